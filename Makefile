@@ -1,0 +1,59 @@
+# Everything runs from .venv, which `make setup` fills from uv.lock; no target needs an activated environment.
+PYTHON ?= python3
+BIN := .venv/bin
+STAMP := .venv/.setup-done
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help setup lock test unit lint format demo bench matrix faults mutants clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: $(STAMP) ## put everything into .venv (only when pyproject.toml or uv.lock changed)
+
+# --inexact keeps pip and uv themselves, which are not in the lock file.
+$(STAMP): pyproject.toml uv.lock
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	test -x $(BIN)/uv || $(BIN)/python -m pip install --quiet uv
+	$(BIN)/uv sync --quiet --locked --all-extras --inexact
+	@touch $@
+
+# The lock file must be the same whoever writes it: only the public index, no settings of this machine.
+lock: ## write uv.lock anew from pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	test -x $(BIN)/uv || $(BIN)/python -m pip install --quiet uv
+	env -u UV_INDEX -u UV_INDEX_URL -u UV_EXTRA_INDEX_URL -u UV_FIND_LINKS \
+		$(BIN)/uv lock --no-config --default-index https://pypi.org/simple
+
+test: setup lint unit ## lint, then run all tests
+
+unit: setup
+	$(BIN)/python -m pytest -n 2 $(ARGS)
+
+lint: setup ## ruff, mypy and the import contracts
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: setup ## let ruff format and mend what it can
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+demo: setup ## a simulation that compares policies and leaves its plot behind
+	$(BIN)/python examples/demo.py $(ARGS)
+
+bench: setup ## measure the simulator's speed and memory
+	$(BIN)/python -m bench $(ARGS)
+
+matrix: setup ## every preset on every workload at up to 1,000 nodes
+	$(BIN)/python -m tests.sim.matrix $(ARGS)
+
+faults: setup ## 1,000 seeds of crashes, losses, delays and partitions
+	$(BIN)/python -m tests.sim.faults $(ARGS)
+
+mutants: setup ## take the rules out one by one; the fault seeds must notice
+	$(BIN)/python -m tests.sim.mutants $(ARGS)
+
+clean: ## remove what the targets above made
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache out build dist
