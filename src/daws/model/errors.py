@@ -1,0 +1,63 @@
+"""Every error daws raises on purpose: one root, four families that say who has to act.
+
+The caller is wrong (`UsageError`), a peer is wrong (`PeerError`), something is not there for now (`UnavailableError`),
+or daws itself is wrong (`InternalError`). Messages are one line and name the next step. Inside the core a failure is
+data; only what leaves a function as an exception is defined here.
+"""
+
+from collections.abc import Sequence
+
+
+class DawsError(Exception):
+    """The root; raise one of its families instead."""
+
+
+class UsageError(DawsError):
+    """The caller asked for something that makes no sense; asking again will not help."""
+
+
+class PeerError(DawsError):
+    """Another node, worker or client broke the protocol."""
+
+
+class UnavailableError(DawsError):
+    """Something that is needed does not answer for now; `retry` says whether trying again can help."""
+
+    def __init__(self, message: str, retry: bool) -> None:
+        super().__init__(message)
+        self.retry = retry
+
+    def __reduce__(self) -> tuple[type["UnavailableError"], tuple[str, bool]]:
+        # Exceptions pickle as type(*args); args holds the message alone, so that str() stays readable.
+        return type(self), (str(self), self.retry)
+
+
+class InternalError(DawsError):
+    """A bug in daws. `story` holds what led to it, oldest first."""
+
+    def __init__(self, message: str, story: Sequence[str] = ()) -> None:
+        super().__init__(message)
+        self.story = tuple(story)
+
+    def __str__(self) -> str:
+        return "\n  ".join((super().__str__(), *self.story))
+
+
+class GraphError(UsageError):
+    """A graph that cannot run: a cycle, an object nobody makes, a negative length."""
+
+
+class ContextError(UsageError):
+    """A context that cannot be read, or that no executor offers."""
+
+
+class WorkloadError(UsageError):
+    """An unknown workload, an unknown key, or a value out of bounds."""
+
+
+class StrategyError(UsageError):
+    """An unknown strategy, decision or answer, or a value out of bounds."""
+
+
+class ClusterError(UsageError):
+    """A cluster that cannot be: no nodes, no cores, a negative bandwidth."""

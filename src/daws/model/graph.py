@@ -1,0 +1,492 @@
+"""Graphs: tasks and the objects between them, as a value made of numpy columns.
+
+A million tasks cost some 60 bytes each here, because nothing is an object per task: what belongs to task `t` is at
+index `t` of each column, and lists per task are one long array with start offsets. Objects have ids too: those that
+task `t` makes are `output_start[t] .. output_start[t + 1] - 1`, and those put in from outside follow after the last
+task's. A control edge, where one task merely waits for another, is an object of 0 bytes.
+
+This file may not know nodes, states or time: a graph says what is to be done, never what happened.
+"""
+
+from array import array
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from daws.model.columns import Column, Int16s, Int32s, Int64s, check_offsets, column, distinct, frozen, offsets, spans
+from daws.model.context import Context, check_context
+from daws.model.errors import ContextError, GraphError
+
+TASK_COUNT_MAX = 2**31 - 1
+CYCLE_SHOWN_MAX = 5
+# Sums of lengths and sizes must stay exact in int64 wherever they are added up.
+TOTAL_MAX = 2**62
+# Below this many tasks a plain loop beats a dozen numpy calls; long chains live from it.
+NARROW = 32
+
+
+class Graph:
+    """An immutable graph. The constructor checks shapes and types; `check()` checks that the graph makes sense."""
+
+    kinds: tuple[str, ...]
+    contexts: tuple[Context | None, ...]
+    kind: Int32s
+    length_ns: Int64s
+    context: Int32s
+    priority: Int32s
+    cores: Int16s
+    input_start: Int64s
+    inputs: Int64s
+    output_start: Int64s
+    object_bytes: Int64s
+
+    def __init__(
+        self,
+        *,
+        kinds: Sequence[str],
+        kind: Column,
+        length_ns: Column,
+        input_start: Column,
+        inputs: Column,
+        output_start: Column,
+        object_bytes: Column,
+        contexts: Sequence[Context | None] = (None,),
+        context: Column | None = None,
+        priority: Column | None = None,
+        cores: Column | None = None,
+    ) -> None:
+        self.kinds = tuple(kinds)
+        self.contexts = tuple(contexts)
+        self.kind = column("kind", kind, np.int32)
+        count = len(self.kind)
+        if count > TASK_COUNT_MAX:
+            raise GraphError(f"a graph holds at most {TASK_COUNT_MAX} tasks, not {count}")
+        self.length_ns = column("length_ns", length_ns, np.int64, count)
+        self.context = column("context", np.zeros(count, np.int32) if context is None else context, np.int32, count)
+        self.priority = column("priority", np.zeros(count, np.int32) if priority is None else priority, np.int32, count)
+        self.cores = column("cores", np.ones(count, np.int16) if cores is None else cores, np.int16, count)
+        self.input_start = column("input_start", input_start, np.int64, count + 1)
+        self.inputs = column("inputs", inputs, np.int64)
+        self.output_start = column("output_start", output_start, np.int64, count + 1)
+        self.object_bytes = column("object_bytes", object_bytes, np.int64)
+        check_offsets("input_start", self.input_start, len(self.inputs), exact=True)
+        check_offsets("output_start", self.output_start, len(self.object_bytes), exact=False)
+
+    # -- counts and totals ---------------------------------------------------------------------------------------
+
+    @property
+    def task_count(self) -> int:
+        return len(self.kind)
+
+    @property
+    def object_count(self) -> int:
+        return len(self.object_bytes)
+
+    @property
+    def external_start(self) -> int:
+        """The id of the first object that was put in from outside."""
+        return int(self.output_start[-1])
+
+    @property
+    def external_count(self) -> int:
+        return self.object_count - self.external_start
+
+    @property
+    def edge_count(self) -> int:
+        """Distinct (parent task, child task) pairs; two objects between the same tasks are one edge."""
+        return len(self.children)
+
+    @property
+    def total_length_ns(self) -> int:
+        return int(self.length_ns.sum())
+
+    @property
+    def input_bytes(self) -> int:
+        """Bytes read by all tasks together; an object counts once per reader."""
+        return int(self.object_bytes[self.inputs].sum())
+
+    @property
+    def output_bytes(self) -> int:
+        return int(self.object_bytes[: self.external_start].sum())
+
+    @property
+    def external_bytes(self) -> int:
+        return int(self.object_bytes[self.external_start :].sum())
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of the columns, without what is computed on demand."""
+        return sum(column.nbytes for column in self._columns())
+
+    # -- single tasks --------------------------------------------------------------------------------------------
+
+    def inputs_of(self, task: int) -> Int64s:
+        return self.inputs[self.input_start[task] : self.input_start[task + 1]]
+
+    def outputs_of(self, task: int) -> range:
+        return range(int(self.output_start[task]), int(self.output_start[task + 1]))
+
+    def parents_of(self, task: int) -> Int64s:
+        return self.parents[self.parent_start[task] : self.parent_start[task + 1]]
+
+    def children_of(self, task: int) -> Int64s:
+        return self.children[self.child_start[task] : self.child_start[task + 1]]
+
+    def name_of(self, task: int) -> str:
+        """How messages name a task."""
+        kind = int(self.kind[task])
+        return f"task {task} ({self.kinds[kind]})" if 0 <= kind < len(self.kinds) else f"task {task}"
+
+    # -- computed on demand, then kept ---------------------------------------------------------------------------
+
+    @cached_property
+    def producer(self) -> Int64s:
+        """For each object the task that makes it, -1 for objects from outside."""
+        producer = np.full(self.object_count, -1, np.int64)
+        makers = np.arange(self.task_count, dtype=np.int64)
+        producer[: self.external_start] = np.repeat(makers, np.diff(self.output_start))
+        return frozen(producer)
+
+    @property
+    def parent_start(self) -> Int64s:
+        return self._parent_lists[0]
+
+    @property
+    def parents(self) -> Int64s:
+        """Parents of task `t`, ascending, at `parent_start[t] .. parent_start[t + 1] - 1`."""
+        return self._parent_lists[1]
+
+    @property
+    def child_start(self) -> Int64s:
+        return self._child_lists[0]
+
+    @property
+    def children(self) -> Int64s:
+        """Children of task `t`, ascending, at `child_start[t] .. child_start[t + 1] - 1`."""
+        return self._child_lists[1]
+
+    def levels(self) -> Int32s:
+        """For each task the number of edges on the longest path that leads to it; GraphError if there is a cycle."""
+        return self._levels
+
+    def upward_rank_ns(self) -> Int64s:
+        """For each task its own length plus the longest way from its end to the end of the graph."""
+        return self._upward_rank_ns
+
+    def critical_path_ns(self) -> int:
+        return int(self._upward_rank_ns.max(initial=0))
+
+    @cached_property
+    def task_input_bytes(self) -> Int64s:
+        """For each task the bytes it reads."""
+        self._check_inputs_exist()
+        upto = np.zeros(len(self.inputs) + 1, np.int64)
+        np.cumsum(self.object_bytes[self.inputs], out=upto[1:])
+        return frozen(upto[self.input_start[1:]] - upto[self.input_start[:-1]])
+
+    # -- as a value ----------------------------------------------------------------------------------------------
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Graph):
+            return NotImplemented
+        return (
+            self.kinds == other.kinds
+            and self.contexts == other.contexts
+            and all(map(np.array_equal, self._columns(), other._columns()))
+        )
+
+    __hash__ = None  # type: ignore[assignment]  # compared by content; hashing millions of numbers would surprise
+
+    def __repr__(self) -> str:
+        return f"<Graph of {self.task_count} tasks, {len(self.inputs)} inputs, {self.object_count} objects>"
+
+    def check(self) -> None:
+        """Refuse a graph that cannot run, in one line that names the task."""
+        self._check_vocabulary()
+        self._check_tasks()
+        self._check_objects()
+        self.levels()
+
+    # -- inside --------------------------------------------------------------------------------------------------
+
+    def _columns(self) -> tuple[npt.NDArray[Any], ...]:
+        per_task = (self.kind, self.length_ns, self.context, self.priority, self.cores)
+        return (*per_task, self.input_start, self.inputs, self.output_start, self.object_bytes)
+
+    @cached_property
+    def _parent_lists(self) -> tuple[Int64s, Int64s]:
+        self._check_inputs_exist()
+        count = self.task_count
+        child = np.repeat(np.arange(count, dtype=np.int64), np.diff(self.input_start))
+        parent = self.producer[self.inputs]
+        inside = parent >= 0
+        # One number per edge sorts by child, then parent; it fits because there are fewer than 2**31 tasks.
+        edges = distinct(child[inside] * count + parent[inside])
+        return frozen(offsets(edges // max(count, 1), count)), frozen(edges % max(count, 1))
+
+    @cached_property
+    def _child_lists(self) -> tuple[Int64s, Int64s]:
+        count = self.task_count
+        child = np.repeat(np.arange(count, dtype=np.int64), np.diff(self.parent_start))
+        edges = self.parents * count + child
+        edges.sort()
+        return frozen(offsets(edges // max(count, 1), count)), frozen(edges % max(count, 1))
+
+    @cached_property
+    def _levels(self) -> Int32s:
+        levels = np.zeros(self.task_count, np.int32)
+        missing = np.diff(self.parent_start)
+        front = np.flatnonzero(missing == 0)
+        level = 0
+        while len(front):
+            levels[front] = level
+            if len(front) < NARROW:
+                front, level = self._walk_narrow(front.tolist(), level, levels, missing)
+            else:
+                front, level = self._next_front(front, missing), level + 1
+        if missing.any():
+            raise GraphError(self._describe_cycle(missing))
+        return frozen(levels)
+
+    def _next_front(self, front: Int64s, missing: Int64s) -> Int64s:
+        """Take away the edges that leave `front`; answer the tasks that now wait for nothing."""
+        starts = self.child_start[front]
+        touched = self.children[spans(starts, self.child_start[front + 1] - starts)]
+        np.subtract.at(missing, touched, 1)
+        return distinct(touched[missing[touched] == 0])
+
+    def _walk_narrow(self, front: list[int], level: int, levels: Int32s, missing: Int64s) -> tuple[Int64s, int]:
+        """The same step by step in plain Python, for as long as the front stays narrow."""
+        start, children = self.child_start.data, self.children.data
+        level_of, left = levels.data, missing.data
+        while 0 < len(front) < NARROW:
+            level += 1
+            after = []
+            for task in front:
+                for child in children[start[task] : start[task + 1]]:
+                    left[child] -= 1
+                    if not left[child]:
+                        level_of[child] = level
+                        after.append(child)
+            front = after
+        return np.array(front, np.int64), level
+
+    def _describe_cycle(self, missing: Int64s) -> str:
+        # Each task left over waits for another one left over: walking towards parents must come back.
+        task = int(np.flatnonzero(missing > 0)[0])
+        seen: dict[int, int] = {}
+        while task not in seen:
+            seen[task] = len(seen)
+            task = next(int(parent) for parent in self.parents_of(task) if missing[parent] > 0)
+        cycle = list(seen)[seen[task] :][::-1]
+        cut = " -> ..." if len(cycle) > CYCLE_SHOWN_MAX else ""
+        shown = " -> ".join(self.name_of(member) for member in cycle[:CYCLE_SHOWN_MAX])
+        return f"the graph has a cycle of {len(cycle)} tasks: {shown}{cut} -> {self.name_of(cycle[0])}"
+
+    @cached_property
+    def _upward_rank_ns(self) -> Int64s:
+        rank = self.length_ns.copy()
+        levels = self._levels
+        order = np.argsort(levels, kind="stable")
+        bounds = np.searchsorted(levels[order], np.arange(int(levels.max(initial=-1)) + 2)).tolist()
+        level = len(bounds) - 3  # the last level has no children by definition
+        while level >= 0:
+            end = bounds[level + 1]
+            if end - bounds[level] >= NARROW:
+                self._add_ranks(order[bounds[level] : end], rank)
+            else:
+                # Later levels come first in a reversed run, so one loop serves a whole run of narrow levels.
+                while level > 0 and bounds[level] - bounds[level - 1] < NARROW:
+                    level -= 1
+                self._add_ranks_narrow(order[bounds[level] : end][::-1].tolist(), rank)
+            level -= 1
+        return frozen(rank)
+
+    def _add_ranks(self, tasks: Int64s, rank: Int64s) -> None:
+        starts = self.child_start[tasks]
+        counts = self.child_start[tasks + 1] - starts
+        some = counts > 0  # reduceat has no notion of an empty span
+        tasks, starts, counts = tasks[some], starts[some], counts[some]
+        if len(tasks):
+            below = rank[self.children[spans(starts, counts)]]
+            rank[tasks] += np.maximum.reduceat(below, np.cumsum(counts) - counts)
+
+    def _add_ranks_narrow(self, tasks: list[int], rank: Int64s) -> None:
+        start, children, rank_of = self.child_start.data, self.children.data, rank.data
+        for task in tasks:
+            longest = 0
+            for child in children[start[task] : start[task + 1]]:
+                if rank_of[child] > longest:
+                    longest = rank_of[child]
+            rank_of[task] += longest
+
+    def _check_vocabulary(self) -> None:
+        if not self.contexts or self.contexts[0] is not None:
+            raise GraphError("the first of a graph's contexts must be None, which stands for no context")
+        for context in self.contexts:
+            try:
+                check_context(context)
+            except ContextError as error:
+                raise GraphError(f"the graph has a bad context: {error}") from error
+        self._refuse((self.kind < 0) | (self.kind >= len(self.kinds)), "has unknown kind number", self.kind)
+        self._refuse(
+            (self.context < 0) | (self.context >= len(self.contexts)), "has unknown context number", self.context
+        )
+
+    def _check_tasks(self) -> None:
+        self._refuse(self.length_ns < 0, "has a negative length in ns:", self.length_ns)
+        self._refuse(self.cores < 1, "needs at least one core, not", self.cores)
+        if float(self.length_ns.sum(dtype=np.float64)) > TOTAL_MAX:
+            task = int(self.length_ns.argmax())
+            raise GraphError(f"the lengths add up to more than 2**62 ns; the longest is that of {self.name_of(task)}")
+
+    def _check_objects(self) -> None:
+        self._check_inputs_exist()
+        negative = np.flatnonzero(self.object_bytes < 0)
+        if len(negative):
+            thing = int(negative[0])
+            maker = int(self.producer[thing])
+            source = "from outside" if maker < 0 else f"made by {self.name_of(maker)}"
+            raise GraphError(f"object {thing} {source} has a negative size: {self.object_bytes[thing]} bytes")
+        # What is moved at most is what is read, so both totals have to be safe.
+        read = self.object_bytes[self.inputs].sum(dtype=np.float64)
+        if float(self.object_bytes.sum(dtype=np.float64)) > TOTAL_MAX or float(read) > TOTAL_MAX:
+            raise GraphError(
+                f"the sizes add up to more than 2**62 bytes; the largest object is {self.object_bytes.argmax()}"
+            )
+
+    def _check_inputs_exist(self) -> None:
+        bad = (self.inputs < 0) | (self.inputs >= self.object_count)
+        if bad.any():
+            at = int(bad.argmax())
+            task = int(np.searchsorted(self.input_start, at, side="right")) - 1
+            raise GraphError(
+                f"{self.name_of(task)} reads object {self.inputs[at]}, which does not exist "
+                f"(the graph has {self.object_count} objects)"
+            )
+
+    def _refuse(self, bad: npt.NDArray[np.bool_], what: str, values: npt.NDArray[Any]) -> None:
+        if bad.any():
+            task = int(bad.argmax())
+            raise GraphError(f"{self.name_of(task)} {what} {values[task]}")
+
+
+class TaskHandle(NamedTuple):
+    """A task in a builder: its id, which is final, and references to the objects it makes."""
+
+    id: int
+    outputs: tuple[int, ...]
+
+
+class GraphBuilder:
+    """Grows a graph task by task; `build()` may be called at any time and gives a fresh value each time.
+
+    Objects are named by references. That of a task's output is its final id, because outputs are numbered in the order
+    tasks are added. Objects from outside come last in a graph, so their ids move while it grows: their references are
+    negative (-1, -2, …), and `object_id` tells the id in a graph built now. A task can only read what is already there,
+    so a builder cannot make a cycle.
+    """
+
+    def __init__(self) -> None:
+        self._kinds: dict[str, int] = {}
+        self._contexts: dict[Context | None, int] = {None: 0}
+        self._kind = array("i")
+        self._length_ns = array("q")
+        self._context = array("i")
+        self._priority = array("i")
+        self._cores = array("h")
+        self._input_start = array("q", [0])
+        self._inputs = array("q")
+        self._output_start = array("q", [0])
+        self._output_bytes = array("q")
+        self._external_bytes = array("q")
+
+    @property
+    def task_count(self) -> int:
+        return len(self._kind)
+
+    def add_external(self, size_bytes: int) -> int:
+        """An object put in from outside; answers its reference."""
+        _check_number("an object from outside has a size", size_bytes, 0, TOTAL_MAX)
+        self._external_bytes.append(size_bytes)
+        return -len(self._external_bytes)
+
+    def add_task(
+        self,
+        kind: str,
+        length_ns: int,
+        inputs: Sequence[int | TaskHandle] = (),
+        outputs_bytes: Sequence[int] = (),
+        context: Context | None = None,
+        priority: int = 0,
+        cores: int = 1,
+    ) -> TaskHandle:
+        """Add a task. `inputs` are references to objects, or handles of tasks, which stand for all their outputs."""
+        name = f"task {self.task_count} ({kind})"
+        _check_number(f"{name} has a length in ns", length_ns, 0, TOTAL_MAX)
+        _check_number(f"{name} has a priority", priority, -(2**31), 2**31 - 1)
+        _check_number(f"{name} needs cores", cores, 1, 2**15 - 1)
+        for size_bytes in outputs_bytes:
+            _check_number(f"{name} makes an object with a size", size_bytes, 0, TOTAL_MAX)
+        if context not in self._contexts:
+            check_context(context)
+        references = self._references(name, inputs)  # the last check: nothing has changed if it raises
+        first = len(self._output_bytes)
+        self._kind.append(self._kinds.setdefault(kind, len(self._kinds)))
+        self._length_ns.append(length_ns)
+        self._context.append(self._contexts.setdefault(context, len(self._contexts)))
+        self._priority.append(priority)
+        self._cores.append(cores)
+        self._inputs.extend(references)
+        self._input_start.append(len(self._inputs))
+        self._output_bytes.extend(outputs_bytes)
+        self._output_start.append(len(self._output_bytes))
+        return TaskHandle(self.task_count - 1, tuple(range(first, len(self._output_bytes))))
+
+    def object_id(self, reference: int) -> int:
+        """The id that a reference has in a graph built now."""
+        return reference if reference >= 0 else len(self._output_bytes) - 1 - reference
+
+    def build(self) -> Graph:
+        inputs = np.array(self._inputs, np.int64)
+        outside = inputs < 0
+        inputs[outside] = len(self._output_bytes) - 1 - inputs[outside]
+        # np.array copies: a view would forbid the builder's arrays to grow.
+        return Graph(
+            kinds=tuple(self._kinds),
+            contexts=tuple(self._contexts),
+            kind=np.array(self._kind, np.int32),
+            length_ns=np.array(self._length_ns, np.int64),
+            context=np.array(self._context, np.int32),
+            priority=np.array(self._priority, np.int32),
+            cores=np.array(self._cores, np.int16),
+            input_start=np.array(self._input_start, np.int64),
+            inputs=inputs,
+            output_start=np.array(self._output_start, np.int64),
+            object_bytes=np.concatenate(
+                [np.array(self._output_bytes, np.int64), np.array(self._external_bytes, np.int64)]
+            ),
+        )
+
+    def _references(self, name: str, inputs: Sequence[int | TaskHandle]) -> list[int]:
+        references: list[int] = []
+        for given in inputs:
+            if isinstance(given, TaskHandle):
+                if not given.outputs:
+                    raise GraphError(
+                        f"{name} cannot wait for task {given.id}, which makes no object; give it one of 0 bytes"
+                    )
+                references.extend(given.outputs)
+            elif not -len(self._external_bytes) <= given < len(self._output_bytes):
+                raise GraphError(f"{name} reads object {given}, which does not exist (yet)")
+            else:
+                references.append(given)
+        return references
+
+
+def _check_number(what: str, value: object, low: int, high: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or not low <= value <= high:
+        raise GraphError(f"{what} of {value!r}; it must be a whole number between {low} and {high}")
