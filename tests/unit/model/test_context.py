@@ -85,7 +85,7 @@ def test_parse(text: str, context: Context | None):
             "a\tb",
         ),
         # Absurd sizes, and digits that are not ASCII.
-        *("gpu@" + "9" * 19, "gpu@" + "9" * 5000, "x" * 201, "|".join(["a"] * 2000), "gpu@١"),
+        *("a\tb", "gpu@" + "9" * 19, "gpu@" + "9" * 5000, "x" * 201, "|".join(["a"] * 2000), "gpu@١"),
     ],
 )
 def test_parse_refuses_in_one_line(text: str):
