@@ -1,0 +1,30 @@
+"""How to schedule, as a list of decisions: what is asked (`decisions`), what can be answered (one file per answer),
+and the published systems as combinations of answers (`presets`).
+
+Everything here is pure: it may not know clocks, sockets, threads or the core that asks; randomness is handed in.
+A new idea is one class with the methods of its protocol, and `register(decision, name, cls)`.
+"""
+
+from daws.strategy.answer import Answer, Parameter, parameters_of
+from daws.strategy.presets import DEFAULT, PRESETS, Preset
+from daws.strategy.registry import DECISIONS, answers, register
+from daws.strategy.rng import Rng, hash_u64
+from daws.strategy.spec import Row, describe, format_strategy, parse_strategy
+
+__all__ = [
+    "parse_strategy",
+    "describe",
+    "format_strategy",
+    "Row",
+    "DEFAULT",
+    "PRESETS",
+    "Preset",
+    "DECISIONS",
+    "answers",
+    "register",
+    "Answer",
+    "Parameter",
+    "parameters_of",
+    "Rng",
+    "hash_u64",
+]

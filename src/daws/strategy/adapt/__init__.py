@@ -1,0 +1,1 @@
+"""Answers to: what changes while running?"""

@@ -1,0 +1,84 @@
+"""Switching between MDL, FLDS and MLB while running, by the data that moves."""
+
+from math import inf
+from typing import Annotated
+
+from msgspec import Meta
+
+from daws.model.errors import StrategyError
+from daws.strategy.answer import Answer
+from daws.strategy.decisions import Changes, Reasons, View
+
+HYSTERESIS = 2.0
+"""A policy is left only when the number that led to it has changed by this factor."""
+
+
+class AdaptMatrix(Answer, frozen=True):
+    """Starts as FLDS with threshold `t`; holds on to data when moving it takes too long, ignores it when it is small.
+
+    MATRIX (2015), section 4.4, which says "too much" and "few" without numbers. Every `period` finished tasks a
+    node looks at two ratios. Time to move what it moved / run time: above `much` it turns to MDL (threshold 0),
+    because it spends more time on transfers than on tasks. Time it would take to move all that it read / run time:
+    up to `little` it turns to MLB (threshold inf), because data does not matter; bytes that were really moved would
+    not do here, since under FLDS they are few exactly when locality works. In between it is FLDS.
+
+    MDL must not starve the cluster: dedicated tasks are withheld from others only while their queue is done sooner than
+    one of them could be moved. Every policy can be left again, at half of `much` and at twice `little`.
+
+    Helps when a workload's nature is unknown or changes. Hurts by at most `period` tasks of delay per change.
+    """
+
+    t: Annotated[float, Meta(ge=0, description="threshold to return to; the same as that of place")] = 0.5
+    period: Annotated[int, Meta(ge=1, le=1_000_000, description="look after this many finished tasks")] = 64
+    much: Annotated[float, Meta(gt=0, description="seconds moved per second of run time that lead to MDL")] = 1.0
+    little: Annotated[float, Meta(ge=0, description="seconds of data read per second of run time that allow MLB")] = (
+        0.02
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.much <= HYSTERESIS * self.little:
+            raise StrategyError(f"much={self.much:g} must be more than {HYSTERESIS:g} times little={self.little:g}")
+
+    def start(self, threshold: float) -> Changes:
+        return Changes(threshold=threshold, relaxing=True)
+
+    def adjust(self, view: View) -> Changes | None:
+        if not view.run_ns:
+            return None
+        threshold = self._threshold(view)
+        relaxing = threshold > 0 or self._queue_ns(view) > self._transfer_ns(view)
+        if threshold == view.threshold and relaxing == view.relaxing:
+            return None
+        return Changes(threshold=threshold, relaxing=relaxing)
+
+    def explain(self, view: View) -> Reasons:
+        return {
+            "moved_ratio": _ratio(view, view.moved_bytes),
+            "read_ratio": _ratio(view, view.read_bytes),
+            "queue_ns": self._queue_ns(view),
+            "transfer_ns": self._transfer_ns(view),
+            "threshold": view.threshold,
+            "relaxing": view.relaxing,
+            "choice": self.adjust(view),
+        }
+
+    def _threshold(self, view: View) -> float:
+        much = self.much / HYSTERESIS if view.threshold == 0 else self.much
+        little = self.little * HYSTERESIS if view.threshold == inf else self.little
+        if _ratio(view, view.moved_bytes) > much:
+            return 0.0
+        return inf if _ratio(view, view.read_bytes) <= little else self.t
+
+    def _queue_ns(self, view: View) -> float:
+        """How long this node needs for what is dedicated to it."""
+        return view.dedicated_count * view.run_ns / max(1, view.done_count) / view.cores
+
+    def _transfer_ns(self, view: View) -> float:
+        """How long it took to move the data of one task, on average."""
+        return view.moved_bytes * 1e9 / view.net_bytes_per_s / max(1, view.done_count)
+
+
+def _ratio(view: View, size_bytes: int) -> float:
+    """The time to move so many bytes over the time that tasks ran."""
+    return size_bytes * 1e9 / view.net_bytes_per_s / view.run_ns if view.run_ns else 0.0

@@ -1,0 +1,1 @@
+"""Answers to: which node receives each submitted task?"""

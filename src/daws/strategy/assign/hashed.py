@@ -1,0 +1,34 @@
+"""Tasks by a hash of their number."""
+
+import numpy as np
+
+from daws.model.graph import Graph
+from daws.strategy.answer import Answer
+from daws.strategy.assign.capable import capable, spread
+from daws.strategy.decisions import Plan, Reasons, Site
+from daws.strategy.rng import hash_u64
+
+
+class AssignHashed(Answer, frozen=True):
+    """Each task to a node drawn by a hash of its number and the seed.
+
+    MATRIX (2015) names it as one way to submit evenly. Helps when the order of tasks has a pattern that round robin
+    would fall in step with. Hurts by the unevenness of chance, which balancing has to mend.
+    """
+
+    def plan(self, graph: Graph, site: Site) -> Plan:
+        return Plan(
+            spread(
+                graph,
+                site.members,
+                lambda tasks, able: able[(hash_u64(tasks, site.seed) % np.uint64(len(able))).astype(np.int64)],
+            )
+        )
+
+    def explain(self, graph: Graph, site: Site, task: int) -> Reasons:
+        found = capable(graph, site.members)
+        return {
+            "hash": int(hash_u64(np.array([task]), site.seed)[0]),
+            "able_count": len(found.positions[found.class_of[task]]),
+            "choice": int(self.plan(graph, site).homes[task]),
+        }

@@ -1,0 +1,34 @@
+"""All tasks to one node."""
+
+from typing import Annotated
+
+import numpy as np
+from msgspec import Meta
+
+from daws.model.columns import Int64s
+from daws.model.errors import StrategyError
+from daws.model.graph import Graph
+from daws.strategy.answer import Answer
+from daws.strategy.assign.capable import spread
+from daws.strategy.decisions import Plan, Reasons, Site
+
+
+class AssignOne(Answer, frozen=True):
+    """Every task goes to one node, or, where that cannot run it, to the first that can.
+
+    MATRIX's worst case of submission, and what master–worker means. Helps to see how well work spreads by itself. Hurts
+    at the start: everybody else begins with nothing.
+    """
+
+    node: Annotated[int, Meta(ge=0, description="position of the node among the members, from 0")] = 0
+
+    def plan(self, graph: Graph, site: Site) -> Plan:
+        if self.node >= len(site.members):
+            raise StrategyError(f"node={self.node}: expected less than the number of nodes, {len(site.members)}")
+        return Plan(spread(graph, site.members, self._choose))
+
+    def explain(self, graph: Graph, site: Site, task: int) -> Reasons:
+        return {"node": self.node, "choice": int(self.plan(graph, site).homes[task])}
+
+    def _choose(self, tasks: Int64s, able: Int64s) -> Int64s:
+        return np.full(len(tasks), self.node if self.node in able else able[0], np.int64)

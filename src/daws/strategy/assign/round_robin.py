@@ -1,0 +1,26 @@
+"""One task after the other around the nodes."""
+
+from daws.model.graph import Graph
+from daws.strategy.answer import Answer
+from daws.strategy.assign.capable import capable, in_turn, spread
+from daws.strategy.decisions import Plan, Reasons, Site
+
+
+class AssignRoundRobin(Answer, frozen=True):
+    """The first task to the first node, the second to the second, and so on around those that can run them.
+
+    MATRIX's best case of submission. Helps bags of tasks: everybody begins with an equal share. Hurts when neighbouring
+    tasks read the same data.
+    """
+
+    def plan(self, graph: Graph, site: Site) -> Plan:
+        return Plan(spread(graph, site.members, in_turn))
+
+    def explain(self, graph: Graph, site: Site, task: int) -> Reasons:
+        found = capable(graph, site.members)
+        number = found.class_of[task]
+        return {
+            "turn": int((found.class_of[:task] == number).sum()),
+            "able_count": len(found.positions[number]),
+            "choice": int(self.plan(graph, site).homes[task]),
+        }

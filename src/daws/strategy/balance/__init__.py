@@ -1,0 +1,1 @@
+"""Answers to: who moves work, when, and how much?"""

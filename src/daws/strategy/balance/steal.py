@@ -1,0 +1,80 @@
+"""Adaptive work stealing as in MATRIX, with bounded probes."""
+
+from typing import Annotated, ClassVar, Literal
+
+from msgspec import Meta
+
+from daws.model.errors import StrategyError
+from daws.model.task import NodeId
+from daws.strategy.answer import Answer
+from daws.strategy.balance.neighbours import NS_PER_MS, draw, part, root
+from daws.strategy.decisions import Reasons, Rng, View
+
+
+class BalanceSteal(Answer, frozen=True):
+    """An idle node asks a few random nodes for their load and takes half of what the most loaded one shares.
+
+    MATRIX (2014, 2015): half of the tasks, exponential back-off, neighbours that grow after failed rounds. The
+    papers ask √n nodes at once; here a round starts with `probes` and grows to `neighbours`, because a constant 4
+    simulated 1.9 times faster at 16,384 nodes for at most 0.3 points of efficiency (`neighbours=sqrt` or a larger
+    `probes` comes closer to the papers). Unlike MATRIX's thread it never gives up: at `poll-max-ms` the interval
+    just stays there.
+
+    Helps whenever load is uneven and nodes are many. Hurts little when everybody is idle: a round per interval.
+    """
+
+    mode: ClassVar[str] = "steal"
+    asks_load: ClassVar[bool] = True
+    from_head: ClassVar[bool] = False
+
+    probes: Annotated[int, Meta(ge=1, le=100_000, description="nodes asked in the first round")] = 4
+    neighbours: Annotated[
+        int | Literal["sqrt"], Meta(ge=1, le=100_000, description="nodes asked at most, after failures")
+    ] = 8
+    grow: Annotated[int, Meta(ge=0, le=1000, description="nodes added after a failed round")] = 1
+    share: Annotated[float, Meta(gt=0, le=1, description="part of the victim's shared tasks that is taken")] = 0.5
+    poll_min_ms: Annotated[
+        float, Meta(ge=0.001, le=1e6, description="ms to the next round after the first failure")
+    ] = 1.0
+    poll_max_ms: Annotated[float, Meta(ge=0.001, le=1e6, description="ms between rounds at most")] = 100.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.poll_max_ms < self.poll_min_ms:
+            raise StrategyError(f"poll-max-ms={self.poll_max_ms:g} is less than poll-min-ms={self.poll_min_ms:g}")
+
+    def start_poll_ns(self) -> int:
+        return int(self.poll_min_ms * NS_PER_MS)
+
+    def start_neighbours(self, member_count: int) -> int:
+        return self.probes
+
+    def targets(self, view: View, rng: Rng) -> list[NodeId]:
+        return draw(view, rng, view.neighbour_count)
+
+    def pick(self, view: View, loads: list[tuple[NodeId, int]]) -> NodeId:
+        best, most = -1, 0
+        for node, load in loads:
+            if load > most:
+                best, most = node, load
+        return best
+
+    def amount(self, view: View, available: int) -> int:
+        return part(available, self.share)
+
+    def after_success(self, view: View) -> tuple[int, int]:
+        return self.start_poll_ns(), self.probes
+
+    def after_failure(self, view: View) -> tuple[int, int]:
+        poll_ns = min(max(2 * view.poll_ns, self.start_poll_ns()), int(self.poll_max_ms * NS_PER_MS))
+        bound = root(len(view.members)) if self.neighbours == "sqrt" else self.neighbours
+        return poll_ns, max(self.probes, min(view.neighbour_count + self.grow, bound))
+
+    def explain(self, view: View, loads: list[tuple[NodeId, int]]) -> Reasons:
+        return {
+            "loads": dict(loads),
+            "poll_ns": view.poll_ns,
+            "neighbour_count": view.neighbour_count,
+            "failed_steals": view.failed_steals,
+            "choice": self.pick(view, loads),
+        }

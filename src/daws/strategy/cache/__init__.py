@@ -1,0 +1,1 @@
+"""Answers to: which moved data is kept?"""

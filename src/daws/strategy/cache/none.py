@@ -1,0 +1,17 @@
+"""Moved data is not kept."""
+
+from daws.strategy.answer import Answer
+from daws.strategy.decisions import Reasons, View
+
+
+class CacheNone(Answer, frozen=True):
+    """A node forgets what it fetched as soon as the task that asked for it is done.
+
+    Constellation (2011) knows no data at all. Helps when memory is scarce and nothing is read twice. Hurts otherwise.
+    """
+
+    def keeps(self, view: View, size_bytes: int) -> bool:
+        return False
+
+    def explain(self, view: View, size_bytes: int) -> Reasons:
+        return {"size_bytes": size_bytes, "choice": False}

@@ -1,0 +1,1 @@
+"""Answers to: may this executor run this task?"""

@@ -1,0 +1,25 @@
+"""Matching by contexts."""
+
+from daws.model.context import Context, format_context, preference
+from daws.strategy.answer import Answer
+from daws.strategy.decisions import Reasons
+
+
+class MatchContexts(Answer, frozen=True):
+    """An executor runs a task if some pair of their labels has the same name and overlapping ranks.
+
+    Constellation (2011), section 3: or-lists take any of their labels, priority lists the earlier ones more gladly.
+    Costs nothing where nobody uses contexts.
+    """
+
+    def preference(self, task: Context | None, executor: Context | None) -> int:
+        if task is None and executor is None:
+            return 0
+        return preference(task, executor)
+
+    def explain(self, task: Context | None, executor: Context | None) -> Reasons:
+        return {
+            "task": format_context(task),
+            "executor": format_context(executor),
+            "choice": self.preference(task, executor),
+        }

@@ -1,0 +1,1 @@
+"""Answers to: which ready task runs first?"""

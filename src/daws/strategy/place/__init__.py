@@ -1,0 +1,1 @@
+"""Answers to: a task became ready here; share it, keep it, or push it to another node?"""

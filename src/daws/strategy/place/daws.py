@@ -1,0 +1,94 @@
+"""Data-aware placement: MATRIX's Algorithm 1 with its threshold, in the forms of both papers."""
+
+from math import inf
+from typing import Annotated, Literal
+
+from msgspec import Meta
+
+from daws.model.task import INLINE_BYTES, Input, Needs, NodeId, Ready
+from daws.strategy.answer import Answer
+from daws.strategy.decisions import DEDICATED, SHARED, Reasons, Rng, View
+
+
+class PlaceDaws(Answer, frozen=True):
+    """Shares tasks whose data is quick to move, and keeps the others where their largest input is.
+
+    MATRIX, Algorithm 1 (journal 2015): a task is shared if moving all its inputs takes at most `t` times its estimated
+    run time, or else if moving the largest one does; otherwise it is dedicated to a node that has the largest.
+    `t=inf` is MLB, `t=0` is MDL: whatever reads data at all stays with it. `form=rate` is the older form (BigData
+    2014): bytes per second of estimated run time against `rate-gbps`, whatever the network.
+
+    Where the paper is silent: objects that travel inside records cost nothing (except at `t=0`); a task whose data is
+    nowhere among the members, or only where it may not run, is shared.
+
+    Helps when tasks read much and run briefly. Hurts when one node makes the data of many tasks (then let `relax` share
+    them again) and when estimates are far off.
+    """
+
+    t: Annotated[float, Meta(ge=0, description="seconds of transfer tolerated per second of run time; 0 to inf")] = 0.5
+    form: Annotated[
+        Literal["ratio", "rate"], Meta(description="compare transfer to run time (2015) or bytes per second (2014)")
+    ] = "ratio"
+    rate_gbps: Annotated[float, Meta(gt=0, description="Gbit read per second of run time, for form=rate")] = 5.0
+
+    def choose(self, view: View, ready: Ready, rng: Rng) -> int:
+        inputs = ready.inputs
+        if not inputs or view.threshold == inf:
+            return SHARED
+        limit = self._limit_bytes(view, ready)
+        free = INLINE_BYTES if view.threshold else 0
+        total = 0
+        largest_bytes = -1
+        largest = inputs[0]
+        for item in inputs:
+            size = item[1]
+            if size > free:
+                total += size
+                if size > largest_bytes:
+                    largest_bytes = size
+                    largest = item
+        if total <= limit or largest_bytes <= limit:
+            return SHARED
+        return _where(view, largest, ready.spec.needs)
+
+    def explain(self, view: View, ready: Ready, rng: Rng) -> Reasons:
+        free = INLINE_BYTES if view.threshold else 0
+        sizes = [item[1] if item[1] > free else 0 for item in ready.inputs]
+        largest = max(range(len(sizes)), key=sizes.__getitem__, default=-1)
+        return {
+            "total_bytes": sum(sizes),
+            "largest_bytes": max(sizes, default=0),
+            "largest_object": ready.inputs[largest][0] if sizes else -1,
+            "largest_places": ready.inputs[largest][3] if sizes else (),
+            "limit_bytes": self._limit_bytes(view, ready),
+            "threshold": view.threshold,
+            "estimate_ns": view.estimate_ns(ready.spec),
+            "choice": self.choose(view, ready, rng),
+        }
+
+    def _limit_bytes(self, view: View, ready: Ready) -> float:
+        threshold = view.threshold
+        if threshold == 0 or threshold == inf:  # what adapt sets to mean MDL and MLB holds for both forms
+            return threshold
+        estimate_s = view.estimate_ns(ready.spec) * 1e-9
+        if self.form == "rate":
+            return self.rate_gbps * 0.125e9 * estimate_s
+        return threshold * view.net_bytes_per_s * estimate_s
+
+
+def _where(view: View, item: Input, needs: Needs | None) -> int:
+    """Here if the object is here, else the first of its places that is alive, among nodes that can run the task."""
+    object_, size, _, places = item
+    node = view.node
+    here = node in places or view.has(object_) or (not places and size <= INLINE_BYTES)
+    if here and (needs is None or _may_run(view, node, needs)):
+        return DEDICATED
+    for place in places:
+        if place != node and place in view.members and (needs is None or _may_run(view, place, needs)):
+            return place
+    return SHARED
+
+
+def _may_run(view: View, node: NodeId, needs: Needs) -> bool:
+    info = view.members.info(node)
+    return info is not None and info.can_run(needs)

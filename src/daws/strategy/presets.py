@@ -1,0 +1,85 @@
+"""The published systems as strategies: each is a list of answers, and nothing else tells them apart."""
+
+from math import inf
+from typing import Any
+
+from msgspec import Struct
+
+from daws.strategy.decisions import Strategy
+from daws.strategy.registry import DECISIONS, answer_class
+
+DEFAULT = "daws"
+
+
+class Preset(Struct, frozen=True):
+    """A strategy with a name, what it does in a line, and where it comes from."""
+
+    name: str
+    summary: str
+    paper: str
+    strategy: Strategy
+
+
+_MATRIX_PAPER = "MATRIX (2015), section 2.2"
+_MATRIX: dict[str, Any] = {
+    "assign": "round-robin",
+    "place": "daws",
+    "order": "data-size",
+    "match": "contexts",
+    "balance": "steal",
+    "relax": "never",
+    "replicate": "never",
+    "cache": "all",
+    "adapt": "nothing",
+}
+
+
+def _preset(
+    name: str, summary: str, paper: str, given: dict[str, str], parameters: dict[str, dict[str, Any]] | None = None
+) -> Preset:
+    parameters = parameters or {}
+    built = {
+        decision: answer_class(decision, given[decision])(**parameters.get(decision, {})) for decision in DECISIONS
+    }
+    return Preset(name, summary, paper, Strategy(name=name, **built))
+
+
+PRESETS: dict[str, Preset] = {
+    preset.name: preset
+    for preset in (
+        _preset(
+            "mlb",
+            "load balancing above all: every ready task may be stolen",
+            _MATRIX_PAPER,
+            _MATRIX,
+            {"place": {"t": inf}},
+        ),
+        _preset(
+            "mdl",
+            "data locality above all: tasks that read anything run where it is",
+            _MATRIX_PAPER,
+            _MATRIX,
+            {"place": {"t": 0.0}},
+        ),
+        _preset(
+            "rlds",
+            "rigid mix: tasks with much data stay with it, the others may be stolen",
+            _MATRIX_PAPER,
+            _MATRIX,
+        ),
+        _preset(
+            "flds",
+            "flexible mix: as rlds, but what would wait too long may be stolen after all",
+            _MATRIX_PAPER,
+            _MATRIX | {"relax": "above"},
+        ),
+        _preset(
+            "daws",
+            "adaptive: starts as flds, turns to mdl or mlb by how much data moves",
+            "MATRIX (2015), sections 2.2 and 4.4",
+            _MATRIX | {"relax": "above", "adapt": "matrix"},
+            {"relax": {"tt_rule": "journal", "tt_min": 0.025, "tt_max": 0.4}},
+        ),
+    )
+}
+"""By name, in the order in which they are shown."""

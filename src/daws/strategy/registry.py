@@ -1,0 +1,94 @@
+"""Which answers there are to each decision, by the names that users type. Open: `register` adds one."""
+
+import re
+from collections.abc import Mapping
+
+from daws.model.errors import StrategyError
+from daws.strategy.adapt.matrix import AdaptMatrix
+from daws.strategy.adapt.nothing import AdaptNothing
+from daws.strategy.answer import parameters_of
+from daws.strategy.assign.hashed import AssignHashed
+from daws.strategy.assign.one import AssignOne
+from daws.strategy.assign.round_robin import AssignRoundRobin
+from daws.strategy.balance.steal import BalanceSteal
+from daws.strategy.cache.all import CacheAll
+from daws.strategy.cache.none import CacheNone
+from daws.strategy.match.contexts import MatchContexts
+from daws.strategy.order.data_size import OrderDataSize
+from daws.strategy.place.daws import PlaceDaws
+from daws.strategy.relax.above import RelaxAbove
+from daws.strategy.relax.never import RelaxNever
+from daws.strategy.replicate.never import ReplicateNever
+
+# What an answer must have, by decision; beside these each has `explain`.
+_METHODS: dict[str, tuple[str, ...]] = {
+    "assign": ("plan",),
+    "place": ("choose",),
+    "order": ("key", "needs_ranks"),
+    "match": ("preference",),
+    "balance": (
+        *("mode", "asks_load", "from_head", "start_poll_ns", "start_neighbours"),
+        *("targets", "pick", "amount", "after_success", "after_failure"),
+    ),
+    "relax": ("start_tt_ns", "excess", "after_sharing", "after_failed_steal"),
+    "replicate": ("copies",),
+    "cache": ("keeps",),
+    "adapt": ("period", "start", "adjust"),
+}
+DECISIONS = tuple(_METHODS)
+"""The questions, in the order in which a task meets them."""
+
+_NAME = re.compile(r"[a-z][a-z0-9]*(?:-[a-z0-9]+)*")
+
+_ANSWERS: dict[str, dict[str, type]] = {
+    "assign": {"one": AssignOne, "round-robin": AssignRoundRobin, "hashed": AssignHashed},
+    "place": {"daws": PlaceDaws},
+    "order": {"data-size": OrderDataSize},
+    "match": {"contexts": MatchContexts},
+    "balance": {"steal": BalanceSteal},
+    "relax": {"never": RelaxNever, "above": RelaxAbove},
+    "replicate": {"never": ReplicateNever},
+    "cache": {"none": CacheNone, "all": CacheAll},
+    "adapt": {"nothing": AdaptNothing, "matrix": AdaptMatrix},
+}
+
+
+def answers(decision: str) -> Mapping[str, type]:
+    """The known answers to a decision, by name."""
+    if decision not in _ANSWERS:
+        raise StrategyError(f"unknown decision '{decision}'; there are {', '.join(DECISIONS)}")
+    return dict(_ANSWERS[decision])
+
+
+def answer_class(decision: str, name: str) -> type:
+    known = answers(decision)
+    if name not in known:
+        raise StrategyError(f"unknown answer {decision}={name}; there are {', '.join(known)}")
+    return known[name]
+
+
+def answer_name(decision: str, answer: object) -> str:
+    """The name under which the answer's class is known, else the name of the class."""
+    cls = type(answer)
+    return next((name for name, known in _ANSWERS[decision].items() if known is cls), cls.__name__)
+
+
+def register(decision: str, name: str, cls: type) -> None:
+    """Let users type `decision=name` and, if `cls` has parameters, set those by their names.
+
+    `cls` is any class with the methods of the decision's protocol whose instances can be made without arguments.
+    """
+    known = answers(decision)
+    if not _NAME.fullmatch(name):
+        raise StrategyError(f"{decision}={name}: a name is made of lower-case letters, digits and single dashes")
+    if known.get(name, cls) is not cls:
+        raise StrategyError(f"{decision}={name} is already taken by {known[name].__name__}")
+    lacking = [method for method in (*_METHODS[decision], "explain") if not hasattr(cls, method)]
+    if lacking:
+        raise StrategyError(f"{cls.__name__} cannot answer {decision}: it lacks {', '.join(lacking)}")
+    for parameter in parameters_of(cls):
+        if parameter.key in _METHODS:
+            raise StrategyError(f"{cls.__name__}: a parameter cannot be called {parameter.key}, that is a decision")
+        if parameter.default is None:
+            raise StrategyError(f"{cls.__name__}: the parameter {parameter.key} needs a default")
+    _ANSWERS[decision][name] = cls

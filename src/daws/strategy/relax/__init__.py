@@ -1,0 +1,1 @@
+"""Answers to: when does a dedicated task become shared?"""

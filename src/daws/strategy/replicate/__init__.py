@@ -1,0 +1,1 @@
+"""Answers to: when does a second copy of a task run?"""

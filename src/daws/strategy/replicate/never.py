@@ -1,0 +1,19 @@
+"""One run per task."""
+
+from daws.model.task import TaskSpec
+from daws.strategy.answer import Answer
+from daws.strategy.decisions import Reasons, View
+
+
+class ReplicateNever(Answer, frozen=True):
+    """A task that is given away is moved; nothing runs twice unless a node dies.
+
+    MATRIX and Constellation. Helps throughput: no work is done in vain. Hurts when some nodes are much slower than
+    others.
+    """
+
+    def copies(self, view: View, spec: TaskSpec) -> int:
+        return 0
+
+    def explain(self, view: View, spec: TaskSpec) -> Reasons:
+        return {"choice": 0}

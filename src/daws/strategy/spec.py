@@ -1,0 +1,109 @@
+"""Strategies as text: `name[:key=value,…]`, where keys are decisions or parameters of the answers chosen."""
+
+from difflib import get_close_matches
+from typing import Any, NamedTuple
+
+from daws.model.errors import StrategyError
+from daws.strategy.answer import Value, format_value, parameters_of, values_of
+from daws.strategy.decisions import Strategy
+from daws.strategy.presets import PRESETS
+from daws.strategy.registry import DECISIONS, answer_class, answer_name
+
+TEXT_LENGTH_MAX = 2000
+
+
+class Row(NamedTuple):
+    """How a strategy answers one question; parameters as they would be typed."""
+
+    decision: str
+    answer: str
+    parameters: dict[str, str]
+
+
+def parse_strategy(text: str) -> Strategy:
+    """The strategy that a text names: a preset, and what is different from it.
+
+    A parameter is set in every chosen answer that has one of this name. An answer that is put in the place of
+    another one takes over the settings that they share.
+    """
+    if len(text) > TEXT_LENGTH_MAX:
+        raise StrategyError(f"a strategy is written in at most {TEXT_LENGTH_MAX} characters, not {len(text)}")
+    name, colon, rest = text.strip().partition(":")
+    preset = PRESETS.get(name.strip())
+    if preset is None:
+        raise StrategyError(f"unknown strategy {_shown(name)}; there are {', '.join(PRESETS)}")
+    if not colon:
+        return preset.strategy
+    given = _read_pairs(text, rest)
+    old = {decision: getattr(preset.strategy, decision) for decision in DECISIONS}
+    chosen = {decision: type(answer) for decision, answer in old.items()}
+    chosen |= {decision: answer_class(decision, given.pop(decision)) for decision in DECISIONS if decision in given}
+    _check_keys(given, chosen)
+    inherited = {key: value for answer in reversed(old.values()) for key, value in values_of(answer).items()}
+    built = {decision: _build(cls, given, inherited) for decision, cls in chosen.items()}
+    return Strategy(name=text.strip(), **built)
+
+
+def describe(strategy: Strategy) -> list[Row]:
+    """How the strategy answers each question."""
+    return [_row(decision, getattr(strategy, decision)) for decision in DECISIONS]
+
+
+def format_strategy(strategy: Strategy) -> str:
+    """The whole strategy as text that `parse_strategy` reads back, with every answer and every parameter spelled out.
+
+    Only for strategies whose answers are registered.
+    """
+    preset = strategy.name.partition(":")[0].strip()
+    pairs = [f"{row.decision}={row.answer}" for row in describe(strategy)]
+    parameters: dict[str, str] = {}
+    for row in describe(strategy):
+        parameters |= row.parameters
+    pairs += [f"{key}={value}" for key, value in parameters.items()]
+    return f"{preset if preset in PRESETS else next(iter(PRESETS))}:{','.join(pairs)}"
+
+
+def _row(decision: str, answer: object) -> Row:
+    parameters = {key: format_value(value) for key, value in values_of(answer).items()}
+    return Row(decision, answer_name(decision, answer), parameters)
+
+
+def _read_pairs(text: str, rest: str) -> dict[str, str]:
+    given: dict[str, str] = {}
+    for pair in rest.split(","):
+        key, equals, value = (part.strip() for part in pair.partition("="))
+        if not equals or not key or not value:
+            raise StrategyError(f"strategy {_shown(text)}: expected key=value, not {_shown(pair.strip())}")
+        if key in given:
+            raise StrategyError(f"strategy {_shown(text)}: {_shown(key)} is given twice")
+        given[key] = value
+    return given
+
+
+def _check_keys(given: dict[str, str], chosen: dict[str, type]) -> None:
+    known = [parameter.key for cls in chosen.values() for parameter in parameters_of(cls)]
+    known = list(dict.fromkeys(known))
+    for key in given:
+        if key not in known:
+            close = get_close_matches(key, [*DECISIONS, *known], 1)
+            hint = f" (did you mean {close[0]}?)" if close else ""
+            raise StrategyError(
+                f"unknown key {_shown(key)}{hint}; decisions are {', '.join(DECISIONS)}; "
+                f"the answers chosen have the parameters {', '.join(known) or 'none'}"
+            )
+
+
+def _build(cls: type, given: dict[str, str], inherited: dict[str, Value]) -> Any:
+    """An answer with what was given for it, else what the preset has under the same name, else its defaults."""
+    values: dict[str, Value] = {}
+    for parameter in parameters_of(cls):
+        key = parameter.key
+        if key in given:
+            values[parameter.field] = parameter.parse(given[key])
+        elif key in inherited and parameter.fits(inherited[key]):
+            values[parameter.field] = inherited[key]
+    return cls(**values)
+
+
+def _shown(text: str) -> str:
+    return repr(text if len(text) <= 60 else text[:57] + "...")
