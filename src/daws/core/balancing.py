@@ -1,0 +1,166 @@
+"""Who moves work, and when: idle nodes that look for work, loaded nodes that look for takers.
+
+A round asks a few nodes for their load and turns to one of them. After a round without success the node waits, longer each time but
+never for good; randomness spreads the waits. What the numbers are is `balance`'s business.
+"""
+
+from daws.core.effects import POLL, Send, SetTimer
+from daws.core.node import NodeCore, handles
+from daws.core.ready import offer
+from daws.model.context import Context
+from daws.model.task import REPLICA, NodeId, Ready
+from daws.wire.messages import COPY, GIVEN, STOLEN, LoadQuery, LoadReply, StealDenied, StealRequest
+
+NOBODY: NodeId = -1
+
+
+def look_for_work(core: NodeCore) -> None:
+    """An executor is idle and nothing is queued here."""
+    if core.poll_armed or core.probe is not None or core.stealing_since_ns >= 0:
+        return
+    if core.strategy.balance.mode == "steal":
+        start_round(core)
+
+
+def look_for_takers(core: NodeCore) -> None:
+    """More is queued here than can run at once."""
+    if core.strategy.balance.mode == "give" and not core.poll_armed and core.probe is None:
+        wait(core)
+
+
+def start_round(core: NodeCore) -> None:
+    balance = core.strategy.balance
+    if not core.neighbour_count:
+        core.neighbour_count = balance.start_neighbours(len(core.members))
+    targets = balance.targets(core, core.rng)
+    if not targets:
+        return
+    core.stealing_since_ns = core.now_ns
+    if not balance.asks_load:
+        core.out.append(Send(targets[0], StealRequest(core.node, wanted_contexts(core))))
+        return
+    core.probe = []
+    core.probe_count = len(targets)
+    query = LoadQuery(core.node)
+    for target in targets:
+        core.out.append(Send(target, query))
+
+
+def wanted_contexts(core: NodeCore) -> tuple[Context | None, ...] | None:
+    """What the idle executors may run; None stands for plain executors, the usual case."""
+    if len(core.groups) == 1 and core.groups[0].context is None:
+        return None
+    return tuple(group.context for group in core.groups if group.free)
+
+
+@handles(LoadQuery)
+def on_load_query(core: NodeCore, message: LoadQuery) -> None:
+    load = core.shared.count + core.dedicated.count + len(core.running)
+    core.out.append(Send(message.sender, LoadReply(core.node, core.shared.count, load)))
+
+
+@handles(LoadReply)
+def on_load_reply(core: NodeCore, message: LoadReply) -> None:
+    replies = core.probe
+    if replies is None:
+        return
+    giving = core.strategy.balance.mode == "give"
+    replies.append((message.sender, message.load if giving else message.stealable))
+    if len(replies) < core.probe_count:
+        return
+    core.probe = None
+    chosen = core.strategy.balance.pick(core, replies)
+    if giving:
+        core.stealing_since_ns = -1
+        if chosen == NOBODY or not give(core, chosen):
+            round_failed(core)
+        else:
+            round_succeeded(core)
+            wait(core)
+    elif chosen == NOBODY:
+        round_failed(core)
+    else:
+        core.out.append(Send(chosen, StealRequest(core.node, wanted_contexts(core))))
+
+
+@handles(StealRequest)
+def on_steal_request(core: NodeCore, message: StealRequest) -> None:
+    shared = core.shared
+    loot: list[Ready] = []
+    if shared.count:
+        balance = core.strategy.balance
+        loot = shared.cut(balance.amount(core, shared.count), balance.from_head, message.contexts)
+    for ready in loot:
+        offer(core, message.sender, STOLEN, ready)
+    if not loot:
+        core.out.append(Send(message.sender, StealDenied(core.node)))
+
+
+@handles(StealDenied)
+def on_steal_denied(core: NodeCore, message: StealDenied) -> None:
+    if core.stealing_since_ns >= 0 and core.probe is None:
+        round_failed(core)
+
+
+def give(core: NodeCore, receiver: NodeId) -> bool:
+    """Hand part of the queue to another node, or let it run copies of it."""
+    queue = core.dedicated if core.dedicated.count else core.shared
+    strategy = core.strategy
+    amount = strategy.balance.amount(core, queue.count)
+    info = core.members.info(receiver)
+    given = False
+    for ready in queue.cut(amount, strategy.balance.from_head, None):
+        fitting = info is not None and info.can_run(ready.spec.needs)
+        if not fitting or ready.mode & REPLICA or strategy.replicate.copies(core, ready.spec):
+            core.sequence += 1
+            queue.push(strategy.order.key(core, ready), core.sequence, ready)
+            if fitting and not ready.mode & REPLICA:
+                given = True
+                offer(core, receiver, COPY, ready)
+        else:
+            given = True
+            core.gives += 1
+            offer(core, receiver, GIVEN, ready)
+    return given
+
+
+def round_succeeded(core: NodeCore) -> None:
+    core.stealing_since_ns = -1
+    core.failed_steals = 0
+    core.poll_ns, core.neighbour_count = core.strategy.balance.after_success(core)
+
+
+def round_failed(core: NodeCore) -> None:
+    """Nothing was found: wait, and let the strategy draw its conclusions."""
+    core.probe = None
+    core.stealing_since_ns = -1
+    core.failed_steals += 1
+    core.failed_steals_total += 1
+    strategy = core.strategy
+    core.tt_ns = strategy.relax.after_failed_steal(core)
+    wait(core)
+    core.poll_ns, core.neighbour_count = strategy.balance.after_failure(core)
+
+
+def wait(core: NodeCore) -> None:
+    """Look again after the polling interval, give or take half of it."""
+    core.poll_armed = True
+    delay_ns = int(core.poll_ns * (0.5 + core.rng.unit()))
+    core.out.append(SetTimer(POLL, core.now_ns + max(1, delay_ns)))
+
+
+def poll(core: NodeCore) -> None:
+    core.poll_armed = False
+    if core.probe is not None or core.stealing_since_ns >= 0:
+        return
+    if core.strategy.balance.mode == "give":
+        if core.dedicated.count + core.shared.count and not core.idle_count:
+            start_round(core)
+        return
+    core.dirty = True  # the scheduling pass looks for work if there still is none
+
+
+def forget_lost_round(core: NodeCore, older_than_ns: int) -> None:
+    """On each tick: a question or its answer got lost."""
+    if core.stealing_since_ns >= 0 and core.now_ns - core.stealing_since_ns >= older_than_ns:
+        round_failed(core)

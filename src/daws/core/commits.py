@@ -1,0 +1,85 @@
+"""Finish and satisfy: a run is committed once, and its children are told."""
+
+from daws.core.calls import answers, ask
+from daws.core.effects import Send
+from daws.core.node import NodeCore
+from daws.core.outbox import spread_stop, tell_children, told, wake
+from daws.core.ready import accept
+from daws.core.staging import drop_made, release_inputs, release_made
+from daws.model.task import INLINE_BYTES, Input, Ready
+from daws.wire.messages import StopOrder
+from daws.wire.store import (
+    CANCELLED,
+    DONE,
+    FAILED,
+    SATISFY,
+    UNKNOWN,
+    AnswerType,
+    Committed,
+    Finish,
+    Resume,
+    Satisfy,
+    Stopped,
+    outbox_key,
+)
+
+
+def finish(core: NodeCore, ready: Ready, sizes: tuple[int, ...], error: str) -> None:
+    """A run ended: ask the store to commit it. Its objects are here from now on."""
+    spec = ready.spec
+    task = spec.id
+    if ready.inputs:
+        if core.finishing is None:
+            core.finishing = {}
+        core.finishing[task] = ready
+    outputs: tuple[Input, ...] = ()
+    if spec.outputs and not error:
+        here = (core.node,)
+        outputs = tuple([(object_, size, task, here) for object_, size in zip(spec.outputs, sizes, strict=True)])
+        for one in outputs:
+            if one[1] > INLINE_BYTES:
+                core.objects[one[0]] = one[1]
+    ask(core, task, Finish(task, ready.attempt, core.node, outputs, error))
+
+
+@answers(Finish)
+def on_finish_answer(core: NodeCore, row: Finish, answer: AnswerType) -> None:
+    task = row.task
+    ready = core.finishing.pop(task, None) if core.finishing else None
+    if isinstance(answer, Committed):
+        if ready is not None:
+            release_inputs(core, ready)
+        for rival in answer.rivals:
+            if rival in core.members:  # a hint is enough: a second commit would be refused anyway
+                core.out.append(Send(rival, StopOrder(core.node, task, -1, row.attempt)))
+        if answer.children:
+            objects = tuple([one[0] for one in row.outputs if one[1] > INLINE_BYTES])
+            if objects:
+                core.made[task] = (set(answer.children), core.now_ns, objects)
+            tell_children(core, answer.key, task, answer.children, row.outputs)
+        elif row.outputs:
+            drop_made(core, row.outputs)  # nobody reads them and nobody holds them
+        return
+    drop_made(core, row.outputs)
+    if isinstance(answer, Stopped):
+        spread_stop(core, task, answer)
+
+
+@answers(Satisfy)
+def on_satisfy_answer(core: NodeCore, row: Satisfy, answer: AnswerType) -> None:
+    if answer.__class__ is Ready:
+        accept(core, answer)  # type: ignore[arg-type]
+    elif isinstance(answer, Resume):
+        wake(core, row.task, outbox_key(row.parent, SATISFY), answer.node)
+        return
+    elif answer == UNKNOWN:
+        core.unknown.append(row)
+        return
+    elif answer in (CANCELLED, FAILED, DONE):
+        release_made(core, row.parent, row.task)
+    if core.promised:
+        key = core.promised.pop((row.task, row.parent), None)
+        if key is not None:
+            told(core, key)
+            return
+    told(core, outbox_key(row.parent, SATISFY))

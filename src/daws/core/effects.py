@@ -1,0 +1,97 @@
+"""What a node wants done. Drivers carry effects out and report back with events; they decide nothing."""
+
+from msgspec import Struct
+
+from daws.model.task import NodeId, Ready
+from daws.wire.messages import MessageType
+from daws.wire.store import RowType
+
+
+class Effect(Struct, frozen=True, array_like=True, gc=False, tag=True):
+    pass
+
+
+class StartRun(Effect):
+    """Run a task on executor `slot` (behind what was sent to it before). All its inputs are here."""
+
+    run: int
+    slot: int
+    ready: Ready
+
+
+class StopRun(Effect):
+    """Kill a run; it is not reported any more."""
+
+    task: int
+    run: int
+
+
+class RecallRun(Effect):
+    """Give back a run that was sent ahead, if it has not started: answered by RunRecalled or, too late, by RunEnded."""
+
+    task: int
+    run: int
+
+
+class ResumeRun(Effect):
+    """The tasks that a suspended run waited for have ended; it may go on, on executor `slot`."""
+
+    task: int
+    run: int
+    slot: int
+
+
+class Send(Effect):
+    to: NodeId
+    message: MessageType
+
+
+class CallStore(Effect):
+    """A batch of rows for one shard, answered by StoreAnswered with the same token."""
+
+    token: int
+    shard: int
+    rows: list[RowType]
+
+
+class SetTimer(Effect):
+    timer: int
+    at_ns: int
+
+
+class FetchObject(Effect):
+    """Bring an object here from `source`, answered by ObjectFetched."""
+
+    object: int
+    size_bytes: int
+    source: NodeId
+
+
+class DropObject(Effect):
+    """The bytes of this object are not needed here any more."""
+
+    object: int
+
+
+class Restart(Effect):
+    """This incarnation was declared dead: stop all its runs, forget its objects, begin again as a new one."""
+
+    reason: str
+
+
+EffectType = (
+    StartRun
+    | StopRun
+    | RecallRun
+    | ResumeRun
+    | Send
+    | CallStore
+    | SetTimer
+    | FetchObject
+    | DropObject
+    | Restart
+)
+
+# The timers of a node.
+TICK = 0  # leases, things to repeat, audits
+POLL = 1  # look for work again, or for somebody to give work to

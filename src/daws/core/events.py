@@ -1,0 +1,89 @@
+"""What can happen to a node. Messages of other nodes (`daws.wire.messages`) are events too."""
+
+from msgspec import Struct
+
+from daws.model.cluster import Members
+from daws.model.task import NodeId, TaskSpec
+from daws.wire.messages import MessageType
+from daws.wire.store import AnswerType
+
+
+class Event(Struct, frozen=True, array_like=True, gc=False, tag=True):
+    pass
+
+
+class Started(Event):
+    """The node exists: these are the members, itself included. Idle nodes begin to look for work."""
+
+    members: Members
+
+
+class RunEnded(Event):
+    """A run is over. `sizes` are the bytes of its outputs, `error` is empty when it went well."""
+
+    task: int
+    run: int
+    duration_ns: int
+    sizes: tuple[int, ...] = ()
+    error: str = ""
+    retry: bool = False
+
+
+class RunRecalled(Event):
+    """A run that was sent ahead came back without having started."""
+
+    task: int
+    run: int
+
+
+class RunSpawned(Event):
+    """A running task creates tasks; their ids follow from its own id, its attempt and their number."""
+
+    task: int
+    run: int
+    tasks: tuple[tuple[TaskSpec, tuple[int, ...]], ...]
+
+
+class RunWaits(Event):
+    """A running task waits for others and can spare its executor."""
+
+    task: int
+    run: int
+    on: tuple[int, ...]
+
+
+class ObjectFetched(Event):
+    """A transfer ended; `ok` is False when the source did not have the object or could not be reached."""
+
+    object: int
+    source: NodeId
+    ok: bool
+
+
+class StoreAnswered(Event):
+    token: int
+    answers: list[AnswerType]
+
+
+class TimerFired(Event):
+    timer: int
+
+
+class CancelAsked(Event):
+    """Somebody with the right to do so wants these tasks cancelled."""
+
+    tasks: tuple[int, ...]
+
+
+EventType = (
+    Started
+    | RunEnded
+    | RunRecalled
+    | RunSpawned
+    | RunWaits
+    | ObjectFetched
+    | StoreAnswered
+    | TimerFired
+    | CancelAsked
+    | MessageType
+)

@@ -1,0 +1,162 @@
+"""Graphs that grow: tasks that create tasks, and wait for them without holding an executor.
+
+A new task is written with an edge to itself, then registered with each parent, and only then may it lose that edge; so it cannot start
+before all its parents know of it, and every step can be repeated. Before all that its spawner's record lists it: if the attempt that
+spawned it never commits, it is cancelled. Waiting for tasks works the same way, with the waiting task in the place of the new one.
+"""
+
+import msgspec
+
+from daws.core.calls import answers, ask
+from daws.core.events import RunSpawned, RunWaits
+from daws.core.node import NodeCore, Run, handles
+from daws.core.outbox import wake_here
+from daws.core.ready import accept
+from daws.core.running import on_run_ended, recall_behind, release_slot
+from daws.model.task import Ready, TaskSpec, spawned_id
+from daws.wire.store import (
+    CANCELLED,
+    DONE,
+    FAILED,
+    OK,
+    UNKNOWN,
+    AnswerType,
+    Available,
+    Cancel,
+    Create,
+    Open,
+    Register,
+    Resume,
+    Satisfy,
+    Spawn,
+    Suspend,
+)
+
+
+class Seedling:
+    """A task that is being added to the graph (or a task that is being suspended), on its way through the store."""
+
+    __slots__ = ("parents", "registering", "run", "spec", "waits")
+
+    def __init__(self, spec: TaskSpec, parents: tuple[int, ...], run: Run, waits: bool) -> None:
+        self.spec = spec
+        self.parents = parents
+        self.run = run
+        self.registering = 0
+        self.waits = waits
+
+
+def _seedlings(core: NodeCore) -> dict[int, Seedling]:
+    if core.growing is None:
+        core.growing = {}
+    return core.growing
+
+
+@handles(RunSpawned)
+def on_run_spawned(core: NodeCore, event: RunSpawned) -> None:
+    run = core.running.get(event.task)
+    if run is None or run.number != event.run:
+        return
+    attempt = run.ready.attempt
+    names = []
+    for spec, parents in event.tasks:
+        name = spawned_id(event.task, attempt, run.spawned)
+        run.spawned += 1
+        names.append(name)
+        _seedlings(core)[name] = Seedling(msgspec.structs.replace(spec, id=name, home=core.node), parents, run, False)
+    run.growing += len(names)
+    ask(core, event.task, Spawn(event.task, attempt, core.node, tuple(names)))
+
+
+@answers(Spawn)
+def on_spawn_answer(core: NodeCore, row: Spawn, answer: AnswerType) -> None:
+    for name in row.tasks:
+        seedling = _seedlings(core).get(name)
+        if seedling is None:
+            continue
+        if answer == OK:
+            ask(core, name, Create(seedling.spec, seedling.parents, (), (), core.node, True, row.task))
+        else:
+            _established(core, name)  # the attempt is over: nothing of it may come to life
+
+
+@answers(Create)
+def on_create_answer(core: NodeCore, row: Create, answer: AnswerType) -> None:
+    if answer == OK:
+        _register(core, row.spec.id)
+    else:
+        _established(core, row.spec.id)
+
+
+def _register(core: NodeCore, name: int) -> None:
+    seedling = _seedlings(core).get(name)
+    if seedling is None:
+        return
+    seedling.registering = len(seedling.parents)
+    for parent in seedling.parents:
+        ask(core, parent, Register(parent, name))
+    if not seedling.parents:
+        ask(core, name, Open(name, core.node))
+
+
+@answers(Register)
+def on_register_answer(core: NodeCore, row: Register, answer: AnswerType) -> None:
+    seedling = _seedlings(core).get(row.child)
+    if seedling is None:
+        return
+    if answer == UNKNOWN:
+        core.unknown.append(row)  # the parent itself is still being created
+        return
+    if isinstance(answer, Available):
+        ask(core, row.child, Satisfy(row.child, row.task, core.node, answer.inputs))
+    elif answer != OK:
+        if seedling.waits:
+            ask(core, row.child, Satisfy(row.child, row.task, core.node))  # whoever waits is told of any end
+        elif answer in (CANCELLED, FAILED, DONE):
+            ask(core, row.child, Cancel(row.child, core.node, f"task {row.task}, which it needs, has failed or was cancelled"))
+    seedling.registering -= 1
+    if not seedling.registering:
+        ask(core, row.child, Open(row.child, core.node))
+
+
+@answers(Open)
+def on_open_answer(core: NodeCore, row: Open, answer: AnswerType) -> None:
+    """The store has the whole of it: from now on it is a task like any other."""
+    if isinstance(answer, Ready):
+        accept(core, answer)
+    elif isinstance(answer, Resume):
+        wake_here(core, row.task)
+    _established(core, row.task)
+
+
+def _established(core: NodeCore, name: int) -> None:
+    seedling = _seedlings(core).pop(name, None)
+    if seedling is None or seedling.waits:
+        return
+    run = seedling.run
+    run.growing -= 1
+    if not run.growing and run.outcome is not None:
+        outcome, run.outcome = run.outcome, None
+        on_run_ended(core, outcome)
+
+
+@handles(RunWaits)
+def on_run_waits(core: NodeCore, event: RunWaits) -> None:
+    """A task waits for others: its executor is free for them, and what was sent ahead behind it comes back."""
+    run = core.running.get(event.task)
+    if run is None or run.number != event.run or run.suspended:
+        return
+    run.suspended = True
+    recall_behind(core, run)
+    release_slot(core, run)
+    core.dirty = True
+    _seedlings(core)[event.task] = Seedling(run.ready.spec, event.on, run, True)
+    ask(core, event.task, Suspend(event.task, run.ready.attempt, core.node, event.on))
+
+
+@answers(Suspend)
+def on_suspend_answer(core: NodeCore, row: Suspend, answer: AnswerType) -> None:
+    if answer == OK:
+        _register(core, row.task)
+    elif core.growing is not None:
+        core.growing.pop(row.task, None)

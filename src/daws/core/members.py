@@ -1,0 +1,124 @@
+"""Membership: the lease that keeps a node alive, the deaths of others, and the tick that repeats what was not answered.
+
+A node renews its lease long before it runs out, counts from when it sent the renewal, and starts nothing new past half of it. When a
+lease has run out any node may take over what the dead one owned; a hash says who tries first. Safety rests on the store alone.
+"""
+
+from daws.core.balancing import forget_lost_round, poll
+from daws.core.calls import answers, ask_shard, repeat_calls
+from daws.core.effects import TICK, SetTimer
+from daws.core.events import Started, TimerFired
+from daws.core.moving import take_back
+from daws.core.node import NodeCore, handles
+from daws.core.outbox import ask_unknown_again, carry_out, repeat_orders, send_clears
+from daws.core.ready import accept
+from daws.core.staging import audit, send_releases
+from daws.model.task import NodeId
+from daws.wire.store import AnswerType, Buried, Estate, Lease, Leased, TakeOver
+
+MEMBERSHIP_SHARD = 0
+
+
+@handles(Started)
+def on_started(core: NodeCore, event: Started) -> None:
+    core.members = event.members
+    core.leased_until_ns = core.now_ns + core.config.lease_ns // 2
+    # The first tick comes at a moment of its own, so that the nodes of a cluster do not all renew at once.
+    _set_tick(core, int(core.config.tick_ns * (0.5 + core.rng.unit() / 2)))
+    core.dirty = True
+
+
+def _set_tick(core: NodeCore, delay_ns: int) -> None:
+    core.out.append(SetTimer(TICK, core.now_ns + delay_ns))
+
+
+@handles(TimerFired)
+def on_timer_fired(core: NodeCore, event: TimerFired) -> None:
+    if event.timer == TICK:
+        tick(core)
+    else:
+        poll(core)
+
+
+def tick(core: NodeCore) -> None:
+    tick_ns = core.config.tick_ns
+    _set_tick(core, tick_ns)
+    repeat_calls(core, tick_ns)
+    ask_shard(core, MEMBERSHIP_SHARD, Lease(core.node, core.members.version))
+    core.lease_asked_ns = core.now_ns
+    if core.lent:
+        take_back(core, 2 * tick_ns)
+    if core.wakes or core.stops:
+        repeat_orders(core)
+    if core.unknown:
+        ask_unknown_again(core)
+    if core.clearing:
+        send_clears(core)
+    if core.releases:
+        send_releases(core)
+    if core.made:
+        audit(core)
+    forget_lost_round(core, tick_ns)
+    if core.orphans:
+        take_over_orphans(core)
+
+
+@answers(Lease)
+def on_lease_answer(core: NodeCore, row: Lease, answer: AnswerType) -> None:
+    assert isinstance(answer, Leased)
+    core.leased_until_ns = core.lease_asked_ns + core.config.lease_ns // 2
+    core.dirty = True
+    if answer.members is not None:
+        core.members = answer.members
+        core.neighbour_count = 0
+        take_back(core, 1 << 62)
+    seen = core.orphans or {}
+    core.orphans = {dead: seen.get(dead, core.now_ns) for dead in answer.orphans} or None
+    if core.orphans:
+        take_over_orphans(core)
+
+
+def take_over_orphans(core: NodeCore) -> None:
+    """Take over dead nodes when it is our turn: one node at once, the next ones only if it stays undone."""
+    assert core.orphans is not None
+    for dead, since_ns in core.orphans.items():
+        if core.burying is not None and dead in core.burying:
+            continue
+        if core.now_ns - since_ns >= _turn(core, dead) * core.config.lease_ns:
+            if core.burying is None:
+                core.burying = {}
+            core.burying[dead] = core.config.shard_count
+            for shard in range(core.config.shard_count):
+                ask_shard(core, shard, TakeOver(dead, core.node, shard=shard))
+
+
+def _turn(core: NodeCore, dead: NodeId) -> int:
+    nodes = core.members.nodes
+    first = (dead * 0x9E3779B97F4A7C15 >> 20) % len(nodes)
+    position = core.members.position(core.node)
+    return (position - first) % len(nodes)
+
+
+@answers(TakeOver)
+def on_take_over_answer(core: NodeCore, row: TakeOver, answer: AnswerType) -> None:
+    assert isinstance(answer, Estate)
+    for entry in answer.outbox:
+        carry_out(core, entry)
+    for ready in answer.ready:
+        accept(core, ready)
+    if core.burying is None or row.dead not in core.burying:
+        return
+    if answer.more:
+        ask_shard(core, row.shard, TakeOver(row.dead, core.node, row.part + 1, row.limit, row.shard))
+        return
+    core.burying[row.dead] -= 1
+    if not core.burying[row.dead]:
+        ask_shard(core, MEMBERSHIP_SHARD, Buried(row.dead))
+
+
+@answers(Buried)
+def on_buried_answer(core: NodeCore, row: Buried, answer: AnswerType) -> None:
+    if core.burying is not None:
+        core.burying.pop(row.dead, None)
+    if core.orphans is not None:
+        core.orphans.pop(row.dead, None)

@@ -1,0 +1,124 @@
+"""Tasks on the move: offers are claimed in the store before they are queued; the lender is told.
+
+The receiver of an offer claims by compare-and-set on (owner, move); only then is the task its own. The lender keeps it as lent until
+it is told, and after a while claims it back from itself, so that a late claim of the receiver fails.
+"""
+
+from daws.core.balancing import round_failed, round_succeeded
+from daws.core.calls import answers, ask
+from daws.core.effects import Send
+from daws.core.node import NodeCore, handles
+from daws.core.ready import accept, enqueue
+from daws.core.staging import missing_inputs, pin, stage
+from daws.model.task import SUSPECT, Ready
+from daws.wire.messages import COPY, GIVEN, PUSH, STOLEN, Offer, Submission, SubmissionTaken, Taken
+from daws.wire.store import ANNOUNCE, MOVE, REPLICATE, RETRY, AnswerType, Claim, Granted
+
+BACK = -1
+"""The reason of a claim by which a lender takes back what nobody claimed."""
+
+
+@handles(Offer)
+def on_offer(core: NodeCore, message: Offer) -> None:
+    if core.claims is None:
+        core.claims = {}
+    copy = message.why == COPY
+    for ready in message.tasks:
+        task = ready.spec.id
+        if task in core.claims or (copy and task in core.running):
+            continue
+        core.claims[task] = (ready, message.sender, message.why)
+        ask(core, task, Claim(task, message.sender, ready.move, core.node, REPLICATE if copy else MOVE))
+
+
+@answers(Claim)
+def on_claim_answer(core: NodeCore, row: Claim, answer: AnswerType) -> None:
+    if row.why in (ANNOUNCE, RETRY):
+        _continue_own(core, row, answer)
+        return
+    entry = core.claims.pop(row.task, None) if core.claims else None
+    if entry is None:
+        return
+    ready, sender, why = entry
+    if isinstance(answer, Granted):
+        mine = Ready(ready.spec, answer.attempt, answer.move, ready.inputs, answer.mode)
+        _receive(core, mine, why)
+        if why not in (COPY, BACK):
+            if core.taken is None:
+                core.taken = {}
+            core.taken.setdefault(sender, []).append(row.task)
+    elif why == STOLEN and not core.claims and core.stealing_since_ns >= 0:
+        round_failed(core)  # all of the loot had gone elsewhere
+
+
+def _receive(core: NodeCore, ready: Ready, why: int) -> None:
+    if why == STOLEN:
+        core.steals += 1
+        enqueue(core, ready, False)
+        if core.stealing_since_ns >= 0:
+            round_succeeded(core)
+    elif why == PUSH or why == GIVEN:
+        enqueue(core, ready, True)
+    elif why == COPY:
+        core.replicas += 1
+        enqueue(core, ready, True)
+    else:
+        enqueue(core, ready, False)
+
+
+def _continue_own(core: NodeCore, row: Claim, answer: AnswerType) -> None:
+    """The owner said that it is about to run a suspect task, or asked for another attempt."""
+    ready = core.announcing.pop(row.task, None) if core.announcing else None
+    if ready is None or not isinstance(answer, Granted):
+        return
+    if row.why == RETRY:
+        accept(core, Ready(ready.spec, answer.attempt, answer.move, ready.inputs, answer.mode))
+        return
+    # From here on it is like any other task, except that nothing is queued behind it (SUSPECT stays set on the run).
+    mine = Ready(ready.spec, answer.attempt, answer.move, ready.inputs, answer.mode | SUSPECT)
+    missing = missing_inputs(core, mine)
+    if missing:
+        stage(core, mine, missing)
+    else:
+        pin(core, mine)
+        if core.staged is None:
+            core.staged = []
+        core.staged.append(mine)
+    core.dirty = True
+
+
+@handles(Taken)
+def on_taken(core: NodeCore, message: Taken) -> None:
+    for task in message.tasks:
+        lent = core.lent.get(task)
+        if lent is not None and lent[1] == message.sender:
+            del core.lent[task]
+
+
+def take_back(core: NodeCore, older_than_ns: int) -> None:
+    """On each tick: claim from ourselves what was offered long ago, or to a node that is gone."""
+    back = [
+        (task, ready)
+        for task, (ready, to, since_ns) in core.lent.items()
+        if core.now_ns - since_ns >= older_than_ns or to not in core.members
+    ]
+    if back and core.claims is None:
+        core.claims = {}
+    for task, ready in back:
+        del core.lent[task]
+        assert core.claims is not None
+        core.claims[task] = (ready, core.node, BACK)
+        ask(core, task, Claim(task, core.node, ready.move, core.node, MOVE))
+
+
+@handles(Submission)
+def on_submission(core: NodeCore, message: Submission) -> None:
+    """Tasks of a client that the store has given to this node from the start."""
+    core.out.append(Send(message.sender, SubmissionTaken(core.node, message.batch)))
+    if core.batches is None:
+        core.batches = set()
+    if message.batch in core.batches:
+        return
+    core.batches.add(message.batch)
+    for ready in message.tasks:
+        accept(core, ready)

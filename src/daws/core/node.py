@@ -1,0 +1,326 @@
+"""A node as a value: its state, and the one door through which it changes.
+
+`NodeCore.step` takes a batch of events, lets one handler per event change the state, runs one scheduling pass and appends the
+effects to `out`. The handlers are plain functions in the modules beside this one, each of which owns a part of a task's life:
+
+    calls      rows to the store, collected per shard and answered in batches
+    running    executors: what runs where, what is sent ahead, what is suspended
+    staging    objects: fetched before a run, kept, released
+    commits    finish and satisfy: readiness is told
+    outbox     telling children, stopping subtrees, waking waiters: intents that outlive the node
+    ready      where a ready task goes
+    moving     offers and claims: moving is claiming
+    balancing  idle nodes that steal, loaded nodes that give
+    remaking   lost objects and the tasks that make them again
+    growing    tasks that create tasks and wait for them
+    stopping   cancelled and failed tasks and their subtrees
+    members    leases, deaths, take-over, and the tick that repeats what was not answered
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from daws.core.effects import EffectType
+from daws.core.events import EventType
+from daws.core.queues import ReadyQueue
+from daws.model.cluster import Members, NodeInfo
+from daws.model.task import NodeId, Ready, TaskSpec
+from daws.strategy.decisions import Strategy
+from daws.strategy.rng import Rng
+from daws.wire.store import Row
+
+SECOND_NS = 1_000_000_000
+GUESS_NS = 100_000_000
+"""The assumed length of a task of which nothing is known."""
+
+
+class NodeConfig(Struct, frozen=True):
+    """What all nodes of a cluster agree on."""
+
+    shard_count: int = 1
+    lease_ns: int = 10 * SECOND_NS
+    net_bytes_per_s: float = 1.25e9
+    memory_bytes: int = 1 << 62
+    ahead_ns: int = 1_000_000
+    ahead_count_max: int = 64
+    rows_per_call: int = 256
+    audit_ns: int = 120 * SECOND_NS
+
+    @property
+    def tick_ns(self) -> int:
+        return self.lease_ns // 4
+
+
+class Run:
+    """A task on an executor (or suspended, or sent ahead behind another)."""
+
+    __slots__ = ("growing", "more_slots", "number", "outcome", "ready", "slot", "spawned", "suspended")
+
+    def __init__(self, number: int, ready: Ready, slot: int) -> None:
+        self.number = number
+        self.ready = ready
+        self.slot = slot
+        self.more_slots: Sequence[int] = ()  # of a task that needs several cores
+        self.suspended = False
+        self.spawned = 0
+        self.growing = 0  # spawned tasks that are not yet safely in the store
+        self.outcome: Any = None  # the RunEnded that waits for them
+
+    def widen(self, group: "Group", cores: int) -> None:
+        """Take as many executors of the group as the task needs beside its first."""
+        first = len(group.free) - (cores - 1)
+        self.more_slots = group.free[first:]
+        del group.free[first:]
+
+
+class Group:
+    """Executors of this node that offer the same context."""
+
+    __slots__ = ("context", "count", "free")
+
+    def __init__(self, context: Any, slots: range) -> None:
+        self.context = context
+        self.count = len(slots)
+        self.free = list(reversed(slots))
+
+
+class NodeCore:
+    """The state of one node. Only the handlers change it; decisions see it as a `View`."""
+
+    __slots__ = (
+        "adapt_at",
+        "ahead",
+        "announcing",
+        "batches",
+        "burying",
+        "calls",
+        "claims",
+        "clearing",
+        "config",
+        "copied_bytes",
+        "copies",
+        "cores",
+        "cache_hits",
+        "dedicated",
+        "dirty",
+        "done_count",
+        "doomed",
+        "failed_steals",
+        "failed_steals_total",
+        "fetching",
+        "finishing",
+        "fresh",
+        "gives",
+        "groups",
+        "growing",
+        "inflight",
+        "info",
+        "kinds",
+        "lease_asked_ns",
+        "leased_until_ns",
+        "lent",
+        "local_hits",
+        "made",
+        "members",
+        "moved_bytes",
+        "neighbour_count",
+        "net_bytes_per_s",
+        "node",
+        "now_ns",
+        "objects",
+        "offers",
+        "orphans",
+        "out",
+        "poll_armed",
+        "poll_ns",
+        "probe",
+        "probe_count",
+        "promised",
+        "pushes",
+        "read_bytes",
+        "relaxing",
+        "releases",
+        "replicas",
+        "restarting",
+        "resumable",
+        "rng",
+        "rows",
+        "run_ns",
+        "running",
+        "sequence",
+        "shared",
+        "staged",
+        "staging",
+        "stealing_since_ns",
+        "steals",
+        "stops",
+        "strategy",
+        "taken",
+        "telling",
+        "threshold",
+        "token",
+        "tt_ns",
+        "unknown",
+        "unreachable",
+        "wakes",
+    )
+
+    def __init__(self, info: NodeInfo, strategy: Strategy, config: NodeConfig, seed: int) -> None:
+        self.info = info
+        self.node: NodeId = info.id
+        self.strategy = strategy
+        self.config = config
+        self.cores = info.cores
+        self.net_bytes_per_s = config.net_bytes_per_s
+        self.rng = Rng(seed * 0x9E3779B97F4A7C15 ^ info.id * 0xBF58476D1CE4E5B9)
+        self.now_ns = 0
+        self.out: list[EffectType] = []
+        self.members = Members(0, ())
+        self.dirty = False
+        self.restarting = False
+        self.sequence = 0
+        self.token = 0
+        # ready tasks, and tasks on their way to or from here
+        self.shared = ReadyQueue(strategy.match)
+        self.dedicated = ReadyQueue(strategy.match)
+        self.lent: dict[int, tuple[Ready, NodeId, int]] = {}
+        self.claims: dict[int, tuple[Ready, NodeId, int]] | None = None
+        self.offers: dict[tuple[NodeId, int], list[Ready]] | None = None
+        self.taken: dict[NodeId, list[int]] | None = None
+        self.announcing: dict[int, Ready] | None = None
+        self.doomed: dict[int, int] | None = None
+        self.batches: set[int] | None = None
+        # executors
+        first = 0
+        self.groups: list[Group] = []
+        for executors in info.executors:
+            self.groups.append(Group(executors.context, range(first, first + executors.count)))
+            first += executors.count
+        self.running: dict[int, Run] = {}
+        self.inflight: dict[int, int] | None = None  # runs on a slot, where more than one was sent
+        self.ahead = 0
+        self.resumable: list[Run] | None = None
+        # objects
+        self.objects: dict[int, int] = {}
+        self.copies: dict[int, int] | None = None  # fetched objects and how many tasks here still read them
+        self.copied_bytes = 0
+        self.fresh: set[int] = set()  # copies that no task has read yet
+        self.finishing: dict[int, Ready] | None = None  # tasks with inputs whose commit is on its way
+        self.made: dict[int, tuple[set[int], int, tuple[int, ...]]] = {}
+        self.staging: dict[int, tuple[Ready, set[int]]] | None = None
+        self.fetching: dict[int, list[int]] | None = None
+        self.staged: list[Ready] | None = None
+        self.releases: dict[NodeId, list[tuple[int, int]]] | None = None
+        # the store
+        self.rows: dict[int, list[Row]] = {}
+        self.calls: dict[int, tuple[int, list[Row], int]] = {}
+        self.clearing: dict[int, list[int]] = {}
+        self.unknown: list[Any] = []
+        self.promised: dict[tuple[int, int], int] | None = None  # (child, parent) -> intent that a satisfy ends
+        self.unreachable: dict[int, NodeId] | None = None
+        self.telling: dict[int, int] = {}
+        self.wakes: dict[int, tuple[NodeId, int]] | None = None
+        self.stops: dict[tuple[int, NodeId], tuple[int, int]] | None = None
+        self.growing: dict[int, Any] | None = None
+        # membership
+        self.leased_until_ns = 0
+        self.lease_asked_ns = 0
+        self.orphans: dict[NodeId, int] | None = None
+        self.burying: dict[NodeId, int] | None = None
+        # balancing
+        self.probe: list[tuple[NodeId, int]] | None = None
+        self.poll_armed = False
+        self.stealing_since_ns = -1
+        self.probe_count = 0
+        # tuning
+        start = strategy.adapt.start(getattr(strategy.place, "t", 0.5))
+        self.threshold = 0.5 if start.threshold is None else start.threshold
+        self.relaxing = True if start.relaxing is None else start.relaxing
+        self.tt_ns = strategy.relax.start_tt_ns()
+        self.poll_ns = strategy.balance.start_poll_ns()
+        self.neighbour_count = 0
+        self.adapt_at = strategy.adapt.period
+        # what was seen
+        self.kinds: dict[int, tuple[int, int]] = {}
+        self.done_count = 0
+        self.run_ns = 0
+        self.read_bytes = 0
+        self.moved_bytes = 0
+        self.local_hits = 0
+        self.cache_hits = 0
+        self.pushes = 0
+        self.steals = 0
+        self.gives = 0
+        self.replicas = 0
+        self.failed_steals = 0
+        self.failed_steals_total = 0
+
+    def step(self, now_ns: int, events: Sequence[EventType], out: list[EffectType]) -> None:
+        """Take in what happened and append what is to be done about it."""
+        self.now_ns = now_ns
+        self.out = out
+        for event in events:
+            HANDLERS[type(event)](self, event)
+        if self.restarting:
+            return
+        if self.dirty:
+            self.dirty = False
+            schedule(self)
+        if self.offers or self.taken:
+            send_offers(self)
+        if self.rows:
+            send_rows(self)
+
+    # -- the read-only view that decisions get --------------------------------------------------------------------------
+
+    @property
+    def shared_count(self) -> int:
+        return self.shared.count
+
+    @property
+    def dedicated_count(self) -> int:
+        return self.dedicated.count
+
+    @property
+    def idle_count(self) -> int:
+        return sum(len(group.free) for group in self.groups)
+
+    def estimate_ns(self, spec: TaskSpec) -> int:
+        seen = self.kinds.get(spec.kind)
+        if seen is not None:
+            return seen[1] // seen[0] or 1
+        return spec.estimate_ns or GUESS_NS
+
+    def has(self, object_: int) -> bool:
+        return object_ in self.objects
+
+    def __repr__(self) -> str:
+        return (
+            f"<node {self.node}: {len(self.running)} running, {self.dedicated.count} dedicated, {self.shared.count} shared, "
+            f"{len(self.staging or ())} staging, {len(self.lent)} lent>"
+        )
+
+
+Handler = Callable[[NodeCore, Any], None]
+HANDLERS: dict[type, Handler] = {}
+
+
+def handles(*events: type) -> Callable[[Handler], Handler]:
+    """Enter a handler into the table; each event type has exactly one."""
+
+    def enter(handler: Handler) -> Handler:
+        for event in events:
+            assert event not in HANDLERS, event
+            HANDLERS[event] = handler
+        return handler
+
+    return enter
+
+
+# The handlers need NodeCore and `handles` from above.
+from daws.core import commits, growing, members, moving, remaking, stopping  # noqa: E402, F401
+from daws.core.calls import send_rows  # noqa: E402
+from daws.core.ready import send_offers  # noqa: E402
+from daws.core.running import schedule  # noqa: E402

@@ -1,0 +1,64 @@
+"""Ready tasks: where one goes when this node becomes its owner, and tasks that leave for another node.
+
+Moving is claiming: a task that was offered stays in `lent` until its receiver says that it has claimed it; after a while this
+node claims it back from itself, so that a late claim fails.
+"""
+
+from daws.core.effects import Send
+from daws.core.node import NodeCore
+from daws.model.task import NodeId, Ready
+from daws.strategy.decisions import DEDICATED, SHARED
+from daws.wire.messages import COPY, PUSH, Offer, Taken
+
+
+def enqueue(core: NodeCore, ready: Ready, dedicated: bool) -> None:
+    core.sequence += 1
+    queue = core.dedicated if dedicated else core.shared
+    queue.push(core.strategy.order.key(core, ready), core.sequence, ready)
+    core.dirty = True
+
+
+def accept(core: NodeCore, ready: Ready) -> None:
+    """This node has become the owner of a ready task: let the strategy say where it belongs."""
+    choice = core.strategy.place.choose(core, ready, core.rng)
+    needs = ready.spec.needs
+    if needs is not None and choice < 0 and not core.info.can_run(needs):
+        choice = _elsewhere(core, ready)
+    if choice == SHARED:
+        enqueue(core, ready, False)
+    elif choice == DEDICATED or choice == core.node:
+        enqueue(core, ready, True)
+    else:
+        core.pushes += 1
+        offer(core, choice, PUSH, ready)
+
+
+def _elsewhere(core: NodeCore, ready: Ready) -> int:
+    """A node that can run what this one cannot; which one follows from the task alone. If there is none it waits here."""
+    capable = core.members.capable(ready.spec.needs)
+    return capable[(ready.spec.id * 0x9E3779B1 >> 8) % len(capable)] if capable else SHARED
+
+
+def offer(core: NodeCore, to: NodeId, why: int, ready: Ready) -> None:
+    """Offer a task; what goes to the same node for the same reason in one step leaves in one message."""
+    if core.offers is None:
+        core.offers = {}
+    batch = core.offers.get((to, why))
+    if batch is None:
+        core.offers[to, why] = [ready]
+    else:
+        batch.append(ready)
+    if why != COPY:
+        core.lent[ready.spec.id] = (ready, to, core.now_ns)
+
+
+def send_offers(core: NodeCore) -> None:
+    """At the end of a step."""
+    if core.offers:
+        for (to, why), tasks in core.offers.items():
+            core.out.append(Send(to, Offer(core.node, why, tuple(tasks))))
+        core.offers = None
+    if core.taken:
+        for to, names in core.taken.items():
+            core.out.append(Send(to, Taken(core.node, tuple(names))))
+        core.taken = None

@@ -1,0 +1,76 @@
+"""Lost objects: when no place has an object any more, the task that made it runs again.
+
+The consumer goes back to waiting in the store, which in the same update notes in an outbox that its producers are to be remade for it; so
+the request survives this node. However many ask, one remake runs, and it satisfies only those who asked.
+"""
+
+from daws.core.calls import answers, ask
+from daws.core.node import NodeCore
+from daws.core.outbox import ask_for_remakes, told
+from daws.core.ready import accept
+from daws.model.task import REPLICA, NodeId, Ready
+from daws.wire.store import (
+    CANCELLED,
+    FAILED,
+    OK,
+    REFUSED,
+    REMAKE_FOR,
+    UNKNOWN,
+    AnswerType,
+    Available,
+    Cancel,
+    Finish,
+    Remake,
+    Satisfy,
+    Unready,
+    outbox_key,
+)
+
+
+def give_up_inputs(core: NodeCore, ready: Ready, object_: int, source: NodeId | None) -> None:
+    """An input of this task cannot be had from where it was said to be."""
+    if ready.mode & REPLICA:
+        return  # a second run may just be dropped; the owner's remains
+    lost = next(one for one in ready.inputs if one[0] == object_)
+    if lost[2] < 0:
+        error = f"ObjectLost: task {ready.spec.id} reads object {object_}, which was put in from outside and has no place left"
+        ask(core, ready.spec.id, Finish(ready.spec.id, ready.attempt, core.node, (), error))
+        return
+    # Whatever else it reads from places that are gone will be asked for at the same time.
+    producers = {lost[2]: None}
+    for one in ready.inputs:
+        if one[0] not in core.objects and one[2] >= 0 and not any(place in core.members for place in one[3]):
+            producers[one[2]] = None
+    if source is not None:
+        if core.unreachable is None:
+            core.unreachable = {}
+        core.unreachable[ready.spec.id] = source
+    ask(core, ready.spec.id, Unready(ready.spec.id, core.node, ready.move, tuple(producers)))
+
+
+@answers(Unready)
+def on_unready_answer(core: NodeCore, row: Unready, answer: AnswerType) -> None:
+    gone = core.unreachable.pop(row.task, None) if core.unreachable else None
+    if answer == OK:
+        ask_for_remakes(core, row.task, row.producers, () if gone is None else (gone,))
+
+
+@answers(Remake)
+def on_remake_answer(core: NodeCore, row: Remake, answer: AnswerType) -> None:
+    key = outbox_key(row.waiter, REMAKE_FOR)
+    if isinstance(answer, Ready):
+        accept(core, answer)
+    elif isinstance(answer, Available):
+        # Somebody else has it: the edge can go at once, and only then may the intent be forgotten.
+        if core.promised is None:
+            core.promised = {}
+        core.promised[row.waiter, row.task] = key
+        ask(core, row.waiter, Satisfy(row.waiter, row.task, core.node, answer.inputs))
+        return
+    elif answer == UNKNOWN:
+        core.unknown.append(row)
+        return
+    elif isinstance(answer, int) and answer in (REFUSED, CANCELLED, FAILED):
+        error = f"ObjectLost: an input of task {row.waiter} is lost and task {row.task}, which made it, cannot run again"
+        ask(core, row.waiter, Cancel(row.waiter, core.node, error))
+    told(core, key)

@@ -1,0 +1,341 @@
+"""Executors: which ready task runs next, what is sent ahead, what is suspended, and what a finished run leaves behind.
+
+The scheduling pass runs once at the end of a step. It starts tasks whose inputs are here, has the inputs of the next ones
+fetched meanwhile, and when nothing is left to do it looks for work elsewhere.
+"""
+
+from daws.core.calls import ask
+from daws.core.commits import finish
+from daws.core.effects import RecallRun, ResumeRun, StartRun, StopRun
+from daws.core.events import RunEnded, RunRecalled
+from daws.core.balancing import look_for_takers, look_for_work
+from daws.core.node import Group, NodeCore, Run, handles
+from daws.core.staging import missing_inputs, pin, read_inputs, stage, unpin
+from daws.model.task import REPLICA, SUSPECT, Ready
+from daws.wire.store import ANNOUNCE, RETRY, Claim
+
+
+def schedule(core: NodeCore) -> None:
+    """Use every idle executor, fetch ahead, and look for work or for takers."""
+    if core.dedicated.count and core.relaxing:
+        relax(core)
+    if core.now_ns >= core.leased_until_ns:
+        return  # too close to the end of the lease to start anything new; the next renewal schedules again
+    if core.resumable:
+        resume(core)
+    idle = False
+    for group in core.groups:
+        free = group.free
+        while free:
+            ready = next_ready(core, group)
+            if ready is None:
+                idle = True
+                break
+            wide = ready.spec.needs
+            if wide is not None and wide.cores > len(free):
+                # A wide task keeps the executors that fall free until there are enough of them.
+                put_back(core, ready)
+                break
+            start(core, ready, group)
+    if core.dedicated.count or core.shared.count:
+        if not idle:
+            fetch_ahead(core)
+            if core.dedicated.count or core.shared.count:
+                send_ahead(core)
+        look_for_takers(core)
+    elif idle and not core.staging:
+        look_for_work(core)
+
+
+def next_ready(core: NodeCore, group: Group) -> Ready | None:
+    """The next task for an executor of this group whose inputs are all here; others are sent off to be staged."""
+    staged = core.staged
+    if staged:
+        for index, ready in enumerate(staged):
+            if fits(core, ready, group):
+                return staged.pop(index)
+    context = group.context
+    window = 2 * core.cores
+    while True:
+        ready = core.dedicated.pop(context) if core.dedicated.count else None
+        if ready is None:
+            ready = core.shared.pop(context) if core.shared.count else None
+            if ready is None:
+                return None
+        if core.doomed and is_doomed(core, ready):
+            continue
+        if ready.mode & SUSPECT:
+            announce(core, ready)
+            continue
+        if ready.inputs:
+            missing = missing_inputs(core, ready)
+            if missing:
+                stage(core, ready, missing)
+                if core.staging is not None and len(core.staging) >= window:
+                    return None
+                continue
+            pin(core, ready)
+        needs = ready.spec.needs
+        if needs is not None and needs.cores > group.count:
+            put_back(core, ready)  # for another group of executors
+            continue
+        return ready
+
+
+def fits(core: NodeCore, ready: Ready, group: Group) -> bool:
+    needs = ready.spec.needs
+    if needs is None:
+        return group.context is None or core.strategy.match.preference(None, group.context) >= 0
+    return needs.cores <= group.count and core.strategy.match.preference(needs.context, group.context) >= 0
+
+
+def put_back(core: NodeCore, ready: Ready) -> None:
+    if core.staged is None:
+        core.staged = []
+    core.staged.insert(0, ready)
+
+
+def start(core: NodeCore, ready: Ready, group: Group) -> None:
+    slot = group.free.pop()
+    if ready.inputs:
+        read_inputs(core, ready)
+    run = _run(core, ready, slot)
+    needs = ready.spec.needs
+    if needs is not None and needs.cores > 1:
+        run.widen(group, needs.cores)
+
+
+def _run(core: NodeCore, ready: Ready, slot: int) -> Run:
+    core.token = number = core.token + 1
+    core.running[ready.spec.id] = run = Run(number, ready, slot)
+    core.out.append(StartRun(number, slot, ready))
+    return run
+
+
+def release_slot(core: NodeCore, run: Run) -> None:
+    """An executor falls free (or loses one of the runs that were sent to it)."""
+    slot = run.slot
+    if core.inflight is not None and slot in core.inflight:
+        core.inflight[slot] -= 1
+        core.ahead -= 1
+        if core.inflight[slot] == 1:
+            del core.inflight[slot]
+        return
+    group = core.groups[0] if len(core.groups) == 1 else group_of(core, slot)
+    group.free.append(slot)
+    if run.more_slots:
+        group.free.extend(run.more_slots)
+        run.more_slots = ()
+
+
+def group_of(core: NodeCore, slot: int) -> Group:
+    first = 0
+    for group in core.groups:
+        if slot < first + group.count:
+            return group
+        first += group.count
+    raise AssertionError(f"node {core.node} has no executor {slot}")
+
+
+@handles(RunEnded)
+def on_run_ended(core: NodeCore, event: RunEnded) -> None:
+    run = core.running.get(event.task)
+    if run is None or run.number != event.run:
+        return
+    ready = run.ready
+    if run.growing:
+        run.outcome = event  # what it spawned must be in the store before it may count as done
+        return
+    del core.running[event.task]
+    if not run.suspended:
+        release_slot(core, run)
+    if ready.inputs:
+        unpin(core, ready)
+    core.dirty = True
+    if event.error and event.retry and not ready.mode & REPLICA:
+        ask(core, event.task, Claim(event.task, core.node, ready.move, core.node, RETRY))
+        _remember_claim(core, ready)
+        return
+    kind = ready.spec.kind
+    seen = core.kinds.get(kind)
+    if not event.error:
+        core.done_count += 1
+        core.run_ns += event.duration_ns
+        core.kinds[kind] = (1, event.duration_ns) if seen is None else (seen[0] + 1, seen[1] + event.duration_ns)
+        if core.done_count == core.adapt_at:
+            adapt(core)
+    finish(core, ready, event.sizes, event.error)
+
+
+def _remember_claim(core: NodeCore, ready: Ready) -> None:
+    if core.announcing is None:
+        core.announcing = {}
+    core.announcing[ready.spec.id] = ready
+
+
+def announce(core: NodeCore, ready: Ready) -> None:
+    """A node died with this task: say in the store that it is about to run before it runs, so that a killer is found out."""
+    _remember_claim(core, ready)
+    ask(core, ready.spec.id, Claim(ready.spec.id, core.node, ready.move, core.node, ANNOUNCE))
+
+
+def relax(core: NodeCore) -> None:
+    """Share dedicated tasks that would wait here for too long."""
+    excess = core.strategy.relax.excess(core)
+    if excess <= 0:
+        return
+    for ready in core.dedicated.cut(excess, False, None):
+        core.sequence += 1
+        core.shared.push(core.strategy.order.key(core, ready), core.sequence, ready)
+    core.tt_ns = core.strategy.relax.after_sharing(core)
+
+
+def adapt(core: NodeCore) -> None:
+    core.adapt_at += core.strategy.adapt.period
+    changes = core.strategy.adapt.adjust(core)
+    if changes is None:
+        return
+    if changes.threshold is not None:
+        core.threshold = changes.threshold
+    if changes.relaxing is not None:
+        core.relaxing = changes.relaxing
+    if changes.tt_ns is not None:
+        core.tt_ns = changes.tt_ns
+
+
+def fetch_ahead(core: NodeCore) -> None:
+    """While all executors are busy, bring in what the next tasks will read."""
+    window = 2 * core.cores
+    while (len(core.staging) if core.staging else 0) + (len(core.staged) if core.staged else 0) < window:
+        queue = core.dedicated if core.dedicated.count else core.shared
+        ready = queue.peek()
+        if ready is None or not ready.inputs or ready.mode & SUSPECT:
+            return
+        missing = missing_inputs(core, ready)
+        if not missing:
+            return
+        queue.pop_head()
+        if not (core.doomed and is_doomed(core, ready)):
+            stage(core, ready, missing)
+
+
+def send_ahead(core: NodeCore) -> None:
+    """Queue short tasks at the executors themselves, so that none of them waits for this node between two tasks.
+
+    Only kinds whose length is known, only where everything they read is here, and never beside a suspect task.
+    """
+    if len(core.groups) != 1 or core.groups[0].context is not None:
+        return
+    while core.ahead < core.cores * core.config.ahead_count_max:
+        queue = core.dedicated if core.dedicated.count else core.shared
+        ready = queue.peek()
+        if ready is None or ready.spec.needs is not None or ready.mode & SUSPECT:
+            return
+        seen = core.kinds.get(ready.spec.kind)
+        if seen is None or (core.ahead + 1) * seen[1] > core.config.ahead_ns * seen[0] * core.cores:
+            return
+        if ready.inputs and missing_inputs(core, ready):
+            return
+        queue.pop_head()
+        if core.doomed and is_doomed(core, ready):
+            continue
+        slot = _slot_to_queue_at(core)
+        if slot < 0:
+            put_back(core, ready)
+            return
+        if core.inflight is None:
+            core.inflight = {}
+        core.inflight[slot] = core.inflight.get(slot, 1) + 1
+        core.ahead += 1
+        if ready.inputs:
+            pin(core, ready)
+            read_inputs(core, ready)
+        _run(core, ready, slot)
+
+
+def _slot_to_queue_at(core: NodeCore) -> int:
+    """The executor with the fewest runs, leaving out those that run a wide or a suspect task."""
+    inflight = core.inflight or {}
+    best, fewest = -1, 1 << 62
+    for run in core.running.values():
+        if run.suspended or run.ready.spec.needs is not None or run.ready.mode & SUSPECT:
+            continue
+        count = inflight.get(run.slot, 1)
+        if count < fewest:
+            best, fewest = run.slot, count
+    return best
+
+
+@handles(RunRecalled)
+def on_run_recalled(core: NodeCore, event: RunRecalled) -> None:
+    run = core.running.get(event.task)
+    if run is None or run.number != event.run:
+        return
+    del core.running[event.task]
+    release_slot(core, run)
+    put_back(core, run.ready)
+    core.dirty = True
+
+
+def recall_behind(core: NodeCore, run: Run) -> None:
+    """Whatever was sent ahead behind a suspended run must not wait for it."""
+    for other in core.running.values():
+        if other.slot == run.slot and other is not run and not other.suspended:
+            core.out.append(RecallRun(other.ready.spec.id, other.number))
+
+
+def resume(core: NodeCore) -> None:
+    """Tasks whose children have ended come before all others: they hold memory and others wait for them."""
+    assert core.resumable is not None
+    waiting: list[Run] = []
+    for run in core.resumable:
+        if core.running.get(run.ready.spec.id) is not run:
+            continue
+        for group in core.groups:
+            needs = run.ready.spec.needs
+            cores = 1 if needs is None else needs.cores
+            if len(group.free) >= cores and fits(core, run.ready, group):
+                run.slot = group.free.pop()
+                run.widen(group, cores)
+                run.suspended = False
+                core.out.append(ResumeRun(run.ready.spec.id, run.number, run.slot))
+                break
+        else:
+            waiting.append(run)
+    core.resumable = waiting or None
+
+
+def is_doomed(core: NodeCore, ready: Ready) -> bool:
+    """Was this run called off while it stood in a queue?"""
+    assert core.doomed is not None
+    attempt = core.doomed.get(ready.spec.id)
+    return attempt is not None and ready.attempt <= attempt
+
+
+def call_off(core: NodeCore, task: int, attempt: int) -> None:
+    """Forget a task wherever it stands here, and kill it if it runs."""
+    run = core.running.get(task)
+    if run is not None and run.ready.attempt <= attempt:
+        del core.running[task]
+        core.out.append(StopRun(task, run.number))
+        if not run.suspended:
+            release_slot(core, run)
+        unpin(core, run.ready)
+        core.dirty = True
+    if core.staging is not None and task in core.staging and core.staging[task][0].attempt <= attempt:
+        unpin(core, core.staging.pop(task)[0])
+        core.dirty = True
+    for ready in core.staged or ():
+        if ready.spec.id == task and ready.attempt <= attempt:
+            unpin(core, ready)
+            assert core.staged is not None
+            core.staged.remove(ready)
+            break
+    if core.lent.get(task) is not None and core.lent[task][0].attempt <= attempt:
+        del core.lent[task]
+    if core.dedicated.count or core.shared.count:
+        if core.doomed is None:
+            core.doomed = {}
+        core.doomed[task] = max(attempt, core.doomed.get(task, 0))
+    else:
+        core.doomed = None

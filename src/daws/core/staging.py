@@ -1,0 +1,249 @@
+"""Objects: what a task reads is brought here before it runs, and nothing is kept that nobody needs.
+
+An object that was made here stays until every task that reads it has finished (`made`); its readers elsewhere say so in
+`Releases`. Those messages may get lost: what stays unreleased for long is looked up in the store (`audit`). An object that was
+fetched is a copy: it stays while tasks here read it, and after that as long as `cache` wants it.
+"""
+
+from daws.core.calls import answers, ask
+from daws.core.effects import DropObject, FetchObject, Send
+from daws.core.events import ObjectFetched
+from daws.core.node import NodeCore, handles
+from daws.core.remaking import give_up_inputs
+from daws.model.states import FINAL
+from daws.model.task import CLIENT, INLINE_BYTES, Input, NodeId, Ready
+from daws.wire.messages import Releases
+from daws.wire.store import DONE, AnswerType, Inspect, Release, Story
+
+AUDIT_ROWS_MAX = 256
+
+
+def missing_inputs(core: NodeCore, ready: Ready) -> list[Input]:
+    objects = core.objects
+    return [one for one in ready.inputs if one[0] not in objects and one[1] > INLINE_BYTES]
+
+
+def stage(core: NodeCore, ready: Ready, missing: list[Input]) -> None:
+    """Fetch what is missing; the task waits beside the queues meanwhile and holds no executor."""
+    task = ready.spec.id
+    if core.staging is None:
+        core.staging = {}
+    if core.fetching is None:
+        core.fetching = {}
+    core.staging[task] = (ready, {one[0] for one in missing})
+    pin(core, ready)
+    for object_, size_bytes, _, places in missing:
+        waiting = core.fetching.get(object_)
+        if waiting is not None:
+            waiting.append(task)
+            continue
+        core.fetching[object_] = [task]
+        source = next((place for place in places if place in core.members), None)
+        if source is None and CLIENT in places:
+            source = CLIENT
+        if source is None or source == core.node:
+            _lost(core, object_, source)
+            continue
+        core.out.append(FetchObject(object_, size_bytes, source))
+
+
+@handles(ObjectFetched)
+def on_object_fetched(core: NodeCore, event: ObjectFetched) -> None:
+    waiting = core.fetching.get(event.object) if core.fetching is not None else None
+    if waiting is None:
+        return
+    assert core.fetching is not None
+    if not event.ok:
+        _lost(core, event.object, event.source)
+        core.dirty = True
+        return
+    del core.fetching[event.object]
+    size_bytes = 0
+    for task in waiting:
+        entry = core.staging.get(task) if core.staging is not None else None
+        if entry is None or event.object not in entry[1]:
+            continue
+        ready, missing = entry
+        size_bytes = next(one[1] for one in ready.inputs if one[0] == event.object)
+        missing.discard(event.object)
+        if not missing:
+            assert core.staging is not None
+            del core.staging[task]
+            if core.staged is None:
+                core.staged = []
+            core.staged.append(ready)
+    if not size_bytes:
+        core.out.append(DropObject(event.object))  # the tasks that wanted it were called off meanwhile
+        return
+    core.moved_bytes += size_bytes
+    _keep_copy(core, event.object, size_bytes)
+    core.dirty = True
+
+
+def _keep_copy(core: NodeCore, object_: int, size_bytes: int) -> None:
+    if core.copies is None:
+        core.copies = {}
+    core.copies[object_] = sum(1 for ready in _readers_here(core) if any(one[0] == object_ for one in ready.inputs))
+    core.fresh.add(object_)
+    core.objects[object_] = size_bytes
+    core.copied_bytes += size_bytes
+    if core.copied_bytes > core.config.memory_bytes:
+        _evict(core)
+
+
+def _readers_here(core: NodeCore) -> list[Ready]:
+    waiting = [entry[0] for entry in core.staging.values()] if core.staging else []
+    return waiting + (core.staged or [])
+
+
+def _evict(core: NodeCore) -> None:
+    """Drop the oldest copies that nobody here reads, until what is left fits."""
+    assert core.copies is not None
+    for object_, readers in list(core.copies.items()):
+        if core.copied_bytes <= core.config.memory_bytes:
+            return
+        if not readers:
+            _drop_copy(core, object_)
+
+
+def _drop_copy(core: NodeCore, object_: int) -> None:
+    assert core.copies is not None
+    del core.copies[object_]
+    core.fresh.discard(object_)
+    core.copied_bytes -= core.objects.pop(object_)
+    core.out.append(DropObject(object_))
+
+
+def pin(core: NodeCore, ready: Ready) -> None:
+    """A task left the queues: copies that it reads stay until it has ended."""
+    copies = core.copies
+    if copies:
+        for one in ready.inputs:
+            if one[0] in copies:
+                copies[one[0]] += 1
+
+
+def unpin(core: NodeCore, ready: Ready) -> None:
+    """A task has ended here, or will not run here after all."""
+    copies = core.copies
+    if not copies:
+        return
+    for object_, size_bytes, _, _ in ready.inputs:
+        readers = copies.get(object_)
+        if readers is None:
+            continue
+        copies[object_] = readers = max(0, readers - 1)
+        if not readers and not core.strategy.cache.keeps(core, size_bytes):
+            _drop_copy(core, object_)
+
+
+def read_inputs(core: NodeCore, ready: Ready) -> None:
+    """A task starts: note what it reads and from where (for `adapt`, `explain` and the statistics)."""
+    copies = core.copies
+    for object_, size_bytes, _, _ in ready.inputs:
+        if size_bytes > INLINE_BYTES:
+            core.read_bytes += size_bytes
+            if copies is None or object_ not in copies:
+                core.local_hits += 1
+            elif object_ in core.fresh:
+                core.fresh.discard(object_)  # the first reader pays for the transfer, the next ones profit
+            else:
+                core.cache_hits += 1
+
+
+def release_inputs(core: NodeCore, ready: Ready) -> None:
+    """A task is done for good: the places of what it read learn that it needs it no more."""
+    task = ready.spec.id
+    for _, size_bytes, producer, places in ready.inputs:
+        if producer >= 0 and size_bytes > INLINE_BYTES and places:
+            _release(core, places[0], producer, task)
+
+
+def _release(core: NodeCore, place: NodeId, producer: int, child: int) -> None:
+    if place == core.node:
+        release_made(core, producer, child)
+        return
+    if core.releases is None:
+        core.releases = {}
+    pairs = core.releases.setdefault(place, [])
+    if (producer, child) not in pairs[-4:]:
+        pairs.append((producer, child))
+
+
+def send_releases(core: NodeCore) -> None:
+    """On each tick: one message per place (they are not urgent)."""
+    if core.releases is None:
+        return
+    for place, pairs in core.releases.items():
+        if place in core.members:
+            core.out.append(Send(place, Releases(core.node, tuple(pairs))))
+    core.releases = None
+
+
+@handles(Releases)
+def on_releases(core: NodeCore, message: Releases) -> None:
+    for producer, child in message.pairs:
+        release_made(core, producer, child)
+
+
+def release_made(core: NodeCore, producer: int, child: int) -> None:
+    entry = core.made.get(producer)
+    if entry is None:
+        return
+    entry[0].discard(child)
+    if not entry[0]:
+        free(core, producer)
+
+
+def free(core: NodeCore, producer: int) -> None:
+    """Every task that reads these objects has finished: they may go, here and in the store."""
+    for object_ in core.made.pop(producer)[2]:
+        _drop(core, object_)
+    ask(core, producer, Release(producer))
+
+
+def drop_made(core: NodeCore, outputs: tuple[Input, ...]) -> None:
+    """Objects of a run that did not win, or that nobody reads."""
+    for one in outputs:
+        _drop(core, one[0])
+
+
+def _drop(core: NodeCore, object_: int) -> None:
+    if core.objects.pop(object_, None) is not None:
+        core.out.append(DropObject(object_))
+
+
+@answers(Release)
+def on_release_answer(core: NodeCore, row: Release, answer: AnswerType) -> None:
+    """Freed; if somebody holds the record, the holder keeps its own copy of the value."""
+
+
+@answers(Inspect)
+def on_inspect_answer(core: NodeCore, row: Inspect, answer: AnswerType) -> None:
+    """An audit: has this reader ended without telling us?"""
+    if answer == DONE or (isinstance(answer, Story) and answer.state in FINAL):
+        for producer in [producer for producer, entry in core.made.items() if row.task in entry[0]]:
+            release_made(core, producer, row.task)
+
+
+def audit(core: NodeCore) -> None:
+    """Objects that wait for their readers for very long: a release may have been lost, so ask what became of them."""
+    limit = core.now_ns - core.config.audit_ns
+    asked = 0
+    for producer, (pending, since_ns, objects) in core.made.items():
+        if since_ns > limit or asked >= AUDIT_ROWS_MAX:
+            continue
+        core.made[producer] = (pending, core.now_ns, objects)
+        for child in sorted(pending)[:AUDIT_ROWS_MAX]:
+            asked += 1
+            ask(core, child, Inspect(child))
+
+
+def _lost(core: NodeCore, object_: int, source: NodeId | None) -> None:
+    """Nobody we know of can give us this object: those who wait for it must have it made again."""
+    assert core.fetching is not None
+    for task in core.fetching.pop(object_, ()):
+        entry = core.staging.pop(task, None) if core.staging is not None else None
+        if entry is not None:
+            unpin(core, entry[0])
+            give_up_inputs(core, entry[0], object_, source)

@@ -1,0 +1,75 @@
+"""What a cluster looks like to those who schedule on it: nodes with their executors, and who is a member right now."""
+
+from functools import cached_property
+
+from msgspec import Struct
+
+from daws.model.context import Context, matches
+from daws.model.task import Needs, NodeId
+
+
+class ExecutorClass(Struct, frozen=True, array_like=True, gc=False):
+    """`count` executors of a node that offer the same context."""
+
+    count: int
+    context: Context | None = None
+
+
+class NodeInfo(Struct, frozen=True, array_like=True, gc=False):
+    """What everybody may know of a node. `speed` is relative to the machine that task lengths were measured on."""
+
+    id: NodeId
+    executors: tuple[ExecutorClass, ...]
+    cluster: int = 0
+    speed: float = 1.0
+
+    @property
+    def cores(self) -> int:
+        return sum(group.count for group in self.executors)
+
+    def can_run(self, needs: Needs | None) -> bool:
+        cores, context = (1, None) if needs is None else (needs.cores, needs.context)
+        return any(group.count >= cores and matches(context, group.context) for group in self.executors)
+
+
+class Members(Struct, frozen=True, dict=True):
+    """One version of the list of live nodes; immutable, so all who have seen a version share one object."""
+
+    version: int
+    infos: tuple[NodeInfo, ...]
+
+    @cached_property
+    def nodes(self) -> tuple[NodeId, ...]:
+        return tuple(info.id for info in self.infos)
+
+    @cached_property
+    def _by_id(self) -> dict[NodeId, NodeInfo]:
+        return {info.id: info for info in self.infos}
+
+    @cached_property
+    def _positions(self) -> dict[NodeId, int]:
+        return {info.id: index for index, info in enumerate(self.infos)}
+
+    @cached_property
+    def _capable(self) -> dict[Needs | None, tuple[NodeId, ...]]:
+        return {}
+
+    def __contains__(self, node: object) -> bool:
+        return node in self._by_id
+
+    def __len__(self) -> int:
+        return len(self.infos)
+
+    def info(self, node: NodeId) -> NodeInfo | None:
+        return self._by_id.get(node)
+
+    def position(self, node: NodeId) -> int:
+        """Where a node stands in the list, -1 if it does not."""
+        return self._positions.get(node, -1)
+
+    def capable(self, needs: Needs | None) -> tuple[NodeId, ...]:
+        """The nodes with an executor that may run such a task."""
+        found = self._capable.get(needs)
+        if found is None:
+            found = self._capable[needs] = tuple(info.id for info in self.infos if info.can_run(needs))
+        return found

@@ -1,0 +1,85 @@
+"""What a task is, as it travels: a frozen specification, and the copy of it that a node owns.
+
+`TaskSpec` never changes after a task was created. `Ready` is what the store hands to the node that becomes the owner of
+a ready task: the specification plus the numbers (attempt, move) that make later claims and commits safe. Both are
+shared freely between nodes of a simulation because nobody can change them.
+"""
+
+from msgspec import Struct
+
+from daws.model.context import Context
+
+NodeId = int
+"""One start (incarnation) of a node: `incarnation << 32 | index`. A restarted node is a new NodeId, so whatever
+was said about the old one (owner, place, lease) can never be mistaken for the new one."""
+
+NODE_INDEX_MASK = (1 << 32) - 1
+CLIENT: NodeId = -1
+"""The address of the client; it serves objects that were put in from outside when no node has them."""
+
+INLINE_BYTES = 4096
+"""Objects up to this size travel inside records and are never fetched."""
+
+Input = tuple[int, int, int, tuple[int, ...]]
+"""One object a task reads: (object id, size in bytes, producing task or -1, places that have it)."""
+
+
+def node_id(index: int, incarnation: int) -> NodeId:
+    return incarnation << 32 | index
+
+
+def node_index(node: NodeId) -> int:
+    return node & NODE_INDEX_MASK
+
+
+class Needs(Struct, frozen=True, array_like=True, gc=False):
+    """What an executor must offer; None on a task stands for one core and no context."""
+
+    cores: int = 1
+    context: Context | None = None
+    memory_bytes: int = 0
+
+
+class TaskSpec(Struct, frozen=True, array_like=True, gc=False):
+    """The part of a task that never changes. `inputs` and `outputs` are object ids; `rank` is the upward rank."""
+
+    id: int
+    kind: int = 0
+    estimate_ns: int = 0
+    inputs: tuple[int, ...] = ()
+    outputs: tuple[int, ...] = ()
+    needs: Needs | None = None
+    priority: int = 0
+    rank: int = 0
+    home: int = -1
+
+
+# How a Ready came to be; they combine.
+REMAKE = 1  # done before; runs again only to make a lost object
+REPLICA = 2  # a second run of a task that somebody else owns
+SUSPECT = 4  # a node died while it owned this task: announce before running, nothing sent ahead beside it
+
+
+class Ready(Struct, frozen=True, array_like=True, gc=False, tag=True):
+    """A ready task in the hands of its owner (or, as a replica, of a second runner)."""
+
+    spec: TaskSpec
+    attempt: int
+    move: int
+    inputs: tuple[Input, ...] = ()
+    mode: int = 0
+
+
+FIRST_SPAWNED_ID = 1 << 62
+
+
+def spawned_id(parent: int, attempt: int, number: int) -> int:
+    """The id of the number-th task that one attempt of a task spawned: the same each time it is asked for.
+
+    A 62-bit mix with the top bit set, so it cannot collide with ids that clients count up from zero; the store refuses a
+    second task under the same id with another origin.
+    """
+    x = (parent * 0x9E3779B97F4A7C15 + attempt * 0xBF58476D1CE4E5B9 + number * 0x94D049BB133111EB + 1) & (2**64 - 1)
+    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9 & (2**64 - 1)
+    x = (x ^ (x >> 27)) * 0x94D049BB133111EB & (2**64 - 1)
+    return (x ^ (x >> 31)) >> 2 | 1 << 62

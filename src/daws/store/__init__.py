@@ -1,0 +1,1 @@
+"""The metadata service: one port, several backends. Backends ignore each other."""

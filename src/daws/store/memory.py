@@ -1,0 +1,683 @@
+"""The store in one process's memory: the first backend, and the yardstick for the others.
+
+The rules that lose nothing (readiness is told, moving is claiming, commit by run, …) are compare-and-sets in this file; what
+a node does with the answers is the core's business. Nothing here reads a clock: the driver passes the time in.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from daws.model.cluster import Members, NodeInfo
+from daws.model.states import CANCELLED as STATE_CANCELLED
+from daws.model.states import DONE as STATE_DONE
+from daws.model.states import FAILED as STATE_FAILED
+from daws.model.states import FINAL, READY, REMAKING, SUSPENDED, WAITING
+from daws.model.task import FIRST_SPAWNED_ID, REMAKE, REPLICA, SUSPECT, Input, NodeId, Ready
+from daws.store.record import Rare, Record
+from daws.wire import store as wire
+from daws.wire.store import (
+    ANNOUNCE,
+    CANCELLED,
+    DONE,
+    FAILED,
+    MOVE,
+    OK,
+    REFUSED,
+    REMAKE_FOR,
+    REPLICATE,
+    RETRY,
+    SATISFY,
+    STOP,
+    STRUCK,
+    UNDERWAY,
+    UNKNOWN,
+    AnswerType,
+    Committed,
+    Granted,
+    OutboxEntry,
+    Row,
+    outbox_key,
+    shard_of,
+)
+
+MANY_EDGES = 8
+LOSSES_MAX = 3
+_NOTHING_TO_TELL = Committed(-1)
+_FREED: tuple[Input, ...] = ((-1, 0, -1, ()),)
+"""The outputs of a task whose objects nobody needed any more: they have no place, so who asks for them remakes them."""
+_FINAL_CODE = {STATE_DONE: DONE, STATE_FAILED: FAILED, STATE_CANCELLED: CANCELLED}
+
+
+class Shard:
+    """The part of the store within which an update is atomic. A retired task leaves None behind."""
+
+    __slots__ = ("dead", "estates", "log", "outbox", "records")
+
+    def __init__(self) -> None:
+        self.records: dict[int, Record | None] = {}
+        self.outbox: dict[int, tuple[NodeId, tuple[int, ...] | None]] = {}
+        self.log: list[int] = []
+        self.dead: set[NodeId] = set()
+        self.estates: dict[tuple[NodeId, NodeId], tuple[int, wire.Estate]] = {}
+
+
+class MemoryStore:
+    """All shards in one process. `calls` and `touched` count what a real store would have been asked."""
+
+    def __init__(
+        self, shard_count: int = 1, lease_ns: int = 10_000_000_000, replicas_max: int = 2, history: bool = False
+    ) -> None:
+        self.shard_count = shard_count
+        self.lease_ns = lease_ns
+        self.replicas_max = replicas_max
+        self.history = history
+        self.shards = [Shard() for _ in range(shard_count)]
+        self.leases: dict[NodeId, int] = {}
+        self.infos: dict[NodeId, NodeInfo] = {}
+        self.orphans: dict[NodeId, None] = {}
+        self.buried: set[NodeId] = set()
+        self.members = Members(0, ())
+        self.members_changed = False
+        self.calls = 0
+        self.touched = 0
+
+    def apply(self, shard: int, rows: Sequence[Row], now_ns: int) -> list[AnswerType]:
+        self.calls += 1
+        self.touched += len(rows)
+        part = self.shards[shard]
+        if self.history:
+            return [self._noted(part, row, now_ns) for row in rows]
+        return [_HANDLERS[type(row)](self, part, row, now_ns) for row in rows]
+
+    def record(self, task: int) -> Record | None:
+        """The record of a task, for checkers and tests; None when it is unknown or retired."""
+        return self.shards[shard_of(task, self.shard_count)].records.get(task)
+
+    def join(self, infos: Iterable[NodeInfo], now_ns: int = 0) -> Members:
+        """Make many nodes members at once (a cluster that starts together)."""
+        for info in infos:
+            self.infos[info.id] = info
+            self.leases[info.id] = now_ns + self.lease_ns
+        self.members_changed = True
+        return self._members()
+
+    # -- a task's life ------------------------------------------------------------------------------------------------
+
+    def _create(self, shard: Shard, row: wire.Create, now_ns: int) -> AnswerType:
+        task = row.spec.id
+        known = shard.records.get(task)
+        if known is not None:
+            return OK if known.spec == row.spec else REFUSED
+        if task in shard.records:
+            return DONE
+        if row.owner in shard.dead:
+            return STRUCK
+        edges = (*row.parents, task) if row.guarded else row.parents
+        record = Record(row.spec, WAITING if edges else READY, -1 if edges else row.owner, row.children)
+        if edges:
+            record.edges = set(edges) if len(edges) > MANY_EDGES else edges
+        record.inputs = row.inputs
+        if row.held:
+            record.more().holders.add(wire.CLIENT_HOLDER)
+        shard.records[task] = record
+        return OK
+
+    def _finish(self, shard: Shard, row: wire.Finish, now_ns: int) -> AnswerType:
+        record = shard.records.get(row.task)
+        if record is None:
+            return DONE if row.task in shard.records else UNKNOWN
+        rare = record.rare
+        mine = record.owner == row.node or (rare is not None and row.node in rare.replicas)
+        if not mine or record.attempt != row.attempt:
+            return _FINAL_CODE.get(record.state, REFUSED)
+        if record.state != READY:
+            if record.state == STATE_DONE and record.owner == row.node:
+                return self._commit_answer(shard, record, ())  # the answer got lost: say it again
+            if record.state == STATE_FAILED and record.owner == row.node and outbox_key(row.task, STOP) in shard.outbox:
+                return self._stopped(record, ())
+            return _FINAL_CODE.get(record.state, REFUSED)
+        rivals: tuple[NodeId, ...] = ()
+        if rare is not None and rare.replicas:
+            rivals = tuple(node for node in (record.owner, *rare.replicas) if node != row.node)
+            rare.replicas = ()
+        record.owner = row.node
+        if row.error:
+            return self._fail(shard, record, row.error, row.node, rivals)
+        if rare is not None and rare.remaking:
+            rare.remaking = False
+            told: tuple[int, ...] | None = rare.waiters  # only those who asked; everybody else was told the first time
+            rare.waiters = ()
+        else:
+            shard.log.append(row.task)
+            told = None
+        record.state = STATE_DONE
+        record.outputs = row.outputs
+        if record.children or told:
+            shard.outbox[outbox_key(row.task, SATISFY)] = (row.node, told)
+        elif not rivals:
+            return _NOTHING_TO_TELL
+        return self._commit_answer(shard, record, rivals)
+
+    def _commit_answer(self, shard: Shard, record: Record, rivals: tuple[NodeId, ...]) -> Committed:
+        key = outbox_key(record.spec.id, SATISFY)
+        entry = shard.outbox.get(key)
+        if entry is None:
+            return Committed(-1, (), rivals)
+        return Committed(key, record.children if entry[1] is None else entry[1], rivals)
+
+    def _satisfy(self, shard: Shard, row: wire.Satisfy, now_ns: int) -> AnswerType:
+        record = shard.records.get(row.task)
+        if record is None:
+            return DONE if row.task in shard.records else UNKNOWN
+        state = record.state
+        if state == WAITING or state == SUSPENDED:
+            edges = record.edges
+            if isinstance(edges, tuple):
+                if row.parent not in edges:
+                    return OK
+                edges = tuple(edge for edge in edges if edge != row.parent)
+                record.edges = edges
+            else:
+                assert isinstance(edges, set)
+                if row.parent not in edges:
+                    return OK
+                edges.discard(row.parent)
+            if state == WAITING and row.inputs:
+                wanted = record.spec.inputs
+                record.inputs += tuple(one for one in row.inputs if one[0] in wanted)
+            if edges:
+                return OK
+            if state == SUSPENDED:
+                record.state = READY
+                record.edges = None
+                return wire.Resume(record.owner)
+            if row.node in shard.dead:
+                # The last edge is gone but the caller may own nothing: put it back, the outbox will be carried out by another.
+                record.edges = (row.parent,)
+                record.inputs = tuple(one for one in record.inputs if one[2] != row.parent)
+                return STRUCK
+            record.state = READY
+            record.owner = row.node
+            record.move += 1
+            record.edges = row.parent
+            return self._ready(record)
+        if state == READY:
+            if record.owner == row.node and record.edges == row.parent and record.edges is not None:
+                return self._ready(record)
+            if record.rare is not None and row.parent in record.rare.suspended_on:
+                return wire.Resume(record.owner)
+            return OK
+        return _FINAL_CODE[state]
+
+    def _open(self, shard: Shard, row: wire.Open, now_ns: int) -> AnswerType:
+        return self._satisfy(shard, wire.Satisfy(row.task, row.task, row.node), now_ns)
+
+    def _ready(self, record: Record) -> Ready:
+        rare = record.rare
+        mode = 0
+        if rare is not None:
+            mode = (REMAKE if rare.remaking else 0) | (SUSPECT if rare.losses else 0)
+        return Ready(record.spec, record.attempt, record.move, record.inputs, mode)
+
+    def _claim(self, shard: Shard, row: wire.Claim, now_ns: int) -> AnswerType:
+        record = shard.records.get(row.task)
+        if record is None:
+            return DONE if row.task in shard.records else UNKNOWN
+        if record.state != READY:
+            return _FINAL_CODE.get(record.state, REFUSED)
+        if row.node in shard.dead:
+            return STRUCK
+        if row.why == REPLICATE:
+            return self._replicate(record, row)
+        if record.owner == row.owner and record.move == row.move:
+            record.owner = row.node
+            record.move += 1
+            record.edges = None
+            if row.why == ANNOUNCE:
+                record.more().announced = True
+            elif row.why == RETRY:
+                self._new_attempt(shard, record, row.node)
+        elif record.owner != row.node or record.move != row.move + 1:
+            return REFUSED
+        mode = self._ready(record).mode if record.rare is not None else 0
+        return Granted(record.move, record.attempt, mode)
+
+    def _replicate(self, record: Record, row: wire.Claim) -> AnswerType:
+        rare = record.more()
+        if row.node == record.owner or record.owner != row.owner:
+            return REFUSED
+        if row.node not in rare.replicas:
+            if len(rare.replicas) >= self.replicas_max:
+                return REFUSED
+            rare.replicas += (row.node,)
+        return Granted(record.move, record.attempt, REPLICA)
+
+    def _new_attempt(self, shard: Shard, record: Record, node: NodeId) -> None:
+        """Runs of earlier attempts can no longer commit, and what they spawned is to be cancelled."""
+        record.attempt += 1
+        rare = record.rare
+        if rare is None:
+            return
+        rare.replicas = ()
+        rare.announced = False
+        rare.suspended_on = ()
+        if rare.spawned:
+            shard.outbox[outbox_key(record.spec.id, STOP)] = (node, _all_spawned(rare))
+
+    # -- lost objects -------------------------------------------------------------------------------------------------
+
+    def _unready(self, shard: Shard, row: wire.Unready, now_ns: int) -> AnswerType:
+        record = shard.records.get(row.task)
+        if record is None:
+            return DONE if row.task in shard.records else UNKNOWN
+        key = outbox_key(row.task, REMAKE_FOR)
+        if record.state == WAITING and shard.outbox.get(key, (None,))[0] == row.node:
+            return OK
+        if record.state != READY or record.owner != row.node or record.move != row.move:
+            return _FINAL_CODE.get(record.state, REFUSED)
+        record.state = WAITING
+        record.owner = -1
+        record.edges = set(row.producers) if len(row.producers) > MANY_EDGES else row.producers
+        record.inputs = tuple(one for one in record.inputs if one[2] not in row.producers)
+        shard.outbox[key] = (row.node, row.producers)
+        return OK
+
+    def _remake(self, shard: Shard, row: wire.Remake, now_ns: int) -> AnswerType:
+        record = shard.records.get(row.task)
+        if record is None:
+            return REFUSED if row.task in shard.records else UNKNOWN
+        if record.state in (STATE_FAILED, STATE_CANCELLED):
+            return _FINAL_CODE[record.state]
+        if record.state == STATE_DONE:
+            gone = (*row.gone, *shard.dead)
+            record.outputs = tuple(
+                (one[0], one[1], one[2], tuple(place for place in one[3] if place not in gone))
+                for one in record.outputs
+            )
+            if record.outputs and all(one[3] for one in record.outputs):
+                return wire.Available(record.outputs)
+            if row.node in shard.dead:
+                return STRUCK
+            record.state = READY
+            record.owner = row.node
+            record.move += 1
+            self._new_attempt(shard, record, row.node)
+            record.edges = -2 - row.waiter
+            rare = record.more()
+            rare.remaking = True
+            rare.waiters = (row.waiter,)
+            return self._ready(record)
+        rare = record.more()
+        if row.waiter not in rare.waiters:
+            rare.waiters += (row.waiter,)
+        if record.state == READY and record.owner == row.node and record.edges == -2 - row.waiter:
+            return self._ready(record)
+        return UNDERWAY
+
+    # -- growing graphs -----------------------------------------------------------------------------------------------
+
+    def _register(self, shard: Shard, row: wire.Register, now_ns: int) -> AnswerType:
+        record = shard.records.get(row.task)
+        if record is None:
+            return REFUSED if row.task in shard.records else UNKNOWN
+        if record.state in (STATE_FAILED, STATE_CANCELLED):
+            return _FINAL_CODE[record.state]
+        if row.child not in record.children:
+            record.children += (row.child,)
+        if record.state == STATE_DONE:
+            return wire.Available(record.outputs)
+        rare = record.rare
+        if rare is not None and rare.remaking and row.child not in rare.waiters:
+            rare.waiters += (row.child,)
+        return OK
+
+    def _spawn(self, shard: Shard, row: wire.Spawn, now_ns: int) -> AnswerType:
+        record = shard.records.get(row.task)
+        if record is None or record.state != READY or record.owner != row.node or record.attempt != row.attempt:
+            return REFUSED if record is None else _FINAL_CODE.get(record.state, REFUSED)
+        spawned = record.more().spawned
+        known = spawned.get(row.attempt, ())
+        spawned[row.attempt] = (*known, *(task for task in row.tasks if task not in known))
+        return OK
+
+    def _suspend(self, shard: Shard, row: wire.Suspend, now_ns: int) -> AnswerType:
+        record = shard.records.get(row.task)
+        if record is None or record.owner != row.node or record.attempt != row.attempt:
+            return REFUSED
+        if record.state == READY:
+            edges = (*row.parents, row.task)
+            record.state = SUSPENDED
+            record.edges = set(edges) if len(edges) > MANY_EDGES else edges
+            record.more().suspended_on = edges
+            return OK
+        return OK if record.state == SUSPENDED else _FINAL_CODE.get(record.state, REFUSED)
+
+    # -- ends ---------------------------------------------------------------------------------------------------------
+
+    def _cancel(self, shard: Shard, row: wire.Cancel, now_ns: int) -> AnswerType:
+        record = shard.records.get(row.task)
+        if record is None:
+            if row.task in shard.records:
+                return DONE
+            if row.task < FIRST_SPAWNED_ID:
+                return UNKNOWN
+            shard.records[row.task] = None  # its creator died before it got here: it must not come to life later
+            return CANCELLED
+        rare = record.rare
+        if rare is not None and row.parent in rare.suspended_on:
+            return self._satisfy(shard, wire.Satisfy(row.task, row.parent, row.node), now_ns)
+        if record.state == STATE_DONE or (rare is not None and rare.remaking):
+            return DONE
+        if record.state in FINAL:
+            entry = shard.outbox.get(outbox_key(row.task, STOP))
+            if entry is not None and entry[0] == row.node:
+                return self._stopped(record, self._runners(record))
+            return _FINAL_CODE[record.state]
+        if row.error:
+            return self._fail(shard, record, row.error, row.node, self._runners(record))
+        record.state = STATE_CANCELLED
+        shard.log.append(row.task)
+        shard.outbox[outbox_key(row.task, STOP)] = (row.node, None)
+        return self._stopped(record, self._runners(record))
+
+    def _fail(
+        self, shard: Shard, record: Record, error: str, node: NodeId, runners: tuple[NodeId, ...]
+    ) -> AnswerType:
+        rare = record.more()
+        task = record.spec.id
+        rare.error = error
+        if rare.remaking:
+            # The task was done before, so its future keeps its value; those who waited for the lost object fail.
+            rare.remaking = False
+            record.state = STATE_DONE
+            record.outputs = ()
+            shard.outbox[outbox_key(task, STOP)] = (node, rare.waiters)
+            answer = wire.Stopped(outbox_key(task, STOP), rare.waiters, runners, error)
+            rare.waiters = ()
+            return answer
+        record.state = STATE_FAILED
+        shard.log.append(task)
+        shard.outbox[outbox_key(task, STOP)] = (node, None)
+        return self._stopped(record, runners)
+
+    def _stopped(self, record: Record, runners: tuple[NodeId, ...]) -> wire.Stopped:
+        rare = record.rare
+        children = record.children if rare is None else (*record.children, *_all_spawned(rare))
+        error = rare.error if rare is not None else ""
+        return wire.Stopped(outbox_key(record.spec.id, STOP), children, runners, error)
+
+    def _runners(self, record: Record) -> tuple[NodeId, ...]:
+        owner = () if record.owner == -1 else (record.owner,)
+        return owner if record.rare is None else (*owner, *record.rare.replicas)
+
+    # -- references and places ----------------------------------------------------------------------------------------
+
+    def _retain(self, shard: Shard, row: wire.Retain, now_ns: int) -> AnswerType:
+        record = shard.records.get(row.task)
+        if record is None:
+            return REFUSED
+        record.more().holders.add(row.holder)
+        return OK
+
+    def _release(self, shard: Shard, row: wire.Release, now_ns: int) -> AnswerType:
+        record = shard.records.get(row.task)
+        if record is None:
+            return DONE if row.task in shard.records else UNKNOWN
+        rare = record.rare
+        if row.holder >= 0:
+            if rare is not None:
+                rare.holders.discard(row.holder)
+        elif rare is not None and rare.holders:
+            return REFUSED
+        elif record.state == STATE_DONE:
+            record.outputs = _FREED
+        self._retire(record)
+        return OK
+
+    def _retire(self, record: Record) -> None:
+        """Forget a freed record once nothing below it can need it again; its parents may follow."""
+        todo = [record]
+        while todo:
+            one = todo.pop()
+            rare = one.rare
+            if one.state != STATE_DONE or (one.outputs and one.outputs is not _FREED):
+                continue
+            if rare is not None and rare.holders:
+                continue
+            if any(self._is_kept(child) for child in one.children):
+                continue
+            task = one.spec.id
+            home = self.shards[shard_of(task, self.shard_count)]
+            if outbox_key(task, SATISFY) in home.outbox:
+                continue
+            home.records[task] = None
+            for _, _, producer, _ in one.inputs:
+                parent = self.record(producer) if producer >= 0 else None
+                if parent is not None and parent.outputs is _FREED:
+                    todo.append(parent)
+
+    def _is_kept(self, task: int) -> bool:
+        shard = self.shards[shard_of(task, self.shard_count)]
+        return task not in shard.records or shard.records[task] is not None
+
+    def _locate(self, shard: Shard, row: wire.Locate, now_ns: int) -> AnswerType:
+        record = shard.records.get(row.task)
+        if record is None:
+            return REFUSED if row.task in shard.records else UNKNOWN
+        if record.state == STATE_DONE:
+            return wire.Available(record.outputs)
+        return _FINAL_CODE.get(record.state, UNDERWAY)
+
+    def _add_place(self, shard: Shard, row: wire.AddPlace, now_ns: int) -> AnswerType:
+        return self._set_places(shard, row.task, row.object, lambda places: (*places, row.node), row.node, True)
+
+    def _drop_place(self, shard: Shard, row: wire.DropPlace, now_ns: int) -> AnswerType:
+        return self._set_places(
+            shard, row.task, row.object, lambda places: tuple(p for p in places if p != row.node), row.node, False
+        )
+
+    def _set_places(
+        self,
+        shard: Shard,
+        task: int,
+        object_: int,
+        change: Callable[[tuple[NodeId, ...]], tuple[NodeId, ...]],
+        node: NodeId,
+        adding: bool,
+    ) -> AnswerType:
+        record = shard.records.get(task)
+        if record is None or record.state != STATE_DONE or (adding and node in shard.dead):
+            return REFUSED
+
+        def changed(one: Input) -> Input:
+            if one[0] != object_ or (node in one[3]) == adding:
+                return one
+            return (one[0], one[1], one[2], change(one[3]))
+
+        record.outputs = tuple(changed(one) for one in record.outputs)
+        return OK
+
+    # -- membership and death -----------------------------------------------------------------------------------------
+
+    def _lease(self, shard: Shard, row: wire.Lease, now_ns: int) -> AnswerType:
+        self.touched -= 1
+        self._expire(now_ns)
+        node = row.node
+        if node in self.orphans or node in self.buried:
+            return STRUCK
+        if row.leaving:
+            self._strike(node)
+        elif node in self.infos or row.info is not None:
+            if row.info is not None and node not in self.infos:
+                self.infos[node] = row.info
+                self.members_changed = True
+            self.leases.pop(node, None)  # keep the dict ordered by expiry
+            self.leases[node] = now_ns + self.lease_ns
+        else:
+            return STRUCK
+        members = self._members()
+        return wire.Leased(members if members.version != row.version else None, tuple(self.orphans))
+
+    def _expire(self, now_ns: int) -> None:
+        while self.leases:
+            node = next(iter(self.leases))
+            if self.leases[node] > now_ns:
+                return
+            self._strike(node)
+
+    def _strike(self, node: NodeId) -> None:
+        self.leases.pop(node, None)
+        self.infos.pop(node, None)
+        self.orphans[node] = None
+        self.members_changed = True
+
+    def _members(self) -> Members:
+        if self.members_changed:
+            self.members_changed = False
+            self.members = Members(self.members.version + 1, tuple(self.infos.values()))
+        return self.members
+
+    def _buried(self, shard: Shard, row: wire.Buried, now_ns: int) -> AnswerType:
+        self.touched -= 1
+        if self.orphans.pop(row.dead, 0) is None:
+            self.buried.add(row.dead)
+        return OK
+
+    def _take_over(self, shard: Shard, row: wire.TakeOver, now_ns: int) -> AnswerType:
+        if row.node in shard.dead:
+            return STRUCK
+        shard.dead.add(row.dead)
+        said = shard.estates.get((row.dead, row.node))
+        if said is not None and said[0] == row.part:
+            return said[1]
+        ready: list[Ready] = []
+        outbox: list[OutboxEntry] = []
+        more = False
+        for key, (holder, others) in shard.outbox.items():
+            if holder == row.dead:
+                shard.outbox[key] = (row.node, others)
+                outbox.append(self._entry(shard, key))
+        for task, record in list(shard.records.items()):
+            if record is None:
+                continue
+            if record.rare is not None and row.dead in record.rare.replicas:
+                record.rare.replicas = tuple(node for node in record.rare.replicas if node != row.dead)
+            if record.owner != row.dead or record.state not in (READY, SUSPENDED):
+                continue
+            if len(ready) + len(outbox) >= row.limit:
+                more = True
+                break
+            heir = self._inherit(shard, record, row.node)
+            if heir is not None:
+                ready.append(heir)
+            entry = outbox_key(task, STOP)
+            if shard.outbox.get(entry, (None,))[0] == row.node:
+                outbox.append(self._entry(shard, entry))
+        self.touched += len(ready) + len(outbox) - 1
+        answer = wire.Estate(tuple(ready), tuple(outbox), more)
+        shard.estates[row.dead, row.node] = (row.part, answer)
+        return answer
+
+    def _inherit(self, shard: Shard, record: Record, heir: NodeId) -> Ready | None:
+        rare = record.more()
+        if rare.announced or not rare.losses:
+            rare.losses += 1
+        record.owner = heir
+        record.move += 1
+        record.edges = None
+        record.state = READY
+        self._new_attempt(shard, record, heir)
+        if rare.losses >= LOSSES_MAX:
+            task = record.spec.id
+            error = f"task {task} was running on {LOSSES_MAX} nodes when they died; it is not tried again"
+            self._fail(shard, record, error, heir, ())
+            return None
+        return self._ready(record)
+
+    def _entry(self, shard: Shard, key: int) -> OutboxEntry:
+        task, verb = key >> 2, key & 3
+        record = shard.records[task]
+        assert record is not None
+        others = shard.outbox[key][1]
+        if verb == SATISFY:
+            return OutboxEntry(key, verb, task, record.children if others is None else others, record.outputs)
+        if verb == REMAKE_FOR:
+            return OutboxEntry(key, verb, task, others or ())
+        stopped = self._stopped(record, self._runners(record) if record.state in FINAL else ())
+        return OutboxEntry(
+            key, verb, task, stopped.children if others is None else others, (), stopped.nodes, stopped.error
+        )
+
+    def _clear(self, shard: Shard, row: wire.Clear, now_ns: int) -> AnswerType:
+        self.touched -= 1
+        for key in row.keys:
+            entry = shard.outbox.get(key)
+            if entry is not None and entry[0] == row.node:
+                del shard.outbox[key]
+        return OK
+
+    # -- what the client and people read --------------------------------------------------------------------------------
+
+    def _read_log(self, shard: Shard, row: wire.ReadLog, now_ns: int) -> AnswerType:
+        self.touched -= 1
+        tasks = shard.log[row.start : row.start + row.limit]
+        return wire.Log(row.start + len(tasks), tuple(self._log_row(shard, task) for task in tasks))
+
+    def _log_row(self, shard: Shard, task: int) -> tuple[int, int, str]:
+        record = shard.records[task]
+        if record is None:
+            return (task, STATE_DONE, "")
+        state = record.state if record.state in FINAL else STATE_DONE  # remaking: it was done before
+        return (task, state, record.rare.error if record.rare is not None and state != STATE_DONE else "")
+
+    def _inspect(self, shard: Shard, row: wire.Inspect, now_ns: int) -> AnswerType:
+        record = shard.records.get(row.task)
+        if record is None:
+            return DONE if row.task in shard.records else UNKNOWN
+        rare = record.rare or Rare()
+        waiting = record.edges if isinstance(record.edges, (tuple, set)) else ()
+        state = REMAKING if rare.remaking else record.state
+        return wire.Story(
+            state, record.owner, record.move, record.attempt, tuple(sorted(waiting)), rare.error, tuple(rare.history)
+        )
+
+    def _noted(self, shard: Shard, row: Row, now_ns: int) -> AnswerType:
+        """Carry out a row and add to the task's history what it changed."""
+        task = row.spec.id if isinstance(row, wire.Create) else getattr(row, "task", -1)
+        record = shard.records.get(task)
+        before = (record.state, record.owner) if record is not None else None
+        answer = _HANDLERS[type(row)](self, shard, row, now_ns)
+        record = shard.records.get(task)
+        if record is not None and (record.state, record.owner) != before:
+            record.more().history.append((record.state, now_ns, record.owner))
+        return answer
+
+
+def _all_spawned(rare: Rare) -> tuple[int, ...]:
+    return tuple(task for tasks in rare.spawned.values() for task in tasks)
+
+
+_HANDLERS: dict[type[Row], Callable[[MemoryStore, Shard, Any, int], AnswerType]] = {
+    wire.Create: MemoryStore._create,
+    wire.Finish: MemoryStore._finish,
+    wire.Satisfy: MemoryStore._satisfy,
+    wire.Open: MemoryStore._open,
+    wire.Claim: MemoryStore._claim,
+    wire.Unready: MemoryStore._unready,
+    wire.Remake: MemoryStore._remake,
+    wire.Register: MemoryStore._register,
+    wire.Spawn: MemoryStore._spawn,
+    wire.Suspend: MemoryStore._suspend,
+    wire.Cancel: MemoryStore._cancel,
+    wire.Retain: MemoryStore._retain,
+    wire.Release: MemoryStore._release,
+    wire.Locate: MemoryStore._locate,
+    wire.AddPlace: MemoryStore._add_place,
+    wire.DropPlace: MemoryStore._drop_place,
+    wire.Inspect: MemoryStore._inspect,
+    wire.Clear: MemoryStore._clear,
+    wire.Lease: MemoryStore._lease,
+    wire.TakeOver: MemoryStore._take_over,
+    wire.Buried: MemoryStore._buried,
+    wire.ReadLog: MemoryStore._read_log,
+}

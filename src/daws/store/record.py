@@ -1,0 +1,56 @@
+"""What the store keeps of a task. Memory per task decides how large a graph can be, so the rare fields live apart."""
+
+from daws.model.task import Input, NodeId, TaskSpec
+
+
+class Rare:
+    """Fields that few tasks ever need."""
+
+    __slots__ = (
+        "announced",
+        "error",
+        "history",
+        "holders",
+        "losses",
+        "remaking",
+        "replicas",
+        "spawned",
+        "suspended_on",
+        "waiters",
+    )
+
+    def __init__(self) -> None:
+        self.announced = False
+        self.error = ""
+        self.history: list[tuple[int, int, NodeId]] = []
+        self.holders: set[int] = set()
+        self.losses = 0
+        self.remaking = False
+        self.replicas: tuple[NodeId, ...] = ()
+        self.spawned: dict[int, tuple[int, ...]] = {}  # attempt -> tasks
+        self.suspended_on: tuple[int, ...] = ()
+        self.waiters: tuple[int, ...] = ()
+
+
+class Record:
+    """`edges` holds the unfinished parents (a tuple, or a set when there are many) while the task waits; once it is ready
+    it holds the mark of the call that made it so, which lets that call be repeated."""
+
+    __slots__ = ("attempt", "children", "edges", "inputs", "move", "outputs", "owner", "rare", "spec", "state")
+
+    def __init__(self, spec: TaskSpec, state: int, owner: NodeId, children: tuple[int, ...]) -> None:
+        self.spec = spec
+        self.state = state
+        self.owner = owner
+        self.move = 0
+        self.attempt = 0
+        self.edges: tuple[int, ...] | set[int] | int | None = None
+        self.inputs: tuple[Input, ...] = ()
+        self.children = children
+        self.outputs: tuple[Input, ...] = ()
+        self.rare: Rare | None = None
+
+    def more(self) -> Rare:
+        if self.rare is None:
+            self.rare = Rare()
+        return self.rare

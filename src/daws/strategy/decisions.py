@@ -1,0 +1,224 @@
+"""The questions that scheduling strategies answer, one protocol each.
+
+A decision is pure: it gets a read-only view of a node (or a graph) and randomness, and returns a choice; the core carries it
+out. Every answer can say why: `explain` returns the numbers that the choice compared, and must agree with the choice.
+Answers keep no state: what changes while running (`t`, `tt`, polling interval, neighbours) lives in the node and is seen
+through the view.
+"""
+
+from typing import Any, Protocol
+
+import numpy as np
+from msgspec import Struct
+
+from daws.model.cluster import Members
+from daws.model.context import Context
+from daws.model.graph import Graph
+from daws.model.task import NodeId, Ready, TaskSpec
+
+SHARED = -1
+"""Keep the task here, where others may steal it."""
+DEDICATED = -2
+"""Keep the task here, for this node alone (until `relax` says otherwise)."""
+
+Reasons = dict[str, Any]
+"""What a decision compared: names to numbers, and under "choice" what it chose."""
+
+
+class View(Protocol):
+    """What a decision may see of the node that asks. Nothing here may be changed by a decision."""
+
+    node: NodeId
+    now_ns: int
+    members: Members
+    cores: int
+    net_bytes_per_s: float
+
+    # Tuning that `adapt`, `relax` and `balance` change through their answers.
+    threshold: float
+    tt_ns: int
+    relaxing: bool
+    poll_ns: int
+    neighbour_count: int
+
+    # What the node has seen so far.
+    done_count: int
+    run_ns: int
+    moved_bytes: int
+    read_bytes: int
+    failed_steals: int
+
+    @property
+    def shared_count(self) -> int: ...
+    @property
+    def dedicated_count(self) -> int: ...
+    @property
+    def idle_count(self) -> int:
+        """Executors with nothing to do."""
+        ...
+
+    def estimate_ns(self, spec: TaskSpec) -> int:
+        """How long such a task runs: the mean of its kind as seen here, else what was said, else a guess."""
+        ...
+
+    def has(self, object_: int) -> bool:
+        """Is this object on this node?"""
+        ...
+
+
+class Rng(Protocol):
+    """Randomness that is handed in: the same numbers in every replay."""
+
+    def below(self, bound: int) -> int: ...
+    def unit(self) -> float: ...
+
+
+class Site(Struct, frozen=True):
+    """What a planner may know of the cluster that a graph is submitted to.
+
+    `places[i]` is the position (in `members.nodes`) of the node that has the i-th external object, -1 if no node has it.
+    """
+
+    members: Members
+    net_bytes_per_s: float
+    places: np.ndarray
+    seed: int
+
+
+class Plan(Struct, frozen=True):
+    """A home for each task (position in `members.nodes`); `ranks` where the planner computed upward ranks."""
+
+    homes: np.ndarray
+    ranks: np.ndarray | None = None
+
+
+class Assign(Protocol):
+    """Which node receives each submitted task?"""
+
+    def plan(self, graph: Graph, site: Site) -> Plan: ...
+    def explain(self, graph: Graph, site: Site, task: int) -> Reasons: ...
+
+
+class Place(Protocol):
+    """A task became ready here: share it, keep it, or push it to another node?"""
+
+    def choose(self, view: View, ready: Ready, rng: Rng) -> int:
+        """SHARED, DEDICATED, or the node to push it to."""
+        ...
+
+    def explain(self, view: View, ready: Ready, rng: Rng) -> Reasons: ...
+
+
+class Order(Protocol):
+    """Which ready task runs first? Smaller keys first; equal keys in the order in which they came."""
+
+    needs_ranks: bool
+    """Whether the client has to compute upward ranks when it submits."""
+
+    def key(self, view: View, ready: Ready) -> float: ...
+    def explain(self, view: View, ready: Ready) -> Reasons: ...
+
+
+class Match(Protocol):
+    """May this executor run this task, and how gladly (0 is best, -1 is no)?"""
+
+    def preference(self, task: Context | None, executor: Context | None) -> int: ...
+    def explain(self, task: Context | None, executor: Context | None) -> Reasons: ...
+
+
+class Balance(Protocol):
+    """Who moves work, when, and how much?
+
+    `mode` is "steal" (an idle node asks), "give" (a loaded node offers) or "none". With `asks_load` a node first asks
+    all its targets for their load and then turns to one of them; without it a request goes straight to the first target.
+    """
+
+    mode: str
+    asks_load: bool
+    from_head: bool
+    """Hand over what would run first (True) or last (False)."""
+
+    def start_poll_ns(self) -> int: ...
+    def start_neighbours(self, member_count: int) -> int: ...
+    def targets(self, view: View, rng: Rng) -> list[NodeId]: ...
+    def pick(self, view: View, loads: list[tuple[NodeId, int]]) -> NodeId:
+        """Which of those who answered: the victim of a steal or the receiver of a gift; -1 for nobody."""
+        ...
+
+    def amount(self, view: View, available: int) -> int: ...
+    def after_success(self, view: View) -> tuple[int, int]:
+        """(poll_ns, neighbour_count) after work was moved."""
+        ...
+
+    def after_failure(self, view: View) -> tuple[int, int]:
+        """(poll_ns, neighbour_count) after nothing was found."""
+        ...
+
+    def explain(self, view: View, loads: list[tuple[NodeId, int]]) -> Reasons: ...
+
+
+class Relax(Protocol):
+    """When does a dedicated task become shared?"""
+
+    def start_tt_ns(self) -> int: ...
+    def excess(self, view: View) -> int:
+        """How many dedicated tasks to share now."""
+        ...
+
+    def after_sharing(self, view: View) -> int:
+        """The new `tt_ns` after tasks were shared."""
+        ...
+
+    def after_failed_steal(self, view: View) -> int: ...
+    def explain(self, view: View) -> Reasons: ...
+
+
+class Replicate(Protocol):
+    """When does a second copy run?"""
+
+    def copies(self, view: View, spec: TaskSpec) -> int:
+        """How many copies may run beside the original when a task is given away; 0 moves the task itself."""
+        ...
+
+    def explain(self, view: View, spec: TaskSpec) -> Reasons: ...
+
+
+class Cache(Protocol):
+    """Which moved data is kept?"""
+
+    def keeps(self, view: View, size_bytes: int) -> bool: ...
+    def explain(self, view: View, size_bytes: int) -> Reasons: ...
+
+
+class Changes(Struct, frozen=True, array_like=True):
+    """What `adapt` wants changed; None leaves a value as it is."""
+
+    threshold: float | None = None
+    relaxing: bool | None = None
+    tt_ns: int | None = None
+
+
+class Adapt(Protocol):
+    """What changes while running? Asked now and then, every few task lengths."""
+
+    period: int
+    """Ask after this many finished tasks; 0 is never."""
+
+    def start(self, threshold: float) -> Changes: ...
+    def adjust(self, view: View) -> Changes | None: ...
+    def explain(self, view: View) -> Reasons: ...
+
+
+class Strategy(Struct, frozen=True):
+    """An answer to each question. Presets are Strategies; anything else is a Strategy too."""
+
+    name: str
+    assign: Assign
+    place: Place
+    order: Order
+    match: Match
+    balance: Balance
+    relax: Relax
+    replicate: Replicate
+    cache: Cache
+    adapt: Adapt

@@ -1,0 +1,1 @@
+"""What travels between nodes and to the store, as tagged structs. Knows no socket and no codec but msgspec."""

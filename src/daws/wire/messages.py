@@ -1,0 +1,113 @@
+"""What nodes (and the client) say to each other. Every message names its sender, one start of a node.
+
+Any message may be lost, doubled or late. None of them decides anything by itself: ownership moves in the store, and a
+message is a hint about it or a request that its sender repeats until it was answered.
+"""
+
+from msgspec import Struct
+
+from daws.model.context import Context
+from daws.model.task import NodeId, Ready
+
+# Why tasks are offered.
+PUSH = 0  # their data is at the receiver, or only the receiver can run them
+STOLEN = 1
+GIVEN = 2
+COPY = 3  # run a second copy; the sender keeps its own
+
+
+class Message(Struct, frozen=True, array_like=True, gc=False, tag=True):
+    sender: NodeId
+
+
+class LoadQuery(Message):
+    pass
+
+
+class LoadReply(Message):
+    """`stealable` tasks may leave; `load` is all that waits or runs."""
+
+    stealable: int
+    load: int
+
+
+class StealRequest(Message):
+    """An idle node asks for work that executors with these contexts may run (None: executors without a context)."""
+
+    contexts: tuple[Context | None, ...] | None = None
+
+
+class StealDenied(Message):
+    pass
+
+
+class Offer(Message):
+    """Tasks the receiver may claim from the sender."""
+
+    why: int
+    tasks: tuple[Ready, ...]
+
+
+class Taken(Message):
+    """The sender of this claimed these tasks; the lender may forget them."""
+
+    tasks: tuple[int, ...]
+
+
+class Releases(Message):
+    """(producer, child) pairs: the child has finished and needs the producer's objects no more."""
+
+    pairs: tuple[tuple[int, int], ...]
+
+
+class Wake(Message):
+    """The tasks that `task` waited for have ended; `key` comes back in the answer."""
+
+    task: int
+    key: int
+
+
+class Awake(Message):
+    task: int
+    key: int
+
+
+class StopOrder(Message):
+    """Runs of `task` up to `attempt` are pointless: it was cancelled, failed, or another run won."""
+
+    task: int
+    key: int
+    attempt: int
+
+
+class StopDone(Message):
+    task: int
+    key: int
+
+
+class Submission(Message):
+    """The client hands ready tasks to the node that owns them in the store."""
+
+    batch: int
+    tasks: tuple[Ready, ...]
+
+
+class SubmissionTaken(Message):
+    batch: int
+
+
+MessageType = (
+    LoadQuery
+    | LoadReply
+    | StealRequest
+    | StealDenied
+    | Offer
+    | Taken
+    | Releases
+    | Wake
+    | Awake
+    | StopOrder
+    | StopDone
+    | Submission
+    | SubmissionTaken
+)

@@ -1,0 +1,356 @@
+"""Rows of a store call, and their answers.
+
+A call carries any mix of rows for one shard and is answered row by row. Each row is idempotent: a caller that heard
+nothing sends it again. A row touches one record (`Clear`, `Lease`, `TakeOver` and the log touch none of a task's).
+"""
+
+from msgspec import Struct
+
+from daws.model.cluster import Members, NodeInfo
+from daws.model.task import Input, NodeId, Ready, TaskSpec
+
+SHARD_BLOCK_BITS = 6
+CLIENT_HOLDER = 0
+
+
+def shard_of(task: int, shard_count: int) -> int:
+    """Neighbouring ids share a shard, so the children of a task and the loot of a steal need few calls."""
+    return (task >> SHARD_BLOCK_BITS) % shard_count
+
+
+class Row(Struct, frozen=True, array_like=True, gc=False, tag=True):
+    """One request about one record."""
+
+
+# Why a row was refused, or what became of the task meanwhile.
+OK = 0
+REFUSED = 1  # the compare-and-set failed: somebody else owns it, or another run won
+CANCELLED = 2
+FAILED = 3
+UNKNOWN = 4  # no such record (yet): keep what you have and ask again
+STRUCK = 5  # the caller's incarnation was declared dead: it must start anew
+DONE = 6
+UNDERWAY = 7
+
+# Why a task is claimed.
+MOVE = 0  # from the node that offered it, or by the lender from itself
+ANNOUNCE = 1  # by the owner, before it runs a suspect task
+RETRY = 2  # by the owner, after its run failed: a new attempt
+REPLICATE = 3  # a second run beside the owner's
+
+
+class Create(Row):
+    """A new task. `guarded` adds an edge to itself that its creator drops when all parents know of it."""
+
+    spec: TaskSpec
+    parents: tuple[int, ...] = ()
+    children: tuple[int, ...] = ()
+    inputs: tuple[Input, ...] = ()
+    owner: NodeId = -1
+    guarded: bool = False
+    spawner: int = -1
+    held: bool = False
+
+
+class Finish(Row):
+    """A run ended: commit its outputs, or (with `error`) its failure for good."""
+
+    task: int
+    attempt: int
+    node: NodeId
+    outputs: tuple[Input, ...] = ()
+    error: str = ""
+
+
+class Satisfy(Row):
+    """`parent` is done and its objects are `inputs`; the caller owns the child if this was its last edge."""
+
+    task: int
+    parent: int
+    node: NodeId
+    inputs: tuple[Input, ...] = ()
+
+
+class Open(Row):
+    """All parents of a guarded task know of it: drop its edge to itself."""
+
+    task: int
+    node: NodeId
+
+
+class Claim(Row):
+    """Become owner (or a second run) of a task that still is at `owner` with this move number."""
+
+    task: int
+    owner: NodeId
+    move: int
+    node: NodeId
+    why: int = MOVE
+
+
+class Unready(Row):
+    """The owner cannot get these inputs any more: back to waiting for the tasks that make them."""
+
+    task: int
+    node: NodeId
+    move: int
+    producers: tuple[int, ...] = ()
+
+
+class Remake(Row):
+    """Run a done task again because `waiter` needs an object of it that has no place left."""
+
+    task: int
+    waiter: int
+    node: NodeId
+    gone: tuple[NodeId, ...] = ()
+
+
+class Register(Row):
+    """`child` waits for `task` too (the graph grew)."""
+
+    task: int
+    child: int
+
+
+class Spawn(Row):
+    """An attempt of `task` is about to create these tasks; refused once another attempt has the task."""
+
+    task: int
+    attempt: int
+    node: NodeId
+    tasks: tuple[int, ...] = ()
+
+
+class Suspend(Row):
+    """A running task waits for others: it gets edges to them and one to itself, and keeps its owner."""
+
+    task: int
+    attempt: int
+    node: NodeId
+    parents: tuple[int, ...] = ()
+
+
+class Cancel(Row):
+    """Cancel a task, or fail it because of `error` (the root cause). `parent` is the task it spreads from, if any: a task
+    that is suspended on that one wakes instead."""
+
+    task: int
+    node: NodeId
+    error: str = ""
+    parent: int = -1
+
+
+class Retain(Row):
+    """Somebody holds the outputs of a task."""
+
+    task: int
+    holder: int
+
+
+class Release(Row):
+    """A holder lets go (`holder`), or all children have finished and the bytes are gone (`holder` = -1)."""
+
+    task: int
+    holder: int = -1
+
+
+class Locate(Row):
+    """Where are the outputs of a task?"""
+
+    task: int
+
+
+class AddPlace(Row):
+    task: int
+    object: int
+    node: NodeId
+
+
+class DropPlace(Row):
+    task: int
+    object: int
+    node: NodeId
+
+
+class Inspect(Row):
+    """What became of a task? (For audits and `explain`.)"""
+
+    task: int
+
+
+class Clear(Row):
+    """Outbox entries that have been carried out."""
+
+    node: NodeId
+    keys: tuple[int, ...] = ()
+
+
+class Lease(Row):
+    """Join (with `info`) or stay a member. Answers the members when they changed since `version`."""
+
+    node: NodeId
+    version: int
+    info: NodeInfo | None = None
+    leaving: bool = False
+
+
+class TakeOver(Row):
+    """Strike a dead incarnation from this shard and take what it owned, part by part."""
+
+    dead: NodeId
+    node: NodeId
+    part: int = 0
+    limit: int = 1000
+    shard: int = 0
+
+
+class Buried(Row):
+    """Every shard was taken over: nobody has to look at this dead incarnation again."""
+
+    dead: NodeId
+
+
+class ReadLog(Row):
+    """The commits of this shard from number `start` on."""
+
+    start: int
+    limit: int = 100_000
+
+
+class Answer(Struct, frozen=True, array_like=True, gc=False, tag=True):
+    """The answer to a row; plain integers (OK, REFUSED, …) serve where there is nothing to add."""
+
+
+class Committed(Answer):
+    """The run won. `key` is the outbox entry to clear when all `children` were told; `rivals` are to be stopped."""
+
+    key: int
+    children: tuple[int, ...] = ()
+    rivals: tuple[NodeId, ...] = ()
+
+
+class Granted(Answer):
+    """A claim succeeded: these are the numbers from now on."""
+
+    move: int
+    attempt: int
+    mode: int = 0
+
+
+class Resume(Answer):
+    """The last edge of a suspended task is gone: tell its owner."""
+
+    node: NodeId
+
+
+class Available(Answer):
+    """The objects of a done task and where they are."""
+
+    inputs: tuple[Input, ...] = ()
+
+
+class Stopped(Answer):
+    """A cancel or failure took effect: the outbox entry, the children to stop next, and who may be running it."""
+
+    key: int
+    children: tuple[int, ...] = ()
+    nodes: tuple[NodeId, ...] = ()
+    error: str = ""
+
+
+class Leased(Answer):
+    """`members` only when they changed; `orphans` are dead incarnations whose tasks nobody has taken over yet."""
+
+    members: Members | None = None
+    orphans: tuple[NodeId, ...] = ()
+
+
+class OutboxEntry(Struct, frozen=True, array_like=True, gc=False):
+    """An intent that outlives the node that had it. `verb` is one of SATISFY, REMAKE, STOP."""
+
+    key: int
+    verb: int
+    task: int
+    others: tuple[int, ...] = ()
+    inputs: tuple[Input, ...] = ()
+    nodes: tuple[NodeId, ...] = ()
+    error: str = ""
+
+
+# The verbs of an outbox. A key is `task << 2 | verb`, so writing an intent twice leaves one entry.
+SATISFY = 0  # tell `others` that `task` is done with `inputs`
+REMAKE_FOR = 1  # remake `others` for the waiting `task`
+STOP = 2  # cancel or fail `others`, and tell `nodes` to stop running `task`
+
+
+def outbox_key(task: int, verb: int) -> int:
+    return task << 2 | verb
+
+
+class Estate(Answer):
+    """What a dead incarnation left in one shard."""
+
+    ready: tuple[Ready, ...] = ()
+    outbox: tuple[OutboxEntry, ...] = ()
+    more: bool = False
+
+
+class Story(Answer):
+    """A record for people: state, owner, attempt, unfinished edges, error, and the log of its life."""
+
+    state: int
+    owner: NodeId
+    move: int
+    attempt: int
+    edges: tuple[int, ...] = ()
+    error: str = ""
+    history: tuple[tuple[int, int, NodeId], ...] = ()
+
+
+class Log(Answer):
+    """(task, state, error) of each commit from the asked number on."""
+
+    next: int
+    rows: tuple[tuple[int, int, str], ...] = ()
+
+
+RowType = (
+    Create
+    | Finish
+    | Satisfy
+    | Open
+    | Claim
+    | Unready
+    | Remake
+    | Register
+    | Spawn
+    | Suspend
+    | Cancel
+    | Retain
+    | Release
+    | Locate
+    | AddPlace
+    | DropPlace
+    | Inspect
+    | Clear
+    | Lease
+    | TakeOver
+    | Buried
+    | ReadLog
+)
+
+AnswerType = (
+    int
+    | Ready
+    | Committed
+    | Granted
+    | Resume
+    | Available
+    | Stopped
+    | Leased
+    | Estate
+    | Story
+    | Log
+    | None
+)
