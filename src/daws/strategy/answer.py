@@ -1,8 +1,9 @@
 """What all answers have in common: parameters with bounds and a line of help, read off the fields of a frozen struct.
 
 A field `poll_max_ms: Annotated[float, Meta(gt=0, description="…")] = 100.0` is the parameter `poll-max-ms` for
-those who type it. Types are int, float, and Literal for words; `int | Literal["sqrt"]` takes both. Answers without
-parameters need not derive from anything here.
+those who type it; `= field(default=…, name="copies")` lets them type another name. Types are int, float, and
+Literal for words; `int | Literal["sqrt"]` takes both. Answers without parameters need not derive from anything
+here.
 """
 
 from functools import cache
@@ -88,7 +89,7 @@ def parameters_of(cls: type) -> tuple[Parameter, ...]:
     if not issubclass(cls, Struct):
         return ()
     hints = get_type_hints(cls, include_extras=True)
-    return tuple(_parameter(field.name, hints[field.name], field.default) for field in fields(cls))
+    return tuple(_parameter(field.name, field.encode_name, hints[field.name], field.default) for field in fields(cls))
 
 
 def values_of(answer: object) -> dict[str, Value]:
@@ -102,14 +103,14 @@ def format_value(value: Value) -> str:
     return f"{value:.15g}" if isinstance(value, float) else str(value)
 
 
-def _parameter(name: str, hint: Any, default: Any) -> Parameter:
+def _parameter(name: str, key: str, hint: Any, default: Any) -> Parameter:
     meta = Meta()
     if get_origin(hint) is Annotated:
         hint, *extras = get_args(hint)
         meta = next((extra for extra in extras if isinstance(extra, Meta)), meta)
     kind, words = _kind_and_words(hint)
     return Parameter(
-        key=name.replace("_", "-"),
+        key=key.replace("_", "-"),
         field=name,
         kind=kind,
         words=words,

@@ -21,7 +21,7 @@ class Preset(Struct, frozen=True):
 
 
 _MATRIX_PAPER = "MATRIX (2015), section 2.2"
-_MATRIX: dict[str, Any] = {
+_MATRIX = {
     "assign": "round-robin",
     "place": "daws",
     "order": "data-size",
@@ -30,6 +30,28 @@ _MATRIX: dict[str, Any] = {
     "relax": "never",
     "replicate": "never",
     "cache": "all",
+    "adapt": "nothing",
+}
+_ADAGE = {
+    "assign": "critical-path",
+    "place": "home",
+    "order": "critical-path",
+    "match": "contexts",
+    "balance": "give",
+    "relax": "never",
+    "replicate": "given",
+    "cache": "all",
+    "adapt": "nothing",
+}
+_CONSTELLATION = {
+    "assign": "round-robin",
+    "place": "keep",
+    "order": "context-rank",
+    "match": "contexts",
+    "balance": "random-steal",
+    "relax": "never",
+    "replicate": "never",
+    "cache": "none",
     "adapt": "nothing",
 }
 
@@ -79,6 +101,31 @@ PRESETS: dict[str, Preset] = {
             "MATRIX (2015), sections 2.2 and 4.4",
             _MATRIX | {"relax": "above", "adapt": "matrix"},
             {"relax": {"tt_rule": "journal", "tt_min": 0.025, "tt_max": 0.4}},
+        ),
+        _preset(
+            "adage",
+            "plans by the critical path; overloaded nodes give copies of tasks away, the first to finish wins",
+            "ADAGE (2021), section III",
+            _ADAGE,
+        ),
+        _preset(
+            "constellation",
+            "contexts say who may run what; idle nodes ask one random node for one task",
+            "Ibis/Constellation (2011), section 3.3",
+            _CONSTELLATION,
+        ),
+        _preset(
+            "master-worker",
+            "one node collects all ready tasks; idle nodes ask it for one task",
+            "Ibis/Constellation (2011), section 3.3",
+            _CONSTELLATION | {"assign": "one", "place": "master", "balance": "master-worker", "relax": "above"},
+            {"relax": {"tt": 0.0}},
+        ),
+        _preset(
+            "random",
+            "tasks go anywhere and stay there: what the others have to beat",
+            "none; a baseline",
+            _CONSTELLATION | {"assign": "hashed", "place": "random", "order": "submission", "balance": "none"},
         ),
     )
 }

@@ -7,17 +7,31 @@ from daws.model.errors import StrategyError
 from daws.strategy.adapt.matrix import AdaptMatrix
 from daws.strategy.adapt.nothing import AdaptNothing
 from daws.strategy.answer import parameters_of
+from daws.strategy.assign.critical_path import AssignCriticalPath
+from daws.strategy.assign.data import AssignData
 from daws.strategy.assign.hashed import AssignHashed
 from daws.strategy.assign.one import AssignOne
 from daws.strategy.assign.round_robin import AssignRoundRobin
+from daws.strategy.balance.give import BalanceGive
+from daws.strategy.balance.master_worker import BalanceMasterWorker
+from daws.strategy.balance.none import BalanceNone
+from daws.strategy.balance.random_steal import BalanceRandomSteal
 from daws.strategy.balance.steal import BalanceSteal
 from daws.strategy.cache.all import CacheAll
 from daws.strategy.cache.none import CacheNone
 from daws.strategy.match.contexts import MatchContexts
+from daws.strategy.order.context_rank import OrderContextRank
+from daws.strategy.order.critical_path import OrderCriticalPath
 from daws.strategy.order.data_size import OrderDataSize
+from daws.strategy.order.submission import OrderSubmission
 from daws.strategy.place.daws import PlaceDaws
+from daws.strategy.place.home import PlaceHome
+from daws.strategy.place.keep import PlaceKeep
+from daws.strategy.place.master import PlaceMaster
+from daws.strategy.place.random import PlaceRandom
 from daws.strategy.relax.above import RelaxAbove
 from daws.strategy.relax.never import RelaxNever
+from daws.strategy.replicate.given import ReplicateGiven
 from daws.strategy.replicate.never import ReplicateNever
 
 # What an answer must have, by decision; beside these each has `explain`.
@@ -41,13 +55,36 @@ DECISIONS = tuple(_METHODS)
 _NAME = re.compile(r"[a-z][a-z0-9]*(?:-[a-z0-9]+)*")
 
 _ANSWERS: dict[str, dict[str, type]] = {
-    "assign": {"one": AssignOne, "round-robin": AssignRoundRobin, "hashed": AssignHashed},
-    "place": {"daws": PlaceDaws},
-    "order": {"data-size": OrderDataSize},
+    "assign": {
+        "one": AssignOne,
+        "round-robin": AssignRoundRobin,
+        "hashed": AssignHashed,
+        "data": AssignData,
+        "critical-path": AssignCriticalPath,
+    },
+    "place": {
+        "daws": PlaceDaws,
+        "home": PlaceHome,
+        "keep": PlaceKeep,
+        "master": PlaceMaster,
+        "random": PlaceRandom,
+    },
+    "order": {
+        "data-size": OrderDataSize,
+        "critical-path": OrderCriticalPath,
+        "context-rank": OrderContextRank,
+        "submission": OrderSubmission,
+    },
     "match": {"contexts": MatchContexts},
-    "balance": {"steal": BalanceSteal},
+    "balance": {
+        "steal": BalanceSteal,
+        "random-steal": BalanceRandomSteal,
+        "master-worker": BalanceMasterWorker,
+        "give": BalanceGive,
+        "none": BalanceNone,
+    },
     "relax": {"never": RelaxNever, "above": RelaxAbove},
-    "replicate": {"never": ReplicateNever},
+    "replicate": {"never": ReplicateNever, "given": ReplicateGiven},
     "cache": {"none": CacheNone, "all": CacheAll},
     "adapt": {"nothing": AdaptNothing, "matrix": AdaptMatrix},
 }

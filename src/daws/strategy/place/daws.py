@@ -5,9 +5,10 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from daws.model.task import INLINE_BYTES, Input, Needs, NodeId, Ready
+from daws.model.task import INLINE_BYTES, Input, Needs, Ready
 from daws.strategy.answer import Answer
 from daws.strategy.decisions import DEDICATED, SHARED, Reasons, Rng, View
+from daws.strategy.place.able import may_run
 
 
 class PlaceDaws(Answer, frozen=True):
@@ -81,14 +82,9 @@ def _where(view: View, item: Input, needs: Needs | None) -> int:
     object_, size, _, places = item
     node = view.node
     here = node in places or view.has(object_) or (not places and size <= INLINE_BYTES)
-    if here and (needs is None or _may_run(view, node, needs)):
+    if here and (needs is None or may_run(view, node, needs)):
         return DEDICATED
     for place in places:
-        if place != node and place in view.members and (needs is None or _may_run(view, place, needs)):
+        if place != node and may_run(view, place, needs):
             return place
     return SHARED
-
-
-def _may_run(view: View, node: NodeId, needs: Needs) -> bool:
-    info = view.members.info(node)
-    return info is not None and info.can_run(needs)

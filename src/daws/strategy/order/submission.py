@@ -1,0 +1,24 @@
+"""First come, first served."""
+
+from typing import ClassVar
+
+from daws.model.task import Ready
+from daws.strategy.answer import Answer
+from daws.strategy.decisions import Reasons, View
+from daws.strategy.order.priority import STEP
+
+
+class OrderSubmission(Answer, frozen=True):
+    """Tasks run in the order in which they became ready here; only priorities come before.
+
+    Helps fairness, and when nothing is known of the tasks. Hurts when something is.
+    """
+
+    needs_ranks: ClassVar[bool] = False
+
+    def key(self, view: View, ready: Ready) -> float:
+        priority = ready.spec.priority
+        return -priority * STEP if priority else 0
+
+    def explain(self, view: View, ready: Ready) -> Reasons:
+        return {"priority": ready.spec.priority, "choice": self.key(view, ready)}

@@ -1,0 +1,19 @@
+"""Tasks stay where they became ready, for anybody to steal."""
+
+from daws.model.task import Ready
+from daws.strategy.answer import Answer
+from daws.strategy.decisions import SHARED, Reasons, Rng, View
+
+
+class PlaceKeep(Answer, frozen=True):
+    """Every task is shared where it became ready, whatever it reads.
+
+    Constellation (2011): an activity stays in its executor's queue until somebody steals it. Helps when tasks read
+    little. Hurts when thieves have to fetch much.
+    """
+
+    def choose(self, view: View, ready: Ready, rng: Rng) -> int:
+        return SHARED
+
+    def explain(self, view: View, ready: Ready, rng: Rng) -> Reasons:
+        return {"choice": SHARED}

@@ -1,0 +1,24 @@
+"""Tasks go anywhere."""
+
+from daws.model.task import Ready
+from daws.strategy.answer import Answer
+from daws.strategy.decisions import SHARED, Reasons, Rng, View
+from daws.strategy.place.able import draw_able
+
+
+class PlaceRandom(Answer, frozen=True):
+    """Every task is pushed to a random member that can run it; if that is this node it stays, shared.
+
+    The baseline that others have to beat. Helps nothing but comparisons. Hurts whatever reads data.
+    """
+
+    def choose(self, view: View, ready: Ready, rng: Rng) -> int:
+        node = draw_able(view, ready.spec.needs, rng)
+        return SHARED if node < 0 or node == view.node else node
+
+    def explain(self, view: View, ready: Ready, rng: Rng) -> Reasons:
+        needs = ready.spec.needs
+        return {
+            "able_count": len(view.members.nodes if needs is None else view.members.capable(needs)),
+            "choice": self.choose(view, ready, rng),
+        }
