@@ -69,12 +69,6 @@ class TimerFired(Event):
     timer: int
 
 
-class CancelAsked(Event):
-    """Somebody with the right to do so wants these tasks cancelled."""
-
-    tasks: tuple[int, ...]
-
-
 EventType = (
     Started
     | RunEnded
@@ -84,6 +78,5 @@ EventType = (
     | ObjectFetched
     | StoreAnswered
     | TimerFired
-    | CancelAsked
     | MessageType
 )

@@ -22,10 +22,19 @@ MEMBERSHIP_SHARD = 0
 @handles(Started)
 def on_started(core: NodeCore, event: Started) -> None:
     core.members = event.members
-    core.leased_until_ns = core.now_ns + core.config.lease_ns // 2
+    if core.node in event.members:
+        core.leased_until_ns = core.now_ns + core.config.lease_ns // 2
+    else:
+        join(core)
     # The first tick comes at a moment of its own, so that the nodes of a cluster do not all renew at once.
     _set_tick(core, int(core.config.tick_ns * (0.5 + core.rng.unit() / 2)))
     core.dirty = True
+
+
+def join(core: NodeCore) -> None:
+    """Become a member; nothing starts here before the store has agreed."""
+    core.lease_asked_ns = core.now_ns
+    ask_shard(core, MEMBERSHIP_SHARD, Lease(core.node, core.members.version, core.info))
 
 
 def _set_tick(core: NodeCore, delay_ns: int) -> None:
@@ -44,8 +53,9 @@ def tick(core: NodeCore) -> None:
     tick_ns = core.config.tick_ns
     _set_tick(core, tick_ns)
     repeat_calls(core, tick_ns)
-    ask_shard(core, MEMBERSHIP_SHARD, Lease(core.node, core.members.version))
-    core.lease_asked_ns = core.now_ns
+    if core.node in core.members:
+        core.lease_asked_ns = core.now_ns
+        ask_shard(core, MEMBERSHIP_SHARD, Lease(core.node, core.members.version))
     if core.lent:
         take_back(core, 2 * tick_ns)
     if core.wakes or core.stops:

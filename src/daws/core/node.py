@@ -96,6 +96,7 @@ class NodeCore:
         "batches",
         "burying",
         "calls",
+        "cancelling",
         "claims",
         "clearing",
         "config",
@@ -192,6 +193,7 @@ class NodeCore:
         self.announcing: dict[int, Ready] | None = None
         self.doomed: dict[int, int] | None = None
         self.batches: set[int] | None = None
+        self.cancelling: dict[int, int] | None = None
         # executors
         first = 0
         self.groups: list[Group] = []

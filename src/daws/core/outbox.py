@@ -4,7 +4,7 @@ Whoever commits, fails or cancels a task finds its children in the answer and te
 for; at zero the entry is cleared (lazily, many at a time). If this node dies before, the next owner of the entry does it all again.
 """
 
-from daws.core.calls import ANSWERED, answers, ask, ask_shard
+from daws.core.calls import ANSWERED, ask, ask_shard
 from daws.core.effects import Send
 from daws.core.node import NodeCore, handles
 from daws.model.task import Input, NodeId
@@ -13,13 +13,11 @@ from daws.wire.store import (
     REMAKE_FOR,
     SATISFY,
     SHARD_BLOCK_BITS,
-    UNKNOWN,
     AnswerType,
     Cancel,
     Clear,
     OutboxEntry,
     Remake,
-    Resume,
     Row,
     Satisfy,
     Stopped,
@@ -120,20 +118,6 @@ def spread_stop(core: NodeCore, task: int, stopped: Stopped) -> None:
         assert core.stops is not None
         core.stops[task, node] = (stopped.key, EVERY_ATTEMPT)
         core.out.append(Send(node, StopOrder(core.node, task, stopped.key, EVERY_ATTEMPT)))
-
-
-@answers(Cancel)
-def on_cancel_answer(core: NodeCore, row: Cancel, answer: AnswerType) -> None:
-    if isinstance(answer, Stopped):
-        spread_stop(core, row.task, answer)
-    elif isinstance(answer, Resume):
-        wake(core, row.task, outbox_key(row.parent, 2), answer.node)
-        return
-    elif answer == UNKNOWN:
-        core.unknown.append(row)
-        return
-    if row.parent >= 0:
-        told(core, outbox_key(row.parent, 2))
 
 
 @handles(StopDone)

@@ -1,18 +1,55 @@
 """Cancelled, failed and pointless runs: a cancel is first a write to the store; stopping what runs is only a courtesy."""
 
-from daws.core.calls import ask
+from daws.core.calls import answers, ask
 from daws.core.effects import Send
-from daws.core.events import CancelAsked
 from daws.core.node import NodeCore, handles
+from daws.core.outbox import spread_stop, told, wake
 from daws.core.running import call_off
-from daws.wire.messages import StopDone, StopOrder
-from daws.wire.store import Cancel
+from daws.model.task import CLIENT
+from daws.wire.messages import CancelOrder, CancelTaken, StopDone, StopOrder
+from daws.wire.store import STOP, UNKNOWN, AnswerType, Cancel, Resume, Stopped, outbox_key
 
 
-@handles(CancelAsked)
-def on_cancel_asked(core: NodeCore, event: CancelAsked) -> None:
-    for task in event.tasks:
-        ask(core, task, Cancel(task, core.node))
+@handles(CancelOrder)
+def on_cancel_order(core: NodeCore, message: CancelOrder) -> None:
+    if core.cancelling is None:
+        core.cancelling = {}
+    if message.batch in core.cancelling:
+        return
+    core.cancelling[message.batch] = len(message.tasks)
+    for task in message.tasks:
+        ask(core, task, Cancel(task, core.node, "", ordered(message.batch)))
+
+
+def ordered(batch: int) -> int:
+    """In the place of a parent: the cancel comes from a client's order."""
+    return -2 - batch
+
+
+@answers(Cancel)
+def on_cancel_answer(core: NodeCore, row: Cancel, answer: AnswerType) -> None:
+    if isinstance(answer, Stopped):
+        spread_stop(core, row.task, answer)
+    elif isinstance(answer, Resume):
+        wake(core, row.task, outbox_key(row.parent, STOP), answer.node)
+        return
+    elif answer == UNKNOWN and row.parent >= 0:
+        core.unknown.append(row)
+        return
+    if row.parent >= 0:
+        told(core, outbox_key(row.parent, STOP))
+    elif core.cancelling and row.parent <= -2:
+        _order_carried_out(core, -2 - row.parent)
+
+
+def _order_carried_out(core: NodeCore, batch: int) -> None:
+    assert core.cancelling is not None
+    left = core.cancelling.get(batch, 0) - 1
+    if left > 0:
+        core.cancelling[batch] = left
+        return
+    core.cancelling.pop(batch, None)
+    core.out.append(Send(CLIENT, CancelTaken(core.node, batch)))
 
 
 @handles(StopOrder)

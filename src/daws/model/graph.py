@@ -28,6 +28,16 @@ TOTAL_MAX = 2**62
 NARROW = 32
 
 
+class Growth(NamedTuple):
+    """Tasks of `kind` create `count` tasks of `child_kind` halfway through, and wait for them if `waits`."""
+
+    kind: int
+    child_kind: int
+    count: int
+    child_length_ns: int
+    waits: bool = True
+
+
 class Graph:
     """An immutable graph. The constructor checks shapes and types; `check()` checks that the graph makes sense."""
 
@@ -42,6 +52,7 @@ class Graph:
     inputs: Int64s
     output_start: Int64s
     object_bytes: Int64s
+    growth: tuple[Growth, ...]
 
     def __init__(
         self,
@@ -57,7 +68,9 @@ class Graph:
         context: Column | None = None,
         priority: Column | None = None,
         cores: Column | None = None,
+        growth: Sequence[Growth] = (),
     ) -> None:
+        self.growth = tuple(growth)
         self.kinds = tuple(kinds)
         self.contexts = tuple(contexts)
         self.kind = column("kind", kind, np.int32)

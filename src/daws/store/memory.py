@@ -150,6 +150,8 @@ class MemoryStore:
         else:
             shard.log.append(row.task)
             told = None
+            if rare is not None:
+                rare.committed = record.attempt
         record.state = STATE_DONE
         record.outputs = row.outputs
         if record.children or told:
@@ -442,7 +444,7 @@ class MemoryStore:
             rare = one.rare
             if one.state != STATE_DONE or (one.outputs and one.outputs is not _FREED):
                 continue
-            if rare is not None and rare.holders:
+            if rare is not None and (rare.holders or rare.spawned):
                 continue
             if any(self._is_kept(child) for child in one.children):
                 continue
@@ -623,12 +625,14 @@ class MemoryStore:
         tasks = shard.log[row.start : row.start + row.limit]
         return wire.Log(row.start + len(tasks), tuple(self._log_row(shard, task) for task in tasks))
 
-    def _log_row(self, shard: Shard, task: int) -> tuple[int, int, str]:
+    def _log_row(self, shard: Shard, task: int) -> tuple[int, int, str, tuple[int, ...]]:
         record = shard.records[task]
-        if record is None:
-            return (task, STATE_DONE, "")
-        state = record.state if record.state in FINAL else STATE_DONE  # remaking: it was done before
-        return (task, state, record.rare.error if record.rare is not None and state != STATE_DONE else "")
+        if record is None or record.rare is None:
+            return (task, STATE_DONE if record is None or record.state not in FINAL else record.state, "", ())
+        rare = record.rare
+        if record.state in (STATE_FAILED, STATE_CANCELLED):
+            return (task, record.state, rare.error, ())
+        return (task, STATE_DONE, "", rare.spawned.get(rare.committed, ()))  # if it is remaking, it was done before
 
     def _inspect(self, shard: Shard, row: wire.Inspect, now_ns: int) -> AnswerType:
         record = shard.records.get(row.task)

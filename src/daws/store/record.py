@@ -8,6 +8,7 @@ class Rare:
 
     __slots__ = (
         "announced",
+        "committed",
         "error",
         "history",
         "holders",
@@ -21,6 +22,7 @@ class Rare:
 
     def __init__(self) -> None:
         self.announced = False
+        self.committed = -1  # the attempt that won
         self.error = ""
         self.history: list[tuple[int, int, NodeId]] = []
         self.holders: set[int] = set()

@@ -96,6 +96,19 @@ class SubmissionTaken(Message):
     batch: int
 
 
+class CancelOrder(Message):
+    """Somebody with the right to do so wants these tasks cancelled; repeated until it is answered."""
+
+    batch: int
+    tasks: tuple[int, ...]
+
+
+class CancelTaken(Message):
+    """The store knows: whatever happens to the sender now, the cancel will spread."""
+
+    batch: int
+
+
 MessageType = (
     LoadQuery
     | LoadReply
@@ -110,4 +123,6 @@ MessageType = (
     | StopDone
     | Submission
     | SubmissionTaken
+    | CancelOrder
+    | CancelTaken
 )

@@ -309,10 +309,10 @@ class Story(Answer):
 
 
 class Log(Answer):
-    """(task, state, error) of each commit from the asked number on."""
+    """(task, state, error, tasks it spawned) of each commit from the asked number on."""
 
     next: int
-    rows: tuple[tuple[int, int, str], ...] = ()
+    rows: tuple[tuple[int, int, str, tuple[int, ...]], ...] = ()
 
 
 RowType = (

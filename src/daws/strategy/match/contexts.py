@@ -9,7 +9,8 @@ class MatchContexts(Answer, frozen=True):
     """An executor runs a task if some pair of their labels has the same name and overlapping ranks.
 
     Constellation (2011), section 3: or-lists take any of their labels, priority lists the earlier ones more gladly.
-    Costs nothing where nobody uses contexts.
+    Helps when executors differ; costs nothing where nobody uses contexts. Hurts when labels are too fine: what only few
+    executors may run waits for them.
     """
 
     def preference(self, task: Context | None, executor: Context | None) -> int:

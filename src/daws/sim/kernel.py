@@ -1,0 +1,433 @@
+"""The event heap: carries out the effects of simulated nodes, and lets time pass.
+
+Entries of the heap are (time, sequence number, address, event); the sequence number makes ties deterministic. A node's scheduler
+is a queue of its own: what a step decides leaves the node when all that came before has been dealt with (`busy_ns`). The same holds for
+each shard of the store. Nothing in here decides where or when a task runs.
+"""
+
+from array import array
+from collections.abc import Callable
+from hashlib import blake2b
+from heapq import heappop, heappush
+from itertools import count
+from typing import Any
+
+import msgspec
+
+from daws.core.client import ClientCore
+from daws.core.effects import (
+    CallStore,
+    DropObject,
+    EffectType,
+    FetchObject,
+    RecallRun,
+    Restart,
+    ResumeRun,
+    Send,
+    SetTimer,
+    StartRun,
+    StopRun,
+)
+from daws.core.events import (
+    EventType,
+    ObjectFetched,
+    RunEnded,
+    RunRecalled,
+    RunSpawned,
+    RunWaits,
+    Started,
+    StoreAnswered,
+    TimerFired,
+)
+from daws.core.node import NodeConfig, NodeCore
+from daws.model.cluster import NodeInfo
+from daws.model.graph import Graph, Growth
+from daws.model.task import CLIENT, NODE_INDEX_MASK, NodeId, Ready, TaskSpec, node_id, spawned_id
+from daws.sim.machine import Machine
+from daws.sim.profiles import Costs
+from daws.store.memory import MemoryStore
+from daws.strategy.decisions import Strategy
+from daws.wire.messages import Offer, Submission
+
+STORE = -2
+"""The address of the store on the heap; the event is (caller, call)."""
+FATE = -3
+"""The address of what happens to the cluster from outside; the event is a function of the simulation."""
+
+PROGRESS_EVENTS = 1 << 16
+
+
+class Kernel:
+    """One simulated cluster with one session. Subclassed by nobody; faults and checkers are handed in."""
+
+    def __init__(
+        self,
+        graph: Graph,
+        infos: tuple[NodeInfo, ...],
+        strategy: Strategy,
+        store: MemoryStore,
+        client: ClientCore,
+        config: NodeConfig,
+        costs: Costs,
+        seed: int,
+    ) -> None:
+        self.graph = graph
+        self.strategy = strategy
+        self.store = store
+        self.client = client
+        self.config = config
+        self.costs = costs
+        self.seed = seed
+        self.now_ns = 0
+        self.heap: list[tuple[int, int, int, Any]] = []
+        self.next_sequence = count().__next__
+        self.cores: dict[NodeId, NodeCore] = {}
+        self.machines: dict[int, Machine] = {}
+        for info in infos:
+            self.cores[info.id] = NodeCore(info, strategy, config, seed)
+            self.machines[info.id] = Machine(info)
+        self.client_machine = Machine(NodeInfo(CLIENT, ()))
+        self.shard_free_ns = [0] * store.shard_count
+        self.lengths: list[int] = graph.length_ns.tolist()
+        self.sizes: list[int] = graph.object_bytes.tolist() if graph.object_count else []
+        self.growth: dict[int, Growth] = {growth.kind: growth for growth in graph.growth}
+        self.one_cluster = len({info.cluster for info in infos}) == 1
+        # what was seen
+        self.starts = array("q")
+        self.ends = array("q")
+        self.event_count = 0
+        self.message_count = 0
+        self.fetched_bytes = 0
+        self.stopped: set[tuple[NodeId, int]] = set()
+        self.runs: dict[tuple[NodeId, int], tuple[int, int, int]] = {}  # kept where runs can be recalled or stopped
+        self.tracks_runs = bool(graph.growth) or strategy.balance.mode == "give"
+        # what can be handed in
+        self.faults: Any = None
+        self.checker: Any = None
+        self.journals: dict[NodeId, Any] | None = None
+        self.digest: Any = None
+        self.progress: Callable[[int], None] | None = None
+
+    # -- time passes ----------------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Put the session into the store, then wake everybody up at time 0."""
+        for call in self.client.create_calls():
+            answers = self.store.apply(call.shard, call.rows, 0)
+            if self.checker is not None:
+                self.checker.on_store(CLIENT, call.rows, answers, 0)
+        started = Started(self.store.members)
+        for node in self.cores:
+            self.push(0, node, started)
+        self.push(0, CLIENT, started)
+
+    def run(self, until_ns: int = 1 << 62) -> None:
+        """Until the client has seen everything end, or until a given time."""
+        heap = self.heap
+        cores = self.cores
+        client = self.client
+        ends = self.ends
+        out: list[EffectType] = []
+        watched = self.checker is not None or self.journals is not None or self.digest is not None
+        events = 0
+        while heap and client.waiting_for:
+            now_ns, _, to, event = heappop(heap)
+            if now_ns > until_ns:
+                heappush(heap, (now_ns, -1, to, event))
+                break
+            events += 1
+            self.now_ns = now_ns
+            if to >= 0:
+                core = cores.get(to)
+                if core is None:
+                    continue  # it has died meanwhile
+                if type(event) is RunEnded and not self._was_stopped(to, event.run):
+                    ends.append(now_ns)
+                core.step(now_ns, (event,), out)
+                if watched:
+                    self._watch(core, now_ns, event, out)
+                if out:
+                    self._perform(core, now_ns, event, out)
+                    out.clear()
+            elif to == STORE:
+                self._serve(now_ns, event[0], event[1])
+            elif to == CLIENT:
+                client.step(now_ns, (event,), out)
+                self._perform_client(now_ns, out)
+                out.clear()
+            else:
+                event(self)
+            if not events & (PROGRESS_EVENTS - 1) and self.progress is not None:
+                self.progress(client.graph.task_count - client.waiting_for)
+        self.event_count += events
+
+    def push(self, at_ns: int, to: int, event: Any) -> None:
+        heappush(self.heap, (at_ns, self.next_sequence(), to, event))
+
+    def _was_stopped(self, node: NodeId, run: int) -> bool:
+        if not self.stopped or (node, run) not in self.stopped:
+            return False
+        self.stopped.discard((node, run))
+        return True
+
+    def _watch(self, core: NodeCore, now_ns: int, event: EventType, out: list[EffectType]) -> None:
+        if self.journals is not None:
+            self.journals[core.node].note(now_ns, (event,), out)
+        if self.digest is not None:
+            self.digest.update(msgspec.msgpack.encode((core.node, now_ns, out)))
+        if self.checker is not None:
+            self.checker.on_step(core, now_ns, event, out)
+
+    # -- carrying out effects ---------------------------------------------------------------------------------------------
+
+    def _perform(self, core: NodeCore, now_ns: int, event: EventType, out: list[EffectType]) -> None:
+        costs = self.costs
+        node = core.node
+        machine = self.machines[node & NODE_INDEX_MASK]
+        busy_ns = machine.busy_ns
+        leaves_ns = (now_ns if now_ns > busy_ns else busy_ns) + costs.step_ns
+        kind = type(event)
+        if kind is Offer or kind is Submission:
+            leaves_ns += costs.task_ns * len(event.tasks)  # type: ignore[union-attr]
+        heap = self.heap
+        for effect in out:
+            kind = type(effect)
+            if kind is StartRun:
+                self._start_run(node, machine, leaves_ns, effect)  # type: ignore[arg-type]
+            elif kind is CallStore:
+                leaves_ns += costs.message_ns
+                if self.faults is not None:
+                    self.faults.send(self, node, STORE, leaves_ns + costs.latency_ns, (node, effect))
+                else:
+                    heappush(heap, (leaves_ns + costs.latency_ns, self.next_sequence(), STORE, (node, effect)))
+            elif kind is Send:
+                leaves_ns = self._send(machine, node, leaves_ns, effect)  # type: ignore[arg-type]
+            elif kind is SetTimer:
+                heappush(heap, (effect.at_ns, self.next_sequence(), node, TimerFired(effect.timer)))  # type: ignore[union-attr]
+            elif kind is FetchObject:
+                self._fetch(machine, node, leaves_ns, effect)  # type: ignore[arg-type]
+            elif kind is DropObject:
+                pass
+            else:
+                self._perform_rare(core, machine, leaves_ns, effect)
+        machine.busy_ns = leaves_ns
+
+    def _perform_rare(self, core: NodeCore, machine: Machine, leaves_ns: int, effect: EffectType) -> None:
+        node = core.node
+        if isinstance(effect, StopRun):
+            self._stop_run(node, machine, effect.run)
+        elif isinstance(effect, ResumeRun):
+            begin_ns = leaves_ns + self.costs.dispatch_ns
+            self.starts.append(begin_ns)
+            spec = core.running[effect.task].ready.spec
+            length_ns = int(self._length_ns(spec) / machine.speed)
+            self._end_run(node, machine, effect.run, effect.slot, begin_ns, length_ns - length_ns // 2, length_ns, spec)
+        elif isinstance(effect, RecallRun):
+            run = self.runs.get((node, effect.run))
+            if run is not None and run[0] > leaves_ns:
+                self._stop_run(node, machine, effect.run)
+                self.push(leaves_ns + self.costs.dispatch_ns, node, RunRecalled(effect.task, effect.run))
+        elif isinstance(effect, Restart):
+            self.kill(node)
+            self.push(leaves_ns + self.config.lease_ns // 10, FATE, lambda kernel: kernel.revive(node & NODE_INDEX_MASK))
+
+    def _send(self, machine: Machine, node: NodeId, leaves_ns: int, effect: Send) -> int:
+        costs = self.costs
+        self.message_count += 1
+        leaves_ns += costs.message_ns
+        at_ns = leaves_ns + (costs.latency_ns if self.one_cluster else self._latency_ns(machine, effect.to))
+        message = effect.message
+        if type(message) is Offer:
+            tasks = len(message.tasks)
+            leaves_ns += costs.task_ns * tasks
+            at_ns += costs.task_ns * tasks + int(tasks * costs.task_bytes * 1_000_000_000 / costs.net_bytes_per_s)
+        if self.faults is not None:
+            self.faults.send(self, node, effect.to, at_ns, message)
+        else:
+            heappush(self.heap, (at_ns, self.next_sequence(), effect.to, message))
+        return leaves_ns
+
+    def _latency_ns(self, machine: Machine, to: NodeId) -> int:
+        other = self.machines.get(to & NODE_INDEX_MASK)
+        if other is None or other.info.cluster == machine.info.cluster:
+            return self.costs.latency_ns
+        return self.costs.cluster_latency_ns
+
+    def _perform_client(self, now_ns: int, out: list[EffectType]) -> None:
+        machine = self.client_machine
+        leaves_ns = max(now_ns, machine.busy_ns)
+        for effect in out:
+            if isinstance(effect, SetTimer):
+                self.push(effect.at_ns, CLIENT, TimerFired(effect.timer))
+            elif isinstance(effect, CallStore):
+                if self.faults is not None:
+                    self.faults.send(self, CLIENT, STORE, leaves_ns + self.costs.latency_ns, (CLIENT, effect))
+                else:
+                    self.push(leaves_ns + self.costs.latency_ns, STORE, (CLIENT, effect))
+            elif isinstance(effect, Send):
+                self.message_count += 1
+                at_ns = leaves_ns + self.costs.latency_ns
+                if isinstance(effect.message, Submission):
+                    leaves_ns += int(
+                        len(effect.message.tasks) * self.costs.task_bytes * 1_000_000_000 / self.costs.net_bytes_per_s
+                    )
+                    at_ns = leaves_ns + self.costs.latency_ns
+                if self.faults is not None:
+                    self.faults.send(self, CLIENT, effect.to, at_ns, effect.message)
+                else:
+                    self.push(at_ns, effect.to, effect.message)
+        machine.busy_ns = leaves_ns
+
+    def _serve(self, now_ns: int, caller: NodeId, call: CallStore) -> None:
+        """A call has arrived at its shard, which deals with one call after the other."""
+        costs = self.costs
+        rows = call.rows
+        answers = self.store.apply(call.shard, rows, now_ns)
+        if self.checker is not None:
+            self.checker.on_store(caller, rows, answers, now_ns)
+        free_ns = self.shard_free_ns[call.shard]
+        free_ns = (now_ns if now_ns > free_ns else free_ns) + costs.store_call_ns + costs.store_row_ns * len(rows)
+        self.shard_free_ns[call.shard] = free_ns
+        event = StoreAnswered(call.token, answers)
+        if self.faults is not None:
+            self.faults.send(self, STORE, caller, free_ns + costs.latency_ns, event)
+        else:
+            heappush(self.heap, (free_ns + costs.latency_ns, self.next_sequence(), caller, event))
+
+    # -- runs -------------------------------------------------------------------------------------------------------------
+
+    def _length_ns(self, spec: TaskSpec) -> int:
+        if spec.id < len(self.lengths):
+            return self.lengths[spec.id]
+        return spec.estimate_ns
+
+    def _start_run(self, node: NodeId, machine: Machine, leaves_ns: int, effect: StartRun) -> None:
+        spec = effect.ready.spec
+        task = spec.id
+        length_ns = self.lengths[task] if task < len(self.lengths) else spec.estimate_ns
+        if machine.speed != 1.0:
+            length_ns = int(length_ns / machine.speed)
+        begin_ns = leaves_ns + self.costs.dispatch_ns
+        slots = machine.slot_free_ns
+        if slots is None:
+            slots = machine.slot_free_ns = {}
+        free_ns = slots.get(effect.slot, 0)
+        if free_ns > begin_ns:
+            begin_ns = free_ns
+        self.starts.append(begin_ns)
+        if self.checker is not None:
+            self.checker.on_start(node, effect, begin_ns)
+        if self.growth and spec.kind in self.growth:
+            self._grow(node, machine, effect, begin_ns, length_ns)
+            return
+        end_ns = begin_ns + length_ns
+        slots[effect.slot] = end_ns
+        if self.tracks_runs:
+            self.runs[node, effect.run] = (begin_ns, end_ns, effect.slot)
+        outputs = spec.outputs
+        if not outputs:
+            sizes: tuple[int, ...] = ()
+        elif len(outputs) == 1:
+            sizes = (self.sizes[outputs[0]],)
+        else:
+            sizes = tuple([self.sizes[one] for one in outputs])
+        heappush(self.heap, (end_ns, self.next_sequence(), node, RunEnded(task, effect.run, length_ns, sizes)))
+
+    def _end_run(
+        self, node: NodeId, machine: Machine, run: int, slot: int, begin_ns: int, rest_ns: int, length_ns: int, spec: TaskSpec
+    ) -> None:
+        end_ns = begin_ns + rest_ns
+        assert machine.slot_free_ns is not None
+        machine.slot_free_ns[slot] = end_ns
+        self.runs[node, run] = (begin_ns, end_ns, slot)
+        sizes = tuple(self.sizes[one] for one in spec.outputs)
+        self.push(end_ns, node, RunEnded(spec.id, run, length_ns, sizes))
+
+    def _grow(self, node: NodeId, machine: Machine, effect: StartRun, begin_ns: int, length_ns: int) -> None:
+        """A task that creates tasks halfway through, and may wait for them."""
+        ready: Ready = effect.ready
+        growth = self.growth[ready.spec.kind]
+        half_ns = begin_ns + length_ns // 2
+        spec = TaskSpec(-1, growth.child_kind, growth.child_length_ns)
+        self.push(half_ns, node, RunSpawned(ready.spec.id, effect.run, ((spec, ()),) * growth.count))
+        if not growth.waits:
+            self._end_run(node, machine, effect.run, effect.slot, begin_ns, length_ns, length_ns, ready.spec)
+            return
+        on = tuple(spawned_id(ready.spec.id, ready.attempt, number) for number in range(growth.count))
+        assert machine.slot_free_ns is not None
+        machine.slot_free_ns[effect.slot] = half_ns + 1
+        self.runs[node, effect.run] = (begin_ns, half_ns, effect.slot)
+        self.push(half_ns + 1, node, RunWaits(ready.spec.id, effect.run, on))
+        self.push(half_ns + 1, FATE, lambda kernel: kernel.ends.append(half_ns + 1))
+
+    def _stop_run(self, node: NodeId, machine: Machine, run: int) -> None:
+        known = self.runs.pop((node, run), None)
+        self.stopped.add((node, run))
+        self.ends.append(self.now_ns)
+        if known is not None and machine.slot_free_ns is not None and machine.slot_free_ns.get(known[2]) == known[1]:
+            machine.slot_free_ns[known[2]] = self.now_ns
+
+    # -- objects ----------------------------------------------------------------------------------------------------------
+
+    def _fetch(self, machine: Machine, node: NodeId, leaves_ns: int, effect: FetchObject) -> None:
+        costs = self.costs
+        source = effect.source
+        there = self.client_machine if source == CLIENT else self.machines[source & NODE_INDEX_MASK]
+        far = source != CLIENT and there.info.cluster != machine.info.cluster
+        latency_ns = costs.cluster_latency_ns if far else costs.latency_ns
+        asked_ns = leaves_ns + costs.message_ns + latency_ns
+        holder = self.cores.get(source)
+        if source != CLIENT and (holder is None or effect.object not in holder.objects or self._is_cut(node, source)):
+            self.push(asked_ns + latency_ns, node, ObjectFetched(effect.object, source, False))
+            return
+        speed = costs.cluster_bytes_per_s if far else costs.net_bytes_per_s
+        end_ns = there.transfer(machine, effect.size_bytes, asked_ns, speed) + latency_ns
+        self.fetched_bytes += effect.size_bytes
+        self.message_count += 1
+        if self.faults is not None and source != CLIENT:
+            self.push(end_ns, FATE, lambda kernel: kernel.fetch_ends(node, source, effect))
+        else:
+            heappush(self.heap, (end_ns, self.next_sequence(), node, ObjectFetched(effect.object, source, True)))
+
+    def fetch_ends(self, node: NodeId, source: NodeId, effect: FetchObject) -> None:
+        """With faults about, the source may have died during the transfer."""
+        ok = source in self.cores and not self._is_cut(node, source)
+        self.push(self.now_ns, node, ObjectFetched(effect.object, source, ok))
+
+    def _is_cut(self, node: NodeId, other: NodeId) -> bool:
+        return self.faults is not None and bool(self.faults.is_cut(node, other))
+
+    # -- what happens from outside ------------------------------------------------------------------------------------------
+
+    def kill(self, node: NodeId) -> bool:
+        """A node is gone at once, with its runs and its objects."""
+        core = self.cores.pop(node, None)
+        if core is None:
+            return False
+        for run in core.running.values():
+            if not run.suspended:
+                self.ends.append(self.now_ns)
+        if self.checker is not None:
+            self.checker.on_death(node)
+        return True
+
+    def revive(self, index: int) -> NodeId:
+        """The node starts again: a new incarnation that knows nothing and joins through the store."""
+        machine = self.machines[index]
+        incarnation = 1 + max(
+            (node >> 32 for node in (*self.cores, *self.store.buried, *self.store.orphans) if node & NODE_INDEX_MASK == index),
+            default=machine.info.id >> 32,
+        )
+        info = msgspec.structs.replace(machine.info, id=node_id(index, incarnation))
+        fresh = Machine(info)
+        fresh.speed = machine.speed
+        self.machines[index] = fresh
+        self.cores[info.id] = NodeCore(info, self.strategy, self.config, self.seed)
+        if self.journals is not None:
+            self.journals[info.id] = type(next(iter(self.journals.values())))(info, self.strategy, self.config, self.seed)
+        self.push(self.now_ns, info.id, Started(self.store.members))
+        return info.id
+
+    def start_digest(self) -> None:
+        """Hash all effects of all nodes: two runs that agree on this did the same things at the same times."""
+        self.digest = blake2b(digest_size=16)

@@ -1,0 +1,28 @@
+"""Models of one node's hardware: executors that run one task after the other, and a network link in each direction."""
+
+from daws.model.cluster import NodeInfo
+
+
+class Machine:
+    """What a simulated node runs on. `busy_ns` is when its scheduler has dealt with all it got so far."""
+
+    __slots__ = ("busy_ns", "in_free_ns", "info", "out_free_ns", "paused_until_ns", "runs", "slot_free_ns", "speed")
+
+    def __init__(self, info: NodeInfo) -> None:
+        self.info = info
+        self.speed = info.speed
+        self.busy_ns = 0
+        self.in_free_ns = 0
+        self.out_free_ns = 0
+        self.paused_until_ns = 0
+        self.slot_free_ns: dict[int, int] | None = None
+        self.runs: dict[int, tuple[int, int]] | None = None  # run -> (start, end), kept only where runs may be stopped
+
+    def transfer(self, to: "Machine", size_bytes: int, now_ns: int, bytes_per_s: float) -> int:
+        """When an object that leaves now has arrived: links carry one transfer after the other in each direction."""
+        took_ns = int(size_bytes * 1_000_000_000 / bytes_per_s)
+        begin_ns = max(now_ns, self.out_free_ns)
+        self.out_free_ns = begin_ns + took_ns
+        end_ns = max(begin_ns + took_ns, to.in_free_ns + took_ns)
+        to.in_free_ns = end_ns
+        return end_ns

@@ -1,0 +1,181 @@
+"""Run a graph on a simulated cluster and say how it went."""
+
+import gc
+import resource
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from msgspec import Struct
+
+from daws.core.client import ClientCore
+from daws.core.node import SECOND_NS, NodeConfig
+from daws.model.cluster import Members
+from daws.model.errors import ContextError
+from daws.model.graph import Graph
+from daws.model.states import CANCELLED, FAILED
+from daws.model.task import Needs
+from daws.sim.cluster import Cluster
+from daws.sim.kernel import Kernel
+from daws.sim.profiles import Costs
+from daws.store.memory import MemoryStore
+from daws.strategy.decisions import Site, Strategy
+from daws.strategy.rng import hash_u64
+
+NODES_PER_SHARD = 64
+
+
+class Settings(Struct, frozen=True):
+    """What can be set about a simulation beside the workload, the cluster and the strategy."""
+
+    costs: Costs = Costs()
+    seed: int = 0
+    shards: int = 0  # 0: one for every 64 nodes
+    lease_s: float = 10.0
+    memory_bytes: int = 1 << 62
+    check: bool = False
+    journal: bool = False
+    digest: bool = False
+    history: bool = False
+
+
+class Result(Struct, frozen=True):
+    """What came of it. Times in seconds of simulated time unless they say `wall`."""
+
+    tasks: int
+    nodes: int
+    cores: int
+    strategy: str
+    seed: int
+    makespan_s: float
+    throughput: float
+    efficiency: float
+    utilization: float
+    bytes_moved: int
+    local_hits: int
+    cache_hits: int
+    pushes: int
+    steals: int
+    failed_steals: int
+    gives: int
+    replicas: int
+    messages: int
+    store_calls: int
+    store_records: int
+    events: int
+    failed: int
+    cancelled: int
+    wall_s: float
+    peak_rss_mb: float
+    digest: str = ""
+
+
+def check_runnable(graph: Graph, members: Members) -> None:
+    """Refuse a graph with a task that no executor of the cluster may run, naming what is missing."""
+    pairs = set(zip(graph.context.tolist(), graph.cores.tolist(), strict=True)) if graph.task_count else set()
+    for context, cores in sorted(pairs):
+        wanted = graph.contexts[context]
+        needs = None if wanted is None and cores == 1 else Needs(cores, wanted)
+        if members.capable(needs):
+            continue
+        task = int(np.nonzero((graph.context == context) & (graph.cores == cores))[0][0])
+        offered = sorted({str(group.context or "any") for info in members.infos for group in info.executors})
+        most = max(group.count for info in members.infos for group in info.executors)
+        raise ContextError(
+            f"task {task} ({graph.kinds[graph.kind[task]]}) needs {cores} core(s) with context {str(wanted or 'any')!r}, which no executor "
+            f"offers: there are {', '.join(offered)}, with up to {most} cores"
+        )
+
+
+def make_kernel(graph: Graph, cluster: Cluster, strategy: Strategy, settings: Settings) -> Kernel:
+    """A cluster that is about to start."""
+    infos = cluster.infos()
+    shards = settings.shards or max(1, len(infos) // NODES_PER_SHARD)
+    lease_ns = int(settings.lease_s * SECOND_NS)
+    copies = getattr(strategy.replicate, "copies_max", None) or getattr(strategy.replicate, "copies_", 2)
+    store = MemoryStore(shards, lease_ns, copies if isinstance(copies, int) else 2, settings.history)
+    members = store.join(infos)
+    check_runnable(graph, members)
+    config = NodeConfig(
+        shard_count=shards,
+        lease_ns=lease_ns,
+        net_bytes_per_s=settings.costs.net_bytes_per_s,
+        memory_bytes=settings.memory_bytes,
+    )
+    # External objects lie spread evenly over the nodes, in an order that the seed decides.
+    order = np.argsort(hash_u64(np.arange(graph.external_count), settings.seed + 1), kind="stable")
+    places = np.empty(graph.external_count, dtype=np.int64)
+    places[order] = np.arange(graph.external_count) % len(infos)
+    client = ClientCore(graph, strategy, Site(members, config.net_bytes_per_s, places, settings.seed), config)
+    kernel = Kernel(graph, infos, strategy, store, client, config, settings.costs, settings.seed)
+    if settings.digest:
+        kernel.start_digest()
+    return kernel
+
+
+def simulate(
+    graph: Graph,
+    cluster: Cluster,
+    strategy: Strategy,
+    settings: Settings = Settings(),
+    progress: Callable[[int], None] | None = None,
+    prepare: Callable[[Kernel], None] | None = None,
+) -> tuple[Result, Kernel]:
+    """Run to the end. The collector is off meanwhile: the kernel makes no cycles, and a pass over millions of tasks is slow."""
+    began = time.perf_counter()
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        kernel = make_kernel(graph, cluster, strategy, settings)
+        kernel.progress = progress
+        if prepare is not None:
+            prepare(kernel)
+        kernel.start()
+        kernel.run()
+    finally:
+        if collecting:
+            gc.enable()
+    return summarise(kernel, cluster, settings, time.perf_counter() - began), kernel
+
+
+def summarise(kernel: Kernel, cluster: Cluster, settings: Settings, wall_s: float) -> Result:
+    cores = list(kernel.cores.values())
+    end_ns = max(kernel.ends, default=0)
+    makespan_s = end_ns / SECOND_NS
+    total_s = kernel.graph.total_length_ns / SECOND_NS
+    slots = cluster.core_count
+    busy_s = (sum(kernel.ends) - sum(kernel.starts)) / SECOND_NS
+    states = [state for state, _ in kernel.client.ended.values()]
+
+    def total(name: str) -> Any:
+        return sum(getattr(core, name) for core in cores)
+
+    return Result(
+        tasks=kernel.graph.task_count,
+        nodes=cluster.node_count,
+        cores=slots,
+        strategy=kernel.strategy.name,
+        seed=settings.seed,
+        makespan_s=makespan_s,
+        throughput=kernel.graph.task_count / makespan_s if makespan_s else 0.0,
+        efficiency=total_s / slots / makespan_s if makespan_s else 0.0,
+        utilization=busy_s / slots / makespan_s if makespan_s else 0.0,
+        bytes_moved=kernel.fetched_bytes,
+        local_hits=total("local_hits"),
+        cache_hits=total("cache_hits"),
+        pushes=total("pushes"),
+        steals=total("steals"),
+        failed_steals=total("failed_steals_total"),
+        gives=total("gives"),
+        replicas=total("replicas"),
+        messages=kernel.message_count,
+        store_calls=kernel.store.calls,
+        store_records=kernel.store.touched,
+        events=kernel.event_count,
+        failed=states.count(FAILED),
+        cancelled=states.count(CANCELLED),
+        wall_s=wall_s,
+        peak_rss_mb=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        digest=kernel.digest.hexdigest() if kernel.digest is not None else "",
+    )
