@@ -82,7 +82,7 @@ def _where(view: View, item: Input, needs: Needs | None) -> int:
     object_, size, _, places = item
     node = view.node
     here = node in places or view.has(object_) or (not places and size <= INLINE_BYTES)
-    if here and (needs is None or may_run(view, node, needs)):
+    if here and may_run(view, node, needs):
         return DEDICATED
     for place in places:
         if place != node and may_run(view, place, needs):

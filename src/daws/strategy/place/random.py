@@ -17,8 +17,7 @@ class PlaceRandom(Answer, frozen=True):
         return SHARED if node < 0 or node == view.node else node
 
     def explain(self, view: View, ready: Ready, rng: Rng) -> Reasons:
-        needs = ready.spec.needs
         return {
-            "able_count": len(view.members.nodes if needs is None else view.members.capable(needs)),
+            "able_count": len(view.members.capable(ready.spec.needs)),
             "choice": self.choose(view, ready, rng),
         }

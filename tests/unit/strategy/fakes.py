@@ -1,0 +1,58 @@
+"""A view of a node that never was, and short ways to make tasks and members."""
+
+from dataclasses import dataclass, field
+
+from daws.model.cluster import ExecutorClass, Members, NodeInfo
+from daws.model.context import parse_context
+from daws.model.task import Input, Needs, NodeId, Ready, TaskSpec
+
+
+def members_of(count: int, cores: int = 2, contexts: dict[int, str] | None = None, clusters: int = 1) -> Members:
+    """Nodes 0 .. count - 1; `contexts` names what some of them offer, `clusters` deals them out in turn."""
+    offered = contexts or {}
+    return Members(
+        1,
+        tuple(
+            NodeInfo(i, (ExecutorClass(cores, parse_context(offered.get(i, ""))),), cluster=i % clusters)
+            for i in range(count)
+        ),
+    )
+
+
+def ready_of(
+    *inputs: Input, context: str = "", cores: int = 1, priority: int = 0, rank: int = 0, home: NodeId = -1
+) -> Ready:
+    needs = Needs(cores, parse_context(context)) if context or cores > 1 else None
+    objects = tuple(item[0] for item in inputs)
+    spec = TaskSpec(1, inputs=objects, needs=needs, priority=priority, rank=rank, home=home)
+    return Ready(spec, 1, 1, tuple(inputs))
+
+
+@dataclass
+class FakeView:
+    node: NodeId = 0
+    now_ns: int = 0
+    members: Members = field(default_factory=lambda: members_of(4))
+    cores: int = 2
+    net_bytes_per_s: float = 1e9
+    threshold: float = 0.5
+    tt_ns: int = 100_000_000
+    relaxing: bool = True
+    poll_ns: int = 1_000_000
+    neighbour_count: int = 4
+    done_count: int = 0
+    run_ns: int = 0
+    moved_bytes: int = 0
+    read_bytes: int = 0
+    failed_steals: int = 0
+    shared_count: int = 0
+    dedicated_count: int = 0
+    idle_count: int = 0
+    mean_ns: int = 1_000_000_000
+    objects: frozenset[int] = frozenset()
+
+    def estimate_ns(self, spec: TaskSpec) -> int:
+        return self.mean_ns
+
+    def has(self, object_: int) -> bool:
+        return object_ in self.objects

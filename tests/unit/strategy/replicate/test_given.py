@@ -1,0 +1,11 @@
+from daws.strategy.replicate.given import ReplicateGiven
+from daws.strategy.spec import parse_strategy
+from tests.unit.strategy.fakes import FakeView, ready_of
+
+
+def test_as_many_as_were_asked_for():
+    view, spec = FakeView(), ready_of().spec
+    assert ReplicateGiven().copies(view, spec) == 2
+    one = parse_strategy("adage:copies=1").replicate
+    assert one == ReplicateGiven(copies_max=1)
+    assert one.copies(view, spec) == one.explain(view, spec)["choice"] == 1
