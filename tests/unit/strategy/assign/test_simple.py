@@ -1,0 +1,54 @@
+"""The planners that look at nothing but numbers of tasks: one, round-robin, hashed."""
+
+import numpy as np
+import pytest
+
+from daws.model.context import parse_context
+from daws.model.errors import StrategyError
+from daws.model.graph import Graph, GraphBuilder
+from daws.strategy.assign.hashed import AssignHashed
+from daws.strategy.assign.one import AssignOne
+from daws.strategy.assign.round_robin import AssignRoundRobin
+from daws.strategy.decisions import Assign, Site
+from tests.unit.strategy.fakes import members_of
+
+
+def bag(count: int, gpu_every: int = 0) -> Graph:
+    builder = GraphBuilder()
+    for i in range(count):
+        context = parse_context("gpu") if gpu_every and i % gpu_every == 0 else None
+        builder.add_task("work", 5, context=context)
+    return builder.build()
+
+
+def site(count: int, contexts: dict[int, str] | None = None, seed: int = 1) -> Site:
+    return Site(members_of(count, contexts=contexts), 1e9, np.zeros(0, np.int64), seed)
+
+
+def test_one():
+    assert set(AssignOne(node=2).plan(bag(9), site(4)).homes.tolist()) == {2}
+    # tasks that the node cannot run go to the first that can
+    assert AssignOne().plan(bag(4, gpu_every=2), site(4, {2: "gpu", 3: "gpu"})).homes.tolist() == [2, 0, 2, 0]
+    with pytest.raises(StrategyError, match="node=4: expected less than the number of nodes, 4"):
+        AssignOne(node=4).plan(bag(1), site(4))
+
+
+def test_round_robin():
+    assert AssignRoundRobin().plan(bag(7), site(3)).homes.tolist() == [0, 1, 2, 0, 1, 2, 0]
+
+
+def test_hashed_is_even_and_follows_the_seed():
+    homes = AssignHashed().plan(bag(4000), site(4)).homes
+    assert np.bincount(homes, minlength=4).min() > 900
+    assert (AssignHashed().plan(bag(4000), site(4)).homes == homes).all()
+    assert (AssignHashed().plan(bag(4000), site(4, seed=2)).homes != homes).any()
+
+
+@pytest.mark.parametrize("assign", [AssignOne(), AssignRoundRobin(), AssignHashed()], ids=repr)
+def test_homes_can_run_their_tasks_and_explain_agrees(assign: Assign):
+    graph, where = bag(20, gpu_every=3), site(6, {1: "gpu", 4: "gpu"})
+    plan = assign.plan(graph, where)
+    assert plan.ranks is None
+    for task, home in enumerate(plan.homes.tolist()):
+        assert (home in (1, 4)) == (task % 3 == 0)
+        assert assign.explain(graph, where, task)["choice"] == home

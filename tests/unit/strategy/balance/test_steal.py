@@ -1,0 +1,65 @@
+from hypothesis import given
+from hypothesis import strategies as st
+
+from daws.strategy.balance.steal import BalanceSteal
+from daws.strategy.rng import Rng
+from tests.unit.strategy.fakes import FakeView, members_of
+
+MS = 1_000_000
+LOADS = st.lists(st.tuples(st.integers(0, 99), st.integers(0, 5)), max_size=8, unique_by=lambda load: load[0])
+
+
+@given(LOADS)
+def test_the_most_loaded_is_the_victim(loads: list[tuple[int, int]]):
+    picked = BalanceSteal().pick(FakeView(), loads)
+    most = max((load for _, load in loads), default=0)
+    assert picked == -1 if most == 0 else dict(loads)[picked] == most
+    assert BalanceSteal().explain(FakeView(), loads)["choice"] == picked
+
+
+def test_half_is_taken():
+    amounts = [BalanceSteal().amount(FakeView(), available) for available in (0, 1, 2, 3, 10)]
+    assert amounts == [0, 1, 1, 1, 5]
+    assert BalanceSteal(share=1).amount(FakeView(), 10) == 10
+
+
+@given(
+    st.floats(0.001, 1000),
+    st.floats(1, 1000),
+    st.integers(1, 20),
+    st.sampled_from(["sqrt", 1, 8, 30]),
+    st.integers(0, 5),
+    st.integers(1, 2000),
+)
+def test_back_off_doubles_up_to_the_cap_and_never_gives_up(
+    poll_min_ms: float, factor: float, probes: int, neighbours: int | str, grow: int, member_count: int
+):
+    balance = BalanceSteal(
+        probes=probes,
+        neighbours="sqrt" if isinstance(neighbours, str) else neighbours,
+        grow=grow,
+        poll_min_ms=poll_min_ms,
+        poll_max_ms=poll_min_ms * factor,
+    )
+    view = FakeView(members=members_of(member_count))
+    view.poll_ns, view.neighbour_count = balance.start_poll_ns(), balance.start_neighbours(member_count)
+    cap_ns = int(poll_min_ms * factor * MS)
+    reach = max(probes, int(member_count**0.5) if neighbours == "sqrt" else int(neighbours))
+    for _ in range(60):
+        poll_ns, count = balance.after_failure(view)
+        assert poll_ns == min(2 * view.poll_ns, cap_ns)
+        assert 0 < poll_ns <= cap_ns
+        assert count == min(view.neighbour_count + grow, reach)
+        view.poll_ns, view.neighbour_count = poll_ns, count
+        assert len(balance.targets(view, Rng(1))) == min(count, member_count - 1)
+    assert view.poll_ns == cap_ns  # and there it stays: the next failure changes nothing
+    assert balance.after_success(view) == (balance.start_poll_ns(), balance.start_neighbours(member_count))
+
+
+def test_defaults_are_bounded_however_large_the_cluster():
+    balance = BalanceSteal()
+    view = FakeView(members=members_of(5000), neighbour_count=4)
+    for _ in range(100):
+        view.poll_ns, view.neighbour_count = balance.after_failure(view)
+    assert (view.poll_ns, view.neighbour_count) == (100 * MS, 8)
+    assert (balance.mode, balance.asks_load, balance.from_head) == ("steal", True, False)
