@@ -20,7 +20,8 @@ class AdaptMatrix(Answer, frozen=True):
     node looks at two ratios. Time to move what it moved / run time: above `much` it turns to MDL (threshold 0),
     because it spends more time on transfers than on tasks. Time it would take to move all that it read / run time:
     up to `little` it turns to MLB (threshold inf), because data does not matter; bytes that were really moved would
-    not do here, since under FLDS they are few exactly when locality works. In between it is FLDS.
+    not do here, since under FLDS they are few exactly when locality works; and having read nothing says nothing of
+    what is to come (a fan-in begins so). In between it is FLDS.
 
     MDL must not starve the cluster: dedicated tasks are withheld from others only while their queue is done sooner than
     one of them could be moved. Every policy can be left again, at half of `much` and at twice `little`.
@@ -68,7 +69,7 @@ class AdaptMatrix(Answer, frozen=True):
         little = self.little * HYSTERESIS if view.threshold == inf else self.little
         if _ratio(view, view.moved_bytes) > much:
             return 0.0
-        return inf if _ratio(view, view.read_bytes) <= little else self.t
+        return inf if 0 < _ratio(view, view.read_bytes) <= little else self.t
 
     def _queue_ns(self, view: View) -> float:
         """How long this node needs for what is dedicated to it."""

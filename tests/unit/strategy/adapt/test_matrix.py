@@ -44,6 +44,10 @@ def test_little_read_leads_to_mlb_and_back_at_twice_as_much():
     assert ADAPT.adjust(seen(0, 0.05, threshold=inf)) == Changes(threshold=0.5, relaxing=True)
 
 
+def test_nothing_read_yet_says_nothing_of_what_is_to_come():
+    assert ADAPT.adjust(seen(0, 0)) is None
+
+
 def test_locality_that_works_is_not_taken_for_little_data():
     assert ADAPT.adjust(seen(0, 0.9)) is None
 
