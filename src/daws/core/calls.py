@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from daws.core.effects import CallStore, Restart
-from daws.core.events import StoreAnswered
+from daws.core.events import CallsFine, StoreAnswered
 from daws.core.node import NodeCore, handles
 from daws.wire.store import SHARD_BLOCK_BITS, STRUCK, AnswerType, Row
 
@@ -29,42 +29,42 @@ def answers(row: type[Row]) -> Callable[[AnswerHandler], AnswerHandler]:
 
 def ask(core: NodeCore, task: int, row: Row) -> None:
     """Put a row about a task into the next call to its shard."""
-    ask_shard(core, (task >> SHARD_BLOCK_BITS) % core.config.shard_count, row)
+    core.urgent = True
+    core.rows.setdefault((task >> SHARD_BLOCK_BITS) % core.shard_count, []).append(row)
 
 
 def ask_shard(core: NodeCore, shard: int, row: Row) -> None:
-    rows = core.rows.get(shard)
-    if rows is None:
-        core.rows[shard] = [row]
-    else:
-        rows.append(row)
+    core.urgent = True
+    core.rows.setdefault(shard, []).append(row)
 
 
 def send_rows(core: NodeCore) -> None:
     """At the end of a step: one call per shard, or several so that the first answers to a long one come early."""
     limit = core.config.rows_per_call
+    token = core.token
+    lazy = not core.urgent
     for shard, rows in core.rows.items():
         if len(rows) <= limit:
-            _call(core, shard, rows)
-        else:
-            for start in range(0, len(rows), limit):
-                _call(core, shard, rows[start : start + limit])
-    core.rows = {}
+            token += 1
+            core.calls[token] = call = CallStore(token, shard, rows, lazy)  # type: ignore[arg-type]
+            core.out.append(call)
+            continue
+        for start in range(0, len(rows), limit):
+            token += 1
+            core.calls[token] = call = CallStore(token, shard, rows[start : start + limit])  # type: ignore[arg-type]
+            core.out.append(call)
+    core.token = token
+    core.urgent = False
+    core.rows.clear()
 
 
-def _call(core: NodeCore, shard: int, rows: list[Row]) -> None:
-    core.token = token = core.token + 1
-    core.calls[token] = (shard, rows, core.now_ns)
-    core.out.append(CallStore(token, shard, rows))  # type: ignore[arg-type]
-
-
-def repeat_calls(core: NodeCore, older_than_ns: int) -> None:
-    """Send again what was not answered (the request or its answer got lost, or the store is away)."""
-    now_ns = core.now_ns
-    for token, (shard, rows, sent_ns) in core.calls.items():
-        if now_ns - sent_ns >= older_than_ns:
-            core.calls[token] = (shard, rows, now_ns)
-            core.out.append(CallStore(token, shard, rows))  # type: ignore[arg-type]
+def repeat_calls(core: NodeCore) -> None:
+    """On each tick: send again what was not answered since the one before (a call or its answer was lost)."""
+    for token, call in core.calls.items():
+        if token > core.old_token:
+            break
+        core.out.append(call)
+    core.old_token = core.token
 
 
 @handles(StoreAnswered)
@@ -72,14 +72,24 @@ def on_store_answered(core: NodeCore, event: StoreAnswered) -> None:
     call = core.calls.pop(event.token, None)
     if call is None:
         return
-    for row, answer in zip(call[1], event.answers, strict=True):
-        if answer.__class__ is int and answer == STRUCK:
+    for row, answer in zip(call.rows, event.answers, strict=True):
+        if answer is None:
+            continue  # fine, and nothing follows from it
+        if answer == STRUCK:
             restart(core, "its lease ran out and another node took over")
             return
         ANSWERED[type(row)](core, row, answer)
 
 
+@handles(CallsFine)
+def on_calls_fine(core: NodeCore, event: CallsFine) -> None:
+    calls = core.calls
+    for token in event.tokens:
+        calls.pop(token, None)
+
+
 def restart(core: NodeCore, reason: str) -> None:
     if not core.restarting:
         core.restarting = True
+        core.outgoing = True
         core.out.append(Restart(reason))

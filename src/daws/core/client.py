@@ -5,6 +5,7 @@ A hand-out is repeated until it is acknowledged; if its node dies first, the nod
 """
 
 from collections.abc import Iterator, Sequence
+from itertools import chain, repeat
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from daws.strategy.decisions import Plan, Site, Strategy
 from daws.wire.messages import CancelOrder, CancelTaken, Submission, SubmissionTaken
 from daws.wire.store import SHARD_BLOCK_BITS, Create, Log, ReadLog, Row
 
+FIRST_BATCH_TASKS = 32
 BATCH_TASKS = 1000
 CALL_ROWS = 4096
 PERIOD_MIN_NS = 20_000_000
@@ -66,23 +68,29 @@ class ClientCore:
             if len(rows) == CALL_ROWS:
                 yield self._call(shard, waiting.pop(shard))
             if not row.parents:
-                batch = batches.setdefault(row.owner, [])
+                batch = batches.get(row.owner)
+                if batch is None:
+                    batch = batches[row.owner] = []
                 batch.append(Ready(row.spec, 0, 0, row.inputs))
-                if len(batch) == BATCH_TASKS:
-                    self._hand_out(row.owner, batches.pop(row.owner))
         for shard, rows in waiting.items():
             yield self._call(shard, rows)
-        for node, batch in batches.items():
-            self._hand_out(node, batch)
+        self._hand_out(batches)
 
     def _call(self, shard: int, rows: list[Row]) -> CallStore:
         self.token += 1
         return CallStore(self.token, shard, rows)  # type: ignore[arg-type]
 
-    def _hand_out(self, node: NodeId, tasks: list[Ready]) -> None:
-        batch = self.batches
-        self.batches += 1
-        self.submissions[batch] = (node, Submission(CLIENT, batch, tuple(tasks)))
+    def _hand_out(self, batches: dict[NodeId, list[Ready]]) -> None:
+        """First a few tasks for everybody, then the rest: nobody has to steal because the others were served first."""
+        low = 0
+        for size in chain((FIRST_BATCH_TASKS,), repeat(BATCH_TASKS)):
+            some = {node: tasks[low : low + size] for node, tasks in batches.items() if len(tasks) > low}
+            if not some:
+                return
+            for node, tasks in some.items():
+                self.submissions[self.batches] = (node, Submission(CLIENT, self.batches, tuple(tasks)))
+                self.batches += 1
+            low += size
 
     def _rows(self) -> Iterator[Create]:
         graph = self.graph
@@ -100,7 +108,7 @@ class ClientCore:
             for task in ids[:count]:
                 spec = TaskSpec(
                     task, kinds[task], 0, (), next(outputs), needs[task] if needs else None,
-                    priorities[task] if priorities else 0, ranks[task], homes[task],
+                    priorities[task] if priorities else 0, ranks[task], homes[task], True,
                 )  # fmt: skip
                 yield Create(spec, (), (), (), homes[task])
             return
@@ -111,13 +119,14 @@ class ClientCore:
         first_external = graph.external_start
         for task in ids[:count]:
             reads = next(inputs)
+            after = next(children)
             spec = TaskSpec(
                 task, kinds[task], 0, reads, next(outputs), needs[task] if needs else None,
-                priorities[task] if priorities else 0, ranks[task], homes[task],
+                priorities[task] if priorities else 0, ranks[task], homes[task], not after,
             )  # fmt: skip
             given = tuple([external[one - first_external] for one in reads if one >= first_external]) if external else ()
             before = next(parents)
-            yield Create(spec, before, next(children), given, -1 if before else homes[task])
+            yield Create(spec, before, after, given, -1 if before else homes[task])
 
     def _externals(self) -> list[Input]:
         graph = self.graph
@@ -196,8 +205,14 @@ class ClientCore:
                 continue
             skip = self.read_to[shard] - (answer.next - len(answer.rows))
             self.read_to[shard] = answer.next
-            for task, state, error, spawned in answer.rows[skip:]:
-                self._note(task, state, error, spawned)
+            count = self.graph.task_count
+            for row in answer.rows[skip:]:
+                if row.__class__ is int and row < count:  # type: ignore[operator]
+                    self.waiting_for -= 1
+                elif isinstance(row, int):
+                    self._note(row, DONE, "", ())
+                else:
+                    self._note(*row)
 
     def _note(self, task: int, state: int, error: str, spawned: tuple[int, ...]) -> None:
         if state != DONE:

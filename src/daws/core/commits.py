@@ -1,6 +1,6 @@
 """Finish and satisfy: a run is committed once, and its children are told."""
 
-from daws.core.calls import answers, ask
+from daws.core.calls import answers
 from daws.core.effects import Send
 from daws.core.node import NodeCore
 from daws.core.outbox import spread_stop, tell_children, told, wake
@@ -13,6 +13,7 @@ from daws.wire.store import (
     DONE,
     FAILED,
     SATISFY,
+    SHARD_BLOCK_BITS,
     UNKNOWN,
     AnswerType,
     Committed,
@@ -39,14 +40,23 @@ def finish(core: NodeCore, ready: Ready, sizes: tuple[int, ...], error: str) -> 
         for one in outputs:
             if one[1] > INLINE_BYTES:
                 core.objects[one[0]] = one[1]
-    ask(core, task, Finish(task, ready.attempt, core.node, outputs, error))
+    row = Finish(task, ready.attempt, core.node, outputs, error)
+    if not spec.leaf or error:
+        core.urgent = True
+    shard = (task >> SHARD_BLOCK_BITS) % core.shard_count
+    rows = core.rows.get(shard)
+    if rows is None:
+        core.rows[shard] = [row]
+    else:
+        rows.append(row)
 
 
 @answers(Finish)
 def on_finish_answer(core: NodeCore, row: Finish, answer: AnswerType) -> None:
     task = row.task
     ready = core.finishing.pop(task, None) if core.finishing else None
-    if isinstance(answer, Committed):
+    if answer.__class__ is Committed:
+        assert isinstance(answer, Committed)
         if ready is not None:
             release_inputs(core, ready)
         for rival in answer.rivals:

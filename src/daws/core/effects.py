@@ -47,11 +47,15 @@ class Send(Effect):
 
 
 class CallStore(Effect):
-    """A batch of rows for one shard, answered by StoreAnswered with the same token."""
+    """A batch of rows for one shard, answered by StoreAnswered with the same token.
+
+    Nothing follows from the answer of a `lazy` call: the driver may keep it until the node wakes up for something else.
+    """
 
     token: int
     shard: int
     rows: list[RowType]
+    lazy: bool = False
 
 
 class SetTimer(Effect):

@@ -65,6 +65,12 @@ class StoreAnswered(Event):
     answers: list[AnswerType]
 
 
+class CallsFine(Event):
+    """These calls were answered, all their rows with None: as intended, and nothing follows from it."""
+
+    tokens: tuple[int, ...]
+
+
 class TimerFired(Event):
     timer: int
 
@@ -77,6 +83,7 @@ EventType = (
     | RunWaits
     | ObjectFetched
     | StoreAnswered
+    | CallsFine
     | TimerFired
     | MessageType
 )

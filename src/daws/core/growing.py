@@ -147,6 +147,7 @@ def on_run_waits(core: NodeCore, event: RunWaits) -> None:
     if run is None or run.number != event.run or run.suspended:
         return
     run.suspended = True
+    core.plain = False
     recall_behind(core, run)
     release_slot(core, run)
     core.dirty = True

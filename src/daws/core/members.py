@@ -52,7 +52,7 @@ def on_timer_fired(core: NodeCore, event: TimerFired) -> None:
 def tick(core: NodeCore) -> None:
     tick_ns = core.config.tick_ns
     _set_tick(core, tick_ns)
-    repeat_calls(core, tick_ns)
+    repeat_calls(core)
     if core.node in core.members:
         core.lease_asked_ns = core.now_ns
         ask_shard(core, MEMBERSHIP_SHARD, Lease(core.node, core.members.version))

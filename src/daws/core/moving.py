@@ -44,6 +44,7 @@ def on_claim_answer(core: NodeCore, row: Claim, answer: AnswerType) -> None:
         mine = Ready(ready.spec, answer.attempt, answer.move, ready.inputs, answer.mode)
         _receive(core, mine, why)
         if why not in (COPY, BACK):
+            core.outgoing = True
             if core.taken is None:
                 core.taken = {}
             core.taken.setdefault(sender, []).append(row.task)
@@ -81,6 +82,7 @@ def _continue_own(core: NodeCore, row: Claim, answer: AnswerType) -> None:
         stage(core, mine, missing)
     else:
         pin(core, mine)
+        core.plain = False
         if core.staged is None:
             core.staged = []
         core.staged.append(mine)

@@ -22,7 +22,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from daws.core.effects import EffectType
+from daws.core.effects import CallStore, EffectType
 from daws.core.events import EventType
 from daws.core.queues import ReadyQueue
 from daws.model.cluster import Members, NodeInfo
@@ -53,20 +53,17 @@ class NodeConfig(Struct, frozen=True):
         return self.lease_ns // 4
 
 
-class Run:
+class Run(Struct, gc=False):
     """A task on an executor (or suspended, or sent ahead behind another)."""
 
-    __slots__ = ("growing", "more_slots", "number", "outcome", "ready", "slot", "spawned", "suspended")
-
-    def __init__(self, number: int, ready: Ready, slot: int) -> None:
-        self.number = number
-        self.ready = ready
-        self.slot = slot
-        self.more_slots: Sequence[int] = ()  # of a task that needs several cores
-        self.suspended = False
-        self.spawned = 0
-        self.growing = 0  # spawned tasks that are not yet safely in the store
-        self.outcome: Any = None  # the RunEnded that waits for them
+    number: int
+    ready: Ready
+    slot: int
+    more_slots: Sequence[int] = ()  # of a task that needs several cores
+    suspended: bool = False
+    spawned: int = 0
+    growing: int = 0  # spawned tasks that are not yet safely in the store
+    outcome: Any = None  # the RunEnded that waits for them
 
     def widen(self, group: "Group", cores: int) -> None:
         """Take as many executors of the group as the task needs beside its first."""
@@ -132,8 +129,12 @@ class NodeCore:
         "now_ns",
         "objects",
         "offers",
+        "old_token",
         "orphans",
         "out",
+        "outgoing",
+        "plain",
+        "plain_free",
         "poll_armed",
         "poll_ns",
         "probe",
@@ -151,6 +152,7 @@ class NodeCore:
         "run_ns",
         "running",
         "sequence",
+        "shard_count",
         "shared",
         "staged",
         "staging",
@@ -165,6 +167,7 @@ class NodeCore:
         "tt_ns",
         "unknown",
         "unreachable",
+        "urgent",
         "wakes",
     )
 
@@ -180,9 +183,12 @@ class NodeCore:
         self.out: list[EffectType] = []
         self.members = Members(0, ())
         self.dirty = False
+        self.outgoing = False  # something is to be sent to other nodes at the end of the step
+        self.urgent = False  # something waits for the answers to this step's calls
         self.restarting = False
         self.sequence = 0
         self.token = 0
+        self.shard_count = config.shard_count
         # ready tasks, and tasks on their way to or from here
         self.shared = ReadyQueue(strategy.match)
         self.dedicated = ReadyQueue(strategy.match)
@@ -200,6 +206,9 @@ class NodeCore:
         for executors in info.executors:
             self.groups.append(Group(executors.context, range(first, first + executors.count)))
             first += executors.count
+        # As long as a node has seen nothing but plain tasks, one list and one queue say all: the scheduling pass is short.
+        self.plain_free = self.groups[0].free if len(self.groups) == 1 else []
+        self.plain = len(self.groups) == 1 and self.groups[0].context is None and strategy.balance.mode != "give"
         self.running: dict[int, Run] = {}
         self.inflight: dict[int, int] | None = None  # runs on a slot, where more than one was sent
         self.ahead = 0
@@ -217,7 +226,8 @@ class NodeCore:
         self.releases: dict[NodeId, list[tuple[int, int]]] | None = None
         # the store
         self.rows: dict[int, list[Row]] = {}
-        self.calls: dict[int, tuple[int, list[Row], int]] = {}
+        self.calls: dict[int, CallStore] = {}
+        self.old_token = 0  # calls up to this one were sent before the last tick
         self.clearing: dict[int, list[int]] = {}
         self.unknown: list[Any] = []
         self.promised: dict[tuple[int, int], int] | None = None  # (child, parent) -> intent that a satisfy ends
@@ -245,7 +255,7 @@ class NodeCore:
         self.neighbour_count = 0
         self.adapt_at = strategy.adapt.period
         # what was seen
-        self.kinds: dict[int, tuple[int, int]] = {}
+        self.kinds: dict[int, list[int]] = {}  # how many ran, and for how long
         self.done_count = 0
         self.run_ns = 0
         self.read_bytes = 0
@@ -265,15 +275,29 @@ class NodeCore:
         self.out = out
         for event in events:
             HANDLERS[type(event)](self, event)
-        if self.restarting:
-            return
-        if self.dirty:
+        if self.outgoing:
+            if self.restarting:
+                return
+            if self.dirty:
+                self.dirty = False
+                schedule(self)
+            self.outgoing = False
+            send_offers(self)
+        elif self.dirty:
             self.dirty = False
             schedule(self)
-        if self.offers or self.taken:
-            send_offers(self)
-        if self.rows:
-            send_rows(self)
+            if self.outgoing:
+                self.outgoing = False
+                send_offers(self)
+        rows = self.rows
+        if rows:
+            if len(rows) == 1 and not self.urgent:  # a few finished leaves: the usual case
+                shard, batch = rows.popitem()
+                self.token = token = self.token + 1
+                self.calls[token] = call = CallStore(token, shard, batch, True)  # type: ignore[arg-type]
+                out.append(call)
+            else:
+                send_rows(self)
 
     # -- the read-only view that decisions get --------------------------------------------------------------------------
 

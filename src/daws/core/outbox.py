@@ -33,6 +33,7 @@ def tell_children(core: NodeCore, key: int, task: int, children: tuple[int, ...]
     node = core.node
     shard_count = core.config.shard_count
     rows = core.rows
+    core.urgent = True
     for child in children:
         row = Satisfy(child, task, node, inputs)
         shard = (child >> SHARD_BLOCK_BITS) % shard_count

@@ -1,10 +1,11 @@
-"""Ready queues: a heap for tasks that any plain executor may run, and one heap per label for tasks with a context.
+"""Ready queues: first come first served for tasks with the neutral key 0, a heap for all others, one heap per label for tasks with a context.
 
-A task with several labels stands in each of their heaps and is skipped where it comes up a second time. Keys end in a sequence
-number, so equal keys leave in the order in which they came and no two entries ever compare their tasks.
+Smaller keys leave first; equal keys leave in the order in which they came (keys of heaps end in a sequence number, so no two entries
+ever compare their tasks). A task with several labels stands in each of their heaps and is skipped where it comes up a second time.
 """
 
-from heapq import heapify, heappop, heappush
+from collections import deque
+from heapq import heappop, heappush
 
 from daws.model.context import ANY, Context, labels
 from daws.model.task import Ready
@@ -14,12 +15,15 @@ Entry = tuple[float, int, Ready]
 
 
 class ReadyQueue:
-    __slots__ = ("count", "doubles", "heap", "labelled", "match", "taken")
+    """An empty queue holds no containers: most nodes of a large cluster have nothing to do for most of the time."""
+
+    __slots__ = ("count", "doubles", "fifo", "heap", "labelled", "match", "taken")
 
     def __init__(self, match: Match) -> None:
         self.match = match
         self.count = 0
-        self.heap: list[Entry] = []
+        self.fifo: deque[Ready] | None = None  # plain tasks with key 0
+        self.heap: list[Entry] | None = None  # plain tasks with any other key
         self.labelled: dict[str, list[Entry]] | None = None
         self.doubles: dict[int, int] | None = None  # entries left of a task that stands in several heaps
         self.taken: set[int] | None = None  # ... and those of them that were taken already
@@ -27,10 +31,19 @@ class ReadyQueue:
     def push(self, key: float, sequence: int, ready: Ready) -> None:
         self.count += 1
         needs = ready.spec.needs
-        if needs is None or needs.context is None:
+        if needs is not None and needs.context is not None:
+            self._push_labelled(key, sequence, ready, needs.context)
+        elif not key:
+            if self.fifo is None:
+                self.fifo = deque()
+            self.fifo.append(ready)
+        elif self.heap is None:
+            self.heap = [(key, sequence, ready)]
+        else:
             heappush(self.heap, (key, sequence, ready))
-            return
-        names = tuple(dict.fromkeys(labels(needs.context)))
+
+    def _push_labelled(self, key: float, sequence: int, ready: Ready, context: Context) -> None:
+        names = tuple(dict.fromkeys(labels(context)))
         if self.labelled is None:
             self.labelled = {}
         if len(names) > 1:
@@ -38,35 +51,44 @@ class ReadyQueue:
                 self.doubles, self.taken = {}, set()
             self.doubles[ready.spec.id] = len(names)
         for name in names:
-            heap = self.heap if name == ANY else self.labelled.setdefault(name, [])
-            heappush(heap, (key, sequence, ready))
+            heappush(self.labelled.setdefault(name, []), (key, sequence, ready))
 
     def pop(self, context: Context | None) -> Ready | None:
         """The first task that an executor with this context may run, in the order of its labels."""
         if context is None and self.labelled is None:
-            if not self.heap:
-                return None
-            self.count -= 1
-            return heappop(self.heap)[2]
+            return self._pop_plain() if self.count else None
         for name in (ANY,) if context is None else labels(context):
-            heap = self.heap if name == ANY else (self.labelled or {}).get(name)
+            if name == ANY:
+                found = self._pop_plain()
+                if found is not None:
+                    return found
+            heap = self.labelled.get(name) if self.labelled is not None else None
             if heap:
                 found = self._pop_match(heap, context)
                 if found is not None:
                     return found
         return None
 
+    def _pop_plain(self) -> Ready | None:
+        heap, fifo = self.heap, self.fifo
+        if heap and (heap[0][0] < 0 or not fifo):
+            self.count -= 1
+            return heappop(heap)[2]
+        if fifo:
+            self.count -= 1
+            return fifo.popleft()
+        return None
+
     def peek(self) -> Ready | None:
         """The first of the tasks that need no particular executor."""
-        heap = self.heap
-        while self.taken and heap and self._was_taken(heap[0][2]):
-            heappop(heap)
-        return heap[0][2] if heap else None
+        heap, fifo = self.heap, self.fifo
+        if heap and (heap[0][0] < 0 or not fifo):
+            return heap[0][2]
+        return fifo[0] if fifo else None
 
     def pop_head(self) -> None:
         """Take out what `peek` has just shown."""
-        self.count -= 1
-        self._take(heappop(self.heap)[2])
+        self._pop_plain()
 
     def _pop_match(self, heap: list[Entry], context: Context | None) -> Ready | None:
         passed: list[Entry] = []
@@ -85,15 +107,12 @@ class ReadyQueue:
             heappush(heap, entry)
         if found is not None:
             self.count -= 1
-            self._take(found)
+            task = found.spec.id
+            if self.doubles is not None and task in self.doubles:
+                assert self.taken is not None
+                self.taken.add(task)
+                self._forget_one(task)
         return found
-
-    def _take(self, ready: Ready) -> None:
-        task = ready.spec.id
-        if self.doubles is not None and task in self.doubles:
-            assert self.taken is not None
-            self.taken.add(task)
-            self._forget_one(task)
 
     def _was_taken(self, ready: Ready) -> bool:
         task = ready.spec.id
@@ -110,30 +129,34 @@ class ReadyQueue:
             self.taken.discard(task)
 
     def cut(self, amount: int, from_head: bool, contexts: tuple[Context | None, ...] | None) -> list[Ready]:
-        """Up to `amount` tasks to hand over. Cutting the tail takes leaves of the heap: what stays is still a heap."""
-        if self.labelled is None and (contexts is None or None in contexts):
-            if from_head:
-                amount = min(amount, self.count)
-                loot = [heappop(self.heap)[2] for _ in range(amount)]
-            else:
-                keep = max(0, len(self.heap) - amount)
-                loot = [entry[2] for entry in self.heap[keep:]]
-                del self.heap[keep:]
-            self.count -= len(loot)
-            return loot
+        """Up to `amount` tasks to hand over, for executors with any of these contexts (None: plain ones)."""
+        if self.labelled is None and not from_head and (contexts is None or None in contexts):
+            return self._cut_tail(amount)
         found: list[Ready] = []
         for context in contexts if contexts is not None else (None,):
             while len(found) < amount and (ready := self.pop(context)) is not None:
                 found.append(ready)
         return found
 
+    def _cut_tail(self, amount: int) -> list[Ready]:
+        """What would run last. The tail of a heap is made of leaves: what stays is still a heap."""
+        amount = min(amount, self.count)
+        self.count -= amount
+        loot: list[Ready] = []
+        fifo, heap = self.fifo, self.heap
+        if fifo:
+            while fifo and len(loot) < amount:
+                loot.append(fifo.pop())
+            loot.reverse()
+        if heap and len(loot) < amount:
+            keep = len(heap) - (amount - len(loot))
+            loot.extend([entry[2] for entry in heap[keep:]])
+            del heap[keep:]
+        return loot
+
     def all(self) -> list[Ready]:
         """Every task in the queue, in no particular order (for invariants, drains and explanations)."""
-        heaps = [self.heap, *(self.labelled or {}).values()]
+        heaps = [self.heap or [], *(self.labelled or {}).values()]
         unique = {entry[2].spec.id: entry[2] for heap in heaps for entry in heap}
+        unique |= {ready.spec.id: ready for ready in self.fifo or ()}
         return [ready for task, ready in unique.items() if not (self.taken and task in self.taken)]
-
-    def rekey(self, entries: list[Entry]) -> None:
-        """Replace the plain heap (orders changed while running)."""
-        heapify(entries)
-        self.heap = entries

@@ -12,9 +12,10 @@ from daws.wire.messages import COPY, PUSH, Offer, Taken
 
 
 def enqueue(core: NodeCore, ready: Ready, dedicated: bool) -> None:
-    core.sequence += 1
-    queue = core.dedicated if dedicated else core.shared
-    queue.push(core.strategy.order.key(core, ready), core.sequence, ready)
+    if dedicated or ready.inputs or ready.mode or ready.spec.needs is not None:
+        core.plain = False
+    core.sequence = sequence = core.sequence + 1
+    (core.dedicated if dedicated else core.shared).push(core.strategy.order.key(core, ready), sequence, ready)
     core.dirty = True
 
 
@@ -41,6 +42,7 @@ def _elsewhere(core: NodeCore, ready: Ready) -> int:
 
 def offer(core: NodeCore, to: NodeId, why: int, ready: Ready) -> None:
     """Offer a task; what goes to the same node for the same reason in one step leaves in one message."""
+    core.outgoing = True
     if core.offers is None:
         core.offers = {}
     batch = core.offers.get((to, why))

@@ -17,32 +17,52 @@ from daws.wire.store import ANNOUNCE, RETRY, Claim
 
 def schedule(core: NodeCore) -> None:
     """Use every idle executor, fetch ahead, and look for work or for takers."""
-    if core.dedicated.count and core.relaxing:
-        relax(core)
     if core.now_ns >= core.leased_until_ns:
         return  # too close to the end of the lease to start anything new; the next renewal schedules again
+    if core.plain:
+        shared = core.shared
+        free = core.plain_free
+        fifo = shared.fifo
+        while free and fifo:
+            ready = fifo.popleft()
+            shared.count -= 1
+            slot = free.pop()
+            core.token = number = core.token + 1
+            core.running[ready.spec.id] = Run(number, ready, slot)
+            core.out.append(StartRun(number, slot, ready))
+        if fifo:
+            return
+    if core.dedicated.count and core.relaxing:
+        relax(core)
     if core.resumable:
         resume(core)
     idle = False
     for group in core.groups:
         free = group.free
         while free:
-            ready = next_ready(core, group)
-            if ready is None:
+            some = next_ready(core, group)
+            if some is None:
                 idle = True
                 break
-            wide = ready.spec.needs
-            if wide is not None and wide.cores > len(free):
+            needs = some.spec.needs
+            if needs is not None and needs.cores > len(free):
                 # A wide task keeps the executors that fall free until there are enough of them.
-                put_back(core, ready)
+                put_back(core, some)
                 break
-            start(core, ready, group)
+            if some.inputs:
+                read_inputs(core, some)
+            slot = free.pop()
+            core.token = number = core.token + 1
+            core.running[some.spec.id] = run = Run(number, some, slot)
+            core.out.append(StartRun(number, slot, some))
+            if needs is not None and needs.cores > 1:
+                run.widen(group, needs.cores)
     if core.dedicated.count or core.shared.count:
         if not idle:
             fetch_ahead(core)
-            if core.dedicated.count or core.shared.count:
-                send_ahead(core)
-        look_for_takers(core)
+            send_ahead(core)
+        if core.strategy.balance.mode == "give":
+            look_for_takers(core)
     elif idle and not core.staging:
         look_for_work(core)
 
@@ -55,11 +75,11 @@ def next_ready(core: NodeCore, group: Group) -> Ready | None:
             if fits(core, ready, group):
                 return staged.pop(index)
     context = group.context
-    window = 2 * core.cores
+    dedicated, shared = core.dedicated, core.shared
     while True:
-        ready = core.dedicated.pop(context) if core.dedicated.count else None
+        ready = dedicated.pop(context) if dedicated.count else None
         if ready is None:
-            ready = core.shared.pop(context) if core.shared.count else None
+            ready = shared.pop(context) if shared.count else None
             if ready is None:
                 return None
         if core.doomed and is_doomed(core, ready):
@@ -71,7 +91,7 @@ def next_ready(core: NodeCore, group: Group) -> Ready | None:
             missing = missing_inputs(core, ready)
             if missing:
                 stage(core, ready, missing)
-                if core.staging is not None and len(core.staging) >= window:
+                if core.staging is not None and len(core.staging) >= 2 * core.cores:
                     return None
                 continue
             pin(core, ready)
@@ -90,26 +110,10 @@ def fits(core: NodeCore, ready: Ready, group: Group) -> bool:
 
 
 def put_back(core: NodeCore, ready: Ready) -> None:
+    core.plain = False
     if core.staged is None:
         core.staged = []
     core.staged.insert(0, ready)
-
-
-def start(core: NodeCore, ready: Ready, group: Group) -> None:
-    slot = group.free.pop()
-    if ready.inputs:
-        read_inputs(core, ready)
-    run = _run(core, ready, slot)
-    needs = ready.spec.needs
-    if needs is not None and needs.cores > 1:
-        run.widen(group, needs.cores)
-
-
-def _run(core: NodeCore, ready: Ready, slot: int) -> Run:
-    core.token = number = core.token + 1
-    core.running[ready.spec.id] = run = Run(number, ready, slot)
-    core.out.append(StartRun(number, slot, ready))
-    return run
 
 
 def release_slot(core: NodeCore, run: Run) -> None:
@@ -139,30 +143,43 @@ def group_of(core: NodeCore, slot: int) -> Group:
 
 @handles(RunEnded)
 def on_run_ended(core: NodeCore, event: RunEnded) -> None:
-    run = core.running.get(event.task)
-    if run is None or run.number != event.run:
+    task = event.task
+    run = core.running.pop(task, None)
+    if run is None:
+        return
+    if run.number != event.run or run.growing:
+        core.running[task] = run
+        if run.number == event.run:
+            run.outcome = event  # what it spawned must be in the store before it may count as done
         return
     ready = run.ready
-    if run.growing:
-        run.outcome = event  # what it spawned must be in the store before it may count as done
-        return
-    del core.running[event.task]
-    if not run.suspended:
-        release_slot(core, run)
-    if ready.inputs:
-        unpin(core, ready)
+    if core.plain:
+        core.plain_free.append(run.slot)
+    else:
+        if not run.suspended:
+            release_slot(core, run)
+        if ready.inputs:
+            unpin(core, ready)
     core.dirty = True
-    if event.error and event.retry and not ready.mode & REPLICA:
-        ask(core, event.task, Claim(event.task, core.node, ready.move, core.node, RETRY))
-        _remember_claim(core, ready)
-        return
-    kind = ready.spec.kind
-    seen = core.kinds.get(kind)
-    if not event.error:
-        core.done_count += 1
-        core.run_ns += event.duration_ns
-        core.kinds[kind] = (1, event.duration_ns) if seen is None else (seen[0] + 1, seen[1] + event.duration_ns)
-        if core.done_count == core.adapt_at:
+    if event.error:
+        if event.retry and not ready.mode & REPLICA:
+            ask(core, task, Claim(task, core.node, ready.move, core.node, RETRY))
+            _remember_claim(core, ready)
+            return
+    else:
+        duration_ns = event.duration_ns
+        kind = ready.spec.kind
+        seen = core.kinds.get(kind)
+        if seen is None:
+            core.kinds[kind] = seen = [1, duration_ns]
+        else:
+            seen[0] += 1
+            seen[1] += duration_ns
+        if duration_ns < core.config.ahead_ns and seen[1] < core.config.ahead_ns * seen[0]:
+            core.plain = False  # short tasks are sent ahead
+        core.run_ns += duration_ns
+        core.done_count = done = core.done_count + 1
+        if done == core.adapt_at:
             adapt(core)
     finish(core, ready, event.sizes, event.error)
 
@@ -228,6 +245,8 @@ def send_ahead(core: NodeCore) -> None:
         return
     while core.ahead < core.cores * core.config.ahead_count_max:
         queue = core.dedicated if core.dedicated.count else core.shared
+        if not queue.count:
+            return
         ready = queue.peek()
         if ready is None or ready.spec.needs is not None or ready.mode & SUSPECT:
             return
@@ -250,7 +269,9 @@ def send_ahead(core: NodeCore) -> None:
         if ready.inputs:
             pin(core, ready)
             read_inputs(core, ready)
-        _run(core, ready, slot)
+        core.token = number = core.token + 1
+        core.running[ready.spec.id] = Run(number, ready, slot)
+        core.out.append(StartRun(number, slot, ready))
 
 
 def _slot_to_queue_at(core: NodeCore) -> int:
@@ -336,6 +357,7 @@ def call_off(core: NodeCore, task: int, attempt: int) -> None:
     if core.dedicated.count or core.shared.count:
         if core.doomed is None:
             core.doomed = {}
+            core.plain = False
         core.doomed[task] = max(attempt, core.doomed.get(task, 0))
     else:
         core.doomed = None

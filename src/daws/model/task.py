@@ -52,6 +52,7 @@ class TaskSpec(Struct, frozen=True, array_like=True, gc=False):
     priority: int = 0
     rank: int = 0
     home: int = -1
+    leaf: bool = False  # no task waits for it and none ever will: nobody needs to hear at once that it is done
 
 
 # How a Ready came to be; they combine.

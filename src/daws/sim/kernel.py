@@ -55,6 +55,16 @@ FATE = -3
 """The address of what happens to the cluster from outside; the event is a function of the simulation."""
 
 PROGRESS_EVENTS = 1 << 16
+MAIL_MIN = 16
+"""Answers of no consequence wait until so many have come, or until something else than the end of a run wakes the node."""
+
+
+class _Pause(Exception):
+    """The time until which a simulation was to run has come."""
+
+
+def _pause(kernel: "Kernel") -> None:
+    raise _Pause
 
 
 class Kernel:
@@ -80,12 +90,14 @@ class Kernel:
         self.seed = seed
         self.now_ns = 0
         self.heap: list[tuple[int, int, int, Any]] = []
-        self.next_sequence = count().__next__
-        self.cores: dict[NodeId, NodeCore] = {}
-        self.machines: dict[int, Machine] = {}
+        self.sequence = count()
+        self.next_sequence = self.sequence.__next__
+        self.seats: dict[NodeId, tuple[NodeCore, Machine]] = {}  # the nodes that live
+        self.machines: list[Machine] = []  # by index of the node, whoever lives there
         for info in infos:
-            self.cores[info.id] = NodeCore(info, strategy, config, seed)
-            self.machines[info.id] = Machine(info)
+            machine = Machine(info)
+            self.machines.append(machine)
+            self.seats[info.id] = (NodeCore(info, strategy, config, seed), machine)
         self.client_machine = Machine(NodeInfo(CLIENT, ()))
         self.shard_free_ns = [0] * store.shard_count
         self.lengths: list[int] = graph.length_ns.tolist()
@@ -95,7 +107,6 @@ class Kernel:
         # what was seen
         self.starts = array("q")
         self.ends = array("q")
-        self.event_count = 0
         self.message_count = 0
         self.fetched_bytes = 0
         self.stopped: set[tuple[NodeId, int]] = set()
@@ -117,49 +128,68 @@ class Kernel:
             if self.checker is not None:
                 self.checker.on_store(CLIENT, call.rows, answers, 0)
         started = Started(self.store.members)
-        for node in self.cores:
+        for node in self.seats:
             self.push(0, node, started)
         self.push(0, CLIENT, started)
 
     def run(self, until_ns: int = 1 << 62) -> None:
-        """Until the client has seen everything end, or until a given time."""
+        """Until the client has seen everything end, or until a given time, or until nothing is left to happen."""
+        if until_ns < 1 << 62:
+            self.push(until_ns, FATE, _pause)
+        try:
+            while self.client.waiting_for:
+                self._run_some()
+                if self.progress is not None:
+                    self.progress(self.client.graph.task_count - self.client.waiting_for)
+        except _Pause:
+            return
+        except IndexError:
+            if self.heap:
+                raise
+
+    def _run_some(self) -> None:
         heap = self.heap
-        cores = self.cores
+        seats = self.seats
         client = self.client
         ends = self.ends
+        stopped = self.stopped
         out: list[EffectType] = []
         watched = self.checker is not None or self.journals is not None or self.digest is not None
-        events = 0
-        while heap and client.waiting_for:
+        for _ in range(PROGRESS_EVENTS):
             now_ns, _, to, event = heappop(heap)
-            if now_ns > until_ns:
-                heappush(heap, (now_ns, -1, to, event))
-                break
-            events += 1
-            self.now_ns = now_ns
-            if to >= 0:
-                core = cores.get(to)
-                if core is None:
-                    continue  # it has died meanwhile
-                if type(event) is RunEnded and not self._was_stopped(to, event.run):
-                    ends.append(now_ns)
-                core.step(now_ns, (event,), out)
+            seat = seats.get(to)
+            if seat is not None:
+                core, machine = seat
+                if type(event) is RunEnded:
+                    if not (stopped and self._was_stopped(to, event.run)):
+                        ends.append(now_ns)
+                    fine = machine.fine
+                    batch: tuple[EventType, ...] = (event,) if fine is None or len(fine) < MAIL_MIN else machine.take_mail(event)
+                else:
+                    batch = (event,) if machine.fine is None and machine.mail is None else machine.take_mail(event)
+                core.step(now_ns, batch, out)
                 if watched:
-                    self._watch(core, now_ns, event, out)
+                    self._watch(core, now_ns, batch, out)
                 if out:
-                    self._perform(core, now_ns, event, out)
+                    self._perform(core, machine, now_ns, event, out)
                     out.clear()
-            elif to == STORE:
+                continue
+            self.now_ns = now_ns
+            if to == STORE:
                 self._serve(now_ns, event[0], event[1])
             elif to == CLIENT:
                 client.step(now_ns, (event,), out)
                 self._perform_client(now_ns, out)
                 out.clear()
-            else:
+                if not client.waiting_for:
+                    return
+            elif to == FATE:
                 event(self)
-            if not events & (PROGRESS_EVENTS - 1) and self.progress is not None:
-                self.progress(client.graph.task_count - client.waiting_for)
-        self.event_count += events
+
+    @property
+    def event_count(self) -> int:
+        """How many events were dealt with so far."""
+        return int(self.sequence.__reduce__()[1][0]) - len(self.heap)
 
     def push(self, at_ns: int, to: int, event: Any) -> None:
         heappush(self.heap, (at_ns, self.next_sequence(), to, event))
@@ -170,33 +200,53 @@ class Kernel:
         self.stopped.discard((node, run))
         return True
 
-    def _watch(self, core: NodeCore, now_ns: int, event: EventType, out: list[EffectType]) -> None:
+    def _watch(self, core: NodeCore, now_ns: int, batch: tuple[EventType, ...], out: list[EffectType]) -> None:
         if self.journals is not None:
-            self.journals[core.node].note(now_ns, (event,), out)
+            self.journals[core.node].note(now_ns, batch, out)
         if self.digest is not None:
             self.digest.update(msgspec.msgpack.encode((core.node, now_ns, out)))
         if self.checker is not None:
-            self.checker.on_step(core, now_ns, event, out)
+            self.checker.on_step(core, now_ns, batch, out)
 
     # -- carrying out effects ---------------------------------------------------------------------------------------------
 
-    def _perform(self, core: NodeCore, now_ns: int, event: EventType, out: list[EffectType]) -> None:
+    def _perform(
+        self, core: NodeCore, machine: Machine, now_ns: int, event: EventType, out: list[EffectType]
+    ) -> None:
         costs = self.costs
         node = core.node
-        machine = self.machines[node & NODE_INDEX_MASK]
         busy_ns = machine.busy_ns
         leaves_ns = (now_ns if now_ns > busy_ns else busy_ns) + costs.step_ns
         kind = type(event)
         if kind is Offer or kind is Submission:
             leaves_ns += costs.task_ns * len(event.tasks)  # type: ignore[union-attr]
         heap = self.heap
+        lengths = self.lengths
+        plain = machine.speed == 1.0 and not (self.growth or self.tracks_runs or self.checker is not None)
         for effect in out:
             kind = type(effect)
             if kind is StartRun:
-                self._start_run(node, machine, leaves_ns, effect)  # type: ignore[arg-type]
+                spec = effect.ready.spec  # type: ignore[union-attr]
+                if plain and not spec.outputs:
+                    length_ns = lengths[spec.id]
+                    slot = effect.slot  # type: ignore[union-attr]
+                    slots = machine.slot_free_ns
+                    if slots is None:
+                        slots = machine.slot_free_ns = [0] * machine.info.cores
+                    begin_ns = leaves_ns + costs.dispatch_ns
+                    if slots[slot] > begin_ns:
+                        begin_ns = slots[slot]
+                    slots[slot] = end_ns = begin_ns + length_ns
+                    self.starts.append(begin_ns)
+                    ended = RunEnded(spec.id, effect.run, length_ns)  # type: ignore[union-attr]
+                    heappush(heap, (end_ns, self.next_sequence(), node, ended))
+                else:
+                    self._start_run(node, machine, leaves_ns, effect)  # type: ignore[arg-type]
             elif kind is CallStore:
                 leaves_ns += costs.message_ns
-                if self.faults is not None:
+                if effect.lazy and self.faults is None:  # type: ignore[union-attr]
+                    self._serve_lazily(node, machine, leaves_ns, effect)  # type: ignore[arg-type]
+                elif self.faults is not None:
                     self.faults.send(self, node, STORE, leaves_ns + costs.latency_ns, (node, effect))
                 else:
                     heappush(heap, (leaves_ns + costs.latency_ns, self.next_sequence(), STORE, (node, effect)))
@@ -248,8 +298,7 @@ class Kernel:
         return leaves_ns
 
     def _latency_ns(self, machine: Machine, to: NodeId) -> int:
-        other = self.machines.get(to & NODE_INDEX_MASK)
-        if other is None or other.info.cluster == machine.info.cluster:
+        if to < 0 or self.machines[to & NODE_INDEX_MASK].info.cluster == machine.info.cluster:
             return self.costs.latency_ns
         return self.costs.cluster_latency_ns
 
@@ -294,6 +343,26 @@ class Kernel:
         else:
             heappush(self.heap, (free_ns + costs.latency_ns, self.next_sequence(), caller, event))
 
+    def _serve_lazily(self, node: NodeId, machine: Machine, leaves_ns: int, call: CallStore) -> None:
+        """Nobody can see when exactly such a call takes effect, nor when its answer comes: no events for it."""
+        costs = self.costs
+        answers = self.store.apply(call.shard, call.rows, leaves_ns)
+        if self.checker is not None:
+            self.checker.on_store(node, call.rows, answers, leaves_ns)
+        free_ns = self.shard_free_ns[call.shard]
+        self.shard_free_ns[call.shard] = (
+            (leaves_ns if leaves_ns > free_ns else free_ns) + costs.store_call_ns + costs.store_row_ns * len(call.rows)
+        )
+        if answers[0] is None and len(answers) == 1:
+            if machine.fine is None:
+                machine.fine = [call.token]
+            else:
+                machine.fine.append(call.token)
+        elif machine.mail is None:
+            machine.mail = [StoreAnswered(call.token, answers)]
+        else:
+            machine.mail.append(StoreAnswered(call.token, answers))
+
     # -- runs -------------------------------------------------------------------------------------------------------------
 
     def _length_ns(self, spec: TaskSpec) -> int:
@@ -310,8 +379,8 @@ class Kernel:
         begin_ns = leaves_ns + self.costs.dispatch_ns
         slots = machine.slot_free_ns
         if slots is None:
-            slots = machine.slot_free_ns = {}
-        free_ns = slots.get(effect.slot, 0)
+            slots = machine.slot_free_ns = [0] * machine.info.cores
+        free_ns = slots[effect.slot]
         if free_ns > begin_ns:
             begin_ns = free_ns
         self.starts.append(begin_ns)
@@ -364,7 +433,7 @@ class Kernel:
         known = self.runs.pop((node, run), None)
         self.stopped.add((node, run))
         self.ends.append(self.now_ns)
-        if known is not None and machine.slot_free_ns is not None and machine.slot_free_ns.get(known[2]) == known[1]:
+        if known is not None and machine.slot_free_ns is not None and machine.slot_free_ns[known[2]] == known[1]:
             machine.slot_free_ns[known[2]] = self.now_ns
 
     # -- objects ----------------------------------------------------------------------------------------------------------
@@ -376,8 +445,8 @@ class Kernel:
         far = source != CLIENT and there.info.cluster != machine.info.cluster
         latency_ns = costs.cluster_latency_ns if far else costs.latency_ns
         asked_ns = leaves_ns + costs.message_ns + latency_ns
-        holder = self.cores.get(source)
-        if source != CLIENT and (holder is None or effect.object not in holder.objects or self._is_cut(node, source)):
+        holder = self.seats.get(source)
+        if source != CLIENT and (holder is None or effect.object not in holder[0].objects or self._is_cut(node, source)):
             self.push(asked_ns + latency_ns, node, ObjectFetched(effect.object, source, False))
             return
         speed = costs.cluster_bytes_per_s if far else costs.net_bytes_per_s
@@ -391,7 +460,7 @@ class Kernel:
 
     def fetch_ends(self, node: NodeId, source: NodeId, effect: FetchObject) -> None:
         """With faults about, the source may have died during the transfer."""
-        ok = source in self.cores and not self._is_cut(node, source)
+        ok = source in self.seats and not self._is_cut(node, source)
         self.push(self.now_ns, node, ObjectFetched(effect.object, source, ok))
 
     def _is_cut(self, node: NodeId, other: NodeId) -> bool:
@@ -401,10 +470,10 @@ class Kernel:
 
     def kill(self, node: NodeId) -> bool:
         """A node is gone at once, with its runs and its objects."""
-        core = self.cores.pop(node, None)
-        if core is None:
+        seat = self.seats.pop(node, None)
+        if seat is None:
             return False
-        for run in core.running.values():
+        for run in seat[0].running.values():
             if not run.suspended:
                 self.ends.append(self.now_ns)
         if self.checker is not None:
@@ -415,14 +484,14 @@ class Kernel:
         """The node starts again: a new incarnation that knows nothing and joins through the store."""
         machine = self.machines[index]
         incarnation = 1 + max(
-            (node >> 32 for node in (*self.cores, *self.store.buried, *self.store.orphans) if node & NODE_INDEX_MASK == index),
+            (node >> 32 for node in (*self.seats, *self.store.buried, *self.store.orphans) if node & NODE_INDEX_MASK == index),
             default=machine.info.id >> 32,
         )
         info = msgspec.structs.replace(machine.info, id=node_id(index, incarnation))
         fresh = Machine(info)
         fresh.speed = machine.speed
         self.machines[index] = fresh
-        self.cores[info.id] = NodeCore(info, self.strategy, self.config, self.seed)
+        self.seats[info.id] = (NodeCore(info, self.strategy, self.config, self.seed), fresh)
         if self.journals is not None:
             self.journals[info.id] = type(next(iter(self.journals.values())))(info, self.strategy, self.config, self.seed)
         self.push(self.now_ns, info.id, Started(self.store.members))

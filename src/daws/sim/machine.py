@@ -1,12 +1,13 @@
 """Models of one node's hardware: executors that run one task after the other, and a network link in each direction."""
 
+from daws.core.events import CallsFine, EventType
 from daws.model.cluster import NodeInfo
 
 
 class Machine:
     """What a simulated node runs on. `busy_ns` is when its scheduler has dealt with all it got so far."""
 
-    __slots__ = ("busy_ns", "in_free_ns", "info", "out_free_ns", "paused_until_ns", "runs", "slot_free_ns", "speed")
+    __slots__ = ("busy_ns", "fine", "in_free_ns", "info", "out_free_ns", "mail", "slot_free_ns", "speed")
 
     def __init__(self, info: NodeInfo) -> None:
         self.info = info
@@ -14,9 +15,17 @@ class Machine:
         self.busy_ns = 0
         self.in_free_ns = 0
         self.out_free_ns = 0
-        self.paused_until_ns = 0
-        self.slot_free_ns: dict[int, int] | None = None
-        self.runs: dict[int, tuple[int, int]] | None = None  # run -> (start, end), kept only where runs may be stopped
+        self.slot_free_ns: list[int] | None = None
+        self.fine: list[int] | None = None
+        self.mail: list[EventType] | None = None  # answers that can wait until the node wakes up for something else
+
+    def take_mail(self, event: EventType) -> tuple[EventType, ...]:
+        """Whatever was kept for the node, and what wakes it now."""
+        mail: list[EventType] = self.mail or []
+        if self.fine is not None:
+            mail.append(CallsFine(tuple(self.fine)))
+        self.mail = self.fine = None
+        return (*mail, event)
 
     def transfer(self, to: "Machine", size_bytes: int, now_ns: int, bytes_per_s: float) -> int:
         """When an object that leaves now has arrived: links carry one transfer after the other in each direction."""

@@ -23,7 +23,7 @@ class Costs(Struct, frozen=True):
     dispatch_ns: int = 50_000  # from a node to its executor and back
     store_call_ns: int = 20_000  # a shard takes in a call
     store_row_ns: int = 5_000  # ... for each row of it
-    task_bytes: int = 200  # of a task in a message
+    task_bytes: int = 64  # of a task in a message
 
     def changed(self, **settings: float) -> "Costs":
         return msgspec.structs.replace(self, **settings)

@@ -140,7 +140,7 @@ def simulate(
 
 
 def summarise(kernel: Kernel, cluster: Cluster, settings: Settings, wall_s: float) -> Result:
-    cores = list(kernel.cores.values())
+    cores = [core for core, _ in kernel.seats.values()]
     end_ns = max(kernel.ends, default=0)
     makespan_s = end_ns / SECOND_NS
     total_s = kernel.graph.total_length_ns / SECOND_NS

@@ -1,5 +1,7 @@
 """What the store keeps of a task. Memory per task decides how large a graph can be, so the rare fields live apart."""
 
+from msgspec import Struct
+
 from daws.model.task import Input, NodeId, TaskSpec
 
 
@@ -8,7 +10,6 @@ class Rare:
 
     __slots__ = (
         "announced",
-        "committed",
         "error",
         "history",
         "holders",
@@ -22,7 +23,6 @@ class Rare:
 
     def __init__(self) -> None:
         self.announced = False
-        self.committed = -1  # the attempt that won
         self.error = ""
         self.history: list[tuple[int, int, NodeId]] = []
         self.holders: set[int] = set()
@@ -34,23 +34,20 @@ class Rare:
         self.waiters: tuple[int, ...] = ()
 
 
-class Record:
+class Record(Struct, gc=False):
     """`edges` holds the unfinished parents (a tuple, or a set when there are many) while the task waits; once it is ready
     it holds the mark of the call that made it so, which lets that call be repeated."""
 
-    __slots__ = ("attempt", "children", "edges", "inputs", "move", "outputs", "owner", "rare", "spec", "state")
-
-    def __init__(self, spec: TaskSpec, state: int, owner: NodeId, children: tuple[int, ...]) -> None:
-        self.spec = spec
-        self.state = state
-        self.owner = owner
-        self.move = 0
-        self.attempt = 0
-        self.edges: tuple[int, ...] | set[int] | int | None = None
-        self.inputs: tuple[Input, ...] = ()
-        self.children = children
-        self.outputs: tuple[Input, ...] = ()
-        self.rare: Rare | None = None
+    spec: TaskSpec
+    state: int
+    owner: NodeId
+    children: tuple[int, ...] = ()
+    edges: tuple[int, ...] | set[int] | int | None = None
+    inputs: tuple[Input, ...] = ()
+    outputs: tuple[Input, ...] = ()
+    move: int = 0
+    attempt: int = 0
+    rare: Rare | None = None
 
     def more(self) -> Rare:
         if self.rare is None:

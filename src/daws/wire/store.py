@@ -308,11 +308,14 @@ class Story(Answer):
     history: tuple[tuple[int, int, NodeId], ...] = ()
 
 
+LogRow = int | tuple[int, int, str, tuple[int, ...]]
+
+
 class Log(Answer):
-    """(task, state, error, tasks it spawned) of each commit from the asked number on."""
+    """Each commit from the asked number on: the task alone if all went well, else (task, state, error, tasks it spawned)."""
 
     next: int
-    rows: tuple[tuple[int, int, str, tuple[int, ...]], ...] = ()
+    rows: list[LogRow] = []
 
 
 RowType = (
