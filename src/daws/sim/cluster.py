@@ -1,23 +1,37 @@
 """Describing a simulated cluster: how many nodes, with which executors, how fast, in which clusters."""
 
+import re
+
 from msgspec import Struct
 
 from daws.model.cluster import ExecutorClass, NodeInfo
-from daws.model.context import Context
+from daws.model.context import parse_context
 from daws.model.errors import ClusterError
 
-NODE_COUNT_MAX = 10_000_000
+NODE_COUNT_MAX = 1_000_000
 CORE_COUNT_MAX = 100_000
+CORE_TOTAL_MAX = 10_000_000
+SPEED_MAX = 1000.0
+
+_GROUP = re.compile(r"(?P<count>\d{1,12})x(?P<executors>[^:]+)(?::(?P<keys>.*))?", re.ASCII)
+_EXECUTORS = re.compile(r"(?P<count>\d{1,12})(?:\[(?P<context>[^\[\]]*)\])?", re.ASCII)
+_PLUS = re.compile(r"\+(?![^\[\]]*\])")  # not those inside brackets
+_NUMBER = re.compile(r"\d+\.?\d*|\.\d+", re.ASCII)
+_GROUP_FORM = "NODESxCORES[:speed=S,cluster=K], where CORES is 8, 8[gpu>any] or 8+1[gpu]"
 
 
 class NodeGroup(Struct, frozen=True):
-    """`count` equal nodes. `contexts` are the labels of their executors: one executor class each, or plain ones if empty."""
+    """`count` equal nodes. Each executor is one core; those that offer the same context form a class."""
 
     count: int
-    cores: int = 2
+    executors: tuple[ExecutorClass, ...] = (ExecutorClass(2),)
     speed: float = 1.0
     cluster: int = 0
-    contexts: tuple[Context | None, ...] = (None,)
+
+    @property
+    def cores(self) -> int:
+        """Of one node."""
+        return sum(one.count for one in self.executors)
 
 
 class Cluster(Struct, frozen=True):
@@ -28,9 +42,8 @@ class Cluster(Struct, frozen=True):
     def infos(self) -> tuple[NodeInfo, ...]:
         infos: list[NodeInfo] = []
         for group in self.groups:
-            executors = tuple(ExecutorClass(group.cores, context) for context in group.contexts)
             for _ in range(group.count):
-                infos.append(NodeInfo(len(infos), executors, group.cluster, group.speed))
+                infos.append(NodeInfo(len(infos), group.executors, group.cluster, group.speed))
         return tuple(infos)
 
     @property
@@ -39,27 +52,102 @@ class Cluster(Struct, frozen=True):
 
     @property
     def core_count(self) -> int:
-        return sum(group.count * group.cores * len(group.contexts) for group in self.groups)
+        """Of all nodes together."""
+        return sum(group.count * group.cores for group in self.groups)
+
+    @property
+    def capacity(self) -> float:
+        """Seconds of work (as measured on a node of speed 1) that all cores do in a second."""
+        return sum(group.count * group.cores * group.speed for group in self.groups)
+
+    @property
+    def cores_per_node(self) -> int:
+        """0 where nodes differ."""
+        sizes = {group.cores for group in self.groups}
+        return sizes.pop() if len(sizes) == 1 else 0
 
 
 def cluster_of(nodes: int, cores: int = 2, clusters: int = 1, slow: float = 0.0, slow_speed: float = 0.5) -> Cluster:
-    """Equal nodes in `clusters` equal clusters, a share of which (`slow`) runs at another speed."""
-    if not 1 <= nodes <= NODE_COUNT_MAX:
-        raise ClusterError(f"nodes={nodes}: a cluster has between 1 and {NODE_COUNT_MAX} nodes")
-    if not 1 <= cores <= CORE_COUNT_MAX:
-        raise ClusterError(f"cores={cores}: a node has between 1 and {CORE_COUNT_MAX} cores")
+    """Equal nodes in `clusters` equal clusters; a share of each (`slow`) runs at another speed."""
+    _check_range("nodes", nodes, NODE_COUNT_MAX, "a cluster has", "nodes")
+    _check_range("cores", cores, CORE_COUNT_MAX, "a node has", "cores")
     if not 1 <= clusters <= nodes:
         raise ClusterError(f"clusters={clusters}: {nodes} nodes can form between 1 and {nodes} clusters")
     if not 0 <= slow <= 1:
-        raise ClusterError(f"slow={slow}: the share of slow nodes is between 0 and 1")
-    if not 0 < slow_speed <= 1000:
-        raise ClusterError(f"slow-speed={slow_speed}: a speed is above 0 and at most 1000")
+        raise ClusterError(f"slow={slow:g}: the share of slow nodes is between 0 and 1")
+    _check_speed("slow-speed", slow_speed)
     groups: list[NodeGroup] = []
+    executors = (ExecutorClass(cores),)
     for cluster in range(clusters):
         count = nodes * (cluster + 1) // clusters - nodes * cluster // clusters
         late = round(count * slow)
         if count - late:
-            groups.append(NodeGroup(count - late, cores, 1.0, cluster))
+            groups.append(NodeGroup(count - late, executors, 1.0, cluster))
         if late:
-            groups.append(NodeGroup(late, cores, slow_speed, cluster))
-    return Cluster(tuple(groups))
+            groups.append(NodeGroup(late, executors, slow_speed, cluster))
+    return joined(groups)
+
+
+def joined(groups: list[NodeGroup]) -> Cluster:
+    """The cluster made of these groups; ClusterError if it is too large to simulate."""
+    cluster = Cluster(tuple(groups))
+    _check_range("nodes", cluster.node_count, NODE_COUNT_MAX, "a cluster has", "nodes")
+    _check_range("cores", cluster.core_count, CORE_TOTAL_MAX, "all nodes together have", "cores")
+    return cluster
+
+
+def parse_group(text: str) -> NodeGroup:
+    """Read `16x8` (16 nodes of 8 cores), `4x2[gpu>any]:speed=2,cluster=1`, or `4x8+1[gpu]` (two classes of executors).
+
+    What stands in brackets is the context that these executors offer, as `parse_context` reads it.
+    """
+    found = _GROUP.fullmatch(text.strip())
+    if found is None:
+        raise ClusterError(f"group {_shown(text)}: expected {_GROUP_FORM}")
+    count = int(found["count"])
+    _check_range("nodes", count, NODE_COUNT_MAX, f"group {_shown(text)} has", "nodes")
+    executors = tuple(_parse_executors(part, text) for part in _PLUS.split(found["executors"]))
+    _check_range(
+        "cores", sum(one.count for one in executors), CORE_COUNT_MAX, f"a node of group {_shown(text)} has", "cores"
+    )
+    speed, cluster = _parse_keys(found["keys"], text)
+    return NodeGroup(count, executors, speed, cluster)
+
+
+def _parse_executors(part: str, text: str) -> ExecutorClass:
+    found = _EXECUTORS.fullmatch(part.strip())
+    if found is None or found["context"] == "":
+        raise ClusterError(f"group {_shown(text)}: cannot read {_shown(part)}; expected {_GROUP_FORM}")
+    _check_range("cores", int(found["count"]), CORE_COUNT_MAX, "a node has", "cores")
+    return ExecutorClass(int(found["count"]), parse_context(found["context"] or ""))
+
+
+def _parse_keys(text: str | None, whole: str) -> tuple[float, int]:
+    given: dict[str, str] = {}
+    for pair in text.split(",") if text is not None else ():
+        key, _, value = (part.strip() for part in pair.partition("="))
+        if key not in ("speed", "cluster") or key in given:
+            raise ClusterError(f"group {_shown(whole)}: expected speed=… or cluster=… once each, not {_shown(pair)}")
+        if not _NUMBER.fullmatch(value):
+            raise ClusterError(f"group {_shown(whole)}: {key}={_shown(value)} is not a number")
+        given[key] = value
+    speed = float(given.get("speed", "1"))
+    _check_speed("speed", speed)
+    cluster = given.get("cluster", "0")
+    if not cluster.isdigit() or int(cluster) >= NODE_COUNT_MAX:
+        raise ClusterError(f"cluster={_shown(cluster)}: clusters are numbered from 0 to {NODE_COUNT_MAX - 1}")
+    return speed, int(cluster)
+
+
+def _check_range(key: str, value: int, high: int, whose: str, what: str) -> None:
+    if not 1 <= value <= high:
+        raise ClusterError(f"{key}={value}: {whose} between 1 and {high} {what}")
+
+
+def _check_speed(key: str, value: float) -> None:
+    if not 0.001 <= value <= SPEED_MAX:
+        raise ClusterError(f"{key}={value:g}: a speed is between 0.001 and {SPEED_MAX:g} times that of a plain node")
+
+
+def _shown(text: str) -> str:
+    return repr(text if len(text) <= 60 else text[:57] + "...")

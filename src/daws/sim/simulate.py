@@ -41,11 +41,17 @@ class Settings(Struct, frozen=True):
 
 
 class Result(Struct, frozen=True):
-    """What came of it. Times in seconds of simulated time unless they say `wall`."""
+    """What came of it. Times in seconds of simulated time unless they say `wall`.
+
+    `efficiency` is the time that all cores would need if nothing ever waited, divided by `makespan_s`; `utilization` the share of the
+    cores' time in which they ran anything, replicas and lost runs included.
+    """
 
     tasks: int
+    edges: int
     nodes: int
-    cores: int
+    cores: int  # of each node; 0 where nodes differ
+    cores_total: int
     strategy: str
     seed: int
     makespan_s: float
@@ -109,9 +115,18 @@ def make_kernel(graph: Graph, cluster: Cluster, strategy: Strategy, settings: Se
     places[order] = np.arange(graph.external_count) % len(infos)
     client = ClientCore(graph, strategy, Site(members, config.net_bytes_per_s, places, settings.seed), config)
     kernel = Kernel(graph, infos, strategy, store, client, config, settings.costs, settings.seed)
+    _put_externals(kernel, places)
     if settings.digest:
         kernel.start_digest()
     return kernel
+
+
+def _put_externals(kernel: Kernel, places: np.ndarray) -> None:
+    """Objects from outside are on their nodes before anything starts."""
+    first = kernel.graph.external_start
+    for index, place in enumerate(places.tolist()):
+        node = kernel.machines[place].info.id
+        kernel.seats[node][0].objects[first + index] = kernel.sizes[first + index]
 
 
 def simulate(
@@ -153,13 +168,15 @@ def summarise(kernel: Kernel, cluster: Cluster, settings: Settings, wall_s: floa
 
     return Result(
         tasks=kernel.graph.task_count,
+        edges=kernel.graph.edge_count,
         nodes=cluster.node_count,
-        cores=slots,
+        cores=cluster.cores_per_node,
+        cores_total=slots,
         strategy=kernel.strategy.name,
         seed=settings.seed,
         makespan_s=makespan_s,
         throughput=kernel.graph.task_count / makespan_s if makespan_s else 0.0,
-        efficiency=total_s / slots / makespan_s if makespan_s else 0.0,
+        efficiency=total_s / cluster.capacity / makespan_s if makespan_s else 0.0,
         utilization=busy_s / slots / makespan_s if makespan_s else 0.0,
         bytes_moved=kernel.fetched_bytes,
         local_hits=total("local_hits"),
