@@ -40,11 +40,14 @@ class Settings(Struct, frozen=True):
     history: bool = False
 
 
+DEFAULTS = Settings()
+
+
 class Result(Struct, frozen=True):
     """What came of it. Times in seconds of simulated time unless they say `wall`.
 
-    `efficiency` is the time that all cores would need if nothing ever waited, divided by `makespan_s`; `utilization` the share of the
-    cores' time in which they ran anything, replicas and lost runs included.
+    `efficiency` is the time that all cores would need if nothing ever waited, divided by `makespan_s`; `utilization`
+    the share of the cores' time in which they ran anything, replicas and lost runs included.
     """
 
     tasks: int
@@ -89,8 +92,8 @@ def check_runnable(graph: Graph, members: Members) -> None:
         offered = sorted({str(group.context or "any") for info in members.infos for group in info.executors})
         most = max(group.count for info in members.infos for group in info.executors)
         raise ContextError(
-            f"task {task} ({graph.kinds[graph.kind[task]]}) needs {cores} core(s) with context {str(wanted or 'any')!r}, which no executor "
-            f"offers: there are {', '.join(offered)}, with up to {most} cores"
+            f"task {task} ({graph.kinds[graph.kind[task]]}) needs {cores} core(s) with context "
+            f"{str(wanted or 'any')!r}, which no executor offers: there are {', '.join(offered)}, with up to {most} cores"
         )
 
 
@@ -133,11 +136,14 @@ def simulate(
     graph: Graph,
     cluster: Cluster,
     strategy: Strategy,
-    settings: Settings = Settings(),
+    settings: Settings = DEFAULTS,
     progress: Callable[[int], None] | None = None,
     prepare: Callable[[Kernel], None] | None = None,
 ) -> tuple[Result, Kernel]:
-    """Run to the end. The collector is off meanwhile: the kernel makes no cycles, and a pass over millions of tasks is slow."""
+    """Run to the end; `progress` is told now and then how many tasks have ended.
+
+    The collector is off meanwhile: the kernel makes no cycles, and a pass over millions of tasks is slow.
+    """
     began = time.perf_counter()
     collecting = gc.isenabled()
     gc.disable()

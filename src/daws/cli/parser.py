@@ -1,0 +1,197 @@
+"""What can be typed. Imports nothing but argparse: it has to answer `--help` at once."""
+
+import argparse
+import sys
+from typing import NoReturn
+
+from daws import __version__
+
+STRATEGY = "daws"
+PROFILES = ("measured", "simmatrix")
+NODES = 64
+CORES = 2
+
+_ABOUT = """\
+Data-aware work stealing: graphs of many small, data-hungry tasks on many nodes,
+with a scheduler on every node and none in the middle."""
+
+_EXAMPLES = """\
+examples:
+  daws sim bot                          a bag of 128,000 tasks on 64 nodes of 2 cores
+  daws sim fan-out:per-core=200 --nodes 512 --strategy flds
+  daws strategies flds                  how one strategy answers each question
+  daws workloads                        what can be run, and what each can be told
+
+'daws COMMAND --help' says more about a command."""
+
+_SIM_ABOUT = """\
+Run a workload on a simulated cluster and say how it went: the very scheduling code of a
+real node, driven by an event heap with models of executors, network and store."""
+
+_SIM_EXAMPLES = """\
+examples:
+  daws sim bot:per-core=1000 --nodes 1024
+  daws sim all-pairs:files=200 --strategy mdl --plot busy.png
+  daws sim fan-out:degree=10,output-mb=1 --strategy flds:t=0.2,order=critical-path
+  daws sim pipeline --set clusters=2 --set slow=0.1 --set cluster-gbps=10 --json
+  daws sim image-stacking --group '16x8' --group '4x2[gpu]:speed=3' --context aggregate=gpu
+
+nodes that differ:
+  A group is NODESxCORES[:speed=S,cluster=K]. CORES is a number (8), a number with the
+  context that these executors offer (8[gpu>any]), or several of them (8+1[gpu]). Give
+  --group once for each sort of node, in quotes because of the brackets."""
+
+
+class Parser(argparse.ArgumentParser):
+    """An argparse parser that complains in one line."""
+
+    def error(self, message: str) -> NoReturn:
+        print(f"daws: error: {' '.join(message.split())} (see '{self.prog} --help')", file=sys.stderr)
+        sys.exit(2)
+
+
+class _Format(argparse.RawDescriptionHelpFormatter):
+    """Descriptions and examples as they are written, options in a column that is wide enough."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, max_help_position=28)
+
+
+class _SimHelp(argparse.Action):
+    """The help of `daws sim` ends with a table of what can be set, which has to be fetched first."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        from daws.cli.knobs import knobs_table
+
+        parser.epilog = f"{_SIM_EXAMPLES}\n\nwhat --set can set:\n{knobs_table()}"
+        parser.print_help()
+        parser.exit()
+
+
+def make_parser() -> argparse.ArgumentParser:
+    parser = Parser(
+        prog="daws",
+        description=_ABOUT,
+        epilog=_EXAMPLES,
+        formatter_class=_Format,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"daws {__version__}")
+    parser.set_defaults(run=lambda _: _print_help(parser))
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", parser_class=Parser)
+    _add_sim(commands)
+    _add_strategies(commands)
+    _add_workloads(commands)
+    return parser
+
+
+def _add_sim(commands: "argparse._SubParsersAction[Parser]") -> None:
+    sim = commands.add_parser(
+        "sim",
+        help="run a workload on a simulated cluster",
+        description=_SIM_ABOUT,
+        formatter_class=_Format,
+        allow_abbrev=False,
+        add_help=False,
+    )
+    sim.set_defaults(run=_run_sim)
+    what = sim.add_argument_group("what to run")
+    what.add_argument("workload", metavar="WORKLOAD", help="kind or kind:key=value,… (see 'daws workloads')")
+    what.add_argument(
+        "--strategy",
+        metavar="S",
+        default=STRATEGY,
+        help=f"name or name:key=value,… (see 'daws strategies'; default: {STRATEGY})",
+    )
+    what.add_argument(
+        "--context",
+        metavar="[KIND=]CONTEXT",
+        action="append",
+        default=[],
+        help="what tasks (of a kind) ask of an executor: gpu, gpu@3, gpu@1..5, a|b (either), a>b (a, else b)",
+    )
+    what.add_argument("--seed", metavar="K", type=int, default=0, help="a run is one number (default: 0)")
+
+    where = sim.add_argument_group("where to run it")
+    where.add_argument("--nodes", metavar="N", type=int, help=f"number of nodes (default: {NODES})")
+    where.add_argument("--cores", metavar="C", type=int, help=f"cores of each node (default: {CORES})")
+    where.add_argument(
+        "--group",
+        metavar="GROUP",
+        action="append",
+        default=[],
+        help="nodes of one sort, instead of --nodes and --cores; may be repeated (see below)",
+    )
+    where.add_argument(
+        "--profile",
+        choices=PROFILES,
+        default=PROFILES[0],
+        help="what things cost: as measured, or as in the papers' simulator (default: measured)",
+    )
+    where.add_argument(
+        "--set",
+        metavar="KEY=VALUE",
+        dest="settings",
+        action="append",
+        default=[],
+        help="change the cluster or a cost; may be repeated (see below)",
+    )
+
+    output = sim.add_argument_group("what to show")
+    output.add_argument("--json", action="store_true", help="one JSON object on stdout instead of the table")
+    output.add_argument("--plot", metavar="FILE", help="draw busy executors over time (.png, .svg or .pdf)")
+    output.add_argument("--check", action="store_true", help="watch every step with independent checkers (slower)")
+    output.add_argument("--quiet", action="store_true", help="no progress bar and no table")
+    output.add_argument("-h", "--help", action=_SimHelp, nargs=0, help="show this help and exit")
+
+
+def _add_strategies(commands: "argparse._SubParsersAction[Parser]") -> None:
+    strategies = commands.add_parser(
+        "strategies",
+        help="list the strategies, or show one in full",
+        description="A strategy is a list of decisions. Lists the presets and the answers to each decision.",
+        epilog=(
+            "examples:\n"
+            "  daws strategies                       all presets, where they come from, what they decide\n"
+            "  daws strategies flds                  one preset with every parameter\n"
+            "  daws strategies daws:order=critical-path,t=0.2\n"
+            "  daws strategies place                 all answers to one decision"
+        ),
+        formatter_class=_Format,
+        allow_abbrev=False,
+    )
+    strategies.add_argument("name", metavar="NAME", nargs="?", help="a strategy as for 'daws sim', or a decision")
+    strategies.set_defaults(run=_run_strategies)
+
+
+def _add_workloads(commands: "argparse._SubParsersAction[Parser]") -> None:
+    workloads = commands.add_parser(
+        "workloads",
+        help="list the workloads and what each can be told",
+        description="Lists the kinds of workload with their keys, defaults and units.",
+        allow_abbrev=False,
+    )
+    workloads.set_defaults(run=_run_workloads)
+
+
+def _print_help(parser: argparse.ArgumentParser) -> int:
+    parser.print_help()
+    return 0
+
+
+def _run_sim(arguments: argparse.Namespace) -> int:
+    from daws.cli.sim import run
+
+    return run(arguments)
+
+
+def _run_strategies(arguments: argparse.Namespace) -> int:
+    from daws.cli.lists import show_strategies
+
+    return show_strategies(arguments.name)
+
+
+def _run_workloads(arguments: argparse.Namespace) -> int:
+    from daws.cli.lists import show_workloads
+
+    return show_workloads()

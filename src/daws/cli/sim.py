@@ -1,0 +1,124 @@
+"""`daws sim`: read what was asked, run it, show what came of it."""
+
+import argparse
+import sys
+from pathlib import Path
+
+import msgspec
+import numpy as np
+
+from daws.cli.knobs import KNOBS, read_settings
+from daws.cli.parser import CORES, NODES
+from daws.cli.progress import Progress
+from daws.cli.table import result_table
+from daws.model.context import Context, parse_context
+from daws.model.errors import UsageError
+from daws.model.graph import Graph
+from daws.sim.cluster import Cluster, cluster_of, joined, parse_group
+from daws.sim.kernel import Kernel
+from daws.sim.plot import check_target, draw_run
+from daws.sim.profiles import profile
+from daws.sim.simulate import Result, Settings, simulate
+from daws.strategy import parse_strategy
+from daws.workloads import parse_workload
+
+SEED_MAX = 2**63 - 1
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Everything is checked before anything is done."""
+    if not 0 <= arguments.seed <= SEED_MAX:
+        raise UsageError(f"--seed {arguments.seed}: a seed is between 0 and {SEED_MAX}")
+    target = None if arguments.plot is None else check_target(Path(arguments.plot))
+    strategy = parse_strategy(arguments.strategy)
+    workload = parse_workload(arguments.workload)
+    given = read_settings(arguments.settings)
+    cluster = read_cluster(arguments, given["cluster"])
+    settings = Settings(
+        costs=msgspec.structs.replace(profile(arguments.profile), **given["costs"]),
+        seed=arguments.seed,
+        check=arguments.check,
+        **given["settings"],  # type: ignore[arg-type]
+    )
+    # Workloads count executors and care for nothing else, so nodes of several sizes are one large node to them.
+    graph = with_contexts(workload.build(1, cluster.core_count, arguments.seed), arguments.context)
+    with Progress(graph.task_count, quiet=arguments.quiet) as progress:
+        result, kernel = simulate(graph, cluster, strategy, settings, progress)
+    if target is not None:
+        draw_run(result, kernel, target, title=str(workload))
+    _show(result, kernel, arguments, str(workload))
+    if target is not None and not (arguments.json or arguments.quiet):
+        print(f"\nbusy executors over time: {target}")
+    if result.failed:
+        task, (_, error) = next(iter(kernel.client.ended.items()))
+        print(f"daws: error: {result.failed:,} tasks failed, first task {task}: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def read_cluster(arguments: argparse.Namespace, given: dict[str, int | float]) -> Cluster:
+    """The cluster of `--group`, or else of `--nodes` and `--cores`."""
+    if not arguments.group:
+        nodes = NODES if arguments.nodes is None else arguments.nodes
+        cores = CORES if arguments.cores is None else arguments.cores
+        return cluster_of(nodes, cores, **given)  # type: ignore[arg-type]
+    for option in ("nodes", "cores"):
+        if getattr(arguments, option) is not None:
+            raise UsageError(f"give either --group or --{option}, not both")
+    for key in (knob.key for knob in KNOBS.values() if knob.target == "cluster" and knob.field in given):
+        raise UsageError(
+            f"--set {key} goes with --nodes; a --group says its own speed and cluster, as in 4x8:speed=0.5"
+        )
+    return joined([parse_group(text) for text in arguments.group])
+
+
+def with_contexts(graph: Graph, texts: list[str]) -> Graph:
+    """The graph with what its tasks ask for: `CONTEXT` holds for all of them, `KIND=CONTEXT` for those of a kind."""
+    if not texts:
+        return graph
+    wanted: dict[str, Context | None] = {}
+    for text in texts:
+        kind, equals, context = text.partition("=") if "=" in text else ("", "", text)
+        if equals and kind not in graph.kinds:
+            raise UsageError(
+                f"--context {text!r}: there are no tasks of kind {kind!r}; kinds: {', '.join(graph.kinds)}"
+            )
+        if kind in wanted:
+            raise UsageError(f"--context {text!r}: given twice for {kind or 'all tasks'}")
+        wanted[kind] = parse_context(context)
+    contexts = tuple(wanted.get(kind, wanted.get("")) for kind in graph.kinds)
+    return Graph(
+        kinds=graph.kinds,
+        kind=graph.kind,
+        length_ns=graph.length_ns,
+        input_start=graph.input_start,
+        inputs=graph.inputs,
+        output_start=graph.output_start,
+        object_bytes=graph.object_bytes,
+        contexts=(None, *contexts),  # by kind, after no context at all
+        context=np.where(np.array([one is None for one in contexts])[graph.kind], 0, graph.kind + 1),
+        priority=graph.priority,
+        cores=graph.cores,
+        growth=graph.growth,
+    )
+
+
+def _show(result: Result, kernel: Kernel, arguments: argparse.Namespace, workload: str) -> None:
+    if arguments.json:
+        print(msgspec.json.encode(report(result, workload, arguments.profile)).decode())
+    elif not arguments.quiet:
+        cores = f"{result.cores} cores each" if result.cores else "unlike nodes"
+        print(
+            f"{workload} with {result.strategy}: {result.tasks:,} tasks, {result.edges:,} edges\n"
+            f"{result.nodes:,} nodes, {result.cores_total:,} cores ({cores}); "
+            f"costs {arguments.profile}, seed {result.seed}\n"
+        )
+        print(result_table(result))
+
+
+def report(result: Result, workload: str, profile_name: str) -> dict[str, object]:
+    """What `--json` prints. `cores` are those of each node (null where nodes differ), `cores_total` all of them."""
+    fields = msgspec.structs.asdict(result)
+    if not fields["digest"]:
+        del fields["digest"]
+    return {"workload": workload, "profile": profile_name, **fields, "cores": result.cores or None}

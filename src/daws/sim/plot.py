@@ -1,0 +1,144 @@
+"""Pictures of simulations. The only file that knows matplotlib, which is an optional extra.
+
+A picture shows what the executors did: the light area is all of them, the dark area those that were running a task.
+What stays light is time that nobody used.
+"""
+
+import math
+import os
+from collections.abc import Sequence
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from msgspec import Struct
+
+from daws.model.errors import UsageError
+from daws.sim.kernel import Kernel
+from daws.sim.simulate import Result
+
+SUFFIXES = (".png", ".svg", ".pdf")
+BIN_COUNT = 800
+SECOND_NS = 1_000_000_000
+
+# Blue on light grey, with an orange line for the mean: distinguishable in grey and to those who see few colours.
+BUSY_COLOUR = "#0072B2"
+IDLE_COLOUR = "#DDE3E8"
+MEAN_COLOUR = "#D55E00"
+INK = "#333333"
+
+Floats = npt.NDArray[np.float64]
+
+
+class Panel(Struct, frozen=True):
+    """What one picture shows: `busy[i]` executors on average between `edges_s[i]` and `edges_s[i + 1]`."""
+
+    title: str
+    edges_s: Floats
+    busy: Floats
+    executors: int
+    end_s: float
+    note: str = ""
+
+
+def busy_over_time(starts_ns: Sequence[int], ends_ns: Sequence[int], edges_ns: Floats) -> Floats:
+    """How many runs were under way on average between each edge and the next; exact, whatever the number of edges."""
+    return np.diff(_area_until(starts_ns, edges_ns) - _area_until(ends_ns, edges_ns)) / np.diff(edges_ns)
+
+
+def _area_until(times_ns: Sequence[int], edges_ns: Floats) -> Floats:
+    """For each edge, the time passed since each of the earlier times, all added up."""
+    times = np.sort(np.asarray(times_ns, dtype=np.int64)).astype(np.float64)
+    sums = np.concatenate([[0.0], np.cumsum(times)])
+    before = np.searchsorted(times, edges_ns, side="right")
+    area: Floats = before * edges_ns - sums[before]
+    return area
+
+
+def panel_of(result: Result, kernel: Kernel, title: str, until_s: float = 0.0, note: str = "") -> Panel:
+    """What a simulation looked like, on a time axis that reaches at least to `until_s`."""
+    end_s = max(kernel.ends, default=0) / SECOND_NS
+    edges_s = np.linspace(0.0, max(end_s, until_s, 1e-9), BIN_COUNT + 1)
+    busy = busy_over_time(kernel.starts, kernel.ends, edges_s * SECOND_NS)
+    return Panel(title, edges_s, busy, result.cores_total, end_s, note)
+
+
+def check_target(path: Path) -> Path:
+    """Refuse a file that could not be written later, before any work is done."""
+    if path.suffix.lower() not in SUFFIXES:
+        raise UsageError(f"plot {str(path)!r}: the name must end in {', '.join(SUFFIXES)}")
+    folder = path.parent
+    if not folder.is_dir():
+        raise UsageError(f"plot {str(path)!r}: there is no folder {str(folder)!r}")
+    if path.is_dir() or not os.access(path if path.exists() else folder, os.W_OK):
+        raise UsageError(f"plot {str(path)!r}: cannot be written")
+    _figure_class()
+    return path
+
+
+def draw_run(result: Result, kernel: Kernel, path: Path, title: str) -> None:
+    """Busy executors over time, of one simulation."""
+    heading = f"{title} · {result.strategy} · efficiency {result.efficiency:.1%}"
+    subtitle = f"{result.tasks:,} tasks on {result.nodes:,} nodes with {result.cores_total:,} executors"
+    draw_panels([panel_of(result, kernel, subtitle)], path, heading=heading, columns=1, size=(8.0, 4.2))
+
+
+def draw_panels(
+    panels: Sequence[Panel],
+    path: Path,
+    heading: str,
+    columns: int = 3,
+    size: tuple[float, float] | None = None,
+) -> None:
+    """One small picture per panel, side by side on equal axes; written at once, so that no half file is left behind."""
+    check_target(path)
+    columns = min(columns, len(panels))
+    rows = math.ceil(len(panels) / columns)
+    figure = _figure_class()(figsize=size or (3.6 * columns, 2.1 * rows + 0.9), layout="constrained")
+    figure.suptitle(heading, fontsize=12, color=INK, fontweight="bold", wrap=True)
+    grid = figure.subplots(rows, columns, sharex="row", squeeze=False)
+    for index, axes in enumerate(grid.flat):
+        if index >= len(panels):
+            axes.set_axis_off()
+            continue
+        _draw(axes, panels[index], is_first=index % columns == 0, is_last=index + columns >= len(panels))
+    buffer = BytesIO()
+    # Without a date in it, the same run gives the same file.
+    metadata = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(path.suffix.lower())
+    figure.savefig(buffer, format=path.suffix[1:].lower(), dpi=130, metadata=metadata)
+    path.write_bytes(buffer.getvalue())
+
+
+def _draw(axes: Any, panel: Panel, is_first: bool, is_last: bool) -> None:
+    edges = panel.edges_s
+    axes.stairs([panel.executors], [0.0, panel.end_s], fill=True, color=IDLE_COLOUR, label="all executors")
+    axes.stairs(panel.busy, edges, fill=True, color=BUSY_COLOUR, label="busy executors")
+    mean = float(np.sum(panel.busy * np.diff(edges))) / panel.end_s if panel.end_s else 0.0
+    label = f"mean: {mean / panel.executors:.0%} busy"
+    axes.hlines(mean, 0.0, panel.end_s, color=MEAN_COLOUR, linewidth=1.4, linestyle="--", label=label)
+    axes.set_title(panel.title, fontsize=10, color=INK, loc="left")
+    if panel.note:
+        axes.text(
+            0.97, 0.92, panel.note, transform=axes.transAxes, fontsize=8, color=INK, ha="right", va="top",
+            bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 2},
+        )  # fmt: skip
+    axes.set_xlim(0.0, float(edges[-1]))
+    axes.set_ylim(0.0, panel.executors * 1.03)
+    axes.margins(0)
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+    axes.tick_params(labelsize=8, colors=INK)
+    if is_first:
+        axes.set_ylabel("executors", fontsize=9, color=INK)
+    if is_last:
+        axes.set_xlabel("simulated time in s", fontsize=9, color=INK)
+
+
+def _figure_class() -> Any:
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise UsageError("plots need matplotlib, which is not installed: pip install 'daws[plot]'") from error
+    return Figure
