@@ -6,7 +6,7 @@ import textwrap
 
 from daws.cli.table import grid
 from daws.model.errors import StrategyError
-from daws.strategy import DECISIONS, DEFAULT, PRESETS, answers, describe, parameters_of, parse_strategy
+from daws.strategy import DECISIONS, DEFAULT, PRESETS, Parameter, answers, describe, parameters_of, parse_strategy
 from daws.strategy.answer import format_value
 from daws.strategy.decisions import Strategy
 from daws.workloads import describe_kinds
@@ -106,9 +106,13 @@ def _about(cls: type, values: dict[str, str]) -> str:
     paragraphs = (inspect.getdoc(cls) or "").split("\n\n")
     lines = [_wrapped(" ".join(paragraph.split()), "    ") for paragraph in paragraphs]
     if values:
-        rows = [(f"{one.key}={values[one.key]}", one.help, f"({one.expects})") for one in parameters_of(cls)]
+        rows = [(f"{one.key}={values[one.key]}", _help(one)) for one in parameters_of(cls)]
         lines.append(grid(rows, indent="      "))
     return "\n".join((*lines, ""))
+
+
+def _help(parameter: Parameter) -> str:
+    return parameter.help + (f" ({' | '.join(parameter.words)})" if parameter.words else "")
 
 
 def _wrapped(text: str, first: str, rest: str | None = None) -> str:

@@ -55,6 +55,7 @@ class _Format(argparse.RawDescriptionHelpFormatter):
 
     def __init__(self, prog: str) -> None:
         super().__init__(prog, max_help_position=28)
+        self._action_max_length = 14  # argparse forgets to count the indent of subcommands
 
 
 class _SimHelp(argparse.Action):

@@ -104,6 +104,8 @@ def draw_panels(
             axes.set_axis_off()
             continue
         _draw(axes, panels[index], is_first=index % columns == 0, is_last=index + columns >= len(panels))
+    handles, labels = grid[0][0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False, fontsize=8, labelcolor=INK)
     buffer = BytesIO()
     # Without a date in it, the same run gives the same file.
     metadata = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(path.suffix.lower())
@@ -116,8 +118,7 @@ def _draw(axes: Any, panel: Panel, is_first: bool, is_last: bool) -> None:
     axes.stairs([panel.executors], [0.0, panel.end_s], fill=True, color=IDLE_COLOUR, label="all executors")
     axes.stairs(panel.busy, edges, fill=True, color=BUSY_COLOUR, label="busy executors")
     mean = float(np.sum(panel.busy * np.diff(edges))) / panel.end_s if panel.end_s else 0.0
-    label = f"mean: {mean / panel.executors:.0%} busy"
-    axes.hlines(mean, 0.0, panel.end_s, color=MEAN_COLOUR, linewidth=1.4, linestyle="--", label=label)
+    axes.hlines(mean, 0.0, panel.end_s, color=MEAN_COLOUR, linewidth=1.4, linestyle="--", label="mean of the busy ones")
     axes.set_title(panel.title, fontsize=10, color=INK, loc="left")
     if panel.note:
         axes.text(

@@ -1,7 +1,7 @@
 """What things cost in a simulation. Two profiles; every number can be set by name.
 
-`measured` has the costs of a node in Python as measured on small machines and of a Valkey store; `simmatrix` has those of the papers'
-own simulator. Times are in nanoseconds.
+`measured` has the costs of a node in Python as measured on small machines and of a Valkey store; `simmatrix` has those
+of the papers' own simulator. Times are in nanoseconds.
 """
 
 import msgspec

@@ -93,7 +93,8 @@ def check_runnable(graph: Graph, members: Members) -> None:
         most = max(group.count for info in members.infos for group in info.executors)
         raise ContextError(
             f"task {task} ({graph.kinds[graph.kind[task]]}) needs {cores} core(s) with context "
-            f"{str(wanted or 'any')!r}, which no executor offers: there are {', '.join(offered)}, with up to {most} cores"
+            f"{str(wanted or 'any')!r}, which no executor offers: there are {', '.join(offered)}, "
+            f"with up to {most} cores"
         )
 
 
