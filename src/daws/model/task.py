@@ -71,16 +71,17 @@ class Ready(Struct, frozen=True, array_like=True, gc=False, tag=True):
     mode: int = 0
 
 
-FIRST_SPAWNED_ID = 1 << 62
+FIRST_SPAWNED_ID = 1 << 60
 
 
 def spawned_id(parent: int, attempt: int, number: int) -> int:
     """The id of the number-th task that one attempt of a task spawned: the same each time it is asked for.
 
-    A 62-bit mix with the top bit set, so it cannot collide with ids that clients count up from zero; the store refuses a
-    second task under the same id with another origin.
+    A 60-bit mix with a bit set above it, so it cannot collide with ids that clients count up from zero, and the key of
+    an outbox entry (two bits longer) is still a 64-bit number. The store refuses a second task under the same id with
+    another origin.
     """
     x = (parent * 0x9E3779B97F4A7C15 + attempt * 0xBF58476D1CE4E5B9 + number * 0x94D049BB133111EB + 1) & (2**64 - 1)
     x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9 & (2**64 - 1)
     x = (x ^ (x >> 27)) * 0x94D049BB133111EB & (2**64 - 1)
-    return (x ^ (x >> 31)) >> 2 | 1 << 62
+    return (x ^ (x >> 31)) >> 4 | FIRST_SPAWNED_ID

@@ -1,7 +1,7 @@
 """The store in one process's memory: the first backend, and the yardstick for the others.
 
-The rules that lose nothing (readiness is told, moving is claiming, commit by run, …) are compare-and-sets in this file; what
-a node does with the answers is the core's business. Nothing here reads a clock: the driver passes the time in.
+The rules that lose nothing (readiness is told, moving is claiming, commit by run, …) are compare-and-sets in this file;
+what a node does with the answers is the core's business. Nothing here reads a clock: the driver passes the time in.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -12,7 +12,7 @@ from daws.model.states import CANCELLED as STATE_CANCELLED
 from daws.model.states import DONE as STATE_DONE
 from daws.model.states import FAILED as STATE_FAILED
 from daws.model.states import FINAL, READY, REMAKING, SUSPENDED, WAITING
-from daws.model.task import FIRST_SPAWNED_ID, REMAKE, REPLICA, SUSPECT, Input, NodeId, Ready
+from daws.model.task import FIRST_SPAWNED_ID, REMAKE, REPLICA, SUSPECT, Input, NodeId, Ready, TaskSpec
 from daws.store.record import Rare, Record
 from daws.wire import store as wire
 from daws.wire.store import (
@@ -20,7 +20,6 @@ from daws.wire.store import (
     CANCELLED,
     DONE,
     FAILED,
-    MOVE,
     OK,
     REFUSED,
     REMAKE_FOR,
@@ -45,6 +44,8 @@ LOSSES_MAX = 3
 _NOTHING_TO_TELL = Committed(-1)
 _FREED: tuple[Input, ...] = ((-1, 0, -1, ()),)
 """The outputs of a task whose objects nobody needed any more: they have no place, so who asks for them remakes them."""
+_STILLBORN = -1
+"""The kind of a task that was cancelled before it was created."""
 _FINAL_CODE = {STATE_DONE: DONE, STATE_FAILED: FAILED, STATE_CANCELLED: CANCELLED}
 
 
@@ -87,10 +88,16 @@ class MemoryStore:
         part = self.shards[shard]
         if self.history:
             return [self._noted(part, row, now_ns) for row in rows]
-        if len(rows) == 1:
-            row = rows[0]
-            return [_HANDLERS[type(row)](self, part, row, now_ns)]
         return [_HANDLERS[type(row)](self, part, row, now_ns) for row in rows]
+
+    def apply_one(self, shard: int, row: Row, now_ns: int) -> AnswerType:
+        """A call with a single row."""
+        self.calls += 1
+        self.touched += 1
+        part = self.shards[shard]
+        if self.history:
+            return self._noted(part, row, now_ns)
+        return _HANDLERS[type(row)](self, part, row, now_ns)
 
     def record(self, task: int) -> Record | None:
         """The record of a task, for checkers and tests; None when it is unknown or retired."""
@@ -104,13 +111,15 @@ class MemoryStore:
         self.members_changed = True
         return self._members()
 
-    # -- a task's life ------------------------------------------------------------------------------------------------
+    # -- a task's life -----------------------------------------------------------------------------
 
     def _create(self, shard: Shard, row: wire.Create, now_ns: int) -> AnswerType:
         task = row.spec.id
         known = shard.records.get(task)
         if known is not None:
-            return OK if known.spec == row.spec else REFUSED
+            if known.spec == row.spec:
+                return OK
+            return CANCELLED if known.spec.kind == _STILLBORN else REFUSED
         if task in shard.records:
             return DONE
         if row.owner in shard.dead:
@@ -132,7 +141,7 @@ class MemoryStore:
             return DONE if row.task in shard.records else UNKNOWN
         rare = record.rare
         if rare is None and record.state == READY and record.owner == row.node and record.attempt == row.attempt:
-            if not row.error:  # by far the most common case
+            if not row.error:  # noqa: SIM102 (by far the most common case, on a line of its own)
                 shard.log.append(row.task)
                 record.state = STATE_DONE
                 record.outputs = row.outputs
@@ -144,16 +153,12 @@ class MemoryStore:
         mine = record.owner == row.node or (rare is not None and row.node in rare.replicas)
         if not mine or record.attempt != row.attempt:
             return _FINAL_CODE.get(record.state, REFUSED)
-        if record.state != READY:
-            if record.state == STATE_DONE and record.owner == row.node:
-                return self._commit_answer(shard, record, ())  # the answer got lost: say it again
-            if record.state == STATE_FAILED and record.owner == row.node and outbox_key(row.task, STOP) in shard.outbox:
-                return self._stopped(record, ())
-            return _FINAL_CODE.get(record.state, REFUSED)
+        if record.state != READY and record.state != SUSPENDED:
+            return self._finished_before(shard, record, row)
         rivals: tuple[NodeId, ...] = ()
         if rare is not None and rare.replicas:
             rivals = tuple(node for node in (record.owner, *rare.replicas) if node != row.node)
-            rare.replicas = ()
+            rare.replicas = rivals  # for those who ask again
         record.owner = row.node
         if row.error:
             return self._fail(shard, record, row.error, row.node, rivals)
@@ -162,16 +167,39 @@ class MemoryStore:
             told: tuple[int, ...] | None = rare.waiters  # only those who asked; everybody else was told the first time
             rare.waiters = ()
         else:
-            spawned = rare.spawned.get(record.attempt, ()) if rare is not None else ()
+            spawned: tuple[int, ...] = ()
+            if rare is not None and rare.spawned:
+                spawned = rare.spawned.get(record.attempt, ())
+                rare.spawned = {}  # they stand on their own feet now, whatever becomes of their spawner's objects
             shard.log.append((row.task, STATE_DONE, "", spawned) if spawned else row.task)
             told = None
         record.state = STATE_DONE
         record.outputs = row.outputs
         if record.children or told:
-            shard.outbox[outbox_key(row.task, SATISFY)] = (row.node, told)
+            self._intend(shard, outbox_key(row.task, SATISFY), row.node, told)
         elif not rivals:
             return _NOTHING_TO_TELL
         return self._commit_answer(shard, record, rivals)
+
+    def _finished_before(self, shard: Shard, record: Record, row: wire.Finish) -> AnswerType:
+        """A run that is over ends again: if it was the one that counted, its caller has not heard the answer."""
+        if record.owner == row.node:
+            rivals = record.rare.replicas if record.rare is not None else ()
+            if row.error and outbox_key(row.task, STOP) in shard.outbox:
+                if record.state == STATE_FAILED:
+                    return self._stopped(record, rivals)
+                if record.state == STATE_DONE:
+                    return self._failed_remake(shard, record, rivals)
+            elif not row.error and record.state == STATE_DONE:
+                return self._commit_answer(shard, record, rivals)
+        return _FINAL_CODE.get(record.state, REFUSED)
+
+    def _intend(self, shard: Shard, key: int, node: NodeId, others: tuple[int, ...] | None) -> None:
+        """Write an intent (None: for all children); what still stood under the same key is not forgotten."""
+        known = shard.outbox.get(key)
+        if known is not None and others is not None:
+            others = None if known[1] is None else tuple(dict.fromkeys((*known[1], *others)))
+        shard.outbox[key] = (node, others)
 
     def _commit_answer(self, shard: Shard, record: Record, rivals: tuple[NodeId, ...]) -> Committed:
         key = outbox_key(record.spec.id, SATISFY)
@@ -185,7 +213,7 @@ class MemoryStore:
         if record is None:
             return DONE if row.task in shard.records else UNKNOWN
         state = record.state
-        if state == WAITING or state == SUSPENDED:
+        if state == WAITING or state == SUSPENDED:  # noqa: SIM109 (half the time)
             edges = record.edges
             if isinstance(edges, tuple):
                 if row.parent not in edges:
@@ -207,7 +235,7 @@ class MemoryStore:
                 record.edges = None
                 return wire.Resume(record.owner)
             if row.node in shard.dead:
-                # The last edge is gone but the caller may own nothing: put it back, the outbox will be carried out by another.
+                # The last edge is gone but the caller may own nothing: put it back, another will carry out the outbox.
                 record.edges = (row.parent,)
                 record.inputs = tuple(one for one in record.inputs if one[2] != row.parent)
                 return STRUCK
@@ -238,7 +266,7 @@ class MemoryStore:
         record = shard.records.get(row.task)
         if record is None:
             return DONE if row.task in shard.records else UNKNOWN
-        if record.state != READY:
+        if record.state != READY and not (record.state == SUSPENDED and row.why == RETRY):
             return _FINAL_CODE.get(record.state, REFUSED)
         if row.node in shard.dead:
             return STRUCK
@@ -248,9 +276,12 @@ class MemoryStore:
             record.owner = row.node
             record.move += 1
             record.edges = None
+            if record.rare is not None:
+                record.rare.announced = False
             if row.why == ANNOUNCE:
                 record.more().announced = True
             elif row.why == RETRY:
+                record.state = READY
                 self._new_attempt(shard, record, row.node)
         elif record.owner != row.node or record.move != row.move + 1:
             return REFUSED
@@ -277,9 +308,9 @@ class MemoryStore:
         rare.announced = False
         rare.suspended_on = ()
         if rare.spawned:
-            shard.outbox[outbox_key(record.spec.id, STOP)] = (node, _all_spawned(rare))
+            self._intend(shard, outbox_key(record.spec.id, STOP), node, _all_spawned(rare))
 
-    # -- lost objects -------------------------------------------------------------------------------------------------
+    # -- lost objects ------------------------------------------------------------------------------
 
     def _unready(self, shard: Shard, row: wire.Unready, now_ns: int) -> AnswerType:
         record = shard.records.get(row.task)
@@ -294,7 +325,7 @@ class MemoryStore:
         record.owner = -1
         record.edges = set(row.producers) if len(row.producers) > MANY_EDGES else row.producers
         record.inputs = tuple(one for one in record.inputs if one[2] not in row.producers)
-        shard.outbox[key] = (row.node, row.producers)
+        self._intend(shard, key, row.node, row.producers)
         return OK
 
     def _remake(self, shard: Shard, row: wire.Remake, now_ns: int) -> AnswerType:
@@ -329,7 +360,7 @@ class MemoryStore:
             return self._ready(record)
         return UNDERWAY
 
-    # -- growing graphs -----------------------------------------------------------------------------------------------
+    # -- growing graphs ----------------------------------------------------------------------------
 
     def _register(self, shard: Shard, row: wire.Register, now_ns: int) -> AnswerType:
         record = shard.records.get(row.task)
@@ -348,8 +379,10 @@ class MemoryStore:
 
     def _spawn(self, shard: Shard, row: wire.Spawn, now_ns: int) -> AnswerType:
         record = shard.records.get(row.task)
-        if record is None or record.state != READY or record.owner != row.node or record.attempt != row.attempt:
-            return REFUSED if record is None else _FINAL_CODE.get(record.state, REFUSED)
+        if record is None:
+            return REFUSED
+        if record.state not in (READY, SUSPENDED) or record.owner != row.node or record.attempt != row.attempt:
+            return _FINAL_CODE.get(record.state, REFUSED)
         spawned = record.more().spawned
         known = spawned.get(row.attempt, ())
         spawned[row.attempt] = (*known, *(task for task in row.tasks if task not in known))
@@ -360,14 +393,17 @@ class MemoryStore:
         if record is None or record.owner != row.node or record.attempt != row.attempt:
             return REFUSED
         if record.state == READY:
+            rare = record.more()
+            if rare.suspended_on and all(parent in rare.suspended_on for parent in row.parents):
+                return OK  # asked late: it has waited for all of these before, and they have ended
             edges = (*row.parents, row.task)
             record.state = SUSPENDED
             record.edges = set(edges) if len(edges) > MANY_EDGES else edges
-            record.more().suspended_on = edges
+            rare.suspended_on = tuple(dict.fromkeys((*rare.suspended_on, *edges)))
             return OK
         return OK if record.state == SUSPENDED else _FINAL_CODE.get(record.state, REFUSED)
 
-    # -- ends ---------------------------------------------------------------------------------------------------------
+    # -- ends --------------------------------------------------------------------------------------
 
     def _cancel(self, shard: Shard, row: wire.Cancel, now_ns: int) -> AnswerType:
         record = shard.records.get(row.task)
@@ -376,18 +412,28 @@ class MemoryStore:
                 return DONE
             if row.task < FIRST_SPAWNED_ID:
                 return UNKNOWN
-            shard.records[row.task] = None  # its creator died before it got here: it must not come to life later
+            # Its creator died before it got here: it must not come to life later.
+            shard.records[row.task] = Record(TaskSpec(row.task, _STILLBORN), STATE_CANCELLED, -1)
             return CANCELLED
         rare = record.rare
         if rare is not None and row.parent in rare.suspended_on:
             return self._satisfy(shard, wire.Satisfy(row.task, row.parent, row.node), now_ns)
-        if record.state == STATE_DONE or (rare is not None and rare.remaking):
+        if record.state == STATE_DONE:
+            held = shard.outbox.get(outbox_key(row.task, STOP), (None,))[0] == row.node
+            return (
+                self._failed_remake(shard, record, ())
+                if held and row.error and rare is not None and rare.error
+                else DONE
+            )
+        if rare is not None and rare.remaking and not (row.error and record.state == WAITING):
             return DONE
         if record.state in FINAL:
             entry = shard.outbox.get(outbox_key(row.task, STOP))
             if entry is not None and entry[0] == row.node:
                 return self._stopped(record, self._runners(record))
             return _FINAL_CODE[record.state]
+        if row.node in shard.dead:
+            return STRUCK
         if row.error:
             return self._fail(shard, record, row.error, row.node, self._runners(record))
         record.state = STATE_CANCELLED
@@ -395,9 +441,7 @@ class MemoryStore:
         shard.outbox[outbox_key(row.task, STOP)] = (row.node, None)
         return self._stopped(record, self._runners(record))
 
-    def _fail(
-        self, shard: Shard, record: Record, error: str, node: NodeId, runners: tuple[NodeId, ...]
-    ) -> AnswerType:
+    def _fail(self, shard: Shard, record: Record, error: str, node: NodeId, runners: tuple[NodeId, ...]) -> AnswerType:
         rare = record.more()
         task = record.spec.id
         rare.error = error
@@ -406,14 +450,17 @@ class MemoryStore:
             rare.remaking = False
             record.state = STATE_DONE
             record.outputs = ()
-            shard.outbox[outbox_key(task, STOP)] = (node, rare.waiters)
-            answer = wire.Stopped(outbox_key(task, STOP), rare.waiters, runners, error)
+            self._intend(shard, outbox_key(task, STOP), node, rare.waiters)
             rare.waiters = ()
-            return answer
+            return self._failed_remake(shard, record, runners)
         record.state = STATE_FAILED
         shard.log.append((task, STATE_FAILED, error, ()))
         shard.outbox[outbox_key(task, STOP)] = (node, None)
         return self._stopped(record, runners)
+
+    def _failed_remake(self, shard: Shard, record: Record, runners: tuple[NodeId, ...]) -> wire.Stopped:
+        key = outbox_key(record.spec.id, STOP)
+        return wire.Stopped(key, shard.outbox[key][1] or (), runners, record.more().error)
 
     def _stopped(self, record: Record, runners: tuple[NodeId, ...]) -> wire.Stopped:
         rare = record.rare
@@ -425,7 +472,7 @@ class MemoryStore:
         owner = () if record.owner == -1 else (record.owner,)
         return owner if record.rare is None else (*owner, *record.rare.replicas)
 
-    # -- references and places ----------------------------------------------------------------------------------------
+    # -- references and places ---------------------------------------------------------------------
 
     def _retain(self, shard: Shard, row: wire.Retain, now_ns: int) -> AnswerType:
         record = shard.records.get(row.task)
@@ -437,7 +484,7 @@ class MemoryStore:
     def _release(self, shard: Shard, row: wire.Release, now_ns: int) -> AnswerType:
         record = shard.records.get(row.task)
         if record is None:
-            return DONE if row.task in shard.records else UNKNOWN
+            return OK if row.task in shard.records else UNKNOWN
         rare = record.rare
         if row.holder >= 0:
             if rare is not None:
@@ -463,8 +510,8 @@ class MemoryStore:
                 continue
             task = one.spec.id
             home = self.shards[shard_of(task, self.shard_count)]
-            if outbox_key(task, SATISFY) in home.outbox:
-                continue
+            if any(outbox_key(task, verb) in home.outbox for verb in (SATISFY, REMAKE_FOR, STOP)):
+                continue  # when it is cleared, we will be back
             home.records[task] = None
             for _, _, producer, _ in one.inputs:
                 parent = self.record(producer) if producer >= 0 else None
@@ -512,15 +559,16 @@ class MemoryStore:
         record.outputs = tuple(changed(one) for one in record.outputs)
         return OK
 
-    # -- membership and death -----------------------------------------------------------------------------------------
+    # -- membership and death ----------------------------------------------------------------------
 
     def _lease(self, shard: Shard, row: wire.Lease, now_ns: int) -> AnswerType:
         self.touched -= 1
         self._expire(now_ns)
         node = row.node
         if node in self.orphans or node in self.buried:
-            return STRUCK
-        if row.leaving:
+            if not row.leaving:
+                return STRUCK
+        elif row.leaving:
             self._strike(node)
         elif node in self.infos or row.info is not None:
             if row.info is not None and node not in self.infos:
@@ -563,15 +611,17 @@ class MemoryStore:
             return STRUCK
         shard.dead.add(row.dead)
         said = shard.estates.get((row.dead, row.node))
-        if said is not None and said[0] == row.part:
-            return said[1]
+        if said is not None and row.part <= said[0]:
+            return (
+                said[1] if row.part == said[0] else wire.Estate(more=True)
+            )  # long answered: it would take more unheard
         ready: list[Ready] = []
-        outbox: list[OutboxEntry] = []
+        keys: dict[int, None] = {}
         more = False
         for key, (holder, others) in shard.outbox.items():
             if holder == row.dead:
                 shard.outbox[key] = (row.node, others)
-                outbox.append(self._entry(shard, key))
+                keys[key] = None
         for task, record in list(shard.records.items()):
             if record is None:
                 continue
@@ -579,15 +629,16 @@ class MemoryStore:
                 record.rare.replicas = tuple(node for node in record.rare.replicas if node != row.dead)
             if record.owner != row.dead or record.state not in (READY, SUSPENDED):
                 continue
-            if len(ready) + len(outbox) >= row.limit:
+            if len(ready) + len(keys) >= row.limit:
                 more = True
                 break
             heir = self._inherit(shard, record, row.node)
             if heir is not None:
                 ready.append(heir)
-            entry = outbox_key(task, STOP)
-            if shard.outbox.get(entry, (None,))[0] == row.node:
-                outbox.append(self._entry(shard, entry))
+            key = outbox_key(task, STOP)
+            if shard.outbox.get(key, (None,))[0] == row.node:
+                keys[key] = None
+        outbox = [self._entry(shard, key) for key in keys]
         self.touched += len(ready) + len(outbox) - 1
         answer = wire.Estate(tuple(ready), tuple(outbox), more)
         shard.estates[row.dead, row.node] = (row.part, answer)
@@ -618,7 +669,11 @@ class MemoryStore:
             return OutboxEntry(key, verb, task, record.children if others is None else others, record.outputs)
         if verb == REMAKE_FOR:
             return OutboxEntry(key, verb, task, others or ())
-        stopped = self._stopped(record, self._runners(record) if record.state in FINAL else ())
+        ended = record.state in (
+            STATE_FAILED,
+            STATE_CANCELLED,
+        )  # else only the children of some attempt are to be stopped
+        stopped = self._stopped(record, self._runners(record) if ended else ())
         return OutboxEntry(
             key, verb, task, stopped.children if others is None else others, (), stopped.nodes, stopped.error
         )
@@ -629,9 +684,12 @@ class MemoryStore:
             entry = shard.outbox.get(key)
             if entry is not None and entry[0] == row.node:
                 del shard.outbox[key]
+                record = shard.records.get(key >> 2)
+                if record is not None and record.outputs is _FREED:
+                    self._retire(record)
         return OK
 
-    # -- what the client and people read --------------------------------------------------------------------------------
+    # -- what the client and people read -----------------------------------------------------------
 
     def _read_log(self, shard: Shard, row: wire.ReadLog, now_ns: int) -> AnswerType:
         self.touched -= 1

@@ -1,0 +1,53 @@
+"""The contract of stores, on the store in memory: plain, in several shards, and with histories."""
+
+from typing import Any
+
+from daws.store.memory import MemoryStore
+from daws.store.record import Rare, Record
+from tests.contract.store_suite import StoreContract
+
+_PLAIN = Rare()
+_RARE = tuple(name for name in Rare.__slots__ if name != "history")
+
+
+def _look_at(record: Record | None) -> object:
+    if record is None:
+        return None
+    edges = tuple(sorted(record.edges)) if isinstance(record.edges, set) else record.edges
+    rare = record.rare or _PLAIN
+    return (
+        *(record.spec, record.state, record.owner, record.children, edges, record.inputs, record.outputs),
+        *(record.move, record.attempt, *(repr(getattr(rare, name)) for name in _RARE)),
+    )
+
+
+def snapshot(store: MemoryStore) -> object:
+    shards = [
+        (
+            {task: _look_at(record) for task, record in shard.records.items()},
+            dict(shard.outbox),
+            list(shard.log),
+            set(shard.dead),
+        )
+        for shard in store.shards
+    ]
+    return shards, dict(store.leases), dict(store.infos), dict(store.orphans), set(store.buried), store.members.version
+
+
+class TestPlain(StoreContract):
+    history = False
+    shards = 1
+
+    def make(self, **options: Any) -> MemoryStore:
+        return MemoryStore(options.get("shards", self.shards), self.lease_ns, history=self.history)
+
+    def snapshot(self, store: Any) -> object:
+        return snapshot(store)
+
+
+class TestShards(TestPlain):
+    shards = 3
+
+
+class TestHistory(TestPlain):
+    history = True
