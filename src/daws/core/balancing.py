@@ -12,6 +12,7 @@ from daws.model.task import REPLICA, NodeId, Ready
 from daws.wire.messages import COPY, GIVEN, STOLEN, LoadQuery, LoadReply, StealDenied, StealRequest
 
 NOBODY: NodeId = -1
+FIRST_LOOK_NS = 10_000_000
 
 
 def look_for_work(core: NodeCore) -> None:
@@ -19,7 +20,20 @@ def look_for_work(core: NodeCore) -> None:
     if core.poll_armed or core.probe is not None or core.stealing_since_ns >= 0:
         return
     if core.strategy.balance.mode == "steal":
+        if core.done_count != core.done_when_idle:
+            # There was work since we last looked: begin with short intervals again.
+            core.done_when_idle = core.done_count
+            core.idle_since_ns = core.now_ns
+            core.poll_ns, core.neighbour_count = core.strategy.balance.after_success(core)
         start_round(core)
+
+
+def look_for_work_soon(core: NodeCore) -> None:
+    """A node that has just started: give those who hand out work a moment, then look for it."""
+    if core.strategy.balance.mode == "steal":
+        core.idle_since_ns = core.now_ns
+        core.poll_armed = True
+        core.out.append(SetTimer(POLL, core.now_ns + int(FIRST_LOOK_NS * (1 + core.rng.unit()))))
 
 
 def look_for_takers(core: NodeCore) -> None:
@@ -126,6 +140,7 @@ def give(core: NodeCore, receiver: NodeId) -> bool:
 
 def round_succeeded(core: NodeCore) -> None:
     core.stealing_since_ns = -1
+    core.idle_since_ns = core.now_ns
     core.failed_steals = 0
     core.poll_ns, core.neighbour_count = core.strategy.balance.after_success(core)
 

@@ -14,6 +14,7 @@ from daws.wire.store import SHARD_BLOCK_BITS, STRUCK, AnswerType, Row
 
 AnswerHandler = Callable[[NodeCore, Any, AnswerType], None]
 ANSWERED: dict[type[Row], AnswerHandler] = {}
+ROWS_PER_CALL = 256
 
 
 def answers(row: type[Row]) -> Callable[[AnswerHandler], AnswerHandler]:
@@ -29,33 +30,34 @@ def answers(row: type[Row]) -> Callable[[AnswerHandler], AnswerHandler]:
 
 def ask(core: NodeCore, task: int, row: Row) -> None:
     """Put a row about a task into the next call to its shard."""
-    core.urgent = True
-    core.rows.setdefault((task >> SHARD_BLOCK_BITS) % core.shard_count, []).append(row)
+    ask_shard(core, (task >> SHARD_BLOCK_BITS) % core.shard_count, row)
 
 
 def ask_shard(core: NodeCore, shard: int, row: Row) -> None:
     core.urgent = True
-    core.rows.setdefault(shard, []).append(row)
+    if core.rows is None:
+        core.rows = {shard: [row]}
+    else:
+        core.rows.setdefault(shard, []).append(row)
 
 
 def send_rows(core: NodeCore) -> None:
     """At the end of a step: one call per shard, or several so that the first answers to a long one come early."""
-    limit = core.config.rows_per_call
+    assert core.rows is not None
     token = core.token
     lazy = not core.urgent
     for shard, rows in core.rows.items():
-        if len(rows) <= limit:
+        for part in (rows,) if len(rows) <= ROWS_PER_CALL else _parts(rows):
             token += 1
-            core.calls[token] = call = CallStore(token, shard, rows, lazy)  # type: ignore[arg-type]
-            core.out.append(call)
-            continue
-        for start in range(0, len(rows), limit):
-            token += 1
-            core.calls[token] = call = CallStore(token, shard, rows[start : start + limit])  # type: ignore[arg-type]
+            core.calls[token] = call = CallStore(token, shard, part, lazy)  # type: ignore[arg-type]
             core.out.append(call)
     core.token = token
     core.urgent = False
-    core.rows.clear()
+    core.rows = None
+
+
+def _parts(rows: list[Row]) -> list[list[Row]]:
+    return [rows[start : start + ROWS_PER_CALL] for start in range(0, len(rows), ROWS_PER_CALL)]
 
 
 def repeat_calls(core: NodeCore) -> None:

@@ -44,11 +44,10 @@ def finish(core: NodeCore, ready: Ready, sizes: tuple[int, ...], error: str) -> 
     if not spec.leaf or error:
         core.urgent = True
     shard = (task >> SHARD_BLOCK_BITS) % core.shard_count
-    rows = core.rows.get(shard)
-    if rows is None:
-        core.rows[shard] = [row]
+    if core.rows is None:
+        core.rows = {shard: [row]}
     else:
-        rows.append(row)
+        core.rows.setdefault(shard, []).append(row)
 
 
 @answers(Finish)

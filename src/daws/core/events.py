@@ -52,6 +52,12 @@ class RunWaits(Event):
     on: tuple[int, ...]
 
 
+class ObjectsPut(Event):
+    """Objects (id, size in bytes) from outside were put on this node."""
+
+    objects: tuple[tuple[int, int], ...]
+
+
 class ObjectFetched(Event):
     """A transfer ended; `ok` is False when the source did not have the object or could not be reached."""
 
@@ -81,6 +87,7 @@ EventType = (
     | RunRecalled
     | RunSpawned
     | RunWaits
+    | ObjectsPut
     | ObjectFetched
     | StoreAnswered
     | CallsFine

@@ -4,7 +4,7 @@ A node renews its lease long before it runs out, counts from when it sent the re
 lease has run out any node may take over what the dead one owned; a hash says who tries first. Safety rests on the store alone.
 """
 
-from daws.core.balancing import forget_lost_round, poll
+from daws.core.balancing import forget_lost_round, look_for_work_soon, poll
 from daws.core.calls import answers, ask_shard, repeat_calls
 from daws.core.effects import TICK, SetTimer
 from daws.core.events import Started, TimerFired
@@ -28,7 +28,7 @@ def on_started(core: NodeCore, event: Started) -> None:
         join(core)
     # The first tick comes at a moment of its own, so that the nodes of a cluster do not all renew at once.
     _set_tick(core, int(core.config.tick_ns * (0.5 + core.rng.unit() / 2)))
-    core.dirty = True
+    look_for_work_soon(core)
 
 
 def join(core: NodeCore) -> None:

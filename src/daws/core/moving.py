@@ -60,11 +60,10 @@ def _receive(core: NodeCore, ready: Ready, why: int) -> None:
             round_succeeded(core)
     elif why == PUSH or why == GIVEN:
         enqueue(core, ready, True)
-    elif why == COPY:
-        core.replicas += 1
-        enqueue(core, ready, True)
     else:
-        enqueue(core, ready, False)
+        if why == COPY:
+            core.replicas += 1
+        enqueue(core, ready, False)  # copies run when there is nothing of our own to do
 
 
 def _continue_own(core: NodeCore, row: Claim, answer: AnswerType) -> None:

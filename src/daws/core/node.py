@@ -45,7 +45,6 @@ class NodeConfig(Struct, frozen=True):
     memory_bytes: int = 1 << 62
     ahead_ns: int = 1_000_000
     ahead_count_max: int = 64
-    rows_per_call: int = 256
     audit_ns: int = 120 * SECOND_NS
 
     @property
@@ -104,6 +103,7 @@ class NodeCore:
         "dedicated",
         "dirty",
         "done_count",
+        "done_when_idle",
         "doomed",
         "failed_steals",
         "failed_steals_total",
@@ -113,6 +113,7 @@ class NodeCore:
         "gives",
         "groups",
         "growing",
+        "idle_since_ns",
         "inflight",
         "info",
         "kinds",
@@ -149,7 +150,6 @@ class NodeCore:
         "resumable",
         "rng",
         "rows",
-        "run_ns",
         "running",
         "sequence",
         "shard_count",
@@ -161,6 +161,7 @@ class NodeCore:
         "stops",
         "strategy",
         "taken",
+        "takes_plain",
         "telling",
         "threshold",
         "token",
@@ -208,6 +209,7 @@ class NodeCore:
             first += executors.count
         # As long as a node has seen nothing but plain tasks, one list and one queue say all: the scheduling pass is short.
         self.plain_free = self.groups[0].free if len(self.groups) == 1 else []
+        self.takes_plain = info.can_run(None)
         self.plain = len(self.groups) == 1 and self.groups[0].context is None and strategy.balance.mode != "give"
         self.running: dict[int, Run] = {}
         self.inflight: dict[int, int] | None = None  # runs on a slot, where more than one was sent
@@ -225,7 +227,7 @@ class NodeCore:
         self.staged: list[Ready] | None = None
         self.releases: dict[NodeId, list[tuple[int, int]]] | None = None
         # the store
-        self.rows: dict[int, list[Row]] = {}
+        self.rows: dict[int, list[Row]] | None = None
         self.calls: dict[int, CallStore] = {}
         self.old_token = 0  # calls up to this one were sent before the last tick
         self.clearing: dict[int, list[int]] = {}
@@ -245,6 +247,8 @@ class NodeCore:
         self.probe: list[tuple[NodeId, int]] | None = None
         self.poll_armed = False
         self.stealing_since_ns = -1
+        self.idle_since_ns = 0
+        self.done_when_idle = 0
         self.probe_count = 0
         # tuning
         start = strategy.adapt.start(getattr(strategy.place, "t", 0.5))
@@ -257,7 +261,6 @@ class NodeCore:
         # what was seen
         self.kinds: dict[int, list[int]] = {}  # how many ran, and for how long
         self.done_count = 0
-        self.run_ns = 0
         self.read_bytes = 0
         self.moved_bytes = 0
         self.local_hits = 0
@@ -289,15 +292,8 @@ class NodeCore:
             if self.outgoing:
                 self.outgoing = False
                 send_offers(self)
-        rows = self.rows
-        if rows:
-            if len(rows) == 1 and not self.urgent:  # a few finished leaves: the usual case
-                shard, batch = rows.popitem()
-                self.token = token = self.token + 1
-                self.calls[token] = call = CallStore(token, shard, batch, True)  # type: ignore[arg-type]
-                out.append(call)
-            else:
-                send_rows(self)
+        if self.rows is not None:
+            send_rows(self)
 
     # -- the read-only view that decisions get --------------------------------------------------------------------------
 
@@ -318,6 +314,12 @@ class NodeCore:
         if seen is not None:
             return seen[1] // seen[0] or 1
         return spec.estimate_ns or GUESS_NS
+
+    @property
+    def run_ns(self) -> int:
+        """How long all tasks that finished here ran, estimated from a sample."""
+        count = sum(seen[0] for seen in self.kinds.values())
+        return sum(seen[1] for seen in self.kinds.values()) * self.done_count // count if count else 0
 
     def has(self, object_: int) -> bool:
         return object_ in self.objects

@@ -31,17 +31,8 @@ EVERY_ATTEMPT = 1 << 30
 def tell_children(core: NodeCore, key: int, task: int, children: tuple[int, ...], inputs: tuple[Input, ...]) -> None:
     core.telling[key] = len(children)
     node = core.node
-    shard_count = core.config.shard_count
-    rows = core.rows
-    core.urgent = True
     for child in children:
-        row = Satisfy(child, task, node, inputs)
-        shard = (child >> SHARD_BLOCK_BITS) % shard_count
-        batch = rows.get(shard)
-        if batch is None:
-            rows[shard] = [row]
-        else:
-            batch.append(row)
+        ask(core, child, Satisfy(child, task, node, inputs))
 
 
 def told(core: NodeCore, key: int) -> None:

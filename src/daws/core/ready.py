@@ -22,8 +22,7 @@ def enqueue(core: NodeCore, ready: Ready, dedicated: bool) -> None:
 def accept(core: NodeCore, ready: Ready) -> None:
     """This node has become the owner of a ready task: let the strategy say where it belongs."""
     choice = core.strategy.place.choose(core, ready, core.rng)
-    needs = ready.spec.needs
-    if needs is not None and choice < 0 and not core.info.can_run(needs):
+    if choice < 0 and (ready.spec.needs is not None or not core.takes_plain) and not core.info.can_run(ready.spec.needs):
         choice = _elsewhere(core, ready)
     if choice == SHARED:
         enqueue(core, ready, False)

@@ -14,6 +14,10 @@ from daws.core.staging import missing_inputs, pin, read_inputs, stage, unpin
 from daws.model.task import REPLICA, SUSPECT, Ready
 from daws.wire.store import ANNOUNCE, RETRY, Claim
 
+# How long tasks of a kind take is learnt from every run at first, later from every eighth.
+SAMPLE_ALL = 64
+SAMPLE_MASK = 7
+
 
 def schedule(core: NodeCore) -> None:
     """Use every idle executor, fetch ahead, and look for work or for takers."""
@@ -167,21 +171,23 @@ def on_run_ended(core: NodeCore, event: RunEnded) -> None:
             _remember_claim(core, ready)
             return
     else:
-        duration_ns = event.duration_ns
-        kind = ready.spec.kind
-        seen = core.kinds.get(kind)
-        if seen is None:
-            core.kinds[kind] = seen = [1, duration_ns]
-        else:
-            seen[0] += 1
-            seen[1] += duration_ns
-        if duration_ns < core.config.ahead_ns and seen[1] < core.config.ahead_ns * seen[0]:
-            core.plain = False  # short tasks are sent ahead
-        core.run_ns += duration_ns
         core.done_count = done = core.done_count + 1
+        if done < SAMPLE_ALL or not done & SAMPLE_MASK:
+            learn_length(core, ready.spec.kind, event.duration_ns)
         if done == core.adapt_at:
             adapt(core)
     finish(core, ready, event.sizes, event.error)
+
+
+def learn_length(core: NodeCore, kind: int, duration_ns: int) -> None:
+    seen = core.kinds.get(kind)
+    if seen is None:
+        core.kinds[kind] = seen = [1, duration_ns]
+    else:
+        seen[0] += 1
+        seen[1] += duration_ns
+    if seen[1] < core.config.ahead_ns * seen[0]:
+        core.plain = False  # such short tasks are sent ahead
 
 
 def _remember_claim(core: NodeCore, ready: Ready) -> None:

@@ -7,7 +7,7 @@ fetched is a copy: it stays while tasks here read it, and after that as long as 
 
 from daws.core.calls import answers, ask
 from daws.core.effects import DropObject, FetchObject, Send
-from daws.core.events import ObjectFetched
+from daws.core.events import ObjectFetched, ObjectsPut
 from daws.core.node import NodeCore, handles
 from daws.core.remaking import give_up_inputs
 from daws.model.states import FINAL
@@ -45,6 +45,11 @@ def stage(core: NodeCore, ready: Ready, missing: list[Input]) -> None:
             _lost(core, object_, source)
             continue
         core.out.append(FetchObject(object_, size_bytes, source))
+
+
+@handles(ObjectsPut)
+def on_objects_put(core: NodeCore, event: ObjectsPut) -> None:
+    core.objects.update(event.objects)
 
 
 @handles(ObjectFetched)

@@ -31,6 +31,7 @@ from daws.core.effects import (
 from daws.core.events import (
     EventType,
     ObjectFetched,
+    ObjectsPut,
     RunEnded,
     RunRecalled,
     RunSpawned,
@@ -55,8 +56,7 @@ FATE = -3
 """The address of what happens to the cluster from outside; the event is a function of the simulation."""
 
 PROGRESS_EVENTS = 1 << 16
-MAIL_MIN = 16
-"""Answers of no consequence wait until so many have come, or until something else than the end of a run wakes the node."""
+
 
 
 class _Pause(Exception):
@@ -130,6 +130,12 @@ class Kernel:
         started = Started(self.store.members)
         for node in self.seats:
             self.push(0, node, started)
+        first = self.graph.external_start
+        put: dict[int, list[tuple[int, int]]] = {}
+        for number, place in enumerate(self.client.places.tolist()):
+            put.setdefault(place, []).append((first + number, self.sizes[first + number]))
+        for place, objects in put.items():
+            self.push(0, place, ObjectsPut(tuple(objects)))
         self.push(0, CLIENT, started)
 
     def run(self, until_ns: int = 1 << 62) -> None:
@@ -163,10 +169,10 @@ class Kernel:
                 if type(event) is RunEnded:
                     if not (stopped and self._was_stopped(to, event.run)):
                         ends.append(now_ns)
-                    fine = machine.fine
-                    batch: tuple[EventType, ...] = (event,) if fine is None or len(fine) < MAIL_MIN else machine.take_mail(event)
+                if machine.fine is not None or machine.mail is not None:
+                    batch: tuple[EventType, ...] = machine.take_mail(event)
                 else:
-                    batch = (event,) if machine.fine is None and machine.mail is None else machine.take_mail(event)
+                    batch = (event,)
                 core.step(now_ns, batch, out)
                 if watched:
                     self._watch(core, now_ns, batch, out)
@@ -346,22 +352,27 @@ class Kernel:
     def _serve_lazily(self, node: NodeId, machine: Machine, leaves_ns: int, call: CallStore) -> None:
         """Nobody can see when exactly such a call takes effect, nor when its answer comes: no events for it."""
         costs = self.costs
-        answers = self.store.apply(call.shard, call.rows, leaves_ns)
-        if self.checker is not None:
-            self.checker.on_store(node, call.rows, answers, leaves_ns)
+        rows = call.rows
         free_ns = self.shard_free_ns[call.shard]
         self.shard_free_ns[call.shard] = (
-            (leaves_ns if leaves_ns > free_ns else free_ns) + costs.store_call_ns + costs.store_row_ns * len(call.rows)
+            (leaves_ns if leaves_ns > free_ns else free_ns) + costs.store_call_ns + costs.store_row_ns * len(rows)
         )
-        if answers[0] is None and len(answers) == 1:
-            if machine.fine is None:
-                machine.fine = [call.token]
-            else:
-                machine.fine.append(call.token)
-        elif machine.mail is None:
-            machine.mail = [StoreAnswered(call.token, answers)]
+        if len(rows) == 1 and self.checker is None:
+            answer = self.store.apply_one(call.shard, rows[0], leaves_ns)
+            if answer is None:
+                if machine.fine is None:
+                    machine.fine = [call.token]
+                else:
+                    machine.fine.append(call.token)
+                return
+            answers = [answer]
         else:
-            machine.mail.append(StoreAnswered(call.token, answers))
+            answers = self.store.apply(call.shard, rows, leaves_ns)
+            if self.checker is not None:
+                self.checker.on_store(node, rows, answers, leaves_ns)
+        if machine.mail is None:
+            machine.mail = []
+        machine.mail.append(StoreAnswered(call.token, answers))
 
     # -- runs -------------------------------------------------------------------------------------------------------------
 

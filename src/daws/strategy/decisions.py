@@ -40,13 +40,18 @@ class View(Protocol):
     relaxing: bool
     poll_ns: int
     neighbour_count: int
+    idle_since_ns: int
 
     # What the node has seen so far.
     done_count: int
-    run_ns: int
     moved_bytes: int
     read_bytes: int
     failed_steals: int
+
+    @property
+    def run_ns(self) -> int:
+        """How long the tasks that finished here ran in all."""
+        ...
 
     @property
     def shared_count(self) -> int: ...
@@ -112,8 +117,10 @@ class Place(Protocol):
 class Order(Protocol):
     """Which ready task runs first? Smaller keys first; equal keys in the order in which they came."""
 
-    needs_ranks: bool
-    """Whether the client has to compute upward ranks when it submits."""
+    @property
+    def needs_ranks(self) -> bool:
+        """Whether the client has to compute upward ranks when it submits."""
+        ...
 
     def key(self, view: View, ready: Ready) -> float: ...
     def explain(self, view: View, ready: Ready) -> Reasons: ...
@@ -133,10 +140,14 @@ class Balance(Protocol):
     all its targets for their load and then turns to one of them; without it a request goes straight to the first target.
     """
 
-    mode: str
-    asks_load: bool
-    from_head: bool
-    """Hand over what would run first (True) or last (False)."""
+    @property
+    def mode(self) -> str: ...
+    @property
+    def asks_load(self) -> bool: ...
+    @property
+    def from_head(self) -> bool:
+        """Hand over what would run first (True) or last (False)."""
+        ...
 
     def start_poll_ns(self) -> int: ...
     def start_neighbours(self, member_count: int) -> int: ...
@@ -201,8 +212,10 @@ class Changes(Struct, frozen=True, array_like=True):
 class Adapt(Protocol):
     """What changes while running? Asked now and then, every few task lengths."""
 
-    period: int
-    """Ask after this many finished tasks; 0 is never."""
+    @property
+    def period(self) -> int:
+        """Ask after this many finished tasks; 0 is never."""
+        ...
 
     def start(self, threshold: float) -> Changes: ...
     def adjust(self, view: View) -> Changes | None: ...

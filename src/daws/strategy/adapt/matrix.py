@@ -29,7 +29,7 @@ class AdaptMatrix(Answer, frozen=True):
     Helps when a workload's nature is unknown or changes. Hurts by at most `period` tasks of delay per change.
     """
 
-    t: Annotated[float, Meta(ge=0, description="threshold to return to; the same as that of place")] = 0.5
+    t: Annotated[float, Meta(ge=0, description="threshold to return to; the same as that of place")] = 0.05
     period: Annotated[int, Meta(ge=1, le=1_000_000, description="look after this many finished tasks")] = 64
     much: Annotated[float, Meta(gt=0, description="seconds moved per second of run time that lead to MDL")] = 1.0
     little: Annotated[float, Meta(ge=0, description="seconds of data read per second of run time that allow MLB")] = (

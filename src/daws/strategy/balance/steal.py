@@ -36,7 +36,7 @@ class BalanceSteal(Answer, frozen=True):
     poll_min_ms: Annotated[
         float, Meta(ge=0.001, le=1e6, description="ms to the next round after the first failure")
     ] = 1.0
-    poll_max_ms: Annotated[float, Meta(ge=0.001, le=1e6, description="ms between rounds at most")] = 100.0
+    poll_max_ms: Annotated[float, Meta(ge=0.001, le=1e6, description="ms between rounds at most, unless idle for more than ten times that")] = 100.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -66,7 +66,9 @@ class BalanceSteal(Answer, frozen=True):
         return self.start_poll_ns(), self.probes
 
     def after_failure(self, view: View) -> tuple[int, int]:
-        poll_ns = min(max(2 * view.poll_ns, self.start_poll_ns()), int(self.poll_max_ms * NS_PER_MS))
+        # Who has been idle for long may ask more rarely: it loses at most a tenth of that time again.
+        longest_ns = max(int(self.poll_max_ms * NS_PER_MS), (view.now_ns - view.idle_since_ns) // 10)
+        poll_ns = min(max(2 * view.poll_ns, self.start_poll_ns()), longest_ns)
         bound = root(len(view.members)) if self.neighbours == "sqrt" else self.neighbours
         return poll_ns, max(self.probes, min(view.neighbour_count + self.grow, bound))
 

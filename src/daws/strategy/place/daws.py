@@ -26,7 +26,7 @@ class PlaceDaws(Answer, frozen=True):
     them again) and when estimates are far off.
     """
 
-    t: Annotated[float, Meta(ge=0, description="seconds of transfer tolerated per second of run time; 0 to inf")] = 0.5
+    t: Annotated[float, Meta(ge=0, description="seconds of transfer tolerated per second of run time; 0 to inf")] = 0.05
     form: Annotated[
         Literal["ratio", "rate"], Meta(description="compare transfer to run time (2015) or bytes per second (2014)")
     ] = "ratio"
