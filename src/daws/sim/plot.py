@@ -33,14 +33,17 @@ Floats = npt.NDArray[np.float64]
 
 
 class Panel(Struct, frozen=True):
-    """What one picture shows: `busy[i]` executors on average between `edges_s[i]` and `edges_s[i + 1]`."""
+    """What one picture shows: `busy[i]` executors on average between `edges_s[i]` and `edges_s[i + 1]`.
+
+    The last edge is where the time axis ends, be it before or after the run's own end.
+    """
 
     title: str
     edges_s: Floats
     busy: Floats
     executors: int
+    busy_mean: float
     end_s: float
-    note: str = ""
 
 
 def busy_over_time(starts_ns: Sequence[int], ends_ns: Sequence[int], edges_ns: Floats) -> Floats:
@@ -57,12 +60,12 @@ def _area_until(times_ns: Sequence[int], edges_ns: Floats) -> Floats:
     return area
 
 
-def panel_of(result: Result, kernel: Kernel, title: str, until_s: float = 0.0, note: str = "") -> Panel:
-    """What a simulation looked like, on a time axis that reaches at least to `until_s`."""
-    end_s = max(kernel.ends, default=0) / SECOND_NS
-    edges_s = np.linspace(0.0, max(end_s, until_s, 1e-9), BIN_COUNT + 1)
+def panel_of(result: Result, kernel: Kernel, title: str, until_s: float = 0.0) -> Panel:
+    """What a simulation looked like until it ended, or else until the given time."""
+    edges_s = np.linspace(0.0, max(until_s or result.makespan_s, 1e-9), BIN_COUNT + 1)
     busy = busy_over_time(kernel.starts, kernel.ends, edges_s * SECOND_NS)
-    return Panel(title, edges_s, busy, result.cores_total, end_s, note)
+    executors = result.cores_total
+    return Panel(title, edges_s, busy, executors, result.utilization * executors, result.makespan_s)
 
 
 def check_target(path: Path) -> Path:
@@ -115,19 +118,25 @@ def draw_panels(
 
 def _draw(axes: Any, panel: Panel, is_first: bool, is_last: bool) -> None:
     edges = panel.edges_s
+    until_s = float(edges[-1])
     axes.stairs([panel.executors], [0.0, panel.end_s], fill=True, color=IDLE_COLOUR, label="all executors")
     axes.stairs(panel.busy, edges, fill=True, color=BUSY_COLOUR, label="busy executors")
-    mean = float(np.sum(panel.busy * np.diff(edges))) / panel.end_s if panel.end_s else 0.0
-    axes.hlines(mean, 0.0, panel.end_s, color=MEAN_COLOUR, linewidth=1.4, linestyle="--", label="mean of the busy ones")
+    axes.hlines(
+        panel.busy_mean,
+        0.0,
+        panel.end_s,
+        color=MEAN_COLOUR,
+        linewidth=1.4,
+        linestyle="--",
+        label="mean of the busy ones",
+    )
     axes.set_title(panel.title, fontsize=10, color=INK, loc="left")
-    if panel.note:
-        axes.text(
-            0.97, 0.92, panel.note, transform=axes.transAxes, fontsize=8, color=INK, ha="right", va="top",
-            bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 2},
-        )  # fmt: skip
-    axes.set_xlim(0.0, float(edges[-1]))
+    if panel.end_s > until_s:
+        box = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 2}
+        text = f"goes on to {panel.end_s:.0f} s →"
+        axes.text(0.97, 0.92, text, transform=axes.transAxes, fontsize=8, color=INK, ha="right", va="top", bbox=box)
+    axes.set_xlim(0.0, until_s)
     axes.set_ylim(0.0, panel.executors * 1.03)
-    axes.margins(0)
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
     axes.tick_params(labelsize=8, colors=INK)
