@@ -409,6 +409,12 @@ class StoreContract:
         desk(Claim(PARENT, BOB, 1, CAT))
         assert desk(Claim(PARENT, ANN, 0, BOB)) == REFUSED
 
+    def test_a_claim_repeated_after_its_claimer_took_the_task_back_fails(self, desk: Desk):
+        desk.create(PARENT)
+        desk(Claim(PARENT, ANN, 0, BOB))
+        desk(Claim(PARENT, BOB, 1, BOB))
+        assert desk(Claim(PARENT, ANN, 0, BOB)) == REFUSED
+
     def test_who_was_taken_over_cannot_claim(self, desk: Desk):
         desk.create(PARENT, owner=BOB)
         desk.bury(ANN, BOB)

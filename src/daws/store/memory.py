@@ -140,16 +140,21 @@ class MemoryStore:
         if record is None:
             return DONE if row.task in shard.records else UNKNOWN
         rare = record.rare
-        if rare is None and record.state == READY and record.owner == row.node and record.attempt == row.attempt:
-            if not row.error:  # noqa: SIM102 (by far the most common case, on a line of its own)
-                shard.log.append(row.task)
-                record.state = STATE_DONE
-                record.outputs = row.outputs
-                if not record.children:
-                    return None if not record.inputs and not row.outputs else _NOTHING_TO_TELL
-                key = row.task << 2 | SATISFY
-                shard.outbox[key] = (row.node, None)
-                return Committed(key, record.children)
+        if (  # by far the most common case
+            rare is None
+            and record.state == READY
+            and record.owner == row.node
+            and record.attempt == row.attempt
+            and not row.error
+        ):
+            shard.log.append(row.task)
+            record.state = STATE_DONE
+            record.outputs = row.outputs
+            if not record.children:
+                return None if not record.inputs and not row.outputs else _NOTHING_TO_TELL
+            key = row.task << 2 | SATISFY
+            shard.outbox[key] = (row.node, None)
+            return Committed(key, record.children)
         mine = record.owner == row.node or (rare is not None and row.node in rare.replicas)
         if not mine or record.attempt != row.attempt:
             return _FINAL_CODE.get(record.state, REFUSED)
