@@ -9,6 +9,7 @@ import os
 from collections.abc import Sequence
 from io import BytesIO
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from daws.sim.simulate import Result
 
 SUFFIXES = (".png", ".svg", ".pdf")
 BIN_COUNT = 800
+HEADING_WIDTH = 80
 SECOND_NS = 1_000_000_000
 
 # Blue on light grey, with an orange line for the mean: distinguishable in grey and to those who see few colours.
@@ -100,7 +102,7 @@ def draw_panels(
     columns = min(columns, len(panels))
     rows = math.ceil(len(panels) / columns)
     figure = _figure_class()(figsize=size or (3.6 * columns, 2.1 * rows + 0.9), layout="constrained")
-    figure.suptitle(heading, fontsize=12, color=INK, fontweight="bold", wrap=True)
+    figure.suptitle(_plain(fill(heading, HEADING_WIDTH)), fontsize=12, color=INK, fontweight="bold")
     grid = figure.subplots(rows, columns, sharex="row", squeeze=False)
     for index, axes in enumerate(grid.flat):
         if index >= len(panels):
@@ -130,7 +132,7 @@ def _draw(axes: Any, panel: Panel, is_first: bool, is_last: bool) -> None:
         linestyle="--",
         label="mean of the busy ones",
     )
-    axes.set_title(panel.title, fontsize=10, color=INK, loc="left")
+    axes.set_title(_plain(panel.title), fontsize=10, color=INK, loc="left")
     if panel.end_s > until_s:
         box = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 2}
         text = f"goes on to {panel.end_s:.0f} s →"
@@ -144,6 +146,11 @@ def _draw(axes: Any, panel: Panel, is_first: bool, is_last: bool) -> None:
         axes.set_ylabel("executors", fontsize=9, color=INK)
     if is_last:
         axes.set_xlabel("simulated time in s", fontsize=9, color=INK)
+
+
+def _plain(text: str) -> str:
+    """Text that matplotlib does not take for a formula."""
+    return text.replace("$", r"\$")
 
 
 def _figure_class() -> Any:

@@ -1,0 +1,218 @@
+"""The command as a whole: what it prints, where, and with which exit code."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from daws import __version__
+from daws.cli import main
+
+ENTRY = [sys.executable, "-m", "daws.cli"]
+SMALL = ["sim", "bot:tasks=60", "--nodes", "3"]
+JSON_KEYS = {
+    *("tasks", "nodes", "cores", "strategy", "seed", "makespan_s", "throughput", "efficiency", "utilization"),
+    *("bytes_moved", "local_hits", "cache_hits", "pushes", "steals", "failed_steals", "gives", "replicas"),
+    *("messages", "store_calls", "store_records", "wall_s", "peak_rss_mb"),
+    *("workload", "profile", "edges", "events", "cores_total"),
+}
+
+
+def refusal(capsys, *argv):
+    """The one line that a wrong command gets."""
+    code: object
+    try:
+        code = main(argv)
+    except SystemExit as stop:
+        code = stop.code
+    out, err = capsys.readouterr()
+    assert code == 2
+    assert out == ""
+    assert err.startswith("daws: error: ") and err.endswith("\n") and err.count("\n") == 1
+    return err
+
+
+def test_json_is_one_object_with_all_keys(capsys):
+    assert main([*SMALL, "--json", "--seed", "7", "--strategy", "flds"]) == 0
+    out, err = capsys.readouterr()
+    found = json.loads(out)
+    assert set(found) >= JSON_KEYS
+    assert (found["tasks"], found["nodes"], found["cores"], found["cores_total"]) == (60, 3, 2, 6)
+    assert (found["strategy"], found["seed"], found["workload"]) == ("flds", 7, "bot:tasks=60")
+    assert 0 < found["efficiency"] <= 1
+    assert err == ""
+
+
+def test_the_same_seed_gives_the_same_run(capsys):
+    def numbers(seed):
+        assert main([*SMALL, "--json", "--seed", seed]) == 0
+        found = json.loads(capsys.readouterr().out)
+        return {key: value for key, value in found.items() if key not in ("wall_s", "peak_rss_mb", "seed")}
+
+    assert numbers("1") == numbers("1")
+    assert numbers("1") != numbers("2")
+
+
+def test_table_names_what_was_run(capsys):
+    assert main([*SMALL, "--profile", "simmatrix"]) == 0
+    out, err = capsys.readouterr()
+    assert out.startswith(
+        "bot:tasks=60 with daws: 60 tasks, 0 edges\n3 nodes, 6 cores (2 cores each); costs simmatrix, seed 0"
+    )
+    assert "makespan" in out and "efficiency" in out
+    assert err == ""
+
+
+def test_quiet_prints_nothing(capsys):
+    assert main([*SMALL, "--quiet"]) == 0
+    assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("argv", "parts"),
+    [
+        (["sim", "bot", "--nodes", "0"], ["nodes=0", "between 1 and 1000000"]),
+        (["sim", "bot", "--nodes", "-3"], ["nodes=-3"]),
+        (["sim", "bot", "--nodes", "1000001"], ["nodes=1000001"]),
+        (["sim", "bot", "--nodes", "many"], ["--nodes", "'many'"]),
+        (["sim", "bot", "--cores", "0"], ["cores=0"]),
+        (["sim", "bot", "--cores", "-1"], ["cores=-1"]),
+        (["sim", "bot", "--nodes", "1000000", "--cores", "100"], ["cores=100000000"]),
+        (["sim", "bot:per-core=10000", "--nodes", "1000000"], ["at most 200000000"]),
+        (["sim", "bot", "--seed", "-1"], ["--seed -1"]),
+        (["sim", "bat"], ["'bat'", "bot, fan-in"]),
+        (["sim", "bot:length=3"], ["'length'", "length-ms"]),
+        (["sim", "bot:length-ms=-3"], ["length-ms", "between 0"]),
+        (["sim", "bot", "--strategy", "best"], ["'best'", "mlb, mdl"]),
+        (["sim", "bot", "--strategy", "flds:order=alphabet"], ["order=alphabet", "data-size"]),
+        (["sim", "bot", "--strategy", "flds:t=-1"], ["t=-1"]),
+        (["sim", "bot", "--set", "latency=1"], ["'latency'", "latency-us, net-gbps"]),
+        (["sim", "bot", "--set", "latency-us"], ["expected KEY=VALUE"]),
+        (["sim", "bot", "--set", "net-gbps=0"], ["net-gbps=0"]),
+        (["sim", "bot", "--set", "clusters=65"], ["clusters=65", "64 nodes"]),
+        (["sim", "bot", "--group", "4x0"], ["cores=0"]),
+        (["sim", "bot", "--group", "4"], ["NODESxCORES"]),
+        (["sim", "bot", "--group", "4x2", "--nodes", "3"], ["either --group or --nodes"]),
+        (["sim", "bot", "--group", "4x2", "--set", "slow=0.5"], ["--set slow", "speed"]),
+        (["sim", "bot:tasks=9", "--group", "4x2[gpu]"], ["context 'any'", "there are gpu"]),
+        (["sim", "bot:tasks=9", "--context", "gpu"], ["context 'gpu'", "there are any"]),
+        (["sim", "bot:tasks=9", "--context", "cat=gpu"], ["'cat'", "kinds: bot"]),
+        (["sim", "bot:tasks=9", "--context", "gpu", "--context", "any"], ["twice"]),
+        (["sim", "bot", "--plot", "no/such/folder/a.png"], ["there is no folder 'no/such/folder'"]),
+        (["sim", "bot", "--plot", "a.gif"], ["'a.gif'", ".png, .svg, .pdf"]),
+        (["sim", "bot", "--profile", "ideal"], ["'ideal'", "simmatrix"]),
+        (["sim"], ["WORKLOAD"]),
+        (["sim", "bot", "--node", "3"], ["--node 3"]),
+        (["fly"], ["'fly'", "sim"]),
+        (["strategies", "best"], ["'best'", "mlb", "place"]),
+    ],
+)
+def test_nonsense_is_refused_in_one_line(capsys, argv, parts):
+    line = refusal(capsys, *argv)
+    assert [part for part in parts if part not in line] == []
+
+
+def test_a_line_break_in_what_was_typed_stays_out_of_the_message(capsys):
+    assert "order=a b" in refusal(capsys, "sim", "bot", "--strategy", "flds:order=a\nb")
+
+
+def test_unlike_nodes_clusters_and_labels_from_the_shell(capsys):
+    argv = ["sim", "image-stacking:tasks=40", "--group", "3x4", "--group", "2x1+1[gpu]:speed=2,cluster=1"]
+    assert main([*argv, "--context", "aggregate=gpu", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["nodes"], found["cores"], found["cores_total"]) == (5, None, 16)
+    assert main([*argv, "--context", "gpu>any"]) == 0
+    assert "16 cores (unlike nodes)" in capsys.readouterr().out
+
+
+def test_costs_matter(capsys):
+    def makespan(*more):
+        assert main([*SMALL, "--json", *more]) == 0
+        return json.loads(capsys.readouterr().out)["makespan_s"]
+
+    assert makespan("--set", "dispatch-us=100000") > makespan() + 0.1
+    assert makespan("--set", "slow=1", "--set", "slow-speed=0.1") > 5 * makespan()
+    assert makespan("--profile", "simmatrix", "--set", "shards=2", "--set", "lease-s=5", "--set", "memory-gb=1") > 0
+
+
+def test_a_plot_is_written_and_named(capsys, tmp_path):
+    target = tmp_path / "busy.svg"
+    assert main([*SMALL, "--plot", str(target)]) == 0
+    assert str(target) in capsys.readouterr().out
+    assert "busy executors" in target.read_text()
+
+
+def test_a_refused_run_leaves_no_plot_behind(capsys, tmp_path):
+    target = tmp_path / "busy.png"
+    refusal(capsys, "sim", "bot:tasks=9", "--context", "gpu", "--plot", str(target))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_help_and_version(capsys):
+    for argv in (["--help"], ["sim", "--help"], ["strategies", "--help"], ["workloads", "--help"]):
+        with pytest.raises(SystemExit) as stop:
+            main(argv)
+        assert stop.value.code == 0
+    out = capsys.readouterr().out
+    assert "store-row-us" in out and "examples:" in out
+    assert max(map(len, out.splitlines())) <= 100
+    assert main([]) == 0
+    assert capsys.readouterr().out.startswith("usage: daws")
+    with pytest.raises(SystemExit):
+        main(["--version"])
+    assert capsys.readouterr().out == f"daws {__version__}\n"
+
+
+def test_help_imports_nothing_heavy():
+    script = (
+        "import sys\nfrom daws.cli import main\ntry: main(sys.argv[1:])\nexcept SystemExit: pass\n"
+        "heavy = {'numpy', 'matplotlib', 'daws.core', 'daws.sim.kernel'}\n"
+        "print(sorted(heavy & set(sys.modules)), file=sys.stderr)"
+    )
+    for argv in (["--help"], ["sim", "--help"], ["--version"]):
+        ran = subprocess.run([sys.executable, "-c", script, *argv], capture_output=True, text=True, check=True)
+        assert ran.stderr.strip() == "[]"
+
+
+def test_a_run_without_a_plot_leaves_matplotlib_alone():
+    script = "import sys\nfrom daws.cli import main\nmain(sys.argv[1:])\nassert 'matplotlib' not in sys.modules"
+    subprocess.run([sys.executable, "-c", script, *SMALL, "--quiet"], check=True)
+
+
+def test_a_broken_pipe_is_silent():
+    command = subprocess.Popen([*ENTRY, "strategies"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert command.stdout is not None and command.stderr is not None
+    command.stdout.close()
+    assert command.stderr.read() == b""
+    assert command.wait(60) == 141
+    command.stderr.close()
+
+
+def test_an_interrupt_is_one_line(tmp_path: Path):
+    # The mark is set when the simulation starts, so the signal cannot come before Python is up.
+    script = (
+        "import sys, daws.cli, daws.sim.simulate as s, pathlib\nrun = s.Kernel.run\n"
+        "def marked(kernel): pathlib.Path(sys.argv[1]).touch(); run(kernel)\n"
+        "s.Kernel.run = marked\nsys.exit(daws.cli.main(sys.argv[2:]))"
+    )
+    mark = tmp_path / "mark"
+    argv = [sys.executable, "-c", script, str(mark), "sim", "bot:tasks=300000", "--nodes", "1000"]
+    command = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    while not mark.exists() and command.poll() is None:
+        time.sleep(0.01)
+    command.send_signal(signal.SIGINT)
+    out, err = command.communicate(timeout=60)
+    assert (out, err, command.returncode) == ("", "daws: interrupted\n", 130)
+
+
+def test_running_out_of_memory_is_one_line(capsys, monkeypatch):
+    def exhausted(*_):
+        raise MemoryError
+
+    monkeypatch.setattr("daws.cli.sim.simulate", exhausted)
+    assert main(SMALL) == 1
+    assert capsys.readouterr().err == "daws: error: out of memory; try fewer tasks or nodes\n"
