@@ -1,19 +1,23 @@
 """Tasks on the move: offers are claimed in the store before they are queued; the lender is told.
 
-The receiver of an offer claims by compare-and-set on (owner, move); only then is the task its own. The lender keeps it as lent until
-it is told, and after a while claims it back from itself, so that a late claim of the receiver fails.
+The receiver of an offer claims by compare-and-set on (owner, move); only then is the task its own. The lender keeps it
+as lent until it is told, and after a while claims it back from itself, so that a late claim of the receiver fails.
 """
+
+from collections import deque
 
 from daws.core.balancing import round_failed, round_succeeded
 from daws.core.calls import answers, ask
 from daws.core.effects import Send
 from daws.core.node import NodeCore, handles
+from daws.core.places import holds
 from daws.core.ready import accept, enqueue
 from daws.core.staging import missing_inputs, pin, stage
 from daws.model.task import SUSPECT, Ready
 from daws.wire.messages import COPY, GIVEN, PUSH, STOLEN, Offer, Submission, SubmissionTaken, Taken
-from daws.wire.store import ANNOUNCE, MOVE, REPLICATE, RETRY, AnswerType, Claim, Granted
+from daws.wire.store import AGAIN, ANNOUNCE, MOVE, REPLICATE, RETRY, AnswerType, Claim, Granted
 
+SEEN_OFFERS_MAX = 64
 BACK = -1
 """The reason of a claim by which a lender takes back what nobody claimed."""
 
@@ -22,6 +26,11 @@ BACK = -1
 def on_offer(core: NodeCore, message: Offer) -> None:
     if core.claims is None:
         core.claims = {}
+    if core.seen_offers is None:
+        core.seen_offers = deque(maxlen=SEEN_OFFERS_MAX)
+    if (message.sender, message.number) in core.seen_offers:
+        return  # doubled on its way; claiming again would be taken for the same claim
+    core.seen_offers.append((message.sender, message.number))
     copy = message.why == COPY
     for ready in message.tasks:
         task = ready.spec.id
@@ -36,13 +45,16 @@ def on_claim_answer(core: NodeCore, row: Claim, answer: AnswerType) -> None:
     if row.why in (ANNOUNCE, RETRY):
         _continue_own(core, row, answer)
         return
-    entry = core.claims.pop(row.task, None) if core.claims else None
-    if entry is None:
+    entry = core.claims.get(row.task) if core.claims else None
+    if entry is None or entry[1] != row.owner or entry[0].move != row.move:
         return
+    assert core.claims is not None
+    del core.claims[row.task]
     ready, sender, why = entry
     if isinstance(answer, Granted):
-        mine = Ready(ready.spec, answer.attempt, answer.move, ready.inputs, answer.mode)
-        _receive(core, mine, why)
+        # An offer may come twice; who claims it twice is granted it twice.
+        if not (answer.mode & AGAIN and holds(core, row.task)):
+            _receive(core, _mine(ready, answer), why)
         if why not in (COPY, BACK):
             core.outgoing = True
             if core.taken is None:
@@ -52,13 +64,17 @@ def on_claim_answer(core: NodeCore, row: Claim, answer: AnswerType) -> None:
         round_failed(core)  # all of the loot had gone elsewhere
 
 
+def _mine(ready: Ready, granted: Granted) -> Ready:
+    return Ready(ready.spec, granted.attempt, granted.move, ready.inputs, granted.mode & ~AGAIN)
+
+
 def _receive(core: NodeCore, ready: Ready, why: int) -> None:
     if why == STOLEN:
         core.steals += 1
         enqueue(core, ready, False)
         if core.stealing_since_ns >= 0:
             round_succeeded(core)
-    elif why == PUSH or why == GIVEN:
+    elif why in (PUSH, GIVEN):
         enqueue(core, ready, True)
     else:
         if why == COPY:
@@ -72,10 +88,10 @@ def _continue_own(core: NodeCore, row: Claim, answer: AnswerType) -> None:
     if ready is None or not isinstance(answer, Granted):
         return
     if row.why == RETRY:
-        accept(core, Ready(ready.spec, answer.attempt, answer.move, ready.inputs, answer.mode))
+        accept(core, _mine(ready, answer))
         return
     # From here on it is like any other task, except that nothing is queued behind it (SUSPECT stays set on the run).
-    mine = Ready(ready.spec, answer.attempt, answer.move, ready.inputs, answer.mode | SUSPECT)
+    mine = Ready(ready.spec, answer.attempt, answer.move, ready.inputs, answer.mode & ~AGAIN | SUSPECT)
     missing = missing_inputs(core, mine)
     if missing:
         stage(core, mine, missing)
@@ -101,7 +117,8 @@ def take_back(core: NodeCore, older_than_ns: int) -> None:
     back = [
         (task, ready)
         for task, (ready, to, since_ns) in core.lent.items()
-        if core.now_ns - since_ns >= older_than_ns or to not in core.members
+        if (core.now_ns - since_ns >= older_than_ns or to not in core.members)
+        and not (core.claims and task in core.claims)  # it was offered back to us before we heard that it was taken
     ]
     if back and core.claims is None:
         core.claims = {}

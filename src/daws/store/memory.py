@@ -16,6 +16,7 @@ from daws.model.task import FIRST_SPAWNED_ID, REMAKE, REPLICA, SUSPECT, Input, N
 from daws.store.record import Rare, Record
 from daws.wire import store as wire
 from daws.wire.store import (
+    AGAIN,
     ANNOUNCE,
     CANCELLED,
     DONE,
@@ -277,6 +278,7 @@ class MemoryStore:
             return STRUCK
         if row.why == REPLICATE:
             return self._replicate(record, row)
+        again = 0
         if record.owner == row.owner and record.move == row.move:
             record.owner = row.node
             record.move += 1
@@ -290,17 +292,20 @@ class MemoryStore:
                 self._new_attempt(shard, record, row.node)
         elif record.owner != row.node or record.move != row.move + 1:
             return REFUSED
+        else:
+            again = AGAIN
         mode = self._ready(record).mode if record.rare is not None else 0
-        return Granted(record.move, record.attempt, mode)
+        return Granted(record.move, record.attempt, mode | again)
 
     def _replicate(self, record: Record, row: wire.Claim) -> AnswerType:
         rare = record.more()
         if row.node == record.owner or record.owner != row.owner:
             return REFUSED
-        if row.node not in rare.replicas:
-            if len(rare.replicas) >= self.replicas_max:
-                return REFUSED
-            rare.replicas += (row.node,)
+        if row.node in rare.replicas:
+            return Granted(record.move, record.attempt, REPLICA | AGAIN)
+        if len(rare.replicas) >= self.replicas_max:
+            return REFUSED
+        rare.replicas += (row.node,)
         return Granted(record.move, record.attempt, REPLICA)
 
     def _new_attempt(self, shard: Shard, record: Record, node: NodeId) -> None:

@@ -19,6 +19,7 @@ class Rare:
         "spawned",
         "suspended_on",
         "waiters",
+        "watchers",
     )
 
     def __init__(self) -> None:
@@ -32,6 +33,7 @@ class Rare:
         self.spawned: dict[int, tuple[int, ...]] = {}  # attempt -> tasks
         self.suspended_on: tuple[int, ...] = ()
         self.waiters: tuple[int, ...] = ()
+        self.watchers: tuple[int, ...] = ()  # suspended until this task has ended
 
 
 class Record(Struct, gc=False):

@@ -107,10 +107,12 @@ class Remake(Row):
 
 
 class Register(Row):
-    """`child` waits for `task` too (the graph grew)."""
+    """`child` waits for `task` too: the graph grew, or a running task is suspended (`watches`) until that one has ended,
+    well or not."""
 
     task: int
     child: int
+    watches: bool = False
 
 
 class Spawn(Row):
@@ -132,8 +134,7 @@ class Suspend(Row):
 
 
 class Cancel(Row):
-    """Cancel a task, or fail it because of `error` (the root cause). `parent` is the task it spreads from, if any: a task
-    that is suspended on that one wakes instead."""
+    """Cancel a task, or fail it because of `error` (the root cause). `parent` is the task it spreads from, if any."""
 
     task: int
     node: NodeId
@@ -223,15 +224,23 @@ class Answer(Struct, frozen=True, array_like=True, gc=False, tag=True):
 
 
 class Committed(Answer):
-    """The run won. `key` is the outbox entry to clear when all `children` were told; `rivals` are to be stopped."""
+    """The run won. `key` is the outbox entry to clear when all `children` were told; `rivals` are to be stopped.
+
+    After a remake only those who asked are told, but its objects stay for all `readers`.
+    """
 
     key: int
     children: tuple[int, ...] = ()
     rivals: tuple[NodeId, ...] = ()
+    readers: tuple[int, ...] = ()
+
+
+AGAIN = 8
+"""In the mode of `Granted`: this very claim was granted before, so the caller may have the task already."""
 
 
 class Granted(Answer):
-    """A claim succeeded: these are the numbers from now on."""
+    """A claim succeeded: these are the numbers from now on. `mode` is that of the task (see `Ready`), and AGAIN."""
 
     move: int
     attempt: int
@@ -251,12 +260,14 @@ class Available(Answer):
 
 
 class Stopped(Answer):
-    """A cancel or failure took effect: the outbox entry, the children to stop next, and who may be running it."""
+    """A cancel or failure took effect: the outbox entry, the children to stop next, who may be running it, and the suspended
+    tasks that waited for its end."""
 
     key: int
     children: tuple[int, ...] = ()
     nodes: tuple[NodeId, ...] = ()
     error: str = ""
+    watchers: tuple[int, ...] = ()
 
 
 class Leased(Answer):
@@ -276,6 +287,7 @@ class OutboxEntry(Struct, frozen=True, array_like=True, gc=False):
     inputs: tuple[Input, ...] = ()
     nodes: tuple[NodeId, ...] = ()
     error: str = ""
+    watchers: tuple[int, ...] = ()
 
 
 # The verbs of an outbox. A key is `task << 2 | verb`, so writing an intent twice leaves one entry.

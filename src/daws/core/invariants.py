@@ -1,0 +1,160 @@
+"""What holds for a node after any step. Checkers and property tests call `check`; nothing else does."""
+
+from collections import Counter
+
+from daws.core.node import Group, NodeCore
+from daws.core.places import places
+from daws.core.queues import ReadyQueue
+from daws.model.errors import InternalError
+from daws.model.task import INLINE_BYTES, REPLICA
+
+
+def check(core: NodeCore) -> None:
+    """Raise InternalError, with what is known about the node, unless everything fits together."""
+    if core.restarting:
+        return  # whatever it says is not heard any more
+    wrong = [
+        *_tasks(core),
+        *_queue("dedicated", core.dedicated),
+        *_queue("shared", core.shared),
+        *_executors(core),
+        *_objects(core),
+        *_staging(core),
+        *_intents(core),
+        *_growing(core),
+        *_step(core),
+    ]
+    if wrong:
+        story = [*wrong[1:], repr(core), *(f"task {ready.spec.id} is {name}: {ready}" for name, ready in places(core))]
+        raise InternalError(f"node {core.node} at {core.now_ns} ns: {wrong[0]}", story[:50])
+
+
+def _tasks(core: NodeCore) -> list[str]:
+    wrong: list[str] = []
+    known: dict[int, tuple[str, int]] = {}
+    for name, ready in places(core):
+        task = ready.spec.id
+        if task in known and not ready.mode & REPLICA:
+            wrong.append(f"task {task} is both {known[task][0]} and {name}")
+        known[task] = (name, ready.move)
+    for task, (ready, to, since_ns) in core.lent.items():
+        if task in known and known[task][1] <= ready.move and not ready.mode & REPLICA:
+            wrong.append(f"task {task} is both {known[task][0]} and lent to {to} with move {ready.move}")
+        if since_ns > core.now_ns:
+            wrong.append(f"task {task} was lent at {since_ns}, which is yet to come")
+    for task, run in core.running.items():
+        if run.ready.spec.id != task:
+            wrong.append(f"the run of task {run.ready.spec.id} stands under {task}")
+    return wrong
+
+
+def _queue(name: str, queue: ReadyQueue) -> list[str]:
+    count = len(queue.all())
+    return [f"the {name} queue counts {queue.count} tasks and has {count}"] if count != queue.count else []
+
+
+def _executors(core: NodeCore) -> list[str]:
+    wrong: list[str] = []
+    used: Counter[int] = Counter()
+    for run in core.running.values():
+        if not run.suspended:
+            used.update((run.slot, *run.more_slots))
+        elif run.more_slots:
+            wrong.append(f"task {run.ready.spec.id} is suspended and keeps executors {list(run.more_slots)}")
+    free: Counter[int] = Counter()
+    first = 0
+    for group in core.groups:
+        free.update(group.free)
+        wrong += _foreign(group, first)
+        first += group.count
+    for slot in range(core.cores):
+        sent = core.inflight.get(slot, 1) if core.inflight else 1
+        if free[slot] > 1 or (free[slot] and used[slot]):
+            wrong.append(f"executor {slot} is {free[slot]} times free and has {used[slot]} runs")
+        elif not free[slot] and used[slot] != sent:
+            wrong.append(f"executor {slot} is not free, was sent {sent} runs and has {used[slot]}")
+    ahead = sum(sent - 1 for sent in (core.inflight or {}).values())
+    if ahead != core.ahead or any(sent < 2 for sent in (core.inflight or {}).values()):
+        wrong.append(f"{core.ahead} runs were sent ahead, by executor {core.inflight}")
+    return wrong
+
+
+def _foreign(group: Group, first: int) -> list[str]:
+    own = range(first, first + group.count)
+    return [f"executor {slot} is free in a group that has {own}" for slot in group.free if slot not in own]
+
+
+def _objects(core: NodeCore) -> list[str]:
+    copies = core.copies or {}
+    wrong = [f"object {one} is a copy and not here" for one in copies if one not in core.objects]
+    size_bytes = sum(core.objects.get(one, 0) for one in copies)
+    if size_bytes != core.copied_bytes:
+        wrong.append(f"copies have {size_bytes} bytes, counted as {core.copied_bytes}")
+    readers: Counter[int] = Counter()
+    for name, ready in places(core):
+        if name in ("staging", "staged", "running", "suspended"):
+            readers.update({one[0] for one in ready.inputs})
+    for one, count in copies.items():
+        if count != readers[one]:
+            wrong.append(f"object {one} is pinned by {count} tasks and read by {readers[one]}")
+    wrong += [f"object {one} is fresh and no copy" for one in core.fresh if one not in copies]
+    wrong += [f"object {one} has {size} bytes" for one, size in core.objects.items() if size < 0]
+    wrong += [f"task {task} keeps objects that nobody reads" for task, entry in core.made.items() if not entry[0]]
+    return wrong
+
+
+def _staging(core: NodeCore) -> list[str]:
+    fetching = core.fetching or {}
+    wrong: list[str] = []
+    for task, (_, missing) in (core.staging or {}).items():
+        if not missing:
+            wrong.append(f"task {task} is staging and has all it reads")
+        wrong += [f"task {task} waits for object {one}, which nobody fetches" for one in missing if one not in fetching]
+        wrong += [
+            f"task {task} waits for object {one} and will not be told"
+            for one in missing
+            if task not in fetching.get(one, (task,))
+        ]
+    for ready in core.staged or ():
+        missing = {one[0] for one in ready.inputs if one[1] > INLINE_BYTES and one[0] not in core.objects}
+        if missing:
+            wrong.append(f"task {ready.spec.id} is staged without objects {sorted(missing)}")
+    return wrong
+
+
+def _intents(core: NodeCore) -> list[str]:
+    wrong = [f"intent {key} waits for {left} answers" for key, left in core.telling.items() if left <= 0]
+    wrong += [
+        f"task {task} is to be woken for intent {key}, which is over"
+        for task, (_, key) in (core.wakes or {}).items()
+        if key not in core.telling
+    ]
+    wrong += [
+        f"task {task} is to be stopped on {node} for intent {key}, which is over"
+        for (task, node), (key, _) in (core.stops or {}).items()
+        if key not in core.telling
+    ]
+    wrong += [f"shard {shard} is to be cleared of nothing" for shard, keys in core.clearing.items() if not keys]
+    wrong += [f"order {batch} waits for {left} cancels" for batch, left in (core.cancelling or {}).items() if left <= 0]
+    return wrong
+
+
+def _growing(core: NodeCore) -> list[str]:
+    pending = Counter(seedling.run.number for seedling in (core.growing or {}).values() if not seedling.waits)
+    return [
+        f"task {task} waits for {run.growing} tasks to be created, {pending[run.number]} are on their way"
+        for task, run in core.running.items()
+        if run.growing != pending[run.number]
+    ]
+
+
+def _step(core: NodeCore) -> list[str]:
+    wrong: list[str] = []
+    if core.rows is not None or core.offers or core.taken or core.dirty or core.outgoing:
+        wrong.append("the step ended with something left to do")
+    if core.probe is not None and not (core.stealing_since_ns >= 0 and len(core.probe) < core.probe_count):
+        wrong.append(f"{len(core.probe)} of {core.probe_count} asked nodes have said their load, and nothing follows")
+    wrong += [f"call {token} is numbered above {core.token}" for token in core.calls if token > core.token]
+    counted = ("done_count", "moved_bytes", "read_bytes", "pushes", "steals", "gives", "failed_steals", "copied_bytes")
+    wrong += [f"{name} is {getattr(core, name)}" for name in counted if getattr(core, name) < 0]
+    return wrong

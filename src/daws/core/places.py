@@ -1,0 +1,32 @@
+"""Where the tasks of a node are. A task has one place here, from when this node owns it until its run was reported."""
+
+from collections.abc import Iterator
+
+from daws.core.node import NodeCore
+from daws.model.task import Ready
+from daws.wire.store import Finish, Row
+
+
+def places(core: NodeCore) -> Iterator[tuple[str, Ready]]:
+    """Every task that is to run, runs or waits here, and the place where it is."""
+    for ready in core.dedicated.all():
+        yield "dedicated", ready
+    for ready in core.shared.all():
+        yield "shared", ready
+    for ready, _ in (core.staging or {}).values():
+        yield "staging", ready
+    for ready in core.staged or ():
+        yield "staged", ready
+    for run in core.running.values():
+        yield "suspended" if run.suspended else "running", run.ready
+    for ready in (core.announcing or {}).values():
+        yield "announcing", ready
+
+
+def holds(core: NodeCore, task: int) -> bool:
+    """Is this task anywhere here, or on its way out? (A long search, for rare doubts.)"""
+    if task in core.running or task in core.lent or any(ready.spec.id == task for _, ready in places(core)):
+        return True
+    waiting: list[Row] = [row for call in core.calls.values() for row in call.rows]
+    waiting += [row for rows in (core.rows or {}).values() for row in rows]
+    return any(isinstance(row, Finish) and row.task == task for row in waiting)
