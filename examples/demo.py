@@ -18,7 +18,7 @@ POLICIES = ("mlb", "mdl", "rlds", "flds", "daws", "random")
 WORKLOADS = {
     "bot:per-core=100": "independent tasks of 0–100 ms",
     "fan-out:per-core=50,output-mb=20": "a tree from one root; each task reads 0–40 MB that its parent made",
-    "all-pairs:files=150,file-mb=80": "22,500 tasks of 100 ms, each of which reads two of 300 files of 80 MB",
+    "all-pairs:files=150": "22,500 tasks of 100 ms, each of which reads two of 300 files of 12 MB",
 }
 SHOWN = 1.6  # the time axis of a row of pictures reaches this many times as far as its fastest policy
 

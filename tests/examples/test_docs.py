@@ -1,0 +1,75 @@
+"""The documentation is true: its Python runs, its commands are valid, its links lead somewhere."""
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from daws.cli.knobs import read_settings
+from daws.cli.lists import show_strategies
+from daws.cli.parser import make_parser
+from daws.cli.sim import read_cluster, with_contexts
+from daws.sim.simulate import check_runnable
+from daws.store.memory import MemoryStore
+from daws.strategy import answers, parse_strategy, registry
+from daws.workloads import parse_workload
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted([ROOT / "README.md", ROOT / "ARCHITECTURE.md", *(ROOT / "docs").glob("*.md")])
+EXAMPLE_LINES_MAX = 40
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL)
+
+
+def commands() -> list[str]:
+    lines = [line for page in PAGES for block in blocks(page, "sh") for line in block.splitlines()]
+    return sorted({line.removeprefix(".venv/bin/") for line in lines if re.match(r"(\.venv/bin/)?daws ", line)})
+
+
+@pytest.fixture
+def restored_answers(monkeypatch):
+    """What an example registers is forgotten afterwards."""
+    known = {decision: dict(found) for decision, found in registry._ANSWERS.items()}
+    monkeypatch.setattr(registry, "_ANSWERS", known)
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "python")], ids=lambda page: page.name)
+def test_python_runs(page, tmp_path, monkeypatch, capsys, restored_answers):
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {"__name__": page.stem}
+    for number, block in enumerate(blocks(page, "python")):
+        exec(compile(block, f"{page.name}, python block {number}", "exec"), names)
+    assert capsys.readouterr().out
+
+
+def test_the_example_answer_is_short_and_works(restored_answers):
+    block = next(block for block in blocks(ROOT / "docs/strategies.md", "python") if "register(" in block)
+    assert len(block.splitlines()) <= EXAMPLE_LINES_MAX
+    exec(block, {"__name__": "example"})
+    assert "steal-near" in answers("balance")
+    assert parse_strategy("flds:balance=steal-near,patience=5").balance.patience == 5  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("line", commands())
+def test_commands_are_valid(line, capsys):
+    """As far as that can be known without running them."""
+    arguments = make_parser().parse_args(shlex.split(line, comments=True)[1:])
+    if "workload" not in arguments:
+        assert "name" not in arguments or show_strategies(arguments.name) == 0
+        return
+    parse_strategy(arguments.strategy)
+    given = read_settings(arguments.settings)
+    members = MemoryStore(1, 1).join(read_cluster(arguments, given["cluster"]).infos())
+    kind = arguments.workload.partition(":")[0]
+    parse_workload(arguments.workload)
+    small = "all-pairs:files=3" if kind == "all-pairs" else f"{kind}:tasks=20"
+    check_runnable(with_contexts(parse_workload(small).build(1, 1, 0), arguments.context), members)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page):
+    targets = re.findall(r"\]\(([^)#\s]+)", page.read_text())
+    assert [target for target in targets if not target.startswith("http") and not (page.parent / target).exists()] == []
