@@ -64,7 +64,7 @@ def on_finish_answer(core: NodeCore, row: Finish, answer: AnswerType) -> None:
         if answer.children:
             objects = tuple([one[0] for one in row.outputs if one[1] > INLINE_BYTES])
             if objects:
-                core.made[task] = (set(answer.children), core.now_ns, objects)
+                core.made[task] = (set(answer.readers or answer.children), core.now_ns, objects)
             tell_children(core, answer.key, task, answer.children, row.outputs)
         elif row.outputs:
             drop_made(core, row.outputs)  # nobody reads them and nobody holds them
@@ -78,17 +78,15 @@ def on_finish_answer(core: NodeCore, row: Finish, answer: AnswerType) -> None:
 def on_satisfy_answer(core: NodeCore, row: Satisfy, answer: AnswerType) -> None:
     if answer.__class__ is Ready:
         accept(core, answer)  # type: ignore[arg-type]
-    elif isinstance(answer, Resume):
-        wake(core, row.task, outbox_key(row.parent, SATISFY), answer.node)
-        return
     elif answer == UNKNOWN:
         core.unknown.append(row)
         return
     elif answer in (CANCELLED, FAILED, DONE):
         release_made(core, row.parent, row.task)
-    if core.promised:
-        key = core.promised.pop((row.task, row.parent), None)
-        if key is not None:
-            told(core, key)
-            return
-    told(core, outbox_key(row.parent, SATISFY))
+    key = core.promised.pop((row.task, row.parent), None) if core.promised else None
+    if key is None:
+        key = outbox_key(row.parent, SATISFY)
+    if isinstance(answer, Resume):
+        wake(core, row.task, key, answer.node)
+    else:
+        told(core, key)

@@ -94,7 +94,7 @@ def _register(core: NodeCore, name: int) -> None:
         return
     seedling.registering = len(seedling.parents)
     for parent in seedling.parents:
-        ask(core, parent, Register(parent, name))
+        ask(core, parent, Register(parent, name, seedling.waits))
     if not seedling.parents:
         ask(core, name, Open(name, core.node))
 

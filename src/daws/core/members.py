@@ -11,7 +11,7 @@ from daws.core.events import Started, TimerFired
 from daws.core.moving import take_back
 from daws.core.node import NodeCore, handles
 from daws.core.outbox import ask_unknown_again, carry_out, repeat_orders, send_clears
-from daws.core.ready import accept
+from daws.core.ready import accept, place_stranded
 from daws.core.staging import audit, send_releases
 from daws.model.task import NodeId
 from daws.wire.store import AnswerType, Buried, Estate, Lease, Leased, TakeOver
@@ -33,8 +33,7 @@ def on_started(core: NodeCore, event: Started) -> None:
 
 def join(core: NodeCore) -> None:
     """Become a member; nothing starts here before the store has agreed."""
-    core.lease_asked_ns = core.now_ns
-    ask_shard(core, MEMBERSHIP_SHARD, Lease(core.node, core.members.version, core.info))
+    ask_shard(core, MEMBERSHIP_SHARD, Lease(core.node, core.members.version, core.info, asked_ns=core.now_ns))
 
 
 def _set_tick(core: NodeCore, delay_ns: int) -> None:
@@ -54,8 +53,7 @@ def tick(core: NodeCore) -> None:
     _set_tick(core, tick_ns)
     repeat_calls(core)
     if core.node in core.members:
-        core.lease_asked_ns = core.now_ns
-        ask_shard(core, MEMBERSHIP_SHARD, Lease(core.node, core.members.version))
+        ask_shard(core, MEMBERSHIP_SHARD, Lease(core.node, core.members.version, asked_ns=core.now_ns))
     if core.lent:
         take_back(core, 2 * tick_ns)
     if core.wakes or core.stops:
@@ -76,12 +74,14 @@ def tick(core: NodeCore) -> None:
 @answers(Lease)
 def on_lease_answer(core: NodeCore, row: Lease, answer: AnswerType) -> None:
     assert isinstance(answer, Leased)
-    core.leased_until_ns = core.lease_asked_ns + core.config.lease_ns // 2
+    core.leased_until_ns = max(core.leased_until_ns, row.asked_ns + core.config.lease_ns // 2)
     core.dirty = True
     if answer.members is not None:
         core.members = answer.members
         core.neighbour_count = 0
         take_back(core, 1 << 62)
+        if core.stranded:
+            place_stranded(core)
     seen = core.orphans or {}
     core.orphans = {dead: seen.get(dead, core.now_ns) for dead in answer.orphans} or None
     if core.orphans:
@@ -93,7 +93,7 @@ def take_over_orphans(core: NodeCore) -> None:
     assert core.orphans is not None
     for dead, since_ns in core.orphans.items():
         if core.burying is not None and dead in core.burying:
-            continue
+            continue  # under way, or done: an answer that was late may still call it an orphan
         if core.now_ns - since_ns >= _turn(core, dead) * core.config.lease_ns:
             if core.burying is None:
                 core.burying = {}
@@ -128,7 +128,5 @@ def on_take_over_answer(core: NodeCore, row: TakeOver, answer: AnswerType) -> No
 
 @answers(Buried)
 def on_buried_answer(core: NodeCore, row: Buried, answer: AnswerType) -> None:
-    if core.burying is not None:
-        core.burying.pop(row.dead, None)
     if core.orphans is not None:
         core.orphans.pop(row.dead, None)

@@ -11,11 +11,11 @@ from daws.core.calls import answers, ask
 from daws.core.effects import Send
 from daws.core.node import NodeCore, handles
 from daws.core.places import holds
-from daws.core.ready import accept, enqueue
+from daws.core.ready import accept, can_run_here, enqueue
 from daws.core.staging import missing_inputs, pin, stage
-from daws.model.task import SUSPECT, Ready
+from daws.model.task import AGAIN, SUSPECT, Ready
 from daws.wire.messages import COPY, GIVEN, PUSH, STOLEN, Offer, Submission, SubmissionTaken, Taken
-from daws.wire.store import AGAIN, ANNOUNCE, MOVE, REPLICATE, RETRY, AnswerType, Claim, Granted
+from daws.wire.store import ANNOUNCE, MOVE, REPLICATE, RETRY, AnswerType, Claim, Granted
 
 SEEN_OFFERS_MAX = 64
 BACK = -1
@@ -79,7 +79,10 @@ def _receive(core: NodeCore, ready: Ready, why: int) -> None:
     else:
         if why == COPY:
             core.replicas += 1
-        enqueue(core, ready, False)  # copies run when there is nothing of our own to do
+        if can_run_here(core, ready):
+            enqueue(core, ready, False)  # copies run when there is nothing of our own to do
+        else:
+            accept(core, ready)  # taken back from a node that was to run it in our place: find another
 
 
 def _continue_own(core: NodeCore, row: Claim, answer: AnswerType) -> None:

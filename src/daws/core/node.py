@@ -17,6 +17,7 @@ effects to `out`. The handlers are plain functions in the modules beside this on
     members    leases, deaths, take-over, and the tick that repeats what was not answered
 """
 
+from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -117,7 +118,6 @@ class NodeCore:
         "inflight",
         "info",
         "kinds",
-        "lease_asked_ns",
         "leased_until_ns",
         "lent",
         "local_hits",
@@ -151,6 +151,7 @@ class NodeCore:
         "rng",
         "rows",
         "running",
+        "seen_offers",
         "sequence",
         "shard_count",
         "shared",
@@ -159,6 +160,7 @@ class NodeCore:
         "stealing_since_ns",
         "steals",
         "stops",
+        "stranded",
         "strategy",
         "taken",
         "takes_plain",
@@ -195,11 +197,13 @@ class NodeCore:
         self.dedicated = ReadyQueue(strategy.match)
         self.lent: dict[int, tuple[Ready, NodeId, int]] = {}
         self.claims: dict[int, tuple[Ready, NodeId, int]] | None = None
+        self.seen_offers: deque[tuple[NodeId, int]] | None = None
         self.offers: dict[tuple[NodeId, int], list[Ready]] | None = None
         self.taken: dict[NodeId, list[int]] | None = None
         self.announcing: dict[int, Ready] | None = None
         self.doomed: dict[int, int] | None = None
         self.batches: set[int] | None = None
+        self.stranded: list[Ready] | None = None
         self.cancelling: dict[int, int] | None = None
         # executors
         first = 0
@@ -223,7 +227,7 @@ class NodeCore:
         self.finishing: dict[int, Ready] | None = None  # tasks with inputs whose commit is on its way
         self.made: dict[int, tuple[set[int], int, tuple[int, ...]]] = {}
         self.staging: dict[int, tuple[Ready, set[int]]] | None = None
-        self.fetching: dict[int, list[int]] | None = None
+        self.fetching: dict[int, tuple[list[int], list[NodeId]]] | None = None  # who waits, which places failed
         self.staged: list[Ready] | None = None
         self.releases: dict[NodeId, list[tuple[int, int]]] | None = None
         # the store
@@ -233,14 +237,13 @@ class NodeCore:
         self.clearing: dict[int, list[int]] = {}
         self.unknown: list[Any] = []
         self.promised: dict[tuple[int, int], int] | None = None  # (child, parent) -> intent that a satisfy ends
-        self.unreachable: dict[int, NodeId] | None = None
+        self.unreachable: dict[int, tuple[NodeId, ...]] | None = None
         self.telling: dict[int, int] = {}
         self.wakes: dict[int, tuple[NodeId, int]] | None = None
         self.stops: dict[tuple[int, NodeId], tuple[int, int]] | None = None
         self.growing: dict[int, Any] | None = None
         # membership
         self.leased_until_ns = 0
-        self.lease_asked_ns = 0
         self.orphans: dict[NodeId, int] | None = None
         self.burying: dict[NodeId, int] | None = None
         # balancing

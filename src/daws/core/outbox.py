@@ -82,7 +82,7 @@ def carry_out(core: NodeCore, entry: OutboxEntry) -> None:
     elif entry.verb == REMAKE_FOR:
         ask_for_remakes(core, entry.task, entry.others, ())
     else:
-        spread_stop(core, entry.task, Stopped(entry.key, entry.others, entry.nodes, entry.error))
+        spread_stop(core, entry.task, Stopped(entry.key, entry.others, entry.nodes, entry.error, entry.watchers))
 
 
 def ask_for_remakes(core: NodeCore, waiter: int, producers: tuple[int, ...], gone: tuple[NodeId, ...]) -> None:
@@ -91,19 +91,29 @@ def ask_for_remakes(core: NodeCore, waiter: int, producers: tuple[int, ...], gon
         ask(core, producer, Remake(producer, waiter, core.node, gone))
 
 
+def promise(core: NodeCore, child: int, parent: int, key: int) -> None:
+    """The answer to a satisfy of this edge ends the intent `key` (and not, as usual, the parent's own)."""
+    if core.promised is None:
+        core.promised = {}
+    core.promised[child, parent] = key
+
+
 # -- ends that spread -----------------------------------------------------------------------------------------------------
 
 
 def spread_stop(core: NodeCore, task: int, stopped: Stopped) -> None:
     """A task was cancelled or failed: so are its children, and who runs it is told to stop."""
     nodes = [node for node in stopped.nodes if node in core.members]
-    count = len(stopped.children) + len(nodes)
+    count = len(stopped.children) + len(nodes) + len(stopped.watchers)
     if not count:
         clear(core, stopped.key)
         return
     core.telling[stopped.key] = count
     for child in stopped.children:
         ask(core, child, Cancel(child, core.node, stopped.error, task))
+    for watcher in stopped.watchers:
+        promise(core, watcher, task, stopped.key)
+        ask(core, watcher, Satisfy(watcher, task, core.node))
     if nodes and core.stops is None:
         core.stops = {}
     for node in nodes:

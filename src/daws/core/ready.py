@@ -6,9 +6,14 @@ node claims it back from itself, so that a late claim fails.
 
 from daws.core.effects import Send
 from daws.core.node import NodeCore
-from daws.model.task import NodeId, Ready
+from daws.core.places import holds
+from daws.model.task import AGAIN, NodeId, Ready
 from daws.strategy.decisions import DEDICATED, SHARED
 from daws.wire.messages import COPY, PUSH, Offer, Taken
+
+
+NOWHERE = -3
+"""No member can run this task: it waits beside the queues until one joins."""
 
 
 def enqueue(core: NodeCore, ready: Ready, dedicated: bool) -> None:
@@ -21,9 +26,18 @@ def enqueue(core: NodeCore, ready: Ready, dedicated: bool) -> None:
 
 def accept(core: NodeCore, ready: Ready) -> None:
     """This node has become the owner of a ready task: let the strategy say where it belongs."""
+    if ready.mode & AGAIN:
+        if holds(core, ready.spec.id):
+            return
+        ready = Ready(ready.spec, ready.attempt, ready.move, ready.inputs, ready.mode & ~AGAIN)
     choice = core.strategy.place.choose(core, ready, core.rng)
-    if choice < 0 and (ready.spec.needs is not None or not core.takes_plain) and not core.info.can_run(ready.spec.needs):
+    if choice < 0 and not can_run_here(core, ready):
         choice = _elsewhere(core, ready)
+        if choice == NOWHERE:
+            if core.stranded is None:
+                core.stranded = []
+            core.stranded.append(ready)
+            return
     if choice == SHARED:
         enqueue(core, ready, False)
     elif choice == DEDICATED or choice == core.node:
@@ -34,9 +48,20 @@ def accept(core: NodeCore, ready: Ready) -> None:
 
 
 def _elsewhere(core: NodeCore, ready: Ready) -> int:
-    """A node that can run what this one cannot; which one follows from the task alone. If there is none it waits here."""
+    """A node that can run what this one cannot; which one follows from the task alone."""
     capable = core.members.capable(ready.spec.needs)
-    return capable[(ready.spec.id * 0x9E3779B1 >> 8) % len(capable)] if capable else SHARED
+    return capable[(ready.spec.id * 0x9E3779B1 >> 8) % len(capable)] if capable else NOWHERE
+
+
+def can_run_here(core: NodeCore, ready: Ready) -> bool:
+    return core.takes_plain if ready.spec.needs is None else core.info.can_run(ready.spec.needs)
+
+
+def place_stranded(core: NodeCore) -> None:
+    """The members have changed: perhaps one of them can run what nobody could."""
+    stranded, core.stranded = core.stranded or [], None
+    for ready in stranded:
+        accept(core, ready)
 
 
 def offer(core: NodeCore, to: NodeId, why: int, ready: Ready) -> None:
@@ -57,7 +82,8 @@ def send_offers(core: NodeCore) -> None:
     """At the end of a step."""
     if core.offers:
         for (to, why), tasks in core.offers.items():
-            core.out.append(Send(to, Offer(core.node, why, tuple(tasks))))
+            core.token += 1
+            core.out.append(Send(to, Offer(core.node, core.token, why, tuple(tasks))))
         core.offers = None
     if core.taken:
         for to, names in core.taken.items():

@@ -6,7 +6,7 @@ the request survives this node. However many ask, one remake runs, and it satisf
 
 from daws.core.calls import answers, ask
 from daws.core.node import NodeCore
-from daws.core.outbox import ask_for_remakes, told
+from daws.core.outbox import ask_for_remakes, promise, told
 from daws.core.ready import accept
 from daws.model.task import REPLICA, NodeId, Ready
 from daws.wire.store import (
@@ -27,7 +27,7 @@ from daws.wire.store import (
 )
 
 
-def give_up_inputs(core: NodeCore, ready: Ready, object_: int, source: NodeId | None) -> None:
+def give_up_inputs(core: NodeCore, ready: Ready, object_: int, tried: tuple[NodeId, ...]) -> None:
     """An input of this task cannot be had from where it was said to be."""
     if ready.mode & REPLICA:
         return  # a second run may just be dropped; the owner's remains
@@ -41,18 +41,18 @@ def give_up_inputs(core: NodeCore, ready: Ready, object_: int, source: NodeId | 
     for one in ready.inputs:
         if one[0] not in core.objects and one[2] >= 0 and not any(place in core.members for place in one[3]):
             producers[one[2]] = None
-    if source is not None:
-        if core.unreachable is None:
-            core.unreachable = {}
-        core.unreachable[ready.spec.id] = source
+    absent = [place for one in ready.inputs if one[2] in producers for place in one[3] if place not in core.members]
+    if core.unreachable is None:
+        core.unreachable = {}
+    core.unreachable[ready.spec.id] = (*tried, *absent)
     ask(core, ready.spec.id, Unready(ready.spec.id, core.node, ready.move, tuple(producers)))
 
 
 @answers(Unready)
 def on_unready_answer(core: NodeCore, row: Unready, answer: AnswerType) -> None:
-    gone = core.unreachable.pop(row.task, None) if core.unreachable else None
+    gone = core.unreachable.pop(row.task, ()) if core.unreachable else ()
     if answer == OK:
-        ask_for_remakes(core, row.task, row.producers, () if gone is None else (gone,))
+        ask_for_remakes(core, row.task, row.producers, gone)
 
 
 @answers(Remake)
@@ -62,9 +62,7 @@ def on_remake_answer(core: NodeCore, row: Remake, answer: AnswerType) -> None:
         accept(core, answer)
     elif isinstance(answer, Available):
         # Somebody else has it: the edge can go at once, and only then may the intent be forgotten.
-        if core.promised is None:
-            core.promised = {}
-        core.promised[row.waiter, row.task] = key
+        promise(core, row.waiter, row.task, key)
         ask(core, row.waiter, Satisfy(row.waiter, row.task, core.node, answer.inputs))
         return
     elif answer == UNKNOWN:

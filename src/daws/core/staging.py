@@ -32,19 +32,25 @@ def stage(core: NodeCore, ready: Ready, missing: list[Input]) -> None:
         core.fetching = {}
     core.staging[task] = (ready, {one[0] for one in missing})
     pin(core, ready)
-    for object_, size_bytes, _, places in missing:
-        waiting = core.fetching.get(object_)
-        if waiting is not None:
-            waiting.append(task)
-            continue
-        core.fetching[object_] = [task]
-        source = next((place for place in places if place in core.members), None)
-        if source is None and CLIENT in places:
-            source = CLIENT
-        if source is None or source == core.node:
-            _lost(core, object_, source)
-            continue
-        core.out.append(FetchObject(object_, size_bytes, source))
+    for one in missing:
+        under_way = core.fetching.get(one[0])
+        if under_way is not None:
+            under_way[0].append(task)
+        else:
+            core.fetching[one[0]] = ([task], [])
+            _fetch(core, one)
+
+
+def _fetch(core: NodeCore, wanted: Input) -> None:
+    """Ask the first of its places that is alive and has not failed us yet; the client comes last."""
+    assert core.fetching is not None
+    object_, size_bytes, _, places = wanted
+    tried = core.fetching[object_][1]
+    for place in places:
+        if place not in tried and place != core.node and (place in core.members or place == CLIENT):
+            core.out.append(FetchObject(object_, size_bytes, place))
+            return
+    _lost(core, object_)
 
 
 @handles(ObjectsPut)
@@ -54,13 +60,19 @@ def on_objects_put(core: NodeCore, event: ObjectsPut) -> None:
 
 @handles(ObjectFetched)
 def on_object_fetched(core: NodeCore, event: ObjectFetched) -> None:
-    waiting = core.fetching.get(event.object) if core.fetching is not None else None
-    if waiting is None:
+    under_way = core.fetching.get(event.object) if core.fetching is not None else None
+    if under_way is None:
         return
     assert core.fetching is not None
+    waiting, tried = under_way
     if not event.ok:
-        _lost(core, event.object, event.source)
+        tried.append(event.source)
         core.dirty = True
+        wanted = _input_of(core, waiting, event.object)
+        if wanted is not None:
+            _fetch(core, wanted)
+        else:
+            del core.fetching[event.object]
         return
     del core.fetching[event.object]
     size_bytes = 0
@@ -244,11 +256,22 @@ def audit(core: NodeCore) -> None:
             ask(core, child, Inspect(child))
 
 
-def _lost(core: NodeCore, object_: int, source: NodeId | None) -> None:
+def _input_of(core: NodeCore, tasks: list[int], object_: int) -> Input | None:
+    """What those that still wait for an object know of it."""
+    for task in tasks:
+        entry = core.staging.get(task) if core.staging is not None else None
+        for one in entry[0].inputs if entry is not None else ():
+            if one[0] == object_:
+                return one
+    return None
+
+
+def _lost(core: NodeCore, object_: int) -> None:
     """Nobody we know of can give us this object: those who wait for it must have it made again."""
     assert core.fetching is not None
-    for task in core.fetching.pop(object_, ()):
+    tasks, tried = core.fetching.pop(object_)
+    for task in tasks:
         entry = core.staging.pop(task, None) if core.staging is not None else None
         if entry is not None:
             unpin(core, entry[0])
-            give_up_inputs(core, entry[0], object_, source)
+            give_up_inputs(core, entry[0], object_, tuple(tried))

@@ -3,11 +3,11 @@
 from daws.core.calls import answers, ask
 from daws.core.effects import Send
 from daws.core.node import NodeCore, handles
-from daws.core.outbox import spread_stop, told, wake
+from daws.core.outbox import spread_stop, told
 from daws.core.running import call_off
 from daws.model.task import CLIENT
 from daws.wire.messages import CancelOrder, CancelTaken, StopDone, StopOrder
-from daws.wire.store import STOP, UNKNOWN, AnswerType, Cancel, Resume, Stopped, outbox_key
+from daws.wire.store import STOP, UNKNOWN, AnswerType, Cancel, Stopped, outbox_key
 
 
 @handles(CancelOrder)
@@ -30,9 +30,6 @@ def ordered(batch: int) -> int:
 def on_cancel_answer(core: NodeCore, row: Cancel, answer: AnswerType) -> None:
     if isinstance(answer, Stopped):
         spread_stop(core, row.task, answer)
-    elif isinstance(answer, Resume):
-        wake(core, row.task, outbox_key(row.parent, STOP), answer.node)
-        return
     elif answer == UNKNOWN and row.parent >= 0:
         core.unknown.append(row)
         return

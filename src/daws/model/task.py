@@ -59,6 +59,7 @@ class TaskSpec(Struct, frozen=True, array_like=True, gc=False):
 REMAKE = 1  # done before; runs again only to make a lost object
 REPLICA = 2  # a second run of a task that somebody else owns
 SUSPECT = 4  # a node died while it owned this task: announce before running, nothing sent ahead beside it
+AGAIN = 8  # only in answers of the store: it was said before, so the caller may have the task already
 
 
 class Ready(Struct, frozen=True, array_like=True, gc=False, tag=True):

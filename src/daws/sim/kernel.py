@@ -153,6 +153,15 @@ class Kernel:
             if self.heap:
                 raise
 
+    def run_on(self, until_ns: int) -> None:
+        """Past the end of the session: to see what nodes do when there is nothing left to do."""
+        self.push(until_ns, FATE, _pause)
+        try:
+            while True:
+                self._run_some()
+        except _Pause:
+            return
+
     def _run_some(self) -> None:
         heap = self.heap
         seats = self.seats
@@ -188,7 +197,7 @@ class Kernel:
                 self._perform_client(now_ns, out)
                 out.clear()
                 if not client.waiting_for:
-                    return
+                    return  # whoever called decides whether to go on
             elif to == FATE:
                 event(self)
 
@@ -207,6 +216,7 @@ class Kernel:
         return True
 
     def _watch(self, core: NodeCore, now_ns: int, batch: tuple[EventType, ...], out: list[EffectType]) -> None:
+        self.now_ns = now_ns
         if self.journals is not None:
             self.journals[core.node].note(now_ns, batch, out)
         if self.digest is not None:
@@ -219,6 +229,7 @@ class Kernel:
     def _perform(
         self, core: NodeCore, machine: Machine, now_ns: int, event: EventType, out: list[EffectType]
     ) -> None:
+        self.now_ns = now_ns
         costs = self.costs
         node = core.node
         busy_ns = machine.busy_ns
@@ -340,6 +351,8 @@ class Kernel:
         answers = self.store.apply(call.shard, rows, now_ns)
         if self.checker is not None:
             self.checker.on_store(caller, rows, answers, now_ns)
+        if self.faults is not None:
+            self.faults.served(self, caller)
         free_ns = self.shard_free_ns[call.shard]
         free_ns = (now_ns if now_ns > free_ns else free_ns) + costs.store_call_ns + costs.store_row_ns * len(rows)
         self.shard_free_ns[call.shard] = free_ns
@@ -507,6 +520,12 @@ class Kernel:
             self.journals[info.id] = type(next(iter(self.journals.values())))(info, self.strategy, self.config, self.seed)
         self.push(self.now_ns, info.id, Started(self.store.members))
         return info.id
+
+    def cancel(self, tasks: tuple[int, ...]) -> None:
+        """The client changes its mind about some tasks and all that follows from them."""
+        out: list[EffectType] = []
+        self.client.cancel(tasks, out)
+        self._perform_client(self.now_ns, out)
 
     def start_digest(self) -> None:
         """Hash all effects of all nodes: two runs that agree on this did the same things at the same times."""

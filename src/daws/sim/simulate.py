@@ -16,6 +16,7 @@ from daws.model.errors import ContextError
 from daws.model.graph import Graph
 from daws.model.states import CANCELLED, FAILED
 from daws.model.task import Needs
+from daws.sim.checkers import Checker
 from daws.sim.cluster import Cluster
 from daws.sim.kernel import Kernel
 from daws.sim.profiles import Costs
@@ -33,6 +34,7 @@ class Settings(Struct, frozen=True):
     seed: int = 0
     shards: int = 0  # 0: one for every 64 nodes
     lease_s: float = 10.0
+    audit_s: float = 120.0  # objects that wait so long for their readers are looked up in the store
     memory_bytes: int = 1 << 62
     check: bool = False
     journal: bool = False
@@ -112,6 +114,7 @@ def make_kernel(graph: Graph, cluster: Cluster, strategy: Strategy, settings: Se
         lease_ns=lease_ns,
         net_bytes_per_s=settings.costs.net_bytes_per_s,
         memory_bytes=settings.memory_bytes,
+        audit_ns=int(settings.audit_s * SECOND_NS),
     )
     # External objects lie spread evenly over the nodes, in an order that the seed decides.
     order = np.argsort(hash_u64(np.arange(graph.external_count), settings.seed + 1), kind="stable")
@@ -119,18 +122,9 @@ def make_kernel(graph: Graph, cluster: Cluster, strategy: Strategy, settings: Se
     places[order] = np.arange(graph.external_count) % len(infos)
     client = ClientCore(graph, strategy, Site(members, config.net_bytes_per_s, places, settings.seed), config)
     kernel = Kernel(graph, infos, strategy, store, client, config, settings.costs, settings.seed)
-    _put_externals(kernel, places)
     if settings.digest:
         kernel.start_digest()
     return kernel
-
-
-def _put_externals(kernel: Kernel, places: np.ndarray) -> None:
-    """Objects from outside are on their nodes before anything starts."""
-    first = kernel.graph.external_start
-    for index, place in enumerate(places.tolist()):
-        node = kernel.machines[place].info.id
-        kernel.seats[node][0].objects[first + index] = kernel.sizes[first + index]
 
 
 def simulate(
@@ -151,10 +145,14 @@ def simulate(
     try:
         kernel = make_kernel(graph, cluster, strategy, settings)
         kernel.progress = progress
+        if settings.check:
+            kernel.checker = Checker(kernel)
         if prepare is not None:
             prepare(kernel)
         kernel.start()
         kernel.run()
+        if settings.check:
+            kernel.checker.finish()
     finally:
         if collecting:
             gc.enable()

@@ -12,11 +12,10 @@ from daws.model.states import CANCELLED as STATE_CANCELLED
 from daws.model.states import DONE as STATE_DONE
 from daws.model.states import FAILED as STATE_FAILED
 from daws.model.states import FINAL, READY, REMAKING, SUSPENDED, WAITING
-from daws.model.task import FIRST_SPAWNED_ID, REMAKE, REPLICA, SUSPECT, Input, NodeId, Ready, TaskSpec
+from daws.model.task import AGAIN, FIRST_SPAWNED_ID, REMAKE, REPLICA, SUSPECT, Input, NodeId, Ready, TaskSpec
 from daws.store.record import Rare, Record
 from daws.wire import store as wire
 from daws.wire.store import (
-    AGAIN,
     ANNOUNCE,
     CANCELLED,
     DONE,
@@ -181,7 +180,7 @@ class MemoryStore:
             told = None
         record.state = STATE_DONE
         record.outputs = row.outputs
-        if record.children or told:
+        if told or _audience(record):
             self._intend(shard, outbox_key(row.task, SATISFY), row.node, told)
         elif not rivals:
             return _NOTHING_TO_TELL
@@ -212,7 +211,9 @@ class MemoryStore:
         entry = shard.outbox.get(key)
         if entry is None:
             return Committed(-1, (), rivals)
-        return Committed(key, record.children if entry[1] is None else entry[1], rivals)
+        if entry[1] is None:
+            return Committed(key, _audience(record), rivals)
+        return Committed(key, entry[1], rivals, record.children)
 
     def _satisfy(self, shard: Shard, row: wire.Satisfy, now_ns: int) -> AnswerType:
         record = shard.records.get(row.task)
@@ -252,7 +253,7 @@ class MemoryStore:
             return self._ready(record)
         if state == READY:
             if record.owner == row.node and record.edges == row.parent and record.edges is not None:
-                return self._ready(record)
+                return self._ready(record, AGAIN)
             if record.rare is not None and row.parent in record.rare.suspended_on:
                 return wire.Resume(record.owner)
             return OK
@@ -261,11 +262,10 @@ class MemoryStore:
     def _open(self, shard: Shard, row: wire.Open, now_ns: int) -> AnswerType:
         return self._satisfy(shard, wire.Satisfy(row.task, row.task, row.node), now_ns)
 
-    def _ready(self, record: Record) -> Ready:
+    def _ready(self, record: Record, mode: int = 0) -> Ready:
         rare = record.rare
-        mode = 0
         if rare is not None:
-            mode = (REMAKE if rare.remaking else 0) | (SUSPECT if rare.losses else 0)
+            mode |= (REMAKE if rare.remaking else 0) | (SUSPECT if rare.losses else 0)
         return Ready(record.spec, record.attempt, record.move, record.inputs, mode)
 
     def _claim(self, shard: Shard, row: wire.Claim, now_ns: int) -> AnswerType:
@@ -367,7 +367,7 @@ class MemoryStore:
         if row.waiter not in rare.waiters:
             rare.waiters += (row.waiter,)
         if record.state == READY and record.owner == row.node and record.edges == -2 - row.waiter:
-            return self._ready(record)
+            return self._ready(record, AGAIN)
         return UNDERWAY
 
     # -- growing graphs ----------------------------------------------------------------------------
@@ -378,12 +378,15 @@ class MemoryStore:
             return REFUSED if row.task in shard.records else UNKNOWN
         if record.state in (STATE_FAILED, STATE_CANCELLED):
             return _FINAL_CODE[record.state]
-        if row.child not in record.children:
+        if row.watches:
+            if record.state != STATE_DONE and row.child not in record.more().watchers:
+                record.more().watchers += (row.child,)
+        elif row.child not in record.children:
             record.children += (row.child,)
         if record.state == STATE_DONE:
             return wire.Available(record.outputs)
         rare = record.rare
-        if rare is not None and rare.remaking and row.child not in rare.waiters:
+        if rare is not None and rare.remaking and not row.watches and row.child not in rare.waiters:
             rare.waiters += (row.child,)
         return OK
 
@@ -426,8 +429,6 @@ class MemoryStore:
             shard.records[row.task] = Record(TaskSpec(row.task, _STILLBORN), STATE_CANCELLED, -1)
             return CANCELLED
         rare = record.rare
-        if rare is not None and row.parent in rare.suspended_on:
-            return self._satisfy(shard, wire.Satisfy(row.task, row.parent, row.node), now_ns)
         if record.state == STATE_DONE:
             held = shard.outbox.get(outbox_key(row.task, STOP), (None,))[0] == row.node
             return (
@@ -475,8 +476,9 @@ class MemoryStore:
     def _stopped(self, record: Record, runners: tuple[NodeId, ...]) -> wire.Stopped:
         rare = record.rare
         children = record.children if rare is None else (*record.children, *_all_spawned(rare))
-        error = rare.error if rare is not None else ""
-        return wire.Stopped(outbox_key(record.spec.id, STOP), children, runners, error)
+        if rare is None:
+            return wire.Stopped(outbox_key(record.spec.id, STOP), children, runners)
+        return wire.Stopped(outbox_key(record.spec.id, STOP), children, runners, rare.error, rare.watchers)
 
     def _runners(self, record: Record) -> tuple[NodeId, ...]:
         owner = () if record.owner == -1 else (record.owner,)
@@ -676,7 +678,7 @@ class MemoryStore:
         assert record is not None
         others = shard.outbox[key][1]
         if verb == SATISFY:
-            return OutboxEntry(key, verb, task, record.children if others is None else others, record.outputs)
+            return OutboxEntry(key, verb, task, _audience(record) if others is None else others, record.outputs)
         if verb == REMAKE_FOR:
             return OutboxEntry(key, verb, task, others or ())
         ended = record.state in (
@@ -684,9 +686,9 @@ class MemoryStore:
             STATE_CANCELLED,
         )  # else only the children of some attempt are to be stopped
         stopped = self._stopped(record, self._runners(record) if ended else ())
-        return OutboxEntry(
-            key, verb, task, stopped.children if others is None else others, (), stopped.nodes, stopped.error
-        )
+        if others is not None:
+            return OutboxEntry(key, verb, task, others, (), stopped.nodes, stopped.error)
+        return OutboxEntry(key, verb, task, stopped.children, (), stopped.nodes, stopped.error, stopped.watchers)
 
     def _clear(self, shard: Shard, row: wire.Clear, now_ns: int) -> AnswerType:
         self.touched -= 1
@@ -727,6 +729,11 @@ class MemoryStore:
         if record is not None and (record.state, record.owner) != before:
             record.more().history.append((record.state, now_ns, record.owner))
         return answer
+
+
+def _audience(record: Record) -> tuple[int, ...]:
+    """Who is to hear that a task is done: its children, and suspended tasks that wait for its end."""
+    return record.children if record.rare is None else (*record.children, *record.rare.watchers)
 
 
 def _all_spawned(rare: Rare) -> tuple[int, ...]:

@@ -22,7 +22,7 @@ class Preset(Struct, frozen=True):
 
 _MATRIX_PAPER = "MATRIX (2015), section 2.2"
 _MATRIX = {
-    "assign": "round-robin",
+    "assign": "dealt",
     "place": "daws",
     "order": "data-size",
     "match": "contexts",

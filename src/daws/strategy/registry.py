@@ -9,6 +9,7 @@ from daws.strategy.adapt.nothing import AdaptNothing
 from daws.strategy.answer import parameters_of
 from daws.strategy.assign.critical_path import AssignCriticalPath
 from daws.strategy.assign.data import AssignData
+from daws.strategy.assign.dealt import AssignDealt
 from daws.strategy.assign.hashed import AssignHashed
 from daws.strategy.assign.one import AssignOne
 from daws.strategy.assign.round_robin import AssignRoundRobin
@@ -58,6 +59,7 @@ _ANSWERS: dict[str, dict[str, type]] = {
     "assign": {
         "one": AssignOne,
         "round-robin": AssignRoundRobin,
+        "dealt": AssignDealt,
         "hashed": AssignHashed,
         "data": AssignData,
         "critical-path": AssignCriticalPath,

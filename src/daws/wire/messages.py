@@ -42,8 +42,9 @@ class StealDenied(Message):
 
 
 class Offer(Message):
-    """Tasks the receiver may claim from the sender."""
+    """Tasks the receiver may claim from the sender. `number` tells a doubled offer from a new one."""
 
+    number: int
     why: int
     tasks: tuple[Ready, ...]
 

@@ -188,12 +188,16 @@ class Clear(Row):
 
 
 class Lease(Row):
-    """Join (with `info`) or stay a member. Answers the members when they changed since `version`."""
+    """Join (with `info`) or stay a member. Answers the members when they changed since `version`.
+
+    `asked_ns` is the node's own clock when it asked: whenever the answer comes, the lease counts from then.
+    """
 
     node: NodeId
     version: int
     info: NodeInfo | None = None
     leaving: bool = False
+    asked_ns: int = 0
 
 
 class TakeOver(Row):
@@ -235,12 +239,8 @@ class Committed(Answer):
     readers: tuple[int, ...] = ()
 
 
-AGAIN = 8
-"""In the mode of `Granted`: this very claim was granted before, so the caller may have the task already."""
-
-
 class Granted(Answer):
-    """A claim succeeded: these are the numbers from now on. `mode` is that of the task (see `Ready`), and AGAIN."""
+    """A claim succeeded: these are the numbers from now on. `mode` is that of a `Ready`."""
 
     move: int
     attempt: int

@@ -1,0 +1,40 @@
+"""Tasks dealt out like cards: equal shares in a shuffled order."""
+
+import numpy as np
+
+from daws.model.columns import Int64s
+from daws.model.graph import Graph
+from daws.strategy.answer import Answer
+from daws.strategy.assign.capable import capable, spread
+from daws.strategy.decisions import Plan, Reasons, Site
+from daws.strategy.rng import hash_u64
+
+
+class AssignDealt(Answer, frozen=True):
+    """Rounds of one task for each node, each round in an order drawn by the seed.
+
+    As even as round robin, as free of patterns as a hash: in an all-pairs of 500 files round robin on 100 nodes hands each
+    node the pairs of the same five files, a locality that nobody asked for and that vanishes with 101 nodes.
+    Helps bags of tasks. Hurts when neighbouring tasks read the same data.
+    """
+
+    def plan(self, graph: Graph, site: Site) -> Plan:
+        def deal(tasks: Int64s, able: Int64s) -> Int64s:
+            # Sorting by (round, hash) shuffles within each round and keeps tasks of one round near each other.
+            rounds = np.arange(len(tasks)) // len(able)
+            order = np.lexsort((hash_u64(tasks, site.seed), rounds))
+            homes = np.empty(len(tasks), np.int64)
+            homes[order] = able[np.arange(len(tasks)) % len(able)]
+            return homes
+
+        return Plan(spread(graph, site.members, deal))
+
+    def explain(self, graph: Graph, site: Site, task: int) -> Reasons:
+        found = capable(graph, site.members)
+        number = found.class_of[task]
+        able_count = len(found.positions[number])
+        return {
+            "round": int((found.class_of[:task] == number).sum()) // able_count,
+            "able_count": able_count,
+            "choice": int(self.plan(graph, site).homes[task]),
+        }
