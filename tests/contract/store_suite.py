@@ -22,10 +22,20 @@ from daws.model.states import (
     FAILED as STATE_FAILED,
 )
 from daws.model.states import READY, REMAKING, SUSPENDED, WAITING
-from daws.model.task import FIRST_SPAWNED_ID, REMAKE, REPLICA, SUSPECT, Input, NodeId, Ready, TaskSpec, spawned_id
+from daws.model.task import (
+    AGAIN,
+    FIRST_SPAWNED_ID,
+    REMAKE,
+    REPLICA,
+    SUSPECT,
+    Input,
+    NodeId,
+    Ready,
+    TaskSpec,
+    spawned_id,
+)
 from daws.store.port import Store
 from daws.wire.store import (
-    AGAIN,
     ANNOUNCE,
     CANCELLED,
     CLIENT_HOLDER,
@@ -95,8 +105,8 @@ def info(node: NodeId) -> NodeInfo:
 
 
 def same(one: AnswerType, other: AnswerType) -> bool:
-    """None says that all is well and nothing follows, as `Committed(-1)` does; a grant says that it is a repetition."""
-    if isinstance(one, Granted) and isinstance(other, Granted):
+    """None says that all is well and nothing follows, as `Committed(-1)` does; who gives a task again says so."""
+    if isinstance(one, (Granted, Ready)) and isinstance(other, (Granted, Ready)):
         return msgspec.structs.replace(one, mode=one.mode | AGAIN) == other
     fine = (None, Committed(-1))
     return one == other or (one in fine and other in fine)
@@ -318,7 +328,7 @@ class StoreContract:
         assert isinstance(first, Ready)
         assert desk(Satisfy(CHILD, OTHER, CAT)) == OK
         assert desk(Satisfy(CHILD, PARENT, BOB)) == OK, "another edge than the one that made it ready"
-        assert desk(Satisfy(CHILD, OTHER, BOB)) == first
+        assert desk(Satisfy(CHILD, OTHER, BOB)) == msgspec.structs.replace(first, mode=AGAIN)
         assert desk.story(CHILD).owner == BOB
 
     def test_satisfy_is_not_told_again_after_the_task_has_moved(self, desk: Desk):
@@ -768,7 +778,7 @@ class StoreContract:
         assert (ready.mode & REMAKE, ready.attempt) == (REMAKE, 1)
         assert desk(Remake(PARENT, OTHER, CAT)) == UNDERWAY
         assert desk(Remake(PARENT, CHILD, CAT)) == UNDERWAY
-        assert desk(Remake(PARENT, CHILD, BOB)) == ready
+        assert desk(Remake(PARENT, CHILD, BOB)) == msgspec.structs.replace(ready, mode=REMAKE | AGAIN)
         assert desk.story(PARENT).state == REMAKING
 
     def test_the_end_of_a_remake_tells_only_those_who_asked(self, desk: Desk):
@@ -1059,7 +1069,7 @@ class StoreContract:
             desk.create(name, owner=BOB)
         assert desk(Suspend(PARENT, 0, ANN, names)) == OK
         for name in names:
-            assert desk(Register(name, PARENT)) == OK
+            assert desk(Register(name, PARENT, True)) == OK
         return names
 
     def test_a_suspended_task_is_resumed_by_its_last_edge(self, desk: Desk):
@@ -1076,8 +1086,28 @@ class StoreContract:
         first, second = self.suspended(desk)
         desk(Open(PARENT, ANN))
         desk(Satisfy(PARENT, first, BOB))
-        assert desk(Cancel(PARENT, BOB, "bad", second)) == Resume(ANN)
+        assert desk.finish(first, BOB) == Committed(outbox_key(first, SATISFY), (PARENT,))
+        failed = desk.finish(second, BOB, error="bad")
+        assert failed == Stopped(outbox_key(second, STOP), (), (), "bad", (PARENT,)), "who watches is told, not failed"
+        assert desk(Satisfy(PARENT, second, BOB)) == Resume(ANN)
         assert desk.state(PARENT) == READY
+
+    def test_who_watches_is_told_by_whoever_takes_over(self, desk: Desk):
+        first, second = self.suspended(desk)
+        desk.done(first, BOB)
+        desk(Cancel(second, BOB))
+        _, outbox = desk.bury(BOB, CAT)
+        told = {(entry.task, entry.verb, entry.others, entry.watchers) for entry in outbox}
+        assert told == {(first, SATISFY, (PARENT,), ()), (second, STOP, (), (PARENT,))}
+
+    def test_watching_what_has_ended_is_answered_at_once(self, desk: Desk):
+        desk.create(PARENT)
+        desk.create(OTHER)
+        desk.done(OTHER)
+        assert desk(Register(OTHER, PARENT, True)) == Available(())
+        desk.create(FAR)
+        desk(Cancel(FAR, BOB))
+        assert desk(Register(FAR, PARENT, True)) == CANCELLED
 
     def test_a_suspended_task_can_be_cancelled(self, desk: Desk):
         names = self.suspended(desk)

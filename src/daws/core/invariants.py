@@ -113,7 +113,7 @@ def _staging(core: NodeCore) -> list[str]:
         wrong += [
             f"task {task} waits for object {one} and will not be told"
             for one in missing
-            if task not in fetching.get(one, (task,))
+            if one in fetching and task not in fetching[one][0]
         ]
     for ready in core.staged or ():
         missing = {one[0] for one in ready.inputs if one[1] > INLINE_BYTES and one[0] not in core.objects}

@@ -21,6 +21,8 @@ def places(core: NodeCore) -> Iterator[tuple[str, Ready]]:
         yield "suspended" if run.suspended else "running", run.ready
     for ready in (core.announcing or {}).values():
         yield "announcing", ready
+    for ready in core.stranded or ():
+        yield "stranded", ready
 
 
 def holds(core: NodeCore, task: int) -> bool:
