@@ -17,7 +17,7 @@ NODES, CORES = 64, 2
 POLICIES = ("mlb", "mdl", "rlds", "flds", "daws", "random")
 WORKLOADS = {
     "bot:per-core=100": "independent tasks of 0–100 ms",
-    "fan-out:per-core=50,output-mb=20": "a tree from one root; each task reads 0–40 MB that its parent made",
+    "fan-out:per-core=100": "a tree from one root; each task reads 0–10 MB that its parent made",
     "all-pairs:files=150": "22,500 tasks of 100 ms, each of which reads two of 300 files of 12 MB",
 }
 SHOWN = 1.6  # the time axis of a row of pictures reaches this many times as far as its fastest policy
@@ -74,9 +74,9 @@ What to see:
 - Where tasks read nothing, all policies that steal are one and the same ({efficiency(bag, "flds")}). What random
   placement leaves uneven, nobody mends ({efficiency(bag, "random")}).
 - On the tree, running where the data is (mdl) means running where the root ran: {efficiency(tree, "mdl")}.
-  Ignoring data (mlb) gives {efficiency(tree, "mlb")}, keeping to it while that pays (flds, daws) \
-{efficiency(tree, "flds")} and {efficiency(tree, "daws")}.
-- On all-pairs the network is the bottleneck. mlb moves {moved(pairs, "mlb")} and reaches {efficiency(pairs, "mlb")}.
+  Ignoring data (mlb) gives {efficiency(tree, "mlb")}. Keeping to it has to know when to stop: rlds never does
+  ({efficiency(tree, "rlds")}), flds does when a queue gets too long ({efficiency(tree, "flds")}).
+- On all-pairs both matter. mlb moves {moved(pairs, "mlb")} and reaches {efficiency(pairs, "mlb")}.
   mdl moves only {moved(pairs, "mdl")}, but some nodes have the files of too many tasks: {efficiency(pairs, "mdl")}.
   flds shares what would wait too long: {moved(pairs, "flds")}, {efficiency(pairs, "flds")}."""
 

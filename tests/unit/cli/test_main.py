@@ -216,3 +216,18 @@ def test_running_out_of_memory_is_one_line(capsys, monkeypatch):
     monkeypatch.setattr("daws.cli.sim.simulate", exhausted)
     assert main(SMALL) == 1
     assert capsys.readouterr().err == "daws: error: out of memory; try fewer tasks or nodes\n"
+
+
+def test_checkers_can_watch(capsys):
+    assert main(["sim", "fan-out:tasks=60", "--nodes", "3", "--check", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["failed"] == 0
+
+
+def test_a_violation_is_told_without_a_traceback(capsys, monkeypatch):
+    from daws.sim.checkers import Checker
+
+    monkeypatch.setattr(Checker, "finish", lambda self: self.fail("task 7 was lost"))
+    assert main([*SMALL, "--check"]) == 1
+    out, err = capsys.readouterr()
+    assert (out, err.startswith("daws: error: at ")) == ("", True)
+    assert err.endswith("task 7 was lost\n")
