@@ -12,7 +12,6 @@ from daws.wire.store import (
     CANCELLED,
     DONE,
     FAILED,
-    SATISFY,
     SHARD_BLOCK_BITS,
     UNKNOWN,
     AnswerType,
@@ -21,7 +20,6 @@ from daws.wire.store import (
     Resume,
     Satisfy,
     Stopped,
-    outbox_key,
 )
 
 
@@ -65,7 +63,7 @@ def on_finish_answer(core: NodeCore, row: Finish, answer: AnswerType) -> None:
             objects = tuple([one[0] for one in row.outputs if one[1] > INLINE_BYTES])
             if objects:
                 core.made[task] = (set(answer.readers or answer.children), core.now_ns, objects)
-            tell_children(core, answer.key, task, answer.children, row.outputs)
+            tell_children(core, answer.key, answer.mark, task, answer.children, row.outputs)
         elif row.outputs:
             drop_made(core, row.outputs)  # nobody reads them and nobody holds them
         return
@@ -83,10 +81,7 @@ def on_satisfy_answer(core: NodeCore, row: Satisfy, answer: AnswerType) -> None:
         return
     elif answer in (CANCELLED, FAILED, DONE):
         release_made(core, row.parent, row.task)
-    key = core.promised.pop((row.task, row.parent), None) if core.promised else None
-    if key is None:
-        key = outbox_key(row.parent, SATISFY)
     if isinstance(answer, Resume):
-        wake(core, row.task, key, answer.node)
+        wake(core, row.task, row.intent, answer.node)
     else:
-        told(core, key)
+        told(core, row.intent)

@@ -11,6 +11,7 @@ from daws.core.calls import answers, ask
 from daws.core.effects import Send
 from daws.core.node import NodeCore, handles
 from daws.core.places import holds
+from daws.core.outbox import spread_stop
 from daws.core.ready import accept, can_run_here, enqueue
 from daws.core.staging import missing_inputs, pin, stage
 from daws.model.task import AGAIN, SUSPECT, Ready
@@ -90,6 +91,8 @@ def _continue_own(core: NodeCore, row: Claim, answer: AnswerType) -> None:
     ready = core.announcing.pop(row.task, None) if core.announcing else None
     if ready is None or not isinstance(answer, Granted):
         return
+    if answer.stop is not None:
+        spread_stop(core, row.task, answer.stop)
     if row.why == RETRY:
         accept(core, _mine(ready, answer))
         return

@@ -140,7 +140,6 @@ class NodeCore:
         "poll_ns",
         "probe",
         "probe_count",
-        "promised",
         "pushes",
         "read_bytes",
         "relaxing",
@@ -234,13 +233,12 @@ class NodeCore:
         self.rows: dict[int, list[Row]] | None = None
         self.calls: dict[int, CallStore] = {}
         self.old_token = 0  # calls up to this one were sent before the last tick
-        self.clearing: dict[int, list[int]] = {}
+        self.clearing: dict[int, list[tuple[int, int]]] = {}
         self.unknown: list[Any] = []
-        self.promised: dict[tuple[int, int], int] | None = None  # (child, parent) -> intent that a satisfy ends
         self.unreachable: dict[int, tuple[NodeId, ...]] | None = None
-        self.telling: dict[int, int] = {}
-        self.wakes: dict[int, tuple[NodeId, int]] | None = None
-        self.stops: dict[tuple[int, NodeId], tuple[int, int]] | None = None
+        self.telling: dict[int, Any] = {}  # intents that are being carried out
+        self.wakes: dict[tuple[int, int], NodeId] | None = None
+        self.stops: dict[tuple[int, NodeId], int] | None = None
         self.growing: dict[int, Any] | None = None
         # membership
         self.leased_until_ns = 0

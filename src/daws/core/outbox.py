@@ -21,48 +21,70 @@ from daws.wire.store import (
     Row,
     Satisfy,
     Stopped,
-    outbox_key,
 )
 
 CLEAR_BATCH = 64
 EVERY_ATTEMPT = 1 << 30
 
 
-def tell_children(core: NodeCore, key: int, task: int, children: tuple[int, ...], inputs: tuple[Input, ...]) -> None:
-    core.telling[key] = len(children)
-    node = core.node
-    for child in children:
-        ask(core, child, Satisfy(child, task, node, inputs))
+class Intent:
+    """An outbox entry that is being carried out: how many have yet to answer, and what to clear then."""
+
+    __slots__ = ("key", "left", "mark")
+
+    def __init__(self, left: int, key: int, mark: int) -> None:
+        self.left = left
+        self.key = key
+        self.mark = mark
 
 
-def told(core: NodeCore, key: int) -> None:
-    """One of those that an outbox entry names has been told."""
-    left = core.telling.get(key)
-    if left is None:
+def intend(core: NodeCore, left: int, key: int, mark: int) -> int:
+    """Begin to carry out an entry; rows and messages that belong to it carry the number that this returns."""
+    core.token = number = core.token + 1
+    core.telling[number] = Intent(left, key, mark)
+    return number
+
+
+def told(core: NodeCore, number: int) -> None:
+    """One of those that an entry names has been told."""
+    intent = core.telling.get(number)
+    if intent is None:
         return
-    if left > 1:
-        core.telling[key] = left - 1
-    else:
-        del core.telling[key]
-        clear(core, key)
+    intent.left -= 1
+    if not intent.left:
+        del core.telling[number]
+        clear(core, intent.key, intent.mark)
 
 
-def clear(core: NodeCore, key: int) -> None:
-    shard = (key >> 2 >> SHARD_BLOCK_BITS) % core.config.shard_count
-    keys = core.clearing.get(shard)
-    if keys is None:
-        core.clearing[shard] = [key]
+def clear(core: NodeCore, key: int, mark: int) -> None:
+    shard = (key >> 2 >> SHARD_BLOCK_BITS) % core.shard_count
+    pairs = core.clearing.get(shard)
+    if pairs is None:
+        core.clearing[shard] = [(key, mark)]
         return
-    keys.append(key)
-    if len(keys) >= CLEAR_BATCH:
+    pairs.append((key, mark))
+    if len(pairs) >= CLEAR_BATCH:
         del core.clearing[shard]
-        ask_shard(core, shard, Clear(core.node, tuple(keys)))
+        _send_clear(core, shard, pairs)
 
 
 def send_clears(core: NodeCore) -> None:
-    for shard, keys in core.clearing.items():
-        ask_shard(core, shard, Clear(core.node, tuple(keys)))
-    core.clearing = {}
+    clearing, core.clearing = core.clearing, {}
+    for shard, pairs in clearing.items():
+        _send_clear(core, shard, pairs)
+
+
+def _send_clear(core: NodeCore, shard: int, pairs: list[tuple[int, int]]) -> None:
+    ask_shard(core, shard, Clear(core.node, tuple([key for key, _ in pairs]), tuple([mark for _, mark in pairs])))
+
+
+def tell_children(
+    core: NodeCore, key: int, mark: int, task: int, children: tuple[int, ...], inputs: tuple[Input, ...]
+) -> None:
+    number = intend(core, len(children), key, mark)
+    node = core.node
+    for child in children:
+        ask(core, child, Satisfy(child, task, node, inputs, number))
 
 
 def ask_unknown_again(core: NodeCore) -> None:
@@ -76,74 +98,67 @@ def carry_out(core: NodeCore, entry: OutboxEntry) -> None:
     """Do what a dead node had meant to do."""
     if entry.verb == SATISFY:
         if entry.others:
-            tell_children(core, entry.key, entry.task, entry.others, entry.inputs)
+            tell_children(core, entry.key, entry.mark, entry.task, entry.others, entry.inputs)
         else:
-            clear(core, entry.key)
+            clear(core, entry.key, entry.mark)
     elif entry.verb == REMAKE_FOR:
-        ask_for_remakes(core, entry.task, entry.others, ())
+        ask_for_remakes(core, entry.key, entry.mark, entry.task, entry.others, ())
     else:
-        spread_stop(core, entry.task, Stopped(entry.key, entry.others, entry.nodes, entry.error, entry.watchers))
+        stopped = Stopped(entry.key, entry.others, entry.nodes, entry.error, entry.watchers, entry.mark)
+        spread_stop(core, entry.task, stopped)
 
 
-def ask_for_remakes(core: NodeCore, waiter: int, producers: tuple[int, ...], gone: tuple[NodeId, ...]) -> None:
-    core.telling[outbox_key(waiter, REMAKE_FOR)] = len(producers)
+def ask_for_remakes(
+    core: NodeCore, key: int, mark: int, waiter: int, producers: tuple[int, ...], gone: tuple[NodeId, ...]
+) -> None:
+    number = intend(core, len(producers), key, mark)
     for producer in producers:
-        ask(core, producer, Remake(producer, waiter, core.node, gone))
-
-
-def promise(core: NodeCore, child: int, parent: int, key: int) -> None:
-    """The answer to a satisfy of this edge ends the intent `key` (and not, as usual, the parent's own)."""
-    if core.promised is None:
-        core.promised = {}
-    core.promised[child, parent] = key
+        ask(core, producer, Remake(producer, waiter, core.node, gone, number))
 
 
 # -- ends that spread -----------------------------------------------------------------------------------------------------
 
 
 def spread_stop(core: NodeCore, task: int, stopped: Stopped) -> None:
-    """A task was cancelled or failed: so are its children, and who runs it is told to stop."""
+    """A task was cancelled or failed: so are its children, who runs it is told to stop, and who waited for it wakes."""
     nodes = [node for node in stopped.nodes if node in core.members]
     count = len(stopped.children) + len(nodes) + len(stopped.watchers)
     if not count:
-        clear(core, stopped.key)
+        clear(core, stopped.key, stopped.mark)
         return
-    core.telling[stopped.key] = count
+    number = intend(core, count, stopped.key, stopped.mark)
     for child in stopped.children:
-        ask(core, child, Cancel(child, core.node, stopped.error, task))
+        ask(core, child, Cancel(child, core.node, stopped.error, task, number))
     for watcher in stopped.watchers:
-        promise(core, watcher, task, stopped.key)
-        ask(core, watcher, Satisfy(watcher, task, core.node))
-    if nodes and core.stops is None:
-        core.stops = {}
+        ask(core, watcher, Satisfy(watcher, task, core.node, (), number))
     for node in nodes:
-        assert core.stops is not None
-        core.stops[task, node] = (stopped.key, EVERY_ATTEMPT)
-        core.out.append(Send(node, StopOrder(core.node, task, stopped.key, EVERY_ATTEMPT)))
+        if core.stops is None:
+            core.stops = {}
+        core.stops[number, node] = task
+        core.out.append(Send(node, StopOrder(core.node, task, number, EVERY_ATTEMPT)))
 
 
 @handles(StopDone)
 def on_stop_done(core: NodeCore, message: StopDone) -> None:
-    if core.stops is not None and core.stops.pop((message.task, message.sender), None) is not None:
+    if core.stops is not None and core.stops.pop((message.key, message.sender), None) is not None:
         told(core, message.key)
 
 
 # -- tasks that wait for tasks ----------------------------------------------------------------------------------------------
 
 
-def wake(core: NodeCore, task: int, key: int, owner: NodeId) -> None:
+def wake(core: NodeCore, task: int, number: int, owner: NodeId) -> None:
     """The last of the tasks that a suspended task waited for has ended: its owner must hear of it."""
     if owner == core.node:
         wake_here(core, task)
-        told(core, key)
-        return
-    if owner not in core.members:
-        told(core, key)  # whoever takes it over runs it again from the start
-        return
-    if core.wakes is None:
-        core.wakes = {}
-    core.wakes[task] = (owner, key)
-    core.out.append(Send(owner, Wake(core.node, task, key)))
+        told(core, number)
+    elif owner not in core.members:
+        told(core, number)  # whoever takes it over runs it again from the start
+    else:
+        if core.wakes is None:
+            core.wakes = {}
+        core.wakes[number, task] = owner
+        core.out.append(Send(owner, Wake(core.node, task, number)))
 
 
 def wake_here(core: NodeCore, task: int) -> None:
@@ -163,27 +178,26 @@ def on_wake(core: NodeCore, message: Wake) -> None:
 
 @handles(Awake)
 def on_awake(core: NodeCore, message: Awake) -> None:
-    if core.wakes is not None and core.wakes.get(message.task) == (message.sender, message.key):
-        del core.wakes[message.task]
+    if core.wakes is not None and core.wakes.pop((message.key, message.task), None) is not None:
         told(core, message.key)
 
 
 def repeat_orders(core: NodeCore) -> None:
     """On each tick: say again what was not acknowledged; who is no member any more need not be told."""
-    for task, (owner, key) in list((core.wakes or {}).items()):
+    for (number, task), owner in list((core.wakes or {}).items()):
         if owner in core.members:
-            core.out.append(Send(owner, Wake(core.node, task, key)))
+            core.out.append(Send(owner, Wake(core.node, task, number)))
         else:
             assert core.wakes is not None
-            del core.wakes[task]
-            told(core, key)
-    for (task, node), (key, attempt) in list((core.stops or {}).items()):
+            del core.wakes[number, task]
+            told(core, number)
+    for (number, node), task in list((core.stops or {}).items()):
         if node in core.members:
-            core.out.append(Send(node, StopOrder(core.node, task, key, attempt)))
+            core.out.append(Send(node, StopOrder(core.node, task, number, EVERY_ATTEMPT)))
         else:
             assert core.stops is not None
-            del core.stops[task, node]
-            told(core, key)
+            del core.stops[number, node]
+            told(core, number)
 
 
 def ignore(core: NodeCore, row: Row, answer: AnswerType) -> None:

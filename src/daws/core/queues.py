@@ -5,13 +5,14 @@ ever compare their tasks). A task with several labels stands in each of their he
 """
 
 from collections import deque
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 
 from daws.model.context import ANY, Context, labels
 from daws.model.task import Ready
 from daws.strategy.decisions import Match
 
 Entry = tuple[float, int, Ready]
+TAKEN_MAX = 64
 
 
 class ReadyQueue:
@@ -25,8 +26,9 @@ class ReadyQueue:
         self.fifo: deque[Ready] | None = None  # plain tasks with key 0
         self.heap: list[Entry] | None = None  # plain tasks with any other key
         self.labelled: dict[str, list[Entry]] | None = None
-        self.doubles: dict[int, int] | None = None  # entries left of a task that stands in several heaps
-        self.taken: set[int] | None = None  # ... and those of them that were taken already
+        # Tasks that stand in several heaps, by sequence number: entries that are left, and which were taken already.
+        self.doubles: dict[int, int] | None = None
+        self.taken: set[int] | None = None
 
     def push(self, key: float, sequence: int, ready: Ready) -> None:
         self.count += 1
@@ -49,7 +51,7 @@ class ReadyQueue:
         if len(names) > 1:
             if self.doubles is None:
                 self.doubles, self.taken = {}, set()
-            self.doubles[ready.spec.id] = len(names)
+            self.doubles[sequence] = len(names)
         for name in names:
             heappush(self.labelled.setdefault(name, []), (key, sequence, ready))
 
@@ -92,41 +94,46 @@ class ReadyQueue:
 
     def _pop_match(self, heap: list[Entry], context: Context | None) -> Ready | None:
         passed: list[Entry] = []
-        found = None
+        found: Entry | None = None
         while heap:
             entry = heappop(heap)
-            ready = entry[2]
-            if self._was_taken(ready):
+            if self.taken and entry[1] in self.taken:
+                self._forget_one(entry[1])
                 continue
-            needs = ready.spec.needs
+            needs = entry[2].spec.needs
             if self.match.preference(needs.context if needs is not None else None, context) >= 0:
-                found = ready
+                found = entry
                 break
             passed.append(entry)  # same label, but its rank is out of this executor's range
         for entry in passed:
             heappush(heap, entry)
-        if found is not None:
-            self.count -= 1
-            task = found.spec.id
-            if self.doubles is not None and task in self.doubles:
-                assert self.taken is not None
-                self.taken.add(task)
-                self._forget_one(task)
-        return found
+        if found is None:
+            return None
+        self.count -= 1
+        if self.doubles is not None and found[1] in self.doubles:
+            assert self.taken is not None
+            self.taken.add(found[1])
+            self._forget_one(found[1])
+            if len(self.taken) > TAKEN_MAX + self.count:
+                self._purge()
+        return found[2]
 
-    def _was_taken(self, ready: Ready) -> bool:
-        task = ready.spec.id
-        if self.taken and task in self.taken:
-            self._forget_one(task)
-            return True
-        return False
-
-    def _forget_one(self, task: int) -> None:
+    def _forget_one(self, sequence: int) -> None:
         assert self.doubles is not None and self.taken is not None
-        self.doubles[task] -= 1
-        if not self.doubles[task]:
-            del self.doubles[task]
-            self.taken.discard(task)
+        self.doubles[sequence] -= 1
+        if not self.doubles[sequence]:
+            del self.doubles[sequence]
+            self.taken.discard(sequence)
+
+    def _purge(self) -> None:
+        """Entries under labels that no executor here offers would stay for ever: throw out those that were taken."""
+        assert self.labelled is not None and self.taken is not None and self.doubles is not None
+        for heap in self.labelled.values():
+            heap[:] = [entry for entry in heap if entry[1] not in self.taken]
+            heapify(heap)
+        for sequence in self.taken:
+            del self.doubles[sequence]
+        self.taken.clear()
 
     def cut(self, amount: int, from_head: bool, contexts: tuple[Context | None, ...] | None) -> list[Ready]:
         """Up to `amount` tasks to hand over, for executors with any of these contexts (None: plain ones)."""
@@ -157,6 +164,6 @@ class ReadyQueue:
     def all(self) -> list[Ready]:
         """Every task in the queue, in no particular order (for invariants, drains and explanations)."""
         heaps = [self.heap or [], *(self.labelled or {}).values()]
-        unique = {entry[2].spec.id: entry[2] for heap in heaps for entry in heap}
-        unique |= {ready.spec.id: ready for ready in self.fifo or ()}
-        return [ready for task, ready in unique.items() if not (self.taken and task in self.taken)]
+        unique = {entry[1]: entry[2] for heap in heaps for entry in heap}
+        queued = [ready for sequence, ready in unique.items() if not (self.taken and sequence in self.taken)]
+        return [*queued, *(self.fifo or ())]

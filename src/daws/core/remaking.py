@@ -6,24 +6,22 @@ the request survives this node. However many ask, one remake runs, and it satisf
 
 from daws.core.calls import answers, ask
 from daws.core.node import NodeCore
-from daws.core.outbox import ask_for_remakes, promise, told
+from daws.core.outbox import ask_for_remakes, told
 from daws.core.ready import accept
 from daws.model.task import REPLICA, NodeId, Ready
 from daws.wire.store import (
     CANCELLED,
     FAILED,
-    OK,
     REFUSED,
-    REMAKE_FOR,
     UNKNOWN,
     AnswerType,
     Available,
     Cancel,
     Finish,
+    Noted,
     Remake,
     Satisfy,
     Unready,
-    outbox_key,
 )
 
 
@@ -51,19 +49,17 @@ def give_up_inputs(core: NodeCore, ready: Ready, object_: int, tried: tuple[Node
 @answers(Unready)
 def on_unready_answer(core: NodeCore, row: Unready, answer: AnswerType) -> None:
     gone = core.unreachable.pop(row.task, ()) if core.unreachable else ()
-    if answer == OK:
-        ask_for_remakes(core, row.task, row.producers, gone)
+    if isinstance(answer, Noted):
+        ask_for_remakes(core, answer.key, answer.mark, row.task, row.producers, gone)
 
 
 @answers(Remake)
 def on_remake_answer(core: NodeCore, row: Remake, answer: AnswerType) -> None:
-    key = outbox_key(row.waiter, REMAKE_FOR)
     if isinstance(answer, Ready):
         accept(core, answer)
     elif isinstance(answer, Available):
         # Somebody else has it: the edge can go at once, and only then may the intent be forgotten.
-        promise(core, row.waiter, row.task, key)
-        ask(core, row.waiter, Satisfy(row.waiter, row.task, core.node, answer.inputs))
+        ask(core, row.waiter, Satisfy(row.waiter, row.task, core.node, answer.inputs, row.intent))
         return
     elif answer == UNKNOWN:
         core.unknown.append(row)
@@ -71,4 +67,4 @@ def on_remake_answer(core: NodeCore, row: Remake, answer: AnswerType) -> None:
     elif isinstance(answer, int) and answer in (REFUSED, CANCELLED, FAILED):
         error = f"ObjectLost: an input of task {row.waiter} is lost and task {row.task}, which made it, cannot run again"
         ask(core, row.waiter, Cancel(row.waiter, core.node, error))
-    told(core, key)
+    told(core, row.intent)

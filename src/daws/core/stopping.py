@@ -7,7 +7,7 @@ from daws.core.outbox import spread_stop, told
 from daws.core.running import call_off
 from daws.model.task import CLIENT
 from daws.wire.messages import CancelOrder, CancelTaken, StopDone, StopOrder
-from daws.wire.store import STOP, UNKNOWN, AnswerType, Cancel, Stopped, outbox_key
+from daws.wire.store import UNKNOWN, AnswerType, Cancel, Stopped
 
 
 @handles(CancelOrder)
@@ -34,7 +34,7 @@ def on_cancel_answer(core: NodeCore, row: Cancel, answer: AnswerType) -> None:
         core.unknown.append(row)
         return
     if row.parent >= 0:
-        told(core, outbox_key(row.parent, STOP))
+        told(core, row.intent)
     elif core.cancelling and row.parent <= -2:
         _order_carried_out(core, -2 - row.parent)
 

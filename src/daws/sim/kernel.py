@@ -507,11 +507,7 @@ class Kernel:
     def revive(self, index: int) -> NodeId:
         """The node starts again: a new incarnation that knows nothing and joins through the store."""
         machine = self.machines[index]
-        incarnation = 1 + max(
-            (node >> 32 for node in (*self.seats, *self.store.buried, *self.store.orphans) if node & NODE_INDEX_MASK == index),
-            default=machine.info.id >> 32,
-        )
-        info = msgspec.structs.replace(machine.info, id=node_id(index, incarnation))
+        info = msgspec.structs.replace(machine.info, id=node_id(index, (machine.info.id >> 32) + 1))
         fresh = Machine(info)
         fresh.speed = machine.speed
         self.machines[index] = fresh

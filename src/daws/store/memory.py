@@ -52,11 +52,12 @@ _FINAL_CODE = {STATE_DONE: DONE, STATE_FAILED: FAILED, STATE_CANCELLED: CANCELLE
 class Shard:
     """The part of the store within which an update is atomic. A retired task leaves None behind."""
 
-    __slots__ = ("dead", "estates", "log", "outbox", "records")
+    __slots__ = ("dead", "estates", "log", "marks", "outbox", "records")
 
     def __init__(self) -> None:
         self.records: dict[int, Record | None] = {}
-        self.outbox: dict[int, tuple[NodeId, tuple[int, ...] | None]] = {}
+        self.outbox: dict[int, tuple[NodeId, tuple[int, ...] | None, int]] = {}  # key -> holder, whom, mark
+        self.marks = 0
         self.log: list[wire.LogRow] = []
         self.dead: set[NodeId] = set()
         self.estates: dict[tuple[NodeId, NodeId], tuple[int, wire.Estate]] = {}
@@ -153,8 +154,9 @@ class MemoryStore:
             if not record.children:
                 return None if not record.inputs and not row.outputs else _NOTHING_TO_TELL
             key = row.task << 2 | SATISFY
-            shard.outbox[key] = (row.node, None)
-            return Committed(key, record.children)
+            shard.marks = mark = shard.marks + 1
+            shard.outbox[key] = (row.node, None, mark)
+            return Committed(key, record.children, mark=mark)
         mine = record.owner == row.node or (rare is not None and row.node in rare.replicas)
         if not mine or record.attempt != row.attempt:
             return _FINAL_CODE.get(record.state, REFUSED)
@@ -192,7 +194,7 @@ class MemoryStore:
             rivals = record.rare.replicas if record.rare is not None else ()
             if row.error and outbox_key(row.task, STOP) in shard.outbox:
                 if record.state == STATE_FAILED:
-                    return self._stopped(record, rivals)
+                    return self._stopped(shard, record, rivals)
                 if record.state == STATE_DONE:
                     return self._failed_remake(shard, record, rivals)
             elif not row.error and record.state == STATE_DONE:
@@ -204,7 +206,8 @@ class MemoryStore:
         known = shard.outbox.get(key)
         if known is not None and others is not None:
             others = None if known[1] is None else tuple(dict.fromkeys((*known[1], *others)))
-        shard.outbox[key] = (node, others)
+        shard.marks += 1
+        shard.outbox[key] = (node, others, shard.marks)
 
     def _commit_answer(self, shard: Shard, record: Record, rivals: tuple[NodeId, ...]) -> Committed:
         key = outbox_key(record.spec.id, SATISFY)
@@ -212,8 +215,8 @@ class MemoryStore:
         if entry is None:
             return Committed(-1, (), rivals)
         if entry[1] is None:
-            return Committed(key, _audience(record), rivals)
-        return Committed(key, entry[1], rivals, record.children)
+            return Committed(key, _audience(record), rivals, mark=entry[2])
+        return Committed(key, entry[1], rivals, record.children, entry[2])
 
     def _satisfy(self, shard: Shard, row: wire.Satisfy, now_ns: int) -> AnswerType:
         record = shard.records.get(row.task)
@@ -295,7 +298,16 @@ class MemoryStore:
         else:
             again = AGAIN
         mode = self._ready(record).mode if record.rare is not None else 0
-        return Granted(record.move, record.attempt, mode | again)
+        stop = self._stop_spawned(shard, record, row.node) if row.why == RETRY else None
+        return Granted(record.move, record.attempt, mode | again, stop)
+
+    def _stop_spawned(self, shard: Shard, record: Record, node: NodeId) -> wire.Stopped | None:
+        """What earlier attempts spawned, if this node is to cancel it."""
+        key = outbox_key(record.spec.id, STOP)
+        entry = shard.outbox.get(key)
+        if entry is None or entry[0] != node:
+            return None
+        return wire.Stopped(key, entry[1] or (), (), "", (), entry[2])
 
     def _replicate(self, record: Record, row: wire.Claim) -> AnswerType:
         rare = record.more()
@@ -327,8 +339,8 @@ class MemoryStore:
         if record is None:
             return DONE if row.task in shard.records else UNKNOWN
         key = outbox_key(row.task, REMAKE_FOR)
-        if record.state == WAITING and shard.outbox.get(key, (None,))[0] == row.node:
-            return OK
+        if record.state == WAITING and key in shard.outbox and shard.outbox[key][0] == row.node:
+            return wire.Noted(key, shard.outbox[key][2])
         if record.state != READY or record.owner != row.node or record.move != row.move:
             return _FINAL_CODE.get(record.state, REFUSED)
         record.state = WAITING
@@ -336,7 +348,7 @@ class MemoryStore:
         record.edges = set(row.producers) if len(row.producers) > MANY_EDGES else row.producers
         record.inputs = tuple(one for one in record.inputs if one[2] not in row.producers)
         self._intend(shard, key, row.node, row.producers)
-        return OK
+        return wire.Noted(key, shard.marks)
 
     def _remake(self, shard: Shard, row: wire.Remake, now_ns: int) -> AnswerType:
         record = shard.records.get(row.task)
@@ -441,7 +453,7 @@ class MemoryStore:
         if record.state in FINAL:
             entry = shard.outbox.get(outbox_key(row.task, STOP))
             if entry is not None and entry[0] == row.node:
-                return self._stopped(record, self._runners(record))
+                return self._stopped(shard, record, self._runners(record))
             return _FINAL_CODE[record.state]
         if row.node in shard.dead:
             return STRUCK
@@ -449,8 +461,8 @@ class MemoryStore:
             return self._fail(shard, record, row.error, row.node, self._runners(record))
         record.state = STATE_CANCELLED
         shard.log.append((row.task, STATE_CANCELLED, "", ()))
-        shard.outbox[outbox_key(row.task, STOP)] = (row.node, None)
-        return self._stopped(record, self._runners(record))
+        self._intend(shard, outbox_key(row.task, STOP), row.node, None)
+        return self._stopped(shard, record, self._runners(record))
 
     def _fail(self, shard: Shard, record: Record, error: str, node: NodeId, runners: tuple[NodeId, ...]) -> AnswerType:
         rare = record.more()
@@ -466,19 +478,21 @@ class MemoryStore:
             return self._failed_remake(shard, record, runners)
         record.state = STATE_FAILED
         shard.log.append((task, STATE_FAILED, error, ()))
-        shard.outbox[outbox_key(task, STOP)] = (node, None)
-        return self._stopped(record, runners)
+        self._intend(shard, outbox_key(task, STOP), node, None)
+        return self._stopped(shard, record, runners)
 
     def _failed_remake(self, shard: Shard, record: Record, runners: tuple[NodeId, ...]) -> wire.Stopped:
         key = outbox_key(record.spec.id, STOP)
-        return wire.Stopped(key, shard.outbox[key][1] or (), runners, record.more().error)
+        return wire.Stopped(key, shard.outbox[key][1] or (), runners, record.more().error, (), shard.outbox[key][2])
 
-    def _stopped(self, record: Record, runners: tuple[NodeId, ...]) -> wire.Stopped:
+    def _stopped(self, shard: Shard, record: Record, runners: tuple[NodeId, ...]) -> wire.Stopped:
         rare = record.rare
         children = record.children if rare is None else (*record.children, *_all_spawned(rare))
+        key = outbox_key(record.spec.id, STOP)
+        mark = shard.outbox[key][2] if key in shard.outbox else 0
         if rare is None:
-            return wire.Stopped(outbox_key(record.spec.id, STOP), children, runners)
-        return wire.Stopped(outbox_key(record.spec.id, STOP), children, runners, rare.error, rare.watchers)
+            return wire.Stopped(key, children, runners, "", (), mark)
+        return wire.Stopped(key, children, runners, rare.error, rare.watchers, mark)
 
     def _runners(self, record: Record) -> tuple[NodeId, ...]:
         owner = () if record.owner == -1 else (record.owner,)
@@ -630,9 +644,9 @@ class MemoryStore:
         ready: list[Ready] = []
         keys: dict[int, None] = {}
         more = False
-        for key, (holder, others) in shard.outbox.items():
+        for key, (holder, others, mark) in shard.outbox.items():
             if holder == row.dead:
-                shard.outbox[key] = (row.node, others)
+                shard.outbox[key] = (row.node, others, mark)
                 keys[key] = None
         for task, record in list(shard.records.items()):
             if record is None:
@@ -676,29 +690,29 @@ class MemoryStore:
         task, verb = key >> 2, key & 3
         record = shard.records[task]
         assert record is not None
-        others = shard.outbox[key][1]
+        _, others, mark = shard.outbox[key]
         if verb == SATISFY:
-            return OutboxEntry(key, verb, task, _audience(record) if others is None else others, record.outputs)
+            told = _audience(record) if others is None else others
+            return OutboxEntry(key, verb, task, told, record.outputs, mark=mark)
         if verb == REMAKE_FOR:
-            return OutboxEntry(key, verb, task, others or ())
+            return OutboxEntry(key, verb, task, others or (), mark=mark)
         ended = record.state in (
             STATE_FAILED,
             STATE_CANCELLED,
         )  # else only the children of some attempt are to be stopped
-        stopped = self._stopped(record, self._runners(record) if ended else ())
+        stopped = self._stopped(shard, record, self._runners(record) if ended else ())
         if others is not None:
-            return OutboxEntry(key, verb, task, others, (), stopped.nodes, stopped.error)
-        return OutboxEntry(key, verb, task, stopped.children, (), stopped.nodes, stopped.error, stopped.watchers)
+            return OutboxEntry(key, verb, task, others, (), stopped.nodes, stopped.error, mark=mark)
+        return OutboxEntry(
+            key, verb, task, stopped.children, (), stopped.nodes, stopped.error, stopped.watchers, mark
+        )
 
     def _clear(self, shard: Shard, row: wire.Clear, now_ns: int) -> AnswerType:
         self.touched -= 1
-        for key in row.keys:
+        for number, key in enumerate(row.keys):
             entry = shard.outbox.get(key)
-            if entry is not None and entry[0] == row.node:
+            if entry is not None and entry[0] == row.node and (not row.marks or row.marks[number] == entry[2]):
                 del shard.outbox[key]
-                record = shard.records.get(key >> 2)
-                if record is not None and record.outputs is _FREED:
-                    self._retire(record)
         return OK
 
     # -- what the client and people read -----------------------------------------------------------

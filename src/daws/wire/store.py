@@ -69,6 +69,7 @@ class Satisfy(Row):
     parent: int
     node: NodeId
     inputs: tuple[Input, ...] = ()
+    intent: int = 0  # the caller's own number of what this is part of; the store ignores it
 
 
 class Open(Row):
@@ -104,6 +105,7 @@ class Remake(Row):
     waiter: int
     node: NodeId
     gone: tuple[NodeId, ...] = ()
+    intent: int = 0
 
 
 class Register(Row):
@@ -140,6 +142,7 @@ class Cancel(Row):
     node: NodeId
     error: str = ""
     parent: int = -1
+    intent: int = 0
 
 
 class Retain(Row):
@@ -181,10 +184,12 @@ class Inspect(Row):
 
 
 class Clear(Row):
-    """Outbox entries that have been carried out."""
+    """Outbox entries that have been carried out. `marks` tell an entry from a later one under the same key; without them the
+    keys alone count."""
 
     node: NodeId
     keys: tuple[int, ...] = ()
+    marks: tuple[int, ...] = ()
 
 
 class Lease(Row):
@@ -237,14 +242,7 @@ class Committed(Answer):
     children: tuple[int, ...] = ()
     rivals: tuple[NodeId, ...] = ()
     readers: tuple[int, ...] = ()
-
-
-class Granted(Answer):
-    """A claim succeeded: these are the numbers from now on. `mode` is that of a `Ready`."""
-
-    move: int
-    attempt: int
-    mode: int = 0
+    mark: int = 0
 
 
 class Resume(Answer):
@@ -268,6 +266,23 @@ class Stopped(Answer):
     nodes: tuple[NodeId, ...] = ()
     error: str = ""
     watchers: tuple[int, ...] = ()
+    mark: int = 0
+
+
+class Granted(Answer):
+    """A claim succeeded: these are the numbers from now on. `stop` is what the attempt before has spawned."""
+
+    move: int
+    attempt: int
+    mode: int = 0
+    stop: Stopped | None = None
+
+
+class Noted(Answer):
+    """An intent was written into the outbox."""
+
+    key: int
+    mark: int
 
 
 class Leased(Answer):
@@ -288,6 +303,7 @@ class OutboxEntry(Struct, frozen=True, array_like=True, gc=False):
     nodes: tuple[NodeId, ...] = ()
     error: str = ""
     watchers: tuple[int, ...] = ()
+    mark: int = 0
 
 
 # The verbs of an outbox. A key is `task << 2 | verb`, so writing an intent twice leaves one entry.
@@ -363,6 +379,7 @@ AnswerType = (
     | Resume
     | Available
     | Stopped
+    | Noted
     | Leased
     | Estate
     | Story

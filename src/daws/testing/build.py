@@ -1,0 +1,51 @@
+"""Short ways to make what tests are full of. Object `n` is what task `n` makes, unless said otherwise."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from daws.model.cluster import ExecutorClass, Members, NodeInfo
+from daws.model.context import parse_context
+from daws.model.task import Input, Needs, NodeId, Ready, TaskSpec
+from daws.wire.store import Create
+
+BIG = 1_000_000
+"""Bytes of an object that does not travel inside records."""
+
+
+def members_of(count: int, cores: int = 2, contexts: dict[int, str] | None = None) -> Members:
+    """Nodes 0 .. count - 1; `contexts` names what the executors of some of them offer."""
+    offered = contexts or {}
+    return Members(
+        1, tuple(NodeInfo(i, (ExecutorClass(cores, parse_context(offered.get(i, ""))),)) for i in range(count))
+    )
+
+
+def task(id: int, reads: Iterable[int] = (), makes: Iterable[int] = (), **more: Any) -> TaskSpec:
+    """A specification; `cores` and `context` become its needs."""
+    cores, context = more.pop("cores", 1), more.pop("context", "")
+    if cores > 1 or context:
+        more["needs"] = Needs(cores, parse_context(context))
+    return TaskSpec(id, inputs=tuple(reads), outputs=tuple(makes), **more)
+
+
+def ready(
+    id: int, *inputs: Input, attempt: int = 0, move: int = 0, mode: int = 0, makes: Iterable[int] = (), **more: Any
+) -> Ready:
+    """A task in the hands of its owner."""
+    return Ready(task(id, [one[0] for one in inputs], makes, **more), attempt, move, inputs, mode)
+
+
+def object_at(producer: int, *places: NodeId, size_bytes: int = BIG) -> Input:
+    """What task `producer` made, and where it is."""
+    return (producer, size_bytes, producer, places)
+
+
+def created(graph: dict[int, Iterable[int]], owner: NodeId, **more: Any) -> list[Create]:
+    """Rows that put a graph into a store, given as task -> parents; each task makes one object for its children."""
+    parents = {one: tuple(above) for one, above in graph.items()}
+    rows = []
+    for one, above in parents.items():
+        children = tuple(other for other, others in parents.items() if one in others)
+        spec = task(one, above, [one], leaf=not children, **more)
+        rows.append(Create(spec, above, children, (), -1 if above else owner))
+    return rows
