@@ -59,13 +59,14 @@ def on_finish_answer(core: NodeCore, row: Finish, answer: AnswerType) -> None:
         for rival in answer.rivals:
             if rival in core.members:  # a hint is enough: a second commit would be refused anyway
                 core.out.append(Send(rival, StopOrder(core.node, task, -1, row.attempt)))
+        readers = answer.readers or answer.children
+        if row.outputs:
+            if not readers:
+                drop_made(core, row.outputs)  # nobody reads them and nobody holds them
+            elif objects := tuple([one[0] for one in row.outputs if one[1] > INLINE_BYTES]):
+                core.made[task] = (set(readers), core.now_ns, objects)
         if answer.children:
-            objects = tuple([one[0] for one in row.outputs if one[1] > INLINE_BYTES])
-            if objects:
-                core.made[task] = (set(answer.readers or answer.children), core.now_ns, objects)
             tell_children(core, answer.key, answer.mark, task, answer.children, row.outputs)
-        elif row.outputs:
-            drop_made(core, row.outputs)  # nobody reads them and nobody holds them
         return
     drop_made(core, row.outputs)
     if isinstance(answer, Stopped):

@@ -6,7 +6,7 @@ fetched meanwhile, and when nothing is left to do it looks for work elsewhere.
 
 from daws.core.calls import ask
 from daws.core.commits import finish
-from daws.core.effects import RecallRun, ResumeRun, StartRun, StopRun
+from daws.core.effects import DropObject, RecallRun, ResumeRun, StartRun, StopRun
 from daws.core.events import RunEnded, RunRecalled
 from daws.core.balancing import look_for_takers, look_for_work
 from daws.core.node import Group, NodeCore, Run, handles
@@ -77,7 +77,14 @@ def next_ready(core: NodeCore, group: Group) -> Ready | None:
     if staged:
         for index, ready in enumerate(staged):
             if fits(core, ready, group):
-                return staged.pop(index)
+                del staged[index]
+                missing = missing_inputs(core, ready) if ready.inputs else None
+                if not missing:
+                    return ready
+                # Another run of it was committed meanwhile, or its input was evicted: fetch again what is missing.
+                unpin(core, ready)
+                stage(core, ready, missing)
+                break
     context = group.context
     dedicated, shared = core.dedicated, core.shared
     while True:
@@ -344,7 +351,10 @@ def call_off(core: NodeCore, task: int, attempt: int) -> None:
     run = core.running.get(task)
     if run is not None and run.ready.attempt <= attempt:
         del core.running[task]
-        core.out.append(StopRun(task, run.number))
+        if run.outcome is None:
+            core.out.append(StopRun(task, run.number))
+        else:  # it has ended, only its commit had to wait
+            core.out.extend([DropObject(object_) for object_ in run.ready.spec.outputs])
         if not run.suspended:
             release_slot(core, run)
         unpin(core, run.ready)

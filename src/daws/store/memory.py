@@ -42,8 +42,6 @@ from daws.wire.store import (
 MANY_EDGES = 8
 LOSSES_MAX = 3
 _NOTHING_TO_TELL = Committed(-1)
-_FREED: tuple[Input, ...] = ((-1, 0, -1, ()),)
-"""The outputs of a task whose objects nobody needed any more: they have no place, so who asks for them remakes them."""
 _STILLBORN = -1
 """The kind of a task that was cancelled before it was created."""
 _FINAL_CODE = {STATE_DONE: DONE, STATE_FAILED: FAILED, STATE_CANCELLED: CANCELLED}
@@ -182,6 +180,7 @@ class MemoryStore:
             told = None
         record.state = STATE_DONE
         record.outputs = row.outputs
+        record.freed = False
         if told or _audience(record):
             self._intend(shard, outbox_key(row.task, SATISFY), row.node, told)
         elif not rivals:
@@ -190,6 +189,8 @@ class MemoryStore:
 
     def _finished_before(self, shard: Shard, record: Record, row: wire.Finish) -> AnswerType:
         """A run that is over ends again: if it was the one that counted, its caller has not heard the answer."""
+        if row.node in shard.dead:
+            return STRUCK
         if record.owner == row.node:
             rivals = record.rare.replicas if record.rare is not None else ()
             if row.error and outbox_key(row.task, STOP) in shard.outbox:
@@ -213,7 +214,7 @@ class MemoryStore:
         key = outbox_key(record.spec.id, SATISFY)
         entry = shard.outbox.get(key)
         if entry is None:
-            return Committed(-1, (), rivals)
+            return Committed(-1, (), rivals, record.children)
         if entry[1] is None:
             return Committed(key, _audience(record), rivals, mark=entry[2])
         return Committed(key, entry[1], rivals, record.children, entry[2])
@@ -518,7 +519,8 @@ class MemoryStore:
         elif rare is not None and rare.holders:
             return REFUSED
         elif record.state == STATE_DONE:
-            record.outputs = _FREED
+            record.freed = True
+            record.outputs = tuple((one[0], one[1], one[2], ()) for one in record.outputs)
         self._retire(record)
         return OK
 
@@ -528,7 +530,7 @@ class MemoryStore:
         while todo:
             one = todo.pop()
             rare = one.rare
-            if one.state != STATE_DONE or (one.outputs and one.outputs is not _FREED):
+            if one.state != STATE_DONE or (one.outputs and not one.freed):
                 continue
             if rare is not None and rare.holders:
                 continue
@@ -541,7 +543,7 @@ class MemoryStore:
             home.records[task] = None
             for _, _, producer, _ in one.inputs:
                 parent = self.record(producer) if producer >= 0 else None
-                if parent is not None and parent.outputs is _FREED:
+                if parent is not None and parent.freed:
                     todo.append(parent)
 
     def _is_kept(self, task: int) -> bool:
@@ -713,6 +715,9 @@ class MemoryStore:
             entry = shard.outbox.get(key)
             if entry is not None and entry[0] == row.node and (not row.marks or row.marks[number] == entry[2]):
                 del shard.outbox[key]
+                record = shard.records.get(key >> 2)
+                if record is not None and record.freed:
+                    self._retire(record)  # this intent was all that kept it
         return OK
 
     # -- what the client and people read -----------------------------------------------------------

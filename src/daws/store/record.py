@@ -49,6 +49,7 @@ class Record(Struct, gc=False):
     outputs: tuple[Input, ...] = ()
     move: int = 0
     attempt: int = 0
+    freed: bool = False  # nobody needed its objects any more; who asks for them after all has them remade
     rare: Rare | None = None
 
     def more(self) -> Rare:
