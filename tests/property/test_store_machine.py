@@ -37,6 +37,7 @@ from daws.wire.store import (
     Finish,
     Granted,
     Log,
+    Noted,
     Open,
     OutboxEntry,
     ReadLog,
@@ -50,7 +51,6 @@ from daws.wire.store import (
     Suspend,
     TakeOver,
     Unready,
-    outbox_key,
     shard_of,
 )
 from tests.contract.store_suite import same
@@ -101,16 +101,24 @@ class StoreMachine(RuleBasedStateMachine):
             if not self.remaking(row.task, row.attempt):
                 assert self.winners.setdefault(row.task, (row.node, row.attempt)) == (row.node, row.attempt)
             if isinstance(answer, Committed) and answer.key >= 0:
-                entry = OutboxEntry(answer.key, SATISFY, row.task, answer.children, row.outputs)
+                entry = OutboxEntry(answer.key, SATISFY, row.task, answer.children, row.outputs, mark=answer.mark)
                 self.intents.setdefault(row.node, []).append(entry)
         elif isinstance(answer, Stopped):
-            entry = OutboxEntry(answer.key, STOP, row.task, answer.children, (), answer.nodes, answer.error)
+            self.stop(row, answer)
+        elif isinstance(answer, Granted) and answer.stop is not None:
+            self.stop(row, answer.stop)
+        elif isinstance(answer, Noted):
+            entry = OutboxEntry(answer.key, REMAKE_FOR, row.task, row.producers, mark=answer.mark)
             self.intents.setdefault(row.node, []).append(entry)
-        elif isinstance(row, Unready) and answer == OK:
-            key = outbox_key(row.task, REMAKE_FOR)
-            self.intents.setdefault(row.node, []).append(OutboxEntry(key, REMAKE_FOR, row.task, row.producers))
         elif isinstance(answer, Estate):
             self.intents.setdefault(row.node, []).extend(answer.outbox)
+
+    def stop(self, row: Any, stopped: Stopped) -> None:
+        entry = OutboxEntry(
+            *(stopped.key, STOP, row.task, stopped.children, (), stopped.nodes, stopped.error),
+            *(stopped.watchers, stopped.mark),
+        )
+        self.intents.setdefault(row.node, []).append(entry)
 
     def remaking(self, task: int, attempt: int) -> bool:
         return task in self.winners and self.winners[task][1] < attempt
@@ -140,7 +148,10 @@ class StoreMachine(RuleBasedStateMachine):
                     answer = self.send(Cancel(entry.task, node, "object lost"))
             if isinstance(answer, Ready):
                 ready.append(answer)
-        self.send(Clear(node, (entry.key,)))
+        for watcher in entry.watchers:
+            answer = self.send(Satisfy(watcher, entry.task, node))
+            assert not isinstance(answer, Ready)
+        self.send(Clear(node, (entry.key,), (entry.mark,)))
         return ready
 
     # -- rules -------------------------------------------------------------------------------------
@@ -225,21 +236,18 @@ class StoreMachine(RuleBasedStateMachine):
             self.send(Open(name, node))
         if waits and self.send(Suspend(task, attempt, node, (name,))) == OK:
             self.edges.setdefault(task, set()).update((name, task))
-            if self.send(Register(name, task)) != OK:
+            if self.send(Register(name, task, True)) != OK:
                 self.send(Satisfy(task, name, node))
             answer = self.send(Open(task, node))
             assert answer == OK or isinstance(answer, Resume)
 
     @rule(which=numbers)
     def resend(self, which: int) -> None:
-        """A row of long ago arrives once more. (Not those whose sender must have heard the answer since.)"""
+        """A row of long ago arrives once more."""
         if self.sent:
             row = self.sent[which % len(self.sent)]
-            if not isinstance(row, (Clear, Unready, Suspend)):
-                (answer,) = self.store.apply(self.shard(row), [row], 0)
-                if isinstance(answer, Ready):  # its owner asks the store whether it is still so
-                    self.send(Claim(answer.spec.id, row.node, answer.move, row.node))  # type: ignore[attr-defined]
-                self.note(row, answer)
+            (answer,) = self.store.apply(self.shard(row), [row], 0)
+            self.note(row, answer)
 
     @rule(which=numbers, limit=st.integers(1, 3))
     def die(self, which: int, limit: int) -> None:
@@ -277,7 +285,7 @@ class StoreMachine(RuleBasedStateMachine):
             for task, record in shard.records.items():
                 if record is not None and record.state == READY:
                     assert record.owner in self.alive, f"task {task} belongs to {record.owner}"
-            for key, (holder, _) in shard.outbox.items():
+            for key, (holder, _, _) in shard.outbox.items():
                 assert holder in self.alive, f"intent {key:x} belongs to {holder}"
 
     @invariant()
@@ -323,7 +331,7 @@ class StoreMachine(RuleBasedStateMachine):
             assert record is not None
             assert record.state in FINAL, f"task {task} is {STATE_NAMES[record.state]} for ever: {record}"
         for shard in self.store.shards:
-            assert not shard.outbox
+            assert not shard.outbox, f"nobody carries out {shard.outbox}"
 
 
 TestStoreMachine = StoreMachine.TestCase

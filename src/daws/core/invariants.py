@@ -123,17 +123,12 @@ def _staging(core: NodeCore) -> list[str]:
 
 
 def _intents(core: NodeCore) -> list[str]:
-    wrong = [f"intent {key} waits for {left} answers" for key, left in core.telling.items() if left <= 0]
-    wrong += [
-        f"task {task} is to be woken for intent {key}, which is over"
-        for task, (_, key) in (core.wakes or {}).items()
-        if key not in core.telling
-    ]
-    wrong += [
-        f"task {task} is to be stopped on {node} for intent {key}, which is over"
-        for (task, node), (key, _) in (core.stops or {}).items()
-        if key not in core.telling
-    ]
+    wrong = [f"intent {one.key} waits for {one.left} answers" for one in core.telling.values() if one.left <= 0]
+    waiting = Counter([*(number for number, _ in core.wakes or ()), *(number for number, _ in core.stops or ())])
+    for number, count in waiting.items():
+        left = core.telling[number].left if number in core.telling else 0
+        if count > left:
+            wrong.append(f"{count} nodes are to be told for intent {number}, which waits for {left}")
     wrong += [f"shard {shard} is to be cleared of nothing" for shard, keys in core.clearing.items() if not keys]
     wrong += [f"order {batch} waits for {left} cancels" for batch, left in (core.cancelling or {}).items() if left <= 0]
     return wrong
