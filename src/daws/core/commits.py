@@ -66,7 +66,7 @@ def on_finish_answer(core: NodeCore, row: Finish, answer: AnswerType) -> None:
             elif objects := tuple([one[0] for one in row.outputs if one[1] > INLINE_BYTES]):
                 core.made[task] = (set(readers), core.now_ns, objects)
         if answer.children:
-            tell_children(core, answer.key, answer.mark, task, answer.children, row.outputs)
+            tell_children(core, answer.key, answer.mark, task, answer.children, row.outputs, answer.needs)
         return
     drop_made(core, row.outputs)
     if isinstance(answer, Stopped):

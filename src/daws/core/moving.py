@@ -13,6 +13,7 @@ from daws.core.node import NodeCore, handles
 from daws.core.places import holds
 from daws.core.outbox import spread_stop
 from daws.core.ready import accept, can_run_here, enqueue
+from daws.core.remaking import REMADE
 from daws.core.staging import missing_inputs, pin, stage
 from daws.model.task import AGAIN, SUSPECT, Ready
 from daws.wire.messages import COPY, GIVEN, PUSH, STOLEN, Offer, Submission, SubmissionTaken, Taken
@@ -56,7 +57,7 @@ def on_claim_answer(core: NodeCore, row: Claim, answer: AnswerType) -> None:
         # An offer may come twice; who claims it twice is granted it twice.
         if not (answer.mode & AGAIN and holds(core, row.task)):
             _receive(core, _mine(ready, answer), why)
-        if why not in (COPY, BACK):
+        if why not in (COPY, BACK, REMADE):
             core.outgoing = True
             if core.taken is None:
                 core.taken = {}
@@ -77,6 +78,8 @@ def _receive(core: NodeCore, ready: Ready, why: int) -> None:
             round_succeeded(core)
     elif why in (PUSH, GIVEN):
         enqueue(core, ready, True)
+    elif why == REMADE:
+        accept(core, ready)
     else:
         if why == COPY:
             core.replicas += 1

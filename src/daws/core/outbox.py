@@ -79,12 +79,22 @@ def _send_clear(core: NodeCore, shard: int, pairs: list[tuple[int, int]]) -> Non
 
 
 def tell_children(
-    core: NodeCore, key: int, mark: int, task: int, children: tuple[int, ...], inputs: tuple[Input, ...]
+    core: NodeCore,
+    key: int,
+    mark: int,
+    task: int,
+    children: tuple[int, ...],
+    inputs: tuple[Input, ...],
+    needs: tuple[int, ...],
 ) -> None:
     number = intend(core, len(children), key, mark)
     node = core.node
-    for child in children:
-        ask(core, child, Satisfy(child, task, node, inputs, number))
+    if not needs:
+        for child in children:
+            ask(core, child, Satisfy(child, task, node, inputs, number))
+    else:
+        for child, need in zip(children, needs, strict=True):
+            ask(core, child, Satisfy(child, task, node, inputs, number, need))
 
 
 def ask_unknown_again(core: NodeCore) -> None:
@@ -98,7 +108,7 @@ def carry_out(core: NodeCore, entry: OutboxEntry) -> None:
     """Do what a dead node had meant to do."""
     if entry.verb == SATISFY:
         if entry.others:
-            tell_children(core, entry.key, entry.mark, entry.task, entry.others, entry.inputs)
+            tell_children(core, entry.key, entry.mark, entry.task, entry.others, entry.inputs, entry.needs)
         else:
             clear(core, entry.key, entry.mark)
     elif entry.verb == REMAKE_FOR:
@@ -113,7 +123,7 @@ def ask_for_remakes(
 ) -> None:
     number = intend(core, len(producers), key, mark)
     for producer in producers:
-        ask(core, producer, Remake(producer, waiter, core.node, gone, number))
+        ask(core, producer, Remake(producer, waiter, core.node, gone, number, mark))
 
 
 # -- ends that spread -----------------------------------------------------------------------------------------------------

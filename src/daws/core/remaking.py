@@ -7,7 +7,6 @@ the request survives this node. However many ask, one remake runs, and it satisf
 from daws.core.calls import answers, ask
 from daws.core.node import NodeCore
 from daws.core.outbox import ask_for_remakes, told
-from daws.core.ready import accept
 from daws.model.task import REPLICA, NodeId, Ready
 from daws.wire.store import (
     CANCELLED,
@@ -17,12 +16,17 @@ from daws.wire.store import (
     AnswerType,
     Available,
     Cancel,
+    Claim,
     Finish,
     Noted,
     Remake,
     Satisfy,
     Unready,
 )
+
+NOBODY: NodeId = -1
+REMADE = -2
+"""The reason of a claim: the task is to be made again and belongs to nobody yet."""
 
 
 def give_up_inputs(core: NodeCore, ready: Ready, object_: int, tried: tuple[NodeId, ...]) -> None:
@@ -53,13 +57,21 @@ def on_unready_answer(core: NodeCore, row: Unready, answer: AnswerType) -> None:
         ask_for_remakes(core, answer.key, answer.mark, row.task, row.producers, gone)
 
 
+def claim_remake(core: NodeCore, ready: Ready) -> None:
+    task = ready.spec.id
+    if core.claims is None:
+        core.claims = {}
+    core.claims[task] = (ready, NOBODY, REMADE)
+    ask(core, task, Claim(task, NOBODY, ready.move, core.node))
+
+
 @answers(Remake)
 def on_remake_answer(core: NodeCore, row: Remake, answer: AnswerType) -> None:
     if isinstance(answer, Ready):
-        accept(core, answer)
+        claim_remake(core, answer)  # whoever asks claims it; one of them gets it
     elif isinstance(answer, Available):
         # Somebody else has it: the edge can go at once, and only then may the intent be forgotten.
-        ask(core, row.waiter, Satisfy(row.waiter, row.task, core.node, answer.inputs, row.intent))
+        ask(core, row.waiter, Satisfy(row.waiter, row.task, core.node, answer.inputs, row.intent, row.need))
         return
     elif answer == UNKNOWN:
         core.unknown.append(row)

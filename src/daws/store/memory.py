@@ -47,6 +47,10 @@ _STILLBORN = -1
 _FINAL_CODE = {STATE_DONE: DONE, STATE_FAILED: FAILED, STATE_CANCELLED: CANCELLED}
 
 
+Others = tuple[Any, ...] | None
+"""Whom an intent concerns. To satisfy: (task, need) pairs, or None for all children; to stop: tasks, or None for all."""
+
+
 class Shard:
     """The part of the store within which an update is atomic. A retired task leaves None behind."""
 
@@ -54,7 +58,7 @@ class Shard:
 
     def __init__(self) -> None:
         self.records: dict[int, Record | None] = {}
-        self.outbox: dict[int, tuple[NodeId, tuple[int, ...] | None, int]] = {}  # key -> holder, whom, mark
+        self.outbox: dict[int, tuple[NodeId, Others, int]] = {}  # key -> holder, whom, mark
         self.marks = 0
         self.log: list[wire.LogRow] = []
         self.dead: set[NodeId] = set()
@@ -169,7 +173,7 @@ class MemoryStore:
             return self._fail(shard, record, row.error, row.node, rivals)
         if rare is not None and rare.remaking:
             rare.remaking = False
-            told: tuple[int, ...] | None = rare.waiters  # only those who asked; everybody else was told the first time
+            told: Others = rare.waiters  # only those who asked; everybody else was told the first time
             rare.waiters = ()
         else:
             spawned: tuple[int, ...] = ()
@@ -202,11 +206,15 @@ class MemoryStore:
                 return self._commit_answer(shard, record, rivals)
         return _FINAL_CODE.get(record.state, REFUSED)
 
-    def _intend(self, shard: Shard, key: int, node: NodeId, others: tuple[int, ...] | None) -> None:
+    def _intend(self, shard: Shard, key: int, node: NodeId, others: Others) -> None:
         """Write an intent (None: for all children); what still stood under the same key is not forgotten."""
         known = shard.outbox.get(key)
         if known is not None and others is not None:
-            others = None if known[1] is None else tuple(dict.fromkeys((*known[1], *others)))
+            before = known[1]
+            if before is None and key & 3 == SATISFY:
+                record = shard.records[key >> 2]
+                before = tuple((child, 0) for child in _audience(record)) if record is not None else ()
+            others = None if before is None else tuple(dict.fromkeys((*before, *others)))
         shard.marks += 1
         shard.outbox[key] = (node, others, shard.marks)
 
@@ -217,7 +225,8 @@ class MemoryStore:
             return Committed(-1, (), rivals, record.children)
         if entry[1] is None:
             return Committed(key, _audience(record), rivals, mark=entry[2])
-        return Committed(key, entry[1], rivals, record.children, entry[2])
+        told, needs = _unzip(entry[1])
+        return Committed(key, told, rivals, record.children, entry[2], needs)
 
     def _satisfy(self, shard: Shard, row: wire.Satisfy, now_ns: int) -> AnswerType:
         record = shard.records.get(row.task)
@@ -227,13 +236,13 @@ class MemoryStore:
         if state == WAITING or state == SUSPENDED:  # noqa: SIM109 (half the time)
             edges = record.edges
             if isinstance(edges, tuple):
-                if row.parent not in edges:
+                if row.parent not in edges or (record.rare is not None and record.rare.need != row.need):
                     return OK
                 edges = tuple(edge for edge in edges if edge != row.parent)
                 record.edges = edges
             else:
                 assert isinstance(edges, set)
-                if row.parent not in edges:
+                if row.parent not in edges or (record.rare is not None and record.rare.need != row.need):
                     return OK
                 edges.discard(row.parent)
             if state == WAITING and row.inputs:
@@ -349,6 +358,7 @@ class MemoryStore:
         record.edges = set(row.producers) if len(row.producers) > MANY_EDGES else row.producers
         record.inputs = tuple(one for one in record.inputs if one[2] not in row.producers)
         self._intend(shard, key, row.node, row.producers)
+        record.more().need = shard.marks
         return wire.Noted(key, shard.marks)
 
     def _remake(self, shard: Shard, row: wire.Remake, now_ns: int) -> AnswerType:
@@ -365,22 +375,20 @@ class MemoryStore:
             )
             if record.outputs and all(one[3] for one in record.outputs):
                 return wire.Available(record.outputs)
-            if row.node in shard.dead:
-                return STRUCK
             record.state = READY
-            record.owner = row.node
+            record.owner = -1
             record.move += 1
             self._new_attempt(shard, record, row.node)
-            record.edges = -2 - row.waiter
+            record.edges = None
             rare = record.more()
             rare.remaking = True
-            rare.waiters = (row.waiter,)
+            rare.waiters = ((row.waiter, row.need),)
             return self._ready(record)
         rare = record.more()
-        if row.waiter not in rare.waiters:
-            rare.waiters += (row.waiter,)
-        if record.state == READY and record.owner == row.node and record.edges == -2 - row.waiter:
-            return self._ready(record, AGAIN)
+        if (row.waiter, row.need) not in rare.waiters:
+            rare.waiters += ((row.waiter, row.need),)
+        if record.state == READY and record.owner == -1:
+            return self._ready(record)
         return UNDERWAY
 
     # -- growing graphs ----------------------------------------------------------------------------
@@ -399,8 +407,8 @@ class MemoryStore:
         if record.state == STATE_DONE:
             return wire.Available(record.outputs)
         rare = record.rare
-        if rare is not None and rare.remaking and not row.watches and row.child not in rare.waiters:
-            rare.waiters += (row.child,)
+        if rare is not None and rare.remaking and not row.watches and (row.child, 0) not in rare.waiters:
+            rare.waiters += ((row.child, 0),)
         return OK
 
     def _spawn(self, shard: Shard, row: wire.Spawn, now_ns: int) -> AnswerType:
@@ -474,7 +482,7 @@ class MemoryStore:
             rare.remaking = False
             record.state = STATE_DONE
             record.outputs = ()
-            self._intend(shard, outbox_key(task, STOP), node, rare.waiters)
+            self._intend(shard, outbox_key(task, STOP), node, tuple(waiter for waiter, _ in rare.waiters))
             rare.waiters = ()
             return self._failed_remake(shard, record, runners)
         record.state = STATE_FAILED
@@ -694,8 +702,8 @@ class MemoryStore:
         assert record is not None
         _, others, mark = shard.outbox[key]
         if verb == SATISFY:
-            told = _audience(record) if others is None else others
-            return OutboxEntry(key, verb, task, told, record.outputs, mark=mark)
+            told, needs = (_audience(record), ()) if others is None else _unzip(others)
+            return OutboxEntry(key, verb, task, told, record.outputs, mark=mark, needs=needs)
         if verb == REMAKE_FOR:
             return OutboxEntry(key, verb, task, others or (), mark=mark)
         ended = record.state in (
@@ -753,6 +761,10 @@ class MemoryStore:
 def _audience(record: Record) -> tuple[int, ...]:
     """Who is to hear that a task is done: its children, and suspended tasks that wait for its end."""
     return record.children if record.rare is None else (*record.children, *record.rare.watchers)
+
+
+def _unzip(pairs: tuple[Any, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    return tuple(task for task, _ in pairs), tuple(need for _, need in pairs)
 
 
 def _all_spawned(rare: Rare) -> tuple[int, ...]:

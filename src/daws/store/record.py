@@ -14,6 +14,7 @@ class Rare:
         "history",
         "holders",
         "losses",
+        "need",
         "remaking",
         "replicas",
         "spawned",
@@ -28,11 +29,12 @@ class Rare:
         self.history: list[tuple[int, int, NodeId]] = []
         self.holders: set[int] = set()
         self.losses = 0
+        self.need = 0  # only who answers this need may take edges away; 0 before anything was lost
         self.remaking = False
         self.replicas: tuple[NodeId, ...] = ()
         self.spawned: dict[int, tuple[int, ...]] = {}  # attempt -> tasks
         self.suspended_on: tuple[int, ...] = ()
-        self.waiters: tuple[int, ...] = ()
+        self.waiters: tuple[tuple[int, int], ...] = ()  # who asked for a remake, and for which need
         self.watchers: tuple[int, ...] = ()  # suspended until this task has ended
 
 

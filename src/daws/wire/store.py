@@ -70,6 +70,7 @@ class Satisfy(Row):
     node: NodeId
     inputs: tuple[Input, ...] = ()
     intent: int = 0  # the caller's own number of what this is part of; the store ignores it
+    need: int = 0  # for a child that went back to waiting: which of its needs this is for
 
 
 class Open(Row):
@@ -99,13 +100,17 @@ class Unready(Row):
 
 
 class Remake(Row):
-    """Run a done task again because `waiter` needs an object of it that has no place left."""
+    """Run a done task again because `waiter` needs an object of it that has no place left.
+
+    Answers the task with owner -1: whoever means to run it claims it then, so a row that comes late does no harm.
+    """
 
     task: int
     waiter: int
     node: NodeId
     gone: tuple[NodeId, ...] = ()
     intent: int = 0
+    need: int = 0  # the mark of the waiter's intent
 
 
 class Register(Row):
@@ -235,7 +240,7 @@ class Answer(Struct, frozen=True, array_like=True, gc=False, tag=True):
 class Committed(Answer):
     """The run won. `key` is the outbox entry to clear when all `children` were told; `rivals` are to be stopped.
 
-    After a remake only those who asked are told, but its objects stay for all `readers`.
+    After a remake only those who asked are told (`needs` says for what), but its objects stay for all `readers`.
     """
 
     key: int
@@ -243,6 +248,7 @@ class Committed(Answer):
     rivals: tuple[NodeId, ...] = ()
     readers: tuple[int, ...] = ()
     mark: int = 0
+    needs: tuple[int, ...] = ()
 
 
 class Resume(Answer):
@@ -304,6 +310,7 @@ class OutboxEntry(Struct, frozen=True, array_like=True, gc=False):
     error: str = ""
     watchers: tuple[int, ...] = ()
     mark: int = 0
+    needs: tuple[int, ...] = ()
 
 
 # The verbs of an outbox. A key is `task << 2 | verb`, so writing an intent twice leaves one entry.
