@@ -1,0 +1,144 @@
+"""Offers and claims: a task that moves is lost by nobody and run by one."""
+
+from daws.core.effects import CallStore, FetchObject, StartRun
+from daws.core.events import RunEnded
+from daws.model.task import AGAIN, CLIENT, REPLICA
+from daws.testing import Driver, ready
+from daws.testing.build import object_at
+from daws.wire.messages import COPY, GIVEN, PUSH, STOLEN, Offer, Submission, SubmissionTaken, Taken
+from daws.wire.store import MOVE, REFUSED, REPLICATE, Claim, Granted, Lease, Leased
+
+TICK = 0
+
+
+def lend(node: Driver, task: int = 1, move: int = 5) -> Offer:
+    """A task whose data is at node 2 is pushed there."""
+    node.give(Submission(CLIENT, 100 + move, (ready(task, object_at(9, 2), move=move),)))
+    node.expect(SubmissionTaken)
+    return node.expect(Offer, to=2)
+
+
+def tick(node: Driver) -> CallStore:
+    """The next tick; returns the call that begins with the renewal of the lease, without those that are repeated."""
+    node.fire(TICK)
+    calls = [effect for effect in node.effects if isinstance(effect, CallStore)]
+    node.drop(CallStore)
+    (call,) = [call for call in calls if isinstance(call.rows[0], Lease)]
+    return call
+
+
+def test_an_offer_is_claimed_before_it_is_queued():
+    with Driver() as node:
+        node.give(Offer(2, 1, PUSH, (ready(1, move=5), ready(2, move=6))))
+        call = node.expect_rows(Claim(1, 2, 5, 0, MOVE), Claim(2, 2, 6, 0, MOVE))
+        node.answer(call, Granted(6, 0), REFUSED)
+        assert node.expect(StartRun, task=1).ready.move == 6
+        assert node.expect(Taken, to=2).tasks == (1,)
+
+
+def test_a_doubled_offer_is_claimed_once():
+    with Driver(cores=1) as node:
+        offer = Offer(2, 1, GIVEN, (ready(1, move=5),))
+        node.give(offer)
+        node.give(offer)
+        node.answer(node.expect(CallStore), Granted(6, 0))
+        node.expect(StartRun, task=1)
+        node.expect(Taken)
+
+
+def test_an_offer_that_was_forgotten_is_not_taken_twice():
+    """So late that its number is not remembered: the store grants the claim again, and says so."""
+    with Driver(cores=1) as node:
+        for number in (1, 2):
+            node.give(Offer(2, number, GIVEN, (ready(1, move=5),)))
+            node.answer(node.expect(CallStore), Granted(6, 0, AGAIN if number > 1 else 0))
+            node.expect(Taken)
+        run = node.expect(StartRun, task=1)
+        node.give(RunEnded(1, run.run, 1_000_000_000))
+        node.give(Offer(2, 3, GIVEN, (ready(1, move=5),)))
+        finish, claim = node.expect(CallStore), node.expect(CallStore)
+        node.answer(claim, Granted(6, 0, AGAIN))
+        node.expect(Taken)
+        node.answer(finish, None)
+        assert not node.core.running
+
+
+def test_a_claim_that_is_granted_again_after_its_answer_was_lost_counts():
+    with Driver() as node:
+        node.give(Offer(2, 1, PUSH, (ready(1, move=5),)))
+        node.answer(node.expect(CallStore), Granted(6, 0, AGAIN))
+        assert node.expect(StartRun, task=1).ready.mode == 0
+        node.expect(Taken)
+
+
+def test_what_was_taken_is_forgotten():
+    with Driver("mdl") as node:
+        lend(node)
+        node.give(Taken(1, (1,)))
+        assert 1 in node.core.lent, "node 1 is not the one it was lent to"
+        node.give(Taken(2, (1,)))
+        assert not node.core.lent
+
+
+def test_what_nobody_took_is_claimed_back():
+    with Driver("mdl") as node:
+        lend(node)
+        for _ in range(2):
+            call = tick(node)
+            node.answer(call, Leased())
+        call = tick(node)
+        assert call.rows[1] == Claim(1, 0, 5, 0, MOVE)
+        assert not node.core.lent
+        node.answer(call, Leased(), Granted(6, 0))
+        assert node.core.shared.count + node.core.dedicated.count + len(node.core.staging or ()) == 1
+        node.effects.clear()
+
+
+def test_what_was_taken_but_not_told_is_not_claimed_back():
+    with Driver("mdl") as node:
+        lend(node)
+        for _ in range(3):
+            call = tick(node)
+            node.answer(call, Leased(), *[REFUSED] * (len(call.rows) - 1))
+        assert not node.core.lent and not node.core.claims
+
+
+def test_a_task_that_comes_back_while_it_is_lent_is_not_lost():
+    """It was taken, but we were not told; its new owner offers it to us. The answer to the one claim is not taken for
+    the answer to the other."""
+    with Driver("mdl") as node:
+        lend(node, move=5)
+        node.give(Offer(2, 1, GIVEN, (ready(1, object_at(9, 2), move=6),)))
+        claim = node.expect_rows(Claim(1, 2, 6, 0, MOVE))
+        for _ in range(3):
+            call = tick(node)
+            node.answer(call, Leased(), *[REFUSED] * (len(call.rows) - 1))
+        node.answer(claim, Granted(7, 0))
+        assert node.expect(FetchObject).source == 2
+        assert node.expect(Taken, to=2).tasks == (1,)
+
+
+def test_a_copy_is_a_run_beside_the_owners():
+    with Driver("adage", cores=1) as node:
+        node.give(Offer(2, 1, COPY, (ready(1, move=5),)))
+        call = node.expect_rows(Claim(1, 2, 5, 0, REPLICATE))
+        node.answer(call, Granted(5, 0, REPLICA))
+        assert node.expect(StartRun, task=1).ready.mode == REPLICA
+        assert node.core.replicas == 1
+
+
+def test_a_copy_of_what_runs_here_is_not_taken():
+    with Driver("adage", cores=1) as node:
+        node.give(Submission(CLIENT, 0, (ready(1, home=0),)))
+        node.drop(SubmissionTaken)
+        node.expect(StartRun)
+        node.give(Offer(2, 1, COPY, (ready(1),)))
+
+
+def test_stolen_tasks_may_be_stolen_again():
+    with Driver(cores=1) as node:
+        node.give(Offer(2, 1, STOLEN, (ready(1), ready(2))))
+        node.answer(node.expect(CallStore), Granted(1, 0), Granted(1, 0))
+        node.expect(StartRun, task=1)
+        node.expect(Taken)
+        assert node.core.shared.count == 1 and node.core.steals == 2

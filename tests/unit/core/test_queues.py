@@ -1,0 +1,150 @@
+"""The ready queue against a naive one: a list that is sorted whenever somebody takes from it."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from daws.core.queues import ReadyQueue
+from daws.model.context import parse_context, preference
+from daws.model.task import Ready
+from daws.strategy.match.contexts import MatchContexts
+from daws.testing import ready
+
+CONTEXTS = ["", "gpu", "cpu", "gpu@1", "gpu@2..3", "gpu|cpu", "cpu>gpu", "any|gpu"]
+
+
+def queue_of(*keys: float) -> ReadyQueue:
+    queue = ReadyQueue(MatchContexts())
+    for number, key in enumerate(keys):
+        queue.push(key, number, ready(number))
+    return queue
+
+
+def popped(queue: ReadyQueue, context: str = "") -> list[int]:
+    found = []
+    while (one := queue.pop(parse_context(context))) is not None:
+        found.append(one.spec.id)
+    return found
+
+
+def test_equal_keys_leave_in_the_order_in_which_they_came():
+    assert popped(queue_of(0, 0, 0)) == [0, 1, 2]
+    assert popped(queue_of(5, 5, 5)) == [0, 1, 2]
+
+
+def test_smaller_keys_leave_first():
+    assert popped(queue_of(3, -1, 0, 2, -5, 0)) == [4, 1, 2, 5, 3, 0]
+
+
+@given(st.lists(st.integers(-3, 3)))
+def test_order(keys: list[float]):
+    assert popped(queue_of(*keys)) == [number for _, number in sorted((key, i) for i, key in enumerate(keys))]
+
+
+def test_peek_shows_what_pop_takes():
+    queue = queue_of(3, -1, 0)
+    while queue.count:
+        head = queue.peek()
+        assert head is not None
+        queue.pop_head()
+        assert head.spec.id not in [one.spec.id for one in queue.all()]
+    assert queue.peek() is None
+
+
+def test_the_tail_is_cut_and_the_rest_stays_in_order():
+    queue = queue_of(0, 0, 0, 0)
+    assert [one.spec.id for one in queue.cut(2, False, None)] == [2, 3]
+    assert popped(queue) == [0, 1]
+
+
+def test_the_head_is_cut():
+    queue = queue_of(4, 3, 2, 1)
+    assert [one.spec.id for one in queue.cut(2, True, None)] == [3, 2]
+    assert popped(queue) == [1, 0]
+
+
+def test_no_more_than_there_is_can_be_cut():
+    assert len(queue_of(0, 1, 2).cut(10, False, None)) == 3
+    assert queue_of().cut(10, False, None) == []
+
+
+@given(st.lists(st.integers(-3, 3)), st.integers(0, 10))
+def test_what_is_cut_and_what_is_left_is_all(keys: list[float], amount: int):
+    queue = queue_of(*keys)
+    loot = [one.spec.id for one in queue.cut(amount, False, None)]
+    assert len(loot) == min(amount, len(keys))
+    rest = popped(queue)
+    assert sorted(loot + rest) == list(range(len(keys)))
+    assert rest == [number for _, number in sorted((keys[i], i) for i in rest)]
+
+
+def test_executors_get_what_they_may_run():
+    queue = ReadyQueue(MatchContexts())
+    for number, context in enumerate(["gpu", "", "cpu", "gpu@5"]):
+        queue.push(0, number, ready(number, context=context))
+    assert popped(queue, "gpu@1..3") == [0]
+    assert popped(queue, "cpu>any") == [2, 1]
+    assert popped(queue, "gpu") == [3]
+
+
+def test_a_task_with_several_labels_is_taken_once():
+    queue = ReadyQueue(MatchContexts())
+    queue.push(0, 1, ready(1, context="gpu|cpu"))
+    assert popped(queue, "gpu") == [1]
+    assert popped(queue, "cpu") == [] and queue.count == 0
+    queue.push(0, 2, ready(1, context="gpu|cpu"))
+    assert popped(queue, "cpu") == [1], "and when it comes back, once more"
+    assert popped(queue, "gpu") == []
+
+
+class QueueMachine(RuleBasedStateMachine):
+    """Any sequence of pushes, pops and cuts, with all kinds of contexts."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.queue = ReadyQueue(MatchContexts())
+        self.naive: list[tuple[float, int, Ready]] = []
+        self.sequence = 0
+
+    @rule(key=st.integers(-2, 2), task=st.integers(0, 9), context=st.sampled_from(CONTEXTS))
+    def push(self, key: int, task: int, context: str) -> None:
+        if all(one[2].spec.id != task for one in self.naive):
+            self.sequence += 1
+            entry = (float(key), self.sequence, ready(task, context=context))
+            self.queue.push(*entry)
+            self.naive.append(entry)
+
+    @rule(context=st.sampled_from(CONTEXTS))
+    def pop(self, context: str) -> None:
+        offered = parse_context(context)
+        found = self.queue.pop(offered)
+        fitting = [one for one in self.naive if self.fits(one[2], context)]
+        assert (found is None) == (not fitting)
+        if found is not None:
+            self.remove([found])
+
+    @rule(amount=st.integers(1, 4), from_head=st.booleans(), context=st.sampled_from(CONTEXTS))
+    def cut(self, amount: int, from_head: bool, context: str) -> None:
+        contexts = None if not context else (parse_context(context),)
+        loot = self.queue.cut(amount, from_head, contexts)
+        assert all(self.fits(one, context) for one in loot)
+        fitting = [one for one in self.naive if self.fits(one[2], context)]
+        assert len(loot) == min(amount, len(fitting))
+        self.remove(loot)
+
+    def fits(self, one: Ready, context: str) -> bool:
+        wanted = one.spec.needs.context if one.spec.needs is not None else None
+        return preference(wanted, parse_context(context)) >= 0
+
+    def remove(self, taken: list[Ready]) -> None:
+        for one in taken:
+            (entry,) = [known for known in self.naive if known[2] == one]
+            self.naive.remove(entry)
+
+    @invariant()
+    def agrees(self) -> None:
+        assert self.queue.count == len(self.naive)
+        assert sorted(one.spec.id for one in self.queue.all()) == sorted(one[2].spec.id for one in self.naive)
+
+
+TestQueueMachine = QueueMachine.TestCase

@@ -1,0 +1,260 @@
+"""Executors: what runs where, what is sent ahead, what is suspended, and what is called off."""
+
+import pytest
+
+from daws.core.effects import CallStore, RecallRun, ResumeRun, StartRun, StopRun
+from daws.core.events import RunEnded, RunRecalled, RunWaits, StoreAnswered
+from daws.core.node import SECOND_NS
+from daws.model.cluster import ExecutorClass, Members, NodeInfo
+from daws.model.context import parse_context
+from daws.model.task import CLIENT, Ready
+from daws.testing import Driver, ready
+from daws.wire.messages import StopDone, StopOrder, Submission, SubmissionTaken
+from daws.wire.store import ANNOUNCE, OK, RETRY, Claim, Committed, Finish, Granted, Open, Resume, Suspend
+
+SHORT_NS = 1_000
+
+
+def submit(node: Driver, *tasks: Ready) -> None:
+    node.give(Submission(CLIENT, node.core.token, tasks))
+    node.expect(SubmissionTaken, to=CLIENT)
+
+
+def end(node: Driver, run: StartRun, duration_ns: int = 50_000_000, error: str = "", retry: bool = False) -> None:
+    node.give(
+        RunEnded(run.ready.spec.id, run.run, duration_ns, tuple(10 for _ in run.ready.spec.outputs), error, retry)
+    )
+
+
+def finished(node: Driver, task: int) -> None:
+    call = node.expect(CallStore)
+    assert [type(row) for row in call.rows] == [Finish] and call.rows[0].task == task  # type: ignore[union-attr]
+    node.answer(call, None)
+
+
+def test_tasks_start_in_order_on_free_executors():
+    with Driver(cores=2) as node:
+        submit(node, ready(1), ready(2), ready(3))
+        first, second = node.expect(StartRun, task=1), node.expect(StartRun, task=2)
+        assert {first.slot, second.slot} == {0, 1}
+        end(node, second)
+        assert node.expect(StartRun, task=3).slot == second.slot
+        finished(node, 2)
+
+
+def test_a_batch_is_taken_once_and_acknowledged_always():
+    with Driver() as node:
+        batch = Submission(CLIENT, 7, (ready(1),))
+        node.give(batch)
+        node.expect(StartRun, task=1)
+        node.give(batch)
+        node.expect(SubmissionTaken, batch=7)
+        node.expect(SubmissionTaken, batch=7)
+
+
+def test_a_finished_run_is_committed():
+    with Driver() as node:
+        submit(node, ready(1, makes=[5]))
+        run = node.expect(StartRun)
+        node.give(RunEnded(1, run.run, 10_000_000, (10,)))
+        call = node.expect_rows(Finish(1, 0, 0, ((5, 10, 1, (0,)),)))
+        node.answer(call, Committed(-1))
+
+
+def test_the_end_of_an_unknown_run_changes_nothing():
+    with Driver() as node:
+        submit(node, ready(1))
+        run = node.expect(StartRun)
+        node.give(RunEnded(1, run.run + 1, 10))
+        node.give(RunEnded(2, run.run, 10))
+        assert 1 in node.core.running
+
+
+def test_answers_that_come_twice_or_late_are_dropped():
+    with Driver() as node:
+        submit(node, ready(1))
+        end(node, node.expect(StartRun))
+        call = node.expect(CallStore)
+        node.answer(call, None)
+        node.answer(call, Committed(-1, (9,)))
+        node.give(StoreAnswered(12345, [OK]))
+
+
+def test_a_failed_run_is_reported_for_good_or_tried_again():
+    with Driver() as node:
+        submit(node, ready(1), ready(2))
+        end(node, node.expect(StartRun, task=1), error="bad")
+        node.answer(node.expect_rows(Finish(1, 0, 0, (), "bad")), OK)
+        end(node, node.expect(StartRun, task=2), error="worker died", retry=True)
+        call = node.expect_rows(Claim(2, 0, 0, 0, RETRY))
+        node.answer(call, Granted(1, 1))
+        assert node.expect(StartRun, task=2).ready.attempt == 1
+
+
+def test_past_half_of_the_lease_nothing_new_starts():
+    with Driver() as node:
+        node.now_ns = 4 * SECOND_NS
+        submit(node, ready(1))
+
+
+def test_a_wide_task_keeps_executors_until_there_are_enough():
+    with Driver(cores=3) as node:
+        submit(node, ready(1), ready(2), ready(3))
+        runs = [node.expect(StartRun, task=task) for task in (1, 2, 3)]
+        submit(node, ready(4, cores=2), ready(5))
+        end(node, runs[0])
+        finished(node, 1)
+        end(node, runs[1])
+        wide = node.expect(StartRun, task=4)
+        finished(node, 2)
+        assert node.core.idle_count == 0
+        end(node, wide)
+        node.expect(StartRun, task=5)
+        finished(node, 4)
+        assert node.core.idle_count == 1
+
+
+def test_executors_of_several_contexts():
+    info = NodeInfo(0, (ExecutorClass(1, parse_context("gpu")), ExecutorClass(1)))
+    with Driver("constellation", members=Members(1, (info,))) as node:
+        submit(node, ready(1, context="gpu"), ready(2, context="gpu"), ready(3))
+        assert node.expect(StartRun, task=1).slot == 0
+        run = node.expect(StartRun, task=3)
+        assert run.slot == 1
+        end(node, run)
+        finished(node, 3)
+
+
+def test_short_tasks_are_sent_ahead():
+    with Driver(cores=1) as node:
+        submit(node, ready(1))
+        end(node, node.expect(StartRun), SHORT_NS)
+        finished(node, 1)
+        submit(node, *(ready(task) for task in range(2, 6)))
+        assert [node.expect(StartRun).slot for _ in range(4)] == [0] * 4
+        assert node.core.ahead == 3
+
+
+def test_nothing_is_sent_ahead_of_which_the_length_is_not_known():
+    with Driver(cores=1) as node:
+        submit(node, ready(1))
+        end(node, node.expect(StartRun), SHORT_NS)
+        finished(node, 1)
+        submit(node, ready(2, kind=7), ready(3, kind=7))
+        node.expect(StartRun, task=2)
+
+
+def test_long_tasks_are_sent_one_at_a_time():
+    with Driver(cores=1) as node:
+        submit(node, ready(1))
+        end(node, node.expect(StartRun), 50_000_000)
+        finished(node, 1)
+        submit(node, ready(2), ready(3))
+        node.expect(StartRun, task=2)
+
+
+def suspended(node: Driver) -> StartRun:
+    """Task 1 runs, tasks 2 and 3 were sent ahead behind it; then it waits for task 9."""
+    submit(node, ready(0))
+    end(node, node.expect(StartRun), SHORT_NS)
+    finished(node, 0)
+    submit(node, ready(1), ready(2), ready(3))
+    run = node.expect(StartRun, task=1)
+    others = [node.expect(StartRun, task=task) for task in (2, 3)]
+    node.give(RunWaits(1, run.run, (9,)))
+    for other in others:
+        node.expect(RecallRun, task=other.ready.spec.id)
+        node.give(RunRecalled(other.ready.spec.id, other.run))
+    return run
+
+
+def test_what_was_sent_ahead_behind_a_suspended_run_comes_back():
+    with Driver(cores=1) as node:
+        suspended(node)
+        node.expect(CallStore)
+        assert node.expect(StartRun).slot == 0
+        assert node.core.running[1].suspended
+
+
+def test_a_recall_that_is_too_late_ends_in_an_end():
+    with Driver(cores=1) as node:
+        submit(node, ready(0))
+        end(node, node.expect(StartRun), SHORT_NS)
+        finished(node, 0)
+        submit(node, ready(1), ready(2))
+        run, ahead = node.expect(StartRun, task=1), node.expect(StartRun, task=2)
+        node.give(RunWaits(1, run.run, ()))
+        node.expect(RecallRun, task=2)
+        node.expect(CallStore)
+        end(node, ahead, SHORT_NS)
+        node.give(RunRecalled(2, ahead.run))
+        finished(node, 2)
+        assert node.core.idle_count == 1
+
+
+def test_a_suspended_run_goes_on_before_all_others():
+    with Driver(cores=1) as node:
+        submit(node, ready(1), ready(2), ready(3))
+        run = node.expect(StartRun, task=1)
+        node.give(RunWaits(1, run.run, ()))
+        other = node.expect(StartRun, task=2)
+        call = node.expect_rows(Suspend(1, 0, 0))
+        node.answer(call, OK)
+        node.answer(node.expect_rows(Open(1, 0)), Resume(0))
+        end(node, other)
+        assert node.expect(ResumeRun, task=1).slot == 0
+        finished(node, 2)
+        end(node, run)
+        node.expect(StartRun, task=3)
+        finished(node, 1)
+
+
+@pytest.mark.parametrize("attempt, stopped", [(0, True), (1, True), (-1, False)])
+def test_a_run_that_was_called_off_is_killed(attempt: int, stopped: bool):
+    with Driver(cores=1) as node:
+        submit(node, ready(1))
+        run = node.expect(StartRun)
+        node.give(StopOrder(2, 1, 77, attempt))
+        node.expect(StopDone, to=2, key=77)
+        if stopped:
+            assert node.expect(StopRun, task=1).run == run.run
+        assert node.core.idle_count == stopped
+
+
+def test_a_task_that_was_called_off_in_a_queue_never_starts():
+    with Driver(cores=1) as node:
+        submit(node, ready(1), ready(2), ready(3))
+        run = node.expect(StartRun, task=1)
+        node.give(StopOrder(2, 2, -1, 0))
+        end(node, run)
+        node.expect(StartRun, task=3)
+        finished(node, 1)
+
+
+def test_a_newer_attempt_of_a_task_that_was_called_off_does_start():
+    with Driver(cores=1) as node:
+        submit(node, ready(1), ready(2, attempt=1))
+        run = node.expect(StartRun, task=1)
+        node.give(StopOrder(2, 2, -1, 0))
+        end(node, run)
+        node.expect(StartRun, task=2)
+        finished(node, 1)
+
+
+def test_a_suspect_is_announced_before_it_runs():
+    with Driver(cores=1) as node:
+        submit(node, ready(1, attempt=1, move=3, mode=4))
+        call = node.expect_rows(Claim(1, 0, 3, 0, ANNOUNCE))
+        node.answer(call, Granted(4, 1, 4))
+        assert node.expect(StartRun, task=1).ready.move == 4
+
+
+def test_nothing_is_sent_ahead_behind_a_suspect():
+    with Driver(cores=1) as node:
+        submit(node, ready(0))
+        end(node, node.expect(StartRun), SHORT_NS)
+        finished(node, 0)
+        submit(node, ready(1, mode=4))
+        node.answer(node.expect(CallStore), Granted(1, 0, 4))
+        node.expect(StartRun, task=1)
+        submit(node, ready(2), ready(3))
