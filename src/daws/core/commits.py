@@ -70,6 +70,8 @@ def on_finish_answer(core: NodeCore, row: Finish, answer: AnswerType) -> None:
         return
     drop_made(core, row.outputs)
     if isinstance(answer, Stopped):
+        if ready is not None:
+            release_inputs(core, ready)  # failed for good: it reads nothing any more
         spread_stop(core, task, answer)
 
 

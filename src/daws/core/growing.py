@@ -15,9 +15,6 @@ from daws.core.ready import accept
 from daws.core.running import on_run_ended, recall_behind, release_slot
 from daws.model.task import Ready, TaskSpec, spawned_id
 from daws.wire.store import (
-    CANCELLED,
-    DONE,
-    FAILED,
     OK,
     UNKNOWN,
     AnswerType,
@@ -112,8 +109,9 @@ def on_register_answer(core: NodeCore, row: Register, answer: AnswerType) -> Non
     elif answer != OK:
         if seedling.waits:
             ask(core, row.child, Satisfy(row.child, row.task, core.node))  # whoever waits is told of any end
-        elif answer in (CANCELLED, FAILED, DONE):
-            ask(core, row.child, Cancel(row.child, core.node, f"task {row.task}, which it needs, has failed or was cancelled"))
+        else:
+            error = f"task {row.task}, which it needs, has failed, was cancelled, or is forgotten with all it made"
+            ask(core, row.child, Cancel(row.child, core.node, error))
     seedling.registering -= 1
     if not seedling.registering:
         ask(core, row.child, Open(row.child, core.node))

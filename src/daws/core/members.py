@@ -12,6 +12,7 @@ from daws.core.moving import take_back
 from daws.core.node import NodeCore, handles
 from daws.core.outbox import ask_unknown_again, carry_out, repeat_orders, send_clears
 from daws.core.ready import accept, place_stranded
+from daws.core.running import call_off
 from daws.core.staging import audit, send_releases
 from daws.model.task import NodeId
 from daws.wire.store import AnswerType, Buried, Estate, Lease, Leased, TakeOver
@@ -74,6 +75,7 @@ def tick(core: NodeCore) -> None:
 @answers(Lease)
 def on_lease_answer(core: NodeCore, row: Lease, answer: AnswerType) -> None:
     assert isinstance(answer, Leased)
+    core.lease_count += 1
     core.leased_until_ns = max(core.leased_until_ns, row.asked_ns + core.config.lease_ns // 2)
     core.dirty = True
     if answer.members is not None:
@@ -115,6 +117,8 @@ def on_take_over_answer(core: NodeCore, row: TakeOver, answer: AnswerType) -> No
     for entry in answer.outbox:
         carry_out(core, entry)
     for ready in answer.ready:
+        if core.replicas:
+            call_off(core, ready.spec.id, ready.attempt - 1)  # a copy of it may run here: it cannot commit any more
         accept(core, ready)
     if core.burying is None or row.dead not in core.burying:
         return

@@ -11,7 +11,7 @@ from daws.core.calls import answers, ask
 from daws.core.effects import Send
 from daws.core.node import NodeCore, handles
 from daws.core.places import holds
-from daws.core.outbox import spread_stop
+from daws.core.outbox import spread_stop, told
 from daws.core.ready import accept, can_run_here, enqueue
 from daws.core.remaking import REMADE
 from daws.core.staging import missing_inputs, pin, stage
@@ -47,6 +47,8 @@ def on_claim_answer(core: NodeCore, row: Claim, answer: AnswerType) -> None:
     if row.why in (ANNOUNCE, RETRY):
         _continue_own(core, row, answer)
         return
+    if row.intent:
+        told(core, row.intent)  # it is ours, or another's who asked for it too
     entry = core.claims.get(row.task) if core.claims else None
     if entry is None or entry[1] != row.owner or entry[0].move != row.move:
         return
@@ -61,7 +63,7 @@ def on_claim_answer(core: NodeCore, row: Claim, answer: AnswerType) -> None:
             core.outgoing = True
             if core.taken is None:
                 core.taken = {}
-            core.taken.setdefault(sender, []).append(row.task)
+            core.taken.setdefault(sender, []).append((row.task, row.move))
     elif why == STOLEN and not core.claims and core.stealing_since_ns >= 0:
         round_failed(core)  # all of the loot had gone elsewhere
 
@@ -115,9 +117,9 @@ def _continue_own(core: NodeCore, row: Claim, answer: AnswerType) -> None:
 
 @handles(Taken)
 def on_taken(core: NodeCore, message: Taken) -> None:
-    for task in message.tasks:
+    for task, move in message.tasks:
         lent = core.lent.get(task)
-        if lent is not None and lent[1] == message.sender:
+        if lent is not None and lent[1] == message.sender and lent[0].move == move:
             del core.lent[task]
 
 

@@ -118,6 +118,7 @@ class NodeCore:
         "inflight",
         "info",
         "kinds",
+        "lease_count",
         "leased_until_ns",
         "lent",
         "local_hits",
@@ -198,7 +199,7 @@ class NodeCore:
         self.claims: dict[int, tuple[Ready, NodeId, int]] | None = None
         self.seen_offers: deque[tuple[NodeId, int]] | None = None
         self.offers: dict[tuple[NodeId, int], list[Ready]] | None = None
-        self.taken: dict[NodeId, list[int]] | None = None
+        self.taken: dict[NodeId, list[tuple[int, int]]] | None = None
         self.announcing: dict[int, Ready] | None = None
         self.doomed: dict[int, int] | None = None
         self.batches: set[int] | None = None
@@ -237,11 +238,12 @@ class NodeCore:
         self.unknown: list[Any] = []
         self.unreachable: dict[int, tuple[NodeId, ...]] | None = None
         self.telling: dict[int, Any] = {}  # intents that are being carried out
-        self.wakes: dict[tuple[int, int], NodeId] | None = None
-        self.stops: dict[tuple[int, NodeId], int] | None = None
+        self.wakes: dict[tuple[int, int], tuple[NodeId, int]] | None = None
+        self.stops: dict[tuple[int, NodeId], tuple[int, int]] | None = None
         self.growing: dict[int, Any] | None = None
         # membership
         self.leased_until_ns = 0
+        self.lease_count = 0  # renewals that were answered
         self.orphans: dict[NodeId, int] | None = None
         self.burying: dict[NodeId, int] | None = None
         # balancing

@@ -131,8 +131,7 @@ def ask_for_remakes(
 
 def spread_stop(core: NodeCore, task: int, stopped: Stopped) -> None:
     """A task was cancelled or failed: so are its children, who runs it is told to stop, and who waited for it wakes."""
-    nodes = [node for node in stopped.nodes if node in core.members]
-    count = len(stopped.children) + len(nodes) + len(stopped.watchers)
+    count = len(stopped.children) + len(stopped.nodes) + len(stopped.watchers)
     if not count:
         clear(core, stopped.key, stopped.mark)
         return
@@ -141,10 +140,10 @@ def spread_stop(core: NodeCore, task: int, stopped: Stopped) -> None:
         ask(core, child, Cancel(child, core.node, stopped.error, task, number))
     for watcher in stopped.watchers:
         ask(core, watcher, Satisfy(watcher, task, core.node, (), number))
-    for node in nodes:
+    for node in stopped.nodes:
         if core.stops is None:
             core.stops = {}
-        core.stops[number, node] = task
+        core.stops[number, node] = (task, core.lease_count)
         core.out.append(Send(node, StopOrder(core.node, task, number, EVERY_ATTEMPT)))
 
 
@@ -162,12 +161,10 @@ def wake(core: NodeCore, task: int, number: int, owner: NodeId) -> None:
     if owner == core.node:
         wake_here(core, task)
         told(core, number)
-    elif owner not in core.members:
-        told(core, number)  # whoever takes it over runs it again from the start
     else:
         if core.wakes is None:
             core.wakes = {}
-        core.wakes[number, task] = owner
+        core.wakes[number, task] = (owner, core.lease_count)
         core.out.append(Send(owner, Wake(core.node, task, number)))
 
 
@@ -193,21 +190,26 @@ def on_awake(core: NodeCore, message: Awake) -> None:
 
 
 def repeat_orders(core: NodeCore) -> None:
-    """On each tick: say again what was not acknowledged; who is no member any more need not be told."""
-    for (number, task), owner in list((core.wakes or {}).items()):
-        if owner in core.members:
-            core.out.append(Send(owner, Wake(core.node, task, number)))
-        else:
+    """On each tick: say again what was not acknowledged; who has died need not be told."""
+    for (number, task), (owner, since) in list((core.wakes or {}).items()):
+        if _is_dead(core, owner, since):
             assert core.wakes is not None
             del core.wakes[number, task]
-            told(core, number)
-    for (number, node), task in list((core.stops or {}).items()):
-        if node in core.members:
-            core.out.append(Send(node, StopOrder(core.node, task, number, EVERY_ATTEMPT)))
+            told(core, number)  # whoever takes the task over runs it again from the start
         else:
+            core.out.append(Send(owner, Wake(core.node, task, number)))
+    for (number, node), (task, since) in list((core.stops or {}).items()):
+        if _is_dead(core, node, since):
             assert core.stops is not None
             del core.stops[number, node]
             told(core, number)
+        else:
+            core.out.append(Send(node, StopOrder(core.node, task, number, EVERY_ATTEMPT)))
+
+
+def _is_dead(core: NodeCore, node: NodeId, since: int) -> bool:
+    """No member, and not only because it joined after we last heard who is: two renewals have been answered meanwhile."""
+    return node not in core.members and core.lease_count > since + 1
 
 
 def ignore(core: NodeCore, row: Row, answer: AnswerType) -> None:

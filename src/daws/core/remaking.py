@@ -11,6 +11,7 @@ from daws.model.task import REPLICA, NodeId, Ready
 from daws.wire.store import (
     CANCELLED,
     FAILED,
+    MOVE,
     REFUSED,
     UNKNOWN,
     AnswerType,
@@ -57,18 +58,19 @@ def on_unready_answer(core: NodeCore, row: Unready, answer: AnswerType) -> None:
         ask_for_remakes(core, answer.key, answer.mark, row.task, row.producers, gone)
 
 
-def claim_remake(core: NodeCore, ready: Ready) -> None:
+def claim_remake(core: NodeCore, ready: Ready, intent: int) -> None:
     task = ready.spec.id
     if core.claims is None:
         core.claims = {}
     core.claims[task] = (ready, NOBODY, REMADE)
-    ask(core, task, Claim(task, NOBODY, ready.move, core.node))
+    ask(core, task, Claim(task, NOBODY, ready.move, core.node, MOVE, intent))
 
 
 @answers(Remake)
 def on_remake_answer(core: NodeCore, row: Remake, answer: AnswerType) -> None:
     if isinstance(answer, Ready):
-        claim_remake(core, answer)  # whoever asks claims it; one of them gets it
+        claim_remake(core, answer, row.intent)  # whoever asks claims it; one of them gets it
+        return
     elif isinstance(answer, Available):
         # Somebody else has it: the edge can go at once, and only then may the intent be forgotten.
         ask(core, row.waiter, Satisfy(row.waiter, row.task, core.node, answer.inputs, row.intent, row.need))

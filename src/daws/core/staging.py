@@ -10,7 +10,7 @@ from daws.core.effects import DropObject, FetchObject, Send
 from daws.core.events import ObjectFetched, ObjectsPut
 from daws.core.node import NodeCore, handles
 from daws.core.remaking import give_up_inputs
-from daws.model.states import FINAL
+from daws.model.states import FINAL, REMAKING
 from daws.model.task import CLIENT, INLINE_BYTES, Input, NodeId, Ready
 from daws.wire.messages import Releases
 from daws.wire.store import DONE, AnswerType, Inspect, Release, Story
@@ -237,8 +237,11 @@ def on_release_answer(core: NodeCore, row: Release, answer: AnswerType) -> None:
 
 @answers(Inspect)
 def on_inspect_answer(core: NodeCore, row: Inspect, answer: AnswerType) -> None:
-    """An audit: has this reader ended without telling us?"""
-    if answer == DONE or (isinstance(answer, Story) and answer.state in FINAL):
+    """An audit: has this reader ended without telling us? (A remake that nobody claimed is none.)"""
+    ended = answer == DONE
+    if isinstance(answer, Story):
+        ended = answer.state in FINAL or (answer.state == REMAKING and answer.owner == -1)
+    if ended:
         for producer in [producer for producer, entry in core.made.items() if row.task in entry[0]]:
             release_made(core, producer, row.task)
 

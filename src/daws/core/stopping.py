@@ -16,6 +16,9 @@ def on_cancel_order(core: NodeCore, message: CancelOrder) -> None:
         core.cancelling = {}
     if message.batch in core.cancelling:
         return
+    if not message.tasks:
+        core.out.append(Send(CLIENT, CancelTaken(core.node, message.batch)))
+        return
     core.cancelling[message.batch] = len(message.tasks)
     for task in message.tasks:
         ask(core, task, Cancel(task, core.node, "", ordered(message.batch)))

@@ -50,9 +50,9 @@ class Offer(Message):
 
 
 class Taken(Message):
-    """The sender of this claimed these tasks; the lender may forget them."""
+    """The sender of this claimed these tasks, offered with this move number; the lender may forget them."""
 
-    tasks: tuple[int, ...]
+    tasks: tuple[tuple[int, int], ...]
 
 
 class Releases(Message):

@@ -88,6 +88,7 @@ class Claim(Row):
     move: int
     node: NodeId
     why: int = MOVE
+    intent: int = 0
 
 
 class Unready(Row):
