@@ -107,6 +107,8 @@ def info(node: NodeId) -> NodeInfo:
 
 def same(one: AnswerType, other: AnswerType) -> bool:
     """None says that all is well and nothing follows, as `Committed(-1)` does; who gives a task again says so."""
+    if isinstance(one, Ready) and one == other and one.mode & REMAKE:
+        return True  # whoever asks for a remake has yet to claim it
     if isinstance(one, (Granted, Ready)) and isinstance(other, (Granted, Ready)):
         return msgspec.structs.replace(one, mode=one.mode | AGAIN) == other
     fine = (None, Committed(-1))
@@ -129,6 +131,7 @@ class Desk:
         self.store = store
         self.snapshot = snapshot
         self.now_ns = 0
+        self.mark = 0  # of the last intent that was heard of
 
     def shard(self, row: Row) -> int:
         if isinstance(row, Create):
@@ -147,6 +150,7 @@ class Desk:
         (again,) = self.store.apply(self.shard(row), [row], self.now_ns)
         assert same(answer, again), f"{row} was answered by {answer}, and when repeated by {again}"
         assert self.snapshot(self.store) == before, f"repeating {row} changed something"
+        self.mark = getattr(answer, "mark", self.mark)
         return bare(answer)  # type: ignore[no-any-return]
 
     def once(self, row: Row) -> AnswerType:
@@ -217,15 +221,25 @@ class Desk:
                     break
         return sorted(ready, key=lambda one: one.spec.id), sorted(outbox, key=lambda one: one.key)
 
-    def lose(self) -> tuple[int, ...]:
-        """PARENT ran on Ann, who is dead; Bob owns CHILD, finds out that object 7 is gone, and CHILD waits again."""
+    def remake(self, task: int, waiter: int, node: NodeId, need: int = 0) -> Granted:
+        """Have a task remade, and claim it."""
+        ready = self(Remake(task, waiter, node, (), 0, need))
+        assert isinstance(ready, Ready) and ready.mode & REMAKE
+        assert self.story(task).owner == -1
+        granted = self(Claim(task, -1, ready.move, node))
+        assert isinstance(granted, Granted)
+        return granted
+
+    def lose(self) -> int:
+        """PARENT ran on Ann, who is dead; Bob owns CHILD, finds out that object 7 is gone, and CHILD waits again.
+        Returns what it needs."""
         self.pair()
         self.done(PARENT, ANN, 0, made(7, PARENT, ANN))
         self.bury(ANN, CAT)
         ready = self(Satisfy(CHILD, PARENT, BOB, (made(7, PARENT, ANN),)))
         assert isinstance(ready, Ready)
         assert self(Unready(CHILD, BOB, ready.move, (PARENT,))) == Noted(outbox_key(CHILD, REMAKE_FOR), 0)
-        return (PARENT,)
+        return self.mark
 
 
 class StoreContract:
@@ -400,7 +414,7 @@ class StoreContract:
         key = outbox_key(PARENT, SATISFY)
         desk(Clear(BOB, (key,), (first.mark,)))
         desk(DropPlace(PARENT, 7, BOB))
-        desk(Remake(PARENT, CHILD, BOB))
+        desk.remake(PARENT, CHILD, BOB)
         second = desk.once(Finish(PARENT, 1, BOB, (made(7, PARENT, BOB),)))
         assert isinstance(second, Committed) and second.key == key and second.mark != first.mark
         desk(Clear(BOB, (key,), (first.mark,)))
@@ -787,7 +801,12 @@ class StoreContract:
         assert desk(Unready(CHILD, BOB, ready.move, (PARENT,))) == Noted(outbox_key(CHILD, REMAKE_FOR), 0)
         assert desk.story(CHILD).edges == (PARENT,) and desk.state(CHILD) == WAITING
         assert desk.finish(CHILD, BOB) == REFUSED
-        again = desk(Satisfy(CHILD, PARENT, CAT, (made(7, PARENT, CAT),)))
+        need = desk.mark
+        assert desk(Satisfy(CHILD, PARENT, CAT, (made(7, PARENT, ANN),))) == OK, (
+            "a row that was said before it was lost"
+        )
+        assert desk.story(CHILD).edges == (PARENT,)
+        again = desk(Satisfy(CHILD, PARENT, CAT, (made(7, PARENT, CAT),), 0, need))
         assert isinstance(again, Ready)
         assert again.inputs == (made(8, OTHER, BOB), made(7, PARENT, CAT))
 
@@ -797,22 +816,24 @@ class StoreContract:
         assert [(one.verb, one.task, one.others) for one in outbox] == [(REMAKE_FOR, CHILD, (PARENT,))]
 
     def test_a_remake_runs_once_however_many_ask(self, desk: Desk):
-        desk.lose()
-        ready = desk(Remake(PARENT, CHILD, BOB))
+        need = desk.lose()
+        ready = desk(Remake(PARENT, CHILD, BOB, (), 0, need))
         assert isinstance(ready, Ready)
         assert (ready.mode & REMAKE, ready.attempt) == (REMAKE, 1)
-        assert desk(Remake(PARENT, OTHER, CAT)) == UNDERWAY
-        assert desk(Remake(PARENT, CHILD, CAT)) == UNDERWAY
-        assert desk(Remake(PARENT, CHILD, BOB)) == msgspec.structs.replace(ready, mode=REMAKE | AGAIN)
+        assert desk(Remake(PARENT, OTHER, CAT)) == ready, "nobody has claimed it yet"
+        assert desk(Claim(PARENT, -1, ready.move, CAT)) == Granted(ready.move + 1, 1, REMAKE)
+        assert desk(Claim(PARENT, -1, ready.move, BOB)) == REFUSED
+        assert desk(Remake(PARENT, CHILD, BOB, (), 0, need)) == UNDERWAY
         assert desk.story(PARENT).state == REMAKING
 
     def test_the_end_of_a_remake_tells_only_those_who_asked(self, desk: Desk):
-        desk.lose()
+        need = desk.lose()
         assert desk(Register(PARENT, FAR)) == Available((made(7, PARENT, ANN),))
-        desk(Remake(PARENT, CHILD, BOB))
+        desk.remake(PARENT, CHILD, BOB, need)
         desk(Clear(CAT, (outbox_key(PARENT, SATISFY),)))
         answer = desk.done(PARENT, BOB, 1, made(7, PARENT, BOB))
-        assert answer is not None and answer.children == (CHILD,)
+        assert answer is not None and answer.children == (CHILD,) and answer.needs == (need,)
+        assert {*answer.readers} == {CHILD, FAR}, "but all its children may read what it made"
         assert desk.log() == [PARENT], "its future has had its value for long"
         assert desk(Locate(PARENT)) == Available((made(7, PARENT, BOB),))
 
@@ -826,11 +847,13 @@ class StoreContract:
         ready = desk(Satisfy(CHILD, PARENT, CAT, (made(7, PARENT, ANN),)))
         assert isinstance(ready, Ready)
         desk(Unready(CHILD, CAT, ready.move, (PARENT,)))
-        assert isinstance(desk(Remake(PARENT, CHILD, CAT)), Ready)
+        need = desk.mark
+        desk.remake(PARENT, CHILD, CAT, need)
         desk.done(PARENT, CAT, 1, made(7, PARENT, CAT))
         _, outbox = desk.bury(CAT, BOB)
-        told = {child for entry in outbox if entry.verb == SATISFY for child in entry.others}
-        assert told == {CHILD, OTHER}
+        (told,) = [entry for entry in outbox if entry.verb == SATISFY]
+        pairs = {*zip(told.others, told.needs, strict=True)}
+        assert {(CHILD, need), (OTHER, 0)} <= pairs
 
     def test_what_still_has_a_place_is_not_remade(self, desk: Desk):
         desk.pair()
@@ -845,7 +868,7 @@ class StoreContract:
         desk.done(PARENT, ANN, 0, made(7, PARENT, ANN))
         desk(Clear(ANN, (outbox_key(PARENT, SATISFY),)))
         assert desk(Release(PARENT)) == OK
-        assert isinstance(desk(Remake(PARENT, CHILD, BOB)), Ready)
+        desk.remake(PARENT, CHILD, BOB)
         answer = desk.done(PARENT, BOB, 1, made(7, PARENT, BOB))
         assert answer is not None and answer.children == (CHILD,)
 
@@ -859,28 +882,27 @@ class StoreContract:
         desk.pair()
         desk.done(PARENT, ANN, 0, made(7, PARENT, ANN))
         desk.bury(ANN, BOB)
-        assert desk(Remake(PARENT, CHILD, ANN)) == STRUCK
-        assert desk.state(PARENT) == STATE_DONE
+        ready = desk(Remake(PARENT, CHILD, ANN))
+        assert isinstance(ready, Ready), "anybody may say that it is lost"
+        assert desk(Claim(PARENT, -1, ready.move, ANN)) == STRUCK
+        assert desk(Claim(PARENT, -1, ready.move, BOB)) == Granted(ready.move + 1, 1, REMAKE)
 
     def test_a_failed_remake_fails_its_waiters_and_keeps_its_own_value(self, desk: Desk):
-        desk.lose()
-        desk(Remake(PARENT, CHILD, BOB))
+        desk.remake(PARENT, CHILD, BOB, desk.lose())
         assert desk(Finish(PARENT, 1, BOB, (), "bad")) == Stopped(outbox_key(PARENT, STOP), (CHILD,), (), "bad")
         assert desk.state(PARENT) == STATE_DONE and desk.log() == [PARENT]
         assert isinstance(desk(Cancel(CHILD, BOB, "bad", PARENT)), Stopped)
         assert desk.state(CHILD) == STATE_FAILED
 
     def test_a_failed_remake_outlives_the_node(self, desk: Desk):
-        desk.lose()
-        desk(Remake(PARENT, CHILD, BOB))
+        desk.remake(PARENT, CHILD, BOB, desk.lose())
         desk.finish(PARENT, BOB, 1, error="bad")
         _, outbox = desk.bury(BOB, CAT)
         stops = [entry for entry in outbox if entry.verb == STOP]
         assert [(one.task, one.others, one.error) for one in stops] == [(PARENT, (CHILD,), "bad")]
 
     def test_a_cancel_does_not_reach_a_remake(self, desk: Desk):
-        desk.lose()
-        desk(Remake(PARENT, CHILD, BOB))
+        desk.remake(PARENT, CHILD, BOB, desk.lose())
         assert desk(Cancel(PARENT, CAT)) == DONE
         assert desk.state(PARENT) == REMAKING
 
@@ -896,10 +918,9 @@ class StoreContract:
         assert isinstance(ready, Ready)
         desk.bury(ANN, CAT)
         desk(Unready(CHILD, BOB, ready.move, (PARENT,)))
-        remake = desk(Remake(PARENT, CHILD, BOB))
-        assert isinstance(remake, Ready)
+        remake = desk.remake(PARENT, CHILD, BOB, desk.mark)
         assert isinstance(desk(Unready(PARENT, BOB, remake.move, (FAR,))), Noted)
-        assert isinstance(desk(Remake(FAR, PARENT, BOB)), Ready)
+        desk.remake(FAR, PARENT, BOB, desk.mark)
         assert desk.finish(FAR, BOB, 1, error="bad") == Stopped(outbox_key(FAR, STOP), (PARENT,), (), "bad")
         answer = desk(Cancel(PARENT, BOB, "bad", FAR))
         assert answer == Stopped(outbox_key(PARENT, STOP), (CHILD,), (), "bad")
@@ -907,8 +928,7 @@ class StoreContract:
         assert [desk.state(task) for task in (FAR, PARENT, CHILD)] == [STATE_DONE, STATE_DONE, STATE_FAILED]
 
     def test_a_remake_that_is_taken_over_goes_on_as_one(self, desk: Desk):
-        desk.lose()
-        desk(Remake(PARENT, CHILD, BOB))
+        desk.remake(PARENT, CHILD, BOB, desk.lose())
         ready, _ = desk.bury(BOB, CAT)
         assert [(one.spec.id, one.mode, one.attempt) for one in ready] == [(PARENT, REMAKE | SUSPECT, 2)]
         answer = desk.done(PARENT, CAT, 2, made(7, PARENT, CAT))
@@ -966,14 +986,23 @@ class StoreContract:
 
     def test_a_record_with_any_intent_left_is_kept(self, desk: Desk):
         """CHILD was remade for and has ended, but the intent that remade its parent is not yet cleared."""
-        desk.lose()
-        desk(Remake(PARENT, CHILD, BOB))
+        need = desk.lose()
+        desk.remake(PARENT, CHILD, BOB, need)
         desk.done(PARENT, BOB, 1, made(7, PARENT, BOB))
-        desk(Satisfy(CHILD, PARENT, BOB, (made(7, PARENT, BOB),)))
+        assert isinstance(desk(Satisfy(CHILD, PARENT, BOB, (made(7, PARENT, BOB),), 0, need)), Ready)
         desk.done(CHILD, BOB)
         desk(Release(CHILD))
         _, outbox = desk.bury(BOB, CAT)
         assert (REMAKE_FOR, CHILD) in [(entry.verb, entry.task) for entry in outbox]
+
+    def test_a_task_that_lost_an_input_once_can_still_wait_for_others(self, desk: Desk):
+        need = desk.lose()
+        desk.remake(PARENT, CHILD, BOB, need)
+        desk.done(PARENT, BOB, 1, made(7, PARENT, BOB))
+        assert isinstance(desk(Satisfy(CHILD, PARENT, BOB, (made(7, PARENT, BOB),), 0, need)), Ready)
+        desk(Suspend(CHILD, 0, BOB, (FAR,)))
+        assert desk(Satisfy(CHILD, FAR, CAT)) == OK
+        assert desk(Open(CHILD, BOB)) == Resume(BOB)
 
     def test_holders_keep_a_record(self, desk: Desk):
         desk.create(PARENT, outputs=[7], held=True)
@@ -1023,8 +1052,7 @@ class StoreContract:
         assert desk.finish(PARENT) == Committed(outbox_key(PARENT, SATISFY), (CHILD,))
 
     def test_a_child_that_registers_during_a_remake_is_told_at_its_end(self, desk: Desk):
-        desk.lose()
-        desk(Remake(PARENT, CHILD, BOB))
+        desk.remake(PARENT, CHILD, BOB, desk.lose())
         assert desk(Register(PARENT, FAR)) == OK
         answer = desk.done(PARENT, BOB, 1, made(7, PARENT, BOB))
         assert answer is not None and {CHILD, FAR} <= {*answer.children}
@@ -1074,7 +1102,7 @@ class StoreContract:
         desk(Clear(ANN, (outbox_key(PARENT, SATISFY),)))
         desk.bury(ANN, CAT)
         desk(Unready(CHILD, BOB, desk.story(CHILD).move, (PARENT,)))
-        assert isinstance(desk(Remake(PARENT, CHILD, CAT)), Ready)
+        desk.remake(PARENT, CHILD, CAT, desk.mark)
         _, outbox = desk.bury(CAT, BOB)
         assert [entry for entry in outbox if entry.verb == STOP] == []
 

@@ -101,7 +101,9 @@ class StoreMachine(RuleBasedStateMachine):
             if not self.remaking(row.task, row.attempt):
                 assert self.winners.setdefault(row.task, (row.node, row.attempt)) == (row.node, row.attempt)
             if isinstance(answer, Committed) and answer.key >= 0:
-                entry = OutboxEntry(answer.key, SATISFY, row.task, answer.children, row.outputs, mark=answer.mark)
+                entry = OutboxEntry(
+                    answer.key, SATISFY, row.task, answer.children, row.outputs, mark=answer.mark, needs=answer.needs
+                )
                 self.intents.setdefault(row.node, []).append(entry)
         elif isinstance(answer, Stopped):
             self.stop(row, answer)
@@ -135,24 +137,34 @@ class StoreMachine(RuleBasedStateMachine):
     def carry_out(self, entry: OutboxEntry, node: NodeId) -> list[Ready]:
         """Do what an intent says, then clear it."""
         ready: list[Ready] = []
-        for other in entry.others:
+        needs = entry.needs or (0,) * len(entry.others)
+        for other, need in zip(entry.others, needs, strict=True):
             if entry.verb == SATISFY:
-                answer = self.send(Satisfy(other, entry.task, node, entry.inputs))
+                answer = self.send(Satisfy(other, entry.task, node, entry.inputs, 0, need))
             elif entry.verb == STOP:
                 answer = self.send(Cancel(other, node, entry.error, entry.task))
             else:
-                answer = self.send(Remake(other, entry.task, node))
-                if isinstance(answer, Available):
-                    answer = self.send(Satisfy(entry.task, other, node, answer.inputs))
-                elif answer in (REFUSED, CANCELLED, FAILED):
-                    answer = self.send(Cancel(entry.task, node, "object lost"))
+                answer = self.remake(other, entry, node)
             if isinstance(answer, Ready):
                 ready.append(answer)
         for watcher in entry.watchers:
-            answer = self.send(Satisfy(watcher, entry.task, node))
-            assert not isinstance(answer, Ready)
+            assert not isinstance(self.send(Satisfy(watcher, entry.task, node)), Ready)
         self.send(Clear(node, (entry.key,), (entry.mark,)))
         return ready
+
+    def remake(self, producer: int, entry: OutboxEntry, node: NodeId) -> AnswerType:
+        gone = tuple(range(self.next_node + 1)) if entry.mark % 2 else ()  # every other time it is lost indeed
+        answer = self.send(Remake(producer, entry.task, node, gone, 0, entry.mark))
+        if isinstance(answer, Ready):
+            granted = self.send(Claim(producer, -1, answer.move, node))
+            if isinstance(granted, Granted):
+                return Ready(answer.spec, granted.attempt, granted.move, answer.inputs)
+            return granted
+        if isinstance(answer, Available):
+            return self.send(Satisfy(entry.task, producer, node, answer.inputs, 0, entry.mark))
+        if answer in (REFUSED, CANCELLED, FAILED):
+            return self.send(Cancel(entry.task, node, "object lost"))
+        return answer
 
     # -- rules -------------------------------------------------------------------------------------
 
@@ -284,7 +296,8 @@ class StoreMachine(RuleBasedStateMachine):
         for shard in self.store.shards:
             for task, record in shard.records.items():
                 if record is not None and record.state == READY:
-                    assert record.owner in self.alive, f"task {task} belongs to {record.owner}"
+                    unclaimed = record.owner == -1 and record.rare is not None and record.rare.remaking
+                    assert unclaimed or record.owner in self.alive, f"task {task} belongs to {record.owner}"
             for key, (holder, _, _) in shard.outbox.items():
                 assert holder in self.alive, f"intent {key:x} belongs to {holder}"
 

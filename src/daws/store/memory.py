@@ -434,6 +434,7 @@ class MemoryStore:
             record.state = SUSPENDED
             record.edges = set(edges) if len(edges) > MANY_EDGES else edges
             rare.suspended_on = tuple(dict.fromkeys((*rare.suspended_on, *edges)))
+            rare.need = 0  # whatever it had lost before it ran, these are other edges
             return OK
         return OK if record.state == SUSPENDED else _FINAL_CODE.get(record.state, REFUSED)
 
