@@ -131,7 +131,7 @@ class Journal:
             strategy = parse_strategy(header.strategy)
             seed = int(header.seed)
         except (StrategyError, ValueError) as error:
-            raise JournalError(f"this journal cannot be replayed here: {error}") from error
+            raise JournalError(f"this journal cannot be replayed here: {_line(error)}") from error
         journal = cls(header.info, strategy, header.config, seed, header.keeps_effects)
         for number, part in enumerate(parts):
             step = _read(_step, part, f"step {number}")
@@ -162,7 +162,11 @@ def _read(decoder: Any, data: bytes, what: str) -> Any:
     try:
         return decoder.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise JournalError(f"this journal is damaged: {what} cannot be read ({error})") from error
+        raise JournalError(f"this journal is damaged: {what} cannot be read ({_line(error)})") from error
+
+
+def _line(error: Exception) -> str:
+    return " ".join(str(error).split())
 
 
 class Difference(Struct, frozen=True):

@@ -112,7 +112,9 @@ class NodeCore:
         "finishing",
         "fresh",
         "gives",
+        "freed",
         "groups",
+        "has_short",
         "growing",
         "idle_since_ns",
         "inflight",
@@ -123,6 +125,7 @@ class NodeCore:
         "lent",
         "local_hits",
         "made",
+        "mean_run_ns",
         "members",
         "moved_bytes",
         "neighbour_count",
@@ -151,6 +154,7 @@ class NodeCore:
         "rng",
         "rows",
         "running",
+        "sampled",
         "seen_offers",
         "sequence",
         "shard_count",
@@ -192,6 +196,7 @@ class NodeCore:
         self.sequence = 0
         self.token = 0
         self.shard_count = config.shard_count
+        self.has_short = False  # some kind of task is short enough to be sent ahead
         # ready tasks, and tasks on their way to or from here
         self.shared = ReadyQueue(strategy.match)
         self.dedicated = ReadyQueue(strategy.match)
@@ -229,6 +234,7 @@ class NodeCore:
         self.staging: dict[int, tuple[Ready, set[int]]] | None = None
         self.fetching: dict[int, tuple[list[int], list[NodeId]]] | None = None  # who waits, which places failed
         self.staged: list[Ready] | None = None
+        self.freed: dict[int, list[Row]] | None = None  # releases for the store, by shard
         self.releases: dict[NodeId, list[tuple[int, int]]] | None = None
         # the store
         self.rows: dict[int, list[Row]] | None = None
@@ -264,6 +270,8 @@ class NodeCore:
         # what was seen
         self.kinds: dict[int, list[int]] = {}  # how many ran, and for how long
         self.done_count = 0
+        self.sampled = [0, 0]  # how many runs were timed, and how long they took in all
+        self.mean_run_ns = 0
         self.read_bytes = 0
         self.moved_bytes = 0
         self.local_hits = 0
@@ -321,8 +329,7 @@ class NodeCore:
     @property
     def run_ns(self) -> int:
         """How long all tasks that finished here ran, estimated from a sample."""
-        count = sum(seen[0] for seen in self.kinds.values())
-        return sum(seen[1] for seen in self.kinds.values()) * self.done_count // count if count else 0
+        return self.mean_run_ns * self.done_count
 
     def has(self, object_: int) -> bool:
         return object_ in self.objects

@@ -64,7 +64,8 @@ def schedule(core: NodeCore) -> None:
     if core.dedicated.count or core.shared.count:
         if not idle:
             fetch_ahead(core)
-            send_ahead(core)
+            if core.has_short:
+                send_ahead(core)
         if core.strategy.balance.mode == "give":
             look_for_takers(core)
     elif idle and not core.staging:
@@ -193,7 +194,12 @@ def learn_length(core: NodeCore, kind: int, duration_ns: int) -> None:
     else:
         seen[0] += 1
         seen[1] += duration_ns
+    sampled = core.sampled
+    sampled[0] += 1
+    sampled[1] += duration_ns
+    core.mean_run_ns = sampled[1] // sampled[0] or 1
     if seen[1] < core.config.ahead_ns * seen[0]:
+        core.has_short = True
         core.plain = False  # such short tasks are sent ahead
 
 

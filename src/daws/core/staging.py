@@ -5,7 +5,7 @@ An object that was made here stays until every task that reads it has finished (
 fetched is a copy: it stays while tasks here read it, and after that as long as `cache` wants it.
 """
 
-from daws.core.calls import answers, ask
+from daws.core.calls import answers, ask, ask_shard
 from daws.core.effects import DropObject, FetchObject, Send
 from daws.core.events import ObjectFetched, ObjectsPut
 from daws.core.node import NodeCore, handles
@@ -13,9 +13,10 @@ from daws.core.remaking import give_up_inputs
 from daws.model.states import FINAL, REMAKING
 from daws.model.task import CLIENT, INLINE_BYTES, Input, NodeId, Ready
 from daws.wire.messages import Releases
-from daws.wire.store import DONE, AnswerType, Inspect, Release, Story
+from daws.wire.store import DONE, SHARD_BLOCK_BITS, AnswerType, Inspect, Release, Story
 
 AUDIT_ROWS_MAX = 256
+FREED_BATCH = 64
 
 
 def missing_inputs(core: NodeCore, ready: Ready) -> list[Input]:
@@ -216,7 +217,23 @@ def free(core: NodeCore, producer: int) -> None:
     """Every task that reads these objects has finished: they may go, here and in the store."""
     for object_ in core.made.pop(producer)[2]:
         _drop(core, object_)
-    ask(core, producer, Release(producer))
+    shard = (producer >> SHARD_BLOCK_BITS) % core.shard_count
+    if core.freed is None:
+        core.freed = {}
+    rows = core.freed.setdefault(shard, [])
+    rows.append(Release(producer))
+    if len(rows) >= FREED_BATCH:
+        del core.freed[shard]
+        for row in rows:
+            ask_shard(core, shard, row)
+
+
+def send_freed(core: NodeCore) -> None:
+    """On each tick: the store has time to hear of it."""
+    freed, core.freed = core.freed or {}, None
+    for shard, rows in freed.items():
+        for row in rows:
+            ask_shard(core, shard, row)
 
 
 def drop_made(core: NodeCore, outputs: tuple[Input, ...]) -> None:

@@ -261,12 +261,10 @@ class Kernel:
                     self._start_run(node, machine, leaves_ns, effect)  # type: ignore[arg-type]
             elif kind is CallStore:
                 leaves_ns += costs.message_ns
-                if effect.lazy and self.faults is None:  # type: ignore[union-attr]
-                    self._serve_lazily(node, machine, leaves_ns, effect)  # type: ignore[arg-type]
-                elif self.faults is not None:
-                    self.faults.send(self, node, STORE, leaves_ns + costs.latency_ns, (node, effect))
+                if self.faults is None:
+                    self._serve_at_once(node, machine, leaves_ns, effect)  # type: ignore[arg-type]
                 else:
-                    heappush(heap, (leaves_ns + costs.latency_ns, self.next_sequence(), STORE, (node, effect)))
+                    self.faults.send(self, node, STORE, leaves_ns + costs.latency_ns, (node, effect))
             elif kind is Send:
                 leaves_ns = self._send(machine, node, leaves_ns, effect)  # type: ignore[arg-type]
             elif kind is SetTimer:
@@ -362,30 +360,41 @@ class Kernel:
         else:
             heappush(self.heap, (free_ns + costs.latency_ns, self.next_sequence(), caller, event))
 
-    def _serve_lazily(self, node: NodeId, machine: Machine, leaves_ns: int, call: CallStore) -> None:
-        """Nobody can see when exactly such a call takes effect, nor when its answer comes: no events for it."""
+    def _serve_at_once(self, node: NodeId, machine: Machine, leaves_ns: int, call: CallStore) -> None:
+        """Without faults a call needs no event of its own: it takes effect in the order in which nodes decided on it, and its answer
+        comes after the way there, the queue at its shard, and the way back. (Calls of different nodes that are under way at the same
+        time may so take effect in another order than they arrive; none of their callers can tell.)
+
+        Nothing follows from the answer of a lazy call: it waits until its node wakes up for something else.
+        """
         costs = self.costs
         rows = call.rows
-        free_ns = self.shard_free_ns[call.shard]
-        self.shard_free_ns[call.shard] = (
-            (leaves_ns if leaves_ns > free_ns else free_ns) + costs.store_call_ns + costs.store_row_ns * len(rows)
-        )
-        if len(rows) == 1 and self.checker is None:
-            answer = self.store.apply_one(call.shard, rows[0], leaves_ns)
-            if answer is None:
+        shard = call.shard
+        free_ns = self.shard_free_ns[shard]
+        arrives_ns = leaves_ns + costs.latency_ns
+        if arrives_ns > free_ns:
+            free_ns = arrives_ns
+        self.shard_free_ns[shard] = free_ns = free_ns + costs.store_call_ns + costs.store_row_ns * len(rows)
+        if self.checker is None and len(rows) == 1:
+            answer = self.store.apply_one(shard, rows[0], arrives_ns)
+            if answer is None and call.lazy:
                 if machine.fine is None:
                     machine.fine = [call.token]
                 else:
                     machine.fine.append(call.token)
                 return
-            answers = [answer]
+            event = StoreAnswered(call.token, [answer])
         else:
-            answers = self.store.apply(call.shard, rows, leaves_ns)
+            answers = self.store.apply(shard, rows, arrives_ns)
             if self.checker is not None:
-                self.checker.on_store(node, rows, answers, leaves_ns)
-        if machine.mail is None:
-            machine.mail = []
-        machine.mail.append(StoreAnswered(call.token, answers))
+                self.checker.on_store(node, rows, answers, arrives_ns)
+            event = StoreAnswered(call.token, answers)
+        if not call.lazy:
+            heappush(self.heap, (free_ns + costs.latency_ns, self.next_sequence(), node, event))
+        elif machine.mail is None:
+            machine.mail = [event]
+        else:
+            machine.mail.append(event)
 
     # -- runs -------------------------------------------------------------------------------------------------------------
 

@@ -34,6 +34,7 @@ class Scenario(Struct, frozen=True):
     """Everything that a seed decides."""
 
     seed: int
+    kind: str  # of the graph
     graph: Graph
     cluster: Cluster
     strategy: Strategy
@@ -45,6 +46,7 @@ class Outcome(Struct, frozen=True):
     """What happened: which faults struck and how the tasks ended."""
 
     seed: int
+    kind: str
     strategy: str
     tasks: int
     failed: int
@@ -71,20 +73,21 @@ def draw_scenario(seed: int) -> Scenario:
             "random:tasks=60,output-mb=1,length-ms=40",
             "all-pairs:files=7,file-mb=2,length-ms=40",
         )
-        graph = parse_workload(texts[kind]).build(nodes, cores, seed)
+        workload = parse_workload(texts[kind])
+        name, graph = workload.name, workload.build(nodes, cores, seed)
     elif kind == 6:
-        graph = _labelled_graph(rng)
+        name, graph = "labelled", _labelled_graph(rng)
         groups = (
             NodeGroup(nodes, (ExecutorClass(cores, parse_context("cpu>any")),)),
             NodeGroup(1, (ExecutorClass(1, Label("gpu")),)),
             NodeGroup(1, (ExecutorClass(2, Label("gpu")), ExecutorClass(2))),
         )
     elif kind == 7:
-        graph = _wide_graph(rng)
+        name, graph = "wide", _wide_graph(rng)
         groups = (NodeGroup(nodes, (ExecutorClass(4),)),)
     else:
-        graph = _growing_graph(rng, waits=kind == 8 or rng.below(2) == 0)
-    return Scenario(seed, graph, Cluster(groups), strategy, draw_plan(rng), 1 + rng.below(4))
+        name, graph = "growing", growing_graph(rng, waits=kind == 8 or rng.below(2) == 0)
+    return Scenario(seed, name, graph, Cluster(groups), strategy, draw_plan(rng), 1 + rng.below(4))
 
 
 def _lengths(rng: Rng) -> int:
@@ -110,9 +113,8 @@ def _wide_graph(rng: Rng) -> Graph:
     return builder.build()
 
 
-def _growing_graph(rng: Rng, waits: bool) -> Graph:
+def growing_graph(rng: Rng, waits: bool, roots: int = 4) -> Graph:
     """Roots that spawn tasks that spawn tasks, and at the end a task that reads what the roots made."""
-    roots = 4
     kinds = ("root", "middle", "leaf", "end")
     growth = (
         Growth(0, 1, 1 + rng.below(3), _lengths(rng), waits),
@@ -161,7 +163,7 @@ def run_scenario(seed: int, deep: Callable[[NodeCore], None] | None = None) -> O
         if state == CANCELLED and not scenario.plan.cancels and task < scenario.graph.task_count:
             raise Violation(f"seed {seed}: task {task} was cancelled although nobody asked for it")
     return Outcome(
-        seed, scenario.strategy.name, scenario.graph.task_count, ended.count(FAILED), ended.count(CANCELLED), end_ns,
+        seed, scenario.kind, scenario.strategy.name, scenario.graph.task_count, ended.count(FAILED), ended.count(CANCELLED), end_ns,
         kernel.faults.injected, kernel.digest.hexdigest(),
     )  # fmt: skip
 

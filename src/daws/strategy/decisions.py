@@ -44,6 +44,7 @@ class View(Protocol):
 
     # What the node has seen so far.
     done_count: int
+    mean_run_ns: int  # of the tasks that finished here; 0 before the first
     moved_bytes: int
     read_bytes: int
     failed_steals: int

@@ -42,6 +42,7 @@ class FakeView:
     neighbour_count: int = 4
     done_count: int = 0
     run_ns: int = 0
+    idle_since_ns: int = 0
     moved_bytes: int = 0
     read_bytes: int = 0
     failed_steals: int = 0
@@ -50,6 +51,10 @@ class FakeView:
     idle_count: int = 0
     mean_ns: int = 1_000_000_000
     objects: frozenset[int] = frozenset()
+
+    @property
+    def mean_run_ns(self) -> int:
+        return self.run_ns // self.done_count if self.done_count else 0
 
     def estimate_ns(self, spec: TaskSpec) -> int:
         return self.mean_ns

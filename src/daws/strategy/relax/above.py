@@ -43,8 +43,7 @@ class RelaxAbove(Answer, frozen=True):
         count = view.dedicated_count
         if not count or not view.relaxing:
             return 0
-        work_ns, done = (view.run_ns, view.done_count) if view.run_ns and view.done_count else (GUESS_NS, 1)
-        kept = view.tt_ns * view.cores * done // work_ns
+        kept = view.tt_ns * view.cores // (view.mean_run_ns or GUESS_NS)
         return count - kept if count > kept else 0
 
     def after_sharing(self, view: View) -> int:
@@ -54,7 +53,7 @@ class RelaxAbove(Answer, frozen=True):
         return self._moved(view, 0.5 if self.tt_rule == "journal" else 2.0)
 
     def explain(self, view: View) -> Reasons:
-        mean_ns = view.run_ns / view.done_count if view.run_ns and view.done_count else GUESS_NS
+        mean_ns = view.mean_run_ns or GUESS_NS
         return {
             "dedicated_count": view.dedicated_count,
             "mean_run_ns": mean_ns,
