@@ -65,6 +65,8 @@ def on_finish_answer(core: NodeCore, row: Finish, answer: AnswerType) -> None:
                 drop_made(core, row.outputs)  # nobody reads them and nobody holds them
             elif objects := tuple([one[0] for one in row.outputs if one[1] > INLINE_BYTES]):
                 core.made[task] = (set(readers), core.now_ns, objects)
+        for child in answer.ready:
+            accept(core, child)
         if answer.children:
             tell_children(core, answer.key, answer.mark, task, answer.children, row.outputs, answer.needs)
         return

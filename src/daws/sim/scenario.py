@@ -135,7 +135,7 @@ def growing_graph(rng: Rng, waits: bool, roots: int = 4) -> Graph:
 
 def make_scenario_kernel(scenario: Scenario, deep: Callable[[NodeCore], None] | None = None) -> Kernel:
     costs = Costs()
-    settings = Settings(costs=costs, seed=scenario.seed, shards=scenario.shards, lease_s=LEASE_S, audit_s=4.0, digest=True)
+    settings = Settings(costs=costs, seed=scenario.seed, shards=scenario.shards, lease_s=LEASE_S, audit_s=4.0, digest=True, direct=scenario.seed % 2 == 0)
     kernel = make_kernel(scenario.graph, scenario.cluster, scenario.strategy, settings)
     kernel.checker = Checker(kernel, deep)
     kernel.faults = Faults(kernel, scenario.plan, scenario.seed)

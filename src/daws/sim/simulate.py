@@ -24,7 +24,7 @@ from daws.store.memory import MemoryStore
 from daws.strategy.decisions import Site, Strategy
 from daws.strategy.rng import hash_u64
 
-NODES_PER_SHARD = 64
+NODES_PER_SHARD = 256
 
 
 class Settings(Struct, frozen=True):
@@ -32,7 +32,7 @@ class Settings(Struct, frozen=True):
 
     costs: Costs = Costs()
     seed: int = 0
-    shards: int = 0  # 0: one for every 64 nodes
+    shards: int = 0  # 0: one for every 256 nodes
     lease_s: float = 10.0
     audit_s: float = 120.0  # objects that wait so long for their readers are looked up in the store
     memory_bytes: int = 1 << 62
@@ -40,6 +40,7 @@ class Settings(Struct, frozen=True):
     journal: bool = False
     digest: bool = False
     history: bool = False
+    direct: bool = True  # a commit satisfies children in its own shard in the same update
 
 
 DEFAULTS = Settings()
@@ -105,8 +106,8 @@ def make_kernel(graph: Graph, cluster: Cluster, strategy: Strategy, settings: Se
     infos = cluster.infos()
     shards = settings.shards or max(1, len(infos) // NODES_PER_SHARD)
     lease_ns = int(settings.lease_s * SECOND_NS)
-    copies = getattr(strategy.replicate, "copies_max", None) or getattr(strategy.replicate, "copies_", 2)
-    store = MemoryStore(shards, lease_ns, copies if isinstance(copies, int) else 2, settings.history)
+    copies = strategy.replicate.copies_max
+    store = MemoryStore(shards, lease_ns, copies, settings.history, settings.direct)
     members = store.join(infos)
     check_runnable(graph, members)
     config = NodeConfig(

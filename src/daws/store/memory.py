@@ -69,8 +69,15 @@ class MemoryStore:
     """All shards in one process. `calls` and `touched` count what a real store would have been asked."""
 
     def __init__(
-        self, shard_count: int = 1, lease_ns: int = 10_000_000_000, replicas_max: int = 2, history: bool = False
+        self,
+        shard_count: int = 1,
+        lease_ns: int = 10_000_000_000,
+        replicas_max: int = 2,
+        history: bool = False,
+        direct: bool = False,
     ) -> None:
+        """`direct`: a commit satisfies the children in its own shard in the same update."""
+        self.direct = direct
         self.shard_count = shard_count
         self.lease_ns = lease_ns
         self.replicas_max = replicas_max
@@ -155,6 +162,8 @@ class MemoryStore:
             record.outputs = row.outputs
             if not record.children:
                 return None if not record.inputs and not row.outputs else _NOTHING_TO_TELL
+            if self.direct:
+                return self._tell_here(shard, record, row)
             key = row.task << 2 | SATISFY
             shard.marks = mark = shard.marks + 1
             shard.outbox[key] = (row.node, None, mark)
@@ -191,6 +200,53 @@ class MemoryStore:
             return _NOTHING_TO_TELL
         return self._commit_answer(shard, record, rivals)
 
+    def _tell_here(self, shard: Shard, record: Record, row: wire.Finish) -> Committed:
+        """Satisfy the children that live in this shard in the same update; only the others need an outbox entry."""
+        task, node = row.task, row.node
+        records = shard.records
+        ready: list[Ready] = []
+        left: list[tuple[int, int]] = []
+        for number in record.children:
+            child = records.get(number)
+            if child is None or child.state != WAITING or child.rare is not None:
+                left.append((number, 0))
+                continue
+            edges = child.edges
+            if edges.__class__ is tuple:
+                edges = tuple([edge for edge in edges if edge != task])  # type: ignore[union-attr]
+                child.edges = edges
+            else:
+                edges.discard(task)  # type: ignore[union-attr]
+            if row.outputs:
+                wanted = child.spec.inputs
+                child.inputs += (
+                    row.outputs if len(row.outputs) == 1 else tuple([one for one in row.outputs if one[0] in wanted])
+                )
+            if not edges:
+                child.state = READY
+                child.owner = node
+                child.move += 1
+                child.edges = task
+                ready.append(Ready(child.spec, child.attempt, child.move, child.inputs, 0))
+        self.touched += len(record.children) - len(left)
+        if not left:
+            return Committed(-1, (), (), record.children, 0, (), tuple(ready))
+        key = task << 2 | SATISFY
+        shard.marks = mark = shard.marks + 1
+        shard.outbox[key] = (node, tuple(left), mark)
+        children, needs = _unzip(tuple(left))
+        return Committed(key, children, (), record.children, mark, needs, tuple(ready))
+
+    def _told_here(self, shard: Shard, record: Record) -> tuple[Ready, ...]:
+        """Children that became ready when this task was committed, and have not moved since."""
+        task, node = record.spec.id, record.owner
+        found = []
+        for number in record.children:
+            child = shard.records.get(number)
+            if child is not None and child.state == READY and child.owner == node and child.edges == task:
+                found.append(self._ready(child, AGAIN))
+        return tuple(found)
+
     def _finished_before(self, shard: Shard, record: Record, row: wire.Finish) -> AnswerType:
         """A run that is over ends again: if it was the one that counted, its caller has not heard the answer."""
         if row.node in shard.dead:
@@ -221,12 +277,13 @@ class MemoryStore:
     def _commit_answer(self, shard: Shard, record: Record, rivals: tuple[NodeId, ...]) -> Committed:
         key = outbox_key(record.spec.id, SATISFY)
         entry = shard.outbox.get(key)
+        ready = self._told_here(shard, record) if self.direct else ()
         if entry is None:
-            return Committed(-1, (), rivals, record.children)
+            return Committed(-1, (), rivals, record.children, ready=ready)
         if entry[1] is None:
             return Committed(key, _audience(record), rivals, mark=entry[2])
         told, needs = _unzip(entry[1])
-        return Committed(key, told, rivals, record.children, entry[2], needs)
+        return Committed(key, told, rivals, record.children, entry[2], needs, ready)
 
     def _satisfy(self, shard: Shard, row: wire.Satisfy, now_ns: int) -> AnswerType:
         record = shard.records.get(row.task)

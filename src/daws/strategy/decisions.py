@@ -188,6 +188,11 @@ class Relax(Protocol):
 class Replicate(Protocol):
     """When does a second copy run?"""
 
+    @property
+    def copies_max(self) -> int:
+        """The store allows so many runs of a task beside the owner's."""
+        ...
+
     def copies(self, view: View, spec: TaskSpec) -> int:
         """How many copies may run beside the original when a task is given away; 0 moves the task itself."""
         ...

@@ -241,7 +241,8 @@ class Answer(Struct, frozen=True, array_like=True, gc=False, tag=True):
 class Committed(Answer):
     """The run won. `key` is the outbox entry to clear when all `children` were told; `rivals` are to be stopped.
 
-    After a remake only those who asked are told (`needs` says for what), but its objects stay for all `readers`.
+    Children in the same shard may have been told in the same update: those that became ready by it are `ready`. After a
+    remake only those who asked are told (`needs` says for what). The objects stay for all `readers`.
     """
 
     key: int
@@ -250,6 +251,7 @@ class Committed(Answer):
     readers: tuple[int, ...] = ()
     mark: int = 0
     needs: tuple[int, ...] = ()
+    ready: tuple[Ready, ...] = ()
 
 
 class Resume(Answer):

@@ -1,5 +1,7 @@
 """One run per task."""
 
+from typing import ClassVar
+
 from daws.model.task import TaskSpec
 from daws.strategy.answer import Answer
 from daws.strategy.decisions import Reasons, View
@@ -11,6 +13,8 @@ class ReplicateNever(Answer, frozen=True):
     MATRIX and Constellation. Helps throughput: no work is done in vain. Hurts when some nodes are much slower than
     others.
     """
+
+    copies_max: ClassVar[int] = 0
 
     def copies(self, view: View, spec: TaskSpec) -> int:
         return 0
