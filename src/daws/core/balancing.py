@@ -153,6 +153,7 @@ def round_failed(core: NodeCore) -> None:
     core.failed_steals_total += 1
     strategy = core.strategy
     core.tt_ns = strategy.relax.after_failed_steal(core)
+    core.calm_count = 0
     wait(core)
     core.poll_ns, core.neighbour_count = strategy.balance.after_failure(core)
 

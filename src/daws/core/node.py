@@ -93,6 +93,7 @@ class NodeCore:
         "batches",
         "burying",
         "calls",
+        "calm_count",
         "cancelling",
         "claims",
         "clearing",
@@ -108,6 +109,7 @@ class NodeCore:
         "doomed",
         "failed_steals",
         "failed_steals_total",
+        "fetch_until_ns",
         "fetching",
         "finishing",
         "fresh",
@@ -264,6 +266,8 @@ class NodeCore:
         self.threshold = 0.5 if start.threshold is None else start.threshold
         self.relaxing = True if start.relaxing is None else start.relaxing
         self.tt_ns = strategy.relax.start_tt_ns()
+        self.calm_count = 0  # so many dedicated tasks are not too many
+        self.fetch_until_ns = 0
         self.poll_ns = strategy.balance.start_poll_ns()
         self.neighbour_count = 0
         self.adapt_at = strategy.adapt.period
@@ -303,7 +307,17 @@ class NodeCore:
             if self.outgoing:
                 self.outgoing = False
                 send_offers(self)
-        if self.rows is not None:
+        rows = self.rows
+        if rows is not None:
+            if len(rows) == 1:
+                [(shard, batch)] = rows.items()
+                if len(batch) <= ROWS_PER_CALL:
+                    self.rows = None
+                    self.token = token = self.token + 1
+                    self.calls[token] = call = CallStore(token, shard, batch, not self.urgent)  # type: ignore[arg-type]
+                    self.urgent = False
+                    out.append(call)
+                    return
             send_rows(self)
 
     # -- the read-only view that decisions get --------------------------------------------------------------------------
@@ -359,6 +373,6 @@ def handles(*events: type) -> Callable[[Handler], Handler]:
 
 # The handlers need NodeCore and `handles` from above.
 from daws.core import commits, growing, members, moving, remaking, stopping  # noqa: E402, F401
-from daws.core.calls import send_rows  # noqa: E402
+from daws.core.calls import ROWS_PER_CALL, send_rows  # noqa: E402
 from daws.core.ready import send_offers  # noqa: E402
 from daws.core.running import schedule  # noqa: E402

@@ -36,7 +36,7 @@ def schedule(core: NodeCore) -> None:
             core.out.append(StartRun(number, slot, ready))
         if fifo:
             return
-    if core.dedicated.count and core.relaxing:
+    if core.dedicated.count > core.calm_count and core.relaxing:
         relax(core)
     if core.resumable:
         resume(core)
@@ -63,7 +63,8 @@ def schedule(core: NodeCore) -> None:
                 run.widen(group, needs.cores)
     if core.dedicated.count or core.shared.count:
         if not idle:
-            fetch_ahead(core)
+            if core.now_ns < core.fetch_until_ns:
+                fetch_ahead(core)
             if core.has_short:
                 send_ahead(core)
         if core.strategy.balance.mode == "give":
@@ -106,7 +107,8 @@ def next_ready(core: NodeCore, group: Group) -> Ready | None:
                 if core.staging is not None and len(core.staging) >= 2 * core.cores:
                     return None
                 continue
-            pin(core, ready)
+            if core.copies:
+                pin(core, ready)
         needs = ready.spec.needs
         if needs is not None and needs.cores > group.count:
             put_back(core, ready)  # for another group of executors
@@ -168,9 +170,11 @@ def on_run_ended(core: NodeCore, event: RunEnded) -> None:
     if core.plain:
         core.plain_free.append(run.slot)
     else:
-        if not run.suspended:
+        if core.inflight is None and len(core.groups) == 1 and not (run.more_slots or run.suspended):
+            core.plain_free.append(run.slot)
+        elif not run.suspended:
             release_slot(core, run)
-        if ready.inputs:
+        if core.copies and ready.inputs:
             unpin(core, ready)
     core.dirty = True
     if event.error:
@@ -198,6 +202,7 @@ def learn_length(core: NodeCore, kind: int, duration_ns: int) -> None:
     sampled[0] += 1
     sampled[1] += duration_ns
     core.mean_run_ns = sampled[1] // sampled[0] or 1
+    core.calm_count = 0
     if seen[1] < core.config.ahead_ns * seen[0]:
         core.has_short = True
         core.plain = False  # such short tasks are sent ahead
@@ -219,6 +224,7 @@ def relax(core: NodeCore) -> None:
     """Share dedicated tasks that would wait here for too long."""
     excess = core.strategy.relax.excess(core)
     if excess <= 0:
+        core.calm_count = core.dedicated.count  # no need to ask again before there are more of them
         return
     for ready in core.dedicated.cut(excess, False, None):
         core.sequence += 1

@@ -17,6 +17,8 @@ from daws.wire.store import DONE, SHARD_BLOCK_BITS, AnswerType, Inspect, Release
 
 AUDIT_ROWS_MAX = 256
 FREED_BATCH = 64
+FETCH_AHEAD_NS = 1_000_000_000
+"""A node that had to fetch something looks ahead in its queue for so long; where all is local, looking would be in vain."""
 
 
 def missing_inputs(core: NodeCore, ready: Ready) -> list[Input]:
@@ -27,6 +29,7 @@ def missing_inputs(core: NodeCore, ready: Ready) -> list[Input]:
 def stage(core: NodeCore, ready: Ready, missing: list[Input]) -> None:
     """Fetch what is missing; the task waits beside the queues meanwhile and holds no executor."""
     task = ready.spec.id
+    core.fetch_until_ns = core.now_ns + FETCH_AHEAD_NS
     if core.staging is None:
         core.staging = {}
     if core.fetching is None:
@@ -174,13 +177,13 @@ def release_inputs(core: NodeCore, ready: Ready) -> None:
     task = ready.spec.id
     for _, size_bytes, producer, places in ready.inputs:
         if producer >= 0 and size_bytes > INLINE_BYTES and places:
-            _release(core, places[0], producer, task)
+            if places[0] == core.node:
+                release_made(core, producer, task)
+            else:
+                _release(core, places[0], producer, task)
 
 
 def _release(core: NodeCore, place: NodeId, producer: int, child: int) -> None:
-    if place == core.node:
-        release_made(core, producer, child)
-        return
     if core.releases is None:
         core.releases = {}
     pairs = core.releases.setdefault(place, [])
@@ -206,17 +209,17 @@ def on_releases(core: NodeCore, message: Releases) -> None:
 
 def release_made(core: NodeCore, producer: int, child: int) -> None:
     entry = core.made.get(producer)
-    if entry is None:
-        return
-    entry[0].discard(child)
-    if not entry[0]:
-        free(core, producer)
+    if entry is not None:
+        entry[0].discard(child)
+        if not entry[0]:
+            free(core, producer)
 
 
 def free(core: NodeCore, producer: int) -> None:
     """Every task that reads these objects has finished: they may go, here and in the store."""
     for object_ in core.made.pop(producer)[2]:
-        _drop(core, object_)
+        if core.objects.pop(object_, None) is not None:
+            core.out.append(DropObject(object_))
     shard = (producer >> SHARD_BLOCK_BITS) % core.shard_count
     if core.freed is None:
         core.freed = {}

@@ -26,6 +26,7 @@ from daws.wire.store import (
     REPLICATE,
     RETRY,
     SATISFY,
+    SHARD_BLOCK_BITS,
     STOP,
     STRUCK,
     UNDERWAY,
@@ -161,7 +162,10 @@ class MemoryStore:
             record.state = STATE_DONE
             record.outputs = row.outputs
             if not record.children:
-                return None if not record.inputs and not row.outputs else _NOTHING_TO_TELL
+                if not record.inputs and not row.outputs:
+                    return None
+                record.freed = True
+                return _NOTHING_TO_TELL
             if self.direct:
                 return self._tell_here(shard, record, row)
             key = row.task << 2 | SATISFY
@@ -593,28 +597,40 @@ class MemoryStore:
     def _retire(self, record: Record) -> None:
         """Forget a freed record once nothing below it can need it again; its parents may follow."""
         todo = [record]
+        shards, count = self.shards, self.shard_count
         while todo:
             one = todo.pop()
-            rare = one.rare
             if one.state != STATE_DONE or (one.outputs and not one.freed):
                 continue
-            if rare is not None and rare.holders:
+            if one.rare is not None and one.rare.holders:
                 continue
-            if any(self._is_kept(child) for child in one.children):
+            if one.children and not self._have_retired(one.children):
                 continue
             task = one.spec.id
-            home = self.shards[shard_of(task, self.shard_count)]
-            if any(outbox_key(task, verb) in home.outbox for verb in (SATISFY, REMAKE_FOR, STOP)):
+            home = shards[(task >> SHARD_BLOCK_BITS) % count]
+            key, outbox = task << 2, home.outbox
+            if outbox and (key | SATISFY in outbox or key | REMAKE_FOR in outbox or key | STOP in outbox):
                 continue  # when it is cleared, we will be back
             home.records[task] = None
             for _, _, producer, _ in one.inputs:
-                parent = self.record(producer) if producer >= 0 else None
-                if parent is not None and parent.freed:
-                    todo.append(parent)
+                if producer >= 0:
+                    parent = shards[(producer >> SHARD_BLOCK_BITS) % count].records.get(producer)
+                    if parent is not None and parent.freed:
+                        todo.append(parent)
 
-    def _is_kept(self, task: int) -> bool:
-        shard = self.shards[shard_of(task, self.shard_count)]
-        return task not in shard.records or shard.records[task] is not None
+    def _have_retired(self, tasks: tuple[int, ...]) -> bool:
+        shards, count = self.shards, self.shard_count
+        for task in tasks:
+            records = shards[(task >> SHARD_BLOCK_BITS) % count].records
+            record = records.get(task, self)
+            if record is None:
+                continue
+            if not isinstance(record, Record) or record.children or not record.freed or record.state != STATE_DONE:
+                return False
+            if record.rare is not None:
+                return False
+            records[task] = None  # nobody reads what it made: it retires with its parent
+        return True
 
     def _locate(self, shard: Shard, row: wire.Locate, now_ns: int) -> AnswerType:
         record = shard.records.get(row.task)

@@ -37,6 +37,14 @@ class PlaceDaws(Answer, frozen=True):
         if not inputs or view.threshold == inf:
             return SHARED
         limit = self._limit_bytes(view, ready)
+        if len(inputs) == 1:  # most tasks of most graphs
+            largest = inputs[0]
+            size = largest[1]
+            if size <= limit or (size <= INLINE_BYTES and view.threshold):
+                return SHARED
+            if ready.spec.needs is None and view.has(largest[0]) and view.node in largest[3]:
+                return DEDICATED
+            return _where(view, largest, ready.spec.needs)
         free = INLINE_BYTES if view.threshold else 0
         total = 0
         largest_bytes = -1
