@@ -1,0 +1,61 @@
+"""A sample of the fault seeds; `make faults` runs many more."""
+
+import pytest
+
+from daws.core.invariants import check
+from daws.sim.scenario import draw_scenario, run_scenario
+from daws.strategy import PRESETS
+from daws.workloads.registry import KINDS
+from tests.sim.faults import Failure, how_to_replay, main, summary, try_seed
+
+SAMPLE = range(150)
+ONCE_WRONG = (337, 565, 910, 1013, 1351, 1569, 1727, 1847, 2022, 2365, 2388, 2419, 2650, 3533)
+"""Seeds that brought something to light."""
+DEEP = range(3, 90, 7)
+
+
+@pytest.mark.parametrize("seed", [*SAMPLE, *ONCE_WRONG])
+def test_no_rule_is_violated(seed):
+    found = try_seed(seed)
+    assert not isinstance(found, Failure), f"{found.message}; again: {how_to_replay(seed)}"
+
+
+@pytest.mark.parametrize("seed", DEEP)
+def test_nodes_fit_together_after_every_step(seed):
+    run_scenario(seed, check)
+
+
+@pytest.mark.parametrize("seed", [0, 8, 47, 102])
+def test_the_same_seed_is_the_same_run(seed):
+    assert run_scenario(seed) == run_scenario(seed)
+
+
+def test_the_sample_meets_every_kind_of_graph_fault_and_strategy():
+    drawn = [draw_scenario(seed) for seed in SAMPLE]
+    assert {one.kind for one in drawn} >= {*KINDS, "labelled", "wide", "growing"} - {"image-stacking"}
+    assert {one.strategy.name for one in drawn} >= set(PRESETS)
+    kinds = ("loss", "duplication", "delay", "crashes", "crashes_at_store", "partitions", "slow_nodes", "cancels")
+    for kind in kinds:
+        assert any(getattr(one.plan, kind) for one in drawn)
+
+
+def test_the_summary_counts_what_struck():
+    first = run_scenario(0)
+    text = summary([first, first])
+    assert f"{first.kind} 2" in text and f"{first.strategy} 2" in text and f"tasks {2 * first.tasks}" in text
+
+
+def test_a_failing_seed_is_named_and_can_be_run_again(monkeypatch, capsys):
+    def fails(seed, deep=None):
+        raise AssertionError("no such luck")
+
+    monkeypatch.setattr("tests.sim.faults.run_scenario", fails)
+    assert main(["--seed", "5"]) == 1
+    assert "no such luck" in capsys.readouterr().out
+    assert try_seed(5) == Failure(5, "AssertionError: no such luck")
+
+
+def test_a_good_seed_is_told_in_full(capsys):
+    assert main(["--seed", "1", "--verbose"]) == 0
+    out = capsys.readouterr().out
+    assert "plan: FaultPlan(" in out and "Outcome(seed=1" in out
