@@ -1,4 +1,4 @@
-"""The contract of stores, on the store in memory: plain, in several shards, and with histories."""
+"""The contract of stores, on the store in memory: plain, in several shards, direct, and with histories."""
 
 from typing import Any
 
@@ -36,16 +36,25 @@ def snapshot(store: MemoryStore) -> object:
 
 class TestPlain(StoreContract):
     history = False
+    direct = False
     shards = 1
 
     def make(self, **options: Any) -> MemoryStore:
-        return MemoryStore(options.get("shards", self.shards), self.lease_ns, history=self.history)
+        shards = options.get("shards", self.shards)
+        return MemoryStore(shards, self.lease_ns, history=self.history, direct=self.direct)
 
     def snapshot(self, store: Any) -> object:
         return snapshot(store)
 
 
 class TestShards(TestPlain):
+    shards = 3
+
+
+class TestDirect(TestPlain):
+    """Children in the same shard are told by the commit itself; in this suite most are in other shards."""
+
+    direct = True
     shards = 3
 
 

@@ -61,9 +61,11 @@ numbers = st.integers(0, 1 << 16)
 
 
 class StoreMachine(RuleBasedStateMachine):
+    direct = False
+
     def __init__(self) -> None:
         super().__init__()
-        self.store = MemoryStore(2, lease_ns=1000, replicas_max=2)
+        self.store = MemoryStore(2, lease_ns=1000, replicas_max=2, direct=self.direct)
         self.alive: list[NodeId] = [1, 2, 3]
         self.next_node = 4
         self.tasks: list[int] = []
@@ -335,10 +337,12 @@ class StoreMachine(RuleBasedStateMachine):
             intents = self.intents.pop(last, [])
             if not ready and not intents:
                 break
-            for one in ready:
+            todo, ready = ready, []
+            for one in todo:
                 task = one.spec.id
-                self.send(Finish(task, one.attempt, last, self.outputs(task, last)))
-            ready = [one for entry in intents for one in self.carry_out(entry, last)]
+                answer = self.send(Finish(task, one.attempt, last, self.outputs(task, last)))
+                ready += answer.ready if isinstance(answer, Committed) else ()
+            ready += [one for entry in intents for one in self.carry_out(entry, last)]
         for task in self.tasks:
             record = self.store.record(task)
             assert record is not None
@@ -347,5 +351,12 @@ class StoreMachine(RuleBasedStateMachine):
             assert not shard.outbox, f"nobody carries out {shard.outbox}"
 
 
+class DirectMachine(StoreMachine):
+    """A commit satisfies the children in its own shard in the same update."""
+
+    direct = True
+
+
 TestStoreMachine = StoreMachine.TestCase
-TestStoreMachine.settings = settings(max_examples=60, stateful_step_count=40)
+TestDirectMachine = DirectMachine.TestCase
+TestStoreMachine.settings = TestDirectMachine.settings = settings(max_examples=60, stateful_step_count=40)

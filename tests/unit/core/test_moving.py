@@ -33,7 +33,7 @@ def test_an_offer_is_claimed_before_it_is_queued():
         call = node.expect_rows(Claim(1, 2, 5, 0, MOVE), Claim(2, 2, 6, 0, MOVE))
         node.answer(call, Granted(6, 0), REFUSED)
         assert node.expect(StartRun, task=1).ready.move == 6
-        assert node.expect(Taken, to=2).tasks == (1,)
+        assert node.expect(Taken, to=2).tasks == ((1, 5),)
 
 
 def test_a_doubled_offer_is_claimed_once():
@@ -74,9 +74,11 @@ def test_a_claim_that_is_granted_again_after_its_answer_was_lost_counts():
 def test_what_was_taken_is_forgotten():
     with Driver("mdl") as node:
         lend(node)
-        node.give(Taken(1, (1,)))
+        node.give(Taken(1, ((1, 5),)))
         assert 1 in node.core.lent, "node 1 is not the one it was lent to"
-        node.give(Taken(2, (1,)))
+        node.give(Taken(2, ((1, 4),)))
+        assert 1 in node.core.lent, "that was an earlier time"
+        node.give(Taken(2, ((1, 5),)))
         assert not node.core.lent
 
 
@@ -115,7 +117,7 @@ def test_a_task_that_comes_back_while_it_is_lent_is_not_lost():
             node.answer(call, Leased(), *[REFUSED] * (len(call.rows) - 1))
         node.answer(claim, Granted(7, 0))
         assert node.expect(FetchObject).source == 2
-        assert node.expect(Taken, to=2).tasks == (1,)
+        assert node.expect(Taken, to=2).tasks == ((1, 6),)
 
 
 def test_a_copy_is_a_run_beside_the_owners():

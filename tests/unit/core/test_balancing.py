@@ -1,0 +1,238 @@
+"""Rounds of stealing and giving: who is asked, what follows, and what happens when nobody answers."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from daws.core.effects import POLL, CallStore, StartRun
+from daws.core.node import SECOND_NS
+from daws.model.context import parse_context
+from daws.model.task import CLIENT, NodeId
+from daws.strategy import parse_strategy
+from daws.strategy.decisions import Strategy
+from daws.testing import Driver, members_of, ready
+from daws.wire.messages import (
+    GIVEN,
+    STOLEN,
+    LoadQuery,
+    LoadReply,
+    Offer,
+    StealDenied,
+    StealRequest,
+    Submission,
+    SubmissionTaken,
+    Taken,
+)
+from daws.wire.store import REFUSED, Granted, Leased
+
+TICK = 0
+
+
+class Balance:
+    """Ask nodes 1 and 2, take half; waits double from one second on."""
+
+    mode = "steal"
+    asks_load = True
+    from_head = False
+
+    def start_poll_ns(self) -> int:
+        return SECOND_NS
+
+    def start_neighbours(self, member_count: int) -> int:
+        return 2
+
+    def targets(self, view: Any, rng: Any) -> list[NodeId]:
+        return [1, 2]
+
+    def pick(self, view: Any, loads: list[tuple[NodeId, int]]) -> NodeId:
+        load, node = max((load, node) for node, load in loads)
+        return node if load else -1
+
+    def amount(self, view: Any, available: int) -> int:
+        return (available + 1) // 2
+
+    def after_success(self, view: Any) -> tuple[int, int]:
+        return SECOND_NS, 2
+
+    def after_failure(self, view: Any) -> tuple[int, int]:
+        return 2 * view.poll_ns, 2
+
+    def explain(self, view: Any, loads: Any) -> dict[str, Any]:
+        return {}
+
+
+class Straight(Balance):
+    asks_load = False
+
+
+class Give(Balance):
+    mode = "give"
+
+    def pick(self, view: Any, loads: list[tuple[NodeId, int]]) -> NodeId:
+        return min((load, node) for node, load in loads)[1]
+
+
+def strategy(balance: Balance | None = None) -> Strategy:
+    return msgspec.structs.replace(parse_strategy("mlb"), balance=balance or Balance())
+
+
+def looking(balance: Balance | None = None) -> Driver:
+    """A node that has nothing to do and has just asked around."""
+    node = Driver(strategy(balance), cores=1)
+    node.fire(POLL)
+    return node
+
+
+def loaded(tasks: int, balance: Balance | None = None) -> Driver:
+    """A node with one executor and so many tasks in its queue, one of which runs."""
+    node = Driver(strategy(balance), cores=1)
+    node.give(Submission(CLIENT, 0, tuple(ready(task) for task in range(tasks + 1))))
+    node.expect(SubmissionTaken)
+    node.expect(StartRun, task=0)
+    return node
+
+
+def asked(node: Driver) -> None:
+    for to in (1, 2):
+        node.expect(LoadQuery, to=to)
+
+
+def test_a_round_asks_and_turns_to_the_one_with_most():
+    with looking() as node:
+        asked(node)
+        node.give(LoadReply(1, 3, 5))
+        node.give(LoadReply(2, 7, 9))
+        node.expect(StealRequest, to=2)
+        node.give(Offer(2, 1, STOLEN, (ready(1),)))
+        node.answer(node.expect(CallStore), Granted(1, 0))
+        node.expect(StartRun, task=1)
+        node.expect(Taken)
+        assert node.core.failed_steals == 0 and node.core.steals == 1
+
+
+def test_without_asking_for_loads_the_first_target_is_asked_for_work():
+    with looking(Straight()) as node:
+        node.expect(StealRequest, to=1)
+        node.give(StealDenied(1))
+        assert node.core.failed_steals == 1
+
+
+def test_after_a_failed_round_it_waits_longer_each_time_but_never_for_good():
+    with looking() as node:
+        waits = []
+        for _ in range(4):
+            asked(node)
+            node.give(LoadReply(1, 0, 5), LoadReply(2, 0, 9))
+            waits.append(node.timers[POLL] - node.now_ns)
+            while POLL in node.timers and node.timers[POLL] > node.timers[TICK]:
+                node.fire(TICK)
+                node.answer(node.expect(CallStore), Leased())
+            node.fire(POLL)
+        asked(node)
+        assert [wait // SECOND_NS for wait in waits] == sorted(wait // SECOND_NS for wait in waits)
+        for number, wait in enumerate(waits):
+            assert 0.5 <= wait / SECOND_NS / 2**number <= 1.5
+        assert node.core.failed_steals_total == 4
+
+
+def test_a_lost_reply_is_not_waited_for_for_ever():
+    with looking() as node:
+        asked(node)
+        node.give(LoadReply(1, 3, 5))
+        for _ in range(2):
+            node.fire(TICK)
+            node.answer(node.expect(CallStore), Leased())
+        assert node.core.failed_steals == 1 and POLL in node.timers
+        node.give(LoadReply(2, 3, 5))
+
+
+def test_loot_that_has_gone_elsewhere_is_a_failed_round():
+    with looking() as node:
+        asked(node)
+        node.give(LoadReply(1, 3, 5), LoadReply(2, 0, 0))
+        node.expect(StealRequest, to=1)
+        node.give(Offer(1, 1, STOLEN, (ready(1), ready(2))))
+        node.answer(node.expect(CallStore), REFUSED, REFUSED)
+        assert node.core.failed_steals == 1
+
+
+@pytest.mark.xfail(reason="round_succeeded leaves the probe of the next round behind, and nobody looks for work then")
+def test_loot_of_an_older_round_leaves_no_round_half_open():
+    """It is granted while the loads of the next round are still on their way, and these get lost."""
+    with looking() as node:
+        asked(node)
+        node.give(LoadReply(1, 3, 5), LoadReply(2, 0, 0))
+        node.expect(StealRequest, to=1)
+        for _ in range(2):
+            node.fire(TICK)
+            node.answer(node.expect(CallStore), Leased())
+        node.fire(POLL)
+        asked(node)
+        node.give(Offer(1, 1, STOLEN, (ready(1),)))
+        node.answer(node.expect(CallStore), Granted(1, 0))
+        node.drop(object)
+        assert node.core.probe is None or node.core.stealing_since_ns >= 0
+
+
+def test_one_round_at_a_time():
+    with looking() as node:
+        asked(node)
+        node.give(StealDenied(1))
+        node.give(LoadQuery(1))
+        node.expect(LoadReply, to=1, stealable=0, load=0)
+
+
+def test_a_victim_says_what_may_leave_and_gives_half_of_it():
+    with loaded(5) as node:
+        node.give(LoadQuery(1))
+        node.expect(LoadReply, to=1, stealable=5, load=6)
+        node.give(StealRequest(1))
+        offer = node.expect(Offer, to=1, why=STOLEN)
+        assert [one.spec.id for one in offer.tasks] == [3, 4, 5], "those that would run last"
+        assert set(node.core.lent) == {3, 4, 5}
+
+
+def test_a_victim_with_nothing_to_give_says_so():
+    with loaded(0) as node:
+        node.give(StealRequest(1))
+        node.expect(StealDenied, to=1)
+
+
+def test_a_thief_gets_what_it_may_run():
+    with Driver(strategy(), cores=1) as node:
+        node.give(Submission(CLIENT, 0, (ready(0), ready(1), ready(2))))
+        node.drop(SubmissionTaken)
+        node.expect(StartRun)
+        node.give(StealRequest(1, (parse_context("gpu"),)))
+        node.expect(StealDenied, to=1)
+
+
+def test_a_thief_says_which_executors_are_idle():
+    members = members_of(3, contexts={0: "gpu"})
+    with Driver(strategy(Straight()), members=members) as node:
+        node.fire(POLL)
+        assert node.expect(StealRequest, to=1).contexts == (parse_context("gpu"),)
+
+
+def test_a_loaded_node_gives_to_the_idlest():
+    with loaded(4, Give()) as node:
+        node.fire(POLL)
+        asked(node)
+        node.give(LoadReply(1, 0, 3), LoadReply(2, 0, 1))
+        offer = node.expect(Offer, to=2, why=GIVEN)
+        assert len(offer.tasks) == 2 and node.core.gives == 2
+        assert POLL in node.timers, "and looks again later"
+
+
+def test_who_has_nothing_left_to_give_stops_looking():
+    with Driver(strategy(Give()), cores=1) as node:
+        assert POLL not in node.timers
+
+
+@pytest.mark.parametrize("mode", ["steal", "give"])
+def test_replies_to_nothing_are_dropped(mode: str):
+    with Driver(strategy(Give() if mode == "give" else Balance())) as node:
+        node.give(LoadReply(1, 3, 5))
+        node.give(StealDenied(1))
+        assert node.core.failed_steals == 0

@@ -1,0 +1,179 @@
+"""The client: it puts a graph into the store, hands ready tasks out until they are taken, and reads the log."""
+
+import numpy as np
+
+from daws.core.client import BATCH_TASKS, FIRST_BATCH_TASKS, ClientCore
+from daws.core.effects import CallStore, EffectType, Send, SetTimer
+from daws.core.events import EventType, Started, StoreAnswered, TimerFired
+from daws.core.node import NodeConfig
+from daws.model.graph import Graph, GraphBuilder
+from daws.model.states import CANCELLED, DONE, FAILED
+from daws.model.task import CLIENT
+from daws.store.memory import MemoryStore
+from daws.strategy import parse_strategy
+from daws.strategy.decisions import Site
+from daws.testing import members_of
+from daws.wire.messages import CancelOrder, CancelTaken, Submission, SubmissionTaken
+from daws.wire.store import Create, Finish, Log, LogRow
+
+MEMBERS = members_of(2)
+
+
+def bag(count: int) -> Graph:
+    builder = GraphBuilder()
+    for _ in range(count):
+        builder.add_task("one", 1_000_000)
+    return builder.build()
+
+
+def chain() -> Graph:
+    builder = GraphBuilder()
+    first = builder.add_task("one", 1_000_000, (), (10_000,))
+    builder.add_task(
+        "two",
+        1_000_000,
+        [first],
+        (),
+    )
+    return builder.build()
+
+
+def client_of(graph: Graph, strategy: str = "mlb:assign=round-robin", shards: int = 1) -> ClientCore:
+    places = np.zeros(graph.external_count, dtype=np.int64)
+    return ClientCore(graph, parse_strategy(strategy), Site(MEMBERS, 1e9, places, 0), NodeConfig(shard_count=shards))
+
+
+def created(client: ClientCore) -> list[Create]:
+    return [row for call in client.create_calls() for row in call.rows if isinstance(row, Create)]
+
+
+def stepped(client: ClientCore, *events: EventType, now_ns: int = 0) -> list[EffectType]:
+    out: list[EffectType] = []
+    client.step(now_ns, events, out)
+    return out
+
+
+def submissions(out: list[EffectType]) -> list[Submission]:
+    return [effect.message for effect in out if isinstance(effect, Send) and isinstance(effect.message, Submission)]
+
+
+def answered(client: ClientCore, out: list[EffectType], start: int, *rows: LogRow) -> None:
+    """The log of the (only) shard goes on with these rows, from number `start` on."""
+    (call,) = [effect for effect in out if isinstance(effect, CallStore)]
+    stepped(client, StoreAnswered(call.token, [Log(start + len(rows), list(rows))]))
+
+
+def test_the_graph_is_described_with_both_ends_of_each_edge():
+    first, second = created(client_of(chain()))
+    assert (first.children, first.parents, first.spec.leaf) == ((1,), (), False)
+    assert (second.children, second.parents, second.spec.leaf) == ((), (0,), True)
+    assert second.spec.inputs == first.spec.outputs == (0,)
+    assert second.owner == -1, "who waits belongs to nobody"
+
+
+def test_only_ready_tasks_are_handed_out():
+    client = client_of(chain())
+    created(client)
+    (batch,) = submissions(stepped(client, Started(MEMBERS)))
+    assert [ready.spec.id for ready in batch.tasks] == [0]
+
+
+def test_everybody_gets_a_few_tasks_before_anybody_gets_many():
+    client = client_of(bag(4000))
+    created(client)
+    batches = submissions(stepped(client, Started(MEMBERS)))
+    assert [len(batch.tasks) for batch in batches[:4]] == [
+        FIRST_BATCH_TASKS,
+        FIRST_BATCH_TASKS,
+        BATCH_TASKS,
+        BATCH_TASKS,
+    ]
+    assert sorted(ready.spec.id for batch in batches for ready in batch.tasks) == list(range(4000))
+
+
+def test_a_batch_is_handed_out_until_it_is_taken():
+    client = client_of(bag(2))
+    created(client)
+    first, second = submissions(stepped(client, Started(MEMBERS)))
+    stepped(client, SubmissionTaken(0, first.batch))
+    assert submissions(stepped(client, TimerFired(0))) == [second]
+    stepped(client, SubmissionTaken(1, second.batch), SubmissionTaken(1, second.batch))
+    assert submissions(stepped(client, TimerFired(0))) == []
+
+
+def test_the_log_is_read_to_its_end_each_entry_once():
+    client = client_of(bag(3))
+    created(client)
+    stepped(client, Started(MEMBERS))
+    first = stepped(client, TimerFired(0))
+    second = stepped(client, TimerFired(0))
+    answered(client, first, 0, 1)
+    answered(client, second, 0, 1, 0)
+    answered(client, first, 0, 1)
+    assert client.waiting_for == 1 and not client.is_done
+    answered(client, stepped(client, TimerFired(0)), 2, 2)
+    assert client.is_done
+
+
+def test_it_remembers_who_did_not_end_well():
+    client = client_of(bag(3))
+    created(client)
+    stepped(client, Started(MEMBERS))
+    answered(client, stepped(client, TimerFired(0)), 0, (0, FAILED, "bad", ()), (1, CANCELLED, "", ()), 2)
+    assert client.is_done
+    assert client.ended == {0: (FAILED, "bad"), 1: (CANCELLED, "")}
+
+
+def test_it_waits_for_spawned_tasks_of_committed_attempts_in_any_order():
+    name, other, stray = 1 << 60, (1 << 60) + 1, (1 << 60) + 2
+    client = client_of(bag(1))
+    created(client)
+    stepped(client, Started(MEMBERS))
+    answered(client, stepped(client, TimerFired(0)), 0, name, (stray, CANCELLED, "", ()))
+    assert client.waiting_for == 1
+    answered(client, stepped(client, TimerFired(0)), 2, (0, DONE, "", (name, other)))
+    assert client.waiting_for == 1
+    answered(client, stepped(client, TimerFired(0)), 3, other)
+    assert client.is_done
+
+
+def test_every_shard_has_its_log():
+    client = client_of(bag(200), shards=3)
+    store = MemoryStore(3)
+    for call in client.create_calls():
+        store.apply(call.shard, call.rows, 0)
+    stepped(client, Started(MEMBERS))
+    for task in range(200):
+        store.apply((task >> 6) % 3, [Finish(task, 0, task % 2)], 0)
+    calls = [effect for effect in stepped(client, TimerFired(0)) if isinstance(effect, CallStore)]
+    assert [call.shard for call in calls] == [0, 1, 2]
+    for call in calls:
+        stepped(client, StoreAnswered(call.token, store.apply(call.shard, call.rows, 0)))
+    assert client.is_done
+
+
+def test_it_looks_more_and_more_rarely():
+    client = client_of(bag(1))
+    created(client)
+    waits = []
+    for now_ns in (0, 10**9, 10**10, 10**11):
+        out = stepped(client, TimerFired(0) if now_ns else Started(MEMBERS), now_ns=now_ns)
+        waits += [effect.at_ns - now_ns for effect in out if isinstance(effect, SetTimer)]
+    assert waits == sorted(waits) and len(set(waits)) > 2
+
+
+def test_a_cancel_is_repeated_to_other_nodes_until_the_store_knows():
+    client = client_of(bag(4))
+    created(client)
+    out: list[EffectType] = []
+    client.cancel((1, 2), out)
+    orders = [effect for effect in out if isinstance(effect, Send) and isinstance(effect.message, CancelOrder)]
+    again = [
+        effect
+        for effect in stepped(client, TimerFired(0))
+        if isinstance(effect, Send) and isinstance(effect.message, CancelOrder)
+    ]
+    assert orders[0].message == again[0].message and orders[0].to != again[0].to
+    stepped(client, CancelTaken(0, orders[0].message.batch))  # type: ignore[union-attr]
+    assert not client.cancels
+    assert orders[0].message.sender == CLIENT

@@ -1,0 +1,184 @@
+"""Graphs that grow: tasks that create tasks and wait for them."""
+
+from daws.core.effects import CallStore, ResumeRun, StartRun, StopRun
+from daws.core.events import RunEnded, RunSpawned, RunWaits
+from daws.core.outbox import carry_out
+from daws.model.states import CANCELLED as STATE_CANCELLED
+from daws.model.states import DONE as STATE_DONE
+from daws.model.states import FAILED as STATE_FAILED
+from daws.model.task import CLIENT, TaskSpec, spawned_id
+from daws.store.memory import MemoryStore
+from daws.testing import Driver, created, members_of, ready, task
+from daws.wire.messages import StopOrder, Submission, SubmissionTaken
+from daws.wire.store import (
+    OK,
+    REFUSED,
+    Available,
+    Cancel,
+    Create,
+    Estate,
+    Finish,
+    Open,
+    Register,
+    Satisfy,
+    Spawn,
+    TakeOver,
+)
+
+CHILD = spawned_id(1, 0, 0)
+OTHER = spawned_id(1, 0, 1)
+
+
+def with_store(graph: dict[int, list[int]] | None = None) -> tuple[Driver, MemoryStore, StartRun]:
+    """Task 1 runs on the only executor of node 0."""
+    store = MemoryStore()
+    store.join(members_of(1).infos)
+    rows = created(graph or {1: []}, 0)
+    store.apply(0, rows, 0)
+    node = Driver("mlb", members=1, cores=1)
+    node.give(Submission(CLIENT, 0, (ready(1, makes=[1]),)))
+    node.expect(SubmissionTaken)
+    return node, store, node.expect(StartRun, task=1)
+
+
+def end(node: Driver, run: StartRun, sizes: tuple[int, ...] = (10,), error: str = "") -> None:
+    node.give(RunEnded(run.ready.spec.id, run.run, 50_000_000, sizes, error))
+
+
+def state(store: MemoryStore, task: int) -> int:
+    record = store.record(task)
+    assert record is not None
+    return record.state
+
+
+def test_a_child_is_listed_created_and_opened_before_its_spawner_may_end():
+    with Driver("mlb", members=1, cores=1) as node:
+        node.give(Submission(CLIENT, 0, (ready(1),)))
+        node.expect(SubmissionTaken)
+        run = node.expect(StartRun)
+        node.give(RunSpawned(1, run.run, ((task(-1, estimate_ns=5), ()),)))
+        call = node.expect_rows(Spawn(1, 0, 0, (CHILD,)))
+        end(node, run, ())
+        assert 1 in node.core.running, "its end has to wait"
+        node.answer(call, OK)
+        spec = TaskSpec(CHILD, estimate_ns=5, home=0)
+        node.answer(node.expect_rows(Create(spec, (), (), (), 0, True, 1)), OK)
+        call = node.expect_rows(Open(CHILD, 0))
+        node.answer(call, ready(CHILD))
+        node.expect_rows(Finish(1, 0, 0))
+        node.expect(StartRun, task=CHILD)
+
+
+def test_a_spawner_whose_attempt_is_over_creates_nothing():
+    with Driver("mlb", members=1, cores=1) as node:
+        node.give(Submission(CLIENT, 0, (ready(1),)))
+        node.expect(SubmissionTaken)
+        run = node.expect(StartRun)
+        node.give(RunSpawned(1, run.run, ((task(-1), ()),)))
+        node.answer(node.expect(CallStore), REFUSED)
+        end(node, run, ())
+        node.expect_rows(Finish(1, 0, 0))
+
+
+def test_children_run_and_the_log_names_them():
+    node, store, run = with_store()
+    node.give(RunSpawned(1, run.run, ((task(-1), ()), (task(-1), (CHILD,)))))
+    node.serve(store)
+    end(node, run)
+    node.serve(store)
+    end(node, node.expect(StartRun, task=CHILD), ())
+    node.serve(store)
+    end(node, node.expect(StartRun, task=OTHER), ())
+    node.serve(store)
+    node.nothing_left()
+    assert [state(store, one) for one in (1, CHILD, OTHER)] == [STATE_DONE] * 3
+    assert store.shards[0].log[0] == (1, STATE_DONE, "", (CHILD, OTHER))
+
+
+def test_a_child_of_a_task_that_is_done_gets_its_object_at_once():
+    with Driver("mlb", members=1, cores=1) as node:
+        node.give(Submission(CLIENT, 0, (ready(1),)))
+        node.expect(SubmissionTaken)
+        run = node.expect(StartRun)
+        node.give(RunSpawned(1, run.run, ((task(-1, [7]), (7,)),)))
+        node.answer(node.expect(CallStore), OK)
+        node.answer(node.expect(CallStore), OK)
+        given = ((7, 10, 7, (0,)),)
+        node.answer(node.expect_rows(Register(7, CHILD)), Available(given))
+        node.expect_rows(Satisfy(CHILD, 7, 0, given), Open(CHILD, 0))
+
+
+def test_a_child_of_a_task_that_was_forgotten_fails_instead_of_waiting_for_ever():
+    with Driver("mlb", members=1, cores=1) as node:
+        node.give(Submission(CLIENT, 0, (ready(1),)))
+        node.expect(SubmissionTaken)
+        run = node.expect(StartRun)
+        node.give(RunSpawned(1, run.run, ((task(-1, [7]), (7,)),)))
+        node.answer(node.expect(CallStore), OK)
+        node.answer(node.expect(CallStore), OK)
+        node.answer(node.expect_rows(Register(7, CHILD)), REFUSED)
+        call = node.expect(CallStore)
+        assert [type(row) for row in call.rows] == [Cancel, Open]
+        assert call.rows[0].error  # type: ignore[union-attr]
+
+
+def test_a_task_that_waits_for_its_children_holds_no_executor():
+    node, store, run = with_store()
+    node.give(RunSpawned(1, run.run, ((task(-1), ()), (task(-1), ()))))
+    node.give(RunWaits(1, run.run, (CHILD, OTHER)))
+    node.serve(store)
+    for _ in range(2):
+        end(node, node.expect(StartRun), ())
+        node.serve(store)
+    assert node.expect(ResumeRun, task=1).slot == 0
+    end(node, run)
+    node.serve(store)
+    node.nothing_left()
+    assert state(store, 1) == STATE_DONE
+
+
+def test_a_task_that_waits_hears_of_failures_too():
+    node, store, run = with_store()
+    node.give(RunSpawned(1, run.run, ((task(-1), ()),)))
+    node.give(RunWaits(1, run.run, (CHILD,)))
+    node.serve(store)
+    end(node, node.expect(StartRun, task=CHILD), (), "bad")
+    node.serve(store)
+    node.expect(ResumeRun, task=1)
+    assert state(store, CHILD) == STATE_FAILED
+
+
+def test_waiting_for_what_has_ended_is_no_wait():
+    node, store, run = with_store({1: [], 2: []})
+    store.apply(0, [Finish(2, 0, 0, ((2, 10, 2, (0,)),))], 0)
+    node.give(RunWaits(1, run.run, (2,)))
+    node.serve(store)
+    node.expect(ResumeRun, task=1)
+    node.nothing_left()
+
+
+def test_children_of_an_attempt_that_is_tried_again_are_cancelled():
+    node, store, run = with_store()
+    node.give(RunSpawned(1, run.run, ((task(-1), ()),)))
+    node.serve(store)
+    node.give(RunEnded(1, run.run, 5, (), "worker died", True))
+    node.serve(store)
+    assert state(store, CHILD) == STATE_CANCELLED
+    node.expect(StartRun, task=CHILD)
+    node.give(node.expect(StopOrder, to=0))
+    node.expect(StopRun, task=CHILD)
+    assert node.expect(StartRun, task=1).ready.attempt == 1
+
+
+def test_children_of_an_attempt_that_died_with_its_node_are_cancelled():
+    node, store, run = with_store()
+    node.give(RunSpawned(1, run.run, ((task(-1), ()),)))
+    node.serve(store)
+    heir = Driver("mlb", members=2, node=1)
+    (estate,) = store.apply(0, [TakeOver(0, 1)], 0)
+    assert isinstance(estate, Estate)
+    for entry in estate.outbox:
+        carry_out(heir.core, entry)
+    heir.give()
+    heir.serve(store)
+    assert state(store, CHILD) == STATE_CANCELLED

@@ -1,0 +1,224 @@
+"""Objects: fetched before a run, kept while they are read, made again when they are lost."""
+
+from daws.core.effects import CallStore, DropObject, FetchObject, StartRun
+from daws.core.events import ObjectFetched, ObjectsPut, RunEnded
+from daws.core.node import SECOND_NS, NodeConfig
+from daws.model.cluster import Members
+from daws.model.states import DONE as STATE_DONE
+from daws.model.task import CLIENT, INLINE_BYTES, REMAKE, Ready
+from daws.store.memory import MemoryStore
+from daws.testing import Driver, created, members_of, ready
+from daws.testing.build import BIG, object_at
+from daws.wire.messages import Releases, Submission, SubmissionTaken
+from daws.wire.store import (
+    Available,
+    Claim,
+    Committed,
+    Finish,
+    Granted,
+    Leased,
+    Noted,
+    Remake,
+    Satisfy,
+    Unready,
+)
+
+TICK = 0
+
+
+def submit(node: Driver, *tasks: Ready) -> None:
+    node.give(Submission(CLIENT, node.core.token, tasks))
+    node.expect(SubmissionTaken)
+
+
+def node_with(strategy: str = "mlb", cores: int = 1, **more: int) -> Driver:
+    return Driver(strategy, cores=cores, config=NodeConfig(lease_ns=8 * SECOND_NS, **more))
+
+
+def test_what_a_task_reads_is_fetched_first_and_holds_no_executor():
+    with node_with() as node:
+        submit(node, ready(1, object_at(8, 1), object_at(9, 2)), ready(2))
+        assert {node.expect(FetchObject, source=1).object, node.expect(FetchObject, source=2).object} == {8, 9}
+        run = node.expect(StartRun, task=2)
+        node.give(ObjectFetched(8, 1, True))
+        node.give(ObjectFetched(9, 2, True))
+        node.give(RunEnded(2, run.run, 50_000_000))
+        node.expect(StartRun, task=1)
+        node.expect(CallStore)
+        assert node.core.moved_bytes == 2 * BIG
+
+
+def test_small_objects_travel_inside_records():
+    with node_with() as node:
+        submit(node, ready(1, object_at(8, 1, size_bytes=INLINE_BYTES)))
+        node.expect(StartRun, task=1)
+
+
+def test_what_is_here_is_not_fetched():
+    with node_with() as node:
+        node.give(ObjectsPut(((8, BIG),)))
+        submit(node, ready(1, object_at(8, 0)))
+        node.expect(StartRun, task=1)
+        assert node.core.local_hits == 1
+
+
+def test_one_fetch_serves_all_who_wait():
+    with node_with(cores=2) as node:
+        submit(node, ready(1, object_at(8, 1)), ready(2, object_at(8, 1)))
+        node.expect(FetchObject, object=8)
+        node.give(ObjectFetched(8, 1, True))
+        node.expect(StartRun, task=1)
+        node.expect(StartRun, task=2)
+        assert node.core.cache_hits == 1
+
+
+def test_other_places_are_tried_before_an_object_counts_as_lost():
+    with node_with() as node:
+        submit(node, ready(1, object_at(8, 1, 2)))
+        node.expect(FetchObject, source=1)
+        node.give(ObjectFetched(8, 1, False))
+        node.expect(FetchObject, source=2)
+        node.give(ObjectFetched(8, 2, False))
+        node.expect_rows(Unready(1, 0, 0, (8,)))
+
+
+def test_what_was_put_from_outside_comes_from_the_client_at_last():
+    with node_with() as node:
+        submit(node, ready(1, (8, BIG, -1, (2, CLIENT))))
+        node.expect(FetchObject, source=2)
+        node.give(ObjectFetched(8, 2, False))
+        node.expect(FetchObject, source=CLIENT)
+
+
+def test_a_lost_object_from_outside_fails_its_reader():
+    with node_with() as node:
+        submit(node, ready(1, (8, BIG, -1, (2,))))
+        node.expect(FetchObject, source=2)
+        node.give(ObjectFetched(8, 2, False))
+        row = node.expect(CallStore).rows[0]
+        assert isinstance(row, Finish) and "ObjectLost" in row.error and "8" in row.error
+
+
+def test_a_copy_goes_when_nobody_reads_it_and_the_strategy_keeps_none():
+    with node_with("mlb:cache=none") as node:
+        submit(node, ready(1, object_at(8, 1)))
+        node.expect(FetchObject)
+        node.give(ObjectFetched(8, 1, True))
+        run = node.expect(StartRun)
+        assert 8 in node.core.objects
+        node.give(RunEnded(1, run.run, 50_000_000))
+        node.expect(DropObject, object=8)
+        node.expect(CallStore)
+
+
+def test_copies_are_dropped_when_memory_is_full_but_not_those_in_use():
+    with node_with("mlb:cache=all", cores=2, memory_bytes=2 * BIG) as node:
+        for task in (1, 2):
+            submit(node, ready(task, object_at(10 + task, 1)))
+            node.expect(FetchObject)
+            node.give(ObjectFetched(10 + task, 1, True))
+        first = node.expect(StartRun, task=1)
+        node.expect(StartRun, task=2)
+        node.give(RunEnded(1, first.run, 50_000_000))
+        node.expect(CallStore)
+        submit(node, ready(3, object_at(13, 1)))
+        node.expect(FetchObject)
+        node.give(ObjectFetched(13, 1, True))
+        node.expect(DropObject, object=11)
+        node.expect(StartRun, task=3)
+        assert set(node.core.objects) == {12, 13}
+
+
+def test_an_object_that_arrives_too_late_is_dropped():
+    with node_with() as node:
+        node.give(ObjectFetched(8, 1, True))
+        submit(node, ready(1, object_at(8, 1)))
+        node.expect(FetchObject)
+
+
+def test_the_place_of_an_input_learns_that_it_was_read():
+    with node_with() as node:
+        submit(node, ready(1, object_at(8, 2)))
+        node.expect(FetchObject)
+        node.give(ObjectFetched(8, 2, True))
+        node.give(RunEnded(1, node.expect(StartRun).run, 50_000_000))
+        node.answer(node.expect(CallStore), Committed(-1))
+        node.fire(TICK)
+        node.answer(node.expect(CallStore), Leased())
+        assert node.expect(Releases, to=2).pairs == ((8, 1),)
+
+
+def test_inputs_of_the_next_tasks_are_fetched_while_others_run():
+    with node_with() as node:
+        submit(node, ready(1, object_at(7, 1)))
+        node.expect(FetchObject, object=7)
+        node.give(ObjectFetched(7, 1, True))
+        node.expect(StartRun, task=1)
+        submit(node, ready(2, object_at(8, 1)))
+        node.expect(FetchObject, object=8)
+
+
+def lost(node: Driver) -> None:
+    """Task 1 reads what task 8 made on node 2, which does not have it any more."""
+    submit(node, ready(1, object_at(8, 2), move=3))
+    node.expect(FetchObject)
+    node.give(ObjectFetched(8, 2, False))
+    node.answer(node.expect_rows(Unready(1, 0, 3, (8,))), Noted(99, 5))
+
+
+def test_a_lost_object_is_made_again_by_whoever_claims_it():
+    with node_with() as node:
+        lost(node)
+        call = node.expect(CallStore)
+        (row,) = call.rows
+        assert isinstance(row, Remake) and (row.task, row.waiter, row.gone, row.need) == (8, 1, (2,), 5)
+        node.answer(call, ready(8, attempt=1, move=7, mode=REMAKE, makes=[8]))
+        call = node.expect(CallStore)
+        (row,) = call.rows
+        assert isinstance(row, Claim) and (row.task, row.owner, row.move) == (8, -1, 7)
+        node.answer(call, Granted(8, 1, REMAKE))
+        run = node.expect(StartRun, task=8)
+        node.give(RunEnded(8, run.run, 50_000_000, (BIG,)))
+        node.answer(node.expect(CallStore), Committed(32, (1,), mark=6, needs=(5,), readers=(1,)))
+        (row,) = node.expect(CallStore).rows
+        assert isinstance(row, Satisfy) and (row.task, row.parent, row.need) == (1, 8, 5)
+
+
+def test_an_object_that_somebody_else_has_is_told_at_once():
+    with node_with() as node:
+        lost(node)
+        node.answer(node.expect(CallStore), Available((object_at(8, 1),)))
+        (row,) = node.expect(CallStore).rows
+        assert isinstance(row, Satisfy) and (row.inputs, row.need) == ((object_at(8, 1),), 5)
+
+
+def test_all_that_was_lost_with_a_node_is_asked_for_at_once():
+    with node_with() as node:
+        submit(node, ready(1, object_at(8, 5), object_at(9, 5), object_at(7, 2)))
+        node.drop(FetchObject)
+        rows = [row for effect in node.effects if isinstance(effect, CallStore) for row in effect.rows]
+        assert [row.producers for row in rows if isinstance(row, Unready)] == [(8, 9)]
+        node.drop(CallStore)
+
+
+def test_a_chain_is_remade_from_where_it_broke():
+    """3 reads 2 reads 1; what 1 and 2 made was on a node that is gone."""
+    store = MemoryStore()
+    store.join(members_of(2).infos)
+    graph: dict[int, list[int]] = {1: [], 2: [1], 3: [2]}
+    store.apply(0, created(graph, 1), 0)
+    for task in (1, 2):
+        store.apply(0, [Finish(task, 0, 1, (object_at(task, 1),))], 0)
+        (child,) = store.apply(0, [Satisfy(task + 1, task, 1 if task == 1 else 0, (object_at(task, 1),))], 0)
+        assert isinstance(child, Ready)
+    node = Driver("mlb", members=Members(2, members_of(1).infos))
+    submit(node, child)
+    runs = []
+    node.serve(store)
+    while any(isinstance(effect, StartRun) for effect in node.effects):
+        run = node.expect(StartRun)
+        runs.append(run.ready.spec.id)
+        node.give(RunEnded(run.ready.spec.id, run.run, 50_000_000, (BIG,)))
+        node.serve(store)
+    assert runs == [1, 2, 3]
+    assert [record.state for record in store.shards[0].records.values() if record is not None] == [STATE_DONE] * 3

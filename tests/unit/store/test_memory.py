@@ -1,0 +1,111 @@
+"""What only the store in memory does: it counts, keeps histories, and can tell children in the same update."""
+
+import pytest
+
+from daws.model.states import DONE, READY, WAITING
+from daws.model.task import AGAIN, Ready
+from daws.store.memory import MemoryStore
+from daws.testing import created, members_of
+from daws.testing.build import object_at
+from daws.wire.store import Clear, Committed, Finish, Inspect, Lease, ReadLog, Satisfy, Story, outbox_key
+
+
+def test_it_counts_calls_and_records():
+    store = MemoryStore()
+    store.apply(0, created({1: [], 2: [1]}, 0), 0)
+    store.apply(0, [Finish(1, 0, 0), Clear(0, (4,)), ReadLog(0)], 0)
+    store.apply_one(0, Satisfy(2, 1, 0), 0)
+    assert store.calls == 3
+    assert store.touched == 4, "clearing and reading the log touch no record of a task"
+
+
+def test_one_row_is_a_call_too():
+    one, other = MemoryStore(), MemoryStore()
+    (row,) = created({1: []}, 0)
+    assert one.apply(0, [row], 0) == [other.apply_one(0, row, 0)]
+
+
+def test_many_nodes_join_at_once():
+    store = MemoryStore(lease_ns=100)
+    members = store.join(members_of(3).infos, 50)
+    assert members.nodes == (0, 1, 2)
+    assert store.apply(0, [Lease(0, members.version)], 149)[0] != members
+    assert store.members.nodes == (0, 1, 2)
+    store.apply(0, [Lease(0, members.version)], 150)
+    assert store.members.nodes == (0,)
+
+
+@pytest.mark.parametrize("one_by_one", [True, False])
+def test_histories_say_what_happened_to_a_task_when(one_by_one: bool):
+    store = MemoryStore(history=True)
+    steps = [
+        (10, created({1: [], 2: [1]}, 3)),
+        (20, [Finish(1, 0, 3)]),
+        (30, [Satisfy(2, 1, 4)]),
+        (40, [Finish(2, 0, 4)]),
+    ]
+    for now_ns, rows in steps:
+        if one_by_one:
+            for row in rows:
+                store.apply_one(0, row, now_ns)
+        else:
+            store.apply(0, rows, now_ns)
+    (story,) = store.apply(0, [Inspect(2)], 50)
+    assert isinstance(story, Story)
+    assert story.history == ((WAITING, 10, -1), (READY, 30, 4), (DONE, 40, 4))
+
+
+def direct(graph: dict[int, list[int]], shards: int = 1) -> MemoryStore:
+    store = MemoryStore(shards, direct=True)
+    for row in created(graph, 0):
+        store.apply((row.spec.id >> 6) % shards, [row], 0)
+    return store
+
+
+def test_a_direct_commit_tells_its_children_at_once():
+    store = direct({1: [], 2: [1], 3: [1], 4: [1, 3]})
+    given = (object_at(1, 0),)
+    (answer,) = store.apply(0, [Finish(1, 0, 0, given)], 0)
+    assert isinstance(answer, Committed)
+    assert [(one.spec.id, one.inputs, one.move) for one in answer.ready] == [(2, given, 1), (3, given, 1)]
+    assert answer.key == -1 and answer.readers == (2, 3, 4)
+    assert not store.shards[0].outbox
+    record = store.record(4)
+    assert record is not None and record.edges == (3,) and record.inputs == given
+
+
+def test_a_direct_commit_says_it_again():
+    store = direct({1: [], 2: [1], 3: [1]})
+    row = Finish(1, 0, 0, (object_at(1, 0),))
+    store.apply(0, [row], 0)
+    store.apply(0, [Finish(3, 0, 0)], 0)
+    (again,) = store.apply(0, [row], 0)
+    assert isinstance(again, Committed)
+    assert [(one.spec.id, one.mode) for one in again.ready] == [(2, AGAIN)], "3 has ended meanwhile"
+
+
+def test_a_direct_commit_leaves_the_children_in_other_shards_to_its_caller():
+    store = direct({1: [], 2: [1], 65: [1]}, 2)
+    (answer,) = store.apply(0, [Finish(1, 0, 0)], 0)
+    assert isinstance(answer, Committed)
+    assert (answer.key, answer.children) == (outbox_key(1, 0), (65,))
+    assert [one.spec.id for one in answer.ready] == [2]
+
+
+def test_direct_or_not_the_same_tasks_become_ready():
+    graph: dict[int, list[int]] = {1: [], 2: [1], 3: [1], 4: [2, 3]}
+    plain = MemoryStore()
+    plain.apply(0, created(graph, 0), 0)
+    stores = (plain, direct(graph))
+    found: list[list[Ready]] = [[], []]
+    for number, store in enumerate(stores):
+        for task, children in ((1, (2, 3)), (2, (4,)), (3, (4,))):
+            given = (object_at(task, 0),)
+            (answer,) = store.apply(0, [Finish(task, 0, 0, given)], 0)
+            assert isinstance(answer, Committed)
+            found[number] += answer.ready
+            for child in children if answer.children else ():
+                (told,) = store.apply(0, [Satisfy(child, task, 0, given)], 0)
+                found[number] += [told] if isinstance(told, Ready) else []
+    assert found[0] == found[1]
+    assert [one.spec.id for one in found[0]] == [2, 3, 4]
