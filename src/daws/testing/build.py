@@ -1,6 +1,6 @@
 """Short ways to make what tests are full of. Object `n` is what task `n` makes, unless said otherwise."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from daws.model.cluster import ExecutorClass, Members, NodeInfo
@@ -40,7 +40,7 @@ def object_at(producer: int, *places: NodeId, size_bytes: int = BIG) -> Input:
     return (producer, size_bytes, producer, places)
 
 
-def created(graph: dict[int, Iterable[int]], owner: NodeId, **more: Any) -> list[Create]:
+def created(graph: Mapping[int, Iterable[int]], owner: NodeId, **more: Any) -> list[Create]:
     """Rows that put a graph into a store, given as task -> parents; each task makes one object for its children."""
     parents = {one: tuple(above) for one, above in graph.items()}
     rows = []

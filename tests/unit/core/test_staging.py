@@ -207,10 +207,12 @@ def test_a_chain_is_remade_from_where_it_broke():
     store.join(members_of(2).infos)
     graph: dict[int, list[int]] = {1: [], 2: [1], 3: [2]}
     store.apply(0, created(graph, 1), 0)
+    child: object = None
     for task in (1, 2):
         store.apply(0, [Finish(task, 0, 1, (object_at(task, 1),))], 0)
         (child,) = store.apply(0, [Satisfy(task + 1, task, 1 if task == 1 else 0, (object_at(task, 1),))], 0)
         assert isinstance(child, Ready)
+    assert isinstance(child, Ready)
     node = Driver("mlb", members=Members(2, members_of(1).infos))
     submit(node, child)
     runs = []

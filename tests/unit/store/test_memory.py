@@ -1,5 +1,7 @@
 """What only the store in memory does: it counts, keeps histories, and can tell children in the same update."""
 
+from collections.abc import Sequence
+
 import pytest
 
 from daws.model.states import DONE, READY, WAITING
@@ -7,7 +9,7 @@ from daws.model.task import AGAIN, Ready
 from daws.store.memory import MemoryStore
 from daws.testing import created, members_of
 from daws.testing.build import object_at
-from daws.wire.store import Clear, Committed, Finish, Inspect, Lease, ReadLog, Satisfy, Story, outbox_key
+from daws.wire.store import Clear, Committed, Finish, Inspect, Lease, Leased, ReadLog, Row, Satisfy, Story, outbox_key
 
 
 def test_it_counts_calls_and_records():
@@ -29,16 +31,16 @@ def test_many_nodes_join_at_once():
     store = MemoryStore(lease_ns=100)
     members = store.join(members_of(3).infos, 50)
     assert members.nodes == (0, 1, 2)
-    assert store.apply(0, [Lease(0, members.version)], 149)[0] != members
-    assert store.members.nodes == (0, 1, 2)
-    store.apply(0, [Lease(0, members.version)], 150)
-    assert store.members.nodes == (0,)
+    assert store.apply(0, [Lease(0, members.version)], 149) == [Leased()]
+    (later,) = store.apply(0, [Lease(0, members.version)], 150)
+    assert isinstance(later, Leased) and later.members is not None
+    assert later.members.nodes == (0,) and later.orphans == (1, 2)
 
 
 @pytest.mark.parametrize("one_by_one", [True, False])
 def test_histories_say_what_happened_to_a_task_when(one_by_one: bool):
     store = MemoryStore(history=True)
-    steps = [
+    steps: list[tuple[int, Sequence[Row]]] = [
         (10, created({1: [], 2: [1]}, 3)),
         (20, [Finish(1, 0, 3)]),
         (30, [Satisfy(2, 1, 4)]),
