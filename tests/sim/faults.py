@@ -1,7 +1,7 @@
-"""Fault seeds: each number is a small cluster, a graph, a strategy and a plan of crashes, losses, delays and partitions.
+"""Fault seeds: each is a small cluster, a graph, a strategy and a plan of crashes, losses, delays and partitions.
 
-    python -m tests.sim.faults                     1,000 seeds on all cores
-    python -m tests.sim.faults --seed 337 -v       one seed again, with all that can be known about it
+python -m tests.sim.faults                     1,000 seeds on all cores
+python -m tests.sim.faults --seed 337 -v       one seed again, with all that can be known about it
 """
 
 import argparse
@@ -64,7 +64,8 @@ def summary(outcomes: Iterable[Outcome]) -> str:
         ends.update({"tasks": one.tasks, "failed": one.failed, "cancelled": one.cancelled})
     parts = {"graphs": kinds, "strategies": strategies, "faults": faults, "ends": ends}
     return "\n".join(
-        f"{name:<12}" + ", ".join(f"{key} {count:,}" for key, count in sorted(part.items())) for name, part in parts.items()
+        f"{name:<12}" + ", ".join(f"{key} {count:,}" for key, count in sorted(part.items()))
+        for name, part in parts.items()
     )
 
 

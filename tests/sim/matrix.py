@@ -1,7 +1,7 @@
 """Every preset on every workload, with the checkers on.
 
-    python -m tests.sim.matrix                     at 1,000 nodes, on all cores
-    python -m tests.sim.matrix --nodes 1 7 64      at other sizes
+python -m tests.sim.matrix                     at 1,000 nodes, on all cores
+python -m tests.sim.matrix --nodes 1 7 64      at other sizes
 """
 
 import argparse

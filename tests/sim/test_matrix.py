@@ -1,4 +1,4 @@
-"""Each preset finishes each workload on small and larger clusters, and no checker complains; `make matrix` has 1,000 nodes."""
+"""Each preset finishes each workload on small clusters, and no checker complains; `make matrix` has 1,000 nodes."""
 
 import pytest
 

@@ -19,7 +19,7 @@ def run(workload, strategy, nodes=64, cores=2, seed=0, check=False):
     return result
 
 
-# -- who beats whom -----------------------------------------------------------------------------------------------------
+# -- who beats whom --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.slow
@@ -45,9 +45,15 @@ def test_submission_to_one_node_costs_less_than_three_percent():
     assert worst.makespan_s <= 1.03 * even.makespan_s
 
 
-# -- what the store is asked --------------------------------------------------------------------------------------------
+# -- what the store is asked -----------------------------------------------------------------------------------------
 
-STAYING = ("mlb:balance=none", "mdl:balance=none", "flds:balance=none", "daws:balance=none", "constellation:balance=none")
+STAYING = (
+    "mlb:balance=none",
+    "mdl:balance=none",
+    "flds:balance=none",
+    "daws:balance=none",
+    "constellation:balance=none",
+)
 
 
 @pytest.mark.parametrize("strategy", STAYING)
@@ -70,7 +76,7 @@ def test_one_record_per_edge_and_three_per_task(workload, strategy):
         assert result.store_records <= result.edges + 3 * result.tasks, f"{nodes} nodes"
 
 
-# -- contexts -----------------------------------------------------------------------------------------------------------
+# -- contexts --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("preset", list(PRESETS))
@@ -102,7 +108,7 @@ def test_every_task_runs_where_its_context_is_offered(preset):
         assert matches(contexts[task % 5], offered[node][slot]), f"task {task} on executor {slot} of node {node}"
 
 
-# -- bad input ----------------------------------------------------------------------------------------------------------
+# -- bad input -------------------------------------------------------------------------------------------------------
 
 
 def one_line(error: DawsError) -> str:

@@ -1,23 +1,27 @@
-"""Checkers: small independent programs that watch what a simulated cluster does and stop at the first thing that must not happen.
+"""Checkers: small independent programs that watch what a simulated cluster does, and stop at the first thing that
+must not happen.
 
-They believe nothing that a node says about itself: they see the rows that reached the store and its answers, the effects that were
-carried out, and the graph. What they know of the truth they keep themselves.
+They believe nothing that a node says about itself: they see the rows that reached the store and its answers, the
+effects that were carried out, and the graph. What they know of the truth they keep themselves.
 """
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from daws.core.effects import DropObject, EffectType, StartRun, StopRun
-from daws.core.events import EventType, ObjectFetched, ObjectsPut, RunEnded, RunRecalled
+from daws.core.effects import DropObject, EffectType, RecallRun, ResumeRun, StartRun, StopRun
+from daws.core.events import EventType, ObjectFetched, ObjectsPut, RunEnded, RunRecalled, RunWaits
 from daws.core.node import NodeCore
 from daws.model.context import matches
 from daws.model.errors import InternalError
 from daws.model.states import DONE, FAILED, FINAL
 from daws.model.task import FIRST_SPAWNED_ID, INLINE_BYTES, REMAKE, REPLICA, NodeId, Ready, TaskSpec
-from daws.wire.store import AnswerType, Cancel, Committed, Finish, Row, Stopped
+from daws.wire.store import STOP, AnswerType, Cancel, Committed, Estate, Finish, Row, Stopped
 
 if TYPE_CHECKING:
     from daws.sim.kernel import Kernel
+
+NOWHERE = -1
+"""The executor of a task that is suspended."""
 
 
 class Violation(InternalError):
@@ -35,7 +39,7 @@ class Checker:
         self.committed: dict[int, tuple[NodeId, int]] = {}  # the run that won
         self.ended: dict[int, int] = {}  # final state of those that did not end well
         self.started: dict[tuple[int, int], NodeId] = {}  # (task, attempt) -> who ran it first
-        self.running: dict[NodeId, dict[int, tuple[int, Ready, int]]] = {}  # node -> task -> (run, ready, slot)
+        self.running: dict[NodeId, dict[int, tuple[int, Ready, int]]] = {}  # by node and task: run, ready, slot
         self.holdings: dict[NodeId, set[int]] = {}
         self.copies: dict[NodeId, set[int]] = {}
         self.fetched_bytes = 0
@@ -46,7 +50,7 @@ class Checker:
     def fail(self, what: str) -> None:
         raise Violation(f"at {self.kernel.now_ns / 1e9:.6f} s of seed {self.kernel.seed}: {what}")
 
-    # -- the store ------------------------------------------------------------------------------------------------------
+    # -- the store ---------------------------------------------------------------------------------------------------
 
     def on_store(self, caller: NodeId, rows: Sequence[Row], answers: Sequence[AnswerType], now_ns: int) -> None:
         for row, answer in zip(rows, answers, strict=True):
@@ -57,6 +61,10 @@ class Checker:
                     self._on_end(row.task, FAILED)
             elif type(row) is Cancel and type(answer) is Stopped:
                 self._on_end(row.task, 0)
+            elif type(answer) is Estate:
+                for entry in answer.outbox:
+                    if entry.verb == STOP and entry.error:
+                        self._on_end(entry.task, FAILED)  # a node killer: it failed when it was taken over
 
     def _on_commit(self, row: Finish) -> None:
         run = (row.node, row.attempt)
@@ -92,7 +100,7 @@ class Checker:
             return
         self.ended[task] = state
 
-    # -- nodes ------------------------------------------------------------------------------------------------------------
+    # -- nodes -------------------------------------------------------------------------------------------------------
 
     def on_step(self, core: NodeCore, now_ns: int, batch: Sequence[EventType], out: Sequence[EffectType]) -> None:
         for event in batch:
@@ -103,13 +111,32 @@ class Checker:
                 self._on_objects(core.node, event)
             elif kind is RunRecalled:
                 self.running.get(core.node, {}).pop(event.task, None)  # type: ignore[union-attr]
+            elif kind is RunWaits:
+                self._on_wait(core.node, event, out)  # type: ignore[arg-type]
         for effect in out:
             if type(effect) is DropObject:
                 self._on_drop(core, effect.object)  # type: ignore[union-attr]
             elif type(effect) is StopRun:
                 self.running.get(core.node, {}).pop(effect.task, None)  # type: ignore[union-attr]
+            elif type(effect) is ResumeRun:
+                run, ready, _ = self.running[core.node][effect.task]
+                self.running[core.node][effect.task] = (run, ready, effect.slot)
         if self.deep is not None and not core.restarting:
             self.deep(core)
+
+    def _on_wait(self, node: NodeId, event: RunWaits, out: Sequence[EffectType]) -> None:
+        """A task waits for others: it has no executor from now on, and nothing may be left waiting behind it."""
+        runs = self.running.get(node, {})
+        run, ready, slot = runs.get(event.task, (-1, None, NOWHERE))
+        if ready is None or run != event.run or slot == NOWHERE:
+            return
+        runs[event.task] = (run, ready, NOWHERE)
+        called = {effect.task for effect in out if isinstance(effect, RecallRun | StopRun)}
+        for other, (_, _, behind) in runs.items():
+            if behind == slot and other not in called:
+                self.fail(
+                    f"task {other} is left on executor {slot} of node {node} behind task {event.task}, which waits"
+                )
 
     def _on_run_ended(self, core: NodeCore, event: RunEnded) -> None:
         runs = self.running.get(core.node)
@@ -145,7 +172,7 @@ class Checker:
         producer = int(self.graph.producer[object_])
         won = self.committed.get(producer)
         if won is None or won[0] != node or node not in self.kernel.store.infos:
-            return  # the objects of a run that did not win, or of a node that was declared dead and does not know it yet
+            return  # the objects of a run that did not win, or of a node that is dead and does not know it yet
         for child in self.graph.children_of(producer).tolist():
             if child not in self.committed and child not in self.ended:
                 self.fail(f"node {node} dropped object {object_} although task {child} has not read it yet")
@@ -196,7 +223,9 @@ class Checker:
         for group in machine.info.executors:
             if slot < first + group.count:
                 if not matches(spec.needs.context if spec.needs is not None else None, group.context):
-                    self.fail(f"task {spec.id} runs on executor {slot} of node {node}, whose context is {group.context}")
+                    self.fail(
+                        f"task {spec.id} runs on executor {slot} of node {node}, whose context is {group.context}"
+                    )
                 break
             first += group.count
         used = 0
@@ -210,10 +239,10 @@ class Checker:
         for gone in (self.running, self.holdings, self.copies):
             gone.pop(node, None)  # type: ignore[attr-defined]
 
-    # -- at the end ---------------------------------------------------------------------------------------------------------
+    # -- at the end --------------------------------------------------------------------------------------------------
 
     def finish(self, killers_allowed: bool = False) -> None:
-        """Everything has ended: nothing was lost, nothing was done twice, and what nodes hold is what they think they hold."""
+        """Everything has ended: nothing was lost or done twice, and what nodes hold is what they think they hold."""
         store = self.kernel.store
         listed: dict[int, int] = {}
         for shard in store.shards:
@@ -237,10 +266,12 @@ class Checker:
         for node, (core, _) in self.kernel.seats.items():
             if core.restarting:
                 continue
-            thought = {object_ for object_ in core.objects}
+            thought = set(core.objects)
             held = self.holdings.get(node, set())
             if self.makes_data and thought != held:
-                self.fail(f"node {node} thinks it holds {sorted(thought - held)[:5]} but not {sorted(held - thought)[:5]}")
+                self.fail(
+                    f"node {node} thinks it holds {sorted(thought - held)[:5]} but not {sorted(held - thought)[:5]}"
+                )
         if self.fetched_bytes > self.kernel.fetched_bytes:
             self.fail(f"{self.fetched_bytes} bytes arrived but only {self.kernel.fetched_bytes} were sent")
         if self.kernel.faults is None and self.kernel.heap is not None and not self.ended:
@@ -258,4 +289,6 @@ class Checker:
         for node, (core, _) in self.kernel.seats.items():
             for producer, (pending, _, objects) in core.made.items():
                 if all(child in self.committed or child in self.ended for child in pending):
-                    self.fail(f"node {node} still keeps objects {objects[:3]} of task {producer}, which nobody will read")
+                    self.fail(
+                        f"node {node} still keeps objects {objects[:3]} of task {producer}, which nobody will read"
+                    )

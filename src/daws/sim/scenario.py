@@ -1,6 +1,7 @@
 """Scenarios: a small cluster, a small graph, a strategy and a plan of faults, all drawn from one number.
 
-`run_scenario(seed)` either returns what happened or raises a Violation that names the seed; the same number gives the same run.
+`run_scenario(seed)` either returns what happened or raises a Violation that names the seed; the same number gives the
+same run.
 """
 
 from collections.abc import Callable
@@ -8,16 +9,17 @@ from collections.abc import Callable
 import numpy as np
 from msgspec import Struct
 
+from daws.core.effects import StartRun
 from daws.core.node import NodeCore
 from daws.model.cluster import ExecutorClass
 from daws.model.context import Label, parse_context
 from daws.model.graph import Graph, GraphBuilder, Growth
 from daws.model.states import CANCELLED, FAILED
+from daws.model.task import NODE_INDEX_MASK, NodeId
 from daws.sim.checkers import Checker, Violation
 from daws.sim.cluster import Cluster, NodeGroup
 from daws.sim.faults import FaultPlan, Faults, draw_plan
-from daws.sim.kernel import Kernel
-from daws.sim.profiles import Costs
+from daws.sim.kernel import FATE, Kernel
 from daws.sim.simulate import Settings, make_kernel
 from daws.strategy import PRESETS, parse_strategy
 from daws.strategy.decisions import Strategy
@@ -28,6 +30,8 @@ MS = 1_000_000
 LEASE_S = 1.0
 LIVENESS_NS = 120_000 * MS
 """After the world has healed, everything must have ended within this time."""
+EVENTS_MAX = 4_000_000
+"""Many times what any of these small runs needs: nodes that never come to rest are caught at the same event."""
 
 
 class Scenario(Struct, frozen=True):
@@ -40,6 +44,8 @@ class Scenario(Struct, frozen=True):
     strategy: Strategy
     plan: FaultPlan
     shards: int
+    memory_bytes: int = 1 << 62  # for copies, of each node
+    killers: tuple[int, ...] = ()  # tasks that take their node down each time they run
 
 
 class Outcome(Struct, frozen=True):
@@ -57,6 +63,12 @@ class Outcome(Struct, frozen=True):
 
 
 def draw_scenario(seed: int) -> Scenario:
+    # Which seeds are special must not change: some of the others once brought a bug to light and are run for ever.
+    return _draw_special(seed) if seed % 7 in (2, 3) else _draw_plain(seed)
+
+
+def _draw_plain(seed: int) -> Scenario:
+    """A preset on one of the workloads, or on a graph with contexts, wide tasks or tasks that spawn tasks."""
     rng = Rng(seed * 0x5851F42D4C957F2D + 1442695040888963407)
     nodes = 2 + rng.below(6)
     cores = 1 + rng.below(3)
@@ -88,6 +100,59 @@ def draw_scenario(seed: int) -> Scenario:
     else:
         name, graph = "growing", growing_graph(rng, waits=kind == 8 or rng.below(2) == 0)
     return Scenario(seed, name, graph, Cluster(groups), strategy, draw_plan(rng), 1 + rng.below(4))
+
+
+ALTERED = (
+    "flds:balance=none",
+    "mlb:cache=none",
+    "mlb:assign=one,share=0.9",
+    "mdl:order=critical-path",
+    "rlds:t=0.01,balance=random-steal,count=3",
+    "daws:place=random,tt=0.01",
+    "daws:assign=data,order=submission",
+    "adage:copies=3,period-ms=1,period-max-ms=20",
+    "adage:replicate=never,period-max-ms=20",
+    "constellation:delay-ms=10,count=4",
+    "flds:place=home,assign=hashed",
+)
+SPECIAL = (
+    "fan-in:tasks=60,degree=12,output-mb=1,length-ms=40",  # so many edges that the store keeps them another way
+    "random:tasks=60,layers=6,degree=4,output-mb=1,length-ms=40",
+    "pipeline:tasks=60,size=12,output-mb=2,length-ms=20",
+    "image-stacking:tasks=50,degree=10,locality=5,file-mb=1,output-mb=0.1,length-ms=30",
+    "all-pairs:files=7,file-mb=2,length-ms=40",
+)
+
+
+def _draw_special(seed: int) -> Scenario:
+    """What presets and plain clusters do not meet: strategies that were altered, little memory, unlike nodes, tasks
+    that are sent ahead behind others that wait, tasks that kill their nodes."""
+    rng = Rng(seed * 0x2545F4914F6CDD1D + 7046029254386353131)
+    nodes = 2 + rng.below(5)
+    cores = 1 + rng.below(3)
+    strategy = parse_strategy(ALTERED[rng.below(len(ALTERED))])
+    plan, shards = draw_plan(rng), 1 + rng.below(4)
+    executors = (ExecutorClass(cores),)
+    cluster = Cluster((NodeGroup(nodes, executors),))
+    kind = rng.below(8)
+    if kind < 5:
+        workload = parse_workload(SPECIAL[rng.below(len(SPECIAL))])
+        graph = workload.build(nodes, cores, seed)
+        if kind < 2:
+            return Scenario(seed, workload.name, graph, cluster, strategy, plan, shards)
+        if kind < 4:
+            return Scenario(
+                seed, "little memory", graph, cluster, strategy, plan, shards, (1 + rng.below(8)) * 1_000_000
+            )
+        unlike = Cluster((NodeGroup(nodes, executors, 0.5), NodeGroup(2, (ExecutorClass(4),), 2.0, 1)))
+        return Scenario(seed, "unlike nodes", graph, unlike, strategy, plan, shards)
+    if kind < 7:
+        return Scenario(seed, "sent ahead", _hasty_graph(rng), cluster, strategy, plan, shards)
+    # Whoever runs beside a killer is lost as often as the killer itself: one executor each, and no other crashes.
+    plan = FaultPlan(horizon_ns=MS, duplication=plan.duplication)
+    small = Cluster((NodeGroup(nodes + 1, (ExecutorClass(1),)),))
+    graph, killer = _deadly_graph(rng, alone=rng.below(2) == 0)
+    return Scenario(seed, "deadly", graph, small, strategy, plan, shards, killers=(killer,))
 
 
 def _lengths(rng: Rng) -> int:
@@ -133,39 +198,119 @@ def growing_graph(rng: Rng, waits: bool, roots: int = 4) -> Graph:
     )
 
 
+def _hasty_graph(rng: Rng) -> Graph:
+    """Many tasks so short that they are sent ahead, among them some that spawn such tasks and wait for them."""
+    short, waiting, spawned = 0, 1, 2
+    kinds = [waiting if number % 12 == 7 else short for number in range(90)]
+    lengths = [(1 + rng.below(20)) * MS if kind == waiting else (30 + rng.below(400)) * 1000 for kind in kinds]
+    count = len(kinds)
+    return Graph(
+        kinds=("short", "waiting", "spawned"),
+        kind=np.array(kinds),
+        length_ns=np.array(lengths),
+        input_start=np.zeros(count + 1, np.int64),
+        inputs=np.zeros(0, np.int64),
+        output_start=np.zeros(count + 1, np.int64),
+        object_bytes=np.zeros(0, np.int64),
+        growth=(Growth(waiting, spawned, 1 + rng.below(3), (30 + rng.below(400)) * 1000, True),),
+    )
+
+
+def _deadly_graph(rng: Rng, alone: bool) -> tuple[Graph, int]:
+    """One task takes its node down each time, and with it what it reads; it comes up last, or among others."""
+    builder = GraphBuilder()
+    count = 20
+    killer = count - 1 if alone else rng.below(count)
+    handles = []
+    for number in range(count):
+        inputs = [handles[-1 if alone else rng.below(number)]] if number > 3 and (alone or number < killer) else []
+        handles.append(builder.add_task("killer" if number == killer else "step", _lengths(rng), inputs, (20_000,)))
+    return builder.build(), killer
+
+
+class _Deadly(Checker):
+    """A checker that also lets some tasks kill the node that runs them (the kernel has no idea what tasks do)."""
+
+    killers: tuple[int, ...] = ()
+
+    def on_start(self, node: NodeId, effect: StartRun, begin_ns: int) -> None:
+        super().on_start(node, effect, begin_ns)
+        if effect.ready.spec.id in self.killers:
+            half_ns = self.kernel.lengths[effect.ready.spec.id] // 2
+            self.kernel.push(begin_ns + half_ns, FATE, lambda kernel: self._strike(kernel, node))
+
+    def _strike(self, kernel: Kernel, node: NodeId) -> None:
+        if kernel.kill(node):
+            kernel.faults.note("killed by a task")
+            kernel.push(kernel.now_ns + 300 * MS, FATE, lambda kernel: kernel.revive(node & NODE_INDEX_MASK))
+
+
 def make_scenario_kernel(scenario: Scenario, deep: Callable[[NodeCore], None] | None = None) -> Kernel:
-    costs = Costs()
-    settings = Settings(costs=costs, seed=scenario.seed, shards=scenario.shards, lease_s=LEASE_S, audit_s=4.0, digest=True, direct=scenario.seed % 2 == 0)
+    settings = Settings(
+        seed=scenario.seed,
+        shards=scenario.shards,
+        lease_s=LEASE_S,
+        audit_s=4.0,
+        memory_bytes=scenario.memory_bytes,
+        digest=True,
+        direct=scenario.seed % 2 == 0,
+    )
     kernel = make_kernel(scenario.graph, scenario.cluster, scenario.strategy, settings)
-    kernel.checker = Checker(kernel, deep)
+    kernel.checker = checker = _Deadly(kernel, deep)
+    checker.killers = scenario.killers
     kernel.faults = Faults(kernel, scenario.plan, scenario.seed)
+
+    def never_rests(done: int) -> None:
+        if kernel.event_count > EVENTS_MAX:
+            raise Violation(
+                f"seed {scenario.seed}: {kernel.client.waiting_for} tasks have not ended after {kernel.event_count} events"
+            )
+
+    kernel.progress = never_rests
     return kernel
 
 
 def run_scenario(seed: int, deep: Callable[[NodeCore], None] | None = None) -> Outcome:
-    """One run with faults, then without, until everything has ended; raises a Violation at the first thing that is wrong."""
+    """One run with faults, then without, until everything has ended; raises a Violation if anything is wrong."""
     scenario = draw_scenario(seed)
     kernel = make_scenario_kernel(scenario, deep)
     kernel.start()
     kernel.run(scenario.plan.horizon_ns + LIVENESS_NS)
     if kernel.client.waiting_for:
-        raise Violation(f"seed {seed}: {kernel.client.waiting_for} tasks have not ended long after the last fault: {_stuck(kernel)}")
+        raise Violation(
+            f"seed {seed}: {kernel.client.waiting_for} tasks have not ended long after the last fault: {_stuck(kernel)}"
+        )
     end_ns = kernel.now_ns
     checker = kernel.checker
     # Let leases, acknowledgements and audits settle, then look at what is left.
     kernel.run_on(end_ns + 20_000 * MS)
     checker.finish(killers_allowed=True)
     checker.check_freed()
+    _check_ends(scenario, kernel.client.ended)
     ended = [state for state, _ in kernel.client.ended.values()]
-    for task, (state, error) in kernel.client.ended.items():
-        if state == FAILED and "nodes when they died" not in error:
-            raise Violation(f"seed {seed}: task {task} failed although nothing in it can fail: {error}")
-        if state == CANCELLED and not scenario.plan.cancels and task < scenario.graph.task_count:
-            raise Violation(f"seed {seed}: task {task} was cancelled although nobody asked for it")
     return Outcome(
-        seed, scenario.kind, scenario.strategy.name, scenario.graph.task_count, ended.count(FAILED), ended.count(CANCELLED), end_ns,
-        kernel.faults.injected, kernel.digest.hexdigest(),
-    )  # fmt: skip
+        seed=seed,
+        kind=scenario.kind,
+        strategy=scenario.strategy.name,
+        tasks=scenario.graph.task_count,
+        failed=ended.count(FAILED),
+        cancelled=ended.count(CANCELLED),
+        end_ns=end_ns,
+        faults=kernel.faults.injected,
+        digest=kernel.digest.hexdigest(),
+    )
+
+
+def _check_ends(scenario: Scenario, ended: dict[int, tuple[int, str]]) -> None:
+    """No task can fail by itself, and none is cancelled unless somebody asked for it."""
+    for task, (state, error) in ended.items():
+        if state == FAILED and "nodes when they died" not in error:
+            raise Violation(f"seed {scenario.seed}: task {task} failed although nothing in it can fail: {error}")
+        if state == CANCELLED and not scenario.plan.cancels and task < scenario.graph.task_count:
+            raise Violation(f"seed {scenario.seed}: task {task} was cancelled although nobody asked for it")
+    for killer in scenario.killers:
+        if killer not in ended:
+            raise Violation(f"seed {scenario.seed}: task {killer} kills its nodes and was not found out")
 
 
 def _stuck(kernel: Kernel) -> str:
@@ -174,5 +319,7 @@ def _stuck(kernel: Kernel) -> str:
     for shard in kernel.store.shards:
         for task, record in shard.records.items():
             if record is not None and record.state not in (6, 7, 8):
-                found.append(f"task {task} state {record.state} owner {record.owner} move {record.move} edges {record.edges}")
+                found.append(
+                    f"task {task} state {record.state} owner {record.owner} move {record.move} edges {record.edges}"
+                )
     return "; ".join(found[:4]) or "all records are final, but the client has not heard of it"
