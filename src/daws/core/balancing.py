@@ -13,6 +13,8 @@ from daws.wire.messages import COPY, GIVEN, STOLEN, LoadQuery, LoadReply, StealD
 
 NOBODY: NodeId = -1
 FIRST_LOOK_NS = 10_000_000
+RUMOUR_NS = 100_000_000
+"""News of somebody who has work are passed on for so long."""
 
 
 def look_for_work(core: NodeCore) -> None:
@@ -70,7 +72,15 @@ def wanted_contexts(core: NodeCore) -> tuple[Context | None, ...] | None:
 @handles(LoadQuery)
 def on_load_query(core: NodeCore, message: LoadQuery) -> None:
     load = core.shared.count + core.dedicated.count + len(core.running)
-    core.out.append(Send(message.sender, LoadReply(core.node, core.shared.count, load)))
+    rich, riches, since_ns = core.rich
+    if core.now_ns - since_ns > RUMOUR_NS or rich == message.sender:
+        rich, riches = NOBODY, 0
+    core.out.append(Send(message.sender, LoadReply(core.node, core.shared.count, load, rich, riches)))
+
+
+def heard_of(core: NodeCore, node: NodeId, riches: int) -> None:
+    """Remember where there was something to steal, for ourselves and for others who ask us."""
+    core.rich = (node, riches, core.now_ns)
 
 
 @handles(LoadReply)
@@ -80,10 +90,19 @@ def on_load_reply(core: NodeCore, message: LoadReply) -> None:
         return
     giving = core.strategy.balance.mode == "give"
     replies.append((message.sender, message.load if giving else message.stealable))
+    if message.stealable:
+        heard_of(core, message.sender, message.stealable)
+    elif message.riches and message.rich != core.node:
+        heard_of(core, message.rich, message.riches)
     if len(replies) < core.probe_count:
         return
     core.probe = None
     chosen = core.strategy.balance.pick(core, replies)
+    if chosen == NOBODY and core.strategy.balance.follows_rumours:
+        rich, riches, since_ns = core.rich
+        if core.now_ns - since_ns <= RUMOUR_NS and rich in core.members:
+            chosen = core.strategy.balance.pick(core, [(rich, riches)])
+            core.rich = (NOBODY, 0, -RUMOUR_NS)  # whatever comes of it, it is old news then
     if giving:
         core.stealing_since_ns = -1
         if chosen == NOBODY or not give(core, chosen):

@@ -6,7 +6,7 @@ as lent until it is told, and after a while claims it back from itself, so that 
 
 from collections import deque
 
-from daws.core.balancing import round_failed, round_succeeded
+from daws.core.balancing import heard_of, round_failed, round_succeeded
 from daws.core.calls import answers, ask
 from daws.core.effects import Send
 from daws.core.node import NodeCore, handles
@@ -33,6 +33,8 @@ def on_offer(core: NodeCore, message: Offer) -> None:
     if (message.sender, message.number) in core.seen_offers:
         return  # doubled on its way; claiming again would be taken for the same claim
     core.seen_offers.append((message.sender, message.number))
+    if message.why == STOLEN:
+        heard_of(core, message.sender, len(message.tasks))  # it has about as many left
     copy = message.why == COPY
     for ready in message.tasks:
         task = ready.spec.id

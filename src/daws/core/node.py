@@ -33,6 +33,7 @@ from daws.strategy.rng import Rng
 from daws.wire.store import Row
 
 SECOND_NS = 1_000_000_000
+NO_NEWS: tuple[NodeId, int, int] = (-1, 0, -(1 << 62))
 GUESS_NS = 100_000_000
 """The assumed length of a task of which nothing is known."""
 
@@ -149,6 +150,7 @@ class NodeCore:
         "pushes",
         "read_bytes",
         "relaxing",
+        "rich",
         "releases",
         "replicas",
         "restarting",
@@ -257,6 +259,7 @@ class NodeCore:
         # balancing
         self.probe: list[tuple[NodeId, int]] | None = None
         self.poll_armed = False
+        self.rich = NO_NEWS  # (node, what it had to steal, when we heard of it)
         self.stealing_since_ns = -1
         self.idle_since_ns = 0
         self.done_when_idle = 0

@@ -146,6 +146,11 @@ class Balance(Protocol):
     @property
     def asks_load(self) -> bool: ...
     @property
+    def follows_rumours(self) -> bool:
+        """When none of those asked has work, turn to a node that one of them has heard of."""
+        ...
+
+    @property
     def from_head(self) -> bool:
         """Hand over what would run first (True) or last (False)."""
         ...

@@ -25,10 +25,13 @@ class LoadQuery(Message):
 
 
 class LoadReply(Message):
-    """`stealable` tasks may leave; `load` is all that waits or runs."""
+    """`stealable` tasks may leave; `load` is all that waits or runs. `rich` is a node that had `riches` to steal when the
+    sender last heard of it, -1 if it knows none."""
 
     stealable: int
     load: int
+    rich: NodeId = -1
+    riches: int = 0
 
 
 class StealRequest(Message):

@@ -25,6 +25,7 @@ class BalanceGive(Answer, frozen=True):
 
     mode: ClassVar[str] = "give"
     asks_load: ClassVar[bool] = True
+    follows_rumours: ClassVar[bool] = False
     from_head: ClassVar[bool] = False
 
     share: Annotated[float, Meta(gt=0, le=1, description="part of the queued tasks that is given")] = 0.5

@@ -15,6 +15,7 @@ class BalanceNone(Answer, frozen=True):
 
     mode: ClassVar[str] = "none"
     asks_load: ClassVar[bool] = False
+    follows_rumours: ClassVar[bool] = False
     from_head: ClassVar[bool] = False
 
     def start_poll_ns(self) -> int:

@@ -25,6 +25,7 @@ class BalanceRandomSteal(Answer, frozen=True):
 
     mode: ClassVar[str] = "steal"
     asks_load: ClassVar[bool] = False
+    follows_rumours: ClassVar[bool] = False
     from_head: ClassVar[bool] = True
 
     count: Annotated[int, Meta(ge=1, le=1_000_000, description="tasks handed over at once")] = 1
