@@ -61,6 +61,8 @@ def on_finish_answer(core: NodeCore, row: Finish, answer: AnswerType) -> None:
                 core.out.append(Send(rival, StopOrder(core.node, task, -1, row.attempt)))
         readers = answer.readers or answer.children
         if row.outputs:
+            if core.copies:
+                own_copies(core, row.outputs)
             if not readers:
                 drop_made(core, row.outputs)  # nobody reads them and nobody holds them
             elif objects := tuple([one[0] for one in row.outputs if one[1] > INLINE_BYTES]):
@@ -70,11 +72,21 @@ def on_finish_answer(core: NodeCore, row: Finish, answer: AnswerType) -> None:
         if answer.children:
             tell_children(core, answer.key, answer.mark, task, answer.children, row.outputs, answer.needs)
         return
-    drop_made(core, row.outputs)
+    copies = core.copies or ()
+    drop_made(core, tuple([one for one in row.outputs if one[0] not in copies]))  # a copy of what won stays
     if isinstance(answer, Stopped):
         if ready is not None:
             release_inputs(core, ready)  # failed for good: it reads nothing any more
         spread_stop(core, task, answer)
+
+
+def own_copies(core: NodeCore, outputs: tuple[Input, ...]) -> None:
+    """What was fetched before has now been made here: it is a copy no more."""
+    assert core.copies is not None
+    for one in outputs:
+        if core.copies.pop(one[0], None) is not None:
+            core.fresh.discard(one[0])
+            core.copied_bytes -= one[1]
 
 
 @answers(Satisfy)

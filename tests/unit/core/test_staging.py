@@ -201,6 +201,37 @@ def test_all_that_was_lost_with_a_node_is_asked_for_at_once():
         node.drop(CallStore)
 
 
+def with_copy(node: Driver) -> StartRun:
+    """Object 8 is here as a copy, and task 8, which makes it, runs here too."""
+    submit(node, ready(1, object_at(8, 1)))
+    node.expect(FetchObject)
+    node.give(ObjectFetched(8, 1, True))
+    node.give(RunEnded(1, node.expect(StartRun, task=1).run, 50_000_000))
+    node.answer(node.expect(CallStore), Committed(-1))
+    submit(node, ready(8, attempt=1, mode=REMAKE, makes=[8]))
+    run = node.expect(StartRun, task=8)
+    node.give(RunEnded(8, run.run, 50_000_000, (BIG,)))
+    return run
+
+
+def test_what_is_made_here_is_a_copy_no_more():
+    with node_with("mlb:cache=all") as node:
+        with_copy(node)
+        node.answer(node.expect(CallStore), Committed(32, (2,), mark=6, needs=(5,), readers=(2,)))
+        node.expect(CallStore)
+        assert not node.core.copies and node.core.copied_bytes == 0
+        node.give(Releases(1, ((8, 2),)))
+        node.expect(DropObject, object=8)
+        assert not node.core.objects
+
+
+def test_a_copy_outlives_a_run_that_made_the_same_in_vain():
+    with node_with("mlb:cache=all") as node:
+        with_copy(node)
+        node.answer(node.expect(CallStore), STATE_DONE)
+        assert node.core.objects == {8: BIG} and node.core.copied_bytes == BIG
+
+
 def test_a_chain_is_remade_from_where_it_broke():
     """3 reads 2 reads 1; what 1 and 2 made was on a node that is gone."""
     store = MemoryStore()
