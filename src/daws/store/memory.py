@@ -49,7 +49,7 @@ _FINAL_CODE = {STATE_DONE: DONE, STATE_FAILED: FAILED, STATE_CANCELLED: CANCELLE
 
 
 Others = tuple[Any, ...] | None
-"""Whom an intent concerns. To satisfy: (task, need) pairs, or None for all children; to stop: tasks, or None for all."""
+"""Whom an intent concerns: (task, need) pairs to satisfy or None for all children, tasks to stop or None for all."""
 
 
 class Shard:
@@ -217,7 +217,7 @@ class MemoryStore:
                 continue
             edges = child.edges
             if edges.__class__ is tuple:
-                edges = tuple([edge for edge in edges if edge != task])  # type: ignore[union-attr]
+                edges = tuple([edge for edge in edges if edge != task])
                 child.edges = edges
             else:
                 edges.discard(task)  # type: ignore[union-attr]
@@ -787,9 +787,7 @@ class MemoryStore:
         stopped = self._stopped(shard, record, self._runners(record) if ended else ())
         if others is not None:
             return OutboxEntry(key, verb, task, others, (), stopped.nodes, stopped.error, mark=mark)
-        return OutboxEntry(
-            key, verb, task, stopped.children, (), stopped.nodes, stopped.error, stopped.watchers, mark
-        )
+        return OutboxEntry(key, verb, task, stopped.children, (), stopped.nodes, stopped.error, stopped.watchers, mark)
 
     def _clear(self, shard: Shard, row: wire.Clear, now_ns: int) -> AnswerType:
         self.touched -= 1

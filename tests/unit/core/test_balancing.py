@@ -35,6 +35,7 @@ class Balance:
     mode = "steal"
     asks_load = True
     from_head = False
+    follows_rumours = False
 
     def start_poll_ns(self) -> int:
         return SECOND_NS
