@@ -158,6 +158,7 @@ def give(core: NodeCore, receiver: NodeId) -> bool:
 
 
 def round_succeeded(core: NodeCore) -> None:
+    core.probe = None
     core.stealing_since_ns = -1
     core.idle_since_ns = core.now_ns
     core.failed_steals = 0

@@ -4,6 +4,7 @@ The whole graph is in the store before the first task is handed out (`create_cal
 A hand-out is repeated until it is acknowledged; if its node dies first, the node that takes over finds the tasks in the store.
 """
 
+from collections import deque
 from collections.abc import Iterator, Sequence
 from itertools import chain, repeat
 
@@ -18,7 +19,7 @@ from daws.model.states import DONE
 from daws.model.task import CLIENT, Input, Needs, NodeId, Ready, TaskSpec
 from daws.strategy.decisions import Plan, Site, Strategy
 from daws.wire.messages import CancelOrder, CancelTaken, Submission, SubmissionTaken
-from daws.wire.store import SHARD_BLOCK_BITS, Create, Log, ReadLog, Row
+from daws.wire.store import SHARD_BLOCK_BITS, Create, Leased, Log, ReadLog, Row, Watch
 
 FIRST_BATCH_TASKS = 32
 BATCH_TASKS = 1000
@@ -39,7 +40,8 @@ class ClientCore:
         if ranks is None and strategy.order.needs_ranks:
             ranks = graph.upward_rank_ns()
         self.plan = Plan(plan.homes, ranks)
-        self.submissions: dict[int, tuple[NodeId, Submission]] = {}
+        self.submissions: dict[int, tuple[NodeId, Submission]] = {}  # on their way
+        self.waiting: dict[NodeId, deque[Submission]] = {}  # a node gets one after the other, and has time for others between
         self.read_to = [0] * config.shard_count
         self.reading: dict[int, int] = {}
         self.token = 0
@@ -88,9 +90,20 @@ class ClientCore:
             if not some:
                 return
             for node, tasks in some.items():
-                self.submissions[self.batches] = (node, Submission(CLIENT, self.batches, tuple(tasks)))
+                submission = Submission(CLIENT, self.batches, tuple(tasks))
+                if low:
+                    self.waiting.setdefault(node, deque()).append(submission)
+                else:
+                    self.submissions[self.batches] = (node, submission)
                 self.batches += 1
             low += size
+
+    def _hand_out_next(self, taken: int, out: list[EffectType]) -> None:
+        node, _ = self.submissions.pop(taken, (None, None))
+        if node is not None and self.waiting.get(node):
+            submission = self.waiting[node].popleft()
+            self.submissions[submission.batch] = (node, submission)
+            out.append(Send(node, submission))
 
     def _rows(self) -> Iterator[Create]:
         graph = self.graph
@@ -157,7 +170,7 @@ class ClientCore:
                 self._send(out)
                 self._set_timer(now_ns, out)
             elif isinstance(event, SubmissionTaken):
-                self.submissions.pop(event.batch, None)
+                self._hand_out_next(event.batch, out)
             elif isinstance(event, StoreAnswered):
                 self._read(event, now_ns)
             elif isinstance(event, TimerFired):
@@ -192,7 +205,10 @@ class ClientCore:
 
     def _ask_logs(self, out: list[EffectType]) -> None:
         for shard, start in enumerate(self.read_to):
-            call = self._call(shard, [ReadLog(start)])
+            rows: list[Row] = [ReadLog(start)]
+            if shard == 0:
+                rows.append(Watch(self.members.version))
+            call = self._call(shard, rows)
             self.reading[call.token] = shard
             out.append(call)
 
@@ -201,6 +217,8 @@ class ClientCore:
         if shard is None:
             return
         for answer in event.answers:
+            if isinstance(answer, Leased) and answer.members is not None and answer.members.infos:
+                self.members = answer.members
             if not isinstance(answer, Log) or answer.next <= self.read_to[shard]:
                 continue
             skip = self.read_to[shard] - (answer.next - len(answer.rows))

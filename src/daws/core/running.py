@@ -178,7 +178,9 @@ def on_run_ended(core: NodeCore, event: RunEnded) -> None:
             unpin(core, ready)
     core.dirty = True
     if event.error:
-        if event.retry and not ready.mode & REPLICA:
+        if ready.mode & REPLICA:
+            return  # only a copy: the owner's run decides
+        if event.retry:
             ask(core, task, Claim(task, core.node, ready.move, core.node, RETRY))
             _remember_claim(core, ready)
             return
@@ -285,6 +287,7 @@ def send_ahead(core: NodeCore) -> None:
             continue
         slot = _slot_to_queue_at(core)
         if slot < 0:
+            pin(core, ready)
             put_back(core, ready)
             return
         if core.inflight is None:

@@ -97,8 +97,9 @@ def on_object_fetched(core: NodeCore, event: ObjectFetched) -> None:
         core.out.append(DropObject(event.object))  # the tasks that wanted it were called off meanwhile
         return
     core.moved_bytes += size_bytes
-    _keep_copy(core, event.object, size_bytes)
     core.dirty = True
+    if event.object not in core.objects:  # else it was made here meanwhile
+        _keep_copy(core, event.object, size_bytes)
 
 
 def _keep_copy(core: NodeCore, object_: int, size_bytes: int) -> None:

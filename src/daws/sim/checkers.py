@@ -14,14 +14,16 @@ from daws.core.node import NodeCore
 from daws.model.context import matches
 from daws.model.errors import InternalError
 from daws.model.states import DONE, FAILED, FINAL
-from daws.model.task import FIRST_SPAWNED_ID, INLINE_BYTES, REMAKE, REPLICA, NodeId, Ready, TaskSpec
-from daws.wire.store import STOP, AnswerType, Cancel, Committed, Estate, Finish, Row, Stopped
+from daws.model.task import FIRST_SPAWNED_ID, INLINE_BYTES, REMAKE, REPLICA, NodeId, Ready, TaskSpec, spawned_id
+from daws.wire.store import OK, STOP, AnswerType, Cancel, Committed, Estate, Finish, Row, Spawn, Stopped
 
 if TYPE_CHECKING:
     from daws.sim.kernel import Kernel
 
 NOWHERE = -1
 """The executor of a task that is suspended."""
+ORPHAN_LEASES = 4
+"""Tasks whose spawner was lost may live on for so many leases."""
 
 
 class Violation(InternalError):
@@ -36,7 +38,8 @@ class Checker:
         self.graph = kernel.graph
         self.count = kernel.graph.task_count
         self.deep = deep
-        self.committed: dict[int, tuple[NodeId, int]] = {}  # the run that won
+        self.committed: dict[int, tuple[NodeId, int]] = {}  # the run that won, of a remade task the latest
+        self.first: dict[int, int] = {}  # the attempt that won
         self.ended: dict[int, int] = {}  # final state of those that did not end well
         self.started: dict[tuple[int, int], NodeId] = {}  # (task, attempt) -> who ran it first
         self.running: dict[NodeId, dict[int, tuple[int, Ready, int]]] = {}  # by node and task: run, ready, slot
@@ -44,6 +47,8 @@ class Checker:
         self.copies: dict[NodeId, set[int]] = {}
         self.fetched_bytes = 0
         self.attempts: dict[int, int] = {}
+        self.attempted_ns: dict[int, int] = {}  # when the latest attempt started
+        self.spawners: dict[int, tuple[int, int]] = {}  # spawned task -> who spawned it, in which attempt
         self.reads_data = len(kernel.graph.inputs) > 0
         self.makes_data = kernel.graph.object_count > 0
 
@@ -65,6 +70,8 @@ class Checker:
                 for entry in answer.outbox:
                     if entry.verb == STOP and entry.error:
                         self._on_end(entry.task, FAILED)  # a node killer: it failed when it was taken over
+            elif type(row) is Spawn and answer == OK:
+                self.spawners.update(dict.fromkeys(row.tasks, (row.task, row.attempt)))
 
     def _on_commit(self, row: Finish) -> None:
         run = (row.node, row.attempt)
@@ -72,6 +79,7 @@ class Checker:
         before = self.committed.get(task)
         if before is None:
             self.committed[task] = run
+            self.first[task] = row.attempt
             if task in self.ended:
                 self.fail(f"task {task} was committed by node {row.node} after it had failed or been cancelled")
         elif before != run:
@@ -79,8 +87,18 @@ class Checker:
                 self.fail(f"task {task} was committed twice: by {before} and by {run} (node, attempt)")
             self.committed[task] = run  # a remake: checked against the record
             self._check_remake(task)
+        if task in self.spawners:
+            self._check_spawner(task)
         if row.attempt < self.attempts.get(task, 0):
             self.fail(f"task {task}: an outdated run {run} was committed, attempt {self.attempts[task]} is under way")
+
+    def _check_spawner(self, task: int) -> None:
+        """What an attempt spawned that never committed is to be cancelled; some may end before it hears of it."""
+        spawner, attempt = self.spawners[task]
+        if attempt < self.attempts.get(spawner, 0) and attempt != self.first.get(spawner) and self.kernel.faults:
+            known_ns = max(self.attempted_ns[spawner], self.kernel.faults.plan.horizon_ns)
+            if self.kernel.now_ns > known_ns + self.kernel.config.lease_ns * ORPHAN_LEASES:
+                self.fail(f"task {task} was committed long after attempt {attempt} of task {spawner}, which spawned it")
 
     def _check_remake(self, task: int) -> None:
         entries = sum(
@@ -115,9 +133,9 @@ class Checker:
                 self._on_wait(core.node, event, out)  # type: ignore[arg-type]
         for effect in out:
             if type(effect) is DropObject:
-                self._on_drop(core, effect.object)  # type: ignore[union-attr]
+                self._on_drop(core, effect.object)
             elif type(effect) is StopRun:
-                self.running.get(core.node, {}).pop(effect.task, None)  # type: ignore[union-attr]
+                self.running.get(core.node, {}).pop(effect.task, None)
             elif type(effect) is ResumeRun:
                 run, ready, _ = self.running[core.node][effect.task]
                 self.running[core.node][effect.task] = (run, ready, effect.slot)
@@ -192,6 +210,7 @@ class Checker:
         runs[task] = (effect.run, ready, effect.slot)
         if ready.attempt > self.attempts.get(task, 0):
             self.attempts[task] = ready.attempt
+            self.attempted_ns[task] = self.kernel.now_ns
         if not ready.mode & REPLICA:
             first = self.started.setdefault((task, ready.attempt), node)
             if first != node:
@@ -236,8 +255,9 @@ class Checker:
             self.fail(f"node {node} uses {used} of its {machine.info.cores} cores")
 
     def on_death(self, node: NodeId) -> None:
-        for gone in (self.running, self.holdings, self.copies):
-            gone.pop(node, None)  # type: ignore[attr-defined]
+        self.running.pop(node, None)
+        self.holdings.pop(node, None)
+        self.copies.pop(node, None)
 
     # -- at the end --------------------------------------------------------------------------------------------------
 
@@ -274,7 +294,7 @@ class Checker:
                 )
         if self.fetched_bytes > self.kernel.fetched_bytes:
             self.fail(f"{self.fetched_bytes} bytes arrived but only {self.kernel.fetched_bytes} were sent")
-        if self.kernel.faults is None and self.kernel.heap is not None and not self.ended:
+        if self.kernel.faults is None and not self.ended:
             self._check_waiting()
 
     def _check_waiting(self) -> None:
@@ -283,6 +303,32 @@ class Checker:
             for task, record in shard.records.items():
                 if record is not None and record.state not in FINAL:
                     self.fail(f"task {task} is still in state {record.state} although all has ended")
+
+    def check_settled(self) -> None:
+        """Long after the end: every record is final, every intent was carried out, the client has been heard."""
+        for shard in self.kernel.store.shards:
+            for task, record in shard.records.items():
+                if record is not None and record.state not in FINAL and not (record.rare and record.rare.remaking):
+                    self.fail(f"task {task} is still in state {record.state} although all has ended")
+            for key in shard.outbox:
+                self.fail(f"intent {key & 3} of task {key >> 2} was never carried out: {shard.outbox[key]}")
+        client = self.kernel.client
+        if client.cancels and any(node in self.kernel.seats for node in client.members.nodes):
+            self.fail(f"nobody has carried out {client.cancels}")
+
+    def check_grown(self) -> None:
+        """Whatever the committed attempt of a task spawned has ended too."""
+        todo = [(task, int(self.graph.kind[task])) for task in range(self.count)] if self.kernel.growth else []
+        while todo:
+            task, kind = todo.pop()
+            growth = self.kernel.growth.get(kind)
+            if growth is None or task not in self.committed:
+                continue
+            for number in range(growth.count):
+                name = spawned_id(task, self.first[task], number)
+                if name not in self.committed and name not in self.ended:
+                    self.fail(f"task {task} is done, but its child {name} was lost")
+                todo.append((name, growth.child_kind))
 
     def check_freed(self) -> None:
         """Long after the end: no node keeps objects for readers that have all finished."""

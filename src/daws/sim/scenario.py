@@ -7,13 +7,13 @@ same run.
 from collections.abc import Callable
 
 import numpy as np
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from daws.core.effects import StartRun
 from daws.core.node import NodeCore
 from daws.model.cluster import ExecutorClass
 from daws.model.context import Label, parse_context
-from daws.model.graph import Graph, GraphBuilder, Growth
+from daws.model.graph import Graph, GraphBuilder, Growth, TaskHandle
 from daws.model.states import CANCELLED, FAILED
 from daws.model.task import NODE_INDEX_MASK, NodeId
 from daws.sim.checkers import Checker, Violation
@@ -146,8 +146,13 @@ def _draw_special(seed: int) -> Scenario:
             )
         unlike = Cluster((NodeGroup(nodes, executors, 0.5), NodeGroup(2, (ExecutorClass(4),), 2.0, 1)))
         return Scenario(seed, "unlike nodes", graph, unlike, strategy, plan, shards)
-    if kind < 7:
+    if kind == 5:
         return Scenario(seed, "sent ahead", _hasty_graph(rng), cluster, strategy, plan, shards)
+    if kind == 6:
+        # Long children: those of an attempt that was lost would be seen to end long after it.
+        graph = growing_graph(rng, waits=rng.below(2) == 0, longer=100)
+        plan = structs.replace(plan, crashes=1 + rng.below(3), horizon_ns=2_000 * MS)
+        return Scenario(seed, "long children", graph, cluster, strategy, plan, shards)
     # Whoever runs beside a killer is lost as often as the killer itself: one executor each, and no other crashes.
     plan = FaultPlan(horizon_ns=MS, duplication=plan.duplication)
     small = Cluster((NodeGroup(nodes + 1, (ExecutorClass(1),)),))
@@ -161,7 +166,7 @@ def _lengths(rng: Rng) -> int:
 
 def _labelled_graph(rng: Rng) -> Graph:
     builder = GraphBuilder()
-    handles = []
+    handles: list[TaskHandle] = []
     for number in range(40):
         context = (None, Label("gpu"), Label("cpu"), parse_context("gpu|cpu"))[rng.below(4)]
         inputs = [handles[rng.below(len(handles))]] if handles and rng.below(2) else []
@@ -171,18 +176,18 @@ def _labelled_graph(rng: Rng) -> Graph:
 
 def _wide_graph(rng: Rng) -> Graph:
     builder = GraphBuilder()
-    handles = []
+    handles: list[TaskHandle] = []
     for _ in range(40):
         inputs = list({handles[rng.below(len(handles))] for _ in range(2)}) if handles and rng.below(3) else []
         handles.append(builder.add_task("step", _lengths(rng), inputs, (50_000,), cores=1 + rng.below(4)))
     return builder.build()
 
 
-def growing_graph(rng: Rng, waits: bool, roots: int = 4) -> Graph:
+def growing_graph(rng: Rng, waits: bool, roots: int = 4, longer: int = 1) -> Graph:
     """Roots that spawn tasks that spawn tasks, and at the end a task that reads what the roots made."""
     kinds = ("root", "middle", "leaf", "end")
     growth = (
-        Growth(0, 1, 1 + rng.below(3), _lengths(rng), waits),
+        Growth(0, 1, 1 + rng.below(3), _lengths(rng) * longer, waits),
         Growth(1, 2, 1 + rng.below(2), _lengths(rng), waits),
     )
     lengths = [_lengths(rng) for _ in range(roots + 1)]
@@ -221,7 +226,7 @@ def _deadly_graph(rng: Rng, alone: bool) -> tuple[Graph, int]:
     builder = GraphBuilder()
     count = 20
     killer = count - 1 if alone else rng.below(count)
-    handles = []
+    handles: list[TaskHandle] = []
     for number in range(count):
         inputs = [handles[-1 if alone else rng.below(number)]] if number > 3 and (alone or number < killer) else []
         handles.append(builder.add_task("killer" if number == killer else "step", _lengths(rng), inputs, (20_000,)))
@@ -263,7 +268,7 @@ def make_scenario_kernel(scenario: Scenario, deep: Callable[[NodeCore], None] | 
     def never_rests(done: int) -> None:
         if kernel.event_count > EVENTS_MAX:
             raise Violation(
-                f"seed {scenario.seed}: {kernel.client.waiting_for} tasks have not ended after {kernel.event_count} events"
+                f"seed {scenario.seed}: {kernel.client.waiting_for} tasks have not ended at event {kernel.event_count}"
             )
 
     kernel.progress = never_rests
@@ -286,6 +291,8 @@ def run_scenario(seed: int, deep: Callable[[NodeCore], None] | None = None) -> O
     kernel.run_on(end_ns + 20_000 * MS)
     checker.finish(killers_allowed=True)
     checker.check_freed()
+    checker.check_grown()
+    checker.check_settled()
     _check_ends(scenario, kernel.client.ended)
     ended = [state for state, _ in kernel.client.ended.values()]
     return Outcome(

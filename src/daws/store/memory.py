@@ -691,6 +691,12 @@ class MemoryStore:
         members = self._members()
         return wire.Leased(members if members.version != row.version else None, tuple(self.orphans))
 
+    def _watch(self, shard: Shard, row: wire.Watch, now_ns: int) -> AnswerType:
+        self.touched -= 1
+        self._expire(now_ns)
+        members = self._members()
+        return wire.Leased(members if members.version != row.version else None)
+
     def _expire(self, now_ns: int) -> None:
         while self.leases:
             node = next(iter(self.leases))
@@ -863,6 +869,7 @@ _HANDLERS: dict[type[Row], Callable[[MemoryStore, Shard, Any, int], AnswerType]]
     wire.Inspect: MemoryStore._inspect,
     wire.Clear: MemoryStore._clear,
     wire.Lease: MemoryStore._lease,
+    wire.Watch: MemoryStore._watch,
     wire.TakeOver: MemoryStore._take_over,
     wire.Buried: MemoryStore._buried,
     wire.ReadLog: MemoryStore._read_log,

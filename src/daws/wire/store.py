@@ -211,6 +211,12 @@ class Lease(Row):
     asked_ns: int = 0
 
 
+class Watch(Row):
+    """Who are the members? Answered like a lease, for those who are none themselves."""
+
+    version: int
+
+
 class TakeOver(Row):
     """Strike a dead incarnation from this shard and take what it owned, part by part."""
 
@@ -376,6 +382,7 @@ RowType = (
     | Inspect
     | Clear
     | Lease
+    | Watch
     | TakeOver
     | Buried
     | ReadLog

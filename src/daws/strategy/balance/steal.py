@@ -34,6 +34,9 @@ class BalanceSteal(Answer, frozen=True):
     ] = 6
     grow: Annotated[int, Meta(ge=0, le=1000, description="nodes added after a failed round")] = 1
     share: Annotated[float, Meta(gt=0, le=1, description="part of the victim's shared tasks that is taken")] = 0.5
+    most: Annotated[
+        int, Meta(ge=1, le=1_000_000, description="tasks taken at once at most; thousands at once keep others waiting")
+    ] = 256
     poll_min_ms: Annotated[
         float, Meta(ge=0.001, le=1e6, description="ms to the next round after the first failure")
     ] = 1.0
@@ -69,7 +72,7 @@ class BalanceSteal(Answer, frozen=True):
         return best
 
     def amount(self, view: View, available: int) -> int:
-        return part(available, self.share)
+        return min(part(available, self.share), self.most)
 
     def after_success(self, view: View) -> tuple[int, int]:
         return self.start_poll_ns(), self.probes
