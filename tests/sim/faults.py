@@ -40,7 +40,7 @@ def try_seed(seed: int) -> Outcome | Failure:
     try:
         return run_scenario(seed, deep_for(seed))
     except Exception as error:
-        return Failure(seed, f"{type(error).__name__}: {error}".replace("\n", " "))
+        return Failure(seed, f"{type(error).__name__}: {(str(error).splitlines() or ['?'])[0]}")
 
 
 def try_seeds(seeds: Sequence[int]) -> list[Outcome | Failure]:

@@ -5,7 +5,7 @@ import pytest
 from daws.cli import main
 from daws.model.context import Label, matches, parse_context
 from daws.model.errors import ClusterError, ContextError, DawsError, GraphError
-from daws.model.graph import Graph, GraphBuilder
+from daws.model.graph import Graph, GraphBuilder, TaskHandle
 from daws.sim.cluster import cluster_of, joined, parse_group
 from daws.sim.simulate import Settings, simulate
 from daws.strategy import PRESETS, parse_strategy
@@ -83,7 +83,7 @@ def test_one_record_per_edge_and_three_per_task(workload, strategy):
 def test_every_task_runs_where_its_context_is_offered(preset):
     contexts = (None, Label("gpu"), Label("cpu"), parse_context("gpu|cpu"), parse_context("disk@3"))
     builder = GraphBuilder()
-    handles = []
+    handles: list[TaskHandle] = []
     for number in range(120):
         inputs = [handles[number // 2]] if number % 3 else []
         handles.append(builder.add_task("step", 5_000_000, inputs, (20_000,), contexts[number % 5]))
