@@ -11,7 +11,7 @@ class Effect(Struct, frozen=True, array_like=True, gc=False, tag=True):
     pass
 
 
-class StartRun(Effect):
+class StartRun(Effect, frozen=True):
     """Run a task on executor `slot` (behind what was sent to it before). All its inputs are here."""
 
     run: int
@@ -19,21 +19,21 @@ class StartRun(Effect):
     ready: Ready
 
 
-class StopRun(Effect):
+class StopRun(Effect, frozen=True):
     """Kill a run; it is not reported any more."""
 
     task: int
     run: int
 
 
-class RecallRun(Effect):
+class RecallRun(Effect, frozen=True):
     """Give back a run that was sent ahead, if it has not started: answered by RunRecalled or, too late, by RunEnded."""
 
     task: int
     run: int
 
 
-class ResumeRun(Effect):
+class ResumeRun(Effect, frozen=True):
     """The tasks that a suspended run waited for have ended; it may go on, on executor `slot`."""
 
     task: int
@@ -41,12 +41,12 @@ class ResumeRun(Effect):
     slot: int
 
 
-class Send(Effect):
+class Send(Effect, frozen=True):
     to: NodeId
     message: MessageType
 
 
-class CallStore(Effect):
+class CallStore(Effect, frozen=True):
     """A batch of rows for one shard, answered by StoreAnswered with the same token.
 
     Nothing follows from the answer of a `lazy` call: the driver may keep it until the node wakes up for something else.
@@ -58,12 +58,12 @@ class CallStore(Effect):
     lazy: bool = False
 
 
-class SetTimer(Effect):
+class SetTimer(Effect, frozen=True):
     timer: int
     at_ns: int
 
 
-class FetchObject(Effect):
+class FetchObject(Effect, frozen=True):
     """Bring an object here from `source`, answered by ObjectFetched."""
 
     object: int
@@ -71,13 +71,13 @@ class FetchObject(Effect):
     source: NodeId
 
 
-class DropObject(Effect):
+class DropObject(Effect, frozen=True):
     """The bytes of this object are not needed here any more."""
 
     object: int
 
 
-class Restart(Effect):
+class Restart(Effect, frozen=True):
     """This incarnation was declared dead: stop all its runs, forget its objects, begin again as a new one."""
 
     reason: str

@@ -12,13 +12,13 @@ class Event(Struct, frozen=True, array_like=True, gc=False, tag=True):
     pass
 
 
-class Started(Event):
+class Started(Event, frozen=True):
     """The node exists: these are the members, itself included. Idle nodes begin to look for work."""
 
     members: Members
 
 
-class RunEnded(Event):
+class RunEnded(Event, frozen=True):
     """A run is over. `sizes` are the bytes of its outputs, `error` is empty when it went well."""
 
     task: int
@@ -29,14 +29,14 @@ class RunEnded(Event):
     retry: bool = False
 
 
-class RunRecalled(Event):
+class RunRecalled(Event, frozen=True):
     """A run that was sent ahead came back without having started."""
 
     task: int
     run: int
 
 
-class RunSpawned(Event):
+class RunSpawned(Event, frozen=True):
     """A running task creates tasks; their ids follow from its own id, its attempt and their number."""
 
     task: int
@@ -44,7 +44,7 @@ class RunSpawned(Event):
     tasks: tuple[tuple[TaskSpec, tuple[int, ...]], ...]
 
 
-class RunWaits(Event):
+class RunWaits(Event, frozen=True):
     """A running task waits for others and can spare its executor."""
 
     task: int
@@ -52,13 +52,13 @@ class RunWaits(Event):
     on: tuple[int, ...]
 
 
-class ObjectsPut(Event):
+class ObjectsPut(Event, frozen=True):
     """Objects (id, size in bytes) from outside were put on this node."""
 
     objects: tuple[tuple[int, int], ...]
 
 
-class ObjectFetched(Event):
+class ObjectFetched(Event, frozen=True):
     """A transfer ended; `ok` is False when the source did not have the object or could not be reached."""
 
     object: int
@@ -66,18 +66,18 @@ class ObjectFetched(Event):
     ok: bool
 
 
-class StoreAnswered(Event):
+class StoreAnswered(Event, frozen=True):
     token: int
     answers: list[AnswerType]
 
 
-class CallsFine(Event):
+class CallsFine(Event, frozen=True):
     """These calls were answered, all their rows with None: as intended, and nothing follows from it."""
 
     tokens: tuple[int, ...]
 
 
-class TimerFired(Event):
+class TimerFired(Event, frozen=True):
     timer: int
 
 

@@ -20,11 +20,11 @@ class Message(Struct, frozen=True, array_like=True, gc=False, tag=True):
     sender: NodeId
 
 
-class LoadQuery(Message):
+class LoadQuery(Message, frozen=True):
     pass
 
 
-class LoadReply(Message):
+class LoadReply(Message, frozen=True):
     """`stealable` tasks may leave; `load` is all that waits or runs. `rich` is a node that had `riches` to steal when the
     sender last heard of it, -1 if it knows none."""
 
@@ -34,17 +34,17 @@ class LoadReply(Message):
     riches: int = 0
 
 
-class StealRequest(Message):
+class StealRequest(Message, frozen=True):
     """An idle node asks for work that executors with these contexts may run (None: executors without a context)."""
 
     contexts: tuple[Context | None, ...] | None = None
 
 
-class StealDenied(Message):
+class StealDenied(Message, frozen=True):
     pass
 
 
-class Offer(Message):
+class Offer(Message, frozen=True):
     """Tasks the receiver may claim from the sender. `number` tells a doubled offer from a new one."""
 
     number: int
@@ -52,31 +52,31 @@ class Offer(Message):
     tasks: tuple[Ready, ...]
 
 
-class Taken(Message):
+class Taken(Message, frozen=True):
     """The sender of this claimed these tasks, offered with this move number; the lender may forget them."""
 
     tasks: tuple[tuple[int, int], ...]
 
 
-class Releases(Message):
+class Releases(Message, frozen=True):
     """(producer, child) pairs: the child has finished and needs the producer's objects no more."""
 
     pairs: tuple[tuple[int, int], ...]
 
 
-class Wake(Message):
+class Wake(Message, frozen=True):
     """The tasks that `task` waited for have ended; `key` comes back in the answer."""
 
     task: int
     key: int
 
 
-class Awake(Message):
+class Awake(Message, frozen=True):
     task: int
     key: int
 
 
-class StopOrder(Message):
+class StopOrder(Message, frozen=True):
     """Runs of `task` up to `attempt` are pointless: it was cancelled, failed, or another run won."""
 
     task: int
@@ -84,30 +84,30 @@ class StopOrder(Message):
     attempt: int
 
 
-class StopDone(Message):
+class StopDone(Message, frozen=True):
     task: int
     key: int
 
 
-class Submission(Message):
+class Submission(Message, frozen=True):
     """The client hands ready tasks to the node that owns them in the store."""
 
     batch: int
     tasks: tuple[Ready, ...]
 
 
-class SubmissionTaken(Message):
+class SubmissionTaken(Message, frozen=True):
     batch: int
 
 
-class CancelOrder(Message):
+class CancelOrder(Message, frozen=True):
     """Somebody with the right to do so wants these tasks cancelled; repeated until it is answered."""
 
     batch: int
     tasks: tuple[int, ...]
 
 
-class CancelTaken(Message):
+class CancelTaken(Message, frozen=True):
     """The store knows: whatever happens to the sender now, the cancel will spread."""
 
     batch: int

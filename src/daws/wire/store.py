@@ -39,7 +39,7 @@ RETRY = 2  # by the owner, after its run failed: a new attempt
 REPLICATE = 3  # a second run beside the owner's
 
 
-class Create(Row):
+class Create(Row, frozen=True):
     """A new task. `guarded` adds an edge to itself that its creator drops when all parents know of it."""
 
     spec: TaskSpec
@@ -52,7 +52,7 @@ class Create(Row):
     held: bool = False
 
 
-class Finish(Row):
+class Finish(Row, frozen=True):
     """A run ended: commit its outputs, or (with `error`) its failure for good."""
 
     task: int
@@ -62,7 +62,7 @@ class Finish(Row):
     error: str = ""
 
 
-class Satisfy(Row):
+class Satisfy(Row, frozen=True):
     """`parent` is done and its objects are `inputs`; the caller owns the child if this was its last edge."""
 
     task: int
@@ -73,14 +73,14 @@ class Satisfy(Row):
     need: int = 0  # for a child that went back to waiting: which of its needs this is for
 
 
-class Open(Row):
+class Open(Row, frozen=True):
     """All parents of a guarded task know of it: drop its edge to itself."""
 
     task: int
     node: NodeId
 
 
-class Claim(Row):
+class Claim(Row, frozen=True):
     """Become owner (or a second run) of a task that still is at `owner` with this move number."""
 
     task: int
@@ -91,7 +91,7 @@ class Claim(Row):
     intent: int = 0
 
 
-class Unready(Row):
+class Unready(Row, frozen=True):
     """The owner cannot get these inputs any more: back to waiting for the tasks that make them."""
 
     task: int
@@ -100,7 +100,7 @@ class Unready(Row):
     producers: tuple[int, ...] = ()
 
 
-class Remake(Row):
+class Remake(Row, frozen=True):
     """Run a done task again because `waiter` needs an object of it that has no place left.
 
     Answers the task with owner -1: whoever means to run it claims it then, so a row that comes late does no harm.
@@ -114,7 +114,7 @@ class Remake(Row):
     need: int = 0  # the mark of the waiter's intent
 
 
-class Register(Row):
+class Register(Row, frozen=True):
     """`child` waits for `task` too: the graph grew, or a running task is suspended (`watches`) until that one has ended,
     well or not."""
 
@@ -123,7 +123,7 @@ class Register(Row):
     watches: bool = False
 
 
-class Spawn(Row):
+class Spawn(Row, frozen=True):
     """An attempt of `task` is about to create these tasks; refused once another attempt has the task."""
 
     task: int
@@ -132,7 +132,7 @@ class Spawn(Row):
     tasks: tuple[int, ...] = ()
 
 
-class Suspend(Row):
+class Suspend(Row, frozen=True):
     """A running task waits for others: it gets edges to them and one to itself, and keeps its owner."""
 
     task: int
@@ -141,7 +141,7 @@ class Suspend(Row):
     parents: tuple[int, ...] = ()
 
 
-class Cancel(Row):
+class Cancel(Row, frozen=True):
     """Cancel a task, or fail it because of `error` (the root cause). `parent` is the task it spreads from, if any."""
 
     task: int
@@ -151,45 +151,45 @@ class Cancel(Row):
     intent: int = 0
 
 
-class Retain(Row):
+class Retain(Row, frozen=True):
     """Somebody holds the outputs of a task."""
 
     task: int
     holder: int
 
 
-class Release(Row):
+class Release(Row, frozen=True):
     """A holder lets go (`holder`), or all children have finished and the bytes are gone (`holder` = -1)."""
 
     task: int
     holder: int = -1
 
 
-class Locate(Row):
+class Locate(Row, frozen=True):
     """Where are the outputs of a task?"""
 
     task: int
 
 
-class AddPlace(Row):
+class AddPlace(Row, frozen=True):
     task: int
     object: int
     node: NodeId
 
 
-class DropPlace(Row):
+class DropPlace(Row, frozen=True):
     task: int
     object: int
     node: NodeId
 
 
-class Inspect(Row):
+class Inspect(Row, frozen=True):
     """What became of a task? (For audits and `explain`.)"""
 
     task: int
 
 
-class Clear(Row):
+class Clear(Row, frozen=True):
     """Outbox entries that have been carried out. `marks` tell an entry from a later one under the same key; without them the
     keys alone count."""
 
@@ -198,7 +198,7 @@ class Clear(Row):
     marks: tuple[int, ...] = ()
 
 
-class Lease(Row):
+class Lease(Row, frozen=True):
     """Join (with `info`) or stay a member. Answers the members when they changed since `version`.
 
     `asked_ns` is the node's own clock when it asked: whenever the answer comes, the lease counts from then.
@@ -211,13 +211,13 @@ class Lease(Row):
     asked_ns: int = 0
 
 
-class Watch(Row):
+class Watch(Row, frozen=True):
     """Who are the members? Answered like a lease, for those who are none themselves."""
 
     version: int
 
 
-class TakeOver(Row):
+class TakeOver(Row, frozen=True):
     """Strike a dead incarnation from this shard and take what it owned, part by part."""
 
     dead: NodeId
@@ -227,13 +227,13 @@ class TakeOver(Row):
     shard: int = 0
 
 
-class Buried(Row):
+class Buried(Row, frozen=True):
     """Every shard was taken over: nobody has to look at this dead incarnation again."""
 
     dead: NodeId
 
 
-class ReadLog(Row):
+class ReadLog(Row, frozen=True):
     """The commits of this shard from number `start` on."""
 
     start: int
@@ -244,7 +244,7 @@ class Answer(Struct, frozen=True, array_like=True, gc=False, tag=True):
     """The answer to a row; plain integers (OK, REFUSED, …) serve where there is nothing to add."""
 
 
-class Committed(Answer):
+class Committed(Answer, frozen=True):
     """The run won. `key` is the outbox entry to clear when all `children` were told; `rivals` are to be stopped.
 
     Children in the same shard may have been told in the same update: those that became ready by it are `ready`. After a
@@ -260,19 +260,19 @@ class Committed(Answer):
     ready: tuple[Ready, ...] = ()
 
 
-class Resume(Answer):
+class Resume(Answer, frozen=True):
     """The last edge of a suspended task is gone: tell its owner."""
 
     node: NodeId
 
 
-class Available(Answer):
+class Available(Answer, frozen=True):
     """The objects of a done task and where they are."""
 
     inputs: tuple[Input, ...] = ()
 
 
-class Stopped(Answer):
+class Stopped(Answer, frozen=True):
     """A cancel or failure took effect: the outbox entry, the children to stop next, who may be running it, and the suspended
     tasks that waited for its end."""
 
@@ -284,7 +284,7 @@ class Stopped(Answer):
     mark: int = 0
 
 
-class Granted(Answer):
+class Granted(Answer, frozen=True):
     """A claim succeeded: these are the numbers from now on. `stop` is what the attempt before has spawned."""
 
     move: int
@@ -293,14 +293,14 @@ class Granted(Answer):
     stop: Stopped | None = None
 
 
-class Noted(Answer):
+class Noted(Answer, frozen=True):
     """An intent was written into the outbox."""
 
     key: int
     mark: int
 
 
-class Leased(Answer):
+class Leased(Answer, frozen=True):
     """`members` only when they changed; `orphans` are dead incarnations whose tasks nobody has taken over yet."""
 
     members: Members | None = None
@@ -332,7 +332,7 @@ def outbox_key(task: int, verb: int) -> int:
     return task << 2 | verb
 
 
-class Estate(Answer):
+class Estate(Answer, frozen=True):
     """What a dead incarnation left in one shard."""
 
     ready: tuple[Ready, ...] = ()
@@ -340,7 +340,7 @@ class Estate(Answer):
     more: bool = False
 
 
-class Story(Answer):
+class Story(Answer, frozen=True):
     """A record for people: state, owner, attempt, unfinished edges, error, and the log of its life."""
 
     state: int
@@ -355,7 +355,7 @@ class Story(Answer):
 LogRow = int | tuple[int, int, str, tuple[int, ...]]
 
 
-class Log(Answer):
+class Log(Answer, frozen=True):
     """Each commit from the asked number on: the task alone if all went well, else (task, state, error, tasks it spawned)."""
 
     next: int

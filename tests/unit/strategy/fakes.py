@@ -42,6 +42,7 @@ class FakeView:
     neighbour_count: int = 4
     done_count: int = 0
     run_ns: int = 0
+    mean_run_ns: int = 0  # follows from the two above
     idle_since_ns: int = 0
     moved_bytes: int = 0
     read_bytes: int = 0
@@ -52,9 +53,9 @@ class FakeView:
     mean_ns: int = 1_000_000_000
     objects: frozenset[int] = frozenset()
 
-    @property
-    def mean_run_ns(self) -> int:
-        return self.run_ns // self.done_count if self.done_count else 0
+    def __post_init__(self) -> None:
+        if self.done_count:
+            self.mean_run_ns = self.run_ns // self.done_count
 
     def estimate_ns(self, spec: TaskSpec) -> int:
         return self.mean_ns

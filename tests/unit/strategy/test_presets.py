@@ -37,7 +37,7 @@ def answers_of(name: str) -> dict[str, str]:
 
 
 def test_matrix_policies_differ_in_threshold_and_relaxing_alone():
-    thresholds = {"mlb": inf, "mdl": 0.0, "rlds": 0.5, "flds": 0.5, "daws": 0.5}
+    thresholds = {"mlb": inf, "mdl": 0.0, "rlds": 0.05, "flds": 0.05, "daws": 0.05}
     for name, threshold in thresholds.items():
         assert PRESETS[name].strategy.place == PlaceDaws(t=threshold)
         relax, adapt = ("above" if name in ("flds", "daws") else "never"), ("matrix" if name == "daws" else "nothing")

@@ -9,6 +9,7 @@ from daws.strategy import registry
 from daws.strategy.answer import parameters_of
 from daws.strategy.assign.critical_path import AssignCriticalPath
 from daws.strategy.assign.data import AssignData
+from daws.strategy.assign.dealt import AssignDealt
 from daws.strategy.assign.hashed import AssignHashed
 from daws.strategy.assign.one import AssignOne
 from daws.strategy.assign.round_robin import AssignRoundRobin
@@ -70,7 +71,14 @@ def test_every_answer_is_documented_and_complete(decision: str, name: str, cls: 
 
 def test_answers_fit_their_protocols():
     # mypy checks what is listed here against the protocols; the test, that nothing is missing.
-    assign: list[type[Assign]] = [AssignOne, AssignRoundRobin, AssignHashed, AssignData, AssignCriticalPath]
+    assign: list[type[Assign]] = [
+        AssignOne,
+        AssignRoundRobin,
+        AssignDealt,
+        AssignHashed,
+        AssignData,
+        AssignCriticalPath,
+    ]
     place: list[type[Place]] = [PlaceDaws, PlaceHome, PlaceKeep, PlaceMaster, PlaceRandom]
     match: list[type[Match]] = [MatchContexts]
     relax: list[type[Relax]] = [RelaxNever, RelaxAbove]

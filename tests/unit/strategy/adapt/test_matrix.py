@@ -5,10 +5,11 @@ from hypothesis import strategies as st
 
 from daws.strategy.adapt.matrix import AdaptMatrix
 from daws.strategy.decisions import Changes
+from daws.strategy.place.daws import PlaceDaws
 from tests.unit.strategy.fakes import FakeView
 
 S = 1_000_000_000
-ADAPT = AdaptMatrix()  # MDL above 1, MLB up to 0.02
+ADAPT = AdaptMatrix(t=0.5)  # MDL above 1, MLB up to 0.02, else the threshold of the views below
 
 
 def seen(moved_ratio: float, read_ratio: float, **more: object) -> FakeView:
@@ -61,6 +62,7 @@ def test_mdl_does_not_starve_the_others():
 
 
 def test_it_returns_to_its_own_threshold():
+    assert AdaptMatrix().t == PlaceDaws().t
     changes = AdaptMatrix(t=0.2).adjust(seen(0.1, 3, threshold=0.0))
     assert changes is not None
     assert changes.threshold == 0.2

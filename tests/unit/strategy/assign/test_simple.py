@@ -1,4 +1,4 @@
-"""The planners that look at nothing but numbers of tasks: one, round-robin, hashed."""
+"""The planners that look at nothing but numbers of tasks: one, round-robin, dealt, hashed."""
 
 import numpy as np
 import pytest
@@ -6,6 +6,7 @@ import pytest
 from daws.model.context import parse_context
 from daws.model.errors import StrategyError
 from daws.model.graph import Graph, GraphBuilder
+from daws.strategy.assign.dealt import AssignDealt
 from daws.strategy.assign.hashed import AssignHashed
 from daws.strategy.assign.one import AssignOne
 from daws.strategy.assign.round_robin import AssignRoundRobin
@@ -37,6 +38,22 @@ def test_round_robin():
     assert AssignRoundRobin().plan(bag(7), site(3)).homes.tolist() == [0, 1, 2, 0, 1, 2, 0]
 
 
+def test_dealt_is_as_even_as_round_robin_without_its_pattern():
+    homes = AssignDealt().plan(bag(4002), site(4)).homes
+    for start in range(0, 4000, 4):
+        assert sorted(homes[start : start + 4].tolist()) == [0, 1, 2, 3], "each round has one for everybody"
+    assert len(set(homes[4000:].tolist())) == 2
+    by_turn = AssignRoundRobin().plan(bag(4002), site(4)).homes
+    assert 800 < (homes == by_turn).sum() < 1200
+    assert (AssignDealt().plan(bag(4002), site(4)).homes == homes).all()
+    assert (AssignDealt().plan(bag(4002), site(4, seed=2)).homes != homes).any()
+
+
+def test_dealt_says_which_round_a_task_is_in():
+    reasons = AssignDealt().explain(bag(20, gpu_every=3), site(6, {1: "gpu", 4: "gpu"}), 9)
+    assert (reasons["round"], reasons["able_count"]) == (1, 2), "the fourth of the tasks for two nodes"
+
+
 def test_hashed_is_even_and_follows_the_seed():
     homes = AssignHashed().plan(bag(4000), site(4)).homes
     assert np.bincount(homes, minlength=4).min() > 900
@@ -44,7 +61,7 @@ def test_hashed_is_even_and_follows_the_seed():
     assert (AssignHashed().plan(bag(4000), site(4, seed=2)).homes != homes).any()
 
 
-@pytest.mark.parametrize("assign", [AssignOne(), AssignRoundRobin(), AssignHashed()], ids=repr)
+@pytest.mark.parametrize("assign", [AssignOne(), AssignRoundRobin(), AssignDealt(), AssignHashed()], ids=repr)
 def test_homes_can_run_their_tasks_and_explain_agrees(assign: Assign):
     graph, where = bag(20, gpu_every=3), site(6, {1: "gpu", 4: "gpu"})
     plan = assign.plan(graph, where)

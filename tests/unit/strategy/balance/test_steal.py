@@ -23,6 +23,32 @@ def test_half_is_taken():
     assert BalanceSteal(share=1).amount(FakeView(), 10) == 10
 
 
+def test_no_more_than_most_is_taken_at_once():
+    amounts = [BalanceSteal().amount(FakeView(), available) for available in (511, 512, 514, 10**6)]
+    assert amounts == [255, 256, 256, 256]
+    assert BalanceSteal(most=3).amount(FakeView(), 100) == 3
+    assert BalanceSteal(share=1, most=1).amount(FakeView(), 0) == 0
+
+
+def test_rumours_are_followed_unless_it_is_as_in_the_papers():
+    assert BalanceSteal().follows_rumours
+    assert not BalanceSteal(rumours="no").follows_rumours
+
+
+def test_nobody_asks_much_more_often_than_tasks_end():
+    balance = BalanceSteal(poll_min_ms=1, poll_max_ms=100)
+    assert balance.after_failure(FakeView(poll_ns=MS, done_count=4, run_ns=320 * MS))[0] == 10 * MS
+    assert balance.after_failure(FakeView(poll_ns=20 * MS, done_count=4, run_ns=320 * MS))[0] == 40 * MS
+    assert balance.after_failure(FakeView(poll_ns=MS, done_count=1, run_ns=10**12))[0] == 100 * MS
+    assert balance.after_failure(FakeView(poll_ns=MS))[0] == 2 * MS, "before the first has ended, nothing is known"
+
+
+def test_who_is_idle_for_long_may_wait_for_a_tenth_of_it():
+    balance = BalanceSteal(poll_min_ms=1, poll_max_ms=100)
+    view = FakeView(now_ns=5_000 * MS, idle_since_ns=1_000 * MS, poll_ns=300 * MS)
+    assert balance.after_failure(view)[0] == 400 * MS
+
+
 @given(
     st.floats(0.001, 1000),
     st.floats(1, 1000),
@@ -61,5 +87,5 @@ def test_defaults_are_bounded_however_large_the_cluster():
     view = FakeView(members=members_of(5000), neighbour_count=4)
     for _ in range(100):
         view.poll_ns, view.neighbour_count = balance.after_failure(view)
-    assert (view.poll_ns, view.neighbour_count) == (100 * MS, 8)
+    assert (view.poll_ns, view.neighbour_count) == (100 * MS, 6)
     assert (balance.mode, balance.asks_load, balance.from_head) == ("steal", True, False)

@@ -21,11 +21,11 @@ def test_what_stays_is_run_within_tt_and_not_one_less(count: int, cores: int, do
     view = FakeView(dedicated_count=count, cores=cores, done_count=done, run_ns=run_ns, tt_ns=tt_ns)
     excess = RelaxAbove().excess(view)
     assert 0 <= excess <= count
-    numerator, denominator = (run_ns, done) if run_ns and done else (GUESS_NS, 1)
+    mean_ns = (run_ns // done if done else 0) or GUESS_NS
     kept = count - excess
-    assert kept * numerator <= tt_ns * cores * denominator
+    assert kept * mean_ns <= tt_ns * cores
     if excess:
-        assert (kept + 1) * numerator > tt_ns * cores * denominator
+        assert (kept + 1) * mean_ns > tt_ns * cores
     reasons = RelaxAbove().explain(view)
     assert reasons["choice"] == excess
     if reasons["queue_ns"] > tt_ns * 1.001:
