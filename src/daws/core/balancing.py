@@ -1,7 +1,7 @@
 """Who moves work, and when: idle nodes that look for work, loaded nodes that look for takers.
 
-A round asks a few nodes for their load and turns to one of them. After a round without success the node waits, longer each time but
-never for good; randomness spreads the waits. What the numbers are is `balance`'s business.
+A round asks a few nodes for their load and turns to one of them. After a round without success the node waits, longer
+each time but never for good; randomness spreads the waits. What the numbers are is `balance`'s business.
 """
 
 from daws.core.effects import POLL, Send, SetTimer

@@ -1,4 +1,4 @@
-"""Talking to the store: rows are collected per shard during a step and leave as few calls; answers come back row by row.
+"""Talking to the store: rows are collected per shard during a step and leave as few calls; answers come row by row.
 
 A call that stays unanswered is sent again by the tick (every row is idempotent); an answer to a call that was answered
 before is dropped by its token.

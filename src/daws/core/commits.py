@@ -92,7 +92,7 @@ def own_copies(core: NodeCore, outputs: tuple[Input, ...]) -> None:
 @answers(Satisfy)
 def on_satisfy_answer(core: NodeCore, row: Satisfy, answer: AnswerType) -> None:
     if answer.__class__ is Ready:
-        accept(core, answer)  # type: ignore[arg-type]
+        accept(core, answer)
     elif answer == UNKNOWN:
         core.unknown.append(row)
         return

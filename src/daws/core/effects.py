@@ -84,16 +84,7 @@ class Restart(Effect, frozen=True):
 
 
 EffectType = (
-    StartRun
-    | StopRun
-    | RecallRun
-    | ResumeRun
-    | Send
-    | CallStore
-    | SetTimer
-    | FetchObject
-    | DropObject
-    | Restart
+    StartRun | StopRun | RecallRun | ResumeRun | Send | CallStore | SetTimer | FetchObject | DropObject | Restart
 )
 
 # The timers of a node.

@@ -1,8 +1,9 @@
 """Graphs that grow: tasks that create tasks, and wait for them without holding an executor.
 
-A new task is written with an edge to itself, then registered with each parent, and only then may it lose that edge; so it cannot start
-before all its parents know of it, and every step can be repeated. Before all that its spawner's record lists it: if the attempt that
-spawned it never commits, it is cancelled. Waiting for tasks works the same way, with the waiting task in the place of the new one.
+A new task is written with an edge to itself, then registered with each parent, and only then may it lose that edge; so
+it cannot start before all its parents know of it, and every step can be repeated. Before all that its spawner's record
+lists it: if the attempt that spawned it never commits, it is cancelled. Waiting for tasks works the same way, with the
+waiting task in the place of the new one.
 """
 
 import msgspec

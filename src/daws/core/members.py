@@ -1,7 +1,8 @@
 """Membership: the lease that keeps a node alive, the deaths of others, and the tick that repeats what was not answered.
 
-A node renews its lease long before it runs out, counts from when it sent the renewal, and starts nothing new past half of it. When a
-lease has run out any node may take over what the dead one owned; a hash says who tries first. Safety rests on the store alone.
+A node renews its lease long before it runs out, counts from when it sent the renewal, and starts nothing new past half
+of it. When a lease has run out any node may take over what the dead one owned; a hash says who tries first. Safety
+rests on the store alone.
 """
 
 from daws.core.balancing import forget_lost_round, look_for_work_soon, poll

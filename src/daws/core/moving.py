@@ -10,8 +10,8 @@ from daws.core.balancing import heard_of, round_failed, round_succeeded
 from daws.core.calls import answers, ask
 from daws.core.effects import Send
 from daws.core.node import NodeCore, handles
-from daws.core.places import holds
 from daws.core.outbox import spread_stop, told
+from daws.core.places import holds
 from daws.core.ready import accept, can_run_here, enqueue
 from daws.core.remaking import REMADE
 from daws.core.staging import missing_inputs, pin, stage

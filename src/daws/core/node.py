@@ -1,7 +1,8 @@
 """A node as a value: its state, and the one door through which it changes.
 
-`NodeCore.step` takes a batch of events, lets one handler per event change the state, runs one scheduling pass and appends the
-effects to `out`. The handlers are plain functions in the modules beside this one, each of which owns a part of a task's life:
+`NodeCore.step` takes a batch of events, lets one handler per event change the state, runs one scheduling pass and
+appends the effects to `out`. The handlers are plain functions in the modules beside this one, each of which owns a part
+of a task's life:
 
     calls      rows to the store, collected per shard and answered in batches
     running    executors: what runs where, what is sent ahead, what is suspended
@@ -93,6 +94,7 @@ class NodeCore:
         "announcing",
         "batches",
         "burying",
+        "cache_hits",
         "calls",
         "calm_count",
         "cancelling",
@@ -102,7 +104,6 @@ class NodeCore:
         "copied_bytes",
         "copies",
         "cores",
-        "cache_hits",
         "dedicated",
         "dirty",
         "done_count",
@@ -113,12 +114,12 @@ class NodeCore:
         "fetch_until_ns",
         "fetching",
         "finishing",
+        "freed",
         "fresh",
         "gives",
-        "freed",
         "groups",
-        "has_short",
         "growing",
+        "has_short",
         "idle_since_ns",
         "inflight",
         "info",
@@ -150,11 +151,11 @@ class NodeCore:
         "pushes",
         "read_bytes",
         "relaxing",
-        "rich",
         "releases",
         "replicas",
         "restarting",
         "resumable",
+        "rich",
         "rng",
         "rows",
         "running",
@@ -220,7 +221,7 @@ class NodeCore:
         for executors in info.executors:
             self.groups.append(Group(executors.context, range(first, first + executors.count)))
             first += executors.count
-        # As long as a node has seen nothing but plain tasks, one list and one queue say all: the scheduling pass is short.
+        # As long as a node has seen only plain tasks, one list and one queue say all: the scheduling pass is short.
         self.plain_free = self.groups[0].free if len(self.groups) == 1 else []
         self.takes_plain = info.can_run(None)
         self.plain = len(self.groups) == 1 and self.groups[0].context is None and strategy.balance.mode != "give"
@@ -307,8 +308,8 @@ class NodeCore:
         elif self.dirty:
             self.dirty = False
             schedule(self)
-            if self.outgoing:
-                self.outgoing = False
+            if self.outgoing:  # the pass may have found something to send
+                self.outgoing = False  # type: ignore[unreachable]
                 send_offers(self)
         rows = self.rows
         if rows is not None:
@@ -323,7 +324,7 @@ class NodeCore:
                     return
             send_rows(self)
 
-    # -- the read-only view that decisions get --------------------------------------------------------------------------
+    # -- the read-only view that decisions get -------------------------------------------------------------------------
 
     @property
     def shared_count(self) -> int:
@@ -353,8 +354,8 @@ class NodeCore:
 
     def __repr__(self) -> str:
         return (
-            f"<node {self.node}: {len(self.running)} running, {self.dedicated.count} dedicated, {self.shared.count} shared, "
-            f"{len(self.staging or ())} staging, {len(self.lent)} lent>"
+            f"<node {self.node}: {len(self.running)} running, {self.dedicated.count} dedicated, "
+            f"{self.shared.count} shared, {len(self.staging or ())} staging, {len(self.lent)} lent>"
         )
 
 

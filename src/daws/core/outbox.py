@@ -1,7 +1,8 @@
 """Carrying out what stands in outboxes of the store: intents that outlive the node that had them.
 
-Whoever commits, fails or cancels a task finds its children in the answer and tells them. `telling` counts what an entry still waits
-for; at zero the entry is cleared (lazily, many at a time). If this node dies before, the next owner of the entry does it all again.
+Whoever commits, fails or cancels a task finds its children in the answer and tells them. `telling` counts what an entry
+still waits for; at zero the entry is cleared (lazily, many at a time). If this node dies before, the next owner of the
+entry does it all again.
 """
 
 from daws.core.calls import ANSWERED, ask, ask_shard
@@ -126,7 +127,7 @@ def ask_for_remakes(
         ask(core, producer, Remake(producer, waiter, core.node, gone, number, mark))
 
 
-# -- ends that spread -----------------------------------------------------------------------------------------------------
+# -- ends that spread --------------------------------------------------------------------------------------------------
 
 
 def spread_stop(core: NodeCore, task: int, stopped: Stopped) -> None:
@@ -153,7 +154,7 @@ def on_stop_done(core: NodeCore, message: StopDone) -> None:
         told(core, message.key)
 
 
-# -- tasks that wait for tasks ----------------------------------------------------------------------------------------------
+# -- tasks that wait for tasks -----------------------------------------------------------------------------------------
 
 
 def wake(core: NodeCore, task: int, number: int, owner: NodeId) -> None:
@@ -208,7 +209,7 @@ def repeat_orders(core: NodeCore) -> None:
 
 
 def _is_dead(core: NodeCore, node: NodeId, since: int) -> bool:
-    """No member, and not only because it joined after we last heard who is: two renewals have been answered meanwhile."""
+    """No member, and not only because it joined after we last heard who is: two renewals were answered meanwhile."""
     return node not in core.members and core.lease_count > since + 1
 
 

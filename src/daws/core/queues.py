@@ -1,7 +1,11 @@
-"""Ready queues: first come first served for tasks with the neutral key 0, a heap for all others, one heap per label for tasks with a context.
+"""Ready queues: what is to run here, in the order that the strategy wants.
 
-Smaller keys leave first; equal keys leave in the order in which they came (keys of heaps end in a sequence number, so no two entries
-ever compare their tasks). A task with several labels stands in each of their heaps and is skipped where it comes up a second time.
+First come first served for tasks with the neutral key 0, a heap for all others, one heap per label for tasks with a
+context.
+
+Smaller keys leave first; equal keys leave in the order in which they came (keys of heaps end in a sequence number, so
+no two entries ever compare their tasks). A task with several labels stands in each of their heaps and is skipped where
+it comes up a second time.
 """
 
 from collections import deque

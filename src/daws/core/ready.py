@@ -1,7 +1,7 @@
 """Ready tasks: where one goes when this node becomes its owner, and tasks that leave for another node.
 
-Moving is claiming: a task that was offered stays in `lent` until its receiver says that it has claimed it; after a while this
-node claims it back from itself, so that a late claim fails.
+Moving is claiming: a task that was offered stays in `lent` until its receiver says that it has claimed it; after a
+while this node claims it back from itself, so that a late claim fails.
 """
 
 from daws.core.effects import Send
@@ -10,7 +10,6 @@ from daws.core.places import holds
 from daws.model.task import AGAIN, NodeId, Ready
 from daws.strategy.decisions import DEDICATED, SHARED
 from daws.wire.messages import COPY, PUSH, Offer, Taken
-
 
 NOWHERE = -3
 """No member can run this task: it waits beside the queues until one joins."""

@@ -1,7 +1,8 @@
 """Lost objects: when no place has an object any more, the task that made it runs again.
 
-The consumer goes back to waiting in the store, which in the same update notes in an outbox that its producers are to be remade for it; so
-the request survives this node. However many ask, one remake runs, and it satisfies only those who asked.
+The consumer goes back to waiting in the store, which in the same update notes in an outbox that its producers are to be
+remade for it; so the request survives this node. However many ask, one remake runs, and it satisfies only those who
+asked.
 """
 
 from daws.core.calls import answers, ask
@@ -36,7 +37,10 @@ def give_up_inputs(core: NodeCore, ready: Ready, object_: int, tried: tuple[Node
         return  # a second run may just be dropped; the owner's remains
     lost = next(one for one in ready.inputs if one[0] == object_)
     if lost[2] < 0:
-        error = f"ObjectLost: task {ready.spec.id} reads object {object_}, which was put in from outside and has no place left"
+        error = (
+            f"ObjectLost: task {ready.spec.id} reads object {object_}, "
+            "which was put in from outside and has no place left"
+        )
         ask(core, ready.spec.id, Finish(ready.spec.id, ready.attempt, core.node, (), error))
         return
     # Whatever else it reads from places that are gone will be asked for at the same time.
@@ -79,6 +83,8 @@ def on_remake_answer(core: NodeCore, row: Remake, answer: AnswerType) -> None:
         core.unknown.append(row)
         return
     elif isinstance(answer, int) and answer in (REFUSED, CANCELLED, FAILED):
-        error = f"ObjectLost: an input of task {row.waiter} is lost and task {row.task}, which made it, cannot run again"
+        error = (
+            f"ObjectLost: an input of task {row.waiter} is lost and task {row.task}, which made it, cannot run again"
+        )
         ask(core, row.waiter, Cancel(row.waiter, core.node, error))
     told(core, row.intent)

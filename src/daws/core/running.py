@@ -1,14 +1,14 @@
 """Executors: which ready task runs next, what is sent ahead, what is suspended, and what a finished run leaves behind.
 
-The scheduling pass runs once at the end of a step. It starts tasks whose inputs are here, has the inputs of the next ones
-fetched meanwhile, and when nothing is left to do it looks for work elsewhere.
+The scheduling pass runs once at the end of a step. It starts tasks whose inputs are here, has the inputs of the next
+ones fetched meanwhile, and when nothing is left to do it looks for work elsewhere.
 """
 
+from daws.core.balancing import look_for_takers, look_for_work
 from daws.core.calls import ask
 from daws.core.commits import finish
 from daws.core.effects import DropObject, RecallRun, ResumeRun, StartRun, StopRun
 from daws.core.events import RunEnded, RunRecalled
-from daws.core.balancing import look_for_takers, look_for_work
 from daws.core.node import Group, NodeCore, Run, handles
 from daws.core.staging import missing_inputs, pin, read_inputs, stage, unpin
 from daws.model.task import REPLICA, SUSPECT, Ready
@@ -77,15 +77,15 @@ def next_ready(core: NodeCore, group: Group) -> Ready | None:
     """The next task for an executor of this group whose inputs are all here; others are sent off to be staged."""
     staged = core.staged
     if staged:
-        for index, ready in enumerate(staged):
-            if fits(core, ready, group):
+        for index, one in enumerate(staged):
+            if fits(core, one, group):
                 del staged[index]
-                missing = missing_inputs(core, ready) if ready.inputs else None
+                missing = missing_inputs(core, one) if one.inputs else None
                 if not missing:
-                    return ready
+                    return one
                 # Another run of it was committed meanwhile, or its input was evicted: fetch again what is missing.
-                unpin(core, ready)
-                stage(core, ready, missing)
+                unpin(core, one)
+                stage(core, one, missing)
                 break
     context = group.context
     dedicated, shared = core.dedicated, core.shared
@@ -217,7 +217,7 @@ def _remember_claim(core: NodeCore, ready: Ready) -> None:
 
 
 def announce(core: NodeCore, ready: Ready) -> None:
-    """A node died with this task: say in the store that it is about to run before it runs, so that a killer is found out."""
+    """A node died with this task: say in the store that it is about to run, so that a killer is found out."""
     _remember_claim(core, ready)
     ask(core, ready.spec.id, Claim(ready.spec.id, core.node, ready.move, core.node, ANNOUNCE))
 

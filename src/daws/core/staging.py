@@ -1,8 +1,8 @@
 """Objects: what a task reads is brought here before it runs, and nothing is kept that nobody needs.
 
 An object that was made here stays until every task that reads it has finished (`made`); its readers elsewhere say so in
-`Releases`. Those messages may get lost: what stays unreleased for long is looked up in the store (`audit`). An object that was
-fetched is a copy: it stays while tasks here read it, and after that as long as `cache` wants it.
+`Releases`. Those messages may get lost: what stays unreleased for long is looked up in the store (`audit`). An object
+that was fetched is a copy: it stays while tasks here read it, and after that as long as `cache` wants it.
 """
 
 from daws.core.calls import answers, ask, ask_shard
@@ -18,7 +18,7 @@ from daws.wire.store import DONE, SHARD_BLOCK_BITS, AnswerType, Inspect, Release
 AUDIT_ROWS_MAX = 256
 FREED_BATCH = 64
 FETCH_AHEAD_NS = 1_000_000_000
-"""A node that had to fetch something looks ahead in its queue for so long; where all is local, looking would be in vain."""
+"""Who had to fetch something looks ahead in its queue for so long; where all is local, looking would be in vain."""
 
 
 def missing_inputs(core: NodeCore, ready: Ready) -> list[Input]:

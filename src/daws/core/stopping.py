@@ -1,4 +1,4 @@
-"""Cancelled, failed and pointless runs: a cancel is first a write to the store; stopping what runs is only a courtesy."""
+"""Cancelled, failed and pointless runs: a cancel is a write to the store first; stopping what runs is a courtesy."""
 
 from daws.core.calls import answers, ask
 from daws.core.effects import Send

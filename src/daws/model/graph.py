@@ -33,7 +33,7 @@ class Growth(NamedTuple):
 
     kind: int
     child_kind: int
-    count: int
+    count: int  # type: ignore[assignment]  # a tuple has a method of this name
     child_length_ns: int
     waits: bool = True
 

@@ -7,7 +7,7 @@ from daws.model.cluster import NodeInfo
 class Machine:
     """What a simulated node runs on. `busy_ns` is when its scheduler has dealt with all it got so far."""
 
-    __slots__ = ("busy_ns", "fine", "in_free_ns", "info", "out_free_ns", "mail", "slot_free_ns", "speed")
+    __slots__ = ("busy_ns", "fine", "in_free_ns", "info", "mail", "out_free_ns", "slot_free_ns", "speed")
 
     def __init__(self, info: NodeInfo) -> None:
         self.info = info

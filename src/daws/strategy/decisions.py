@@ -1,9 +1,9 @@
 """The questions that scheduling strategies answer, one protocol each.
 
-A decision is pure: it gets a read-only view of a node (or a graph) and randomness, and returns a choice; the core carries it
-out. Every answer can say why: `explain` returns the numbers that the choice compared, and must agree with the choice.
-Answers keep no state: what changes while running (`t`, `tt`, polling interval, neighbours) lives in the node and is seen
-through the view.
+A decision is pure: it gets a read-only view of a node (or a graph) and randomness, and returns a choice; the core
+carries it out. Every answer can say why: `explain` returns the numbers that the choice compared, and must agree with
+the choice. Answers keep no state: what changes while running (`t`, `tt`, polling interval, neighbours) lives in the
+node and is seen through the view.
 """
 
 from typing import Any, Protocol
@@ -82,7 +82,7 @@ class Rng(Protocol):
 class Site(Struct, frozen=True):
     """What a planner may know of the cluster that a graph is submitted to.
 
-    `places[i]` is the position (in `members.nodes`) of the node that has the i-th external object, -1 if no node has it.
+    `places[i]` is the position (in `members.nodes`) of the node that has the i-th external object, -1 if none has it.
     """
 
     members: Members
@@ -138,7 +138,8 @@ class Balance(Protocol):
     """Who moves work, when, and how much?
 
     `mode` is "steal" (an idle node asks), "give" (a loaded node offers) or "none". With `asks_load` a node first asks
-    all its targets for their load and then turns to one of them; without it a request goes straight to the first target.
+    all its targets for their load and then turns to one of them; without it a request goes straight to the first
+    target.
     """
 
     @property

@@ -25,8 +25,8 @@ class LoadQuery(Message, frozen=True):
 
 
 class LoadReply(Message, frozen=True):
-    """`stealable` tasks may leave; `load` is all that waits or runs. `rich` is a node that had `riches` to steal when the
-    sender last heard of it, -1 if it knows none."""
+    """`stealable` tasks may leave; `load` is all that waits or runs. `rich` is a node that had `riches` to steal when
+    the sender last heard of it, -1 if it knows none."""
 
     stealable: int
     load: int

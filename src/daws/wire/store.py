@@ -115,8 +115,8 @@ class Remake(Row, frozen=True):
 
 
 class Register(Row, frozen=True):
-    """`child` waits for `task` too: the graph grew, or a running task is suspended (`watches`) until that one has ended,
-    well or not."""
+    """`child` waits for `task` too: the graph grew, or a running task is suspended (`watches`) until that one has
+    ended, well or not."""
 
     task: int
     child: int
@@ -190,8 +190,8 @@ class Inspect(Row, frozen=True):
 
 
 class Clear(Row, frozen=True):
-    """Outbox entries that have been carried out. `marks` tell an entry from a later one under the same key; without them the
-    keys alone count."""
+    """Outbox entries that have been carried out. `marks` tell an entry from a later one under the same key; without
+    them the keys alone count."""
 
     node: NodeId
     keys: tuple[int, ...] = ()
@@ -273,8 +273,8 @@ class Available(Answer, frozen=True):
 
 
 class Stopped(Answer, frozen=True):
-    """A cancel or failure took effect: the outbox entry, the children to stop next, who may be running it, and the suspended
-    tasks that waited for its end."""
+    """A cancel or failure took effect: the outbox entry, the children to stop next, who may be running it, and the
+    suspended tasks that waited for its end."""
 
     key: int
     children: tuple[int, ...] = ()
@@ -356,7 +356,7 @@ LogRow = int | tuple[int, int, str, tuple[int, ...]]
 
 
 class Log(Answer, frozen=True):
-    """Each commit from the asked number on: the task alone if all went well, else (task, state, error, tasks it spawned)."""
+    """Each commit from the asked number on: the task alone if all went well, else (task, state, error, spawned)."""
 
     next: int
     rows: list[LogRow] = []
@@ -389,17 +389,5 @@ RowType = (
 )
 
 AnswerType = (
-    int
-    | Ready
-    | Committed
-    | Granted
-    | Resume
-    | Available
-    | Stopped
-    | Noted
-    | Leased
-    | Estate
-    | Story
-    | Log
-    | None
+    int | Ready | Committed | Granted | Resume | Available | Stopped | Noted | Leased | Estate | Story | Log | None
 )

@@ -13,9 +13,9 @@ from daws.strategy.rng import hash_u64
 class AssignDealt(Answer, frozen=True):
     """Rounds of one task for each node, each round in an order drawn by the seed.
 
-    As even as round robin, as free of patterns as a hash: in an all-pairs of 500 files round robin on 100 nodes hands each
-    node the pairs of the same five files, a locality that nobody asked for and that vanishes with 101 nodes.
-    Helps bags of tasks. Hurts when neighbouring tasks read the same data.
+    As even as round robin, as free of patterns as a hash: in an all-pairs of 500 files round robin on 100 nodes hands
+    each node the pairs of the same five files, a locality that nobody asked for and that vanishes with 101 nodes. Helps
+    bags of tasks. Hurts when neighbouring tasks read the same data.
     """
 
     def plan(self, graph: Graph, site: Site) -> Plan:

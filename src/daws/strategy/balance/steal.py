@@ -14,12 +14,12 @@ from daws.strategy.decisions import Reasons, Rng, View
 class BalanceSteal(Answer, frozen=True):
     """An idle node asks a few random nodes for their load and takes half of what the most loaded one shares.
 
-    MATRIX (2014, 2015): half of the tasks, exponential back-off, neighbours that grow after failed rounds. The
-    papers ask √n nodes at once; here a round starts with `probes` and grows to `neighbours`, because a constant 4
-    simulated 1.9 times faster at 16,384 nodes for at most 0.3 points of efficiency (`neighbours=sqrt` or a larger
-    `probes` comes closer to the papers). Unlike MATRIX's thread it never gives up: at `poll-max-ms` the interval
-    just stays there. Answers also carry the news of who had work lately (`rumours`): with a few busy nodes among many idle
-    ones, asking at random finds them late.
+    MATRIX (2014, 2015): half of the tasks, exponential back-off, neighbours that grow after failed rounds. The papers
+    ask √n nodes at once; here a round starts with `probes` and grows to `neighbours`, because a constant 4 simulated
+    1.9 times faster at 16,384 nodes for at most 0.3 points of efficiency (`neighbours=sqrt` or a larger `probes` comes
+    closer to the papers). Unlike MATRIX's thread it never gives up: at `poll-max-ms` the interval just stays there.
+    Answers also carry the news of who had work lately (`rumours`): with a few busy nodes among many idle ones, asking
+    at random finds them late.
 
     Helps whenever load is uneven and nodes are many. Hurts little when everybody is idle: a round per interval.
     """
@@ -40,8 +40,9 @@ class BalanceSteal(Answer, frozen=True):
     poll_min_ms: Annotated[
         float, Meta(ge=0.001, le=1e6, description="ms to the next round after the first failure")
     ] = 1.0
-    poll_max_ms: Annotated[float, Meta(ge=0.001, le=1e6, description="ms between rounds at most, unless idle for more than ten times that")] = 100.0
-
+    poll_max_ms: Annotated[
+        float, Meta(ge=0.001, le=1e6, description="ms between rounds at most, unless idle for more than ten times that")
+    ] = 100.0
     rumours: Annotated[
         Literal["yes", "no"], Meta(description="turn to nodes that others have heard of; no is as in the papers")
     ] = "yes"
