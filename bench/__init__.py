@@ -1,0 +1,1 @@
+"""Benchmarks: how fast the simulator is, as ratios to a floor that is measured in the same run."""
