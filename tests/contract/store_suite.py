@@ -88,6 +88,7 @@ from daws.wire.store import (
     Suspend,
     TakeOver,
     Unready,
+    Watch,
     outbox_key,
     shard_of,
 )
@@ -646,6 +647,16 @@ class StoreContract:
         assert second.members.nodes == (ANN, BOB) and second.members.version > first.members.version
         assert desk(Lease(ANN, first.members.version)) == second
 
+    def test_who_watches_learns_of_the_members_without_being_one(self, desk: Desk):
+        desk.join(ANN, BOB)
+        seen = desk(Watch(0))
+        assert isinstance(seen, Leased) and seen.members is not None
+        assert seen.members.nodes == (ANN, BOB) and seen.orphans == ()
+        assert desk(Watch(seen.members.version)) == Leased()
+        desk.now_ns = self.lease_ns
+        later = desk(Watch(seen.members.version))
+        assert isinstance(later, Leased) and later.members is not None and later.members.nodes == ()
+
     def test_who_never_joined_has_no_lease(self, desk: Desk):
         assert desk(Lease(ANN, 0)) == STRUCK
 
@@ -983,6 +994,16 @@ class StoreContract:
         assert isinstance(desk(Inspect(PARENT)), Story)
         assert desk(Release(CHILD)) == OK
         assert [desk(Inspect(task)) for task in (PARENT, CHILD, OTHER)] == [DONE] * 3
+
+    def test_a_sink_that_somebody_holds_is_kept_and_its_parent_too(self, desk: Desk):
+        desk.pair()
+        desk.done(PARENT, ANN, 0, made(7, PARENT, ANN))
+        desk(Satisfy(CHILD, PARENT, BOB, (made(7, PARENT, ANN),)))
+        desk(Clear(ANN, (outbox_key(PARENT, SATISFY),)))
+        desk(Retain(CHILD, 5))
+        desk.done(CHILD, BOB)
+        assert desk(Release(PARENT)) == OK
+        assert all(isinstance(desk(Inspect(task)), Story) for task in (PARENT, CHILD))
 
     def test_a_freed_record_is_forgotten_when_its_last_intent_is_cleared(self, desk: Desk):
         desk.pair()

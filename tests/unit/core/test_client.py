@@ -6,6 +6,7 @@ from daws.core.client import BATCH_TASKS, FIRST_BATCH_TASKS, ClientCore
 from daws.core.effects import CallStore, EffectType, Send, SetTimer
 from daws.core.events import EventType, Started, StoreAnswered, TimerFired
 from daws.core.node import NodeConfig
+from daws.model.cluster import Members
 from daws.model.graph import Graph, GraphBuilder
 from daws.model.states import CANCELLED, DONE, FAILED
 from daws.model.task import CLIENT
@@ -14,7 +15,7 @@ from daws.strategy import parse_strategy
 from daws.strategy.decisions import Site
 from daws.testing import members_of
 from daws.wire.messages import CancelOrder, CancelTaken, Submission, SubmissionTaken
-from daws.wire.store import Create, Finish, Log, LogRow
+from daws.wire.store import Create, Finish, Leased, Log, LogRow, Watch
 
 MEMBERS = members_of(2)
 
@@ -82,13 +83,58 @@ def test_everybody_gets_a_few_tasks_before_anybody_gets_many():
     client = client_of(bag(4000))
     created(client)
     batches = submissions(stepped(client, Started(MEMBERS)))
-    assert [len(batch.tasks) for batch in batches[:4]] == [
-        FIRST_BATCH_TASKS,
-        FIRST_BATCH_TASKS,
-        BATCH_TASKS,
-        BATCH_TASKS,
-    ]
-    assert sorted(ready.spec.id for batch in batches for ready in batch.tasks) == list(range(4000))
+    assert [len(batch.tasks) for batch in batches] == [FIRST_BATCH_TASKS, FIRST_BATCH_TASKS]
+
+
+def test_a_node_gets_the_next_batch_when_it_has_taken_the_one_before():
+    client = client_of(bag(4000))
+    created(client)
+    first, second = submissions(stepped(client, Started(MEMBERS)))
+    out = stepped(client, SubmissionTaken(0, first.batch))
+    (third,) = submissions(out)
+    assert len(third.tasks) == BATCH_TASKS
+    assert [effect.to for effect in out if isinstance(effect, Send)] == [0], "the other one has not answered yet"
+    assert not stepped(client, SubmissionTaken(0, first.batch)), "what comes twice counts once"
+    assert submissions(stepped(client, TimerFired(0))) == [second, third], "one for each node is under way"
+
+
+def test_batch_after_batch_everything_is_handed_out_once():
+    client = client_of(bag(4000))
+    created(client)
+    handed: list[int] = []
+    batches = submissions(stepped(client, Started(MEMBERS)))
+    while batches:
+        batch = batches.pop(0)
+        handed += [ready.spec.id for ready in batch.tasks]
+        batches += submissions(stepped(client, SubmissionTaken(0, batch.batch)))
+    assert sorted(handed) == list(range(4000))
+    assert not submissions(stepped(client, TimerFired(0)))
+
+
+def watched(client: ClientCore, answer: Leased) -> list[EffectType]:
+    """The client looks at the log and asks who the members are; returns what it does at the next look."""
+    (call,) = [effect for effect in stepped(client, TimerFired(0)) if isinstance(effect, CallStore)]
+    assert call.rows[1] == Watch(client.members.version)
+    stepped(client, StoreAnswered(call.token, [Log(0), answer]))
+    return stepped(client, TimerFired(0))
+
+
+def test_it_watches_the_members_and_turns_to_those_who_live():
+    client = client_of(bag(4))
+    created(client)
+    client.cancel((1,), [])
+    later = Members(5, members_of(4).infos[2:])
+    for answer in (Leased(later), Leased(), Leased(Members(6, ()))):
+        sent = [effect for effect in watched(client, answer) if isinstance(effect, Send)]
+        assert client.members == later
+        assert {effect.to for effect in sent if isinstance(effect.message, CancelOrder)} <= {2, 3}
+
+
+def test_only_the_first_shard_knows_the_members():
+    client = client_of(bag(2), shards=2)
+    created(client)
+    calls = [effect for effect in stepped(client, TimerFired(0)) if isinstance(effect, CallStore)]
+    assert [len(call.rows) for call in calls] == [2, 1]
 
 
 def test_a_batch_is_handed_out_until_it_is_taken():

@@ -1,5 +1,7 @@
 """Offers and claims: a task that moves is lost by nobody and run by one."""
 
+import pytest
+
 from daws.core.effects import CallStore, FetchObject, StartRun
 from daws.core.events import RunEnded
 from daws.model.task import AGAIN, CLIENT, REPLICA
@@ -82,6 +84,18 @@ def test_what_was_taken_is_forgotten():
         assert not node.core.lent
 
 
+def test_news_of_an_earlier_loan_do_not_end_a_later_one():
+    """Lent, taken, and given back before we heard of it: what we hear then is about the first time."""
+    with Driver("mdl") as node:
+        lend(node, move=5)
+        node.give(Taken(2, ((1, 5),)))
+        lend(node, move=7)
+        node.give(Taken(2, ((1, 5),)), Taken(2, ((1, 6),)))
+        assert 1 in node.core.lent
+        node.give(Taken(2, ((1, 7),)))
+        assert not node.core.lent
+
+
 def test_what_nobody_took_is_claimed_back():
     with Driver("mdl") as node:
         lend(node)
@@ -127,6 +141,18 @@ def test_a_copy_is_a_run_beside_the_owners():
         node.answer(call, Granted(5, 0, REPLICA))
         assert node.expect(StartRun, task=1).ready.mode == REPLICA
         assert node.core.replicas == 1
+
+
+@pytest.mark.parametrize("retry", [True, False])
+def test_a_copy_that_fails_is_only_dropped(retry: bool):
+    """Neither reported nor tried again: the owner's run decides."""
+    with Driver("adage", cores=1) as node:
+        node.give(Offer(2, 1, COPY, (ready(1, move=5, makes=[1]),)))
+        node.answer(node.expect(CallStore), Granted(5, 0, REPLICA))
+        run = node.expect(StartRun, task=1)
+        node.give(RunEnded(1, run.run, 50_000_000, (), "bad", retry))
+        assert not node.core.running and node.core.idle_count == 1
+        assert not node.core.announcing and not node.core.objects
 
 
 def test_a_copy_of_what_runs_here_is_not_taken():

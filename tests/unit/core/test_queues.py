@@ -97,6 +97,27 @@ def test_a_task_with_several_labels_is_taken_once():
     assert popped(queue, "gpu") == []
 
 
+def test_a_task_that_comes_again_is_not_taken_for_its_first_self():
+    """It was taken under one label; its other entry still stands in the queue when a new attempt of it comes."""
+    queue = ReadyQueue(MatchContexts())
+    queue.push(0, 1, ready(1, context="gpu|cpu"))
+    assert popped(queue, "gpu") == [1]
+    queue.push(5, 2, ready(1, context="gpu|cpu", attempt=1))
+    assert [one.attempt for one in queue.all()] == [1] and queue.count == 1
+    found = queue.pop(parse_context("cpu"))
+    assert found is not None and found.attempt == 1
+    assert popped(queue, "cpu") == popped(queue, "gpu") == [] and queue.count == 0
+
+
+def test_entries_that_nobody_here_would_ever_skip_are_thrown_out():
+    queue = ReadyQueue(MatchContexts())
+    for sequence in range(1000):
+        queue.push(0, sequence, ready(sequence % 3, context="gpu|cpu"))
+        assert popped(queue, "gpu") == [sequence % 3]
+    assert queue.labelled is not None and len(queue.labelled["cpu"]) <= 100
+    assert queue.all() == []
+
+
 class QueueMachine(RuleBasedStateMachine):
     """Any sequence of pushes, pops and cuts, with all kinds of contexts."""
 

@@ -1,13 +1,13 @@
 """Where a ready task goes: into a queue, or to another node."""
 
 from daws.core.effects import CallStore, Send, StartRun
-from daws.core.events import StoreAnswered
+from daws.core.events import RunEnded, StoreAnswered
 from daws.model.cluster import Members
 from daws.model.task import AGAIN, CLIENT, SUSPECT
 from daws.testing import Driver, members_of, ready
-from daws.testing.build import object_at
+from daws.testing.build import BIG, object_at
 from daws.wire.messages import PUSH, Offer, Submission, SubmissionTaken
-from daws.wire.store import Lease, Leased
+from daws.wire.store import Committed, Lease, Leased
 
 
 def test_data_pulls_a_task_to_where_it_is():
@@ -47,6 +47,45 @@ def test_what_nobody_can_run_waits_for_somebody_who_can():
         joined = Members(2, members_of(3, contexts={2: "gpu"}).infos)
         node.answer(call, Leased(joined))
         node.expect(Offer, to=2)
+        node.drop(Send)
+
+
+def test_the_stranded_wait_until_it_is_one_who_can_run_them():
+    with Driver(members=members_of(1)) as node:
+        node.give(Submission(CLIENT, 0, (ready(1, context="gpu"), ready(2, cores=3), ready(3, context="gpu"))))
+        node.drop(SubmissionTaken)
+        for version, count, stranded in ((2, 2, [1, 2, 3]), (3, 3, [2])):
+            node.fire(0)
+            joined = Members(version, members_of(count, contexts={2: "gpu"}).infos)
+            node.answer(node.expect(CallStore), Leased(joined))
+            assert [one.spec.id for one in node.core.stranded or ()] == stranded
+        assert [one.spec.id for one in node.expect(Offer, to=2, why=PUSH).tasks] == [1, 3]
+        node.drop(Send)
+
+
+def test_children_that_a_commit_made_ready_start_at_once():
+    with Driver(cores=1) as node:
+        node.give(Submission(CLIENT, 0, (ready(1, makes=[1]),)))
+        node.drop(SubmissionTaken)
+        run = node.expect(StartRun, task=1)
+        node.give(RunEnded(1, run.run, 50_000_000, (BIG,)))
+        child = ready(2, object_at(1, 0), move=1)
+        node.answer(node.expect(CallStore), Committed(-1, readers=(2,), ready=(child,)))
+        node.expect(StartRun, task=2)
+        node.drop(Send)
+
+
+def test_children_that_a_commit_names_again_start_once():
+    """The answer to the first of two equal calls got lost, but one of the children came here by another way."""
+    with Driver(cores=2) as node:
+        node.give(Submission(CLIENT, 0, (ready(1), ready(2, move=1))))
+        node.drop(SubmissionTaken)
+        run = node.expect(StartRun, task=1)
+        node.expect(StartRun, task=2)
+        node.give(RunEnded(1, run.run, 50_000_000))
+        again = tuple(ready(task, move=1, mode=AGAIN) for task in (2, 3))
+        node.answer(node.expect(CallStore), Committed(-1, readers=(2, 3), ready=again))
+        assert node.expect(StartRun).ready == ready(3, move=1)
         node.drop(Send)
 
 

@@ -90,6 +90,16 @@ def test_what_was_put_from_outside_comes_from_the_client_at_last():
         node.expect(FetchObject, source=CLIENT)
 
 
+def test_places_that_are_gone_are_not_even_asked():
+    with node_with() as node:
+        submit(node, ready(1, (8, BIG, -1, (77, 0, 1, CLIENT))))
+        node.expect(FetchObject, source=1)
+        node.give(ObjectFetched(8, 1, False))
+        node.expect(FetchObject, source=CLIENT)
+        node.give(ObjectFetched(8, CLIENT, True))
+        node.expect(StartRun, task=1)
+
+
 def test_a_lost_object_from_outside_fails_its_reader():
     with node_with() as node:
         submit(node, ready(1, (8, BIG, -1, (2,))))

@@ -7,9 +7,27 @@ import pytest
 from daws.model.states import DONE, READY, WAITING
 from daws.model.task import AGAIN, Ready
 from daws.store.memory import MemoryStore
-from daws.testing import created, members_of
+from daws.testing import created, members_of, task
 from daws.testing.build import object_at
-from daws.wire.store import Clear, Committed, Finish, Inspect, Lease, Leased, ReadLog, Row, Satisfy, Story, outbox_key
+from daws.wire.store import (
+    Cancel,
+    Claim,
+    Clear,
+    Committed,
+    Create,
+    Finish,
+    Inspect,
+    Lease,
+    Leased,
+    ReadLog,
+    Register,
+    Release,
+    Retain,
+    Row,
+    Satisfy,
+    Story,
+    outbox_key,
+)
 
 
 def test_it_counts_calls_and_records():
@@ -86,6 +104,57 @@ def test_a_direct_commit_says_it_again():
     assert [(one.spec.id, one.mode) for one in again.ready] == [(2, AGAIN)], "3 has ended meanwhile"
 
 
+def test_a_direct_commit_does_not_say_again_what_has_moved_on():
+    store = direct({1: [], 2: [1], 3: [1]})
+    row = Finish(1, 0, 0)
+    store.apply(0, [row, Claim(2, 0, 1, 5)], 0)
+    (again,) = store.apply(0, [row], 0)
+    assert isinstance(again, Committed)
+    assert [one.spec.id for one in again.ready] == [3], "2 is another's now"
+    assert again.readers == (2, 3)
+
+
+def test_a_direct_commit_that_is_said_again_names_those_still_to_be_told():
+    store = direct({1: [], 2: [1], 65: [1]}, 2)
+    (first,) = store.apply(0, [Finish(1, 0, 0)], 0)
+    (again,) = store.apply(0, [Finish(1, 0, 0)], 0)
+    assert isinstance(first, Committed) and isinstance(again, Committed)
+    assert (again.key, again.children, again.needs, again.mark) == (first.key, (65,), (0,), first.mark)
+    assert [(one.spec.id, one.mode) for one in again.ready] == [(2, AGAIN)]
+    store.apply(0, [Clear(0, (first.key,), (first.mark,))], 0)
+    (last,) = store.apply(0, [Finish(1, 0, 0)], 0)
+    assert isinstance(last, Committed) and (last.key, last.children) == (-1, ())
+
+
+def test_a_direct_commit_counts_many_edges_by_name():
+    parents = list(range(1, 13))
+    store = direct({**{parent: [] for parent in parents}, 20: parents})
+    answers = [store.apply_one(0, Finish(parent, 0, 0, (object_at(parent, 0),)), 0) for parent in parents]
+    ready = [one for answer in answers if isinstance(answer, Committed) for one in answer.ready]
+    assert [(one.spec.id, one.inputs) for one in ready] == [(20, tuple(object_at(parent, 0) for parent in parents))]
+
+
+def test_a_direct_commit_hands_on_only_what_is_read():
+    store = MemoryStore(direct=True)
+    specs = [task(1, makes=[10, 11], leaf=False), task(2, [11]), task(3, [10, 11])]
+    store.apply(0, [Create(specs[0], (), (2, 3), (), 0)] + [Create(spec, (1,)) for spec in specs[1:]], 0)
+    made = ((10, 5, 1, (0,)), (11, 6, 1, (0,)))
+    (answer,) = store.apply(0, [Finish(1, 0, 0, made)], 0)
+    assert isinstance(answer, Committed)
+    assert [one.inputs for one in answer.ready] == [made[1:], made]
+
+
+def test_a_direct_commit_leaves_who_is_not_like_all_others_to_its_caller():
+    """2 is not yet there, 3 was cancelled, 4 is held by somebody."""
+    store = direct({1: [], 3: [1], 4: [1]})
+    store.apply(0, [Register(1, 2), Cancel(3, 0), Retain(4, 9)], 0)
+    (answer,) = store.apply(0, [Finish(1, 0, 0)], 0)
+    assert isinstance(answer, Committed)
+    assert sorted(answer.children) == [2, 3, 4] and not answer.ready
+    (told,) = store.apply(0, [Satisfy(4, 1, 0)], 0)
+    assert isinstance(told, Ready)
+
+
 def test_a_direct_commit_leaves_the_children_in_other_shards_to_its_caller():
     store = direct({1: [], 2: [1], 65: [1]}, 2)
     (answer,) = store.apply(0, [Finish(1, 0, 0)], 0)
@@ -101,13 +170,32 @@ def test_direct_or_not_the_same_tasks_become_ready():
     stores = (plain, direct(graph))
     found: list[list[Ready]] = [[], []]
     for number, store in enumerate(stores):
-        for task, children in ((1, (2, 3)), (2, (4,)), (3, (4,))):
-            given = (object_at(task, 0),)
-            (answer,) = store.apply(0, [Finish(task, 0, 0, given)], 0)
+        for parent, children in ((1, (2, 3)), (2, (4,)), (3, (4,))):
+            given = (object_at(parent, 0),)
+            (answer,) = store.apply(0, [Finish(parent, 0, 0, given)], 0)
             assert isinstance(answer, Committed)
             found[number] += answer.ready
             for child in children if answer.children else ():
-                (told,) = store.apply(0, [Satisfy(child, task, 0, given)], 0)
+                (told,) = store.apply(0, [Satisfy(child, parent, 0, given)], 0)
                 found[number] += [told] if isinstance(told, Ready) else []
     assert found[0] == found[1]
     assert [one.spec.id for one in found[0]] == [2, 3, 4]
+
+
+@pytest.mark.parametrize("one_shard", [True, False])
+def test_sinks_are_forgotten_together_with_their_parent(one_shard: bool):
+    """Nobody reads what they made, so nobody ever releases them."""
+    child = 2 if one_shard else 65
+    store = MemoryStore(2)
+    for row in created({1: [], child: [1]}, 0):
+        store.apply(row.spec.id >> 6, [row], 0)
+    given = (object_at(1, 0),)
+    (told,) = store.apply(0, [Finish(1, 0, 0, given)], 0)
+    assert isinstance(told, Committed)
+    store.apply(child >> 6, [Satisfy(child, 1, 0, given)], 0)
+    store.apply(0, [Clear(0, (told.key,), (told.mark,)), Release(1)], 0)
+    assert store.record(1) is not None, "its child may still need it"
+    assert store.apply(child >> 6, [Finish(child, 0, 0, (object_at(child, 0),))], 0) == [Committed(-1)]
+    assert store.record(child) is not None
+    store.apply(0, [Release(1)], 0)
+    assert store.record(1) is None and store.record(child) is None
