@@ -1,7 +1,8 @@
-"""The client as a value: it puts a graph into the store, hands ready tasks to their homes, and reads the log until all is done.
+"""The client as a value: it puts a graph into the store, hands ready tasks to their homes, and reads the log.
 
-The whole graph is in the store before the first task is handed out (`create_calls`), so no parent can finish before its children exist.
-A hand-out is repeated until it is acknowledged; if its node dies first, the node that takes over finds the tasks in the store.
+The whole graph is in the store before the first task is handed out (`create_calls`), so no parent can finish before its
+children exist. A hand-out is repeated until it is acknowledged; if its node dies first, the node that takes over finds
+the tasks in the store.
 """
 
 from collections import deque
@@ -13,7 +14,6 @@ import numpy as np
 from daws.core.effects import TICK, CallStore, EffectType, Send, SetTimer
 from daws.core.events import EventType, Started, StoreAnswered, TimerFired
 from daws.core.node import NodeConfig
-from daws.model.cluster import Members
 from daws.model.graph import Graph
 from daws.model.states import DONE
 from daws.model.task import CLIENT, Input, Needs, NodeId, Ready, TaskSpec
@@ -41,7 +41,8 @@ class ClientCore:
             ranks = graph.upward_rank_ns()
         self.plan = Plan(plan.homes, ranks)
         self.submissions: dict[int, tuple[NodeId, Submission]] = {}  # on their way
-        self.waiting: dict[NodeId, deque[Submission]] = {}  # a node gets one after the other, and has time for others between
+        # A node gets one batch after the other, and has time for others in between.
+        self.waiting: dict[NodeId, deque[Submission]] = {}
         self.read_to = [0] * config.shard_count
         self.reading: dict[int, int] = {}
         self.token = 0
@@ -137,7 +138,9 @@ class ClientCore:
                 task, kinds[task], 0, reads, next(outputs), needs[task] if needs else None,
                 priorities[task] if priorities else 0, ranks[task], homes[task], not after,
             )  # fmt: skip
-            given = tuple([external[one - first_external] for one in reads if one >= first_external]) if external else ()
+            given = (
+                tuple([external[one - first_external] for one in reads if one >= first_external]) if external else ()
+            )
             before = next(parents)
             yield Create(spec, before, after, given, -1 if before else homes[task])
 
@@ -161,7 +164,7 @@ class ClientCore:
                 known[key] = Needs(key[1], graph.contexts[key[0]])
         return [known[key] for key in zip(graph.context.tolist(), graph.cores.tolist(), strict=True)]
 
-    # -- while it runs --------------------------------------------------------------------------------------------------
+    # -- while it runs -------------------------------------------------------------------------------------------------
 
     def step(self, now_ns: int, events: Sequence[EventType], out: list[EffectType]) -> None:
         for event in events:
@@ -225,7 +228,7 @@ class ClientCore:
             self.read_to[shard] = answer.next
             count = self.graph.task_count
             for row in answer.rows[skip:]:
-                if row.__class__ is int and row < count:  # type: ignore[operator]
+                if row.__class__ is int and row < count:
                     self.waiting_for -= 1
                 elif isinstance(row, int):
                     self._note(row, DONE, "", ())
@@ -235,9 +238,7 @@ class ClientCore:
     def _note(self, task: int, state: int, error: str, spawned: tuple[int, ...]) -> None:
         if state != DONE:
             self.ended[task] = (state, error)
-        if task < self.graph.task_count:
-            self.waiting_for -= 1
-        elif task in self.spawned:
+        if task < self.graph.task_count or task in self.spawned:
             self.waiting_for -= 1
         else:
             self.seen_spawned.add(task)  # its spawner's commit was not read yet, or will never come
@@ -265,5 +266,3 @@ def _gather(starts: "np.ndarray", values: "np.ndarray", ids: list[int]) -> Itera
     for high in bounds[1:]:
         yield tuple(named[low:high])
         low = high
-
-
