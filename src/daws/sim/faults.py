@@ -1,7 +1,7 @@
 """Faults by seed: crashes and restarts, messages that get lost, doubled or late, nodes that are cut off or slow.
 
-Everything follows from one number. Until `horizon_ns` the world is hostile; after that it heals, and whatever was promised must come
-true: that is the liveness phase. The last living node is never killed.
+Everything follows from one number. Until `horizon_ns` the world is hostile; after that it heals, and whatever was
+promised must come true: that is the liveness phase. The last living node is never killed.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -76,7 +76,11 @@ class Faults:
         for number in range(plan.partitions):
             begin_ns = rng.below(plan.horizon_ns)
             kernel.push(begin_ns, -3, lambda kernel, number=number: self._cut_off(kernel, number))
-            kernel.push(min(plan.horizon_ns, begin_ns + rng.below(2_500 * MS)), -3, lambda kernel, number=number: self._heal(number))
+            kernel.push(
+                min(plan.horizon_ns, begin_ns + rng.below(2_500 * MS)),
+                -3,
+                lambda kernel, number=number: self._heal(number),
+            )
         for _ in range(plan.slow_nodes):
             kernel.push(rng.below(plan.horizon_ns), -3, self._slow_down)
         for _ in range(plan.cancels):
@@ -85,7 +89,7 @@ class Faults:
     def note(self, kind: str) -> None:
         self.injected[kind] = self.injected.get(kind, 0) + 1
 
-    # -- messages ---------------------------------------------------------------------------------------------------------
+    # -- messages ------------------------------------------------------------------------------------------------------
 
     def send(self, kernel: "Kernel", sender: NodeId, to: int, at_ns: int, event: Any) -> None:
         """Deliver, or not, or twice, or later."""
@@ -126,7 +130,7 @@ class Faults:
                 if self._kill(kernel, caller):
                     self.note("crashed at the store")
 
-    # -- nodes ------------------------------------------------------------------------------------------------------------
+    # -- nodes ---------------------------------------------------------------------------------------------------------
 
     def _living(self, kernel: "Kernel") -> list[NodeId]:
         return sorted(kernel.seats)
