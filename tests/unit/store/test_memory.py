@@ -129,9 +129,15 @@ def test_a_direct_commit_that_is_said_again_names_those_still_to_be_told():
 def test_a_direct_commit_counts_many_edges_by_name():
     parents = list(range(1, 13))
     store = direct({**{parent: [] for parent in parents}, 20: parents})
-    answers = [store.apply_one(0, Finish(parent, 0, 0, (object_at(parent, 0),)), 0) for parent in parents]
+    answers = []
+    for parent in reversed(parents):
+        record = store.record(20)
+        assert record is not None and record.edges == set(range(1, parent + 1))
+        answers.append(store.apply_one(0, Finish(parent, 0, 0, (object_at(parent, 0),)), 0))
     ready = [one for answer in answers if isinstance(answer, Committed) for one in answer.ready]
-    assert [(one.spec.id, one.inputs) for one in ready] == [(20, tuple(object_at(parent, 0) for parent in parents))]
+    assert [(one.spec.id, one.inputs) for one in ready] == [
+        (20, tuple(object_at(parent, 0) for parent in parents[::-1]))
+    ]
 
 
 def test_a_direct_commit_hands_on_only_what_is_read():
