@@ -79,43 +79,41 @@ def on_object_fetched(core: NodeCore, event: ObjectFetched) -> None:
             del core.fetching[event.object]
         return
     del core.fetching[event.object]
-    size_bytes = 0
+    object_, readers = event.object, 0
+    staging = core.staging or {}
     for task in waiting:
-        entry = core.staging.get(task) if core.staging is not None else None
-        if entry is None or event.object not in entry[1]:
+        entry = staging.get(task)
+        if entry is None or object_ not in entry[1]:
             continue
+        readers += 1
         ready, missing = entry
-        size_bytes = next(one[1] for one in ready.inputs if one[0] == event.object)
-        missing.discard(event.object)
+        missing.discard(object_)
         if not missing:
-            assert core.staging is not None
-            del core.staging[task]
+            del staging[task]
             if core.staged is None:
                 core.staged = []
             core.staged.append(ready)
-    if not size_bytes:
-        core.out.append(DropObject(event.object))  # the tasks that wanted it were called off meanwhile
+            core.dirty = True
+    if not readers:
+        core.out.append(DropObject(object_))  # the tasks that wanted it were called off meanwhile
         return
-    core.moved_bytes += size_bytes
-    core.dirty = True
-    if event.object not in core.objects:  # else it was made here meanwhile
-        _keep_copy(core, event.object, size_bytes)
+    for one in ready.inputs:
+        if one[0] == object_:
+            core.moved_bytes += one[1]
+            if object_ not in core.objects:  # else it was made here meanwhile
+                _keep_copy(core, object_, one[1], readers)
+            return
 
 
-def _keep_copy(core: NodeCore, object_: int, size_bytes: int) -> None:
+def _keep_copy(core: NodeCore, object_: int, size_bytes: int, readers: int) -> None:
     if core.copies is None:
         core.copies = {}
-    core.copies[object_] = sum(1 for ready in _readers_here(core) if any(one[0] == object_ for one in ready.inputs))
+    core.copies[object_] = readers
     core.fresh.add(object_)
     core.objects[object_] = size_bytes
     core.copied_bytes += size_bytes
     if core.copied_bytes > core.config.memory_bytes:
         _evict(core)
-
-
-def _readers_here(core: NodeCore) -> list[Ready]:
-    waiting = [entry[0] for entry in core.staging.values()] if core.staging else []
-    return waiting + (core.staged or [])
 
 
 def _evict(core: NodeCore) -> None:

@@ -41,7 +41,7 @@ class Checker:
         self.committed: dict[int, tuple[NodeId, int]] = {}  # the run that won, of a remade task the latest
         self.first: dict[int, int] = {}  # the attempt that won
         self.ended: dict[int, int] = {}  # final state of those that did not end well
-        self.started: dict[tuple[int, int], NodeId] = {}  # (task, attempt) -> who ran it first
+        self.started: dict[int | tuple[int, int], NodeId] = {}  # (task, attempt) -> who ran it first
         self.running: dict[NodeId, dict[int, tuple[int, Ready, int]]] = {}  # by node and task: run, ready, slot
         self.holdings: dict[NodeId, set[int]] = {}
         self.copies: dict[NodeId, set[int]] = {}
@@ -59,19 +59,22 @@ class Checker:
 
     def on_store(self, caller: NodeId, rows: Sequence[Row], answers: Sequence[AnswerType], now_ns: int) -> None:
         for row, answer in zip(rows, answers, strict=True):
-            if type(row) is Finish:
-                if answer is None or type(answer) is Committed:
-                    self._on_commit(row)
-                elif type(answer) is Stopped:
-                    self._on_end(row.task, FAILED)
-            elif type(row) is Cancel and type(answer) is Stopped:
-                self._on_end(row.task, 0)
-            elif type(answer) is Estate:
-                for entry in answer.outbox:
-                    if entry.verb == STOP and entry.error:
-                        self._on_end(entry.task, FAILED)  # a node killer: it failed when it was taken over
-            elif type(row) is Spawn and answer == OK:
-                self.spawners.update(dict.fromkeys(row.tasks, (row.task, row.attempt)))
+            self.on_row(row, answer)
+
+    def on_row(self, row: Row, answer: AnswerType) -> None:
+        if type(row) is Finish:
+            if answer is None or type(answer) is Committed:
+                self._on_commit(row)
+            elif type(answer) is Stopped:
+                self._on_end(row.task, FAILED)
+        elif type(row) is Cancel and type(answer) is Stopped:
+            self._on_end(row.task, 0)
+        elif type(answer) is Estate:
+            for entry in answer.outbox:
+                if entry.verb == STOP and entry.error:
+                    self._on_end(entry.task, FAILED)  # a node killer: it failed when it was taken over
+        elif type(row) is Spawn and answer == OK:
+            self.spawners.update(dict.fromkeys(row.tasks, (row.task, row.attempt)))
 
     def _on_commit(self, row: Finish) -> None:
         run = (row.node, row.attempt)
@@ -191,6 +194,9 @@ class Checker:
         won = self.committed.get(producer)
         if won is None or won[0] != node or node not in self.kernel.store.infos:
             return  # the objects of a run that did not win, or of a node that is dead and does not know it yet
+        record = self.kernel.store.record(producer)
+        if record is not None and not any(one[0] == object_ and node in one[3] for one in record.outputs):
+            return  # it was out of reach for somebody who has it made again
         for child in self.graph.children_of(producer).tolist():
             if child not in self.committed and child not in self.ended:
                 self.fail(f"node {node} dropped object {object_} although task {child} has not read it yet")
@@ -204,7 +210,9 @@ class Checker:
         ready = effect.ready
         spec = ready.spec
         task = spec.id
-        runs = self.running.setdefault(node, {})
+        runs = self.running.get(node)
+        if runs is None:
+            runs = self.running[node] = {}
         if task in runs:
             self.fail(f"node {node} started task {task} twice at once")
         runs[task] = (effect.run, ready, effect.slot)
@@ -212,18 +220,25 @@ class Checker:
             self.attempts[task] = ready.attempt
             self.attempted_ns[task] = self.kernel.now_ns
         if not ready.mode & REPLICA:
-            first = self.started.setdefault((task, ready.attempt), node)
+            first = self.started.setdefault((task, ready.attempt) if ready.attempt else task, node)
             if first != node:
                 self.fail(f"attempt {ready.attempt} of task {task} runs on nodes {first} and {node}")
         if task in self.committed and not ready.mode & (REMAKE | REPLICA) and ready.attempt > self.committed[task][1]:
             self.fail(f"node {node} started task {task} again although it is done")
         if self.reads_data and task < self.count:
             self._check_inputs(node, ready)
-        if spec.needs is not None or len(runs) > 1:
+        core = self.kernel.seats[node][0]
+        if spec.needs is not None or len(core.groups) > 1 or core.groups[0].context is not None:
             self._check_executor(node, spec, effect.slot)
-        lease_ns = self.kernel.store.leases.get(node)
-        if self.kernel.faults is not None and (lease_ns is None or lease_ns < self.kernel.now_ns):
-            self.fail(f"node {node} started task {task} after its lease had run out")
+        elif len(runs) > core.cores and len(runs) - core.ahead - self._suspended(core) > core.cores:
+            self.fail(f"node {node} runs {len(runs)} tasks on {core.cores} cores")
+        if self.kernel.faults is not None:
+            lease_ns = self.kernel.store.leases.get(node)
+            if lease_ns is None or lease_ns < self.kernel.now_ns:
+                self.fail(f"node {node} started task {task} after its lease had run out")
+
+    def _suspended(self, core: NodeCore) -> int:
+        return sum(1 for run in core.running.values() if run.suspended)
 
     def _check_inputs(self, node: NodeId, ready: Ready) -> None:
         task = ready.spec.id
@@ -313,11 +328,11 @@ class Checker:
             for key in shard.outbox:
                 self.fail(f"intent {key & 3} of task {key >> 2} was never carried out: {shard.outbox[key]}")
         client = self.kernel.client
-        if client.cancels and any(node in self.kernel.seats for node in client.members.nodes):
+        if client.cancels:
             self.fail(f"nobody has carried out {client.cancels}")
 
     def check_grown(self) -> None:
-        """Whatever the committed attempt of a task spawned has ended too."""
+        """Whatever the committed attempt of a task spawned has ended too, and the client knows of it."""
         todo = [(task, int(self.graph.kind[task])) for task in range(self.count)] if self.kernel.growth else []
         while todo:
             task, kind = todo.pop()
@@ -328,6 +343,8 @@ class Checker:
                 name = spawned_id(task, self.first[task], number)
                 if name not in self.committed and name not in self.ended:
                     self.fail(f"task {task} is done, but its child {name} was lost")
+                if name not in self.kernel.client.spawned:
+                    self.fail(f"the client was never told of {name}, a child of task {task}")
                 todo.append((name, growth.child_kind))
 
     def check_freed(self) -> None:

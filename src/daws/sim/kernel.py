@@ -1,8 +1,8 @@
 """The event heap: carries out the effects of simulated nodes, and lets time pass.
 
-Entries of the heap are (time, sequence number, address, event); the sequence number makes ties deterministic. A node's scheduler
-is a queue of its own: what a step decides leaves the node when all that came before has been dealt with (`busy_ns`). The same holds for
-each shard of the store. Nothing in here decides where or when a task runs.
+Entries of the heap are (time, sequence number, address, event); the sequence number makes ties deterministic. A node's
+scheduler is a queue of its own: what a step decides leaves the node when all that came before has been dealt with
+(`busy_ns`). The same holds for each shard of the store. Nothing in here decides where or when a task runs.
 """
 
 from array import array
@@ -49,6 +49,7 @@ from daws.sim.profiles import Costs
 from daws.store.memory import MemoryStore
 from daws.strategy.decisions import Strategy
 from daws.wire.messages import Offer, Submission
+from daws.wire.store import is_quiet
 
 STORE = -2
 """The address of the store on the heap; the event is (caller, call)."""
@@ -56,7 +57,6 @@ FATE = -3
 """The address of what happens to the cluster from outside; the event is a function of the simulation."""
 
 PROGRESS_EVENTS = 1 << 16
-
 
 
 class _Pause(Exception):
@@ -119,7 +119,7 @@ class Kernel:
         self.digest: Any = None
         self.progress: Callable[[int], None] | None = None
 
-    # -- time passes ----------------------------------------------------------------------------------------------------
+    # -- time passes ---------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
         """Put the session into the store, then wake everybody up at time 0."""
@@ -175,9 +175,8 @@ class Kernel:
             seat = seats.get(to)
             if seat is not None:
                 core, machine = seat
-                if type(event) is RunEnded:
-                    if not (stopped and self._was_stopped(to, event.run)):
-                        ends.append(now_ns)
+                if type(event) is RunEnded and not (stopped and self._was_stopped(to, event.run)):
+                    ends.append(now_ns)
                 if machine.fine is not None or machine.mail is not None:
                     batch: tuple[EventType, ...] = machine.take_mail(event)
                 else:
@@ -224,22 +223,20 @@ class Kernel:
         if self.checker is not None:
             self.checker.on_step(core, now_ns, batch, out)
 
-    # -- carrying out effects ---------------------------------------------------------------------------------------------
+    # -- carrying out effects ------------------------------------------------------------------------------------------
 
-    def _perform(
-        self, core: NodeCore, machine: Machine, now_ns: int, event: EventType, out: list[EffectType]
-    ) -> None:
+    def _perform(self, core: NodeCore, machine: Machine, now_ns: int, event: EventType, out: list[EffectType]) -> None:
         self.now_ns = now_ns
         costs = self.costs
         node = core.node
         busy_ns = machine.busy_ns
         leaves_ns = (now_ns if now_ns > busy_ns else busy_ns) + costs.step_ns
-        kind = type(event)
-        if kind is Offer or kind is Submission:
+        came = type(event)
+        if came is Offer or came is Submission:
             leaves_ns += costs.task_ns * len(event.tasks)  # type: ignore[union-attr]
         heap = self.heap
         lengths = self.lengths
-        plain = machine.speed == 1.0 and not (self.growth or self.tracks_runs or self.checker is not None)
+        plain = machine.speed == 1.0 and not (self.growth or self.tracks_runs)
         for effect in out:
             kind = type(effect)
             if kind is StartRun:
@@ -255,6 +252,8 @@ class Kernel:
                         begin_ns = slots[slot]
                     slots[slot] = end_ns = begin_ns + length_ns
                     self.starts.append(begin_ns)
+                    if self.checker is not None:
+                        self.checker.on_start(node, effect, begin_ns)
                     ended = RunEnded(spec.id, effect.run, length_ns)  # type: ignore[union-attr]
                     heappush(heap, (end_ns, self.next_sequence(), node, ended))
                 else:
@@ -294,7 +293,9 @@ class Kernel:
                 self.push(leaves_ns + self.costs.dispatch_ns, node, RunRecalled(effect.task, effect.run))
         elif isinstance(effect, Restart):
             self.kill(node)
-            self.push(leaves_ns + self.config.lease_ns // 10, FATE, lambda kernel: kernel.revive(node & NODE_INDEX_MASK))
+            self.push(
+                leaves_ns + self.config.lease_ns // 10, FATE, lambda kernel: kernel.revive(node & NODE_INDEX_MASK)
+            )
 
     def _send(self, machine: Machine, node: NodeId, leaves_ns: int, effect: Send) -> int:
         costs = self.costs
@@ -361,11 +362,12 @@ class Kernel:
             heappush(self.heap, (free_ns + costs.latency_ns, self.next_sequence(), caller, event))
 
     def _serve_at_once(self, node: NodeId, machine: Machine, leaves_ns: int, call: CallStore) -> None:
-        """Without faults a call needs no event of its own: it takes effect in the order in which nodes decided on it, and its answer
-        comes after the way there, the queue at its shard, and the way back. (Calls of different nodes that are under way at the same
-        time may so take effect in another order than they arrive; none of their callers can tell.)
+        """Without faults a call needs no event of its own: it takes effect in the order in which nodes decided on it,
+        and its answer comes after the way there, the queue at its shard, and the way back. (Calls of different nodes
+        that are under way at the same time may so take effect in another order than they arrive; none of their callers
+        can tell.)
 
-        Nothing follows from the answer of a lazy call: it waits until its node wakes up for something else.
+        An answer from which nothing follows waits until its node wakes up for something else.
         """
         costs = self.costs
         rows = call.rows
@@ -375,8 +377,11 @@ class Kernel:
         if arrives_ns > free_ns:
             free_ns = arrives_ns
         self.shard_free_ns[shard] = free_ns = free_ns + costs.store_call_ns + costs.store_row_ns * len(rows)
-        if self.checker is None and len(rows) == 1:
-            answer = self.store.apply_one(shard, rows[0], arrives_ns)
+        if len(rows) == 1:
+            row = rows[0]
+            answer = self.store.apply_one(shard, row, arrives_ns)
+            if self.checker is not None:
+                self.checker.on_row(row, answer)
             if answer is None and call.lazy:
                 if machine.fine is None:
                     machine.fine = [call.token]
@@ -384,19 +389,21 @@ class Kernel:
                     machine.fine.append(call.token)
                 return
             event = StoreAnswered(call.token, [answer])
+            quiet = call.lazy or is_quiet(row, answer)
         else:
             answers = self.store.apply(shard, rows, arrives_ns)
             if self.checker is not None:
                 self.checker.on_store(node, rows, answers, arrives_ns)
             event = StoreAnswered(call.token, answers)
-        if not call.lazy:
+            quiet = call.lazy or all(map(is_quiet, rows, answers))
+        if not quiet:
             heappush(self.heap, (free_ns + costs.latency_ns, self.next_sequence(), node, event))
         elif machine.mail is None:
             machine.mail = [event]
         else:
             machine.mail.append(event)
 
-    # -- runs -------------------------------------------------------------------------------------------------------------
+    # -- runs ----------------------------------------------------------------------------------------------------------
 
     def _length_ns(self, spec: TaskSpec) -> int:
         if spec.id < len(self.lengths):
@@ -436,7 +443,15 @@ class Kernel:
         heappush(self.heap, (end_ns, self.next_sequence(), node, RunEnded(task, effect.run, length_ns, sizes)))
 
     def _end_run(
-        self, node: NodeId, machine: Machine, run: int, slot: int, begin_ns: int, rest_ns: int, length_ns: int, spec: TaskSpec
+        self,
+        node: NodeId,
+        machine: Machine,
+        run: int,
+        slot: int,
+        begin_ns: int,
+        rest_ns: int,
+        length_ns: int,
+        spec: TaskSpec,
     ) -> None:
         end_ns = begin_ns + rest_ns
         assert machine.slot_free_ns is not None
@@ -469,7 +484,7 @@ class Kernel:
         if known is not None and machine.slot_free_ns is not None and machine.slot_free_ns[known[2]] == known[1]:
             machine.slot_free_ns[known[2]] = self.now_ns
 
-    # -- objects ----------------------------------------------------------------------------------------------------------
+    # -- objects -------------------------------------------------------------------------------------------------------
 
     def _fetch(self, machine: Machine, node: NodeId, leaves_ns: int, effect: FetchObject) -> None:
         costs = self.costs
@@ -479,7 +494,9 @@ class Kernel:
         latency_ns = costs.cluster_latency_ns if far else costs.latency_ns
         asked_ns = leaves_ns + costs.message_ns + latency_ns
         holder = self.seats.get(source)
-        if source != CLIENT and (holder is None or effect.object not in holder[0].objects or self._is_cut(node, source)):
+        if source != CLIENT and (
+            holder is None or effect.object not in holder[0].objects or self._is_cut(node, source)
+        ):
             self.push(asked_ns + latency_ns, node, ObjectFetched(effect.object, source, False))
             return
         speed = costs.cluster_bytes_per_s if far else costs.net_bytes_per_s
@@ -499,7 +516,7 @@ class Kernel:
     def _is_cut(self, node: NodeId, other: NodeId) -> bool:
         return self.faults is not None and bool(self.faults.is_cut(node, other))
 
-    # -- what happens from outside ------------------------------------------------------------------------------------------
+    # -- what happens from outside -------------------------------------------------------------------------------------
 
     def kill(self, node: NodeId) -> bool:
         """A node is gone at once, with its runs and its objects."""
@@ -522,7 +539,9 @@ class Kernel:
         self.machines[index] = fresh
         self.seats[info.id] = (NodeCore(info, self.strategy, self.config, self.seed), fresh)
         if self.journals is not None:
-            self.journals[info.id] = type(next(iter(self.journals.values())))(info, self.strategy, self.config, self.seed)
+            self.journals[info.id] = type(next(iter(self.journals.values())))(
+                info, self.strategy, self.config, self.seed
+            )
         self.push(self.now_ns, info.id, Started(self.store.members))
         return info.id
 

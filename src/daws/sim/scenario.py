@@ -30,7 +30,7 @@ MS = 1_000_000
 LEASE_S = 1.0
 LIVENESS_NS = 120_000 * MS
 """After the world has healed, everything must have ended within this time."""
-EVENTS_MAX = 4_000_000
+EVENTS_MAX = 300_000
 """Many times what any of these small runs needs: nodes that never come to rest are caught at the same event."""
 
 
@@ -115,18 +115,21 @@ ALTERED = (
     "constellation:delay-ms=10,count=4",
     "flds:place=home,assign=hashed",
 )
+# So many tasks that their records lie in several shards; in the first, so many edges that they are kept another way.
 SPECIAL = (
-    "fan-in:tasks=60,degree=12,output-mb=1,length-ms=40",  # so many edges that the store keeps them another way
-    "random:tasks=60,layers=6,degree=4,output-mb=1,length-ms=40",
-    "pipeline:tasks=60,size=12,output-mb=2,length-ms=20",
-    "image-stacking:tasks=50,degree=10,locality=5,file-mb=1,output-mb=0.1,length-ms=30",
-    "all-pairs:files=7,file-mb=2,length-ms=40",
+    "fan-in:tasks=150,degree=12,output-mb=1,length-ms=20",
+    "fan-out:tasks=150,degree=3,output-mb=1,length-ms=20",
+    "random:tasks=150,layers=8,degree=4,output-mb=1,length-ms=20",
+    "pipeline:tasks=140,size=12,output-mb=2,length-ms=20",
+    "image-stacking:tasks=130,degree=10,locality=5,file-mb=1,output-mb=0.1,length-ms=20",
+    "all-pairs:files=12,file-mb=2,length-ms=20",
 )
 
 
 def _draw_special(seed: int) -> Scenario:
-    """What presets and plain clusters do not meet: strategies that were altered, little memory, unlike nodes, tasks
-    that are sent ahead behind others that wait, tasks that kill their nodes."""
+    """What presets and plain clusters do not meet: several shards, strategies that were altered, little memory, unlike
+    nodes, nodes that are cut off for long, many cancels, tasks that are sent ahead behind others that wait, tasks that
+    kill their nodes."""
     rng = Rng(seed * 0x2545F4914F6CDD1D + 7046029254386353131)
     nodes = 2 + rng.below(5)
     cores = 1 + rng.below(3)
@@ -134,21 +137,33 @@ def _draw_special(seed: int) -> Scenario:
     plan, shards = draw_plan(rng), 1 + rng.below(4)
     executors = (ExecutorClass(cores),)
     cluster = Cluster((NodeGroup(nodes, executors),))
-    kind = rng.below(8)
-    if kind < 5:
+    kind = rng.below(12)
+    if kind < 8:
         workload = parse_workload(SPECIAL[rng.below(len(SPECIAL))])
         graph = workload.build(nodes, cores, seed)
         if kind < 2:
             return Scenario(seed, workload.name, graph, cluster, strategy, plan, shards)
-        if kind < 4:
-            return Scenario(
-                seed, "little memory", graph, cluster, strategy, plan, shards, (1 + rng.below(8)) * 1_000_000
-            )
-        unlike = Cluster((NodeGroup(nodes, executors, 0.5), NodeGroup(2, (ExecutorClass(4),), 2.0, 1)))
-        return Scenario(seed, "unlike nodes", graph, unlike, strategy, plan, shards)
-    if kind == 5:
+        if kind == 2:
+            memory_bytes = (1 + rng.below(8)) * 1_000_000
+            return Scenario(seed, "little memory", graph, cluster, strategy, plan, shards, memory_bytes)
+        if kind == 3:
+            unlike = Cluster((NodeGroup(nodes, executors, 0.5), NodeGroup(2, (ExecutorClass(4),), 2.0, 1)))
+            return Scenario(seed, "unlike nodes", graph, unlike, strategy, plan, shards)
+        if kind < 6:
+            plan = structs.replace(plan, partitions=2 + rng.below(4), horizon_ns=5_000 * MS)
+            lonely = Cluster((NodeGroup(nodes + 1, (ExecutorClass(1),)),))
+            return Scenario(seed, "cut off", graph, lonely, strategy, plan, shards)
+        plan = structs.replace(
+            plan,
+            cancels=2 + rng.below(6),
+            crashes_at_store=2 + rng.below(4),
+            loss=0.1 * rng.unit(),
+            horizon_ns=800 * MS,
+        )
+        return Scenario(seed, "cancelled", graph, cluster, strategy, plan, shards)
+    if kind == 8:
         return Scenario(seed, "sent ahead", _hasty_graph(rng), cluster, strategy, plan, shards)
-    if kind == 6:
+    if kind < 11:
         # Long children: those of an attempt that was lost would be seen to end long after it.
         graph = growing_graph(rng, waits=rng.below(2) == 0, longer=100)
         plan = structs.replace(plan, crashes=1 + rng.below(3), horizon_ns=2_000 * MS)

@@ -24,7 +24,7 @@ from daws.store.memory import MemoryStore
 from daws.strategy.decisions import Site, Strategy
 from daws.strategy.rng import hash_u64
 
-NODES_PER_SHARD = 256
+CORES_PER_SHARD = 1024
 
 
 class Settings(Struct, frozen=True):
@@ -32,7 +32,7 @@ class Settings(Struct, frozen=True):
 
     costs: Costs = Costs()
     seed: int = 0
-    shards: int = 0  # 0: one for every 256 nodes
+    shards: int = 0  # 0: one for every 1,024 cores
     lease_s: float = 10.0
     audit_s: float = 120.0  # objects that wait so long for their readers are looked up in the store
     memory_bytes: int = 1 << 62
@@ -104,7 +104,7 @@ def check_runnable(graph: Graph, members: Members) -> None:
 def make_kernel(graph: Graph, cluster: Cluster, strategy: Strategy, settings: Settings) -> Kernel:
     """A cluster that is about to start."""
     infos = cluster.infos()
-    shards = settings.shards or max(1, len(infos) // NODES_PER_SHARD)
+    shards = settings.shards or max(1, cluster.core_count // CORES_PER_SHARD)
     lease_ns = int(settings.lease_s * SECOND_NS)
     copies = strategy.replicate.copies_max
     store = MemoryStore(shards, lease_ns, copies, settings.history, settings.direct)

@@ -362,6 +362,15 @@ class Log(Answer, frozen=True):
     rows: list[LogRow] = []
 
 
+def is_quiet(row: Row, answer: "AnswerType") -> bool:
+    """Nobody waits for this answer: the caller may be told of it when it wakes up for something else."""
+    if type(row) is Finish:
+        return answer is None or (
+            type(answer) is Committed and answer.key < 0 and not answer.ready and not answer.rivals
+        )
+    return answer == OK and type(row) in (Satisfy, Release, Clear)
+
+
 RowType = (
     Create
     | Finish
