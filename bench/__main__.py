@@ -1,4 +1,4 @@
-"""`python -m bench [--huge] [--only NAME] [--json FILE]`: how fast the simulator is on this machine, and what it costs in memory."""
+"""`python -m bench`: how fast the simulator is on this machine, and what it costs in memory."""
 
 import argparse
 import json
@@ -48,8 +48,8 @@ def show(case: Case, run: dict[str, Any]) -> bool:
     good = rate >= case.tasks_per_s_min and run["efficiency"] >= case.efficiency_min
     aim = f"aim {case.tasks_per_s_min:>8,.0f}" if case.tasks_per_s_min else " " * 12
     print(
-        f"{case.name:17} {run['tasks']:>9,} tasks {run['nodes']:>7,} nodes {run['wall_s']:7.1f} s {rate:9,.0f} tasks/s {aim} "
-        f"{floor / rate:5.1f} heap events per task, {run['events'] / run['tasks']:5.2f} events per task, "
+        f"{case.name:17} {run['tasks']:>9,} tasks {run['nodes']:>7,} nodes {run['wall_s']:7.1f} s "
+        f"{rate:9,.0f} tasks/s {aim} {floor / rate:5.1f} heap events per task, {run['events'] / run['tasks']:5.2f} events per task, "
         f"efficiency {run['efficiency']:.3f}, {run['peak_rss_mb']:7.0f} MB  {'' if good else '<- below its aim'}",
         flush=True,
     )
@@ -61,19 +61,26 @@ def show_scale(runs: dict[str, dict[str, Any]]) -> None:
         few, many = runs["few nodes"], runs["many nodes"]
         cost = (many["wall_s"] / many["tasks"]) / (few["wall_s"] / few["tasks"])
         events = (many["events"] / many["tasks"]) / (few["events"] / few["tasks"])
-        print(f"from 64 to 16,384 nodes: {cost:.2f} times the time per task (aim 3), {events:.2f} times the events (aim 1.3)")
+        print(
+            f"from 64 to 16,384 nodes: {cost:.2f} times the time per task (aim 3), "
+            f"{events:.2f} times the events (aim 1.3)"
+        )
     if {"idle nodes, few", "idle nodes, many"} <= runs.keys():
         few, many = runs["idle nodes, few"], runs["idle nodes, many"]
         each = (many["peak_rss_mb"] - few["peak_rss_mb"]) * 1024 * 1024 / (many["nodes"] - few["nodes"])
         print(f"an idle node takes {each:,.0f} bytes (aim 2,048)")
     if {"bag", "idle nodes, few"} <= runs.keys():
-        each = (runs["bag"]["peak_rss_mb"] - runs["idle nodes, few"]["peak_rss_mb"]) * 1024 * 1024 / runs["bag"]["tasks"]
+        each = (
+            (runs["bag"]["peak_rss_mb"] - runs["idle nodes, few"]["peak_rss_mb"]) * 1024 * 1024 / runs["bag"]["tasks"]
+        )
         print(f"a task of a bag takes {each:,.0f} bytes (aim 1,024)")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    parser.add_argument("--huge", action="store_true", help="also 5 million tasks on 100,000 nodes (minutes, gigabytes)")
+    parser.add_argument(
+        "--huge", action="store_true", help="also 5 million tasks on 100,000 nodes (minutes, gigabytes)"
+    )
     parser.add_argument("--only", metavar="NAME", help="only cases whose name begins with this")
     parser.add_argument("--json", metavar="FILE", help="write all figures to a file")
     parser.add_argument("--case", help=argparse.SUPPRESS)
@@ -83,7 +90,9 @@ def main() -> None:
         return
     cases = [case for case in (*CASES, *((HUGE,) if options.huge else ())) if case.name.startswith(options.only or "")]
     if not cases:
-        parser.error(f"no case begins with {options.only!r}; there are {', '.join(case.name for case in (*CASES, HUGE))}")
+        parser.error(
+            f"no case begins with {options.only!r}; there are {', '.join(case.name for case in (*CASES, HUGE))}"
+        )
     began = time.perf_counter()
     runs: dict[str, dict[str, Any]] = {}
     good = True
