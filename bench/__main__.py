@@ -49,7 +49,8 @@ def show(case: Case, run: dict[str, Any]) -> bool:
     aim = f"aim {case.tasks_per_s_min:>8,.0f}" if case.tasks_per_s_min else " " * 12
     print(
         f"{case.name:17} {run['tasks']:>9,} tasks {run['nodes']:>7,} nodes {run['wall_s']:7.1f} s "
-        f"{rate:9,.0f} tasks/s {aim} {floor / rate:5.1f} heap events per task, {run['events'] / run['tasks']:5.2f} events per task, "
+        f"{rate:9,.0f} tasks/s {aim} {floor / rate:5.1f} heap events per task, "
+        f"{run['events'] / run['tasks']:5.2f} events per task, "
         f"efficiency {run['efficiency']:.3f}, {run['peak_rss_mb']:7.0f} MB  {'' if good else '<- below its aim'}",
         flush=True,
     )
