@@ -1,0 +1,391 @@
+"""The mutants: small changes to the core or the store that take a rule out or weaken it.
+
+Each replaces a piece of source text. A piece that is not found exactly as often as expected is an error: a mutant that
+changes nothing would prove nothing. The rules are those of the design, by number.
+"""
+
+from msgspec import Struct
+
+RULES = {
+    1: "readiness is told, never polled",
+    2: "moving is claiming",
+    3: "commit by run",
+    4: "death",
+    5: "lost objects",
+    6: "references",
+    7: "growing graphs",
+    8: "no self-made deadlock",
+    9: "cancel",
+    10: "the client reads a log",
+}
+
+STORE = "store/memory.py"
+
+
+class Mutant(Struct, frozen=True):
+    """In `module`, `old` becomes `new`; `count` says how often `old` stands there."""
+
+    name: str
+    rule: int
+    module: str
+    old: str
+    new: str
+    count: int = 1
+
+
+MUTANTS = (
+    # -- 1. readiness is told ---------------------------------------------------------------------------------------
+    Mutant(
+        "a commit leaves nothing in the outbox", 1, STORE,
+        "            shard.outbox[key] = (row.node, None, mark)\n",
+        "",
+    ),
+    Mutant(
+        "a commit that tells its own shard forgets the others", 1, STORE,
+        "        shard.outbox[key] = (node, tuple(left), mark)\n",
+        "",
+    ),
+    Mutant(
+        "edges are counted, not named", 1, STORE,
+        "                if row.parent not in edges or (record.rare is not None and record.rare.need != row.need):\n"
+        "                    return OK\n"
+        "                edges = tuple(edge for edge in edges if edge != row.parent)\n",
+        "                edges = edges[1:]\n",
+    ),
+    Mutant(
+        "who is told again hears nothing", 1, STORE,
+        "                return self._ready(record, AGAIN)\n",
+        "                return OK\n",
+    ),
+    Mutant(
+        "a commit that is repeated does not name who became ready", 1, STORE,
+        "                found.append(self._ready(child, AGAIN))\n",
+        "                pass\n",
+    ),
+    Mutant(
+        "an heir forgets the outbox", 1, STORE,
+        "            if holder == row.dead:\n",
+        "            if False:\n",
+    ),
+    Mutant(
+        "entries are cleared before anybody was told", 1, "core/outbox.py",
+        "    number = intend(core, len(children), key, mark)\n",
+        "    number = intend(core, len(children), key, mark)\n"
+        "    _send_clear(core, (key >> 8) % core.shard_count, [(key, mark)])\n",
+    ),
+    Mutant(
+        "a late clear erases a newer entry", 1, STORE,
+        "and (not row.marks or row.marks[number] == entry[2])",
+        "",
+    ),
+    Mutant(
+        "calls that were not answered are not repeated", 1, "core/calls.py",
+        "        core.out.append(call)\n    core.old_token",
+        "        pass\n    core.old_token",
+    ),
+    # -- 2. moving is claiming --------------------------------------------------------------------------------------
+    Mutant(
+        "a claim does not compare the move", 2, STORE,
+        "        if record.owner == row.owner and record.move == row.move:\n",
+        "        if record.owner == row.owner:\n",
+    ),
+    Mutant(
+        "a claim does not count the move", 2, STORE,
+        "            record.owner = row.node\n            record.move += 1\n            record.edges = None\n",
+        "            record.owner = row.node\n            record.edges = None\n",
+    ),
+    Mutant(
+        "the receiver queues before it has claimed", 2, "core/moving.py",
+        "        core.claims[task] = (ready, message.sender, message.why)\n",
+        "        _receive(core, ready, message.why)\n        continue\n",
+    ),
+    Mutant(
+        "the receiver queues what it was refused", 2, "core/moving.py",
+        "    elif why == STOLEN and not core.claims",
+        "    elif why == PUSH:\n        _receive(core, ready, why)\n    elif why == STOLEN and not core.claims",
+    ),
+    Mutant(
+        "the lender forgets at once", 2, "core/ready.py",
+        "    if why != COPY:\n",
+        "    if False:\n",
+    ),
+    Mutant(
+        "the lender never takes back", 2, "core/moving.py",
+        "(core.now_ns - since_ns >= older_than_ns or to not in core.members)",
+        "to not in core.members",
+    ),
+    Mutant(
+        "the lender takes back without a claim", 2, "core/moving.py",
+        "        core.claims[task] = (ready, core.node, BACK)\n",
+        "        enqueue(core, ready, False)\n        continue\n",
+    ),
+    # -- 3. commit by run -------------------------------------------------------------------------------------------
+    Mutant(
+        "any node may commit", 3, STORE,
+        "        mine = record.owner == row.node or (rare is not None and row.node in rare.replicas)\n",
+        "        mine = True\n",
+    ),
+    Mutant(
+        "any run may commit", 3, STORE,
+        "        if not mine or record.attempt != row.attempt:\n",
+        "        if False:\n",
+    ),
+    Mutant(
+        "a run commits as often as it asks", 3, STORE,
+        "        if record.state != READY and record.state != SUSPENDED:\n            return self._finished_before(",
+        "        if record.state not in (READY, SUSPENDED, STATE_DONE):\n            return self._finished_before(",
+    ),
+    Mutant(
+        "a commit that is repeated is refused", 3, STORE,
+        "            elif not row.error and record.state == STATE_DONE:\n",
+        "            elif False:\n",
+    ),
+    Mutant(
+        "the winner is not written down", 3, STORE,
+        "        record.owner = row.node\n        if row.error:\n            return self._fail(",
+        "        if row.error:\n            return self._fail(",
+    ),
+    # -- 4. death ---------------------------------------------------------------------------------------------------
+    Mutant(
+        "tasks start after the lease has run out", 4, "core/running.py",
+        "    if core.now_ns >= core.leased_until_ns:\n        return",
+        "    if False:\n        return",
+    ),
+    Mutant(
+        "a lease counts from when its answer came", 4, "core/members.py",
+        "row.asked_ns + core.config.lease_ns // 2",
+        "core.now_ns + core.config.lease_ns",
+    ),
+    Mutant(
+        "the dead may claim", 4, STORE,
+        "        if row.node in shard.dead:\n            return STRUCK\n        if row.why == REPLICATE:\n",
+        "        if row.why == REPLICATE:\n",
+    ),
+    Mutant(
+        "the dead may own what they tell", 4, STORE,
+        "            if row.node in shard.dead:\n                # The last edge",
+        "            if False:\n                # The last edge",
+    ),
+    Mutant(
+        "the dead are not struck", 4, STORE,
+        "        shard.dead.add(row.dead)\n",
+        "",
+    ),
+    Mutant(
+        "an heir forgets suspended tasks", 4, STORE,
+        "            if record.owner != row.dead or record.state not in (READY, SUSPENDED):\n",
+        "            if record.owner != row.dead or record.state != READY:\n",
+    ),
+    Mutant(
+        "an estate is told only once", 4, STORE,
+        "        if said is not None and row.part <= said[0]:\n",
+        "        if False:\n",
+    ),
+    Mutant(
+        "buried when the first shard was taken over", 4, "core/members.py",
+        "    if not core.burying[row.dead]:\n",
+        "    if core.burying[row.dead] == core.config.shard_count - 1:\n",
+    ),
+    Mutant(
+        "a new attempt has the old number", 4, STORE,
+        "        record.attempt += 1\n",
+        "",
+    ),
+    Mutant(
+        "losses are not counted", 4, STORE,
+        "            rare.losses += 1\n",
+        "            rare.losses = 1\n",
+    ),
+    Mutant(
+        "suspects run unannounced", 4, "core/running.py",
+        "        if ready.mode & SUSPECT:\n            announce(core, ready)\n            continue\n",
+        "",
+    ),
+    # -- 5. lost objects --------------------------------------------------------------------------------------------
+    Mutant(
+        "nobody asks for a remake", 5, "core/remaking.py",
+        "        ask_for_remakes(core, answer.key, answer.mark, row.task, row.producers, gone)\n",
+        "        pass\n",
+    ),
+    Mutant(
+        "the wish for a remake dies with its node", 5, STORE,
+        "        self._intend(shard, key, row.node, row.producers)\n",
+        "        shard.marks += 1\n",
+    ),
+    Mutant(
+        "whoever asks for a remake runs it", 5, "core/remaking.py",
+        "        claim_remake(core, answer, row.intent)",
+        "        from daws.core.ready import accept\n\n        accept(core, answer)",
+    ),
+    Mutant(
+        "a remake counts as a first commit", 5, STORE,
+        "        if rare is not None and rare.remaking:\n            rare.remaking = False\n            told",
+        "        if False:\n            rare.remaking = False\n            told",
+    ),
+    Mutant(
+        "only the first who asks hears of the remake", 5, STORE,
+        "            rare.waiters += ((row.waiter, row.need),)\n",
+        "            pass\n",
+    ),
+    Mutant(
+        "places of the dead count", 5, STORE,
+        "            gone = (*row.gone, *shard.dead)\n",
+        "            gone = ()\n",
+    ),
+    Mutant(
+        "an answer to an older need is taken", 5, STORE,
+        "                if row.parent not in edges or (record.rare is not None and record.rare.need != row.need):\n",
+        "                if row.parent not in edges:\n",
+        2,
+    ),
+    Mutant(
+        "tasks start without what they read", 5, "core/staging.py",
+        "    return [one for one in ready.inputs if one[0] not in objects and one[1] > INLINE_BYTES]\n",
+        "    return [one for one in ready.inputs if one[0] not in objects and one[2] < 0]\n",
+    ),
+    # -- 6. references ----------------------------------------------------------------------------------------------
+    Mutant(
+        "objects are freed after the first reader", 6, "core/staging.py",
+        "        if not entry[0]:\n            free(core, producer)\n",
+        "        free(core, producer)\n",
+    ),
+    Mutant(
+        "objects are never freed", 6, "core/staging.py",
+        "        if not entry[0]:\n            free(core, producer)\n",
+        "        pass\n",
+    ),
+    Mutant(
+        "nobody looks after releases that got lost", 6, "core/members.py",
+        "    if core.made:\n        audit(core)\n",
+        "",
+    ),
+    Mutant(
+        "a copy is dropped while others read it", 6, "core/staging.py",
+        "        copies[object_] = readers = max(0, readers - 1)\n",
+        "        copies[object_] = readers = 0\n",
+    ),
+    Mutant(
+        "what is being read is evicted", 6, "core/staging.py",
+        "        if not readers:\n            _drop_copy(core, object_)\n",
+        "        _drop_copy(core, object_)\n",
+    ),
+    Mutant(
+        "records retire before their children", 6, STORE,
+        "            if one.children and not self._have_retired(one.children):\n",
+        "            if False:\n",
+    ),
+    # -- 7. growing graphs ------------------------------------------------------------------------------------------
+    Mutant(
+        "a new task has no edge to itself", 7, "core/growing.py",
+        "Create(seedling.spec, seedling.parents, (), (), core.node, True, row.task)",
+        "Create(seedling.spec, seedling.parents, (), (), core.node, False, row.task)",
+    ),
+    Mutant(
+        "nobody registers with the parents", 7, "core/growing.py",
+        "        ask(core, parent, Register(parent, name, seedling.waits))\n    if not seedling.parents:\n",
+        "        pass\n    if True:\n",
+    ),
+    Mutant(
+        "a parent that is done does not say so", 7, "core/growing.py",
+        "        ask(core, row.child, Satisfy(row.child, row.task, core.node, answer.inputs))\n",
+        "        pass\n",
+    ),
+    Mutant(
+        "children of a lost attempt live on", 7, STORE,
+        "        if rare.spawned:\n"
+        "            self._intend(shard, outbox_key(record.spec.id, STOP), node, _all_spawned(rare))\n",
+        "",
+    ),
+    Mutant(
+        "a task is done before its children are safe", 7, "core/running.py",
+        "    if run.number != event.run or run.growing:\n",
+        "    if run.number != event.run:\n",
+    ),
+    Mutant(
+        "a spawner's record does not list its children", 7, STORE,
+        "        spawned[row.attempt] = (*known, *(task for task in row.tasks if task not in known))\n",
+        "",
+    ),
+    # -- 8. no self-made deadlock -----------------------------------------------------------------------------------
+    Mutant(
+        "a waiting task keeps its executor", 8, "core/growing.py",
+        "    recall_behind(core, run)\n    release_slot(core, run)\n",
+        "    recall_behind(core, run)\n",
+    ),
+    Mutant(
+        "tasks behind a waiting one are not recalled", 8, "core/growing.py",
+        "    recall_behind(core, run)\n",
+        "",
+    ),
+    Mutant(
+        "a waiting task is not woken from afar", 8, "core/outbox.py",
+        "        core.wakes[number, task] = (owner, core.lease_count)\n"
+        "        core.out.append(Send(owner, Wake(core.node, task, number)))\n",
+        "        told(core, number)\n",
+    ),
+    # -- 9. cancel --------------------------------------------------------------------------------------------------
+    Mutant(
+        "cancel does not spread", 9, "core/outbox.py",
+        "    for child in stopped.children:\n"
+        "        ask(core, child, Cancel(child, core.node, stopped.error, task, number))\n",
+        "    for child in stopped.children:\n        told(core, number)\n",
+    ),
+    Mutant(
+        "a run that ends after the cancel wins", 9, STORE,
+        "        if record.state != READY and record.state != SUSPENDED:\n            return self._finished_before(",
+        "        if record.state not in (READY, SUSPENDED, STATE_CANCELLED):\n"
+        "            return self._finished_before(",
+    ),
+    Mutant(
+        "a cancel dies with the node that spreads it", 9, STORE,
+        "        self._intend(shard, outbox_key(row.task, STOP), row.node, None)\n"
+        "        return self._stopped(shard, record, self._runners(record))\n",
+        "        return self._stopped(shard, record, self._runners(record))\n",
+    ),
+    Mutant(
+        "a client gives its order only once", 9, "core/client.py",
+        "        self._send_cancels(out)\n\n    def _set_timer",
+        "\n    def _set_timer",
+    ),
+    # -- 10. the log ------------------------------------------------------------------------------------------------
+    Mutant(
+        "some commits are not in the log", 10, STORE,
+        '            shard.log.append((row.task, STATE_DONE, "", spawned) if spawned else row.task)\n',
+        "",
+    ),
+    Mutant(
+        "commits of growing tasks do not name their children", 10, STORE,
+        '            shard.log.append((row.task, STATE_DONE, "", spawned) if spawned else row.task)\n',
+        "            shard.log.append(row.task)\n",
+    ),
+    Mutant(
+        "failures are not in the log", 10, STORE,
+        "        shard.log.append((task, STATE_FAILED, error, ()))\n",
+        "",
+    ),
+    Mutant(
+        "the client reads rows twice", 10, "core/client.py",
+        "            for row in answer.rows[skip:]:\n",
+        "            for row in answer.rows:\n",
+    ),
+    Mutant(
+        "the client goes back in the log", 10, "core/client.py",
+        "            if not isinstance(answer, Log) or answer.next <= self.read_to[shard]:\n",
+        "            if not isinstance(answer, Log):\n",
+    ),
+    Mutant(
+        "the client skips rows", 10, "core/client.py",
+        "            rows: list[Row] = [ReadLog(start)]\n",
+        "            rows: list[Row] = [ReadLog(start + (len(self.reading) > 4))]\n",
+    ),
+    Mutant(
+        "the client hands out once and does not ask", 10, "core/client.py",
+        "            elif isinstance(event, TimerFired):\n                self._send(out)\n",
+        "            elif isinstance(event, TimerFired):\n                self._send_cancels(out)\n",
+    ),
+    Mutant(
+        "a hand-out that comes twice is taken twice", 10, "core/moving.py",
+        "    if message.batch in core.batches:\n        return\n",
+        "",
+    ),
+)  # fmt: skip
