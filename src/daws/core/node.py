@@ -49,6 +49,7 @@ class NodeConfig(Struct, frozen=True):
     ahead_ns: int = 1_000_000
     ahead_count_max: int = 64
     audit_ns: int = 120 * SECOND_NS
+    freed_batch: int = 4096  # releases that a node collects before it tells the store
 
     @property
     def tick_ns(self) -> int:

@@ -16,7 +16,6 @@ from daws.wire.messages import Releases
 from daws.wire.store import DONE, SHARD_BLOCK_BITS, AnswerType, Inspect, Release, Story
 
 AUDIT_ROWS_MAX = 256
-FREED_BATCH = 64
 FETCH_AHEAD_NS = 1_000_000_000
 """Who had to fetch something looks ahead in its queue for so long; where all is local, looking would be in vain."""
 
@@ -224,16 +223,8 @@ def free(core: NodeCore, producer: int) -> None:
         core.freed = {}
     rows = core.freed.setdefault(shard, [])
     rows.append(Release(producer))
-    if len(rows) >= FREED_BATCH:
+    if len(rows) >= core.config.freed_batch:
         del core.freed[shard]
-        for row in rows:
-            ask_shard(core, shard, row)
-
-
-def send_freed(core: NodeCore) -> None:
-    """On each tick: the store has time to hear of it."""
-    freed, core.freed = core.freed or {}, None
-    for shard, rows in freed.items():
         for row in rows:
             ask_shard(core, shard, row)
 

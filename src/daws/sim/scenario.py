@@ -150,9 +150,20 @@ def _draw_special(seed: int) -> Scenario:
             unlike = Cluster((NodeGroup(nodes, executors, 0.5), NodeGroup(2, (ExecutorClass(4),), 2.0, 1)))
             return Scenario(seed, "unlike nodes", graph, unlike, strategy, plan, shards)
         if kind < 6:
-            plan = structs.replace(plan, partitions=2 + rng.below(4), horizon_ns=5_000 * MS)
             lonely = Cluster((NodeGroup(nodes + 1, (ExecutorClass(1),)),))
-            return Scenario(seed, "cut off", graph, lonely, strategy, plan, shards)
+            if kind == 4:
+                plan = structs.replace(plan, partitions=2 + rng.below(4), horizon_ns=5_000 * MS)
+                return Scenario(seed, "cut off", graph, lonely, strategy, plan, shards)
+            plan = FaultPlan(
+                horizon_ns=4_000 * MS,
+                loss=0.05 * rng.unit(),
+                delay=0.1 + 0.3 * rng.unit(),
+                delay_ns_max=3_000 * MS,
+                crashes=1 + rng.below(3),
+                crashes_at_store=2 + rng.below(4),
+                restart_ns_max=500 * MS,
+            )
+            return Scenario(seed, "words of the dead", graph, lonely, strategy, plan, shards)
         plan = structs.replace(
             plan,
             cancels=2 + rng.below(6),
@@ -271,6 +282,7 @@ def make_scenario_kernel(scenario: Scenario, deep: Callable[[NodeCore], None] | 
         shards=scenario.shards,
         lease_s=LEASE_S,
         audit_s=4.0,
+        freed_batch=2,
         memory_bytes=scenario.memory_bytes,
         digest=True,
         direct=scenario.seed % 2 == 0,

@@ -34,6 +34,7 @@ class Settings(Struct, frozen=True):
     seed: int = 0
     shards: int = 0  # 0: one for every 1,024 cores
     lease_s: float = 10.0
+    freed_batch: int = 4096  # releases that a node collects before it tells the store
     audit_s: float = 120.0  # objects that wait so long for their readers are looked up in the store
     memory_bytes: int = 1 << 62
     check: bool = False
@@ -103,6 +104,7 @@ def check_runnable(graph: Graph, members: Members) -> None:
 
 def make_kernel(graph: Graph, cluster: Cluster, strategy: Strategy, settings: Settings) -> Kernel:
     """A cluster that is about to start."""
+    graph.check()
     infos = cluster.infos()
     shards = settings.shards or max(1, cluster.core_count // CORES_PER_SHARD)
     lease_ns = int(settings.lease_s * SECOND_NS)
@@ -116,6 +118,7 @@ def make_kernel(graph: Graph, cluster: Cluster, strategy: Strategy, settings: Se
         net_bytes_per_s=settings.costs.net_bytes_per_s,
         memory_bytes=settings.memory_bytes,
         audit_ns=int(settings.audit_s * SECOND_NS),
+        freed_batch=settings.freed_batch,
     )
     # External objects lie spread evenly over the nodes, in an order that the seed decides.
     order = np.argsort(hash_u64(np.arange(graph.external_count), settings.seed + 1), kind="stable")

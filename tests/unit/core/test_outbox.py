@@ -2,6 +2,7 @@
 
 from daws.core.effects import CallStore, DropObject, StartRun
 from daws.core.events import RunEnded
+from daws.core.node import NodeConfig
 from daws.model.cluster import Members
 from daws.model.states import CANCELLED as STATE_CANCELLED
 from daws.model.states import DONE as STATE_DONE
@@ -81,20 +82,20 @@ def test_an_intent_is_kept_until_everybody_was_told():
 
 
 def test_objects_stay_until_all_who_read_them_have_ended():
-    with Driver("mlb", members=2) as node:
+    with Driver("mlb", members=2, config=NodeConfig(freed_batch=1)) as node:
         node.answer(committed(node, 2, 3), OK, OK)
         node.give(Releases(1, ((1, 2),)))
         assert 1 in node.core.objects
         node.give(Releases(1, ((1, 3),)))
         node.expect(DropObject, object=1)
-        assert Release(1) in tick(node).rows
+        assert node.expect(CallStore).rows == [Release(1)]
 
 
 def test_objects_are_not_kept_for_children_that_were_cancelled():
-    with Driver("mlb", members=2) as node:
+    with Driver("mlb", members=2, config=NodeConfig(freed_batch=1)) as node:
         node.answer(committed(node, 2), CANCELLED)
         node.expect(DropObject, object=1)
-        assert Release(1) in tick(node).rows
+        assert node.expect(CallStore).rows == [Release(1)]
 
 
 def test_what_a_run_that_lost_has_made_is_dropped():
