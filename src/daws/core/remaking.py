@@ -48,7 +48,14 @@ def give_up_inputs(core: NodeCore, ready: Ready, object_: int, tried: tuple[Node
     for one in ready.inputs:
         if one[0] not in core.objects and one[2] >= 0 and not any(place in core.members for place in one[3]):
             producers[one[2]] = None
-    absent = [place for one in ready.inputs if one[2] in producers for place in one[3] if place not in core.members]
+    # Places that are no members, and this node itself: whatever the store believes, it is not here any more.
+    absent = [
+        place
+        for one in ready.inputs
+        if one[2] in producers and one[0] not in core.objects
+        for place in one[3]
+        if place == core.node or place not in core.members
+    ]
     if core.unreachable is None:
         core.unreachable = {}
     core.unreachable[ready.spec.id] = (*tried, *absent)
