@@ -13,6 +13,8 @@ from daws.wire.messages import COPY, GIVEN, STOLEN, LoadQuery, LoadReply, StealD
 
 NOBODY: NodeId = -1
 FIRST_LOOK_NS = 10_000_000
+FIRST_LOOK_PER_NODE_NS = 10_000
+"""A client needs some time to hand out work to each of many nodes."""
 RUMOUR_NS = 100_000_000
 """News of somebody who has work are passed on for so long."""
 
@@ -35,7 +37,8 @@ def look_for_work_soon(core: NodeCore) -> None:
     if core.strategy.balance.mode == "steal":
         core.idle_since_ns = core.now_ns
         core.poll_armed = True
-        core.out.append(SetTimer(POLL, core.now_ns + int(FIRST_LOOK_NS * (1 + core.rng.unit()))))
+        delay_ns = (FIRST_LOOK_NS + FIRST_LOOK_PER_NODE_NS * len(core.members)) * (1 + core.rng.unit())
+        core.out.append(SetTimer(POLL, core.now_ns + int(delay_ns)))
 
 
 def look_for_takers(core: NodeCore) -> None:
