@@ -121,11 +121,6 @@ MUTANTS = (
     ),
     # -- 3. commit by run -------------------------------------------------------------------------------------------
     Mutant(
-        "any node may commit", 3, STORE,
-        "        mine = record.owner == row.node or (rare is not None and row.node in rare.replicas)\n",
-        "        mine = True\n",
-    ),
-    Mutant(
         "any run may commit", 3, STORE,
         "        if not mine or record.attempt != row.attempt:\n",
         "        if False:\n",
@@ -152,14 +147,9 @@ MUTANTS = (
         "    if False:\n        return",
     ),
     Mutant(
-        "a lease counts from when its answer came", 4, "core/members.py",
+        "a lease is trusted for too long", 4, "core/members.py",
         "row.asked_ns + core.config.lease_ns // 2",
-        "core.now_ns + core.config.lease_ns",
-    ),
-    Mutant(
-        "the dead may claim", 4, STORE,
-        "        if row.node in shard.dead:\n            return STRUCK\n        if row.why == REPLICATE:\n",
-        "        if row.why == REPLICATE:\n",
+        "core.now_ns + 2 * core.config.lease_ns",
     ),
     Mutant(
         "the dead may own what they tell", 4, STORE,

@@ -5,6 +5,7 @@ same run.
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from msgspec import Struct, structs
@@ -19,11 +20,12 @@ from daws.model.task import NODE_INDEX_MASK, NodeId
 from daws.sim.checkers import Checker, Violation
 from daws.sim.cluster import Cluster, NodeGroup
 from daws.sim.faults import FaultPlan, Faults, draw_plan
-from daws.sim.kernel import FATE, Kernel
+from daws.sim.kernel import FATE, STORE, Kernel
 from daws.sim.simulate import Settings, make_kernel
 from daws.strategy import PRESETS, parse_strategy
 from daws.strategy.decisions import Strategy
 from daws.strategy.rng import Rng
+from daws.wire.store import Claim, Satisfy, TakeOver
 from daws.workloads import parse_workload
 
 MS = 1_000_000
@@ -46,6 +48,8 @@ class Scenario(Struct, frozen=True):
     shards: int
     memory_bytes: int = 1 << 62  # for copies, of each node
     killers: tuple[int, ...] = ()  # tasks that take their node down each time they run
+    words: int = 0  # so many nodes die while a call of theirs is on its way for long
+    heirs: int = 0  # so many die while they take over from another
 
 
 class Outcome(Struct, frozen=True):
@@ -137,8 +141,8 @@ def _draw_special(seed: int) -> Scenario:
     plan, shards = draw_plan(rng), 1 + rng.below(4)
     executors = (ExecutorClass(cores),)
     cluster = Cluster((NodeGroup(nodes, executors),))
-    kind = rng.below(12)
-    if kind < 8:
+    kind = rng.below(14)
+    if kind < 10:
         workload = parse_workload(SPECIAL[rng.below(len(SPECIAL))])
         graph = workload.build(nodes, cores, seed)
         if kind < 2:
@@ -149,21 +153,18 @@ def _draw_special(seed: int) -> Scenario:
         if kind == 3:
             unlike = Cluster((NodeGroup(nodes, executors, 0.5), NodeGroup(2, (ExecutorClass(4),), 2.0, 1)))
             return Scenario(seed, "unlike nodes", graph, unlike, strategy, plan, shards)
-        if kind < 6:
+        if kind < 8:
             lonely = Cluster((NodeGroup(nodes + 1, (ExecutorClass(1),)),))
             if kind == 4:
                 plan = structs.replace(plan, partitions=2 + rng.below(4), horizon_ns=5_000 * MS)
                 return Scenario(seed, "cut off", graph, lonely, strategy, plan, shards)
+            heirs = rng.below(3)
             plan = FaultPlan(
-                horizon_ns=4_000 * MS,
-                loss=0.05 * rng.unit(),
-                delay=0.1 + 0.3 * rng.unit(),
-                delay_ns_max=3_000 * MS,
-                crashes=1 + rng.below(3),
-                crashes_at_store=2 + rng.below(4),
-                restart_ns_max=500 * MS,
+                horizon_ns=5_000 * MS, delay=0.3 + 0.5 * rng.unit(), delay_ns_max=1_500 * MS, restart_ns_max=500 * MS
             )
-            return Scenario(seed, "words of the dead", graph, lonely, strategy, plan, shards)
+            return Scenario(
+                seed, "last words", graph, lonely, strategy, plan, shards, words=2 + rng.below(5), heirs=heirs
+            )
         plan = structs.replace(
             plan,
             cancels=2 + rng.below(6),
@@ -172,9 +173,9 @@ def _draw_special(seed: int) -> Scenario:
             horizon_ns=800 * MS,
         )
         return Scenario(seed, "cancelled", graph, cluster, strategy, plan, shards)
-    if kind == 8:
+    if kind == 10:
         return Scenario(seed, "sent ahead", _hasty_graph(rng), cluster, strategy, plan, shards)
-    if kind < 11:
+    if kind < 13:
         # Long children: those of an attempt that was lost would be seen to end long after it.
         graph = growing_graph(rng, waits=rng.below(2) == 0, longer=100)
         plan = structs.replace(plan, crashes=1 + rng.below(3), horizon_ns=2_000 * MS)
@@ -259,6 +260,32 @@ def _deadly_graph(rng: Rng, alone: bool) -> tuple[Graph, int]:
     return builder.build(), killer
 
 
+class _LastWords(Faults):
+    """Faults that also let nodes die just after they told or claimed something, or began to take over from another: the
+    store hears of it much later."""
+
+    words = 0
+    heirs = 0
+
+    def send(self, kernel: Kernel, sender: NodeId, to: int, at_ns: int, event: Any) -> None:
+        if (self.words or self.heirs) and to == STORE and sender >= 0 and kernel.now_ns < self.plan.horizon_ns:
+            rows = event[1].rows
+            if self.words and any(isinstance(row, Satisfy | Claim) for row in rows) and self.rng.below(8) == 0:
+                self.words -= 1
+                self._speak(kernel, sender, 0, at_ns, event)
+                return
+            if self.heirs and any(isinstance(row, TakeOver) for row in rows) and self.rng.below(3) == 0:
+                self.heirs -= 1
+                self._speak(kernel, sender, self.rng.below(6) * MS, at_ns, event)
+                return
+        super().send(kernel, sender, to, at_ns, event)
+
+    def _speak(self, kernel: Kernel, sender: NodeId, lives_ns: int, at_ns: int, event: Any) -> None:
+        self.note("last words")
+        kernel.push(at_ns + (900 + self.rng.below(1_200)) * MS, STORE, event)
+        kernel.push(kernel.now_ns + lives_ns, FATE, lambda kernel: self._kill(kernel, sender))
+
+
 class _Deadly(Checker):
     """A checker that also lets some tasks kill the node that runs them (the kernel has no idea what tasks do)."""
 
@@ -282,7 +309,7 @@ def make_scenario_kernel(scenario: Scenario, deep: Callable[[NodeCore], None] | 
         shards=scenario.shards,
         lease_s=LEASE_S,
         audit_s=4.0,
-        freed_batch=2,
+        freed_batch=4096 if scenario.seed % 3 == 0 else 2,
         memory_bytes=scenario.memory_bytes,
         digest=True,
         direct=scenario.seed % 2 == 0,
@@ -290,7 +317,8 @@ def make_scenario_kernel(scenario: Scenario, deep: Callable[[NodeCore], None] | 
     kernel = make_kernel(scenario.graph, scenario.cluster, scenario.strategy, settings)
     kernel.checker = checker = _Deadly(kernel, deep)
     checker.killers = scenario.killers
-    kernel.faults = Faults(kernel, scenario.plan, scenario.seed)
+    kernel.faults = faults = _LastWords(kernel, scenario.plan, scenario.seed)
+    faults.words, faults.heirs = scenario.words, scenario.heirs
 
     def never_rests(done: int) -> None:
         if kernel.event_count > EVENTS_MAX:
