@@ -32,7 +32,7 @@ MS = 1_000_000
 LEASE_S = 1.0
 LIVENESS_NS = 120_000 * MS
 """After the world has healed, everything must have ended within this time."""
-EVENTS_MAX = 100_000
+EVENTS_MAX = 250_000
 """Many times what any of these small runs needs: nodes that never come to rest are caught at the same event."""
 
 
