@@ -23,10 +23,7 @@ STORE = "store/memory.py"
 
 
 class Mutant(Struct, frozen=True):
-    """In `module`, `old` becomes `new`; `count` says how often `old` stands there.
-
-    Most mutants are noticed soon. `where` names the kinds of scenario in which the others are, for those in a hurry.
-    """
+    """In `module`, `old` becomes `new`; `count` says how often `old` stands there."""
 
     name: str
     rule: int
@@ -34,7 +31,6 @@ class Mutant(Struct, frozen=True):
     old: str
     new: str
     count: int = 1
-    where: tuple[str, ...] = ()
 
 
 MUTANTS = (
@@ -48,7 +44,6 @@ MUTANTS = (
         "a commit that tells its own shard forgets the others", 1, STORE,
         "        shard.outbox[key] = (node, tuple(left), mark)\n",
         "",
-        where=("cancelled", "last words",),
     ),
     Mutant(
         "edges are counted, not named", 1, STORE,
@@ -77,13 +72,11 @@ MUTANTS = (
         "    number = intend(core, len(children), key, mark)\n",
         "    number = intend(core, len(children), key, mark)\n"
         "    _send_clear(core, (key >> 8) % core.shard_count, [(key, mark)])\n",
-        where=("cancelled", "last words",),
     ),
     Mutant(
         "a late clear erases a newer entry", 1, STORE,
         "and (not row.marks or row.marks[number] == entry[2])",
         "",
-        where=("unlike nodes", "last words",),
     ),
     Mutant(
         "calls that were not answered are not repeated", 1, "core/calls.py",
@@ -131,7 +124,6 @@ MUTANTS = (
         "any run may commit", 3, STORE,
         "        if not mine or record.attempt != row.attempt:\n",
         "        if False:\n",
-        where=("cut off",),
     ),
     Mutant(
         "a run commits as often as it asks", 3, STORE,
@@ -147,32 +139,27 @@ MUTANTS = (
         "the winner is not written down", 3, STORE,
         "        record.owner = row.node\n        if row.error:\n            return self._fail(",
         "        if row.error:\n            return self._fail(",
-        where=("fan-in", "pipeline",),
     ),
     # -- 4. death ---------------------------------------------------------------------------------------------------
     Mutant(
         "tasks start after the lease has run out", 4, "core/running.py",
         "    if core.now_ns >= core.leased_until_ns:\n        return",
         "    if False:\n        return",
-        where=("cut off",),
     ),
     Mutant(
         "a lease is trusted for too long", 4, "core/members.py",
         "row.asked_ns + core.config.lease_ns // 2",
         "core.now_ns + 2 * core.config.lease_ns",
-        where=("cut off",),
     ),
     Mutant(
         "the dead may own what they tell", 4, STORE,
         "            if row.node in shard.dead:\n                # The last edge",
         "            if False:\n                # The last edge",
-        where=("last words",),
     ),
     Mutant(
         "the dead are not struck", 4, STORE,
         "        shard.dead.add(row.dead)\n",
         "",
-        where=("last words",),
     ),
     Mutant(
         "an heir forgets suspended tasks", 4, STORE,
@@ -193,13 +180,11 @@ MUTANTS = (
         "losses are not counted", 4, STORE,
         "            rare.losses += 1\n",
         "            rare.losses = 1\n",
-        where=("deadly",),
     ),
     Mutant(
         "suspects run unannounced", 4, "core/running.py",
         "        if ready.mode & SUSPECT:\n            announce(core, ready)\n            continue\n",
         "",
-        where=("deadly",),
     ),
     # -- 5. lost objects --------------------------------------------------------------------------------------------
     Mutant(
@@ -237,7 +222,6 @@ MUTANTS = (
         "                if row.parent not in edges or (record.rare is not None and record.rare.need != row.need):\n",
         "                if row.parent not in edges:\n",
         2,
-        where=("cut off", "last words",),
     ),
     Mutant(
         "tasks start without what they read", 5, "core/staging.py",
@@ -269,7 +253,6 @@ MUTANTS = (
         "what is being read is evicted", 6, "core/staging.py",
         "        if not readers:\n            _drop_copy(core, object_)\n",
         "        _drop_copy(core, object_)\n",
-        where=("little memory",),
     ),
     Mutant(
         "records retire before their children", 6, STORE,
@@ -302,7 +285,6 @@ MUTANTS = (
         "a task is done before its children are safe", 7, "core/running.py",
         "    if run.number != event.run or run.growing:\n",
         "    if run.number != event.run:\n",
-        where=("growing", "long children",),
     ),
     Mutant(
         "a spawner's record does not list its children", 7, STORE,
@@ -319,7 +301,6 @@ MUTANTS = (
         "tasks behind a waiting one are not recalled", 8, "core/growing.py",
         "    recall_behind(core, run)\n",
         "",
-        where=("sent ahead",),
     ),
     Mutant(
         "a waiting task is not woken from afar", 8, "core/outbox.py",
@@ -339,20 +320,17 @@ MUTANTS = (
         "        if record.state != READY and record.state != SUSPENDED:\n            return self._finished_before(",
         "        if record.state not in (READY, SUSPENDED, STATE_CANCELLED):\n"
         "            return self._finished_before(",
-        where=("cancelled", "growing",),
     ),
     Mutant(
         "a cancel dies with the node that spreads it", 9, STORE,
         "        self._intend(shard, outbox_key(row.task, STOP), row.node, None)\n"
         "        return self._stopped(shard, record, self._runners(record))\n",
         "        return self._stopped(shard, record, self._runners(record))\n",
-        where=("cancelled",),
     ),
     Mutant(
         "a client gives its order only once", 9, "core/client.py",
         "        self._send_cancels(out)\n\n    def _set_timer",
         "\n    def _set_timer",
-        where=("cancelled",),
     ),
     # -- 10. the log ------------------------------------------------------------------------------------------------
     Mutant(
@@ -369,7 +347,6 @@ MUTANTS = (
         "failures are not in the log", 10, STORE,
         "        shard.log.append((task, STATE_FAILED, error, ()))\n",
         "",
-        where=("deadly",),
     ),
     Mutant(
         "the client reads rows twice", 10, "core/client.py",
