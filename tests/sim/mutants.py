@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
@@ -25,7 +25,6 @@ from types import FrameType
 from msgspec import Struct
 
 import daws
-from daws.sim.scenario import draw_scenario
 from tests.sim.faults import Failure, try_seed
 from tests.sim.many import Ticker, run_all
 from tests.sim.mutations import MUTANTS, RULES, Mutant
@@ -109,11 +108,6 @@ def hunt_here(folder: str, seeds: Sequence[int]) -> int:
 
 def _too_long(number: int, frame: FrameType | None) -> None:
     raise TimeoutError(f"not done after {SEED_S_MAX} s")
-
-
-def promising(mutant: Mutant, limit: int) -> Iterator[int]:
-    """Seeds of the scenarios in which this mutant shows."""
-    return (seed for seed in range(limit) if not mutant.where or draw_scenario(seed).kind in mutant.where)
 
 
 def known_seeds() -> dict[str, list[int]]:
