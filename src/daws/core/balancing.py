@@ -5,7 +5,7 @@ each time but never for good; randomness spreads the waits. What the numbers are
 """
 
 from daws.core.effects import POLL, Send, SetTimer
-from daws.core.node import NodeCore, handles
+from daws.core.node import NO_CALL, THIS_STEP, NodeCore, handles
 from daws.core.ready import offer
 from daws.model.context import Context
 from daws.model.task import REPLICA, NodeId, Ready
@@ -24,6 +24,11 @@ def look_for_work(core: NodeCore) -> None:
     if core.poll_armed or core.probe is not None or core.stealing_since_ns >= 0:
         return
     if core.strategy.balance.mode == "steal":
+        if core.hoping != NO_CALL:
+            return
+        if core.urgent:
+            core.hoping = THIS_STEP  # a commit of this step may make tasks ready, which will be ours
+            return
         if core.done_count != core.done_when_idle:
             # There was work since we last looked: begin with short intervals again.
             core.done_when_idle = core.done_count
@@ -201,5 +206,6 @@ def poll(core: NodeCore) -> None:
 
 def forget_lost_round(core: NodeCore, older_than_ns: int) -> None:
     """On each tick: a question or its answer got lost."""
+    core.hoping = NO_CALL
     if core.stealing_since_ns >= 0 and core.now_ns - core.stealing_since_ns >= older_than_ns:
         round_failed(core)

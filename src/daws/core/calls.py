@@ -8,8 +8,8 @@ from collections.abc import Callable
 from typing import Any
 
 from daws.core.effects import CallStore, Restart
-from daws.core.events import CallsFine, StoreAnswered
-from daws.core.node import NodeCore, handles
+from daws.core.events import CallFine, StoreAnswered
+from daws.core.node import NO_CALL, THIS_STEP, NodeCore, handles
 from daws.wire.store import SHARD_BLOCK_BITS, STRUCK, AnswerType, Row
 
 AnswerHandler = Callable[[NodeCore, Any, AnswerType], None]
@@ -35,10 +35,25 @@ def ask(core: NodeCore, task: int, row: Row) -> None:
 
 def ask_shard(core: NodeCore, shard: int, row: Row) -> None:
     core.urgent = True
+    add_row(core, shard, row)
+
+
+def add_row(core: NodeCore, shard: int, row: Row) -> None:
+    """Put a row into this step's call to a shard; most steps talk to one shard only."""
     if core.rows is None:
-        core.rows = {shard: [row]}
+        core.rows = [row]
+        core.rows_shard = shard
+    elif core.rows_shard == shard:
+        core.rows.append(row)
     else:
-        core.rows.setdefault(shard, []).append(row)
+        if core.more_rows is None:
+            core.more_rows = {}
+        core.more_rows.setdefault(shard, []).append(row)
+
+
+def waiting_rows(core: NodeCore) -> list[Row]:
+    """All rows that leave at the end of this step."""
+    return [row for rows in (core.rows or (), *(core.more_rows or {}).values()) for row in rows]
 
 
 def send_rows(core: NodeCore) -> None:
@@ -46,14 +61,17 @@ def send_rows(core: NodeCore) -> None:
     assert core.rows is not None
     token = core.token
     lazy = not core.urgent
-    for shard, rows in core.rows.items():
+    hopes = core.hoping == THIS_STEP
+    for shard, rows in ((core.rows_shard, core.rows), *(core.more_rows or {}).items()):
         for part in (rows,) if len(rows) <= ROWS_PER_CALL else _parts(rows):
             token += 1
-            core.calls[token] = call = CallStore(token, shard, part, lazy)  # type: ignore[arg-type]
+            core.calls[token] = call = CallStore(token, shard, part, lazy, hopes)  # type: ignore[arg-type]
             core.out.append(call)
     core.token = token
+    if hopes:
+        core.hoping = token
     core.urgent = False
-    core.rows = None
+    core.rows = core.more_rows = None
 
 
 def _parts(rows: list[Row]) -> list[list[Row]]:
@@ -77,17 +95,27 @@ def on_store_answered(core: NodeCore, event: StoreAnswered) -> None:
     for row, answer in zip(call.rows, event.answers, strict=True):
         if answer is None:
             continue  # fine, and nothing follows from it
-        if answer == STRUCK:
+        if answer.__class__ is int and answer == STRUCK:
             restart(core, "its lease ran out and another node took over")
             return
         ANSWERED[type(row)](core, row, answer)
+    if call.hopes:
+        hope_ends(core, event.token)
 
 
-@handles(CallsFine)
-def on_calls_fine(core: NodeCore, event: CallsFine) -> None:
-    calls = core.calls
-    for token in event.tokens:
-        calls.pop(token, None)
+def hope_ends(core: NodeCore, token: int) -> None:
+    """The answer is here. If it brought no work, the scheduling pass looks for it elsewhere."""
+    if core.hoping == token:
+        core.hoping = NO_CALL
+        if core.plain_free or not core.one_group:
+            core.dirty = True
+
+
+@handles(CallFine)
+def on_call_fine(core: NodeCore, event: CallFine) -> None:
+    call = core.calls.pop(event.token, None)
+    if call is not None and call.hopes:
+        hope_ends(core, event.token)
 
 
 def restart(core: NodeCore, reason: str) -> None:

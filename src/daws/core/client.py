@@ -6,8 +6,11 @@ the tasks in the store.
 """
 
 from collections import deque
-from collections.abc import Iterator, Sequence
-from itertools import chain, repeat
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+from itertools import chain, pairwise, repeat
+from operator import not_
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,11 +22,13 @@ from daws.model.states import DONE
 from daws.model.task import CLIENT, Input, Needs, NodeId, Ready, TaskSpec
 from daws.strategy.decisions import Plan, Site, Strategy
 from daws.wire.messages import CancelOrder, CancelTaken, Submission, SubmissionTaken
-from daws.wire.store import SHARD_BLOCK_BITS, Create, Leased, Log, ReadLog, Row, Watch
+from daws.wire.store import SHARD_BLOCK_BITS, Create, Leased, Log, ReadLog, Row, Watch, shard_of
 
 FIRST_BATCH_TASKS = 32
 BATCH_TASKS = 1000
 CALL_ROWS = 4096
+SHARD_BLOCK = 1 << SHARD_BLOCK_BITS
+CHUNK_TASKS = 64 * SHARD_BLOCK
 PERIOD_MIN_NS = 20_000_000
 
 
@@ -61,30 +66,36 @@ class ClientCore:
 
     def create_calls(self) -> Iterator[CallStore]:
         """The rows that describe the graph, call by call; also makes the hand-outs."""
-        waiting: dict[int, list[Row]] = {}
-        batches: dict[NodeId, list[Ready]] = {}
-        for row in self._rows():
-            task = row.spec.id
-            shard = (task >> SHARD_BLOCK_BITS) % self.config.shard_count
-            rows = waiting.setdefault(shard, [])
-            rows.append(row)
-            if len(rows) == CALL_ROWS:
-                yield self._call(shard, waiting.pop(shard))
-            if not row.parents:
-                batch = batches.get(row.owner)
-                if batch is None:
-                    batch = batches[row.owner] = []
-                batch.append(Ready(row.spec, 0, 0, row.inputs))
-        for shard, rows in waiting.items():
-            yield self._call(shard, rows)
-        self._hand_out(batches)
+        shard_count = self.config.shard_count
+        waiting: list[list[Row]] = [[] for _ in range(shard_count)]
+        ready: list[Ready] = []
+        for first in range(0, self.graph.task_count, CHUNK_TASKS):
+            rows = self._rows(first, min(first + CHUNK_TASKS, self.graph.task_count))
+            ready += [Ready(row.spec, 0, 0, row.inputs) for row in rows if not row.parents]
+            for low in range(0, len(rows), SHARD_BLOCK):
+                shard = shard_of(first + low, shard_count)
+                waiting[shard] += rows[low : low + SHARD_BLOCK]
+                if len(waiting[shard]) >= CALL_ROWS:
+                    yield self._call(shard, waiting[shard])
+                    waiting[shard] = []
+        for shard, some in enumerate(waiting):
+            if some:
+                yield self._call(shard, some)
+        self._hand_out(ready)
 
     def _call(self, shard: int, rows: list[Row]) -> CallStore:
         self.token += 1
         return CallStore(self.token, shard, rows)  # type: ignore[arg-type]
 
-    def _hand_out(self, batches: dict[NodeId, list[Ready]]) -> None:
+    def _hand_out(self, ready: list[Ready]) -> None:
         """First a few tasks for everybody, then the rest: nobody has to steal because the others were served first."""
+        batches: dict[NodeId, list[Ready]] = {}
+        for one in ready:
+            batch = batches.get(one.spec.home)
+            if batch is None:
+                batches[one.spec.home] = [one]
+            else:
+                batch.append(one)
         low = 0
         for size in chain((FIRST_BATCH_TASKS,), repeat(BATCH_TASKS)):
             some = {node: tasks[low : low + size] for node, tasks in batches.items() if len(tasks) > low}
@@ -106,44 +117,55 @@ class ClientCore:
             self.submissions[submission.batch] = (node, submission)
             out.append(Send(node, submission))
 
-    def _rows(self) -> Iterator[Create]:
-        graph = self.graph
-        count = graph.task_count
-        # Ids are shared objects: a task, its parents and its children name each other by the same int.
-        ids = list(range(max(count, graph.object_count)))
-        nodes = np.array(self.members.nodes, dtype=np.int64)
-        homes = nodes[self.plan.homes].tolist()
-        ranks = [0] * count if self.plan.ranks is None else self.plan.ranks.tolist()
-        needs = self._needs()
-        kinds = graph.kind.tolist()
-        priorities = graph.priority.tolist() if graph.priority.any() else None
-        outputs = _slices(graph.output_start, ids)
-        if not len(graph.inputs):
-            for task in ids[:count]:
-                spec = TaskSpec(
-                    task, kinds[task], 0, (), next(outputs), needs[task] if needs else None,
-                    priorities[task] if priorities else 0, ranks[task], homes[task], True,
-                )  # fmt: skip
-                yield Create(spec, (), (), (), homes[task])
-            return
-        inputs = _gather(graph.input_start, graph.inputs, ids)
-        parents = _gather(graph.parent_start, graph.parents, ids)
-        children = _gather(graph.child_start, graph.children, ids)
-        external = self._externals()
-        first_external = graph.external_start
-        for task in ids[:count]:
-            reads = next(inputs)
-            after = next(children)
-            spec = TaskSpec(
-                task, kinds[task], 0, reads, next(outputs), needs[task] if needs else None,
-                priorities[task] if priorities else 0, ranks[task], homes[task], not after,
-            )  # fmt: skip
-            given = (
-                tuple([external[one - first_external] for one in reads if one >= first_external]) if external else ()
-            )
-            before = next(parents)
-            yield Create(spec, before, after, given, -1 if before else homes[task])
+    def _rows(self, low: int, high: int) -> list[Create]:
+        """The tasks of a part of the graph. Written for the loops of the interpreter itself: with millions of tasks,
+        a line of Python for each would be felt."""
+        graph, columns = self.graph, self._columns
+        ids, part = columns.ids, slice(low, high)
+        before = _tuples(graph.parent_start, columns.parents, low, high)
+        after = _tuples(graph.child_start, columns.children, low, high)
+        reads = _tuples(graph.input_start, columns.inputs, low, high)
+        specs = map(
+            TaskSpec,
+            ids[part],
+            graph.kind[part].tolist(),
+            repeat(0),
+            reads,
+            _tuples(graph.output_start, ids, low, high),
+            repeat(None) if columns.needs is None else columns.needs[part],
+            graph.priority[part].tolist(),
+            repeat(0) if self.plan.ranks is None else self.plan.ranks[part].tolist(),
+            columns.homes[part],
+            map(not_, after),
+        )
+        owners = [-1 if parents else home for parents, home in zip(before, columns.homes[part], strict=True)]
+        return list(map(Create, specs, before, after, self._given(reads), owners))
 
+    @cached_property
+    def _columns(self) -> "_Columns":
+        """Ids are shared objects: a task, its parents and its children name each other by the same int."""
+        graph = self.graph
+        ids = list(range(max(graph.task_count, graph.object_count)))
+        names = ids.__getitem__
+        nodes = self.members.nodes
+        return _Columns(
+            ids,
+            list(map(names, graph.inputs.tolist())),
+            list(map(names, graph.parents.tolist())),
+            list(map(names, graph.children.tolist())),
+            list(map(nodes.__getitem__, self.plan.homes.tolist())),
+            self._needs(),
+        )
+
+    def _given(self, reads: Sequence[tuple[int, ...]]) -> Iterable[tuple[Input, ...]]:
+        """What tasks read that comes from outside."""
+        first = self.graph.external_start
+        external = self._externals
+        if not external:
+            return repeat(())
+        return [tuple([external[one - first] for one in inputs if one >= first]) for inputs in reads]
+
+    @cached_property
     def _externals(self) -> list[Input]:
         graph = self.graph
         first = graph.external_start
@@ -227,13 +249,15 @@ class ClientCore:
             skip = self.read_to[shard] - (answer.next - len(answer.rows))
             self.read_to[shard] = answer.next
             count = self.graph.task_count
+            plain = [row for row in answer.rows[skip:] if row.__class__ is int and row < count]
+            self.waiting_for -= len(plain)
+            if len(plain) == len(answer.rows) - skip:
+                continue  # all went well, as usual
             for row in answer.rows[skip:]:
-                if row.__class__ is int and row < count:
-                    self.waiting_for -= 1
-                elif isinstance(row, int):
-                    self._note(row, DONE, "", ())
-                else:
+                if not isinstance(row, int):
                     self._note(*row)
+                elif row >= count:
+                    self._note(row, DONE, "", ())
 
     def _note(self, task: int, state: int, error: str, spawned: tuple[int, ...]) -> None:
         if state != DONE:
@@ -249,20 +273,25 @@ class ClientCore:
                     self.waiting_for += 1
 
 
-def _slices(starts: "np.ndarray", ids: list[int]) -> Iterator[tuple[int, ...]]:
-    """The ids from one offset to the next, task by task."""
-    bounds = starts.tolist()
-    low = bounds[0]
-    for high in bounds[1:]:
-        yield tuple(ids[low:high]) if high - low != 1 else (ids[low],)
-        low = high
+class _Columns(NamedTuple):
+    """Columns of the graph as lists of shared objects."""
+
+    ids: list[int]
+    inputs: list[int]
+    parents: list[int]
+    children: list[int]
+    homes: list[NodeId]
+    needs: list[Needs | None] | None
 
 
-def _gather(starts: "np.ndarray", values: "np.ndarray", ids: list[int]) -> Iterator[tuple[int, ...]]:
-    """The values from one offset to the next, task by task, as shared ints."""
-    bounds = starts.tolist()
-    named = [ids[value] for value in values.tolist()]
-    low = bounds[0]
-    for high in bounds[1:]:
-        yield tuple(named[low:high])
-        low = high
+def _tuples(starts: "np.ndarray", values: list[int], low: int, high: int) -> list[tuple[int, ...]]:
+    """For each task from `low` to `high`, the values from its offset to the next one's."""
+    bounds = starts[low : high + 1]
+    counts = np.diff(bounds)
+    most = int(counts.max(initial=0))
+    if most == counts.min(initial=0):  # all alike
+        if not most:
+            return [()] * (high - low)
+        some = iter(values[bounds[0] : bounds[-1]])
+        return list(zip(*[some] * most, strict=True))
+    return [tuple(values[first:end]) for first, end in pairwise(bounds.tolist())]

@@ -1,12 +1,12 @@
 """Finish and satisfy: a run is committed once, and its children are told."""
 
-from daws.core.calls import answers
+from daws.core.calls import add_row, answers
 from daws.core.effects import Send
 from daws.core.node import NodeCore
 from daws.core.outbox import spread_stop, tell_children, told, wake
 from daws.core.ready import accept
 from daws.core.staging import drop_made, release_inputs, release_made
-from daws.model.task import INLINE_BYTES, Input, Ready
+from daws.model.task import INLINE_BYTES, Input, NodeId, Ready
 from daws.wire.messages import StopOrder
 from daws.wire.store import (
     CANCELLED,
@@ -32,43 +32,48 @@ def finish(core: NodeCore, ready: Ready, sizes: tuple[int, ...], error: str) -> 
             core.finishing = {}
         core.finishing[task] = ready
     outputs: tuple[Input, ...] = ()
-    if spec.outputs and not error:
-        here = (core.node,)
-        outputs = tuple([(object_, size, task, here) for object_, size in zip(spec.outputs, sizes, strict=True)])
-        for one in outputs:
-            if one[1] > INLINE_BYTES:
-                core.objects[one[0]] = one[1]
+    made = spec.outputs
+    if made and not error:
+        here = core.here
+        if len(made) == 1:  # most tasks of most graphs
+            size = sizes[0]
+            outputs = ((made[0], size, task, here),)
+            if size > INLINE_BYTES:
+                core.objects[made[0]] = size
+        else:
+            outputs = tuple([(object_, size, task, here) for object_, size in zip(made, sizes, strict=True)])
+            core.objects.update([(one[0], one[1]) for one in outputs if one[1] > INLINE_BYTES])
     row = Finish(task, ready.attempt, core.node, outputs, error)
     if not spec.leaf or error:
         core.urgent = True
     shard = (task >> SHARD_BLOCK_BITS) % core.shard_count
     if core.rows is None:
-        core.rows = {shard: [row]}
+        core.rows = [row]
+        core.rows_shard = shard
     else:
-        core.rows.setdefault(shard, []).append(row)
+        add_row(core, shard, row)
 
 
 @answers(Finish)
 def on_finish_answer(core: NodeCore, row: Finish, answer: AnswerType) -> None:
     task = row.task
     ready = core.finishing.pop(task, None) if core.finishing else None
-    if answer.__class__ is Committed:
-        assert isinstance(answer, Committed)
+    if type(answer) is Committed:
         if ready is not None:
             release_inputs(core, ready)
-        for rival in answer.rivals:
-            if rival in core.members:  # a hint is enough: a second commit would be refused anyway
-                core.out.append(Send(rival, StopOrder(core.node, task, -1, row.attempt)))
+        if answer.rivals:
+            stop_rivals(core, answer.rivals, task, row.attempt)
         readers = answer.readers or answer.children
         if row.outputs:
-            if core.copies:
+            if row.attempt and core.copies:
                 own_copies(core, row.outputs)
             if not readers:
                 drop_made(core, row.outputs)  # nobody reads them and nobody holds them
-            elif objects := tuple([one[0] for one in row.outputs if one[1] > INLINE_BYTES]):
+            elif objects := large_objects(row.outputs):
                 core.made[task] = (set(readers), core.now_ns, objects)
+        alone = len(answer.ready) == 1
         for child in answer.ready:
-            accept(core, child)
+            accept(core, child, alone)
         if answer.children:
             tell_children(core, answer.key, answer.mark, task, answer.children, row.outputs, answer.needs)
         return
@@ -80,8 +85,22 @@ def on_finish_answer(core: NodeCore, row: Finish, answer: AnswerType) -> None:
         spread_stop(core, task, answer)
 
 
+def stop_rivals(core: NodeCore, rivals: tuple[NodeId, ...], task: int, attempt: int) -> None:
+    """Others that run the same task: a hint is enough, a second commit would be refused anyway."""
+    for rival in rivals:
+        if rival in core.members:
+            core.out.append(Send(rival, StopOrder(core.node, task, -1, attempt)))
+
+
+def large_objects(outputs: tuple[Input, ...]) -> tuple[int, ...]:
+    """Those that do not travel inside records."""
+    if len(outputs) == 1:
+        return (outputs[0][0],) if outputs[0][1] > INLINE_BYTES else ()
+    return tuple([one[0] for one in outputs if one[1] > INLINE_BYTES])
+
+
 def own_copies(core: NodeCore, outputs: tuple[Input, ...]) -> None:
-    """What was fetched before has now been made here: it is a copy no more."""
+    """What was fetched before has now been made here again: it is a copy no more."""
     assert core.copies is not None
     for one in outputs:
         if core.copies.pop(one[0], None) is not None:

@@ -50,12 +50,14 @@ class CallStore(Effect, frozen=True):
     """A batch of rows for one shard, answered by StoreAnswered with the same token.
 
     Nothing follows from the answer of a `lazy` call: the driver may keep it until the node wakes up for something else.
+    An idle node `hopes` for work from the answer, and must be woken by it even when it brings none.
     """
 
     token: int
     shard: int
     rows: list[RowType]
     lazy: bool = False
+    hopes: bool = False
 
 
 class SetTimer(Effect, frozen=True):

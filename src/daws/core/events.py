@@ -71,10 +71,10 @@ class StoreAnswered(Event, frozen=True):
     answers: list[AnswerType]
 
 
-class CallsFine(Event, frozen=True):
-    """These calls were answered, all their rows with None: as intended, and nothing follows from it."""
+class CallFine(Event, frozen=True):
+    """A call with a single row was answered with None: as intended, and nothing follows from it."""
 
-    tokens: tuple[int, ...]
+    token: int
 
 
 class TimerFired(Event, frozen=True):
@@ -90,7 +90,7 @@ EventType = (
     | ObjectsPut
     | ObjectFetched
     | StoreAnswered
-    | CallsFine
+    | CallFine
     | TimerFired
     | MessageType
 )

@@ -115,7 +115,7 @@ def _staging(core: NodeCore) -> list[str]:
         wrong += [
             f"task {task} waits for object {one} and will not be told"
             for one in missing
-            if one in fetching and task not in fetching[one][0]
+            if one in fetching and task not in fetching[one].waiting
         ]
     for ready in core.staged or ():
         missing = {one[0] for one in ready.inputs if one[1] > INLINE_BYTES and one[0] not in core.objects}

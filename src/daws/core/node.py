@@ -35,6 +35,9 @@ from daws.wire.store import Row
 
 SECOND_NS = 1_000_000_000
 NO_NEWS: tuple[NodeId, int, int] = (-1, 0, -(1 << 62))
+NO_CALL = 0
+THIS_STEP = -1
+"""Instead of the token of a call: there is none, and the one that is to leave at the end of this step."""
 GUESS_NS = 100_000_000
 """The assumed length of a task of which nothing is known."""
 
@@ -73,6 +76,14 @@ class Run(Struct, gc=False):
         first = len(group.free) - (cores - 1)
         self.more_slots = group.free[first:]
         del group.free[first:]
+
+
+class Fetch(Struct, gc=False):
+    """An object on its way here: for whom, how large it is, and which places did not have it."""
+
+    waiting: list[int]
+    size_bytes: int
+    tried: list[NodeId]
 
 
 class Group:
@@ -121,6 +132,8 @@ class NodeCore:
         "groups",
         "growing",
         "has_short",
+        "here",
+        "hoping",
         "idle_since_ns",
         "inflight",
         "info",
@@ -132,6 +145,7 @@ class NodeCore:
         "made",
         "mean_run_ns",
         "members",
+        "more_rows",
         "moved_bytes",
         "neighbour_count",
         "net_bytes_per_s",
@@ -140,6 +154,7 @@ class NodeCore:
         "objects",
         "offers",
         "old_token",
+        "one_group",
         "orphans",
         "out",
         "outgoing",
@@ -152,6 +167,7 @@ class NodeCore:
         "pushes",
         "read_bytes",
         "relaxing",
+        "release_ticks",
         "releases",
         "replicas",
         "restarting",
@@ -159,6 +175,7 @@ class NodeCore:
         "rich",
         "rng",
         "rows",
+        "rows_shard",
         "running",
         "sampled",
         "seen_offers",
@@ -187,6 +204,7 @@ class NodeCore:
     def __init__(self, info: NodeInfo, strategy: Strategy, config: NodeConfig, seed: int) -> None:
         self.info = info
         self.node: NodeId = info.id
+        self.here = (info.id,)  # the places of an object that only this node has
         self.strategy = strategy
         self.config = config
         self.cores = info.cores
@@ -223,9 +241,10 @@ class NodeCore:
             self.groups.append(Group(executors.context, range(first, first + executors.count)))
             first += executors.count
         # As long as a node has seen only plain tasks, one list and one queue say all: the scheduling pass is short.
-        self.plain_free = self.groups[0].free if len(self.groups) == 1 else []
+        self.one_group = len(self.groups) == 1
+        self.plain_free = self.groups[0].free if self.one_group else []
         self.takes_plain = info.can_run(None)
-        self.plain = len(self.groups) == 1 and self.groups[0].context is None and strategy.balance.mode != "give"
+        self.plain = self.one_group and self.groups[0].context is None and strategy.balance.mode != "give"
         self.running: dict[int, Run] = {}
         self.inflight: dict[int, int] | None = None  # runs on a slot, where more than one was sent
         self.ahead = 0
@@ -238,12 +257,15 @@ class NodeCore:
         self.finishing: dict[int, Ready] | None = None  # tasks with inputs whose commit is on its way
         self.made: dict[int, tuple[set[int], int, tuple[int, ...]]] = {}
         self.staging: dict[int, tuple[Ready, set[int]]] | None = None
-        self.fetching: dict[int, tuple[list[int], list[NodeId]]] | None = None  # who waits, which places failed
+        self.fetching: dict[int, Fetch] | None = None  # by object
         self.staged: list[Ready] | None = None
-        self.freed: dict[int, list[Row]] | None = None  # releases for the store, by shard
+        self.freed: list[int] | None = None  # tasks to be released in the store
+        self.release_ticks = 0
         self.releases: dict[NodeId, list[tuple[int, int]]] | None = None
         # the store
-        self.rows: dict[int, list[Row]] | None = None
+        self.rows: list[Row] | None = None  # of this step, for one shard
+        self.rows_shard = 0
+        self.more_rows: dict[int, list[Row]] | None = None  # for all other shards
         self.calls: dict[int, CallStore] = {}
         self.old_token = 0  # calls up to this one were sent before the last tick
         self.clearing: dict[int, list[tuple[int, int]]] = {}
@@ -259,6 +281,7 @@ class NodeCore:
         self.orphans: dict[NodeId, int] | None = None
         self.burying: dict[NodeId, int] | None = None
         # balancing
+        self.hoping = NO_CALL  # the call whose answer may bring work: no need to look for it elsewhere yet
         self.probe: list[tuple[NodeId, int]] | None = None
         self.poll_armed = False
         self.rich = NO_NEWS  # (node, what it had to steal, when we heard of it)
@@ -314,16 +337,17 @@ class NodeCore:
                 send_offers(self)
         rows = self.rows
         if rows is not None:
-            if len(rows) == 1:
-                [(shard, batch)] = rows.items()
-                if len(batch) <= ROWS_PER_CALL:
-                    self.rows = None
-                    self.token = token = self.token + 1
-                    self.calls[token] = call = CallStore(token, shard, batch, not self.urgent)  # type: ignore[arg-type]
-                    self.urgent = False
-                    out.append(call)
-                    return
-            send_rows(self)
+            if self.more_rows is None and len(rows) <= ROWS_PER_CALL:
+                self.rows = None
+                self.token = token = self.token + 1
+                hopes = self.hoping == THIS_STEP
+                if hopes:
+                    self.hoping = token
+                self.calls[token] = call = CallStore(token, self.rows_shard, rows, not self.urgent, hopes)  # type: ignore[arg-type]
+                self.urgent = False
+                out.append(call)
+            else:
+                send_rows(self)
 
     # -- the read-only view that decisions get -------------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from daws.core.calls import waiting_rows
 from daws.core.node import NodeCore
 from daws.model.task import Ready
 from daws.wire.store import Finish, Row
@@ -30,5 +31,5 @@ def holds(core: NodeCore, task: int) -> bool:
     if task in core.running or task in core.lent or any(ready.spec.id == task for _, ready in places(core)):
         return True
     waiting: list[Row] = [row for call in core.calls.values() for row in call.rows]
-    waiting += [row for rows in (core.rows or {}).values() for row in rows]
+    waiting += waiting_rows(core)
     return any(isinstance(row, Finish) and row.task == task for row in waiting)

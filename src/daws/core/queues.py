@@ -62,7 +62,7 @@ class ReadyQueue:
     def pop(self, context: Context | None) -> Ready | None:
         """The first task that an executor with this context may run, in the order of its labels."""
         if context is None and self.labelled is None:
-            return self._pop_plain() if self.count else None
+            return self._pop_plain()
         for name in (ANY,) if context is None else labels(context):
             if name == ANY:
                 found = self._pop_plain()

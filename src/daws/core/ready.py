@@ -7,6 +7,7 @@ while this node claims it back from itself, so that a late claim fails.
 from daws.core.effects import Send
 from daws.core.node import NodeCore
 from daws.core.places import holds
+from daws.core.starting import start_at_once
 from daws.model.task import AGAIN, NodeId, Ready
 from daws.strategy.decisions import DEDICATED, SHARED
 from daws.wire.messages import COPY, PUSH, Offer, Taken
@@ -16,21 +17,25 @@ NOWHERE = -3
 
 
 def enqueue(core: NodeCore, ready: Ready, dedicated: bool) -> None:
-    if dedicated or ready.inputs or ready.mode or ready.spec.needs is not None:
+    if core.plain and (dedicated or ready.inputs or ready.mode or ready.spec.needs is not None):
         core.plain = False
     core.sequence = sequence = core.sequence + 1
-    (core.dedicated if dedicated else core.shared).push(core.strategy.order.key(core, ready), sequence, ready)
+    queue = core.dedicated if dedicated else core.shared
+    queue.push(core.strategy.order.key(core, ready), sequence, ready)
     core.dirty = True
 
 
-def accept(core: NodeCore, ready: Ready) -> None:
-    """This node has become the owner of a ready task: let the strategy say where it belongs."""
+def accept(core: NodeCore, ready: Ready, alone: bool = False) -> None:
+    """This node has become the owner of a ready task: let the strategy say where it belongs.
+
+    A task that came `alone` may start at once; of several, `order` says which are the first.
+    """
     if ready.mode & AGAIN:
         if holds(core, ready.spec.id):
             return
         ready = Ready(ready.spec, ready.attempt, ready.move, ready.inputs, ready.mode & ~AGAIN)
     choice = core.strategy.place.choose(core, ready, core.rng)
-    if choice < 0 and not can_run_here(core, ready):
+    if choice < 0 and not (core.takes_plain if ready.spec.needs is None else can_run_here(core, ready)):
         choice = _elsewhere(core, ready)
         if choice == NOWHERE:
             if core.stranded is None:
@@ -38,9 +43,11 @@ def accept(core: NodeCore, ready: Ready) -> None:
             core.stranded.append(ready)
             return
     if choice == SHARED:
-        enqueue(core, ready, False)
+        if not (alone and start_at_once(core, ready)):
+            enqueue(core, ready, False)
     elif choice == DEDICATED or choice == core.node:
-        enqueue(core, ready, True)
+        if not (alone and start_at_once(core, ready)):
+            enqueue(core, ready, True)
     else:
         core.pushes += 1
         offer(core, choice, PUSH, ready)

@@ -10,12 +10,13 @@ from daws.core.commits import finish
 from daws.core.effects import DropObject, RecallRun, ResumeRun, StartRun, StopRun
 from daws.core.events import RunEnded, RunRecalled
 from daws.core.node import Group, NodeCore, Run, handles
-from daws.core.staging import missing_inputs, pin, read_inputs, stage, unpin
+from daws.core.staging import missing_inputs, pin, stage, unpin
+from daws.core.starting import start
 from daws.model.task import REPLICA, SUSPECT, Ready
 from daws.wire.store import ANNOUNCE, RETRY, Claim
 
 # How long tasks of a kind take is learnt from every run at first, later from every eighth.
-SAMPLE_ALL = 64
+SAMPLE_ALL = 16
 SAMPLE_MASK = 7
 
 
@@ -23,8 +24,8 @@ def schedule(core: NodeCore) -> None:
     """Use every idle executor, fetch ahead, and look for work or for takers."""
     if core.now_ns >= core.leased_until_ns:
         return  # too close to the end of the lease to start anything new; the next renewal schedules again
+    dedicated, shared = core.dedicated, core.shared
     if core.plain:
-        shared = core.shared
         free = core.plain_free
         fifo = shared.fifo
         while free and fifo:
@@ -36,7 +37,11 @@ def schedule(core: NodeCore) -> None:
             core.out.append(StartRun(number, slot, ready))
         if fifo:
             return
-    if core.dedicated.count > core.calm_count and core.relaxing:
+    if not (dedicated.count or shared.count or core.staged or core.resumable):
+        if not core.staging and (core.plain_free or (len(core.groups) > 1 and core.idle_count)):
+            look_for_work(core)
+        return
+    if dedicated.count > core.calm_count and core.relaxing:
         relax(core)
     if core.resumable:
         resume(core)
@@ -53,15 +58,10 @@ def schedule(core: NodeCore) -> None:
                 # A wide task keeps the executors that fall free until there are enough of them.
                 put_back(core, some)
                 break
-            if some.inputs:
-                read_inputs(core, some)
-            slot = free.pop()
-            core.token = number = core.token + 1
-            core.running[some.spec.id] = run = Run(number, some, slot)
-            core.out.append(StartRun(number, slot, some))
+            run = start(core, some, free.pop())
             if needs is not None and needs.cores > 1:
                 run.widen(group, needs.cores)
-    if core.dedicated.count or core.shared.count:
+    if dedicated.count or shared.count:
         if not idle:
             if core.now_ns < core.fetch_until_ns:
                 fetch_ahead(core)
@@ -75,26 +75,16 @@ def schedule(core: NodeCore) -> None:
 
 def next_ready(core: NodeCore, group: Group) -> Ready | None:
     """The next task for an executor of this group whose inputs are all here; others are sent off to be staged."""
-    staged = core.staged
-    if staged:
-        for index, one in enumerate(staged):
-            if fits(core, one, group):
-                del staged[index]
-                missing = missing_inputs(core, one) if one.inputs else None
-                if not missing:
-                    return one
-                # Another run of it was committed meanwhile, or its input was evicted: fetch again what is missing.
-                unpin(core, one)
-                stage(core, one, missing)
-                break
+    if core.staged:
+        staged = next_staged(core, group)
+        if staged is not None:
+            return staged
     context = group.context
     dedicated, shared = core.dedicated, core.shared
     while True:
         ready = dedicated.pop(context) if dedicated.count else None
-        if ready is None:
-            ready = shared.pop(context) if shared.count else None
-            if ready is None:
-                return None
+        if ready is None and (not shared.count or (ready := shared.pop(context)) is None):
+            return None
         if core.doomed and is_doomed(core, ready):
             continue
         if ready.mode & SUSPECT:
@@ -114,6 +104,22 @@ def next_ready(core: NodeCore, group: Group) -> Ready | None:
             put_back(core, ready)  # for another group of executors
             continue
         return ready
+
+
+def next_staged(core: NodeCore, group: Group) -> Ready | None:
+    """The first task for an executor of this group whose inputs were fetched."""
+    assert core.staged is not None
+    for index, one in enumerate(core.staged):
+        if fits(core, one, group):
+            del core.staged[index]
+            missing = missing_inputs(core, one)
+            if not missing:
+                return one
+            # Another run of it was committed meanwhile, or its input was evicted: fetch again what is missing.
+            unpin(core, one)
+            stage(core, one, missing)
+            return None
+    return None
 
 
 def fits(core: NodeCore, ready: Ready, group: Group) -> bool:
@@ -170,7 +176,7 @@ def on_run_ended(core: NodeCore, event: RunEnded) -> None:
     if core.plain:
         core.plain_free.append(run.slot)
     else:
-        if core.inflight is None and len(core.groups) == 1 and not (run.more_slots or run.suspended):
+        if core.one_group and core.inflight is None and not run.more_slots and not run.suspended:
             core.plain_free.append(run.slot)
         elif not run.suspended:
             release_slot(core, run)
@@ -294,12 +300,8 @@ def send_ahead(core: NodeCore) -> None:
             core.inflight = {}
         core.inflight[slot] = core.inflight.get(slot, 1) + 1
         core.ahead += 1
-        if ready.inputs:
-            pin(core, ready)
-            read_inputs(core, ready)
-        core.token = number = core.token + 1
-        core.running[ready.spec.id] = Run(number, ready, slot)
-        core.out.append(StartRun(number, slot, ready))
+        pin(core, ready)
+        start(core, ready, slot)
 
 
 def _slot_to_queue_at(core: NodeCore) -> int:

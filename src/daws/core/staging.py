@@ -5,27 +5,34 @@ An object that was made here stays until every task that reads it has finished (
 that was fetched is a copy: it stays while tasks here read it, and after that as long as `cache` wants it.
 """
 
-from daws.core.calls import answers, ask, ask_shard
+from collections.abc import Sequence
+
+from daws.core.calls import answers, ask
 from daws.core.effects import DropObject, FetchObject, Send
 from daws.core.events import ObjectFetched, ObjectsPut
-from daws.core.node import NodeCore, handles
+from daws.core.node import Fetch, NodeCore, handles
 from daws.core.remaking import give_up_inputs
 from daws.model.states import FINAL, REMAKING
 from daws.model.task import CLIENT, INLINE_BYTES, Input, NodeId, Ready
 from daws.wire.messages import Releases
-from daws.wire.store import DONE, SHARD_BLOCK_BITS, AnswerType, Inspect, Release, Story
+from daws.wire.store import DONE, AnswerType, Inspect, Release, Story
 
 AUDIT_ROWS_MAX = 256
+RELEASES_MIN = 16
+RELEASE_TICKS = 4
+"""Fewer releases than that for one place wait for so many ticks."""
 FETCH_AHEAD_NS = 1_000_000_000
 """Who had to fetch something looks ahead in its queue for so long; where all is local, looking would be in vain."""
 
 
-def missing_inputs(core: NodeCore, ready: Ready) -> list[Input]:
-    objects = core.objects
-    return [one for one in ready.inputs if one[0] not in objects and one[1] > INLINE_BYTES]
+def missing_inputs(core: NodeCore, ready: Ready) -> Sequence[Input]:
+    objects, inputs = core.objects, ready.inputs
+    if len(inputs) == 1:  # most tasks of most graphs
+        return inputs if inputs[0][0] not in objects and inputs[0][1] > INLINE_BYTES else ()
+    return [one for one in inputs if one[0] not in objects and one[1] > INLINE_BYTES]
 
 
-def stage(core: NodeCore, ready: Ready, missing: list[Input]) -> None:
+def stage(core: NodeCore, ready: Ready, missing: Sequence[Input]) -> None:
     """Fetch what is missing; the task waits beside the queues meanwhile and holds no executor."""
     task = ready.spec.id
     core.fetch_until_ns = core.now_ns + FETCH_AHEAD_NS
@@ -38,22 +45,19 @@ def stage(core: NodeCore, ready: Ready, missing: list[Input]) -> None:
     for one in missing:
         under_way = core.fetching.get(one[0])
         if under_way is not None:
-            under_way[0].append(task)
+            under_way.waiting.append(task)
         else:
-            core.fetching[one[0]] = ([task], [])
-            _fetch(core, one)
+            core.fetching[one[0]] = fetch = Fetch([task], one[1], [])
+            _fetch(core, one, fetch.tried)
 
 
-def _fetch(core: NodeCore, wanted: Input) -> None:
+def _fetch(core: NodeCore, wanted: Input, tried: list[NodeId]) -> None:
     """Ask the first of its places that is alive and has not failed us yet; the client comes last."""
-    assert core.fetching is not None
-    object_, size_bytes, _, places = wanted
-    tried = core.fetching[object_][1]
-    for place in places:
+    for place in wanted[3]:
         if place not in tried and place != core.node and (place in core.members or place == CLIENT):
-            core.out.append(FetchObject(object_, size_bytes, place))
+            core.out.append(FetchObject(wanted[0], wanted[1], place))
             return
-    _lost(core, object_)
+    _lost(core, wanted[0])
 
 
 @handles(ObjectsPut)
@@ -63,29 +67,25 @@ def on_objects_put(core: NodeCore, event: ObjectsPut) -> None:
 
 @handles(ObjectFetched)
 def on_object_fetched(core: NodeCore, event: ObjectFetched) -> None:
-    under_way = core.fetching.get(event.object) if core.fetching is not None else None
-    if under_way is None:
+    object_ = event.object
+    fetch = core.fetching.get(object_) if core.fetching is not None else None
+    if fetch is None:
+        return
+    if not event.ok:
+        _fetch_elsewhere(core, fetch, event)
         return
     assert core.fetching is not None
-    waiting, tried = under_way
-    if not event.ok:
-        tried.append(event.source)
-        core.dirty = True
-        wanted = _input_of(core, waiting, event.object)
-        if wanted is not None:
-            _fetch(core, wanted)
-        else:
-            del core.fetching[event.object]
-        return
-    del core.fetching[event.object]
-    object_, readers = event.object, 0
+    del core.fetching[object_]
+    readers = 0
     staging = core.staging or {}
-    for task in waiting:
+    for task in fetch.waiting:
         entry = staging.get(task)
-        if entry is None or object_ not in entry[1]:
+        if entry is None:
+            continue
+        ready, missing = entry
+        if object_ not in missing:
             continue
         readers += 1
-        ready, missing = entry
         missing.discard(object_)
         if not missing:
             del staging[task]
@@ -96,12 +96,21 @@ def on_object_fetched(core: NodeCore, event: ObjectFetched) -> None:
     if not readers:
         core.out.append(DropObject(object_))  # the tasks that wanted it were called off meanwhile
         return
-    for one in ready.inputs:
-        if one[0] == object_:
-            core.moved_bytes += one[1]
-            if object_ not in core.objects:  # else it was made here meanwhile
-                _keep_copy(core, object_, one[1], readers)
-            return
+    core.moved_bytes += fetch.size_bytes
+    if object_ not in core.objects:  # else it was made here meanwhile
+        _keep_copy(core, object_, fetch.size_bytes, readers)
+
+
+def _fetch_elsewhere(core: NodeCore, fetch: Fetch, event: ObjectFetched) -> None:
+    """A place did not have an object: try the next one."""
+    assert core.fetching is not None
+    fetch.tried.append(event.source)
+    core.dirty = True
+    wanted = _input_of(core, fetch.waiting, event.object)
+    if wanted is not None:
+        _fetch(core, wanted, fetch.tried)
+    else:
+        del core.fetching[event.object]
 
 
 def _keep_copy(core: NodeCore, object_: int, size_bytes: int, readers: int) -> None:
@@ -172,10 +181,10 @@ def read_inputs(core: NodeCore, ready: Ready) -> None:
 
 def release_inputs(core: NodeCore, ready: Ready) -> None:
     """A task is done for good: the places of what it read learn that it needs it no more."""
-    task = ready.spec.id
+    task, node = ready.spec.id, core.node
     for _, size_bytes, producer, places in ready.inputs:
-        if producer >= 0 and size_bytes > INLINE_BYTES and places:
-            if places[0] == core.node:
+        if size_bytes > INLINE_BYTES and producer >= 0 and places:
+            if places[0] == node:
                 release_made(core, producer, task)
             else:
                 _release(core, places[0], producer, task)
@@ -184,19 +193,26 @@ def release_inputs(core: NodeCore, ready: Ready) -> None:
 def _release(core: NodeCore, place: NodeId, producer: int, child: int) -> None:
     if core.releases is None:
         core.releases = {}
-    pairs = core.releases.setdefault(place, [])
-    if (producer, child) not in pairs[-4:]:
+    pairs = core.releases.get(place)
+    if pairs is None:
+        core.releases[place] = [(producer, child)]
+    elif pairs[-1] != (producer, child):  # a task may read several objects of the same producer
         pairs.append((producer, child))
 
 
 def send_releases(core: NodeCore) -> None:
-    """On each tick: one message per place (they are not urgent)."""
+    """On each tick: a message to each place for which there are many, and now and then to all (they are not urgent)."""
+    core.release_ticks += 1
     if core.releases is None:
         return
+    all_ = not core.release_ticks % RELEASE_TICKS
+    later: dict[NodeId, list[tuple[int, int]]] = {}
     for place, pairs in core.releases.items():
-        if place in core.members:
+        if not all_ and len(pairs) < RELEASES_MIN:
+            later[place] = pairs
+        elif place in core.members:
             core.out.append(Send(place, Releases(core.node, tuple(pairs))))
-    core.releases = None
+    core.releases = later or None
 
 
 @handles(Releases)
@@ -207,26 +223,30 @@ def on_releases(core: NodeCore, message: Releases) -> None:
 
 def release_made(core: NodeCore, producer: int, child: int) -> None:
     entry = core.made.get(producer)
-    if entry is not None:
-        entry[0].discard(child)
-        if not entry[0]:
-            free(core, producer)
-
-
-def free(core: NodeCore, producer: int) -> None:
-    """Every task that reads these objects has finished: they may go, here and in the store."""
-    for object_ in core.made.pop(producer)[2]:
+    if entry is None:
+        return
+    readers, _, objects = entry
+    readers.discard(child)
+    if readers:
+        return
+    # Every task that reads these objects has finished: they may go, here and in the store.
+    del core.made[producer]
+    for object_ in objects:
         if core.objects.pop(object_, None) is not None:
             core.out.append(DropObject(object_))
-    shard = (producer >> SHARD_BLOCK_BITS) % core.shard_count
-    if core.freed is None:
-        core.freed = {}
-    rows = core.freed.setdefault(shard, [])
-    rows.append(Release(producer))
-    if len(rows) >= core.config.freed_batch:
-        del core.freed[shard]
-        for row in rows:
-            ask_shard(core, shard, row)
+    freed = core.freed
+    if freed is None:
+        core.freed = freed = []
+    freed.append(producer)
+    if len(freed) >= core.config.freed_batch:
+        send_freed(core)
+
+
+def send_freed(core: NodeCore) -> None:
+    """Tell the store of all tasks whose objects have gone. They only take up room there: that is not urgent."""
+    for task in core.freed or ():
+        ask(core, task, Release(task))
+    core.freed = None
 
 
 def drop_made(core: NodeCore, outputs: tuple[Input, ...]) -> None:
@@ -282,9 +302,9 @@ def _input_of(core: NodeCore, tasks: list[int], object_: int) -> Input | None:
 def _lost(core: NodeCore, object_: int) -> None:
     """Nobody we know of can give us this object: those who wait for it must have it made again."""
     assert core.fetching is not None
-    tasks, tried = core.fetching.pop(object_)
-    for task in tasks:
+    fetch = core.fetching.pop(object_)
+    for task in fetch.waiting:
         entry = core.staging.pop(task, None) if core.staging is not None else None
         if entry is not None:
             unpin(core, entry[0])
-            give_up_inputs(core, entry[0], object_, tuple(tried))
+            give_up_inputs(core, entry[0], object_, tuple(fetch.tried))

@@ -29,6 +29,7 @@ from daws.core.effects import (
     StopRun,
 )
 from daws.core.events import (
+    CallFine,
     EventType,
     ObjectFetched,
     ObjectsPut,
@@ -103,6 +104,7 @@ class Kernel:
         self.lengths: list[int] = graph.length_ns.tolist()
         self.sizes: list[int] = graph.object_bytes.tolist() if graph.object_count else []
         self.growth: dict[int, Growth] = {growth.kind: growth for growth in graph.growth}
+        self.one_row_call_ns = costs.store_call_ns + costs.store_row_ns
         self.one_cluster = len({info.cluster for info in infos}) == 1
         # what was seen
         self.starts = array("q")
@@ -163,42 +165,119 @@ class Kernel:
             return
 
     def _run_some(self) -> None:
-        heap = self.heap
-        seats = self.seats
-        client = self.client
-        ends = self.ends
-        stopped = self.stopped
+        """The loop in which a simulation spends its time: a node's event, its step, and what follows from it.
+
+        Carrying out the usual effects is written out here rather than called: a call for each would cost a fifth of
+        the whole run. Everything unusual (faults, other clusters, graphs that grow) has a function of its own.
+        """
+        heap, seats, stopped = self.heap, self.seats, self.stopped
+        starts, ends, lengths, sizes = self.starts, self.ends, self.lengths, self.sizes
+        next_sequence = self.next_sequence
+        costs, faults, checker = self.costs, self.faults, self.checker
+        step_ns, dispatch_ns, message_ns = costs.step_ns, costs.dispatch_ns, costs.message_ns
+        plain_runs = not (self.growth or self.tracks_runs)
+        plain_mail = self.one_cluster and faults is None
+        message_latency_ns = message_ns + costs.latency_ns
+        watched = checker is not None or self.journals is not None or self.digest is not None
         out: list[EffectType] = []
-        watched = self.checker is not None or self.journals is not None or self.digest is not None
         for _ in range(PROGRESS_EVENTS):
             now_ns, _, to, event = heappop(heap)
             seat = seats.get(to)
-            if seat is not None:
-                core, machine = seat
-                if type(event) is RunEnded and not (stopped and self._was_stopped(to, event.run)):
+            if seat is None:
+                self.now_ns = now_ns
+                if self._happens_elsewhere(now_ns, to, event):
+                    return  # whoever called decides whether to go on
+                continue
+            core, machine = seat
+            came = type(event)
+            extra_ns = 0
+            if came is RunEnded:
+                if not (stopped and self._was_stopped(to, event.run)):
                     ends.append(now_ns)
-                if machine.fine is not None or machine.mail is not None:
-                    batch: tuple[EventType, ...] = machine.take_mail(event)
-                else:
-                    batch = (event,)
-                core.step(now_ns, batch, out)
-                if watched:
-                    self._watch(core, now_ns, batch, out)
-                if out:
-                    self._perform(core, machine, now_ns, event, out)
-                    out.clear()
+            elif came is Offer or came is Submission:
+                extra_ns = costs.task_ns * len(event.tasks)
+            batch = machine.mail
+            if batch is None:
+                batch = [event]
+            else:
+                machine.mail = None
+                batch.append(event)
+            core.step(now_ns, batch, out)
+            if watched:
+                self._watch(core, now_ns, batch, out)
+            if not out:
                 continue
             self.now_ns = now_ns
-            if to == STORE:
-                self._serve(now_ns, event[0], event[1])
-            elif to == CLIENT:
-                client.step(now_ns, (event,), out)
-                self._perform_client(now_ns, out)
-                out.clear()
-                if not client.waiting_for:
-                    return  # whoever called decides whether to go on
-            elif to == FATE:
-                event(self)
+            busy_ns = machine.busy_ns
+            leaves_ns = (now_ns if now_ns > busy_ns else busy_ns) + step_ns + extra_ns
+            for effect in out:
+                kind = type(effect)
+                if kind is StartRun:
+                    if not plain_runs:
+                        self._start_run(to, machine, leaves_ns, effect)  # type: ignore[arg-type]
+                        continue
+                    spec = effect.ready.spec  # type: ignore[union-attr]
+                    task = spec.id
+                    slot = effect.slot  # type: ignore[union-attr]
+                    outputs = spec.outputs
+                    length_ns = lengths[task]
+                    if machine.speed != 1.0:
+                        length_ns = int(length_ns / machine.speed)
+                    begin_ns = leaves_ns + dispatch_ns
+                    slots = machine.slot_free_ns
+                    if slots[slot] > begin_ns:
+                        begin_ns = slots[slot]
+                    slots[slot] = end_ns = begin_ns + length_ns
+                    starts.append(begin_ns)
+                    if checker is not None:
+                        checker.on_start(to, effect, begin_ns)
+                    if not outputs:
+                        made: tuple[int, ...] = ()
+                    elif len(outputs) == 1:
+                        made = (sizes[outputs[0]],)
+                    else:
+                        made = tuple([sizes[one] for one in outputs])
+                    ended = RunEnded(task, effect.run, length_ns, made)  # type: ignore[union-attr]
+                    heappush(heap, (end_ns, next_sequence(), to, ended))
+                elif kind is CallStore:
+                    leaves_ns += message_ns
+                    if faults is None:
+                        self._serve_at_once(to, machine, leaves_ns, effect)  # type: ignore[arg-type]
+                    else:
+                        faults.send(self, to, STORE, leaves_ns + costs.latency_ns, (to, effect))
+                elif kind is DropObject:
+                    pass
+                elif kind is Send:
+                    message = effect.message  # type: ignore[union-attr]
+                    if plain_mail and type(message) is not Offer:
+                        self.message_count += 1
+                        at_ns = leaves_ns + message_latency_ns
+                        heappush(heap, (at_ns, next_sequence(), effect.to, message))  # type: ignore[union-attr]
+                        leaves_ns += message_ns
+                    else:
+                        leaves_ns = self._send(machine, to, leaves_ns, effect)  # type: ignore[arg-type]
+                elif kind is FetchObject:
+                    self._fetch(machine, to, leaves_ns, effect)  # type: ignore[arg-type]
+                elif kind is SetTimer:
+                    fired = TimerFired(effect.timer)  # type: ignore[union-attr]
+                    heappush(heap, (effect.at_ns, next_sequence(), to, fired))  # type: ignore[union-attr]
+                else:
+                    self._perform_rare(core, machine, leaves_ns, effect)
+            machine.busy_ns = leaves_ns
+            out.clear()
+
+    def _happens_elsewhere(self, now_ns: int, to: int, event: Any) -> bool:
+        """Something that concerns no living node. True when the client has seen everything end."""
+        if to == STORE:
+            self._serve(now_ns, event[0], event[1])
+        elif to == CLIENT:
+            out: list[EffectType] = []
+            self.client.step(now_ns, (event,), out)
+            self._perform_client(now_ns, out)
+            return not self.client.waiting_for
+        elif to == FATE:
+            event(self)
+        return False
 
     @property
     def event_count(self) -> int:
@@ -214,7 +293,7 @@ class Kernel:
         self.stopped.discard((node, run))
         return True
 
-    def _watch(self, core: NodeCore, now_ns: int, batch: tuple[EventType, ...], out: list[EffectType]) -> None:
+    def _watch(self, core: NodeCore, now_ns: int, batch: list[EventType], out: list[EffectType]) -> None:
         self.now_ns = now_ns
         if self.journals is not None:
             self.journals[core.node].note(now_ns, batch, out)
@@ -224,57 +303,6 @@ class Kernel:
             self.checker.on_step(core, now_ns, batch, out)
 
     # -- carrying out effects ------------------------------------------------------------------------------------------
-
-    def _perform(self, core: NodeCore, machine: Machine, now_ns: int, event: EventType, out: list[EffectType]) -> None:
-        self.now_ns = now_ns
-        costs = self.costs
-        node = core.node
-        busy_ns = machine.busy_ns
-        leaves_ns = (now_ns if now_ns > busy_ns else busy_ns) + costs.step_ns
-        came = type(event)
-        if came is Offer or came is Submission:
-            leaves_ns += costs.task_ns * len(event.tasks)  # type: ignore[union-attr]
-        heap = self.heap
-        lengths = self.lengths
-        plain = machine.speed == 1.0 and not (self.growth or self.tracks_runs)
-        for effect in out:
-            kind = type(effect)
-            if kind is StartRun:
-                spec = effect.ready.spec  # type: ignore[union-attr]
-                if plain and not spec.outputs:
-                    length_ns = lengths[spec.id]
-                    slot = effect.slot  # type: ignore[union-attr]
-                    slots = machine.slot_free_ns
-                    if slots is None:
-                        slots = machine.slot_free_ns = [0] * machine.info.cores
-                    begin_ns = leaves_ns + costs.dispatch_ns
-                    if slots[slot] > begin_ns:
-                        begin_ns = slots[slot]
-                    slots[slot] = end_ns = begin_ns + length_ns
-                    self.starts.append(begin_ns)
-                    if self.checker is not None:
-                        self.checker.on_start(node, effect, begin_ns)
-                    ended = RunEnded(spec.id, effect.run, length_ns)  # type: ignore[union-attr]
-                    heappush(heap, (end_ns, self.next_sequence(), node, ended))
-                else:
-                    self._start_run(node, machine, leaves_ns, effect)  # type: ignore[arg-type]
-            elif kind is CallStore:
-                leaves_ns += costs.message_ns
-                if self.faults is None:
-                    self._serve_at_once(node, machine, leaves_ns, effect)  # type: ignore[arg-type]
-                else:
-                    self.faults.send(self, node, STORE, leaves_ns + costs.latency_ns, (node, effect))
-            elif kind is Send:
-                leaves_ns = self._send(machine, node, leaves_ns, effect)  # type: ignore[arg-type]
-            elif kind is SetTimer:
-                heappush(heap, (effect.at_ns, self.next_sequence(), node, TimerFired(effect.timer)))  # type: ignore[union-attr]
-            elif kind is FetchObject:
-                self._fetch(machine, node, leaves_ns, effect)  # type: ignore[arg-type]
-            elif kind is DropObject:
-                pass
-            else:
-                self._perform_rare(core, machine, leaves_ns, effect)
-        machine.busy_ns = leaves_ns
 
     def _perform_rare(self, core: NodeCore, machine: Machine, leaves_ns: int, effect: EffectType) -> None:
         node = core.node
@@ -369,35 +397,29 @@ class Kernel:
 
         An answer from which nothing follows waits until its node wakes up for something else.
         """
-        costs = self.costs
-        rows = call.rows
-        shard = call.shard
+        rows, shard = call.rows, call.shard
+        arrives_ns = leaves_ns + self.costs.latency_ns
         free_ns = self.shard_free_ns[shard]
-        arrives_ns = leaves_ns + costs.latency_ns
         if arrives_ns > free_ns:
             free_ns = arrives_ns
-        self.shard_free_ns[shard] = free_ns = free_ns + costs.store_call_ns + costs.store_row_ns * len(rows)
         if len(rows) == 1:
+            free_ns += self.one_row_call_ns
             row = rows[0]
             answer = self.store.apply_one(shard, row, arrives_ns)
             if self.checker is not None:
                 self.checker.on_row(row, answer)
-            if answer is None and call.lazy:
-                if machine.fine is None:
-                    machine.fine = [call.token]
-                else:
-                    machine.fine.append(call.token)
-                return
-            event = StoreAnswered(call.token, [answer])
-            quiet = call.lazy or is_quiet(row, answer)
+            quiet = call.lazy or (not call.hopes and is_quiet(row, answer))
+            event: EventType = CallFine(call.token) if answer is None else StoreAnswered(call.token, [answer])
         else:
+            free_ns += self.costs.store_call_ns + self.costs.store_row_ns * len(rows)
             answers = self.store.apply(shard, rows, arrives_ns)
             if self.checker is not None:
                 self.checker.on_store(node, rows, answers, arrives_ns)
+            quiet = call.lazy or (not call.hopes and all(map(is_quiet, rows, answers)))
             event = StoreAnswered(call.token, answers)
-            quiet = call.lazy or all(map(is_quiet, rows, answers))
+        self.shard_free_ns[shard] = free_ns
         if not quiet:
-            heappush(self.heap, (free_ns + costs.latency_ns, self.next_sequence(), node, event))
+            heappush(self.heap, (free_ns + self.costs.latency_ns, self.next_sequence(), node, event))
         elif machine.mail is None:
             machine.mail = [event]
         else:
@@ -418,8 +440,6 @@ class Kernel:
             length_ns = int(length_ns / machine.speed)
         begin_ns = leaves_ns + self.costs.dispatch_ns
         slots = machine.slot_free_ns
-        if slots is None:
-            slots = machine.slot_free_ns = [0] * machine.info.cores
         free_ns = slots[effect.slot]
         if free_ns > begin_ns:
             begin_ns = free_ns
@@ -454,7 +474,6 @@ class Kernel:
         spec: TaskSpec,
     ) -> None:
         end_ns = begin_ns + rest_ns
-        assert machine.slot_free_ns is not None
         machine.slot_free_ns[slot] = end_ns
         self.runs[node, run] = (begin_ns, end_ns, slot)
         sizes = tuple(self.sizes[one] for one in spec.outputs)
@@ -471,7 +490,6 @@ class Kernel:
             self._end_run(node, machine, effect.run, effect.slot, begin_ns, length_ns, length_ns, ready.spec)
             return
         on = tuple(spawned_id(ready.spec.id, ready.attempt, number) for number in range(growth.count))
-        assert machine.slot_free_ns is not None
         machine.slot_free_ns[effect.slot] = half_ns + 1
         self.runs[node, effect.run] = (begin_ns, half_ns, effect.slot)
         self.push(half_ns + 1, node, RunWaits(ready.spec.id, effect.run, on))
@@ -481,32 +499,31 @@ class Kernel:
         known = self.runs.pop((node, run), None)
         self.stopped.add((node, run))
         self.ends.append(self.now_ns)
-        if known is not None and machine.slot_free_ns is not None and machine.slot_free_ns[known[2]] == known[1]:
+        if known is not None and machine.slot_free_ns[known[2]] == known[1]:
             machine.slot_free_ns[known[2]] = self.now_ns
 
     # -- objects -------------------------------------------------------------------------------------------------------
 
     def _fetch(self, machine: Machine, node: NodeId, leaves_ns: int, effect: FetchObject) -> None:
         costs = self.costs
-        source = effect.source
+        source, object_, size_bytes = effect.source, effect.object, effect.size_bytes
         there = self.client_machine if source == CLIENT else self.machines[source & NODE_INDEX_MASK]
-        far = source != CLIENT and there.info.cluster != machine.info.cluster
-        latency_ns = costs.cluster_latency_ns if far else costs.latency_ns
+        latency_ns, speed = costs.latency_ns, costs.net_bytes_per_s
+        if not self.one_cluster and source != CLIENT and there.info.cluster != machine.info.cluster:
+            latency_ns, speed = costs.cluster_latency_ns, costs.cluster_bytes_per_s
         asked_ns = leaves_ns + costs.message_ns + latency_ns
-        holder = self.seats.get(source)
-        if source != CLIENT and (
-            holder is None or effect.object not in holder[0].objects or self._is_cut(node, source)
-        ):
-            self.push(asked_ns + latency_ns, node, ObjectFetched(effect.object, source, False))
-            return
-        speed = costs.cluster_bytes_per_s if far else costs.net_bytes_per_s
-        end_ns = there.transfer(machine, effect.size_bytes, asked_ns, speed) + latency_ns
-        self.fetched_bytes += effect.size_bytes
+        if source != CLIENT:
+            holder = self.seats.get(source)
+            if holder is None or object_ not in holder[0].objects or self._is_cut(node, source):
+                self.push(asked_ns + latency_ns, node, ObjectFetched(object_, source, False))
+                return
+        end_ns = there.transfer(machine, size_bytes, asked_ns, speed) + latency_ns
+        self.fetched_bytes += size_bytes
         self.message_count += 1
         if self.faults is not None and source != CLIENT:
             self.push(end_ns, FATE, lambda kernel: kernel.fetch_ends(node, source, effect))
         else:
-            heappush(self.heap, (end_ns, self.next_sequence(), node, ObjectFetched(effect.object, source, True)))
+            heappush(self.heap, (end_ns, self.next_sequence(), node, ObjectFetched(object_, source, True)))
 
     def fetch_ends(self, node: NodeId, source: NodeId, effect: FetchObject) -> None:
         """With faults about, the source may have died during the transfer."""

@@ -1,13 +1,13 @@
 """Models of one node's hardware: executors that run one task after the other, and a network link in each direction."""
 
-from daws.core.events import CallsFine, EventType
+from daws.core.events import EventType
 from daws.model.cluster import NodeInfo
 
 
 class Machine:
     """What a simulated node runs on. `busy_ns` is when its scheduler has dealt with all it got so far."""
 
-    __slots__ = ("busy_ns", "fine", "in_free_ns", "info", "mail", "out_free_ns", "slot_free_ns", "speed")
+    __slots__ = ("busy_ns", "in_free_ns", "info", "mail", "out_free_ns", "slot_free_ns", "speed")
 
     def __init__(self, info: NodeInfo) -> None:
         self.info = info
@@ -15,23 +15,13 @@ class Machine:
         self.busy_ns = 0
         self.in_free_ns = 0
         self.out_free_ns = 0
-        self.slot_free_ns: list[int] | None = None
-        self.fine: list[int] | None = None
+        self.slot_free_ns = [0] * info.cores
         self.mail: list[EventType] | None = None  # answers that can wait until the node wakes up for something else
-
-    def take_mail(self, event: EventType) -> tuple[EventType, ...]:
-        """Whatever was kept for the node, and what wakes it now."""
-        mail: list[EventType] = self.mail or []
-        if self.fine is not None:
-            mail.append(CallsFine(tuple(self.fine)))
-        self.mail = self.fine = None
-        return (*mail, event)
 
     def transfer(self, to: "Machine", size_bytes: int, now_ns: int, bytes_per_s: float) -> int:
         """When an object that leaves now has arrived: links carry one transfer after the other in each direction."""
         took_ns = int(size_bytes * 1_000_000_000 / bytes_per_s)
-        begin_ns = max(now_ns, self.out_free_ns)
+        begin_ns = now_ns if now_ns > self.out_free_ns else self.out_free_ns
         self.out_free_ns = begin_ns + took_ns
-        end_ns = max(begin_ns + took_ns, to.in_free_ns + took_ns)
-        to.in_free_ns = end_ns
+        to.in_free_ns = end_ns = (begin_ns if begin_ns > to.in_free_ns else to.in_free_ns) + took_ns
         return end_ns

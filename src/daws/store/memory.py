@@ -125,25 +125,28 @@ class MemoryStore:
     # -- a task's life -----------------------------------------------------------------------------
 
     def _create(self, shard: Shard, row: wire.Create, now_ns: int) -> AnswerType:
-        task = row.spec.id
-        known = shard.records.get(task)
-        if known is not None:
-            if known.spec == row.spec:
+        spec = row.spec
+        task = spec.id
+        records = shard.records
+        if task in records:
+            known = records[task]
+            if known is None:
+                return DONE
+            if known.spec == spec:
                 return OK
             return CANCELLED if known.spec.kind == _STILLBORN else REFUSED
-        if task in shard.records:
-            return DONE
-        if row.owner in shard.dead:
+        if shard.dead and row.owner in shard.dead:
             return STRUCK
-        edges = (*row.parents, task) if row.guarded else row.parents
+        edges = row.parents
+        if row.guarded:
+            edges = (*edges, task)
         if edges:
             left = set(edges) if len(edges) > MANY_EDGES else edges
-            record = Record(row.spec, WAITING, -1, row.children, left, row.inputs)
+            records[task] = record = Record(spec, WAITING, -1, row.children, left, row.inputs)
         else:
-            record = Record(row.spec, READY, row.owner, row.children, None, row.inputs)
+            records[task] = record = Record(spec, READY, row.owner, row.children, None, row.inputs)
         if row.held:
             record.more().holders.add(wire.CLIENT_HOLDER)
-        shard.records[task] = record
         return OK
 
     def _finish(self, shard: Shard, row: wire.Finish, now_ns: int) -> AnswerType:
@@ -208,33 +211,37 @@ class MemoryStore:
         """Satisfy the children that live in this shard in the same update; only the others need an outbox entry."""
         task, node = row.task, row.node
         records = shard.records
+        outputs, children = row.outputs, record.children
+        several = len(outputs) > 1
+        only = (task,)
         ready: list[Ready] = []
         left: list[tuple[int, int]] = []
-        for number in record.children:
+        for number in children:
             child = records.get(number)
             if child is None or child.state != WAITING or child.rare is not None:
                 left.append((number, 0))
                 continue
             edges = child.edges
-            if edges.__class__ is tuple:
-                edges = tuple([edge for edge in edges if edge != task])
-                child.edges = edges
-            else:
-                edges.discard(task)  # type: ignore[union-attr]
-            if row.outputs:
+            if several:
                 wanted = child.spec.inputs
-                child.inputs += (
-                    row.outputs if len(row.outputs) == 1 else tuple([one for one in row.outputs if one[0] in wanted])
-                )
-            if not edges:
-                child.state = READY
-                child.owner = node
-                child.move += 1
-                child.edges = task
-                ready.append(Ready(child.spec, child.attempt, child.move, child.inputs, 0))
-        self.touched += len(record.children) - len(left)
+                child.inputs += tuple([one for one in outputs if one[0] in wanted])
+            else:
+                child.inputs += outputs
+            if edges != only:
+                if edges.__class__ is tuple:
+                    child.edges = edges = tuple([edge for edge in edges if edge != task])
+                else:
+                    edges.discard(task)  # type: ignore[union-attr]
+                if edges:
+                    continue
+            child.state = READY
+            child.owner = node
+            child.move = move = child.move + 1
+            child.edges = task
+            ready.append(Ready(child.spec, child.attempt, move, child.inputs))
+        self.touched += len(children) - len(left)
         if not left:
-            return Committed(-1, (), (), record.children, 0, (), tuple(ready))
+            return Committed(-1, (), (), children, 0, (), tuple(ready))
         key = task << 2 | SATISFY
         shard.marks = mark = shard.marks + 1
         shard.outbox[key] = (node, tuple(left), mark)

@@ -3,6 +3,7 @@
 from daws.core.effects import CallStore, DropObject, FetchObject, StartRun
 from daws.core.events import ObjectFetched, ObjectsPut, RunEnded
 from daws.core.node import SECOND_NS, NodeConfig
+from daws.core.staging import RELEASE_TICKS, RELEASES_MIN
 from daws.model.cluster import Members
 from daws.model.states import DONE as STATE_DONE
 from daws.model.task import CLIENT, INLINE_BYTES, REMAKE, Ready
@@ -153,9 +154,24 @@ def test_the_place_of_an_input_learns_that_it_was_read():
         node.give(ObjectFetched(8, 2, True))
         node.give(RunEnded(1, node.expect(StartRun).run, 50_000_000))
         node.answer(node.expect(CallStore), Committed(-1))
-        node.fire(TICK)
-        node.answer(node.expect(CallStore), Leased())
+        for _ in range(RELEASE_TICKS):
+            assert not node.effects, "one release alone is not worth a message at once"
+            node.fire(TICK)
+            node.answer(node.expect(CallStore), Leased())
         assert node.expect(Releases, to=2).pairs == ((8, 1),)
+
+
+def test_many_releases_for_one_place_leave_with_the_next_tick():
+    with node_with() as node:
+        for task in range(RELEASES_MIN):
+            submit(node, ready(task, object_at(100 + task, 2)))
+            node.expect(FetchObject)
+            node.give(ObjectFetched(100 + task, 2, True))
+            node.give(RunEnded(task, node.expect(StartRun).run, 50_000_000))
+            node.answer(node.expect(CallStore), Committed(-1))
+        node.fire(TICK)
+        assert node.expect(Releases, to=2).pairs == tuple((100 + task, task) for task in range(RELEASES_MIN))
+        node.answer(node.expect(CallStore), Leased())
 
 
 def test_inputs_of_the_next_tasks_are_fetched_while_others_run():

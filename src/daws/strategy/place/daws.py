@@ -42,7 +42,7 @@ class PlaceDaws(Answer, frozen=True):
             size = largest[1]
             if size <= limit or (size <= INLINE_BYTES and view.threshold):
                 return SHARED
-            if ready.spec.needs is None and view.has(largest[0]) and view.node in largest[3]:
+            if ready.spec.needs is None and view.node in largest[3]:
                 return DEDICATED
             return _where(view, largest, ready.spec.needs)
         free = INLINE_BYTES if view.threshold else 0
@@ -77,12 +77,10 @@ class PlaceDaws(Answer, frozen=True):
 
     def _limit_bytes(self, view: View, ready: Ready) -> float:
         threshold = view.threshold
-        if threshold == 0 or threshold == inf:  # what adapt sets to mean MDL and MLB holds for both forms
+        if not threshold or threshold == inf:  # what adapt sets to mean MDL and MLB holds for both forms
             return threshold
-        estimate_s = view.estimate_ns(ready.spec) * 1e-9
-        if self.form == "rate":
-            return self.rate_gbps * 0.125e9 * estimate_s
-        return threshold * view.net_bytes_per_s * estimate_s
+        rate = threshold * view.net_bytes_per_s if self.form == "ratio" else self.rate_gbps * 0.125e9
+        return rate * view.estimate_ns(ready.spec) * 1e-9
 
 
 def _where(view: View, item: Input, needs: Needs | None) -> int:
