@@ -5,8 +5,11 @@ They believe nothing that a node says about itself: they see the rows that reach
 effects that were carried out, and the graph. What they know of the truth they keep themselves.
 """
 
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from daws.core.effects import DropObject, EffectType, RecallRun, ResumeRun, StartRun, StopRun
 from daws.core.events import EventType, ObjectFetched, ObjectsPut, RunEnded, RunRecalled, RunWaits
@@ -15,7 +18,20 @@ from daws.model.context import matches
 from daws.model.errors import InternalError
 from daws.model.states import DONE, FAILED, FINAL
 from daws.model.task import FIRST_SPAWNED_ID, INLINE_BYTES, REMAKE, REPLICA, NodeId, Ready, TaskSpec, spawned_id
-from daws.wire.store import OK, STOP, AnswerType, Cancel, Committed, Estate, Finish, Row, Spawn, Stopped
+from daws.wire.store import (
+    OK,
+    STOP,
+    AnswerType,
+    Cancel,
+    Committed,
+    Estate,
+    Finish,
+    LogRow,
+    Row,
+    Spawn,
+    Stopped,
+    TakeOver,
+)
 
 if TYPE_CHECKING:
     from daws.sim.kernel import Kernel
@@ -25,46 +41,105 @@ NOWHERE = -1
 ORPHAN_LEASES = 4
 """Tasks whose spawner was lost may live on for so many leases."""
 
+# What is looked at; most rows, events and effects are none of these.
+WATCHED_ROWS = frozenset((Finish, Cancel, TakeOver, Spawn))
+WATCHED_EVENTS = frozenset((ObjectFetched, ObjectsPut, RunRecalled, RunWaits))  # and RunEnded, the most common
+WATCHED_EFFECTS = frozenset((DropObject, StopRun, ResumeRun))  # and StartRun, when it is carried out
+
+NODE_BITS = 64
+NODE_MASK = (1 << NODE_BITS) - 1
+
+
+def run_key(node: NodeId, attempt: int) -> int:
+    """A run as one number. A first attempt is named by its node: that number exists already, so it costs no memory."""
+    return attempt << NODE_BITS | node if attempt else node
+
+
+class Sparse(dict[int, int | None]):
+    """A number per task where graphs grow: the ids of spawned tasks are no indices."""
+
+    def __missing__(self, task: int) -> None:
+        return None
+
+
+PerTask = list[int | None] | Sparse
+"""A number per task, None where there is none yet. Eight bytes per task, in all graphs but those that grow."""
+
+
+def _task_of(row: LogRow) -> int:
+    return row if isinstance(row, int) else row[0]
+
 
 class Violation(InternalError):
     """Something happened that the rules forbid."""
 
 
 class Checker:
-    """Watches one simulation. `deep` also checks the invariants of a node after each of its steps."""
+    """Watches one simulation. `deep` also checks the invariants of a node after each of its steps.
+
+    What happens to nearly every task (one attempt, started and committed once) is written out at the top of `on_start`,
+    `on_step` and `on_row` and kept in columns; what is known of the others is in dictionaries that stay small.
+    """
 
     def __init__(self, kernel: "Kernel", deep: Callable[[NodeCore], None] | None = None) -> None:
+        graph = kernel.graph
         self.kernel = kernel
-        self.graph = kernel.graph
-        self.count = kernel.graph.task_count
+        self.graph = graph
+        self.count = graph.task_count
+        self.sizes = kernel.sizes
         self.deep = deep
-        self.committed: dict[int, tuple[NodeId, int]] = {}  # the run that won, of a remade task the latest
-        self.first: dict[int, int] = {}  # the attempt that won
+        self.committed = self._per_task()  # the run that won, of a remade task the latest
+        self.started = self._per_task()  # who ran the first attempt first
+        self.restarted: dict[tuple[int, int], NodeId] = {}  # (task, attempt) -> who ran a later attempt first
+        self.first: dict[int, int] = {}  # the attempt that won where it was not the first one
         self.ended: dict[int, int] = {}  # final state of those that did not end well
-        self.started: dict[int | tuple[int, int], NodeId] = {}  # (task, attempt) -> who ran it first
-        self.running: dict[NodeId, dict[int, tuple[int, Ready, int]]] = {}  # by node and task: run, ready, slot
-        self.holdings: dict[NodeId, set[int]] = {}
-        self.copies: dict[NodeId, set[int]] = {}
-        self.fetched_bytes = 0
-        self.attempts: dict[int, int] = {}
-        self.attempted_ns: dict[int, int] = {}  # when the latest attempt started
+        self.attempts: dict[int, int] = {}  # the latest attempt that was started, where it was not the first one
+        self.attempted_ns: dict[int, int] = {}  # when it was started
         self.spawners: dict[int, tuple[int, int]] = {}  # spawned task -> who spawned it, in which attempt
-        self.reads_data = len(kernel.graph.inputs) > 0
-        self.makes_data = kernel.graph.object_count > 0
+        self.eventful = False  # some task has failed, was cancelled or was started a second time
+        self.running: defaultdict[NodeId, dict[int, StartRun]] = defaultdict(dict)  # by node and task
+        self.holdings: defaultdict[NodeId, set[int]] = defaultdict(set)
+        self.copies: defaultdict[NodeId, set[int]] = defaultdict(set)
+        self.fetched_bytes = 0
+        self.reads_data = len(graph.inputs) > 0
+        self.makes_data = graph.object_count > 0
+        if self.makes_data:
+            # Views, not lists: they give plain integers and take no memory of their own.
+            self.producer = graph.producer.data
+            self.parent_start, self.parents = graph.parent_start.data, graph.parents.data
+            self.child_start, self.children = graph.child_start.data, graph.children.data
+        # Where all executors are alike only counts need a look. A restarted node has the executors that it had before.
+        infos = [machine.info for _, machine in kernel.seats.values()]
+        self.plain_nodes = all(len(info.executors) == 1 and info.executors[0].context is None for info in infos)
+        self.cores_min = min((info.cores for info in infos), default=0)
+
+    def _per_task(self) -> PerTask:
+        return Sparse() if self.graph.growth else [None] * self.count
 
     def fail(self, what: str) -> None:
         raise Violation(f"at {self.kernel.now_ns / 1e9:.6f} s of seed {self.kernel.seed}: {what}")
 
+    def has_ended(self, task: int) -> bool:
+        return self.committed[task] is not None or task in self.ended
+
     # -- the store ---------------------------------------------------------------------------------------------------
 
     def on_store(self, caller: NodeId, rows: Sequence[Row], answers: Sequence[AnswerType], now_ns: int) -> None:
+        if len(rows) != len(answers):
+            self.fail(f"{len(rows)} rows of node {caller} got {len(answers)} answers")
+        if WATCHED_ROWS.isdisjoint(map(type, rows)):
+            return
         for row, answer in zip(rows, answers, strict=True):
             self.on_row(row, answer)
 
     def on_row(self, row: Row, answer: AnswerType) -> None:
         if type(row) is Finish:
             if answer is None or type(answer) is Committed:
-                self._on_commit(row)
+                task = row.task
+                if row.attempt or self.eventful or self.committed[task] is not None:
+                    self._on_commit(row)
+                else:
+                    self.committed[task] = row.node
             elif type(answer) is Stopped:
                 self._on_end(row.task, FAILED)
         elif type(row) is Cancel and type(answer) is Stopped:
@@ -77,48 +152,52 @@ class Checker:
             self.spawners.update(dict.fromkeys(row.tasks, (row.task, row.attempt)))
 
     def _on_commit(self, row: Finish) -> None:
-        run = (row.node, row.attempt)
-        task = row.task
-        before = self.committed.get(task)
+        """Any commit; that of a first attempt, while nothing else has happened, is dealt with above."""
+        task, attempt = row.task, row.attempt
+        run = run_key(row.node, attempt)
+        before = self.committed[task]
         if before is None:
             self.committed[task] = run
-            self.first[task] = row.attempt
+            if attempt:
+                self.first[task] = attempt
             if task in self.ended:
                 self.fail(f"task {task} was committed by node {row.node} after it had failed or been cancelled")
         elif before != run:
-            if row.attempt <= before[1]:
-                self.fail(f"task {task} was committed twice: by {before} and by {run} (node, attempt)")
+            if attempt <= before >> NODE_BITS:
+                won = (before & NODE_MASK, before >> NODE_BITS)
+                self.fail(f"task {task} was committed twice: by {won} and by {row.node, attempt} (node, attempt)")
             self.committed[task] = run  # a remake: checked against the record
             self._check_remake(task)
         if task in self.spawners:
             self._check_spawner(task)
-        if row.attempt < self.attempts.get(task, 0):
-            self.fail(f"task {task}: an outdated run {run} was committed, attempt {self.attempts[task]} is under way")
+        latest = self.attempts.get(task, 0)
+        if attempt < latest:
+            self.fail(f"task {task}: an outdated run {row.node, attempt} was committed, attempt {latest} is under way")
 
     def _check_spawner(self, task: int) -> None:
         """What an attempt spawned that never committed is to be cancelled; some may end before it hears of it."""
         spawner, attempt = self.spawners[task]
-        if attempt < self.attempts.get(spawner, 0) and attempt != self.first.get(spawner) and self.kernel.faults:
+        if attempt < self.attempts.get(spawner, 0) and attempt != self._winner(spawner) and self.kernel.faults:
             known_ns = max(self.attempted_ns[spawner], self.kernel.faults.plan.horizon_ns)
             if self.kernel.now_ns > known_ns + self.kernel.config.lease_ns * ORPHAN_LEASES:
                 self.fail(f"task {task} was committed long after attempt {attempt} of task {spawner}, which spawned it")
 
+    def _winner(self, task: int) -> int | None:
+        """The attempt that was the first to be committed."""
+        return None if self.committed[task] is None else self.first.get(task, 0)
+
     def _check_remake(self, task: int) -> None:
-        entries = sum(
-            1
-            for shard in self.kernel.store.shards
-            for row in shard.log
-            if (row if isinstance(row, int) else row[0]) == task
-        )
+        entries = sum(1 for shard in self.kernel.store.shards for row in shard.log if _task_of(row) == task)
         if entries > 1:
             self.fail(f"task {task} stands {entries} times in the commit log")
 
     def _on_end(self, task: int, state: int) -> None:
-        if task in self.committed:
+        if self.committed[task] is not None:
             record = self.kernel.store.record(task)
             if record is not None and record.state != DONE:
                 self.fail(f"task {task} failed or was cancelled after it had been committed")
             return
+        self.eventful = True
         self.ended[task] = state
 
     # -- nodes -------------------------------------------------------------------------------------------------------
@@ -127,82 +206,109 @@ class Checker:
         for event in batch:
             kind = type(event)
             if kind is RunEnded:
-                self._on_run_ended(core, event)  # type: ignore[arg-type]
-            elif kind is ObjectFetched or kind is ObjectsPut:
-                self._on_objects(core.node, event)
-            elif kind is RunRecalled:
-                self.running.get(core.node, {}).pop(event.task, None)  # type: ignore[union-attr]
-            elif kind is RunWaits:
-                self._on_wait(core.node, event, out)  # type: ignore[arg-type]
+                task = event.task  # type: ignore[union-attr]
+                runs = self.running[core.node]
+                started = runs.get(task)
+                if started is not None and started.run == event.run:  # type: ignore[union-attr]
+                    del runs[task]
+                    if self.makes_data:
+                        self._on_outputs(core.node, started.ready.spec, event)  # type: ignore[arg-type]
+            elif kind in WATCHED_EVENTS:
+                self._on_event(core.node, event, out)
         for effect in out:
-            if type(effect) is DropObject:
-                self._on_drop(core, effect.object)
-            elif type(effect) is StopRun:
-                self.running.get(core.node, {}).pop(effect.task, None)
-            elif type(effect) is ResumeRun:
-                run, ready, _ = self.running[core.node][effect.task]
-                self.running[core.node][effect.task] = (run, ready, effect.slot)
+            if type(effect) in WATCHED_EFFECTS:
+                self._on_effect(core.node, effect)
         if self.deep is not None and not core.restarting:
             self.deep(core)
 
+    def _on_outputs(self, node: NodeId, spec: TaskSpec, event: RunEnded) -> None:
+        if not event.error:
+            for object_, size in zip(spec.outputs, event.sizes, strict=True):
+                if size > INLINE_BYTES:
+                    self.holdings[node].add(object_)
+
+    def _on_event(self, node: NodeId, event: EventType, out: Sequence[EffectType]) -> None:
+        kind = type(event)
+        if kind is ObjectFetched:
+            self._on_fetched(node, event)  # type: ignore[arg-type]
+        elif kind is ObjectsPut:
+            self.holdings[node].update([object_ for object_, _ in event.objects])  # type: ignore[union-attr]
+        elif kind is RunRecalled:
+            self.running[node].pop(event.task, None)  # type: ignore[union-attr]
+        elif kind is RunWaits:
+            self._on_wait(node, event, out)  # type: ignore[arg-type]
+
+    def _on_effect(self, node: NodeId, effect: EffectType) -> None:
+        kind = type(effect)
+        if kind is DropObject:
+            self._on_drop(node, effect.object)  # type: ignore[union-attr]
+        elif kind is StopRun:
+            self.running[node].pop(effect.task, None)  # type: ignore[union-attr]
+        elif kind is ResumeRun:
+            self._on_resume(node, effect)  # type: ignore[arg-type]
+
     def _on_wait(self, node: NodeId, event: RunWaits, out: Sequence[EffectType]) -> None:
         """A task waits for others: it has no executor from now on, and nothing may be left waiting behind it."""
-        runs = self.running.get(node, {})
-        run, ready, slot = runs.get(event.task, (-1, None, NOWHERE))
-        if ready is None or run != event.run or slot == NOWHERE:
+        runs = self.running[node]
+        started = runs.get(event.task)
+        if started is None or started.run != event.run or started.slot == NOWHERE:
             return
-        runs[event.task] = (run, ready, NOWHERE)
+        runs[event.task] = StartRun(started.run, NOWHERE, started.ready)
         called = {effect.task for effect in out if isinstance(effect, RecallRun | StopRun)}
-        for other, (_, _, behind) in runs.items():
-            if behind == slot and other not in called:
+        for other, behind in runs.items():
+            if behind.slot == started.slot and other not in called:
                 self.fail(
-                    f"task {other} is left on executor {slot} of node {node} behind task {event.task}, which waits"
+                    f"task {other} is left on executor {started.slot} of node {node} behind task {event.task}, "
+                    "which waits"
                 )
 
-    def _on_run_ended(self, core: NodeCore, event: RunEnded) -> None:
-        runs = self.running.get(core.node)
-        entry = runs.get(event.task) if runs is not None else None
-        if entry is None or entry[0] != event.run:
+    def _on_resume(self, node: NodeId, effect: ResumeRun) -> None:
+        runs = self.running[node]
+        started = runs.get(effect.task)
+        if started is None:
+            self.fail(f"node {node} resumed task {effect.task}, which does not run there")
+        else:
+            runs[effect.task] = StartRun(started.run, effect.slot, started.ready)
+
+    def _on_fetched(self, node: NodeId, event: ObjectFetched) -> None:
+        if not event.ok:
             return
-        assert runs is not None
-        del runs[event.task]
-        if self.makes_data and not event.error:
-            held = self.holdings.setdefault(core.node, set())
-            held.update(
-                object_ for object_, size in zip(entry[1].spec.outputs, event.sizes, strict=True) if size > INLINE_BYTES
-            )
+        held = self.holdings[node]
+        if event.object not in held:
+            held.add(event.object)
+            self.copies[node].add(event.object)
+        self.fetched_bytes += self.sizes[event.object]
 
-    def _on_objects(self, node: NodeId, event: EventType) -> None:
-        held = self.holdings.setdefault(node, set())
-        if isinstance(event, ObjectsPut):
-            held.update(object_ for object_, _ in event.objects)
-        elif isinstance(event, ObjectFetched) and event.ok:
-            if event.object not in held:
-                held.add(event.object)
-                self.copies.setdefault(node, set()).add(event.object)
-            self.fetched_bytes += self.kernel.sizes[event.object]
-
-    def _on_drop(self, core: NodeCore, object_: int) -> None:
-        node = core.node
-        self.holdings.setdefault(node, set()).discard(object_)
-        copies = self.copies.get(node)
-        if copies is not None and object_ in copies:
+    def _on_drop(self, node: NodeId, object_: int) -> None:
+        self.holdings[node].discard(object_)
+        copies = self.copies[node]
+        if object_ in copies:
             copies.discard(object_)
             self._check_not_read(node, object_)
             return
-        producer = int(self.graph.producer[object_])
-        won = self.committed.get(producer)
-        if won is None or won[0] != node or node not in self.kernel.store.infos:
-            return  # the objects of a run that did not win, or of a node that is dead and does not know it yet
-        record = self.kernel.store.record(producer)
+        producer = self.producer[object_]
+        if producer < 0:
+            return  # it was put in from outside
+        won = self.committed[producer]
+        if won is None or won & NODE_MASK != node:
+            return  # the object of a run that did not win
+        committed = self.committed
+        for child in self.children[self.child_start[producer] : self.child_start[producer + 1]].tolist():
+            if committed[child] is None and child not in self.ended:
+                self._check_unread(node, object_, child)
+
+    def _check_unread(self, node: NodeId, object_: int, child: int) -> None:
+        """A node has dropped its own object before a reader of it has ended, for which there are few excuses."""
+        if node not in self.kernel.store.infos:
+            return  # it is dead and does not know it yet
+        record = self.kernel.store.record(self.producer[object_])
         if record is not None and not any(one[0] == object_ and node in one[3] for one in record.outputs):
             return  # it was out of reach for somebody who has it made again
-        for child in self.graph.children_of(producer).tolist():
-            if child not in self.committed and child not in self.ended:
-                self.fail(f"node {node} dropped object {object_} although task {child} has not read it yet")
+        self.fail(f"node {node} dropped object {object_} although task {child} has not read it yet")
 
     def _check_not_read(self, node: NodeId, object_: int) -> None:
-        for _, ready, _ in self.running.get(node, {}).values():
+        for started in self.running[node].values():
+            ready = started.ready
             if any(one[0] == object_ for one in ready.inputs):
                 self.fail(f"node {node} dropped object {object_} while task {ready.spec.id} was reading it")
 
@@ -210,46 +316,71 @@ class Checker:
         ready = effect.ready
         spec = ready.spec
         task = spec.id
-        runs = self.running.get(node)
-        if runs is None:
-            runs = self.running[node] = {}
+        runs = self.running[node]
+        if not runs and node not in self.kernel.seats:  # whoever dies has no runs left
+            self.fail(f"node {node} started task {task} after it had died")
         if task in runs:
             self.fail(f"node {node} started task {task} twice at once")
-        runs[task] = (effect.run, ready, effect.slot)
-        if ready.attempt > self.attempts.get(task, 0):
-            self.attempts[task] = ready.attempt
-            self.attempted_ns[task] = self.kernel.now_ns
-        if not ready.mode & REPLICA:
-            first = self.started.setdefault((task, ready.attempt) if ready.attempt else task, node)
-            if first != node:
-                self.fail(f"attempt {ready.attempt} of task {task} runs on nodes {first} and {node}")
-        if task in self.committed and not ready.mode & (REMAKE | REPLICA) and ready.attempt > self.committed[task][1]:
-            self.fail(f"node {node} started task {task} again although it is done")
+        runs[task] = effect
+        if ready.attempt or ready.mode:
+            self._check_attempt(node, ready)
+        else:
+            first = self.started[task]
+            if first is None:
+                self.started[task] = node
+            elif first != node:
+                self.fail(f"attempt 0 of task {task} runs on nodes {first} and {node}")
         if self.reads_data and task < self.count:
-            self._check_inputs(node, ready)
-        core = self.kernel.seats[node][0]
-        if spec.needs is not None or len(core.groups) > 1 or core.groups[0].context is not None:
-            self._check_executor(node, spec, effect.slot)
-        elif len(runs) > core.cores and len(runs) - core.ahead - self._suspended(core) > core.cores:
-            self.fail(f"node {node} runs {len(runs)} tasks on {core.cores} cores")
+            self._check_inputs(node, spec)
+        if len(runs) > self.cores_min or not self.plain_nodes or spec.needs is not None:
+            self._check_cores(node, spec, effect.slot)
         if self.kernel.faults is not None:
             lease_ns = self.kernel.store.leases.get(node)
             if lease_ns is None or lease_ns < self.kernel.now_ns:
                 self.fail(f"node {node} started task {task} after its lease had run out")
 
+    def _check_attempt(self, node: NodeId, ready: Ready) -> None:
+        """As in `on_start`, for later attempts and for runs of an unusual mode."""
+        task, attempt, mode = ready.spec.id, ready.attempt, ready.mode
+        if attempt > self.attempts.get(task, 0):
+            self.eventful = True
+            self.attempts[task] = attempt
+            self.attempted_ns[task] = self.kernel.now_ns
+        if mode & REPLICA:
+            return
+        if attempt:
+            first = self.restarted.setdefault((task, attempt), node)
+        else:
+            known = self.started[task]
+            first = self.started[task] = node if known is None else known
+        if first != node:
+            self.fail(f"attempt {attempt} of task {task} runs on nodes {first} and {node}")
+        won = self.committed[task]
+        if won is not None and not mode & REMAKE and attempt > won >> NODE_BITS:
+            self.fail(f"node {node} started task {task} again although it is done")
+
+    def _check_inputs(self, node: NodeId, spec: TaskSpec) -> None:
+        task = spec.id
+        committed = self.committed
+        for parent in self.parents[self.parent_start[task] : self.parent_start[task + 1]].tolist():
+            if committed[parent] is None:
+                self.fail(f"task {task} started on node {node} before its parent {parent} was done")
+        held = self.holdings[node]
+        for object_ in spec.inputs:
+            if object_ not in held and self.sizes[object_] > INLINE_BYTES:
+                self.fail(f"task {task} started on node {node} without its input {object_}")
+
+    def _check_cores(self, node: NodeId, spec: TaskSpec, slot: int) -> None:
+        core = self.kernel.seats[node][0]
+        if spec.needs is not None or len(core.groups) > 1 or core.groups[0].context is not None:
+            self._check_executor(node, spec, slot)
+            return
+        runs = len(self.running[node])
+        if runs > core.cores and runs - core.ahead - self._suspended(core) > core.cores:
+            self.fail(f"node {node} runs {runs} tasks on {core.cores} cores")
+
     def _suspended(self, core: NodeCore) -> int:
         return sum(1 for run in core.running.values() if run.suspended)
-
-    def _check_inputs(self, node: NodeId, ready: Ready) -> None:
-        task = ready.spec.id
-        for parent in self.graph.parents_of(task).tolist():
-            if parent not in self.committed:
-                self.fail(f"task {task} started on node {node} before its parent {parent} was done")
-        held = self.holdings.get(node, ())
-        sizes = self.kernel.sizes
-        for object_ in ready.spec.inputs:
-            if sizes[object_] > INLINE_BYTES and object_ not in held:
-                self.fail(f"task {task} started on node {node} without its input {object_}")
 
     def _check_executor(self, node: NodeId, spec: TaskSpec, slot: int) -> None:
         core, machine = self.kernel.seats[node]
@@ -278,32 +409,13 @@ class Checker:
 
     def finish(self, killers_allowed: bool = False) -> None:
         """Everything has ended: nothing was lost or done twice, and what nodes hold is what they think they hold."""
-        store = self.kernel.store
-        listed: dict[int, int] = {}
-        for shard in store.shards:
-            for row in shard.log:
-                task = row if isinstance(row, int) else row[0]
-                listed[task] = listed.get(task, 0) + 1
-        for task, times in listed.items():
-            if times > 1:
-                self.fail(f"task {task} stands {times} times in the commit log")
-        for task in range(self.count):
-            if task not in listed:
-                self.fail(f"task {task} was lost: it never ended")
-            if task not in self.committed and task not in self.ended:
-                record = store.record(task)
-                killed = record is not None and record.state == FAILED and killers_allowed
-                if not killed:
-                    self.fail(f"task {task} is in the log but no run of it was committed")
-        for task in self.committed:
-            if task < FIRST_SPAWNED_ID and task not in listed:
-                self.fail(f"task {task} was committed but is not in the log")
+        self._check_log(killers_allowed)
         for node, (core, _) in self.kernel.seats.items():
-            if core.restarting:
+            if core.restarting or not self.makes_data:
                 continue
             thought = set(core.objects)
-            held = self.holdings.get(node, set())
-            if self.makes_data and thought != held:
+            held = self.holdings[node]
+            if thought != held:
                 self.fail(
                     f"node {node} thinks it holds {sorted(thought - held)[:5]} but not {sorted(held - thought)[:5]}"
                 )
@@ -311,6 +423,34 @@ class Checker:
             self.fail(f"{self.fetched_bytes} bytes arrived but only {self.kernel.fetched_bytes} were sent")
         if self.kernel.faults is None and not self.ended:
             self._check_waiting()
+
+    def _check_log(self, killers_allowed: bool) -> None:
+        """Every task of the graph stands in the commit log once, and whatever was committed stands there."""
+        logs = [shard.log for shard in self.kernel.store.shards]
+        tasks = np.concatenate(
+            [np.array([row if type(row) is int else _task_of(row) for row in log], np.int64) for log in logs]
+        )
+        inside = (tasks >= 0) & (tasks < self.count)
+        times = np.bincount(tasks[inside], minlength=self.count)
+        others = Counter(tasks[~inside].tolist())
+        for task in np.flatnonzero(times > 1).tolist():
+            self.fail(f"task {task} stands {times[task]} times in the commit log")
+        for task, count in others.items():
+            if count > 1:
+                self.fail(f"task {task} stands {count} times in the commit log")
+        for task in np.flatnonzero(times == 0).tolist():
+            self.fail(f"task {task} was lost: it never ended")
+        committed = self.committed
+        for task in [task for task in range(self.count) if committed[task] is None]:
+            if task not in self.ended:
+                record = self.kernel.store.record(task)
+                killed = record is not None and record.state == FAILED and killers_allowed
+                if not killed:
+                    self.fail(f"task {task} is in the log but no run of it was committed")
+        if isinstance(committed, Sparse):  # else it has the tasks of the graph alone, and they are in the log
+            for task in committed:
+                if self.count <= task < FIRST_SPAWNED_ID and task not in others:
+                    self.fail(f"task {task} was committed but is not in the log")
 
     def _check_waiting(self) -> None:
         """No record may be left in a state that is not final."""
@@ -337,11 +477,11 @@ class Checker:
         while todo:
             task, kind = todo.pop()
             growth = self.kernel.growth.get(kind)
-            if growth is None or task not in self.committed:
+            if growth is None or self.committed[task] is None:
                 continue
             for number in range(growth.count):
-                name = spawned_id(task, self.first[task], number)
-                if name not in self.committed and name not in self.ended:
+                name = spawned_id(task, self.first.get(task, 0), number)
+                if not self.has_ended(name):
                     self.fail(f"task {task} is done, but its child {name} was lost")
                 if name not in self.kernel.client.spawned:
                     self.fail(f"the client was never told of {name}, a child of task {task}")
@@ -351,7 +491,7 @@ class Checker:
         """Long after the end: no node keeps objects for readers that have all finished."""
         for node, (core, _) in self.kernel.seats.items():
             for producer, (pending, _, objects) in core.made.items():
-                if all(child in self.committed or child in self.ended for child in pending):
+                if all(map(self.has_ended, pending)):
                     self.fail(
                         f"node {node} still keeps objects {objects[:3]} of task {producer}, which nobody will read"
                     )

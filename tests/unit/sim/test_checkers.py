@@ -1,0 +1,598 @@
+"""Each thing that checkers watch for: done by hand to a cluster that is told nothing of it, and noticed."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from daws.core.effects import CallStore, DropObject, RecallRun, ResumeRun, StartRun, StopRun
+from daws.core.events import ObjectFetched, ObjectsPut, RunEnded, RunRecalled, RunWaits
+from daws.core.node import NodeCore, Run
+from daws.model.context import Label
+from daws.model.graph import GraphBuilder, Growth
+from daws.model.states import CANCELLED, DONE, FAILED, RUNNING
+from daws.model.task import REMAKE, REPLICA, SUSPECT, Needs, Ready, TaskSpec, node_id, spawned_id
+from daws.sim.checkers import ORPHAN_LEASES, Checker, Violation
+from daws.sim.cluster import cluster_of, joined, parse_group
+from daws.sim.simulate import Settings, make_kernel
+from daws.strategy import parse_strategy
+from daws.wire.store import (
+    OK,
+    REFUSED,
+    STOP,
+    Cancel,
+    Committed,
+    Create,
+    Estate,
+    Finish,
+    OutboxEntry,
+    Spawn,
+    Stopped,
+    TakeOver,
+)
+
+BIG = 100_000  # bytes: such an object is fetched
+SMALL = 10  # bytes: such an object travels with its record
+
+
+def bag(growth=()):
+    builder = GraphBuilder()
+    for _ in range(6):
+        builder.add_task("step", 1000)
+    graph = builder.build()
+    graph.growth = tuple(growth)
+    return graph
+
+
+def chain():
+    """Task 0 makes objects 0 (big) and 1 (small); tasks 1 and 2 read both of them."""
+    builder = GraphBuilder()
+    parent = builder.add_task("make", 1000, (), (BIG, SMALL))
+    for _ in range(2):
+        builder.add_task("read", 1000, [parent.outputs[0], parent.outputs[1]], (BIG,))
+    return builder.build()
+
+
+def watched(graph, cluster=None, **settings):
+    """A checker of a cluster of 4 nodes with 2 cores each, whose session is in the store."""
+    kernel = make_kernel(graph, cluster or cluster_of(4, 2), parse_strategy("daws"), Settings(**settings))
+    kernel.checker = Checker(kernel)
+    kernel.start()
+    return kernel.checker
+
+
+def ready_of(checker, task, attempt=0, mode=0, needs=None, inputs=()):
+    graph = checker.graph
+    if task >= graph.task_count:
+        return Ready(TaskSpec(task), attempt, 0)
+    reads, makes = tuple(graph.inputs_of(task).tolist()), tuple(graph.outputs_of(task))
+    return Ready(TaskSpec(task, inputs=reads, outputs=makes, needs=needs), attempt, 0, inputs, mode)
+
+
+def start(checker, node, task, attempt=0, mode=0, run=0, slot=0, needs=None, inputs=()):
+    checker.on_start(node, StartRun(run, slot, ready_of(checker, task, attempt, mode, needs, inputs)), 0)
+
+
+def step(checker, node, *events, out=()):
+    core = checker.kernel.seats[node][0]
+    checker.on_step(core, 0, events, out)
+
+
+def end(checker, node, task, run=0, error=""):
+    sizes = tuple(checker.kernel.sizes[one] for one in checker.graph.outputs_of(task))
+    step(checker, node, RunEnded(task, run, 1000, sizes, error), out=[CallStore(0, 0, [])])
+
+
+def commit(checker, node, task, attempt=0, answer=None):
+    checker.on_row(Finish(task, attempt, node), answer)
+
+
+def run_all(checker):
+    """What an honest cluster does with the tasks that have not run yet, all of them on node 0."""
+    store = checker.kernel.store
+    for task in range(checker.count):
+        if checker.committed[task] is None:
+            start(checker, 0, task)
+            end(checker, 0, task)
+            commit(checker, 0, task)
+            log(store, task)
+
+
+def log(store, task, state=DONE):
+    store.shards[0].log.append(task if state == DONE else (task, state, "", ()))
+    if store.record(task) is not None:
+        store.record(task).state = state
+
+
+def complains(words):
+    return pytest.raises(Violation, match=words)
+
+
+# -- commits ---------------------------------------------------------------------------------------------------------
+
+
+def test_an_honest_bag_passes():
+    checker = watched(bag())
+    run_all(checker)
+    checker.finish()
+
+
+def test_a_second_run_that_is_committed_too_is_noticed():
+    checker = watched(bag())
+    commit(checker, 0, 3)
+    commit(checker, 0, 3, answer=Committed(-1))  # the same run again: the answer got lost
+    with complains(r"task 3 was committed twice: by \(0, 0\) and by \(2, 0\)"):
+        commit(checker, 2, 3)
+
+
+def test_an_attempt_is_committed_once_as_well():
+    checker = watched(bag())
+    commit(checker, 0, 3, attempt=1)
+    with complains(r"task 3 was committed twice: by \(0, 1\) and by \(2, 1\)"):
+        commit(checker, 2, 3, attempt=1)
+
+
+def test_refused_rows_commit_nothing():
+    checker = watched(bag())
+    commit(checker, 0, 3, answer=REFUSED)
+    commit(checker, 1, 3)
+    assert checker.committed[3] == 1
+
+
+def test_a_remake_is_a_later_attempt_that_stands_once_in_the_log():
+    checker = watched(bag())
+    store = checker.kernel.store
+    reborn = node_id(3, 7)
+    commit(checker, reborn, 3, attempt=1)
+    log(store, 3)
+    commit(checker, 2, 3, attempt=2)
+    log(store, 3)
+    with complains("task 3 stands 2 times in the commit log"):
+        commit(checker, 1, 3, attempt=3)
+    with complains(rf"committed twice: by \(1, 3\) and by \({reborn}, 2\)"):
+        commit(checker, reborn, 3, attempt=2)
+
+
+@pytest.mark.parametrize("answer", [None, Committed(-1)])
+def test_a_commit_after_the_end_is_noticed(answer):
+    checker = watched(bag())
+    checker.on_row(Cancel(3, 0), Stopped(0))
+    with complains("task 3 was committed by node 1 after it had failed or been cancelled"):
+        commit(checker, 1, 3, answer=answer)
+
+
+@pytest.mark.parametrize(
+    ("row", "answer"),
+    [
+        (Finish(3, 0, 0, (), "broken"), Stopped(0)),
+        (Cancel(3, 0), Stopped(0)),
+        (TakeOver(1, 0), Estate((), (OutboxEntry(14, STOP, 3, error="kills nodes"),))),
+    ],
+)
+def test_an_end_after_the_commit_is_noticed(row, answer):
+    checker = watched(bag())
+    checker.on_store(0, [Create(TaskSpec(3)), row], [OK, answer], 0)
+    assert 3 in checker.ended
+    checker = watched(bag())
+    commit(checker, 0, 3)
+    checker.kernel.store.record(3).state = DONE
+    checker.on_row(row, answer)  # it came too late and changed nothing
+    checker.kernel.store.record(3).state = CANCELLED
+    with complains("task 3 failed or was cancelled after it had been committed"):
+        checker.on_store(0, [Create(TaskSpec(3)), row], [OK, answer], 0)
+
+
+def test_an_outdated_run_must_not_be_committed():
+    checker = watched(bag())
+    start(checker, 0, 3)
+    start(checker, 1, 3, attempt=1)
+    with complains(r"task 3: an outdated run \(0, 0\) was committed, attempt 1 is under way"):
+        commit(checker, 0, 3)
+
+
+def test_every_row_has_an_answer():
+    checker = watched(bag())
+    with complains("2 rows of node 1 got 1 answers"):
+        checker.on_store(1, [Create(TaskSpec(0)), Create(TaskSpec(1))], [OK], 0)
+
+
+def test_what_a_lost_attempt_spawned_must_not_live_on():
+    checker = watched(bag([Growth(0, 1, 1, 1000)]))
+    kernel = checker.kernel
+    kernel.faults = SimpleNamespace(plan=SimpleNamespace(horizon_ns=50))
+    children = [spawned_id(0, 0, number) for number in range(2)]
+    start(checker, 0, 0)
+    checker.on_store(0, [Spawn(0, 0, 0, tuple(children))], [OK], 0)
+    start(checker, 1, 0, attempt=1)
+    commit(checker, 0, children[0])  # it ended before it could hear of it
+    kernel.now_ns = 51 + kernel.config.lease_ns * ORPHAN_LEASES
+    with complains(f"task {children[1]} was committed long after attempt 0 of task 0"):
+        commit(checker, 0, children[1])
+    committed = watched(bag([Growth(0, 1, 1, 1000)]))
+    committed.kernel.faults = kernel.faults
+    start(committed, 0, 0)
+    committed.on_row(Spawn(0, 0, 0, tuple(children)), OK)
+    commit(committed, 0, 0)
+    start(committed, 1, 0, attempt=1, mode=REMAKE)
+    committed.kernel.now_ns = kernel.now_ns
+    commit(committed, 0, children[1])  # its spawner had won before it was made again
+
+
+# -- runs ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_task_runs_once_at_a_time_on_a_node():
+    checker = watched(bag())
+    start(checker, 0, 3)
+    with complains("node 0 started task 3 twice at once"):
+        start(checker, 0, 3, run=1)
+
+
+@pytest.mark.parametrize("goes", [StopRun(3, 5), RunRecalled(3, 5), RunEnded(3, 5, 1000)])
+def test_a_run_that_is_over_may_be_started_again(goes):
+    checker = watched(bag())
+    start(checker, 0, 3, run=5)
+    events, out = ((), [goes]) if isinstance(goes, StopRun) else ([goes], ())
+    step(checker, 0, *events, out=out)
+    start(checker, 0, 3, run=6)
+
+
+def test_the_end_of_an_older_run_ends_nothing():
+    checker = watched(bag())
+    start(checker, 0, 3, run=5)
+    end(checker, 0, 3, run=4)
+    with complains("started task 3 twice at once"):
+        start(checker, 0, 3, run=6)
+
+
+@pytest.mark.parametrize(("attempt", "mode"), [(0, 0), (0, SUSPECT), (2, 0), (2, REMAKE)])
+def test_an_attempt_belongs_to_one_node(attempt, mode):
+    checker = watched(bag())
+    start(checker, 0, 3, attempt, mode)
+    start(checker, 1, 3, attempt, REPLICA)
+    with complains(f"attempt {attempt} of task 3 runs on nodes 0 and 2"):
+        start(checker, 2, 3, attempt, mode)
+
+
+def test_a_usual_run_after_a_suspect_one_elsewhere_is_noticed():
+    checker = watched(bag())
+    start(checker, 0, 3, mode=SUSPECT)
+    with complains("attempt 0 of task 3 runs on nodes 0 and 2"):
+        start(checker, 2, 3)
+
+
+def test_a_task_that_is_done_starts_again_only_to_be_remade():
+    checker = watched(bag())
+    commit(checker, 0, 3)
+    start(checker, 1, 3, attempt=1, mode=REMAKE)
+    start(checker, 2, 3, attempt=2, mode=REPLICA)
+    with complains("node 3 started task 3 again although it is done"):
+        start(checker, 3, 3, attempt=2)
+
+
+def test_a_node_has_as_many_runs_as_cores():
+    checker = watched(bag())
+    core = checker.kernel.seats[0][0]
+    start(checker, 0, 0)
+    start(checker, 0, 1)
+    core.ahead = 1
+    start(checker, 0, 2)  # sent ahead
+    core.running[0] = Run(0, ready_of(checker, 0), 0, suspended=True)
+    start(checker, 0, 3)  # in the place of one that waits
+    with complains("node 0 runs 5 tasks on 2 cores"):
+        start(checker, 0, 4)
+
+
+def test_small_and_large_nodes_have_limits_of_their_own():
+    checker = watched(bag(), joined([parse_group("1x1"), parse_group("1x3")]))
+    for task in range(3):
+        start(checker, 1, task)
+    with complains("node 1 runs 4 tasks on 3 cores"):
+        start(checker, 1, 3)
+    start(checker, 0, 4)
+    with complains("node 0 runs 2 tasks on 1 cores"):
+        start(checker, 0, 5)
+
+
+@pytest.mark.parametrize("needs", [None, Needs(1, Label("cpu"))])
+def test_executors_are_asked_for_their_context(needs):
+    checker = watched(bag(), joined([parse_group("1x2[gpu]+2[cpu>any]"), parse_group("1x4")]))
+    start(checker, 0, 1, slot=2, needs=needs)
+    with complains("task 2 runs on executor 0 of node 0, whose context is gpu"):
+        start(checker, 0, 2, needs=needs)
+
+
+def test_cores_are_counted_where_tasks_need_several():
+    checker = watched(bag())
+    core = checker.kernel.seats[0][0]
+    wide = Needs(2)
+    core.running[0] = Run(0, ready_of(checker, 0, needs=wide), 0)
+    start(checker, 0, 0, needs=wide)
+    core.running[1] = Run(1, ready_of(checker, 1), 1)
+    with complains("node 0 uses 3 of its 2 cores"):
+        start(checker, 0, 1, needs=Needs(1))
+
+
+def test_the_dead_start_nothing():
+    checker = watched(bag())
+    start(checker, 0, 0)
+    checker.kernel.kill(0)
+    with complains("node 0 started task 1 after it had died"):
+        start(checker, 0, 1)
+
+
+def test_with_faults_about_a_node_needs_a_lease():
+    checker = watched(bag())
+    kernel = checker.kernel
+    start(checker, 0, 0)
+    kernel.faults = SimpleNamespace()
+    start(checker, 1, 1)
+    kernel.now_ns = kernel.store.leases[1] + 1
+    with complains("node 1 started task 2 after its lease had run out"):
+        start(checker, 1, 2)
+    kernel.now_ns = 0
+    del kernel.store.leases[2]
+    with complains("node 2 started task 3 after its lease had run out"):
+        start(checker, 2, 3)
+
+
+def test_nothing_is_left_behind_a_task_that_waits():
+    checker = watched(bag())
+    start(checker, 0, 0, run=1)
+    step(checker, 0, RunWaits(0, 1, ()))
+    start(checker, 0, 1, run=2)  # in its place
+    step(checker, 0, out=[ResumeRun(0, 1, 1)])
+    checker.kernel.seats[0][0].ahead = 1
+    start(checker, 0, 2, run=3, slot=1)  # sent ahead
+    with complains("task 2 is left on executor 1 of node 0 behind task 0, which waits"):
+        step(checker, 0, RunWaits(0, 1, ()))
+
+
+@pytest.mark.parametrize("out", [RecallRun(1, 2), StopRun(1, 2)])
+def test_what_is_called_back_is_not_left_behind(out):
+    checker = watched(bag())
+    start(checker, 0, 0, run=1)
+    start(checker, 0, 1, run=2)
+    step(checker, 0, RunWaits(0, 7, ()))  # of another run
+    step(checker, 0, RunWaits(0, 1, ()), out=[out])
+
+
+def test_only_what_runs_is_resumed():
+    checker = watched(bag())
+    with complains("node 0 resumed task 1, which does not run there"):
+        step(checker, 0, out=[ResumeRun(1, 0, 0)])
+
+
+def test_invariants_are_checked_after_each_step_of_a_node_that_goes_on():
+    seen: list[NodeCore] = []
+    checker = watched(bag())
+    checker.deep = seen.append
+    step(checker, 2)
+    checker.kernel.seats[3][0].restarting = True
+    step(checker, 3)
+    assert seen == [checker.kernel.seats[2][0]]
+
+
+# -- objects ---------------------------------------------------------------------------------------------------------
+
+
+def made():
+    """Task 0 was run and committed by node 0, which says so."""
+    checker = watched(chain())
+    start(checker, 0, 0)
+    end(checker, 0, 0)
+    commit(checker, 0, 0, answer=Committed(-1))
+    checker.kernel.store.record(0).outputs = ((0, BIG, 0, (0,)), (1, SMALL, 0, (0,)))
+    return checker
+
+
+def test_nothing_starts_before_its_parents_are_done():
+    checker = watched(chain())
+    start(checker, 0, 0)
+    end(checker, 0, 0)
+    with complains("task 1 started on node 0 before its parent 0 was done"):
+        start(checker, 0, 1)
+
+
+def test_big_inputs_must_be_there():
+    checker = made()
+    start(checker, 0, 1)
+    step(checker, 1, ObjectFetched(0, 0, False))
+    with complains("task 2 started on node 1 without its input 0"):
+        start(checker, 1, 2)
+
+
+@pytest.mark.parametrize("event", [ObjectFetched(0, 0, True), ObjectsPut(((0, BIG),))])
+def test_inputs_arrive(event):
+    checker = made()
+    step(checker, 1, event)
+    start(checker, 1, 2)
+
+
+def test_runs_that_failed_made_nothing():
+    checker = watched(chain())
+    start(checker, 0, 0)
+    end(checker, 0, 0, error="broken")
+    commit(checker, 1, 0)
+    with complains("task 1 started on node 0 without its input 0"):
+        start(checker, 0, 1)
+
+
+def test_who_died_has_nothing():
+    checker = made()
+    checker.on_death(0)
+    with complains("without its input 0"):
+        start(checker, 0, 1)
+
+
+def test_as_many_sizes_as_outputs():
+    checker = watched(chain())
+    start(checker, 0, 0)
+    with pytest.raises(ValueError, match="shorter"):
+        step(checker, 0, RunEnded(0, 0, 1000, (BIG,)))
+
+
+def test_objects_are_kept_for_their_readers():
+    checker = made()
+    commit(checker, 0, 1)
+    with complains("node 0 dropped object 0 although task 2 has not read it yet"):
+        step(checker, 0, out=[DropObject(0)])
+
+
+def test_objects_of_later_attempts_are_kept_too():
+    checker = made()
+    checker.kernel.store.record(0).outputs = ((0, BIG, 0, (3,)),)
+    commit(checker, 3, 0, attempt=2)
+    with complains("node 3 dropped object 0 although task 1 has not read it yet"):
+        step(checker, 3, out=[DropObject(0)])
+
+
+def test_objects_may_go_when_nobody_will_read_them():
+    checker = made()
+    commit(checker, 0, 1)
+    checker.on_row(Cancel(2, 0), Stopped(0))
+    step(checker, 0, out=[DropObject(0)])
+    assert 0 not in checker.holdings[0]
+
+
+def test_excuses_for_dropping_an_object():
+    checker = made()
+    step(checker, 1, out=[DropObject(0)])  # it did not win
+    checker.kernel.store.record(0).outputs = ((0, BIG, 0, (2,)),)
+    step(checker, 0, out=[DropObject(0)])  # the store sends nobody there
+    checker = made()
+    del checker.kernel.store.infos[0]
+    step(checker, 0, out=[DropObject(0)])  # it is dead and does not know it yet
+
+
+def test_copies_are_kept_while_they_are_read():
+    checker = made()
+    step(checker, 1, ObjectFetched(0, 0, True))
+    start(checker, 1, 2, inputs=((0, BIG, 0, (0,)),))
+    with complains("node 1 dropped object 0 while task 2 was reading it"):
+        step(checker, 1, out=[DropObject(0)])
+    step(checker, 1, ObjectFetched(0, 0, True))
+    end(checker, 1, 2)
+    step(checker, 1, out=[DropObject(0)])
+
+
+def test_objects_from_outside_may_be_dropped():
+    builder = GraphBuilder()
+    builder.add_task("read", 1000, [builder.add_external(BIG)])
+    checker = watched(builder.build())
+    step(checker, 0, ObjectsPut(((0, BIG),)))
+    step(checker, 0, out=[DropObject(0)])
+    with complains("without its input 0"):
+        start(checker, 0, 0)
+
+
+# -- at the end ------------------------------------------------------------------------------------------------------
+
+
+def test_lost_tasks_are_noticed():
+    checker = watched(bag())
+    run_all(checker)
+    checker.kernel.store.shards[0].log.remove(4)
+    with complains("task 4 was lost: it never ended"):
+        checker.finish()
+
+
+@pytest.mark.parametrize("task", [4, spawned_id(0, 0, 0)])
+def test_what_stands_twice_in_the_log_is_noticed(task):
+    checker = watched(bag())
+    run_all(checker)
+    checker.kernel.store.shards[0].log += [(task, DONE, "", ())] * (1 if task == 4 else 2)
+    with complains(f"task {task} stands 2 times in the commit log"):
+        checker.finish()
+
+
+def test_what_is_in_the_log_was_committed_or_failed():
+    checker = watched(bag())
+    log(checker.kernel.store, 5, FAILED)
+    checker.started[5] = 0
+    for task in range(5):
+        commit(checker, 0, task)
+        log(checker.kernel.store, task)
+    checker.finish(killers_allowed=True)
+    with complains("task 5 is in the log but no run of it was committed"):
+        checker.finish()
+    checker.on_row(Cancel(5, 0), Stopped(0))
+    checker.finish()
+
+
+def test_what_was_committed_is_in_the_log():
+    checker = watched(bag([Growth(0, 1, 1, 1000)]))
+    run_all(checker)
+    commit(checker, 0, 77)
+    with complains("task 77 was committed but is not in the log"):
+        checker.finish()
+
+
+def test_what_nodes_hold_is_what_they_think():
+    checker = made()
+    checker.kernel.store.shards[0].log.append(0)
+    checker.kernel.store.record(0).state = DONE
+    run_all(checker)
+    checker.kernel.seats[0][0].objects = {0: BIG, 3: BIG}
+    with complains(r"node 0 thinks it holds \[\] but not \[2\]"):
+        checker.finish()
+    checker.kernel.seats[0][0].objects = {0: BIG, 2: BIG, 3: BIG}
+    checker.finish()
+    checker.fetched_bytes = 1
+    with complains("1 bytes arrived but only 0 were sent"):
+        checker.finish()
+
+
+def test_bytes_that_arrive_are_counted():
+    checker = made()
+    step(checker, 1, ObjectFetched(0, 0, True), ObjectFetched(0, 0, False))
+    assert checker.fetched_bytes == BIG
+
+
+def test_no_record_is_left_unfinished():
+    checker = watched(bag())
+    run_all(checker)
+    checker.check_settled()
+    checker.kernel.store.record(2).state = RUNNING
+    for check in (checker.finish, checker.check_settled):
+        with complains("task 2 is still in state 3 although all has ended"):
+            check()
+
+
+def test_no_intent_is_left():
+    checker = watched(bag())
+    run_all(checker)
+    checker.kernel.store.shards[0].outbox[2 << 2 | STOP] = (0, None, 1)
+    with complains("intent 2 of task 2 was never carried out"):
+        checker.check_settled()
+
+
+def test_no_cancel_of_the_client_is_left():
+    checker = watched(bag())
+    run_all(checker)
+    checker.kernel.cancel((2,))
+    with complains("nobody has carried out"):
+        checker.check_settled()
+
+
+def test_objects_that_nobody_will_read_are_freed():
+    checker = made()
+    checker.kernel.seats[0][0].made[0] = ({1, 2}, 0, (0, 1))
+    commit(checker, 0, 1)
+    checker.check_freed()
+    checker.on_row(Cancel(2, 0), Stopped(0))
+    with complains(r"node 0 still keeps objects \(0, 1\) of task 0, which nobody will read"):
+        checker.check_freed()
+
+
+def test_whatever_a_task_spawned_has_ended_and_is_known():
+    checker = watched(bag([Growth(0, 1, 2, 1000)]))
+    commit(checker, 0, 0, attempt=3)
+    commit(checker, 1, 0, attempt=4)  # made again: what the first winner spawned counts
+    children = [spawned_id(0, 3, number) for number in range(2)]
+    commit(checker, 0, children[0])
+    checker.kernel.client.spawned.add(children[0])
+    with complains(f"task 0 is done, but its child {children[1]} was lost"):
+        checker.check_grown()
+    commit(checker, 0, children[1])
+    with complains(f"the client was never told of {children[1]}, a child of task 0"):
+        checker.check_grown()
