@@ -51,6 +51,13 @@ def add_row(core: NodeCore, shard: int, row: Row) -> None:
         core.more_rows.setdefault(shard, []).append(row)
 
 
+def ask_later(core: NodeCore, row: Row) -> None:
+    """The record that this row is about is not in the store yet: ask again on the next tick."""
+    if core.unknown is None:
+        core.unknown = []
+    core.unknown.append(row)
+
+
 def waiting_rows(core: NodeCore) -> list[Row]:
     """All rows that leave at the end of this step."""
     return [row for rows in (core.rows or (), *(core.more_rows or {}).values()) for row in rows]

@@ -1,8 +1,8 @@
 """Finish and satisfy: a run is committed once, and its children are told."""
 
-from daws.core.calls import add_row, answers
+from daws.core.calls import add_row, answers, ask_later
 from daws.core.effects import Send
-from daws.core.node import NodeCore
+from daws.core.node import EMPTY, NodeCore
 from daws.core.outbox import spread_stop, tell_children, told, wake
 from daws.core.ready import accept
 from daws.core.staging import drop_made, release_inputs, release_made
@@ -34,7 +34,7 @@ def finish(core: NodeCore, ready: Ready, sizes: tuple[int, ...], error: str) -> 
     outputs: tuple[Input, ...] = ()
     made = spec.outputs
     if made and not error:
-        here = core.here
+        here = core.here = core.here or (core.node,)
         if len(made) == 1:  # most tasks of most graphs
             size = sizes[0]
             outputs = ((made[0], size, task, here),)
@@ -70,6 +70,8 @@ def on_finish_answer(core: NodeCore, row: Finish, answer: AnswerType) -> None:
             if not readers:
                 drop_made(core, row.outputs)  # nobody reads them and nobody holds them
             elif objects := large_objects(row.outputs):
+                if core.made is EMPTY:
+                    core.made = {}
                 core.made[task] = (set(readers), core.now_ns, objects)
         alone = len(answer.ready) == 1
         for child in answer.ready:
@@ -113,7 +115,7 @@ def on_satisfy_answer(core: NodeCore, row: Satisfy, answer: AnswerType) -> None:
     if answer.__class__ is Ready:
         accept(core, answer)
     elif answer == UNKNOWN:
-        core.unknown.append(row)
+        ask_later(core, row)
         return
     elif answer in (CANCELLED, FAILED, DONE):
         release_made(core, row.parent, row.task)

@@ -8,7 +8,7 @@ waiting task in the place of the new one.
 
 import msgspec
 
-from daws.core.calls import answers, ask
+from daws.core.calls import answers, ask, ask_later
 from daws.core.events import RunSpawned, RunWaits
 from daws.core.node import NodeCore, Run, handles
 from daws.core.outbox import wake_here
@@ -103,7 +103,7 @@ def on_register_answer(core: NodeCore, row: Register, answer: AnswerType) -> Non
     if seedling is None:
         return
     if answer == UNKNOWN:
-        core.unknown.append(row)  # the parent itself is still being created
+        ask_later(core, row)  # the parent itself is still being created
         return
     if isinstance(answer, Available):
         ask(core, row.child, Satisfy(row.child, row.task, core.node, answer.inputs))

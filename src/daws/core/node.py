@@ -20,6 +20,7 @@ of a task's life:
 
 from collections import deque
 from collections.abc import Callable, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from msgspec import Struct
@@ -40,6 +41,13 @@ THIS_STEP = -1
 """Instead of the token of a call: there is none, and the one that is to leave at the end of this step."""
 GUESS_NS = 100_000_000
 """The assumed length of a task of which nothing is known."""
+
+
+# Most nodes of a large cluster are idle most of the time, and memory per node decides how large it can be: what many
+# of them never need is one shared object, which cannot be changed, until a node has something to put there.
+EMPTY: dict[Any, Any] = MappingProxyType({})  # type: ignore[assignment]
+NO_COPIES: set[int] = frozenset()  # type: ignore[assignment]
+_NO_STEP: list[EffectType] = ()  # type: ignore[assignment]
 
 
 class NodeConfig(Struct, frozen=True):
@@ -101,19 +109,13 @@ class NodeCore:
     """The state of one node. Only the handlers change it; decisions see it as a `View`."""
 
     __slots__ = (
+        "__dict__",
         "adapt_at",
         "ahead",
-        "announcing",
-        "batches",
-        "burying",
         "cache_hits",
         "calls",
         "calm_count",
-        "cancelling",
-        "claims",
-        "clearing",
         "config",
-        "copied_bytes",
         "copies",
         "cores",
         "dedicated",
@@ -128,9 +130,7 @@ class NodeCore:
         "finishing",
         "freed",
         "fresh",
-        "gives",
         "groups",
-        "growing",
         "has_short",
         "here",
         "hoping",
@@ -152,10 +152,8 @@ class NodeCore:
         "node",
         "now_ns",
         "objects",
-        "offers",
         "old_token",
         "one_group",
-        "orphans",
         "out",
         "outgoing",
         "plain",
@@ -164,21 +162,17 @@ class NodeCore:
         "poll_ns",
         "probe",
         "probe_count",
-        "pushes",
         "read_bytes",
         "relaxing",
-        "release_ticks",
         "releases",
-        "replicas",
-        "restarting",
         "resumable",
         "rich",
         "rng",
         "rows",
         "rows_shard",
         "running",
-        "sampled",
-        "seen_offers",
+        "sampled_count",
+        "sampled_ns",
         "sequence",
         "shard_count",
         "shared",
@@ -186,37 +180,58 @@ class NodeCore:
         "staging",
         "stealing_since_ns",
         "steals",
-        "stops",
-        "stranded",
         "strategy",
-        "taken",
         "takes_plain",
-        "telling",
         "threshold",
         "token",
         "tt_ns",
-        "unknown",
-        "unreachable",
         "urgent",
-        "wakes",
     )
+
+    # What few nodes have at any time: it takes room only in a node that has set it.
+    # tasks on their way to or from here, and tasks that wait for something
+    offers: dict[tuple[NodeId, int], list[Ready]] | None = None
+    taken: dict[NodeId, list[tuple[int, int]]] | None = None
+    claims: dict[int, tuple[Ready, NodeId, int]] | None = None
+    seen_offers: deque[tuple[NodeId, int]] | None = None
+    announcing: dict[int, Ready] | None = None
+    batches: set[int] | None = None
+    stranded: list[Ready] | None = None
+    cancelling: dict[int, int] | None = None
+    growing: dict[int, Any] | None = None
+    # the store, and those who have to hear of something
+    unknown: list[Any] | None = None  # rows about records that are not in the store yet
+    unreachable: dict[int, tuple[NodeId, ...]] | None = None
+    telling: dict[int, Any] = EMPTY  # intents that are being carried out
+    clearing: dict[int, list[tuple[int, int]]] = EMPTY
+    wakes: dict[tuple[int, int], tuple[NodeId, int]] | None = None
+    stops: dict[tuple[int, NodeId], tuple[int, int]] | None = None
+    release_ticks: int = 0
+    copied_bytes: int = 0
+    # membership
+    restarting: bool = False
+    orphans: dict[NodeId, int] | None = None
+    burying: dict[NodeId, int] | None = None
+    # what was seen
+    pushes: int = 0
+    gives: int = 0
+    replicas: int = 0
 
     def __init__(self, info: NodeInfo, strategy: Strategy, config: NodeConfig, seed: int) -> None:
         self.info = info
         self.node: NodeId = info.id
-        self.here = (info.id,)  # the places of an object that only this node has
+        self.here: tuple[NodeId, ...] = ()  # the places of an object that only this node has, once there is one
         self.strategy = strategy
         self.config = config
         self.cores = info.cores
         self.net_bytes_per_s = config.net_bytes_per_s
         self.rng = Rng(seed * 0x9E3779B97F4A7C15 ^ info.id * 0xBF58476D1CE4E5B9)
         self.now_ns = 0
-        self.out: list[EffectType] = []
+        self.out = _NO_STEP
         self.members = Members(0, ())
         self.dirty = False
         self.outgoing = False  # something is to be sent to other nodes at the end of the step
         self.urgent = False  # something waits for the answers to this step's calls
-        self.restarting = False
         self.sequence = 0
         self.token = 0
         self.shard_count = config.shard_count
@@ -224,43 +239,34 @@ class NodeCore:
         # ready tasks, and tasks on their way to or from here
         self.shared = ReadyQueue(strategy.match)
         self.dedicated = ReadyQueue(strategy.match)
-        self.lent: dict[int, tuple[Ready, NodeId, int]] = {}
-        self.claims: dict[int, tuple[Ready, NodeId, int]] | None = None
-        self.seen_offers: deque[tuple[NodeId, int]] | None = None
-        self.offers: dict[tuple[NodeId, int], list[Ready]] | None = None
-        self.taken: dict[NodeId, list[tuple[int, int]]] | None = None
-        self.announcing: dict[int, Ready] | None = None
+        self.lent: dict[int, tuple[Ready, NodeId, int]] = EMPTY
         self.doomed: dict[int, int] | None = None
-        self.batches: set[int] | None = None
-        self.stranded: list[Ready] | None = None
-        self.cancelling: dict[int, int] | None = None
         # executors
         first = 0
-        self.groups: list[Group] = []
+        groups: list[Group] = []
         for executors in info.executors:
-            self.groups.append(Group(executors.context, range(first, first + executors.count)))
+            groups.append(Group(executors.context, range(first, first + executors.count)))
             first += executors.count
+        self.groups = tuple(groups)
         # As long as a node has seen only plain tasks, one list and one queue say all: the scheduling pass is short.
         self.one_group = len(self.groups) == 1
         self.plain_free = self.groups[0].free if self.one_group else []
         self.takes_plain = info.can_run(None)
         self.plain = self.one_group and self.groups[0].context is None and strategy.balance.mode != "give"
-        self.running: dict[int, Run] = {}
+        self.running: dict[int, Run] = EMPTY
         self.inflight: dict[int, int] | None = None  # runs on a slot, where more than one was sent
         self.ahead = 0
         self.resumable: list[Run] | None = None
         # objects
         self.objects: dict[int, int] = {}
         self.copies: dict[int, int] | None = None  # fetched objects and how many tasks here still read them
-        self.copied_bytes = 0
-        self.fresh: set[int] = set()  # copies that no task has read yet
+        self.fresh = NO_COPIES  # copies that no task has read yet
         self.finishing: dict[int, Ready] | None = None  # tasks with inputs whose commit is on its way
-        self.made: dict[int, tuple[set[int], int, tuple[int, ...]]] = {}
+        self.made: dict[int, tuple[set[int], int, tuple[int, ...]]] = EMPTY
         self.staging: dict[int, tuple[Ready, set[int]]] | None = None
         self.fetching: dict[int, Fetch] | None = None  # by object
         self.staged: list[Ready] | None = None
         self.freed: list[int] | None = None  # tasks to be released in the store
-        self.release_ticks = 0
         self.releases: dict[NodeId, list[tuple[int, int]]] | None = None
         # the store
         self.rows: list[Row] | None = None  # of this step, for one shard
@@ -268,18 +274,9 @@ class NodeCore:
         self.more_rows: dict[int, list[Row]] | None = None  # for all other shards
         self.calls: dict[int, CallStore] = {}
         self.old_token = 0  # calls up to this one were sent before the last tick
-        self.clearing: dict[int, list[tuple[int, int]]] = {}
-        self.unknown: list[Any] = []
-        self.unreachable: dict[int, tuple[NodeId, ...]] | None = None
-        self.telling: dict[int, Any] = {}  # intents that are being carried out
-        self.wakes: dict[tuple[int, int], tuple[NodeId, int]] | None = None
-        self.stops: dict[tuple[int, NodeId], tuple[int, int]] | None = None
-        self.growing: dict[int, Any] | None = None
         # membership
         self.leased_until_ns = 0
         self.lease_count = 0  # renewals that were answered
-        self.orphans: dict[NodeId, int] | None = None
-        self.burying: dict[NodeId, int] | None = None
         # balancing
         self.hoping = NO_CALL  # the call whose answer may bring work: no need to look for it elsewhere yet
         self.probe: list[tuple[NodeId, int]] | None = None
@@ -300,18 +297,16 @@ class NodeCore:
         self.neighbour_count = 0
         self.adapt_at = strategy.adapt.period
         # what was seen
-        self.kinds: dict[int, list[int]] = {}  # how many ran, and for how long
+        self.kinds: dict[int, list[int]] = EMPTY  # how many ran, and for how long
         self.done_count = 0
-        self.sampled = [0, 0]  # how many runs were timed, and how long they took in all
+        self.sampled_count = 0  # how many runs were timed, and how long they took in all
+        self.sampled_ns = 0
         self.mean_run_ns = 0
         self.read_bytes = 0
         self.moved_bytes = 0
         self.local_hits = 0
         self.cache_hits = 0
-        self.pushes = 0
         self.steals = 0
-        self.gives = 0
-        self.replicas = 0
         self.failed_steals = 0
         self.failed_steals_total = 0
 

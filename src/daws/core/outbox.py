@@ -7,7 +7,7 @@ entry does it all again.
 
 from daws.core.calls import ANSWERED, ask, ask_shard
 from daws.core.effects import Send
-from daws.core.node import NodeCore, handles
+from daws.core.node import EMPTY, NodeCore, handles
 from daws.model.task import Input, NodeId
 from daws.wire.messages import Awake, StopDone, StopOrder, Wake
 from daws.wire.store import (
@@ -42,6 +42,8 @@ class Intent:
 def intend(core: NodeCore, left: int, key: int, mark: int) -> int:
     """Begin to carry out an entry; rows and messages that belong to it carry the number that this returns."""
     core.token = number = core.token + 1
+    if core.telling is EMPTY:
+        core.telling = {}
     core.telling[number] = Intent(left, key, mark)
     return number
 
@@ -61,6 +63,8 @@ def clear(core: NodeCore, key: int, mark: int) -> None:
     shard = (key >> 2 >> SHARD_BLOCK_BITS) % core.shard_count
     pairs = core.clearing.get(shard)
     if pairs is None:
+        if core.clearing is EMPTY:
+            core.clearing = {}
         core.clearing[shard] = [(key, mark)]
         return
     pairs.append((key, mark))
@@ -70,7 +74,7 @@ def clear(core: NodeCore, key: int, mark: int) -> None:
 
 
 def send_clears(core: NodeCore) -> None:
-    clearing, core.clearing = core.clearing, {}
+    clearing, core.clearing = core.clearing, EMPTY
     for shard, pairs in clearing.items():
         _send_clear(core, shard, pairs)
 
@@ -100,7 +104,7 @@ def tell_children(
 
 def ask_unknown_again(core: NodeCore) -> None:
     """Rows about tasks that were not in the store yet."""
-    rows, core.unknown = core.unknown, []
+    rows, core.unknown = core.unknown or (), None
     for row in rows:
         ask(core, row.task, row)
 

@@ -5,7 +5,7 @@ while this node claims it back from itself, so that a late claim fails.
 """
 
 from daws.core.effects import Send
-from daws.core.node import NodeCore
+from daws.core.node import EMPTY, NodeCore
 from daws.core.places import holds
 from daws.core.starting import start_at_once
 from daws.model.task import AGAIN, NodeId, Ready
@@ -81,6 +81,8 @@ def offer(core: NodeCore, to: NodeId, why: int, ready: Ready) -> None:
     else:
         batch.append(ready)
     if why != COPY:
+        if core.lent is EMPTY:
+            core.lent = {}
         core.lent[ready.spec.id] = (ready, to, core.now_ns)
 
 

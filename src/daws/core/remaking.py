@@ -5,7 +5,7 @@ remade for it; so the request survives this node. However many ask, one remake r
 asked.
 """
 
-from daws.core.calls import answers, ask
+from daws.core.calls import answers, ask, ask_later
 from daws.core.node import NodeCore
 from daws.core.outbox import ask_for_remakes, told
 from daws.model.task import REPLICA, NodeId, Ready
@@ -87,7 +87,7 @@ def on_remake_answer(core: NodeCore, row: Remake, answer: AnswerType) -> None:
         ask(core, row.waiter, Satisfy(row.waiter, row.task, core.node, answer.inputs, row.intent, row.need))
         return
     elif answer == UNKNOWN:
-        core.unknown.append(row)
+        ask_later(core, row)
         return
     elif isinstance(answer, int) and answer in (REFUSED, CANCELLED, FAILED):
         error = (

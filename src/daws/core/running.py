@@ -9,7 +9,7 @@ from daws.core.calls import ask
 from daws.core.commits import finish
 from daws.core.effects import DropObject, RecallRun, ResumeRun, StartRun, StopRun
 from daws.core.events import RunEnded, RunRecalled
-from daws.core.node import Group, NodeCore, Run, handles
+from daws.core.node import EMPTY, Group, NodeCore, Run, handles
 from daws.core.staging import missing_inputs, pin, stage, unpin
 from daws.core.starting import start
 from daws.model.task import REPLICA, SUSPECT, Ready
@@ -28,12 +28,15 @@ def schedule(core: NodeCore) -> None:
     if core.plain:
         free = core.plain_free
         fifo = shared.fifo
+        running = core.running
         while free and fifo:
+            if running is EMPTY:
+                core.running = running = {}
             ready = fifo.popleft()
             shared.count -= 1
             slot = free.pop()
             core.token = number = core.token + 1
-            core.running[ready.spec.id] = Run(number, ready, slot)
+            running[ready.spec.id] = Run(number, ready, slot)
             core.out.append(StartRun(number, slot, ready))
         if fifo:
             return
@@ -164,11 +167,12 @@ def group_of(core: NodeCore, slot: int) -> Group:
 @handles(RunEnded)
 def on_run_ended(core: NodeCore, event: RunEnded) -> None:
     task = event.task
-    run = core.running.pop(task, None)
+    running = core.running
+    run = running.pop(task, None) if running else None
     if run is None:
         return
     if run.number != event.run or run.growing:
-        core.running[task] = run
+        running[task] = run
         if run.number == event.run:
             run.outcome = event  # what it spawned must be in the store before it may count as done
         return
@@ -202,14 +206,15 @@ def on_run_ended(core: NodeCore, event: RunEnded) -> None:
 def learn_length(core: NodeCore, kind: int, duration_ns: int) -> None:
     seen = core.kinds.get(kind)
     if seen is None:
+        if core.kinds is EMPTY:
+            core.kinds = {}
         core.kinds[kind] = seen = [1, duration_ns]
     else:
         seen[0] += 1
         seen[1] += duration_ns
-    sampled = core.sampled
-    sampled[0] += 1
-    sampled[1] += duration_ns
-    core.mean_run_ns = sampled[1] // sampled[0] or 1
+    core.sampled_count += 1
+    core.sampled_ns += duration_ns
+    core.mean_run_ns = core.sampled_ns // core.sampled_count or 1
     core.calm_count = 0
     if seen[1] < core.config.ahead_ns * seen[0]:
         core.has_short = True

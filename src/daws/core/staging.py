@@ -116,6 +116,7 @@ def _fetch_elsewhere(core: NodeCore, fetch: Fetch, event: ObjectFetched) -> None
 def _keep_copy(core: NodeCore, object_: int, size_bytes: int, readers: int) -> None:
     if core.copies is None:
         core.copies = {}
+        core.fresh = set()
     core.copies[object_] = readers
     core.fresh.add(object_)
     core.objects[object_] = size_bytes

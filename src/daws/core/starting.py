@@ -1,7 +1,7 @@
 """Starting a run on an executor of this node."""
 
 from daws.core.effects import StartRun
-from daws.core.node import NodeCore, Run
+from daws.core.node import EMPTY, NodeCore, Run
 from daws.core.staging import missing_inputs, pin, read_inputs
 from daws.model.task import Ready
 
@@ -11,6 +11,8 @@ def start(core: NodeCore, ready: Ready, slot: int) -> Run:
     if ready.inputs:
         read_inputs(core, ready)
     core.token = number = core.token + 1
+    if core.running is EMPTY:
+        core.running = {}
     core.running[ready.spec.id] = run = Run(number, ready, slot)
     core.out.append(StartRun(number, slot, ready))
     return run

@@ -1,6 +1,6 @@
 """Cancelled, failed and pointless runs: a cancel is a write to the store first; stopping what runs is a courtesy."""
 
-from daws.core.calls import answers, ask
+from daws.core.calls import answers, ask, ask_later
 from daws.core.effects import Send
 from daws.core.node import NodeCore, handles
 from daws.core.outbox import spread_stop, told
@@ -34,7 +34,7 @@ def on_cancel_answer(core: NodeCore, row: Cancel, answer: AnswerType) -> None:
     if isinstance(answer, Stopped):
         spread_stop(core, row.task, answer)
     elif answer == UNKNOWN and row.parent >= 0:
-        core.unknown.append(row)
+        ask_later(core, row)
         return
     if row.parent >= 0:
         told(core, row.intent)

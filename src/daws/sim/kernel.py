@@ -16,6 +16,8 @@ import msgspec
 
 from daws.core.client import ClientCore
 from daws.core.effects import (
+    POLL,
+    TICK,
     CallStore,
     DropObject,
     EffectType,
@@ -57,6 +59,8 @@ STORE = -2
 FATE = -3
 """The address of what happens to the cluster from outside; the event is a function of the simulation."""
 
+FIRED = (TimerFired(TICK), TimerFired(POLL))
+"""By timer: every node of a large cluster has one under way."""
 PROGRESS_EVENTS = 1 << 16
 
 
@@ -224,7 +228,7 @@ class Kernel:
                     if machine.speed != 1.0:
                         length_ns = int(length_ns / machine.speed)
                     begin_ns = leaves_ns + dispatch_ns
-                    slots = machine.slot_free_ns
+                    slots = machine.slot_free_ns or machine.open_slots()
                     if slots[slot] > begin_ns:
                         begin_ns = slots[slot]
                     slots[slot] = end_ns = begin_ns + length_ns
@@ -259,7 +263,7 @@ class Kernel:
                 elif kind is FetchObject:
                     self._fetch(machine, to, leaves_ns, effect)  # type: ignore[arg-type]
                 elif kind is SetTimer:
-                    fired = TimerFired(effect.timer)  # type: ignore[union-attr]
+                    fired = FIRED[effect.timer]  # type: ignore[union-attr]
                     heappush(heap, (effect.at_ns, next_sequence(), to, fired))  # type: ignore[union-attr]
                 else:
                     self._perform_rare(core, machine, leaves_ns, effect)
@@ -439,7 +443,7 @@ class Kernel:
         if machine.speed != 1.0:
             length_ns = int(length_ns / machine.speed)
         begin_ns = leaves_ns + self.costs.dispatch_ns
-        slots = machine.slot_free_ns
+        slots = machine.slot_free_ns or machine.open_slots()
         free_ns = slots[effect.slot]
         if free_ns > begin_ns:
             begin_ns = free_ns

@@ -4,6 +4,10 @@ from daws.core.events import EventType
 from daws.model.cluster import NodeInfo
 
 
+_NEVER_USED: list[int] = ()  # type: ignore[assignment]
+"""Most machines of a large cluster never run anything."""
+
+
 class Machine:
     """What a simulated node runs on. `busy_ns` is when its scheduler has dealt with all it got so far."""
 
@@ -15,8 +19,12 @@ class Machine:
         self.busy_ns = 0
         self.in_free_ns = 0
         self.out_free_ns = 0
-        self.slot_free_ns = [0] * info.cores
+        self.slot_free_ns = _NEVER_USED  # by executor
         self.mail: list[EventType] | None = None  # answers that can wait until the node wakes up for something else
+
+    def open_slots(self) -> list[int]:
+        self.slot_free_ns = [0] * self.info.cores
+        return self.slot_free_ns
 
     def transfer(self, to: "Machine", size_bytes: int, now_ns: int, bytes_per_s: float) -> int:
         """When an object that leaves now has arrived: links carry one transfer after the other in each direction."""

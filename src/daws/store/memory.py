@@ -116,9 +116,10 @@ class MemoryStore:
 
     def join(self, infos: Iterable[NodeInfo], now_ns: int = 0) -> Members:
         """Make many nodes members at once (a cluster that starts together)."""
+        until_ns = now_ns + self.lease_ns
         for info in infos:
             self.infos[info.id] = info
-            self.leases[info.id] = now_ns + self.lease_ns
+            self.leases[info.id] = until_ns
         self.members_changed = True
         return self._members()
 

@@ -53,7 +53,7 @@ def run_what_is_queued(core: NodeCore) -> None:
 
 
 def lend_what_is_queued(core: NodeCore) -> None:
-    core.lent[3] = (ready(3), 2, 0)
+    core.lent = {3: (ready(3), 2, 0)}
 
 
 def forget_a_pin(core: NodeCore) -> None:
@@ -78,7 +78,7 @@ def wait_for_nothing(core: NodeCore) -> None:
 
 
 def tell_nobody(core: NodeCore) -> None:
-    core.telling[1] = Intent(0, 1, 1)
+    core.telling = {1: Intent(0, 1, 1)}
 
 
 def stop_for_nothing(core: NodeCore) -> None:
@@ -106,7 +106,7 @@ def grow_without_seedlings(core: NodeCore) -> None:
 
 
 def keep_what_nobody_reads(core: NodeCore) -> None:
-    core.made[6] = (set(), 0, (6,))
+    core.made = {6: (set(), 0, (6,))}
 
 
 BREAKS: list[Callable[[NodeCore], None]] = [
