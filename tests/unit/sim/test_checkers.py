@@ -276,7 +276,7 @@ def test_a_node_has_as_many_runs_as_cores():
     start(checker, 0, 1)
     core.ahead = 1
     start(checker, 0, 2)  # sent ahead
-    core.running[0] = Run(0, ready_of(checker, 0), 0, suspended=True)
+    core.running = {0: Run(0, ready_of(checker, 0), 0, suspended=True)}
     start(checker, 0, 3)  # in the place of one that waits
     with complains("node 0 runs 5 tasks on 2 cores"):
         start(checker, 0, 4)
@@ -305,7 +305,7 @@ def test_cores_are_counted_where_tasks_need_several():
     checker = watched(bag())
     core = checker.kernel.seats[0][0]
     wide = Needs(2)
-    core.running[0] = Run(0, ready_of(checker, 0, needs=wide), 0)
+    core.running = {0: Run(0, ready_of(checker, 0, needs=wide), 0)}
     start(checker, 0, 0, needs=wide)
     core.running[1] = Run(1, ready_of(checker, 1), 1)
     with complains("node 0 uses 3 of its 2 cores"):
@@ -576,7 +576,7 @@ def test_no_cancel_of_the_client_is_left():
 
 def test_objects_that_nobody_will_read_are_freed():
     checker = made()
-    checker.kernel.seats[0][0].made[0] = ({1, 2}, 0, (0, 1))
+    checker.kernel.seats[0][0].made = {0: ({1, 2}, 0, (0, 1))}
     commit(checker, 0, 1)
     checker.check_freed()
     checker.on_row(Cancel(2, 0), Stopped(0))
