@@ -14,7 +14,7 @@ from daws.core.node import NodeCore, handles
 from daws.core.outbox import ask_unknown_again, carry_out, repeat_orders, send_clears
 from daws.core.ready import accept, place_stranded
 from daws.core.running import call_off
-from daws.core.staging import audit, send_freed, send_releases
+from daws.core.staging import audit, send_releases
 from daws.model.task import NodeId
 from daws.wire.store import AnswerType, Buried, Estate, Lease, Leased, TakeOver
 
@@ -66,8 +66,6 @@ def tick(core: NodeCore) -> None:
         send_clears(core)
     if core.releases:
         send_releases(core)
-    if core.freed and not core.running:
-        send_freed(core)  # nothing else to do
     if core.made:
         audit(core)
     forget_lost_round(core, tick_ns)

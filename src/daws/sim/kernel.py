@@ -182,7 +182,7 @@ class Kernel:
         plain_runs = not (self.growth or self.tracks_runs)
         plain_mail = self.one_cluster and faults is None
         message_latency_ns = message_ns + costs.latency_ns
-        watched = checker is not None or self.journals is not None or self.digest is not None
+        recorded = self.journals is not None or self.digest is not None
         out: list[EffectType] = []
         for _ in range(PROGRESS_EVENTS):
             now_ns, _, to, event = heappop(heap)
@@ -207,11 +207,13 @@ class Kernel:
                 machine.mail = None
                 batch.append(event)
             core.step(now_ns, batch, out)
-            if watched:
-                self._watch(core, now_ns, batch, out)
+            self.now_ns = now_ns
+            if recorded:
+                self._record(core, now_ns, batch, out)
+            if checker is not None:
+                checker.on_step(core, now_ns, batch, out)
             if not out:
                 continue
-            self.now_ns = now_ns
             busy_ns = machine.busy_ns
             leaves_ns = (now_ns if now_ns > busy_ns else busy_ns) + step_ns + extra_ns
             for effect in out:
@@ -297,14 +299,11 @@ class Kernel:
         self.stopped.discard((node, run))
         return True
 
-    def _watch(self, core: NodeCore, now_ns: int, batch: list[EventType], out: list[EffectType]) -> None:
-        self.now_ns = now_ns
+    def _record(self, core: NodeCore, now_ns: int, batch: list[EventType], out: list[EffectType]) -> None:
         if self.journals is not None:
             self.journals[core.node].note(now_ns, batch, out)
         if self.digest is not None:
             self.digest.update(msgspec.msgpack.encode((core.node, now_ns, out)))
-        if self.checker is not None:
-            self.checker.on_step(core, now_ns, batch, out)
 
     # -- carrying out effects ------------------------------------------------------------------------------------------
 
