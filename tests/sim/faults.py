@@ -21,6 +21,8 @@ from tests.sim.many import Ticker, processes, run_all
 DEEP_PERIOD = 10
 """Every so many seeds the inside of every node is looked at after every step, which takes several times as long."""
 BATCH = 8
+AIMED = ("killers", "words", "heirs", "echoes", "exiles", "torn")
+"""Faults of a scenario that are not in its plan, because they wait for their moment."""
 SHOWN_MAX = 10
 
 
@@ -99,6 +101,8 @@ def run_one(seed: int, verbose: bool) -> int:
         groups = ", ".join(f"{group.count} x {group.cores} cores" for group in scenario.cluster.groups)
         print(f"seed {seed}: {scenario.kind} graph of {scenario.graph.task_count} tasks with {scenario.strategy.name}")
         print(f"cluster: {groups}; {scenario.shards} shards\nplan: {scenario.plan}")
+        aimed = {name: getattr(scenario, name) for name in AIMED if getattr(scenario, name)}
+        print(f"aimed: {aimed or 'nothing'}")
     try:
         outcome = run_scenario(seed, check if verbose else deep_for(seed))
     except Exception as error:

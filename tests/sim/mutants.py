@@ -2,7 +2,10 @@
 
     python -m tests.sim.mutants                    all of them, on all cores
     python -m tests.sim.mutants --only lender      those whose name contains this
-    python -m tests.sim.mutants --record           also write down which seeds noticed, for `make test`
+    python -m tests.sim.mutants --record           write down which seeds noticed, for `make test`
+
+`--record` first tries the seeds that are written down, and looks for others only where those have become too few: any
+change of the core makes some seeds do other things. It can be interrupted; what was found until then is kept.
 
 Each mutant is a copy of the package with one piece of text replaced, run in a process of its own.
 """
@@ -11,36 +14,50 @@ import argparse
 import json
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from types import FrameType
+from queue import SimpleQueue
+from typing import Any
 
 from msgspec import Struct
 
-import daws
-from tests.sim.faults import Failure, try_seed
+from daws.sim.scenario import draw_scenario
+from tests.sim.faults import Failure, how_to_replay, try_seed
 from tests.sim.many import Ticker, run_all
 from tests.sim.mutations import MUTANTS, RULES, Mutant
 
 SEEDS = 600
-SEED_S_MAX = 60
+KEPT = 3
+"""So many seeds of each mutant are written down; one of them has to notice it."""
+ENOUGH = 2
+"""With so many that still notice it, nobody looks for more."""
+MORE = 40
+"""Once a seed has noticed a mutant, so many others are tried for the rest."""
 TABLE = Path(__file__).with_name("mutant_seeds.json")
-"""Which seeds noticed which mutant, the first ones."""
+"""Which seeds noticed which mutant, the quickest first."""
 SOURCE = Path(__file__).parents[2] / "src" / "daws"
 
 
-class Hunt(Struct, frozen=True):
-    """What became of a mutant: the seed that noticed it (-1: none did), the how-manieth it was, and what it saw."""
+class Catch(Struct, frozen=True):
+    """A seed that noticed a mutant, what it saw, and how many seconds that took."""
 
     seed: int
-    tried: int
+    message: str
+    took_s: float
+
+
+class Hunt(Struct, frozen=True):
+    """What became of a mutant: who noticed it, and how many seeds were tried; a message if it could not be hunted."""
+
+    caught: tuple[Catch, ...] = ()
+    tried: int = 0
     message: str = ""
 
 
@@ -58,61 +75,116 @@ def mutate(mutant: Mutant, source: str) -> str:
     return source.replace(mutant.old, mutant.new)
 
 
-def hunt(mutant: Mutant, seeds: Iterable[int]) -> Hunt:
-    """Run seeds against a mutant until one of them fails."""
-    with tempfile.TemporaryDirectory() as folder:
-        package = Path(folder, "daws")
-        shutil.copytree(SOURCE, package)
-        module = package / mutant.module
-        module.write_text(mutate(mutant, module.read_text()))
-        environment = {**os.environ, "PYTHONPATH": folder, "PYTHONDONTWRITEBYTECODE": "1"}
-        command = [sys.executable, "-m", "tests.sim.mutants", "--hunt", folder, *map(str, seeds)]
-        done = subprocess.run(
-            command, cwd=SOURCE.parents[1], env=environment, capture_output=True, text=True, check=False
+class Hunter:
+    """A process (`tests.sim.hunter`) that runs seeds against one mutant after the other."""
+
+    def __init__(self) -> None:
+        # Nothing but the mutant's folder and ours may offer a package of that name.
+        environment = {**os.environ, "PYTHONPATH": "", "PYTHONDONTWRITEBYTECODE": "1"}
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "tests.sim.hunter"],
+            cwd=SOURCE.parents[1],
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
         )
-    if done.returncode:
-        return Hunt(-2, 0, f"does not even start: {done.stderr.strip().splitlines()[-1]}")
-    return Hunt(**json.loads(done.stdout))
+
+    def hunt(self, mutant: Mutant, seeds: Iterable[int], wanted: int = 1, more: int = MORE) -> Hunt:
+        """Run seeds against a mutant until so many have failed, or too many did not after the first that did."""
+        with tempfile.TemporaryDirectory() as folder:
+            package = Path(folder, "daws")
+            shutil.copytree(SOURCE, package)
+            module = package / mutant.module
+            module.write_text(mutate(mutant, module.read_text()))
+            return self._ask({"folder": folder, "seeds": list(seeds), "wanted": wanted, "more": more})
+
+    def _ask(self, request: dict[str, Any]) -> Hunt:
+        assert self.process.stdin is not None and self.process.stdout is not None
+        self.process.stdin.write(json.dumps(request) + "\n")
+        self.process.stdin.flush()
+        answer = json.loads(self.process.stdout.readline())
+        return Hunt(tuple(Catch(*one) for one in answer["caught"]), answer["tried"], answer.get("message", ""))
+
+    def close(self) -> None:
+        self.process.communicate()
 
 
-def hunt_soundly(mutant: Mutant, seeds: Sequence[int]) -> Hunt:
-    """As `hunt`, but a seed that fails without the mutant as well has noticed nothing."""
+@contextmanager
+def hunters(count: int) -> Iterator[SimpleQueue[Hunter]]:
+    """Those who have nothing to do; whoever takes one out puts it back."""
+    idle: SimpleQueue[Hunter] = SimpleQueue()
+    for _ in range(count):
+        idle.put(Hunter())
+    try:
+        yield idle
+    finally:
+        for _ in range(count):
+            idle.get().close()
+
+
+def hunt_soundly(hunter: Hunter, mutant: Mutant, seeds: Sequence[int], wanted: int = 1, more: int = MORE) -> Hunt:
+    """As `Hunter.hunt`, but a seed that fails without the mutant as well has noticed nothing."""
+    sound: tuple[Catch, ...] = ()
     tried = 0
     while True:
-        found = hunt(mutant, seeds[tried:])
+        found = hunter.hunt(mutant, seeds[tried:], wanted - len(sound), more)
         tried += found.tried
-        if found.seed < 0 or not fails_anyway(found.seed):
-            return Hunt(found.seed, tried, found.message)
+        fresh = tuple(one for one in found.caught if not fails_anyway(one.seed))
+        sound += fresh
+        if len(sound) >= wanted or len(fresh) == len(found.caught) or found.message:
+            return Hunt(sound, tried, found.message)
 
 
 @cache
 def fails_anyway(seed: int) -> bool:
-    return isinstance(try_seed(seed), Failure)
+    found = try_seed(seed)
+    if isinstance(found, Failure):
+        print(f"seed {seed} FAILS WITHOUT A MUTANT: {found.message}; {how_to_replay(seed)}", file=sys.stderr)
+    return isinstance(found, Failure)
 
 
-def hunt_here(folder: str, seeds: Sequence[int]) -> int:
-    """In the process of a mutant: say which of the seeds fails first."""
-    assert daws.__file__.startswith(folder), daws.__file__
-    signal.signal(signal.SIGALRM, _too_long)
-    found = Hunt(-1, len(seeds))
-    for tried, seed in enumerate(seeds, 1):
-        signal.alarm(SEED_S_MAX)
-        outcome = try_seed(seed)
-        signal.alarm(0)
-        if isinstance(outcome, Failure):
-            found = Hunt(seed, tried, outcome.message)
-            break
-    print(json.dumps({"seed": found.seed, "tried": found.tried, "message": found.message}))
-    return 0
+@cache
+def _kind(seed: int) -> str:
+    return draw_scenario(seed).kind
 
 
-def _too_long(number: int, frame: FrameType | None) -> None:
-    raise TimeoutError(f"not done after {SEED_S_MAX} s")
+def in_order(mutant: Mutant, count: int, without: Sequence[int] = ()) -> list[int]:
+    """The first seeds, those before all others in whose scenarios this mutant is known to show."""
+    seeds = [seed for seed in range(count) if seed not in without]
+    return sorted(seeds, key=lambda seed: _kind(seed) not in mutant.where) if mutant.where else seeds
 
 
 def known_seeds() -> dict[str, list[int]]:
-    table: dict[str, list[int]] = json.loads(TABLE.read_text())
+    table: dict[str, list[int]] = json.loads(TABLE.read_text()) if TABLE.exists() else {}
     return table
+
+
+def write_known(table: dict[str, list[int]]) -> None:
+    lines = [f" {json.dumps(one.name)}: {table[one.name]}" for one in MUTANTS if table.get(one.name)]
+    TABLE.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+
+
+def refresh(hunter: Hunter, mutant: Mutant, known: Sequence[int], count: int) -> Hunt:
+    """Which of the known seeds still notice a mutant; if they are too few, others that do."""
+    kept = hunt_soundly(hunter, mutant, known, len(known), len(known)) if known else Hunt()
+    if len(kept.caught) >= ENOUGH or kept.message:
+        return kept
+    others = in_order(mutant, count, known)
+    if kept.caught:
+        others = others[:MORE]
+    found = hunt_soundly(hunter, mutant, others, KEPT - len(kept.caught))
+    quickest = sorted(kept.caught + found.caught, key=lambda one: (round(one.took_s), one.seed))
+    return Hunt(tuple(quickest), kept.tried + found.tried, found.message)
+
+
+def describe(mutant: Mutant, seen: Hunt) -> str:
+    if seen.caught:
+        seeds = " ".join(str(one.seed) for one in seen.caught)
+        fate = f"seed {seeds} ({seen.tried} tried): {seen.caught[0].message}"
+    else:
+        fate = seen.message.splitlines()[0] if seen.message else f"SURVIVES {seen.tried} seeds"
+    return f"{mutant.rule:>2} {mutant.name:<58} {fate}"[:200]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -123,31 +195,34 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--jobs", type=int, default=2, help="processes (default: 2)")
     parser.add_argument("--only", default="", help="those whose name contains this")
     parser.add_argument("--rule", type=int, choices=list(RULES), help="those of this rule")
-    parser.add_argument("--record", action="store_true", help=f"write {TABLE.name} anew")
-    parser.add_argument("--hunt", nargs="+", help=argparse.SUPPRESS)
+    parser.add_argument("--record", action="store_true", help=f"bring {TABLE.name} up to date")
     given = parser.parse_args(argv)
-    if given.hunt:
-        return hunt_here(given.hunt[0], [int(seed) for seed in given.hunt[1:]])
     wanted = [one for one in MUTANTS if given.only in one.name and given.rule in (None, one.rule)]
+    table = known_seeds()
     began_s = time.monotonic()
-    found: dict[str, Hunt] = {}
+    alive = 0
     ticker = Ticker(len(wanted), "mutants")
-    with ThreadPoolExecutor(given.jobs) as pool:
-        for mutant, seen in run_all(pool, lambda mutant: hunt_soundly(mutant, range(given.seeds)), wanted, ticker):
-            found[mutant.name] = seen
-    for mutant in wanted:
-        seen = found[mutant.name]
-        fate = (
-            f"seed {seen.seed:>3}: {seen.message}" if seen.seed >= 0 else seen.message or f"SURVIVES {seen.tried} seeds"
-        )
-        print(f"{mutant.rule:>2} {mutant.name:<58} {fate}"[:200])
-    alive = [name for name, seen in found.items() if seen.seed < 0]
-    print(f"{len(found) - len(alive)} of {len(found)} mutants caught in {time.monotonic() - began_s:.0f} s")
-    if given.record:
-        table = {**(known_seeds() if TABLE.exists() else {})}
-        table |= {name: [seen.seed] for name, seen in found.items() if seen.seed >= 0}
-        names = {one.name for one in MUTANTS}
-        TABLE.write_text(json.dumps({key: table[key] for key in sorted(table) if key in names}, indent=1) + "\n")
+    with hunters(given.jobs) as idle, ThreadPoolExecutor(given.jobs) as pool:
+
+        def pursue(mutant: Mutant) -> Hunt:
+            hunter = idle.get()
+            try:
+                if given.record:
+                    return refresh(hunter, mutant, table.get(mutant.name, []), given.seeds)
+                return hunt_soundly(hunter, mutant, in_order(mutant, given.seeds))
+            except StaleMutant as error:
+                return Hunt(message=str(error))
+            finally:
+                idle.put(hunter)
+
+        for mutant, seen in run_all(pool, pursue, wanted, ticker):
+            ticker.clear()
+            print(describe(mutant, seen), flush=True)
+            alive += not seen.caught
+            if given.record:
+                table[mutant.name] = [one.seed for one in seen.caught]
+                write_known(table)
+    print(f"{len(wanted) - alive} of {len(wanted)} mutants caught in {time.monotonic() - began_s:.0f} s")
     return 1 if alive else 0
 
 

@@ -23,7 +23,10 @@ STORE = "store/memory.py"
 
 
 class Mutant(Struct, frozen=True):
-    """In `module`, `old` becomes `new`; `count` says how often `old` stands there."""
+    """In `module`, `old` becomes `new`; `count` says how often `old` stands there.
+
+    Most mutants are noticed soon. `where` names the kinds of scenario in which the others are, for those in a hurry.
+    """
 
     name: str
     rule: int
@@ -31,6 +34,7 @@ class Mutant(Struct, frozen=True):
     old: str
     new: str
     count: int = 1
+    where: tuple[str, ...] = ()
 
 
 MUTANTS = (
@@ -44,6 +48,7 @@ MUTANTS = (
         "a commit that tells its own shard forgets the others", 1, STORE,
         "        shard.outbox[key] = (node, tuple(left), mark)\n",
         "",
+        where=("cancelled", "last words",),
     ),
     Mutant(
         "edges are counted, not named", 1, STORE,
@@ -72,11 +77,13 @@ MUTANTS = (
         "    number = intend(core, len(children), key, mark)\n",
         "    number = intend(core, len(children), key, mark)\n"
         "    _send_clear(core, (key >> 8) % core.shard_count, [(key, mark)])\n",
+        where=("cancelled", "last words",),
     ),
     Mutant(
         "a late clear erases a newer entry", 1, STORE,
         "and (not row.marks or row.marks[number] == entry[2])",
         "",
+        where=("last words", "cut off"),
     ),
     Mutant(
         "calls that were not answered are not repeated", 1, "core/calls.py",
@@ -124,6 +131,7 @@ MUTANTS = (
         "any run may commit", 3, STORE,
         "        if not mine or record.attempt != row.attempt:\n",
         "        if False:\n",
+        where=("cut off", "exiled"),
     ),
     Mutant(
         "a run commits as often as it asks", 3, STORE,
@@ -139,27 +147,32 @@ MUTANTS = (
         "the winner is not written down", 3, STORE,
         "        record.owner = row.node\n        if row.error:\n            return self._fail(",
         "        if row.error:\n            return self._fail(",
+        where=("fan-in", "pipeline",),
     ),
     # -- 4. death ---------------------------------------------------------------------------------------------------
     Mutant(
         "tasks start after the lease has run out", 4, "core/running.py",
         "    if core.now_ns >= core.leased_until_ns:\n        return",
         "    if False:\n        return",
+        where=("cut off", "exiled"),
     ),
     Mutant(
         "a lease is trusted for too long", 4, "core/members.py",
         "row.asked_ns + core.config.lease_ns // 2",
         "core.now_ns + 2 * core.config.lease_ns",
+        where=("cut off", "exiled"),
     ),
     Mutant(
         "the dead may own what they tell", 4, STORE,
         "            if row.node in shard.dead:\n                # The last edge",
         "            if False:\n                # The last edge",
+        where=("last words",),
     ),
     Mutant(
         "the dead are not struck", 4, STORE,
         "        shard.dead.add(row.dead)\n",
         "",
+        where=("last words",),
     ),
     Mutant(
         "an heir forgets suspended tasks", 4, STORE,
@@ -172,6 +185,12 @@ MUTANTS = (
         "        if False:\n",
     ),
     Mutant(
+        "buried when the first shard was taken over", 4, "core/members.py",
+        "    if not core.burying[row.dead]:\n",
+        "    if core.burying[row.dead] == core.config.shard_count - 1:\n",
+        where=("heirs",),
+    ),
+    Mutant(
         "a new attempt has the old number", 4, STORE,
         "        record.attempt += 1\n",
         "",
@@ -180,11 +199,13 @@ MUTANTS = (
         "losses are not counted", 4, STORE,
         "            rare.losses += 1\n",
         "            rare.losses = 1\n",
+        where=("deadly",),
     ),
     Mutant(
         "suspects run unannounced", 4, "core/running.py",
         "        if ready.mode & SUSPECT:\n            announce(core, ready)\n            continue\n",
         "",
+        where=("deadly",),
     ),
     # -- 5. lost objects --------------------------------------------------------------------------------------------
     Mutant(
@@ -222,22 +243,23 @@ MUTANTS = (
         "                if row.parent not in edges or (record.rare is not None and record.rare.need != row.need):\n",
         "                if row.parent not in edges:\n",
         2,
+        where=("cut off", "last words",),
     ),
     Mutant(
         "tasks start without what they read", 5, "core/staging.py",
-        "    return [one for one in ready.inputs if one[0] not in objects and one[1] > INLINE_BYTES]\n",
-        "    return [one for one in ready.inputs if one[0] not in objects and one[2] < 0]\n",
+        "    objects, inputs = core.objects, ready.inputs\n",
+        "    objects, inputs = core.objects, [one for one in ready.inputs if one[2] < 0]\n",
     ),
     # -- 6. references ----------------------------------------------------------------------------------------------
     Mutant(
         "objects are freed after the first reader", 6, "core/staging.py",
-        "        if not entry[0]:\n            free(core, producer)\n",
-        "        free(core, producer)\n",
+        "    readers.discard(child)\n    if readers:\n        return\n",
+        "    readers.discard(child)\n",
     ),
     Mutant(
         "objects are never freed", 6, "core/staging.py",
-        "        if not entry[0]:\n            free(core, producer)\n",
-        "        pass\n",
+        "    readers.discard(child)\n    if readers:\n        return\n",
+        "    readers.discard(child)\n    return\n",
     ),
     Mutant(
         "nobody looks after releases that got lost", 6, "core/members.py",
@@ -253,6 +275,7 @@ MUTANTS = (
         "what is being read is evicted", 6, "core/staging.py",
         "        if not readers:\n            _drop_copy(core, object_)\n",
         "        _drop_copy(core, object_)\n",
+        where=("little memory",),
     ),
     Mutant(
         "records retire before their children", 6, STORE,
@@ -285,6 +308,7 @@ MUTANTS = (
         "a task is done before its children are safe", 7, "core/running.py",
         "    if run.number != event.run or run.growing:\n",
         "    if run.number != event.run:\n",
+        where=("growing", "long children",),
     ),
     Mutant(
         "a spawner's record does not list its children", 7, STORE,
@@ -301,6 +325,7 @@ MUTANTS = (
         "tasks behind a waiting one are not recalled", 8, "core/growing.py",
         "    recall_behind(core, run)\n",
         "",
+        where=("sent ahead",),
     ),
     Mutant(
         "a waiting task is not woken from afar", 8, "core/outbox.py",
@@ -320,17 +345,20 @@ MUTANTS = (
         "        if record.state != READY and record.state != SUSPENDED:\n            return self._finished_before(",
         "        if record.state not in (READY, SUSPENDED, STATE_CANCELLED):\n"
         "            return self._finished_before(",
+        where=("cancelled", "growing",),
     ),
     Mutant(
         "a cancel dies with the node that spreads it", 9, STORE,
         "        self._intend(shard, outbox_key(row.task, STOP), row.node, None)\n"
         "        return self._stopped(shard, record, self._runners(record))\n",
         "        return self._stopped(shard, record, self._runners(record))\n",
+        where=("cancelled",),
     ),
     Mutant(
         "a client gives its order only once", 9, "core/client.py",
         "        self._send_cancels(out)\n\n    def _set_timer",
         "\n    def _set_timer",
+        where=("cancelled",),
     ),
     # -- 10. the log ------------------------------------------------------------------------------------------------
     Mutant(
@@ -347,6 +375,7 @@ MUTANTS = (
         "failures are not in the log", 10, STORE,
         "        shard.log.append((task, STATE_FAILED, error, ()))\n",
         "",
+        where=("deadly",),
     ),
     Mutant(
         "the client reads rows twice", 10, "core/client.py",

@@ -4,13 +4,13 @@
 same run.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from msgspec import Struct, structs
 
-from daws.core.effects import StartRun
+from daws.core.effects import CallStore, StartRun
 from daws.core.node import NodeCore
 from daws.model.cluster import ExecutorClass
 from daws.model.context import Label, parse_context
@@ -25,14 +25,25 @@ from daws.sim.simulate import Settings, make_kernel
 from daws.strategy import PRESETS, parse_strategy
 from daws.strategy.decisions import Strategy
 from daws.strategy.rng import Rng
-from daws.wire.store import Claim, Satisfy, TakeOver
+from daws.wire.store import (
+    REMAKE_FOR,
+    SATISFY,
+    Claim,
+    Clear,
+    Finish,
+    Row,
+    Satisfy,
+    TakeOver,
+    Unready,
+    outbox_key,
+)
 from daws.workloads import parse_workload
 
 MS = 1_000_000
 LEASE_S = 1.0
 LIVENESS_NS = 120_000 * MS
 """After the world has healed, everything must have ended within this time."""
-EVENTS_MAX = 300_000
+EVENTS_MAX = 250_000
 """Many times what any of these small runs needs: nodes that never come to rest are caught at the same event."""
 
 
@@ -50,6 +61,9 @@ class Scenario(Struct, frozen=True):
     killers: tuple[int, ...] = ()  # tasks that take their node down each time they run
     words: int = 0  # so many nodes die while a call of theirs is on its way for long
     heirs: int = 0  # so many die while they take over from another
+    echoes: int = 0  # so many die when they intend something again, and their word that it was done comes twice
+    exiles: int = 0  # so many lose sight of the store for longer than a lease, while they have much to do
+    torn: int = 0  # so many die when one shard has let them take over, and the others have not heard of it
 
 
 class Outcome(Struct, frozen=True):
@@ -114,7 +128,7 @@ ALTERED = (
     "rlds:t=0.01,balance=random-steal,count=3",
     "daws:place=random,tt=0.01",
     "daws:assign=data,order=submission",
-    "adage:copies=3,period-ms=1,period-max-ms=20",
+    "adage:copies=3,period-ms=4,period-max-ms=20",
     "adage:replicate=never,period-max-ms=20",
     "constellation:delay-ms=10,count=4",
     "flds:place=home,assign=hashed",
@@ -128,12 +142,18 @@ SPECIAL = (
     "image-stacking:tasks=130,degree=10,locality=5,file-mb=1,output-mb=0.1,length-ms=20",
     "all-pairs:files=12,file-mb=2,length-ms=20",
 )
+# So many tasks are ready at once that whoever dies leaves some in every shard.
+ESTATES = (
+    "bot:tasks=250,length-ms=80",
+    "fan-out:tasks=250,degree=6,output-mb=1,length-ms=60",
+    "random:tasks=250,layers=4,degree=3,output-mb=1,length-ms=60",
+)
 
 
 def _draw_special(seed: int) -> Scenario:
     """What presets and plain clusters do not meet: several shards, strategies that were altered, little memory, unlike
     nodes, nodes that are cut off for long, many cancels, tasks that are sent ahead behind others that wait, tasks that
-    kill their nodes."""
+    kill their nodes, heirs that die before they have it all."""
     rng = Rng(seed * 0x2545F4914F6CDD1D + 7046029254386353131)
     nodes = 2 + rng.below(5)
     cores = 1 + rng.below(3)
@@ -141,13 +161,13 @@ def _draw_special(seed: int) -> Scenario:
     plan, shards = draw_plan(rng), 1 + rng.below(4)
     executors = (ExecutorClass(cores),)
     cluster = Cluster((NodeGroup(nodes, executors),))
-    kind = rng.below(14)
+    kind = rng.below(16)
     if kind < 10:
         workload = parse_workload(SPECIAL[rng.below(len(SPECIAL))])
         graph = workload.build(nodes, cores, seed)
-        if kind < 2:
+        if kind == 0:
             return Scenario(seed, workload.name, graph, cluster, strategy, plan, shards)
-        if kind == 2:
+        if kind < 3:
             memory_bytes = (1 + rng.below(8)) * 1_000_000
             return Scenario(seed, "little memory", graph, cluster, strategy, plan, shards, memory_bytes)
         if kind == 3:
@@ -155,15 +175,21 @@ def _draw_special(seed: int) -> Scenario:
             return Scenario(seed, "unlike nodes", graph, unlike, strategy, plan, shards)
         if kind < 8:
             lonely = Cluster((NodeGroup(nodes + 1, (ExecutorClass(1),)),))
-            if kind == 4:
+            if kind < 6:
+                if kind == 5:
+                    graph = parse_workload(ESTATES[0]).build(nodes, 1, seed)
+                    exiles = 1 + rng.below(2)
+                    return Scenario(seed, "exiled", graph, lonely, strategy, plan, shards, exiles=exiles)
                 plan = structs.replace(plan, partitions=2 + rng.below(4), horizon_ns=5_000 * MS)
-                return Scenario(seed, "cut off", graph, lonely, strategy, plan, shards)
-            heirs = rng.below(3)
+                return Scenario(seed, "cut off", graph, lonely, strategy, plan, shards, echoes=2)
+            heirs, echoes = rng.below(3), 1 + rng.below(2)
             plan = FaultPlan(
                 horizon_ns=5_000 * MS, delay=0.3 + 0.5 * rng.unit(), delay_ns_max=1_500 * MS, restart_ns_max=500 * MS
             )
+            words = 2 + rng.below(5)
+            several = max(2, shards)
             return Scenario(
-                seed, "last words", graph, lonely, strategy, plan, shards, words=2 + rng.below(5), heirs=heirs
+                seed, "last words", graph, lonely, strategy, plan, several, words=words, heirs=heirs, echoes=echoes
             )
         plan = structs.replace(
             plan,
@@ -180,6 +206,11 @@ def _draw_special(seed: int) -> Scenario:
         graph = growing_graph(rng, waits=rng.below(2) == 0, longer=100)
         plan = structs.replace(plan, crashes=1 + rng.below(3), horizon_ns=2_000 * MS)
         return Scenario(seed, "long children", graph, cluster, strategy, plan, shards)
+    if kind > 13:
+        plan = structs.replace(plan, crashes=2 + rng.below(3), partitions=0, horizon_ns=4_000 * MS)
+        lonely = Cluster((NodeGroup(nodes + 2, (ExecutorClass(1),)),))
+        graph = parse_workload(ESTATES[rng.below(len(ESTATES))]).build(nodes, 1, seed)
+        return Scenario(seed, "heirs", graph, lonely, strategy, plan, 2 + rng.below(3), torn=1 + rng.below(3))
     # Whoever runs beside a killer is lost as often as the killer itself: one executor each, and no other crashes.
     plan = FaultPlan(horizon_ns=MS, duplication=plan.duplication)
     small = Cluster((NodeGroup(nodes + 1, (ExecutorClass(1),)),))
@@ -260,30 +291,117 @@ def _deadly_graph(rng: Rng, alone: bool) -> tuple[Graph, int]:
     return builder.build(), killer
 
 
-class _LastWords(Faults):
-    """Faults that also let nodes die just after they told or claimed something, or began to take over from another: the
-    store hears of it much later."""
+class _Aimed(Faults):
+    """Faults that also let nodes die at the worst moment: just after they told, claimed or finished something, of which
+    the store hears much later or right after their funeral; or while they take over from another, of which some shards
+    never hear."""
 
     words = 0
     heirs = 0
+    echoes = 0
+    torn = 0
+
+    def __init__(self, kernel: Kernel, plan: FaultPlan, seed: int) -> None:
+        super().__init__(kernel, plan, seed)
+        self.unheard: dict[NodeId, Any] = {}  # the last call of a dead node, which comes when its shard has struck it
+        self.cleared: dict[tuple[NodeId, int], Any] = {}  # who has said that an intent was carried out, in which call
+        self.doomed: dict[NodeId, int] = {}  # who is about to die -> the only shard that it may take over
 
     def send(self, kernel: Kernel, sender: NodeId, to: int, at_ns: int, event: Any) -> None:
-        if (self.words or self.heirs) and to == STORE and sender >= 0 and kernel.now_ns < self.plan.horizon_ns:
-            rows = event[1].rows
-            if self.words and any(isinstance(row, Satisfy | Claim) for row in rows) and self.rng.below(8) == 0:
-                self.words -= 1
-                self._speak(kernel, sender, 0, at_ns, event)
-                return
-            if self.heirs and any(isinstance(row, TakeOver) for row in rows) and self.rng.below(3) == 0:
+        if to != STORE or sender < 0 or not self._meddles(kernel, sender, at_ns, event):
+            super().send(kernel, sender, to, at_ns, event)
+
+    def _meddles(self, kernel: Kernel, sender: NodeId, at_ns: int, event: Any) -> bool:
+        """Whether this call was dealt with."""
+        call: CallStore = event[1]
+        shard, rows = call.shard, call.rows
+        if self.unheard:
+            for row in rows:
+                if isinstance(row, TakeOver) and row.dead in self.unheard:
+                    self._bury(kernel, row.dead, shard, at_ns, event)
+                    return True
+        if kernel.now_ns >= self.plan.horizon_ns:
+            return False
+        if self.echoes and self._is_echoed(kernel, sender, at_ns, event):
+            return True
+        if self.words and self._is_weighty(kernel, rows):
+            self.words -= 1
+            self._speak(kernel, sender, 0, at_ns, event)
+            return True
+        if (self.heirs or self.torn or self.doomed) and any(isinstance(row, TakeOver) for row in rows):
+            if self.heirs and self.rng.below(3) == 0:
                 self.heirs -= 1
                 self._speak(kernel, sender, self.rng.below(6) * MS, at_ns, event)
-                return
-        super().send(kernel, sender, to, at_ns, event)
+                return True
+            if self.torn and sender not in self.doomed:
+                self.torn -= 1
+                self._doom(kernel, sender)
+            return self.doomed.get(sender, shard) != shard
+        return False
+
+    def _is_weighty(self, kernel: Kernel, rows: Sequence[Row]) -> bool:
+        """Above all what would make a task ready; there are many more claims, and still more runs that end."""
+        if any(isinstance(row, Satisfy) and _is_last_edge(kernel, row) for row in rows):
+            return self.rng.below(3) > 0
+        if any(isinstance(row, Satisfy | Claim) for row in rows):
+            return self.rng.below(12) == 0
+        return any(isinstance(row, Finish) for row in rows) and self.rng.below(80) == 0
+
+    def _is_echoed(self, kernel: Kernel, sender: NodeId, at_ns: int, event: Any) -> bool:
+        """Of each intent there may be a newer one of the same kind: what was said of the old one comes again then."""
+        for row in event[1].rows:
+            if isinstance(row, Clear):
+                self.cleared.update({(sender, key): event for key in row.keys})
+            elif isinstance(row, Finish | Unready):
+                key = outbox_key(row.task, SATISFY if isinstance(row, Finish) else REMAKE_FOR)
+                if said := self.cleared.pop((sender, key), None):
+                    self.echoes -= 1
+                    self.note("echoed")
+                    kernel.push(at_ns, STORE, event)
+                    kernel.push(at_ns + 1, STORE, said)
+                    kernel.push(at_ns + 2, FATE, lambda kernel: self._kill(kernel, sender))
+                    return True
+        return False
 
     def _speak(self, kernel: Kernel, sender: NodeId, lives_ns: int, at_ns: int, event: Any) -> None:
         self.note("last words")
-        kernel.push(at_ns + (900 + self.rng.below(1_200)) * MS, STORE, event)
+        fate = self.rng.below(5)
+        if fate < 2:
+            self.unheard[sender] = event
+        elif fate < 4:  # else nobody ever hears it
+            kernel.push(at_ns + (900 + self.rng.below(1_200)) * MS, STORE, event)
         kernel.push(kernel.now_ns + lives_ns, FATE, lambda kernel: self._kill(kernel, sender))
+
+    def _bury(self, kernel: Kernel, dead: NodeId, shard: int, at_ns: int, event: Any) -> None:
+        """The shard that was spoken to hears first who is dead, then what it said; the others hear of it later."""
+        if self.unheard[dead][1].shard == shard:
+            kernel.push(at_ns, STORE, event)
+            kernel.push(at_ns + 1, STORE, self.unheard.pop(dead))
+        else:
+            kernel.push(at_ns + self.rng.below(200) * MS, STORE, event)
+
+    def exile(self, kernel: Kernel) -> None:
+        living = self._living(kernel)
+        index = living[self.rng.below(len(living))] & NODE_INDEX_MASK
+        self.cut_from_store.add(index)
+        self.note("exiled")
+        until_ns = kernel.now_ns + (1_200 + self.rng.below(1_500)) * MS
+        kernel.push(until_ns, FATE, lambda kernel: self.cut_from_store.discard(index))
+
+    def _doom(self, kernel: Kernel, heir: NodeId) -> None:
+        """Long enough to hear from one shard and to act on it, not long enough to ask the others again."""
+        self.doomed[heir] = self.rng.below(kernel.store.shard_count)
+        kernel.push(kernel.now_ns + (1 + self.rng.below(20)) * MS, FATE, lambda kernel: self._fell(kernel, heir))
+
+    def _fell(self, kernel: Kernel, heir: NodeId) -> None:
+        del self.doomed[heir]
+        if self._kill(kernel, heir):
+            self.note("crashed as an heir")
+
+
+def _is_last_edge(kernel: Kernel, row: Satisfy) -> bool:
+    record = kernel.store.record(row.task)
+    return record is not None and record.edges in ((row.parent,), {row.parent})
 
 
 class _Deadly(Checker):
@@ -317,8 +435,11 @@ def make_scenario_kernel(scenario: Scenario, deep: Callable[[NodeCore], None] | 
     kernel = make_kernel(scenario.graph, scenario.cluster, scenario.strategy, settings)
     kernel.checker = checker = _Deadly(kernel, deep)
     checker.killers = scenario.killers
-    kernel.faults = faults = _LastWords(kernel, scenario.plan, scenario.seed)
+    kernel.faults = faults = _Aimed(kernel, scenario.plan, scenario.seed)
     faults.words, faults.heirs = scenario.words, scenario.heirs
+    faults.echoes, faults.torn = scenario.echoes, scenario.torn
+    for _ in range(scenario.exiles):
+        kernel.push(faults.rng.below(1_000 * MS), FATE, faults.exile)
 
     def never_rests(done: int) -> None:
         if kernel.event_count > EVENTS_MAX:

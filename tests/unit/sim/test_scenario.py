@@ -1,0 +1,53 @@
+"""Scenarios by seed, and the deaths that are aimed."""
+
+import pytest
+
+from daws.sim.scenario import draw_scenario, make_scenario_kernel, run_scenario
+
+AIMED = {
+    "heirs": ("torn", "crashed as an heir"),
+    "last words": ("words", "last words"),
+    "exiled": ("exiles", "exiled"),
+}
+
+
+def first_of(kind, limit=400):
+    return next(draw_scenario(seed) for seed in range(limit) if draw_scenario(seed).kind == kind)
+
+
+def test_the_same_number_draws_the_same_scenario():
+    one, other = draw_scenario(30), draw_scenario(30)
+    assert (one.kind, one.plan, one.cluster, one.shards) == (other.kind, other.plan, other.cluster, other.shards)
+    assert one.strategy.name == other.strategy.name
+
+
+@pytest.mark.parametrize("kind", AIMED)
+def test_a_death_that_is_aimed_strikes(kind):
+    field, note = AIMED[kind]
+    scenario = first_of(kind)
+    assert getattr(scenario, field) > 0
+    assert run_scenario(scenario.seed).faults[note] > 0
+
+
+def test_an_heir_dies_when_it_has_one_shard_of_several(monkeypatch):
+    scenario = first_of("heirs")
+    assert scenario.shards > 1
+    kernel = make_scenario_kernel(scenario)
+    taken_over: dict[int, int] = {}
+    kill = kernel.kill
+
+    def watched(node):
+        shards = [shard for shard in kernel.store.shards if any(heir == node for _, heir in shard.estates)]
+        taken_over[node] = len(shards)
+        return kill(node)
+
+    monkeypatch.setattr(kernel, "kill", watched)
+    kernel.start()
+    kernel.run(scenario.plan.horizon_ns)
+    assert 1 in taken_over.values()
+
+
+def test_word_that_an_intent_was_carried_out_comes_twice():
+    scenarios = (draw_scenario(seed) for seed in range(700))
+    outcomes = (run_scenario(one.seed) for one in scenarios if one.echoes)
+    assert any("echoed" in one.faults for one in outcomes)
