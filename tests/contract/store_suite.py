@@ -831,6 +831,24 @@ class StoreContract:
         _, outbox = desk.bury(BOB, CAT)
         assert [(one.verb, one.task, one.others) for one in outbox] == [(REMAKE_FOR, CHILD, (PARENT,))]
 
+    def test_the_intent_to_remake_ends_with_a_task_that_was_cancelled_meanwhile(self, desk: Desk):
+        desk.lose()
+        move = desk.story(CHILD).move
+        assert isinstance(desk(Cancel(CHILD, CAT)), Stopped)
+        assert desk(Unready(CHILD, BOB, move - 1, (PARENT,))) == CANCELLED, "Bob has not heard the first answer"
+        _, outbox = desk.bury(BOB, CAT)
+        assert not [one for one in outbox if one.verb == REMAKE_FOR]
+
+    def test_what_a_remake_spawned_stands_on_its_own_feet(self, desk: Desk):
+        need = desk.lose()
+        desk.remake(PARENT, CHILD, BOB, need)
+        assert desk(Spawn(PARENT, 1, BOB, (spawned_id(PARENT, 1, 0),))) == OK
+        desk.done(PARENT, BOB, 1, made(7, PARENT, BOB))
+        desk.bury(BOB, CAT)
+        desk.remake(PARENT, OTHER, CAT)
+        _, outbox = desk.bury(CAT, DAN)
+        assert not [one for one in outbox if one.verb == STOP], "there is nothing to be stopped"
+
     def test_a_remake_runs_once_however_many_ask(self, desk: Desk):
         need = desk.lose()
         ready = desk(Remake(PARENT, CHILD, BOB, (), 0, need))

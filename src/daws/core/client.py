@@ -29,6 +29,7 @@ BATCH_TASKS = 1000
 CALL_ROWS = 4096
 SHARD_BLOCK = 1 << SHARD_BLOCK_BITS
 CHUNK_TASKS = 64 * SHARD_BLOCK
+NOT_SENT = -1
 PERIOD_MIN_NS = 20_000_000
 
 
@@ -45,7 +46,7 @@ class ClientCore:
         if ranks is None and strategy.order.needs_ranks:
             ranks = graph.upward_rank_ns()
         self.plan = Plan(plan.homes, ranks)
-        self.submissions: dict[int, tuple[NodeId, Submission]] = {}  # on their way
+        self.submissions: dict[int, tuple[NodeId, Submission, int]] = {}  # on their way, and since when
         # A node gets one batch after the other, and has time for others in between.
         self.waiting: dict[NodeId, deque[Submission]] = {}
         self.read_to = [0] * config.shard_count
@@ -106,15 +107,15 @@ class ClientCore:
                 if low:
                     self.waiting.setdefault(node, deque()).append(submission)
                 else:
-                    self.submissions[self.batches] = (node, submission)
+                    self.submissions[self.batches] = (node, submission, NOT_SENT)
                 self.batches += 1
             low += size
 
-    def _hand_out_next(self, taken: int, out: list[EffectType]) -> None:
-        node, _ = self.submissions.pop(taken, (None, None))
+    def _hand_out_next(self, taken: int, now_ns: int, out: list[EffectType]) -> None:
+        node, _, _ = self.submissions.pop(taken, (None, None, 0))
         if node is not None and self.waiting.get(node):
             submission = self.waiting[node].popleft()
-            self.submissions[submission.batch] = (node, submission)
+            self.submissions[submission.batch] = (node, submission, now_ns)
             out.append(Send(node, submission))
 
     def _rows(self, low: int, high: int) -> list[Create]:
@@ -192,14 +193,14 @@ class ClientCore:
         for event in events:
             if isinstance(event, Started):
                 self.started_ns = now_ns
-                self._send(out)
+                self._send(now_ns, out)
                 self._set_timer(now_ns, out)
             elif isinstance(event, SubmissionTaken):
-                self._hand_out_next(event.batch, out)
+                self._hand_out_next(event.batch, now_ns, out)
             elif isinstance(event, StoreAnswered):
                 self._read(event, now_ns)
             elif isinstance(event, TimerFired):
-                self._send(out)
+                self._send(now_ns, out)
                 self._ask_logs(out)
                 self._set_timer(now_ns, out)
             elif isinstance(event, CancelTaken):
@@ -218,9 +219,12 @@ class ClientCore:
             self.turn += 1
             out.append(Send(nodes[(batch + self.turn) % len(nodes)], order))
 
-    def _send(self, out: list[EffectType]) -> None:
-        for node, submission in self.submissions.values():
-            out.append(Send(node, submission))
+    def _send(self, now_ns: int, out: list[EffectType]) -> None:
+        """Hand out, and repeat what was not acknowledged for long (many nodes need some time to be served at all)."""
+        for batch, (node, submission, since_ns) in self.submissions.items():
+            if since_ns == NOT_SENT or now_ns - since_ns >= self.config.tick_ns:
+                self.submissions[batch] = (node, submission, now_ns)
+                out.append(Send(node, submission))
         self._send_cancels(out)
 
     def _set_timer(self, now_ns: int, out: list[EffectType]) -> None:

@@ -80,7 +80,8 @@ def on_finish_answer(core: NodeCore, row: Finish, answer: AnswerType) -> None:
             tell_children(core, answer.key, answer.mark, task, answer.children, row.outputs, answer.needs)
         return
     copies = core.copies or ()
-    drop_made(core, tuple([one for one in row.outputs if one[0] not in copies]))  # a copy of what won stays
+    if task not in core.made:  # else a newer run of it has won here, and made the same objects
+        drop_made(core, tuple([one for one in row.outputs if one[0] not in copies]))  # a copy of what won stays
     if isinstance(answer, Stopped):
         if ready is not None:
             release_inputs(core, ready)  # failed for good: it reads nothing any more

@@ -13,7 +13,7 @@ from daws.core.events import RunSpawned, RunWaits
 from daws.core.node import NodeCore, Run, handles
 from daws.core.outbox import wake_here
 from daws.core.ready import accept
-from daws.core.running import on_run_ended, recall_behind, release_slot
+from daws.core.running import call_off, on_run_ended, recall_behind, release_slot
 from daws.model.task import Ready, TaskSpec, spawned_id
 from daws.wire.store import (
     OK,
@@ -68,6 +68,8 @@ def on_run_spawned(core: NodeCore, event: RunSpawned) -> None:
 
 @answers(Spawn)
 def on_spawn_answer(core: NodeCore, row: Spawn, answer: AnswerType) -> None:
+    if answer != OK:
+        call_off(core, row.task, row.attempt)  # it is over, or a mere copy: without its children it must not count
     for name in row.tasks:
         seedling = _seedlings(core).get(name)
         if seedling is None:
@@ -75,6 +77,7 @@ def on_spawn_answer(core: NodeCore, row: Spawn, answer: AnswerType) -> None:
         if answer == OK:
             ask(core, name, Create(seedling.spec, seedling.parents, (), (), core.node, True, row.task))
         else:
+            seedling.run.outcome = None  # it will not be committed
             _established(core, name)  # the attempt is over: nothing of it may come to life
 
 

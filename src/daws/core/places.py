@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from daws.core.calls import waiting_rows
 from daws.core.node import NodeCore
 from daws.model.task import Ready
-from daws.wire.store import Finish, Row
+from daws.wire.store import Finish, Row, Unready
 
 
 def places(core: NodeCore) -> Iterator[tuple[str, Ready]]:
@@ -32,4 +32,4 @@ def holds(core: NodeCore, task: int) -> bool:
         return True
     waiting: list[Row] = [row for call in core.calls.values() for row in call.rows]
     waiting += waiting_rows(core)
-    return any(isinstance(row, Finish) and row.task == task for row in waiting)
+    return any(isinstance(row, Finish | Unready) and row.task == task for row in waiting)

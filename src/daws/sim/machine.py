@@ -3,7 +3,6 @@
 from daws.core.events import EventType
 from daws.model.cluster import NodeInfo
 
-
 _NEVER_USED: list[int] = ()  # type: ignore[assignment]
 """Most machines of a large cluster never run anything."""
 

@@ -192,6 +192,7 @@ class MemoryStore:
             rare.remaking = False
             told: Others = rare.waiters  # only those who asked; everybody else was told the first time
             rare.waiters = ()
+            rare.spawned = {}  # as at its first end
         else:
             spawned: tuple[int, ...] = ()
             if rare is not None and rare.spawned:
@@ -421,6 +422,8 @@ class MemoryStore:
         if record.state == WAITING and key in shard.outbox and shard.outbox[key][0] == row.node:
             return wire.Noted(key, shard.outbox[key][2])
         if record.state != READY or record.owner != row.node or record.move != row.move:
+            if record.state in (STATE_FAILED, STATE_CANCELLED) and shard.outbox.get(key, (None,))[0] == row.node:
+                del shard.outbox[key]  # it was stopped before its owner heard that it waits
             return _FINAL_CODE.get(record.state, REFUSED)
         record.state = WAITING
         record.owner = -1

@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from daws.core.effects import POLL, CallStore, StartRun
+from daws.core.events import RunEnded
 from daws.core.node import SECOND_NS
 from daws.model.context import parse_context
 from daws.model.task import CLIENT, NodeId
@@ -24,7 +25,7 @@ from daws.wire.messages import (
     SubmissionTaken,
     Taken,
 )
-from daws.wire.store import REFUSED, Granted, Leased
+from daws.wire.store import REFUSED, Committed, Granted, Leased
 
 TICK = 0
 NEWS_NS = 100_000_000
@@ -323,3 +324,53 @@ def test_replies_to_nothing_are_dropped(mode: str):
         node.give(LoadReply(1, 3, 5))
         node.give(StealDenied(1))
         assert node.core.failed_steals == 0
+
+
+def ended(node: Driver, task: int = 1) -> CallStore:
+    """A task that others wait for runs on the only executor, and ends: its commit is on its way."""
+    node.give(Submission(CLIENT, 0, (ready(task),)))
+    node.expect(SubmissionTaken)
+    node.give(RunEnded(task, node.expect(StartRun, task=task).run, SECOND_NS))
+    return node.expect(CallStore)
+
+
+def test_who_waits_for_its_own_commit_does_not_look_for_work_elsewhere_yet():
+    with Driver(strategy(), members=4, cores=1) as node:
+        del node.timers[POLL]
+        node.core.poll_armed = False
+        call = ended(node)
+        assert call.hopes, "it has to be woken by the answer, whatever it is"
+        node.give(LoadQuery(3))
+        node.expect(LoadReply)
+        node.nothing_left()
+        node.answer(call, Committed(-1, readers=(2,), ready=(ready(2),)))
+        assert not node.expect(StartRun, task=2).ready.inputs, "the commit brought work"
+
+
+def test_who_hoped_in_vain_looks_for_work():
+    with Driver(strategy(), members=4, cores=1) as node:
+        del node.timers[POLL]
+        node.core.poll_armed = False
+        node.answer(ended(node), Committed(-1))
+        asked(node)
+
+
+def test_an_answer_that_got_lost_is_not_hoped_for_for_ever():
+    with Driver(strategy(), members=4, cores=1) as node:
+        del node.timers[POLL]
+        node.core.poll_armed = False
+        ended(node)
+        for _ in range(2):
+            node.fire(TICK)
+            node.answer(node.expect(CallStore, lazy=False), Leased())
+        node.drop(CallStore)
+        asked(node)
+
+
+def test_a_busy_node_hopes_for_nothing():
+    with Driver(strategy(), cores=1) as node:
+        node.give(Submission(CLIENT, 0, (ready(1), ready(2))))
+        node.expect(SubmissionTaken)
+        node.give(RunEnded(1, node.expect(StartRun, task=1).run, SECOND_NS))
+        node.expect(StartRun, task=2)
+        assert not node.expect(CallStore).hopes

@@ -39,6 +39,9 @@ def chain() -> Graph:
     return builder.build()
 
 
+LATER = NodeConfig().tick_ns
+
+
 def client_of(graph: Graph, strategy: str = "mlb:assign=round-robin", shards: int = 1) -> ClientCore:
     places = np.zeros(graph.external_count, dtype=np.int64)
     return ClientCore(graph, parse_strategy(strategy), Site(MEMBERS, 1e9, places, 0), NodeConfig(shard_count=shards))
@@ -95,7 +98,7 @@ def test_a_node_gets_the_next_batch_when_it_has_taken_the_one_before():
     assert len(third.tasks) == BATCH_TASKS
     assert [effect.to for effect in out if isinstance(effect, Send)] == [0], "the other one has not answered yet"
     assert not stepped(client, SubmissionTaken(0, first.batch)), "what comes twice counts once"
-    assert submissions(stepped(client, TimerFired(0))) == [second, third], "one for each node is under way"
+    assert submissions(stepped(client, TimerFired(0), now_ns=LATER)) == [second, third], "one for each is under way"
 
 
 def test_batch_after_batch_everything_is_handed_out_once():
@@ -142,9 +145,12 @@ def test_a_batch_is_handed_out_until_it_is_taken():
     created(client)
     first, second = submissions(stepped(client, Started(MEMBERS)))
     stepped(client, SubmissionTaken(0, first.batch))
-    assert submissions(stepped(client, TimerFired(0))) == [second]
+    assert not submissions(stepped(client, TimerFired(0), now_ns=LATER - 1)), "it may still be on its way"
+    assert submissions(stepped(client, TimerFired(0), now_ns=LATER)) == [second]
+    assert not submissions(stepped(client, TimerFired(0), now_ns=LATER + 1)), "now that one is"
+    assert submissions(stepped(client, TimerFired(0), now_ns=2 * LATER)) == [second]
     stepped(client, SubmissionTaken(1, second.batch), SubmissionTaken(1, second.batch))
-    assert submissions(stepped(client, TimerFired(0))) == []
+    assert submissions(stepped(client, TimerFired(0), now_ns=3 * LATER)) == []
 
 
 def test_the_log_is_read_to_its_end_each_entry_once():

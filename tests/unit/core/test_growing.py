@@ -1,6 +1,6 @@
 """Graphs that grow: tasks that create tasks and wait for them."""
 
-from daws.core.effects import CallStore, ResumeRun, StartRun, StopRun
+from daws.core.effects import CallStore, DropObject, ResumeRun, StartRun, StopRun
 from daws.core.events import RunEnded, RunSpawned, RunWaits
 from daws.core.outbox import carry_out
 from daws.model.states import CANCELLED as STATE_CANCELLED
@@ -76,8 +76,23 @@ def test_a_spawner_whose_attempt_is_over_creates_nothing():
         run = node.expect(StartRun)
         node.give(RunSpawned(1, run.run, ((task(-1), ()),)))
         node.answer(node.expect(CallStore), REFUSED)
+        node.expect(StopRun, task=1)
         end(node, run, ())
-        node.expect_rows(Finish(1, 0, 0))
+        assert not node.core.running, "without its children it must not be committed"
+
+
+def test_a_run_that_has_ended_is_not_committed_without_its_children():
+    """A copy of a task may not create anything: only its owner can."""
+    with Driver("mlb", members=1, cores=1) as node:
+        node.give(Submission(CLIENT, 0, (ready(1, makes=[1]),)))
+        node.expect(SubmissionTaken)
+        run = node.expect(StartRun)
+        node.give(RunSpawned(1, run.run, ((task(-1), ()),)))
+        call = node.expect(CallStore)
+        end(node, run)
+        node.answer(call, REFUSED)
+        node.expect(DropObject, object=1)
+        assert not node.core.running
 
 
 def test_children_run_and_the_log_names_them():
