@@ -8,8 +8,8 @@ the tasks in the store.
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
-from itertools import chain, pairwise, repeat
-from operator import not_
+from itertools import chain, compress, pairwise, repeat
+from operator import itemgetter, not_
 from typing import NamedTuple
 
 import numpy as np
@@ -71,8 +71,8 @@ class ClientCore:
         waiting: list[list[Row]] = [[] for _ in range(shard_count)]
         ready: list[Ready] = []
         for first in range(0, self.graph.task_count, CHUNK_TASKS):
-            rows = self._rows(first, min(first + CHUNK_TASKS, self.graph.task_count))
-            ready += [Ready(row.spec, 0, 0, row.inputs) for row in rows if not row.parents]
+            rows, some_ready = self._rows(first, min(first + CHUNK_TASKS, self.graph.task_count))
+            ready += some_ready
             for low in range(0, len(rows), SHARD_BLOCK):
                 shard = shard_of(first + low, shard_count)
                 waiting[shard] += rows[low : low + SHARD_BLOCK]
@@ -90,13 +90,7 @@ class ClientCore:
 
     def _hand_out(self, ready: list[Ready]) -> None:
         """First a few tasks for everybody, then the rest: nobody has to steal because the others were served first."""
-        batches: dict[NodeId, list[Ready]] = {}
-        for one in ready:
-            batch = batches.get(one.spec.home)
-            if batch is None:
-                batches[one.spec.home] = [one]
-            else:
-                batch.append(one)
+        batches = self._by_home(ready)
         low = 0
         for size in chain((FIRST_BATCH_TASKS,), repeat(BATCH_TASKS)):
             some = {node: tasks[low : low + size] for node, tasks in batches.items() if len(tasks) > low}
@@ -111,6 +105,14 @@ class ClientCore:
                 self.batches += 1
             low += size
 
+    def _by_home(self, ready: list[Ready]) -> dict[NodeId, list[Ready]]:
+        """Tasks that are ready from the start, in the order of their ids; homes in the order of their first tasks."""
+        homes = self.plan.homes[np.diff(self.graph.parent_start) == 0]
+        order = np.argsort(homes, kind="stable")
+        bounds = [*np.flatnonzero(np.diff(homes[order], prepend=-1)).tolist(), len(order)]
+        groups = sorted([order[low:high].tolist() for low, high in pairwise(bounds)], key=itemgetter(0))
+        return {ready[group[0]].spec.home: list(map(ready.__getitem__, group)) for group in groups}
+
     def _hand_out_next(self, taken: int, now_ns: int, out: list[EffectType]) -> None:
         node, _, _ = self.submissions.pop(taken, (None, None, 0))
         if node is not None and self.waiting.get(node):
@@ -118,29 +120,36 @@ class ClientCore:
             self.submissions[submission.batch] = (node, submission, now_ns)
             out.append(Send(node, submission))
 
-    def _rows(self, low: int, high: int) -> list[Create]:
-        """The tasks of a part of the graph. Written for the loops of the interpreter itself: with millions of tasks,
-        a line of Python for each would be felt."""
+    def _rows(self, low: int, high: int) -> tuple[list[Create], Iterable[Ready]]:
+        """The tasks of a part of the graph, and those that are ready from the start.
+
+        Written for the loops of the interpreter itself: with millions of tasks, a line of Python for each is felt.
+        """
         graph, columns = self.graph, self._columns
         ids, part = columns.ids, slice(low, high)
         before = _tuples(graph.parent_start, columns.parents, low, high)
         after = _tuples(graph.child_start, columns.children, low, high)
         reads = _tuples(graph.input_start, columns.inputs, low, high)
-        specs = map(
-            TaskSpec,
-            ids[part],
-            graph.kind[part].tolist(),
-            repeat(0),
-            reads,
-            _tuples(graph.output_start, ids, low, high),
-            repeat(None) if columns.needs is None else columns.needs[part],
-            graph.priority[part].tolist(),
-            repeat(0) if self.plan.ranks is None else self.plan.ranks[part].tolist(),
-            columns.homes[part],
-            map(not_, after),
+        specs = list(
+            map(
+                TaskSpec,
+                ids[part],
+                graph.kind[part].tolist(),
+                repeat(0),
+                reads,
+                _tuples(graph.output_start, ids, low, high),
+                repeat(None) if columns.needs is None else columns.needs[part],
+                graph.priority[part].tolist(),
+                repeat(0) if self.plan.ranks is None else self.plan.ranks[part].tolist(),
+                columns.homes[part],
+                map(not_, after),
+            )
         )
-        owners = [-1 if parents else home for parents, home in zip(before, columns.homes[part], strict=True)]
-        return list(map(Create, specs, before, after, self._given(reads), owners))
+        given = self._given(reads)
+        roots = list(map(not_, before))
+        owners = [home if root else -1 for root, home in zip(roots, columns.homes[part], strict=True)]
+        ready = map(Ready, compress(specs, roots), repeat(0), repeat(0), compress(given, roots))
+        return list(map(Create, specs, before, after, given, owners)), ready
 
     @cached_property
     def _columns(self) -> "_Columns":
@@ -158,12 +167,12 @@ class ClientCore:
             self._needs(),
         )
 
-    def _given(self, reads: Sequence[tuple[int, ...]]) -> Iterable[tuple[Input, ...]]:
+    def _given(self, reads: Sequence[tuple[int, ...]]) -> list[tuple[Input, ...]]:
         """What tasks read that comes from outside."""
         first = self.graph.external_start
         external = self._externals
         if not external:
-            return repeat(())
+            return [()] * len(reads)
         return [tuple([external[one - first] for one in inputs if one >= first]) for inputs in reads]
 
     @cached_property

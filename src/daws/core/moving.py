@@ -12,7 +12,7 @@ from daws.core.effects import Send
 from daws.core.node import NodeCore, handles
 from daws.core.outbox import spread_stop, told
 from daws.core.places import holds
-from daws.core.ready import accept, can_run_here, enqueue
+from daws.core.ready import accept, accept_all, can_run_here, enqueue
 from daws.core.remaking import REMADE
 from daws.core.staging import missing_inputs, pin, stage
 from daws.model.task import AGAIN, SUSPECT, Ready
@@ -151,5 +151,4 @@ def on_submission(core: NodeCore, message: Submission) -> None:
     if message.batch in core.batches:
         return
     core.batches.add(message.batch)
-    for ready in message.tasks:
-        accept(core, ready)
+    accept_all(core, message.tasks)

@@ -335,11 +335,15 @@ class NodeCore:
             if self.more_rows is None and len(rows) <= ROWS_PER_CALL:
                 self.rows = None
                 self.token = token = self.token + 1
-                hopes = self.hoping == THIS_STEP
-                if hopes:
-                    self.hoping = token
-                self.calls[token] = call = CallStore(token, self.rows_shard, rows, not self.urgent, hopes)  # type: ignore[arg-type]
-                self.urgent = False
+                if self.urgent:
+                    self.urgent = False
+                    hopes = self.hoping == THIS_STEP
+                    if hopes:
+                        self.hoping = token
+                    call = CallStore(token, self.rows_shard, rows, False, hopes)  # type: ignore[arg-type]
+                else:
+                    call = CallStore(token, self.rows_shard, rows, True)  # type: ignore[arg-type]
+                self.calls[token] = call
                 out.append(call)
             else:
                 send_rows(self)

@@ -48,6 +48,13 @@ class ReadyQueue:
         else:
             heappush(self.heap, (key, sequence, ready))
 
+    def push_plain(self, tasks: list[Ready]) -> None:
+        """Tasks that need no particular executor and have the neutral key 0."""
+        self.count += len(tasks)
+        if self.fifo is None:
+            self.fifo = deque()
+        self.fifo.extend(tasks)
+
     def _push_labelled(self, key: float, sequence: int, ready: Ready, context: Context) -> None:
         names = tuple(dict.fromkeys(labels(context)))
         if self.labelled is None:

@@ -34,7 +34,30 @@ def accept(core: NodeCore, ready: Ready, alone: bool = False) -> None:
         if holds(core, ready.spec.id):
             return
         ready = Ready(ready.spec, ready.attempt, ready.move, ready.inputs, ready.mode & ~AGAIN)
-    choice = core.strategy.place.choose(core, ready, core.rng)
+    _settle(core, ready, core.strategy.place.choose(core, ready, core.rng), alone)
+
+
+def accept_all(core: NodeCore, tasks: tuple[Ready, ...]) -> None:
+    """Many tasks at once, as a client hands them out: those that read nothing and run anywhere take a short way."""
+    choose, key = core.strategy.place.choose, core.strategy.order.key
+    rng, takes_plain = core.rng, core.takes_plain
+    plain: list[Ready] = []
+    for ready in tasks:
+        if ready.mode:
+            accept(core, ready)
+            continue
+        choice = choose(core, ready, rng)
+        if choice == SHARED and takes_plain and not ready.inputs and ready.spec.needs is None and not key(core, ready):
+            plain.append(ready)
+        else:
+            _settle(core, ready, choice, False)
+    if plain:
+        core.shared.push_plain(plain)
+        core.dirty = True
+
+
+def _settle(core: NodeCore, ready: Ready, choice: int, alone: bool) -> None:
+    """Carry out what the strategy chose."""
     if choice < 0 and not (core.takes_plain if ready.spec.needs is None else can_run_here(core, ready)):
         choice = _elsewhere(core, ready)
         if choice == NOWHERE:
