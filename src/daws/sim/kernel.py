@@ -51,7 +51,7 @@ from daws.sim.machine import Machine
 from daws.sim.profiles import Costs
 from daws.store.memory import MemoryStore
 from daws.strategy.decisions import Strategy
-from daws.wire.messages import Offer, Submission
+from daws.wire.messages import Offer, Releases, Submission
 from daws.wire.store import is_quiet
 
 STORE = -2
@@ -257,8 +257,11 @@ class Kernel:
                     message = effect.message  # type: ignore[union-attr]
                     if plain_mail and type(message) is not Offer:
                         self.message_count += 1
-                        at_ns = leaves_ns + message_latency_ns
-                        heappush(heap, (at_ns, next_sequence(), effect.to, message))  # type: ignore[union-attr]
+                        if type(message) is Releases:
+                            self._leave_mail(effect.to, message)  # type: ignore[union-attr]
+                        else:
+                            at_ns = leaves_ns + message_latency_ns
+                            heappush(heap, (at_ns, next_sequence(), effect.to, message))  # type: ignore[union-attr]
                         leaves_ns += message_ns
                     else:
                         leaves_ns = self._send(machine, to, leaves_ns, effect)  # type: ignore[arg-type]
@@ -343,6 +346,17 @@ class Kernel:
         else:
             heappush(self.heap, (at_ns, self.next_sequence(), effect.to, message))
         return leaves_ns
+
+    def _leave_mail(self, to: NodeId, message: EventType) -> None:
+        """Without faults a message from which nothing follows needs no event of its own: who gets it deals with it when
+        it wakes up for something else."""
+        seat = self.seats.get(to)
+        if seat is not None:
+            mail = seat[1].mail
+            if mail is None:
+                seat[1].mail = [message]
+            else:
+                mail.append(message)
 
     def _latency_ns(self, machine: Machine, to: NodeId) -> int:
         if to < 0 or self.machines[to & NODE_INDEX_MASK].info.cluster == machine.info.cluster:
