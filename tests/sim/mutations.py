@@ -394,7 +394,7 @@ MUTANTS = (
     ),
     Mutant(
         "the client hands out once and does not ask", 10, "core/client.py",
-        "            elif isinstance(event, TimerFired):\n                self._send(out)\n",
+        "            elif isinstance(event, TimerFired):\n                self._send(now_ns, out)\n",
         "            elif isinstance(event, TimerFired):\n                self._send_cancels(out)\n",
     ),
     Mutant(
