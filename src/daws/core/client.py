@@ -8,7 +8,7 @@ the tasks in the store.
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
-from itertools import chain, compress, pairwise, repeat
+from itertools import compress, pairwise, repeat
 from operator import itemgetter, not_
 from typing import NamedTuple
 
@@ -24,7 +24,8 @@ from daws.strategy.decisions import Plan, Site, Strategy
 from daws.wire.messages import CancelOrder, CancelTaken, Submission, SubmissionTaken
 from daws.wire.store import SHARD_BLOCK_BITS, Create, Leased, Log, ReadLog, Row, Watch, shard_of
 
-FIRST_BATCH_TASKS = 32
+FIRST_BATCH_TASKS = 4
+BATCH_GROWTH = 4
 BATCH_TASKS = 1000
 CALL_ROWS = 4096
 SHARD_BLOCK = 1 << SHARD_BLOCK_BITS
@@ -89,10 +90,11 @@ class ClientCore:
         return CallStore(self.token, shard, rows)  # type: ignore[arg-type]
 
     def _hand_out(self, ready: list[Ready]) -> None:
-        """First a few tasks for everybody, then the rest: nobody has to steal because the others were served first."""
+        """First a few tasks for everybody, then more and more: nobody has to steal because others were served first."""
         batches = self._by_home(ready)
         low = 0
-        for size in chain((FIRST_BATCH_TASKS,), repeat(BATCH_TASKS)):
+        size = FIRST_BATCH_TASKS
+        while True:
             some = {node: tasks[low : low + size] for node, tasks in batches.items() if len(tasks) > low}
             if not some:
                 return
@@ -104,6 +106,7 @@ class ClientCore:
                     self.submissions[self.batches] = (node, submission, NOT_SENT)
                 self.batches += 1
             low += size
+            size = min(BATCH_GROWTH * size, BATCH_TASKS)
 
     def _by_home(self, ready: list[Ready]) -> dict[NodeId, list[Ready]]:
         """Tasks that are ready from the start, in the order of their ids; homes in the order of their first tasks."""

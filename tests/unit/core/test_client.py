@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from daws.core.client import BATCH_TASKS, FIRST_BATCH_TASKS, ClientCore
+from daws.core.client import BATCH_GROWTH, BATCH_TASKS, FIRST_BATCH_TASKS, ClientCore
 from daws.core.effects import CallStore, EffectType, Send, SetTimer
 from daws.core.events import EventType, Started, StoreAnswered, TimerFired
 from daws.core.node import NodeConfig
@@ -95,7 +95,7 @@ def test_a_node_gets_the_next_batch_when_it_has_taken_the_one_before():
     first, second = submissions(stepped(client, Started(MEMBERS)))
     out = stepped(client, SubmissionTaken(0, first.batch))
     (third,) = submissions(out)
-    assert len(third.tasks) == BATCH_TASKS
+    assert len(third.tasks) == BATCH_GROWTH * len(first.tasks), "more than before"
     assert [effect.to for effect in out if isinstance(effect, Send)] == [0], "the other one has not answered yet"
     assert not stepped(client, SubmissionTaken(0, first.batch)), "what comes twice counts once"
     assert submissions(stepped(client, TimerFired(0), now_ns=LATER)) == [second, third], "one for each is under way"
@@ -105,12 +105,15 @@ def test_batch_after_batch_everything_is_handed_out_once():
     client = client_of(bag(4000))
     created(client)
     handed: list[int] = []
+    sizes: list[int] = []
     batches = submissions(stepped(client, Started(MEMBERS)))
     while batches:
         batch = batches.pop(0)
         handed += [ready.spec.id for ready in batch.tasks]
+        sizes.append(len(batch.tasks))
         batches += submissions(stepped(client, SubmissionTaken(0, batch.batch)))
     assert sorted(handed) == list(range(4000))
+    assert max(sizes) == BATCH_TASKS
     assert not submissions(stepped(client, TimerFired(0)))
 
 

@@ -37,8 +37,8 @@ def test_rumours_are_followed_unless_it_is_as_in_the_papers():
 
 def test_nobody_asks_much_more_often_than_tasks_end():
     balance = BalanceSteal(poll_min_ms=1, poll_max_ms=100)
-    assert balance.after_failure(FakeView(poll_ns=MS, done_count=4, run_ns=320 * MS))[0] == 40 * MS
-    assert balance.after_failure(FakeView(poll_ns=30 * MS, done_count=4, run_ns=320 * MS))[0] == 60 * MS
+    assert balance.after_failure(FakeView(poll_ns=MS, done_count=4, run_ns=320 * MS))[0] == 80 * MS
+    assert balance.after_failure(FakeView(poll_ns=45 * MS, done_count=4, run_ns=320 * MS))[0] == 90 * MS
     assert balance.after_failure(FakeView(poll_ns=MS, done_count=1, run_ns=10**12))[0] == 100 * MS
     assert balance.after_failure(FakeView(poll_ns=MS))[0] == 2 * MS, "before the first has ended, nothing is known"
 
