@@ -22,6 +22,9 @@ from daws.wire.store import (
     Stopped,
 )
 
+FEW_READERS = 8
+"""Up to so many, a tuple is smaller and quicker than a set."""
+
 
 def finish(core: NodeCore, ready: Ready, sizes: tuple[int, ...], error: str) -> None:
     """A run ended: ask the store to commit it. Its objects are here from now on."""
@@ -72,7 +75,7 @@ def on_finish_answer(core: NodeCore, row: Finish, answer: AnswerType) -> None:
             elif objects := large_objects(row.outputs):
                 if core.made is EMPTY:
                     core.made = {}
-                core.made[task] = (set(readers), core.now_ns, objects)
+                core.made[task] = (set(readers) if len(readers) > FEW_READERS else readers, core.now_ns, objects)
         alone = len(answer.ready) == 1
         for child in answer.ready:
             accept(core, child, alone)

@@ -6,6 +6,7 @@ of a task's life:
 
     calls      rows to the store, collected per shard and answered in batches
     running    executors: what runs where, what is sent ahead, what is suspended
+    starting   a run begins
     staging    objects: fetched before a run, kept, released
     commits    finish and satisfy: readiness is told
     outbox     telling children, stopping subtrees, waking waiters: intents that outlive the node
@@ -262,7 +263,8 @@ class NodeCore:
         self.copies: dict[int, int] | None = None  # fetched objects and how many tasks here still read them
         self.fresh = NO_COPIES  # copies that no task has read yet
         self.finishing: dict[int, Ready] | None = None  # tasks with inputs whose commit is on its way
-        self.made: dict[int, tuple[set[int], int, tuple[int, ...]]] = EMPTY
+        # What was made here, by task: who has yet to read it, since when it waits for them, and the objects.
+        self.made: dict[int, tuple[set[int] | tuple[int, ...], int, tuple[int, ...]]] = EMPTY
         self.staging: dict[int, tuple[Ready, set[int]]] | None = None
         self.fetching: dict[int, Fetch] | None = None  # by object
         self.staged: list[Ready] | None = None

@@ -226,9 +226,14 @@ def release_made(core: NodeCore, producer: int, child: int) -> None:
     entry = core.made.get(producer)
     if entry is None:
         return
-    readers, _, objects = entry
-    readers.discard(child)
-    if readers:
+    readers, since_ns, objects = entry
+    if isinstance(readers, set):
+        readers.discard(child)
+        if readers:
+            return
+    elif readers != (child,):
+        left = tuple([reader for reader in readers if reader != child])
+        core.made[producer] = (left, since_ns, objects)
         return
     # Every task that reads these objects has finished: they may go, here and in the store.
     del core.made[producer]

@@ -13,6 +13,8 @@ from itertools import count
 from typing import Any
 
 import msgspec
+import numpy as np
+import numpy.typing as npt
 
 from daws.core.client import ClientCore
 from daws.core.effects import (
@@ -64,6 +66,12 @@ FIRED = (TimerFired(TICK), TimerFired(POLL))
 PROGRESS_EVENTS = 1 << 16
 
 
+def shared_ints(values: npt.NDArray[np.int64]) -> list[int]:
+    """Equal numbers as one object each: objects of one kind of task are often equally large."""
+    known, which = np.unique(values, return_inverse=True)
+    return list(map(known.tolist().__getitem__, which.tolist()))
+
+
 class _Pause(Exception):
     """The time until which a simulation was to run has come."""
 
@@ -106,7 +114,7 @@ class Kernel:
         self.client_machine = Machine(NodeInfo(CLIENT, ()))
         self.shard_free_ns = [0] * store.shard_count
         self.lengths: list[int] = graph.length_ns.tolist()
-        self.sizes: list[int] = graph.object_bytes.tolist() if graph.object_count else []
+        self.sizes = shared_ints(graph.object_bytes)
         self.growth: dict[int, Growth] = {growth.kind: growth for growth in graph.growth}
         self.one_row_call_ns = costs.store_call_ns + costs.store_row_ns
         self.one_cluster = len({info.cluster for info in infos}) == 1

@@ -14,7 +14,7 @@ class Costs(Struct, frozen=True):
     """The price list of a simulated cluster."""
 
     latency_ns: int = 50_000  # one way, between any two nodes of a cluster and to the store
-    net_bytes_per_s: float = 5e8  # of each node's link, in each direction
+    net_bytes_per_s: float = 5e8  # of each node's link, in each direction (`bench/link.py`, by mutual TLS)
     cluster_latency_ns: int = 5_000_000  # one way, between clusters
     cluster_bytes_per_s: float = 1.25e8  # of a transfer between clusters
     step_ns: int = 20_000  # a node takes in a batch of events

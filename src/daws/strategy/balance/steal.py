@@ -81,7 +81,7 @@ class BalanceSteal(Answer, frozen=True):
     def after_failure(self, view: View) -> tuple[int, int]:
         # Who has been idle for long may ask more rarely: it loses at most a tenth of that time again.
         longest_ns = max(int(self.poll_max_ms * NS_PER_MS), (view.now_ns - view.idle_since_ns) // 10)
-        # New work comes up when tasks end: asking much more often than that is in vain.
+        # New work comes up when tasks end: asking more often than that is in vain.
         shortest_ns = max(self.start_poll_ns(), view.mean_run_ns)
         poll_ns = min(max(2 * view.poll_ns, shortest_ns), longest_ns)
         bound = root(len(view.members)) if self.neighbours == "sqrt" else self.neighbours

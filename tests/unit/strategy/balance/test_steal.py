@@ -35,7 +35,7 @@ def test_rumours_are_followed_unless_it_is_as_in_the_papers():
     assert not BalanceSteal(rumours="no").follows_rumours
 
 
-def test_nobody_asks_much_more_often_than_tasks_end():
+def test_nobody_asks_more_often_than_tasks_end():
     balance = BalanceSteal(poll_min_ms=1, poll_max_ms=100)
     assert balance.after_failure(FakeView(poll_ns=MS, done_count=4, run_ns=320 * MS))[0] == 80 * MS
     assert balance.after_failure(FakeView(poll_ns=45 * MS, done_count=4, run_ns=320 * MS))[0] == 90 * MS
