@@ -5,7 +5,7 @@ each time but never for good; randomness spreads the waits. What the numbers are
 """
 
 from daws.core.effects import POLL, Send, SetTimer
-from daws.core.node import NO_CALL, THIS_STEP, NodeCore, handles
+from daws.core.node import EMPTY, NO_CALL, THIS_STEP, NodeCore, handles
 from daws.core.ready import offer
 from daws.model.context import Context
 from daws.model.task import REPLICA, NodeId, Ready
@@ -15,6 +15,8 @@ NOBODY: NodeId = -1
 FIRST_LOOK_NS = 10_000_000
 FIRST_LOOK_PER_NODE_NS = 10_000
 """A client needs some time to hand out work to each of many nodes."""
+COPIED_MAX = 4096
+"""So many tasks of which copies were offered are remembered, beside those that are still queued."""
 RUMOUR_NS = 100_000_000
 """News of somebody who has work are passed on for so long."""
 
@@ -144,25 +146,43 @@ def on_steal_denied(core: NodeCore, message: StealDenied) -> None:
 
 
 def give(core: NodeCore, receiver: NodeId) -> bool:
-    """Hand part of the queue to another node, or let it run copies of it."""
+    """Hand part of the queue to another node, or let it run copies of it.
+
+    A task of which a copy was given away goes into the shared queue, behind those that only this node has; it is
+    offered again, up to as many copies as `replicate` allows, when there are no others.
+    """
     queue = core.dedicated if core.dedicated.count else core.shared
     strategy = core.strategy
-    amount = strategy.balance.amount(core, queue.count)
     info = core.members.info(receiver)
+    if info is None:
+        return False
+    contexts = tuple([group.context for group in info.executors])
     given = False
-    for ready in queue.cut(amount, strategy.balance.from_head, None):
-        fitting = info is not None and info.can_run(ready.spec.needs)
-        if not fitting or ready.mode & REPLICA or strategy.replicate.copies(core, ready.spec):
-            core.sequence += 1
-            queue.push(strategy.order.key(core, ready), core.sequence, ready)
-            if fitting and not ready.mode & REPLICA:
-                given = True
-                offer(core, receiver, COPY, ready)
-        else:
-            given = True
+    for ready in queue.cut(strategy.balance.amount(core, queue.count), strategy.balance.from_head, contexts):
+        copies = strategy.replicate.copies(core, ready.spec)
+        offered = core.copied.get(ready.spec.id, 0)
+        wanted = not ready.mode & REPLICA and info.can_run(ready.spec.needs)
+        if wanted and not copies:
             core.gives += 1
             offer(core, receiver, GIVEN, ready)
+        else:
+            core.sequence += 1
+            core.shared.push(strategy.order.key(core, ready), core.sequence, ready)
+            wanted = wanted and offered < copies
+            if wanted:
+                _note_copy(core, ready.spec.id, offered + 1)
+                offer(core, receiver, COPY, ready)
+        given = given or wanted
     return given
+
+
+def _note_copy(core: NodeCore, task: int, offered: int) -> None:
+    if core.copied is EMPTY:
+        core.copied = {}
+    elif len(core.copied) >= COPIED_MAX + core.shared.count:
+        queued = {ready.spec.id for ready in core.shared.all()}
+        core.copied = {one: count for one, count in core.copied.items() if one in queued}
+    core.copied[task] = offered
 
 
 def round_succeeded(core: NodeCore) -> None:

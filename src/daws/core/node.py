@@ -198,6 +198,7 @@ class NodeCore:
     announcing: dict[int, Ready] | None = None
     batches: set[int] | None = None
     stranded: list[Ready] | None = None
+    copied: dict[int, int] = EMPTY  # how many copies of a task were offered to others
     cancelling: dict[int, int] | None = None
     growing: dict[int, Any] | None = None
     # the store, and those who have to hear of something

@@ -111,8 +111,7 @@ class ReadyQueue:
             if self.taken and entry[1] in self.taken:
                 self._forget_one(entry[1])
                 continue
-            needs = entry[2].spec.needs
-            if self.match.preference(needs.context if needs is not None else None, context) >= 0:
+            if self._fits(entry, context):
                 found = entry
                 break
             passed.append(entry)  # same label, but its rank is out of this executor's range
@@ -120,14 +119,22 @@ class ReadyQueue:
             heappush(heap, entry)
         if found is None:
             return None
+        self._take(found)
+        return found[2]
+
+    def _fits(self, entry: Entry, context: Context | None) -> bool:
+        needs = entry[2].spec.needs
+        return self.match.preference(needs.context if needs is not None else None, context) >= 0
+
+    def _take(self, entry: Entry) -> None:
+        """This entry was taken out of its heap: those of the same task in other heaps count no more."""
         self.count -= 1
-        if self.doubles is not None and found[1] in self.doubles:
+        if self.doubles is not None and entry[1] in self.doubles:
             assert self.taken is not None
-            self.taken.add(found[1])
-            self._forget_one(found[1])
+            self.taken.add(entry[1])
+            self._forget_one(entry[1])
             if len(self.taken) > TAKEN_MAX + self.count:
                 self._purge()
-        return found[2]
 
     def _forget_one(self, sequence: int) -> None:
         assert self.doubles is not None and self.taken is not None
@@ -148,20 +155,50 @@ class ReadyQueue:
 
     def cut(self, amount: int, from_head: bool, contexts: tuple[Context | None, ...] | None) -> list[Ready]:
         """Up to `amount` tasks to hand over, for executors with any of these contexts (None: plain ones)."""
-        if self.labelled is None and not from_head and (contexts is None or None in contexts):
-            return self._cut_tail(amount)
         found: list[Ready] = []
         for context in contexts if contexts is not None else (None,):
-            while len(found) < amount and (ready := self.pop(context)) is not None:
-                found.append(ready)
+            if from_head:
+                while len(found) < amount and (ready := self.pop(context)) is not None:
+                    found.append(ready)
+                continue
+            for name in (ANY,) if context is None else labels(context):
+                if name == ANY:
+                    found += self._cut_tail(amount - len(found))
+                heap = self.labelled.get(name) if self.labelled is not None else None
+                if heap:
+                    found += self._cut_labelled(heap, amount - len(found), context, False)
         return found
 
+    def cut_any(self, amount: int) -> list[Ready]:
+        """Up to `amount` tasks that would run last, whatever they need."""
+        found = self._cut_tail(amount)
+        for heap in list((self.labelled or {}).values()):
+            found += self._cut_labelled(heap, amount - len(found), None, True)
+        return found
+
+    def _cut_labelled(self, heap: list[Entry], amount: int, context: Context | None, anybody: bool) -> list[Ready]:
+        """From the end of a heap, whose last entry is always a leaf: what stays is still a heap."""
+        passed: list[Entry] = []
+        loot: list[Ready] = []
+        while heap and len(loot) < amount:
+            entry = heap.pop()
+            if self.taken and entry[1] in self.taken:
+                self._forget_one(entry[1])
+            elif anybody or self._fits(entry, context):
+                self._take(entry)
+                loot.append(entry[2])
+            else:
+                passed.append(entry)
+        for entry in passed:
+            heappush(heap, entry)
+        return loot
+
     def _cut_tail(self, amount: int) -> list[Ready]:
-        """What would run last. The tail of a heap is made of leaves: what stays is still a heap."""
-        amount = min(amount, self.count)
-        self.count -= amount
+        """Plain tasks that would run last. The tail of a heap is made of leaves: what stays is still a heap."""
         loot: list[Ready] = []
         fifo, heap = self.fifo, self.heap
+        amount = min(amount, len(fifo or ()) + len(heap or ()))
+        self.count -= amount
         if fifo:
             while fifo and len(loot) < amount:
                 loot.append(fifo.pop())

@@ -239,7 +239,8 @@ def relax(core: NodeCore) -> None:
     if excess <= 0:
         core.calm_count = core.dedicated.count  # no need to ask again before there are more of them
         return
-    for ready in core.dedicated.cut(excess, False, None):
+    shared = core.dedicated.cut_any(excess)
+    for ready in shared:
         core.sequence += 1
         core.shared.push(core.strategy.order.key(core, ready), core.sequence, ready)
     core.tt_ns = core.strategy.relax.after_sharing(core)

@@ -64,6 +64,7 @@ FATE = -3
 FIRED = (TimerFired(TICK), TimerFired(POLL))
 """By timer: every node of a large cluster has one under way."""
 PROGRESS_EVENTS = 1 << 16
+END_OF_TIME_NS = 1 << 62
 
 
 def shared_ints(values: npt.NDArray[np.int64]) -> list[int]:
@@ -152,10 +153,9 @@ class Kernel:
             self.push(0, place, ObjectsPut(tuple(objects)))
         self.push(0, CLIENT, started)
 
-    def run(self, until_ns: int = 1 << 62) -> None:
+    def run(self, until_ns: int = END_OF_TIME_NS) -> None:
         """Until the client has seen everything end, or until a given time, or until nothing is left to happen."""
-        if until_ns < 1 << 62:
-            self.push(until_ns, FATE, _pause)
+        self.push(until_ns, FATE, _pause)
         try:
             while self.client.waiting_for:
                 self._run_some()
@@ -163,9 +163,6 @@ class Kernel:
                     self.progress(self.client.graph.task_count - self.client.waiting_for)
         except _Pause:
             return
-        except IndexError:
-            if self.heap:
-                raise
 
     def run_on(self, until_ns: int) -> None:
         """Past the end of the session: to see what nodes do when there is nothing left to do."""
@@ -206,6 +203,8 @@ class Kernel:
             if came is RunEnded:
                 if not (stopped and self._was_stopped(to, event.run)):
                     ends.append(now_ns)
+                if not plain_runs:
+                    self.runs.pop((to, event.run), None)
             elif came is Offer or came is Submission:
                 extra_ns = costs.task_ns * len(event.tasks)
             batch = machine.mail

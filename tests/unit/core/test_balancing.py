@@ -374,3 +374,22 @@ def test_a_busy_node_hopes_for_nothing():
         node.give(RunEnded(1, node.expect(StartRun, task=1).run, SECOND_NS))
         node.expect(StartRun, task=2)
         assert not node.expect(CallStore).hopes
+
+
+def test_copies_are_given_of_tasks_that_nobody_else_has_and_of_none_too_often():
+    """One copy each: first half of the tail, then what was before it; when all have theirs, a round is in vain."""
+    with Driver("adage:copies=1,gift-max=2,assign=one", members=3, cores=1) as node:
+        node.give(Submission(CLIENT, 0, tuple(ready(task, home=0) for task in range(5))))
+        node.drop(SubmissionTaken)
+        node.expect(StartRun, task=0)
+        handed = []
+        for _ in range(4):
+            node.fire(POLL)
+            for query in range(node.drop(LoadQuery)):
+                node.give(LoadReply(query + 1, 0, 0))
+            offers = [effect.message for effect in node.effects if isinstance(getattr(effect, "message", None), Offer)]
+            handed.append([one.spec.id for offer in offers for one in offer.tasks])
+            node.drop(Offer)
+        assert handed == [[3, 4], [2], [1], []]
+        assert node.core.dedicated.count == 0 and node.core.shared.count == 4
+        assert node.core.failed_steals_total == 1

@@ -109,6 +109,35 @@ def test_a_task_that_comes_again_is_not_taken_for_its_first_self():
     assert popped(queue, "cpu") == popped(queue, "gpu") == [] and queue.count == 0
 
 
+def test_thieves_get_the_tail_of_what_they_may_run():
+    queue = ReadyQueue(MatchContexts())
+    for number, key in enumerate((-3, -2, -1)):
+        queue.push(key, 2 * number, ready(number, context="gpu"))
+        queue.push(key, 2 * number + 1, ready(10 + number, context="disk"))
+    gpu = parse_context("gpu")
+    assert [one.spec.id for one in queue.cut(1, False, (gpu,))] == [2], "what would run last"
+    assert [one.spec.id for one in queue.cut(1, True, (gpu,))] == [0]
+    assert [one.spec.id for one in queue.cut(9, False, (gpu,))] == [1]
+    assert queue.cut(9, False, None) == [] and queue.count == 3
+
+
+def test_a_task_with_several_labels_is_cut_once():
+    queue = ReadyQueue(MatchContexts())
+    queue.push(1, 1, ready(1, context="gpu|disk"))
+    queue.push(2, 2, ready(2, context="disk"))
+    assert [one.spec.id for one in queue.cut_any(1)] == [1], "from the heap of the first label"
+    assert [one.spec.id for one in queue.cut_any(9)] == [2]
+    assert queue.count == 0 and queue.pop(parse_context("disk")) is None
+
+
+def test_whatever_they_need_the_last_are_cut():
+    queue = ReadyQueue(MatchContexts())
+    queue.push(0, 1, ready(1))
+    queue.push(5, 2, ready(2, context="gpu"))
+    queue.push(-5, 3, ready(3))
+    assert {one.spec.id for one in queue.cut_any(9)} == {1, 2, 3}
+
+
 def test_entries_that_nobody_here_would_ever_skip_are_thrown_out():
     queue = ReadyQueue(MatchContexts())
     for sequence in range(1000):

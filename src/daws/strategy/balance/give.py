@@ -18,7 +18,7 @@ class BalanceGive(Answer, frozen=True):
     ADAGE (2021), section III-D. It gives only if nobody among them is more loaded, and to nobody as loaded as itself.
     The period doubles after a failure and starts anew after a gift. The paper starts it at 1 ms, its published code
     at 1 s with at most 120 s; here it is 1 ms to 1 s. With `replicate=given` the receiver gets copies that race the
-    originals.
+    originals. Unlike in the paper a gift has at most `gift-max` tasks: half of a long queue at once overloads its receiver.
 
     Helps when few nodes are overloaded: the many idle ones send nothing. Hurts when most are: who is idle cannot ask.
     """
@@ -29,6 +29,9 @@ class BalanceGive(Answer, frozen=True):
     from_head: ClassVar[bool] = False
 
     share: Annotated[float, Meta(gt=0, le=1, description="part of the queued tasks that is given")] = 0.5
+    gift_max: Annotated[
+        int, Meta(ge=1, le=1_000_000, description="tasks given at once at most; who gets copies cannot pass them on")
+    ] = 16
     period_ms: Annotated[float, Meta(ge=0.001, le=1e6, description="ms to the next try after a gift")] = 1.0
     period_max_ms: Annotated[float, Meta(ge=0.001, le=1e6, description="ms between tries at most")] = 1000.0
 
@@ -57,7 +60,7 @@ class BalanceGive(Answer, frozen=True):
         return best
 
     def amount(self, view: View, available: int) -> int:
-        return part(available, self.share)
+        return min(part(available, self.share), self.gift_max)
 
     def after_success(self, view: View) -> tuple[int, int]:
         return self.start_poll_ns(), root(len(view.members))
