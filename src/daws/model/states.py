@@ -1,4 +1,8 @@
-"""The states of a task, and which of them are final. Plain integers: they are compared millions of times."""
+"""The states of a task, and which of them are final. Plain integers: they are compared millions of times.
+
+The store knows a task that a node owns as READY or SUSPENDED; whether it is queued, staging or running is that node's
+business (`daws.core.places`).
+"""
 
 WAITING = 0  # some parents are not done
 READY = 1  # owned by a node; queued, staging in or running there
@@ -24,17 +28,3 @@ STATE_NAMES = (
     "remaking",
 )
 FINAL = frozenset((DONE, FAILED, CANCELLED))
-
-# What may follow what. The core never looks at this table; tests, invariants and the documentation do.
-TRANSITIONS: dict[int, tuple[int, ...]] = {
-    WAITING: (READY, FAILED, CANCELLED),
-    READY: (STAGING_IN, RUNNING, WAITING, FAILED, CANCELLED),
-    STAGING_IN: (RUNNING, WAITING, READY, FAILED, CANCELLED),
-    RUNNING: (SUSPENDED, STAGING_OUT, READY, FAILED, CANCELLED),
-    SUSPENDED: (RUNNING, READY, FAILED, CANCELLED),
-    STAGING_OUT: (DONE, READY, FAILED, CANCELLED),
-    DONE: (REMAKING,),
-    REMAKING: (DONE, WAITING),
-    FAILED: (),
-    CANCELLED: (),
-}

@@ -28,10 +28,6 @@ def node_id(index: int, incarnation: int) -> NodeId:
     return incarnation << 32 | index
 
 
-def node_index(node: NodeId) -> int:
-    return node & NODE_INDEX_MASK
-
-
 class Needs(Struct, frozen=True, array_like=True, gc=False):
     """What an executor must offer; None on a task stands for one core and no context."""
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from daws.model.task import CLIENT, NODE_INDEX_MASK, NodeId
+from daws.sim.machine import FATE, STORE
 from daws.strategy.rng import Rng
 
 if TYPE_CHECKING:
@@ -68,23 +69,23 @@ class Faults:
     def _schedule(self, kernel: "Kernel") -> None:
         plan, rng = self.plan, self.rng
         for _ in range(plan.crashes):
-            kernel.push(rng.below(plan.horizon_ns), -3, self._crash)
+            kernel.push(rng.below(plan.horizon_ns), FATE, self._crash)
         served = 0
         for _ in range(plan.crashes_at_store):
             served += 1 + rng.below(60)
             self.crash_countdown.append(served)
         for number in range(plan.partitions):
             begin_ns = rng.below(plan.horizon_ns)
-            kernel.push(begin_ns, -3, lambda kernel, number=number: self._cut_off(kernel, number))
+            kernel.push(begin_ns, FATE, lambda kernel, number=number: self._cut_off(kernel, number))
             kernel.push(
                 min(plan.horizon_ns, begin_ns + rng.below(2_500 * MS)),
-                -3,
+                FATE,
                 lambda kernel, number=number: self._heal(number),
             )
         for _ in range(plan.slow_nodes):
-            kernel.push(rng.below(plan.horizon_ns), -3, self._slow_down)
+            kernel.push(rng.below(plan.horizon_ns), FATE, self._slow_down)
         for _ in range(plan.cancels):
-            kernel.push(rng.below(plan.horizon_ns), -3, self._cancel)
+            kernel.push(rng.below(plan.horizon_ns), FATE, self._cancel)
 
     def note(self, kind: str) -> None:
         self.injected[kind] = self.injected.get(kind, 0) + 1
@@ -113,8 +114,8 @@ class Faults:
     def is_cut(self, one: int, other: int) -> bool:
         if not self.cut and not self.cut_from_store:
             return False
-        if one == -2 or other == -2:
-            node = other if one == -2 else one
+        if one == STORE or other == STORE:
+            node = other if one == STORE else one
             return node >= 0 and (node & NODE_INDEX_MASK) in self.cut_from_store
         if one == CLIENT or other == CLIENT:
             return False
@@ -144,7 +145,7 @@ class Faults:
         if len(kernel.seats) < 2 or not kernel.kill(node):
             return False
         index = node & NODE_INDEX_MASK
-        kernel.push(kernel.now_ns + self.rng.below(self.plan.restart_ns_max), -3, lambda kernel: kernel.revive(index))
+        kernel.push(kernel.now_ns + self.rng.below(self.plan.restart_ns_max), FATE, lambda kernel: kernel.revive(index))
         return True
 
     def _cut_off(self, kernel: "Kernel", number: int) -> None:

@@ -49,17 +49,12 @@ from daws.core.node import NodeConfig, NodeCore
 from daws.model.cluster import NodeInfo
 from daws.model.graph import Graph, Growth
 from daws.model.task import CLIENT, NODE_INDEX_MASK, NodeId, Ready, TaskSpec, node_id, spawned_id
-from daws.sim.machine import Machine
+from daws.sim.machine import FATE, STORE, Machine
 from daws.sim.profiles import Costs
 from daws.store.memory import MemoryStore
 from daws.strategy.decisions import Strategy
 from daws.wire.messages import Offer, Releases, Submission
 from daws.wire.store import is_quiet
-
-STORE = -2
-"""The address of the store on the heap; the event is (caller, call)."""
-FATE = -3
-"""The address of what happens to the cluster from outside; the event is a function of the simulation."""
 
 FIRED = (TimerFired(TICK), TimerFired(POLL))
 """By timer: every node of a large cluster has one under way."""

@@ -3,6 +3,11 @@
 from daws.core.events import EventType
 from daws.model.cluster import NodeInfo
 
+STORE = -2
+"""The address of the store on the event heap; the event is (caller, call)."""
+FATE = -3
+"""The address of what happens to the cluster from outside; the event is a function of the simulation."""
+
 _NEVER_USED: list[int] = ()  # type: ignore[assignment]
 """Most machines of a large cluster never run anything."""
 

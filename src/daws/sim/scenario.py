@@ -20,7 +20,8 @@ from daws.model.task import NODE_INDEX_MASK, NodeId
 from daws.sim.checkers import Checker, Violation
 from daws.sim.cluster import Cluster, NodeGroup
 from daws.sim.faults import FaultPlan, Faults, draw_plan
-from daws.sim.kernel import FATE, STORE, Kernel
+from daws.sim.kernel import Kernel
+from daws.sim.machine import FATE, STORE
 from daws.sim.simulate import Settings, make_kernel
 from daws.strategy import PRESETS, parse_strategy
 from daws.strategy.decisions import Strategy

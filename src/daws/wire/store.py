@@ -308,7 +308,7 @@ class Leased(Answer, frozen=True):
 
 
 class OutboxEntry(Struct, frozen=True, array_like=True, gc=False):
-    """An intent that outlives the node that had it. `verb` is one of SATISFY, REMAKE, STOP."""
+    """An intent that outlives the node that had it. `verb` is one of SATISFY, REMAKE_FOR, STOP."""
 
     key: int
     verb: int

@@ -18,7 +18,8 @@ class BalanceGive(Answer, frozen=True):
     ADAGE (2021), section III-D. It gives only if nobody among them is more loaded, and to nobody as loaded as itself.
     The period doubles after a failure and starts anew after a gift. The paper starts it at 1 ms, its published code
     at 1 s with at most 120 s; here it is 1 ms to 1 s. With `replicate=given` the receiver gets copies that race the
-    originals. Unlike in the paper a gift has at most `gift-max` tasks: half of a long queue at once overloads its receiver.
+    originals. Unlike in the paper a gift has at most `gift-max` tasks: half of a long queue at once would overload its
+    receiver.
 
     Helps when few nodes are overloaded: the many idle ones send nothing. Hurts when most are: who is idle cannot ask.
     """

@@ -5,7 +5,7 @@ from daws.strategy.decisions import Reasons, View
 
 
 class CacheAll(Answer, frozen=True):
-    """A node keeps every object that it fetched and tells others that it has it.
+    """A node keeps every object that it fetched, for whatever else it may run (others fetch from where it was made).
 
     MATRIX (2015): without caching, all-pairs stays below half of its best. Helps when objects are read more than once.
     Hurts only memory: the node's own limit is the only one.
