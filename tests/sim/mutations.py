@@ -253,13 +253,13 @@ MUTANTS = (
     # -- 6. references ----------------------------------------------------------------------------------------------
     Mutant(
         "objects are freed after the first reader", 6, "core/staging.py",
-        "    readers.discard(child)\n    if readers:\n        return\n",
-        "    readers.discard(child)\n",
+        "        core.made[producer] = (left, since_ns, objects)\n        return\n",
+        "        core.made[producer] = (left, since_ns, objects)\n",
     ),
     Mutant(
         "objects are never freed", 6, "core/staging.py",
-        "    readers.discard(child)\n    if readers:\n        return\n",
-        "    readers.discard(child)\n    return\n",
+        "    del core.made[producer]\n    for object_ in objects:\n",
+        "    return\n    for object_ in objects:\n",
     ),
     Mutant(
         "nobody looks after releases that got lost", 6, "core/members.py",
