@@ -1,14 +1,22 @@
 """What `--set` can set: numbers of the simulated cluster, with their units in their names."""
 
 import re
+import textwrap
 from collections.abc import Iterable
 from typing import Literal, NamedTuple
 
+from daws.cli.messages import shown
 from daws.model.errors import UsageError
 from daws.sim.profiles import PROFILES, Costs
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d{1,3})?", re.ASCII | re.IGNORECASE)
 _US, _MS, _GBIT, _GB = 1e3, 1e6, 0.125e9, 1e9
+TABLE_WIDTH = 100
+
+# As in daws.sim.simulate, which takes too long to import for a help text.
+CORES_PER_SHARD = 1024
+_SHARDS = f"cores/{CORES_PER_SHARD}"
+_LEASE = "a silent node is taken for dead after; more where there are over 10,000 nodes"
 
 
 class Knob(NamedTuple):
@@ -26,7 +34,7 @@ class Knob(NamedTuple):
 
     def read(self, text: str) -> int | float:
         if len(text) > 40 or not _NUMBER.fullmatch(text):
-            raise UsageError(f"--set {self.key}={_shown(text)} is not a number")
+            raise UsageError(f"--set {self.key}={shown(text)} is not a number")
         value = float(text)
         if self.whole and not value.is_integer():
             raise UsageError(f"--set {self.key}={text}: expected a whole number")
@@ -58,8 +66,8 @@ KNOBS: dict[str, Knob] = {
         Knob("clusters", "cluster", "clusters", 1, 1e6, "clusters of equal size", whole=True, default="1"),
         Knob("slow", "cluster", "slow", 0, 1, "share of slow nodes", default="0"),
         Knob("slow-speed", "cluster", "slow_speed", 0.001, 1000, "speed of those, 1 is normal", default="0.5"),
-        Knob("shards", "settings", "shards", 1, 65536, "of the store", whole=True, default="nodes/64"),
-        Knob("lease-s", "settings", "lease_s", 0.1, 86400, "a silent node is taken for dead after", default="10"),
+        Knob("shards", "settings", "shards", 1, 65536, "of the store", whole=True, default=_SHARDS),
+        Knob("lease-s", "settings", "lease_s", 0.1, 86400, _LEASE, default="10"),
         Knob("memory-gb", "settings", "memory_bytes", 0, 1e6, "of a node for fetched objects", _GB, default="any"),
     )
 }
@@ -71,9 +79,9 @@ def read_settings(items: Iterable[str]) -> dict[str, dict[str, int | float]]:
     for item in items:
         key, equals, value = (part.strip() for part in item.partition("="))
         if not equals or not value:
-            raise UsageError(f"--set {_shown(item)}: expected KEY=VALUE; keys: {', '.join(KNOBS)}")
+            raise UsageError(f"--set {shown(item)}: expected KEY=VALUE; keys: {', '.join(KNOBS)}")
         if key not in KNOBS:
-            raise UsageError(f"--set has no key {_shown(key)}; keys: {', '.join(KNOBS)}")
+            raise UsageError(f"--set has no key {shown(key)}; keys: {', '.join(KNOBS)}")
         knob = KNOBS[key]
         if knob.field in found[knob.target]:
             raise UsageError(f"--set {key} is given twice")
@@ -92,13 +100,12 @@ def knobs_table() -> str:
             row[0].ljust(widths[0]),
             *(cell.rjust(width) for cell, width in zip(row[1:-1], widths[1:], strict=True)),
         ]
-        lines.append("  " + "  ".join((*cells, row[-1])))
+        start = "  " + "  ".join((*cells, ""))
+        lines += textwrap.wrap(
+            row[-1], TABLE_WIDTH, initial_indent=start, subsequent_indent=" " * len(start), break_on_hyphens=False
+        )
     return "\n".join(lines)
 
 
 def _plain(number: float) -> str:
     return f"{number:,.0f}".replace(",", "") if float(number).is_integer() else f"{number:g}"
-
-
-def _shown(text: str) -> str:
-    return repr(text if len(text) <= 40 else text[:37] + "...")

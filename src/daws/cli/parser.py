@@ -1,10 +1,17 @@
-"""What can be typed. Imports nothing but argparse: it has to answer `--help` at once."""
+"""What can be typed. Imports little but argparse: it has to answer `--help` at once.
+
+The parsed arguments hold `load`, which imports what the command needs and returns what runs it.
+"""
 
 import argparse
 import sys
-from typing import NoReturn
+from collections.abc import Callable
+from typing import Any, NoReturn
 
 from daws import __version__
+from daws.cli.messages import complain, one_line
+
+Command = Callable[[argparse.Namespace], int]
 
 STRATEGY = "daws"
 PROFILES = ("measured", "simmatrix")
@@ -43,10 +50,13 @@ nodes that differ:
 
 
 class Parser(argparse.ArgumentParser):
-    """An argparse parser that complains in one line."""
+    """An argparse parser that complains in one line, and does not keep to itself that its help could not be written."""
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        (file or sys.stderr).write(message)
 
     def error(self, message: str) -> NoReturn:
-        print(f"daws: error: {' '.join(message.split())} (see '{self.prog} --help')", file=sys.stderr)
+        complain(f"error: {one_line(message)} (see '{self.prog} --help')")
         sys.exit(2)
 
 
@@ -56,6 +66,19 @@ class _Format(argparse.RawDescriptionHelpFormatter):
     def __init__(self, prog: str) -> None:
         super().__init__(prog, max_help_position=28)
         self._action_max_length = 14  # argparse forgets to count the indent of subcommands
+
+
+class _Once(argparse.Action):
+    """Store a value; a second one is a mistake that argparse would pass over."""
+
+    def __call__(
+        self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, option: str | None = None
+    ) -> None:
+        given: set[str] = vars(namespace).setdefault("given", set())
+        if self.dest in given:
+            parser.error(f"{option} is given twice")
+        given.add(self.dest)
+        setattr(namespace, self.dest, values)
 
 
 class _SimHelp(argparse.Action):
@@ -78,7 +101,7 @@ def make_parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"daws {__version__}")
-    parser.set_defaults(run=lambda _: _print_help(parser))
+    parser.set_defaults(load=lambda: lambda _: _print_help(parser))
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", parser_class=Parser)
     _add_sim(commands)
     _add_strategies(commands)
@@ -95,12 +118,13 @@ def _add_sim(commands: "argparse._SubParsersAction[Parser]") -> None:
         allow_abbrev=False,
         add_help=False,
     )
-    sim.set_defaults(run=_run_sim)
+    sim.set_defaults(load=_load_sim)
     what = sim.add_argument_group("what to run")
     what.add_argument("workload", metavar="WORKLOAD", help="kind or kind:key=value,… (see 'daws workloads')")
     what.add_argument(
         "--strategy",
         metavar="S",
+        action=_Once,
         default=STRATEGY,
         help=f"name or name:key=value,… (see 'daws strategies'; default: {STRATEGY})",
     )
@@ -111,11 +135,11 @@ def _add_sim(commands: "argparse._SubParsersAction[Parser]") -> None:
         default=[],
         help="what tasks (of a kind) ask of an executor: gpu, gpu@3, gpu@1..5, a|b (either), a>b (a, else b)",
     )
-    what.add_argument("--seed", metavar="K", type=int, default=0, help="a run is one number (default: 0)")
+    what.add_argument("--seed", metavar="K", action=_Once, type=int, default=0, help="a run is one number (default: 0)")
 
     where = sim.add_argument_group("where to run it")
-    where.add_argument("--nodes", metavar="N", type=int, help=f"number of nodes (default: {NODES})")
-    where.add_argument("--cores", metavar="C", type=int, help=f"cores of each node (default: {CORES})")
+    where.add_argument("--nodes", metavar="N", action=_Once, type=int, help=f"number of nodes (default: {NODES})")
+    where.add_argument("--cores", metavar="C", action=_Once, type=int, help=f"cores of each node (default: {CORES})")
     where.add_argument(
         "--group",
         metavar="GROUP",
@@ -125,6 +149,7 @@ def _add_sim(commands: "argparse._SubParsersAction[Parser]") -> None:
     )
     where.add_argument(
         "--profile",
+        action=_Once,
         choices=PROFILES,
         default=PROFILES[0],
         help="what things cost: as measured, or as in the papers' simulator (default: measured)",
@@ -140,7 +165,9 @@ def _add_sim(commands: "argparse._SubParsersAction[Parser]") -> None:
 
     output = sim.add_argument_group("what to show")
     output.add_argument("--json", action="store_true", help="one JSON object on stdout instead of the table")
-    output.add_argument("--plot", metavar="FILE", help="draw busy executors over time (.png, .svg or .pdf)")
+    output.add_argument(
+        "--plot", metavar="FILE", action=_Once, help="draw busy executors over time (.png, .svg or .pdf)"
+    )
     output.add_argument("--check", action="store_true", help="watch every step with independent checkers (slower)")
     output.add_argument("--quiet", action="store_true", help="no progress bar and no table")
     output.add_argument("-h", "--help", action=_SimHelp, nargs=0, help="show this help and exit")
@@ -162,7 +189,7 @@ def _add_strategies(commands: "argparse._SubParsersAction[Parser]") -> None:
         allow_abbrev=False,
     )
     strategies.add_argument("name", metavar="NAME", nargs="?", help="a strategy as for 'daws sim', or a decision")
-    strategies.set_defaults(run=_run_strategies)
+    strategies.set_defaults(load=_load_strategies)
 
 
 def _add_workloads(commands: "argparse._SubParsersAction[Parser]") -> None:
@@ -172,7 +199,7 @@ def _add_workloads(commands: "argparse._SubParsersAction[Parser]") -> None:
         description="Lists the kinds of workload with their keys, defaults and units.",
         allow_abbrev=False,
     )
-    workloads.set_defaults(run=_run_workloads)
+    workloads.set_defaults(load=_load_workloads)
 
 
 def _print_help(parser: argparse.ArgumentParser) -> int:
@@ -180,19 +207,19 @@ def _print_help(parser: argparse.ArgumentParser) -> int:
     return 0
 
 
-def _run_sim(arguments: argparse.Namespace) -> int:
+def _load_sim() -> Command:
     from daws.cli.sim import run
 
-    return run(arguments)
+    return run
 
 
-def _run_strategies(arguments: argparse.Namespace) -> int:
+def _load_strategies() -> Command:
     from daws.cli.lists import show_strategies
 
-    return show_strategies(arguments.name)
+    return lambda arguments: show_strategies(arguments.name)
 
 
-def _run_workloads(arguments: argparse.Namespace) -> int:
+def _load_workloads() -> Command:
     from daws.cli.lists import show_workloads
 
-    return show_workloads()
+    return lambda _: show_workloads()

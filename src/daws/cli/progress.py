@@ -15,7 +15,7 @@ class Progress:
     def __init__(self, total: int, quiet: bool = False, stream: TextIO | None = None) -> None:
         self.total = total
         self.stream = sys.stderr if stream is None else stream
-        self.is_shown = not quiet and self.stream.isatty()
+        self.is_shown = not quiet and self.stream is not None and self.stream.isatty()
         self.began_s = self.drawn_s = time.monotonic()
         self.width = 0
 

@@ -1,13 +1,13 @@
 """`daws sim`: read what was asked, run it, show what came of it."""
 
 import argparse
-import sys
 from pathlib import Path
 
 import msgspec
 import numpy as np
 
 from daws.cli.knobs import KNOBS, read_settings
+from daws.cli.messages import complain, one_line, shown
 from daws.cli.parser import CORES, NODES
 from daws.cli.progress import Progress
 from daws.cli.table import result_table
@@ -44,14 +44,14 @@ def run(arguments: argparse.Namespace) -> int:
     graph = with_contexts(workload.build(1, cluster.core_count, arguments.seed), arguments.context)
     with Progress(graph.task_count, quiet=arguments.quiet) as progress:
         result, kernel = simulate(graph, cluster, strategy, settings, progress)
+    _show(result, kernel, arguments, str(workload))
     if target is not None:
         draw_run(result, kernel, target, title=str(workload))
-    _show(result, kernel, arguments, str(workload))
-    if target is not None and not (arguments.json or arguments.quiet):
-        print(f"\nbusy executors over time: {target}")
+        if not (arguments.json or arguments.quiet):
+            print(f"\nbusy executors over time: {target}")
     if result.failed:
         task, (_, error) = next(iter(kernel.client.ended.items()))
-        print(f"daws: error: {result.failed:,} tasks failed, first task {task}: {error}", file=sys.stderr)
+        complain(f"error: {result.failed:,} tasks failed, first task {task}: {one_line(error)}")
         return 1
     return 0
 
@@ -81,10 +81,12 @@ def with_contexts(graph: Graph, texts: list[str]) -> Graph:
         kind, equals, context = text.partition("=") if "=" in text else ("", "", text)
         if equals and kind not in graph.kinds:
             raise UsageError(
-                f"--context {text!r}: there are no tasks of kind {kind!r}; kinds: {', '.join(graph.kinds)}"
+                f"--context {shown(text)}: there are no tasks of kind {shown(kind)}; kinds: {', '.join(graph.kinds)}"
             )
         if kind in wanted:
-            raise UsageError(f"--context {text!r}: given twice for {kind or 'all tasks'}")
+            raise UsageError(f"--context {shown(text)}: given twice for {kind or 'all tasks'}")
+        if not context.strip():
+            raise UsageError(f"--context {shown(text)}: expected a context, or 'any' for none in particular")
         wanted[kind] = parse_context(context)
     contexts = tuple(wanted.get(kind, wanted.get("")) for kind in graph.kinds)
     return Graph(

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from daws.model.errors import UsageError
+from daws.model.errors import UnavailableError, UsageError
 from daws.sim.kernel import Kernel
 from daws.sim.simulate import Result
 
@@ -71,16 +71,34 @@ def panel_of(result: Result, kernel: Kernel, title: str, until_s: float = 0.0) -
 
 
 def check_target(path: Path) -> Path:
-    """Refuse a file that could not be written later, before any work is done."""
+    """Refuse a file that could not be written later, before any work is done; leaves all files as they are."""
+    if not path.name:
+        raise UsageError(f"plot: expected the name of a file that ends in {', '.join(SUFFIXES)}")
     if path.suffix.lower() not in SUFFIXES:
         raise UsageError(f"plot {str(path)!r}: the name must end in {', '.join(SUFFIXES)}")
-    folder = path.parent
-    if not folder.is_dir():
-        raise UsageError(f"plot {str(path)!r}: there is no folder {str(folder)!r}")
-    if path.is_dir() or not os.access(path if path.exists() else folder, os.W_OK):
-        raise UsageError(f"plot {str(path)!r}: cannot be written")
+    try:
+        if not path.parent.is_dir():
+            raise UsageError(f"plot {str(path)!r}: there is no folder {str(path.parent)!r}")
+        _try_to_open(path)
+    except OSError as error:
+        raise UsageError(f"plot {str(path)!r}: cannot be written: {error.strerror}") from error
     _figure_class()
     return path
+
+
+def _try_to_open(path: Path) -> None:
+    """Permissions alone do not tell: root may do everything, but not in every file system."""
+    if path.is_fifo():
+        return  # whoever reads from it would take our closing it for the end
+    if path.exists():
+        os.close(os.open(path, os.O_WRONLY))
+        return
+    real = os.path.realpath(path)  # of a link that leads nowhere yet
+    made = os.open(real, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+    try:
+        os.close(made)
+    finally:
+        os.unlink(real)
 
 
 def draw_run(result: Result, kernel: Kernel, path: Path, title: str) -> None:
@@ -115,7 +133,19 @@ def draw_panels(
     # Without a date in it, the same run gives the same file.
     metadata = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(path.suffix.lower())
     figure.savefig(buffer, format=path.suffix[1:].lower(), dpi=130, metadata=metadata)
-    path.write_bytes(buffer.getvalue())
+    _write(path, buffer.getvalue())
+
+
+def _write(path: Path, data: bytes) -> None:
+    existed = path.exists()
+    try:
+        path.write_bytes(data)
+    except BaseException as error:  # an interrupt leaves no half file either
+        if not existed:
+            Path(os.path.realpath(path)).unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            raise UnavailableError(f"plot {str(path)!r}: cannot be written: {error.strerror}", retry=True) from error
+        raise
 
 
 def _draw(axes: Any, panel: Panel, is_first: bool, is_last: bool) -> None:

@@ -3,8 +3,9 @@
 import pytest
 from msgspec.structs import fields
 
-from daws.cli.knobs import KNOBS, knobs_table, read_settings
+from daws.cli.knobs import CORES_PER_SHARD, KNOBS, knobs_table, read_settings
 from daws.model.errors import UsageError
+from daws.sim import simulate
 from daws.sim.profiles import PROFILES, Costs
 
 
@@ -56,8 +57,15 @@ def test_nothing_is_set_twice():
         read_settings(["shards=1", "shards=2"])
 
 
+def test_the_table_tells_what_depends_on_the_size():
+    assert simulate.CORES_PER_SHARD == CORES_PER_SHARD
+    shown = " ".join(knobs_table().split())
+    assert f"shards cores/{CORES_PER_SHARD} cores/{CORES_PER_SHARD} of the store" in shown
+    assert "lease-s 10 10 a silent node" in shown and "more where there are over 10,000 nodes" in shown
+
+
 def test_the_table_shows_both_profiles():
     lines = knobs_table().splitlines()
-    assert len(lines) == len(KNOBS) + 1
+    assert [line.split()[0] for line in lines if line[2] != " "] == ["key", *KNOBS]
     assert lines[0].split() == ["key", "measured", "simmatrix", "meaning"]
     assert next(line for line in lines if "store-row-us" in line).split()[:3] == ["store-row-us", "5", "1000"]

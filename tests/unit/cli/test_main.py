@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
 
 import pytest
@@ -104,6 +105,18 @@ def test_quiet_prints_nothing(capsys):
         (["sim", "bot:tasks=9", "--context", "gpu", "--context", "any"], ["twice"]),
         (["sim", "bot", "--plot", "no/such/folder/a.png"], ["there is no folder 'no/such/folder'"]),
         (["sim", "bot", "--plot", "a.gif"], ["'a.gif'", ".png, .svg, .pdf"]),
+        (["sim", "bot", "--plot", ""], ["expected the name of a file"]),
+        (["sim", "bot", "--plot", "/proc/x.png"], ["'/proc/x.png'", "cannot be written"]),
+        (["sim", "bot", "--plot", f"/tmp/{'a' * 300}.png"], ["too long"]),
+        (["sim", "bot:tasks=9", "--context", ""], ["--context ''", "expected a context"]),
+        (["sim", "bot:tasks=9", "--context", "bot= "], ["--context 'bot= '", "expected a context"]),
+        (["sim", "bot:tasks=9", "--context", "x" * 99 + "=gpu"], ["'" + "x" * 37 + "...'"]),
+        (["sim", "bot", "--nodes", "2", "--nodes=2"], ["--nodes is given twice"]),
+        (["sim", "bot", "--cores", "2", "--cores", "3"], ["--cores is given twice"]),
+        (["sim", "bot", "--seed", "0", "--seed", "1"], ["--seed is given twice"]),
+        (["sim", "bot", "--strategy", "daws", "--strategy", "mlb"], ["--strategy is given twice"]),
+        (["sim", "bot", "--profile", "measured", "--profile", "simmatrix"], ["--profile is given twice"]),
+        (["sim", "bot", "--plot", "a.png", "--plot", "b.png"], ["--plot is given twice"]),
         (["sim", "bot", "--profile", "ideal"], ["'ideal'", "simmatrix"]),
         (["sim"], ["WORKLOAD"]),
         (["sim", "bot", "--node", "3"], ["--node 3"]),
@@ -150,6 +163,23 @@ def test_a_refused_run_leaves_no_plot_behind(capsys, tmp_path):
     target = tmp_path / "busy.png"
     refusal(capsys, "sim", "bot:tasks=9", "--context", "gpu", "--plot", str(target))
     assert list(tmp_path.iterdir()) == []
+    target.write_bytes(b"of yesterday")
+    refusal(capsys, "sim", "bot:tasks=9", "--context", "gpu", "--plot", str(target))
+    assert target.read_bytes() == b"of yesterday"
+
+
+def test_a_plot_that_cannot_be_written_is_refused_before_the_run(capsys, monkeypatch):
+    monkeypatch.setattr("daws.cli.sim.simulate", lambda *_: pytest.fail("was run"))
+    refusal(capsys, *SMALL, "--plot", "/proc/x.png")
+
+
+def test_a_plot_that_fails_costs_no_result(capsys, tmp_path):
+    target = tmp_path / "full.png"
+    target.symlink_to("/dev/full")
+    assert main([*SMALL, "--plot", str(target)]) == 1
+    out, err = capsys.readouterr()
+    assert "makespan" in out and "over time" not in out
+    assert err == f"daws: error: plot {str(target)!r}: cannot be written: No space left on device\n"
 
 
 def test_help_and_version(capsys):
@@ -190,6 +220,83 @@ def test_a_broken_pipe_is_silent():
     assert command.stderr.read() == b""
     assert command.wait(60) == 141
     command.stderr.close()
+
+
+def run_with_stdout(monkeypatch, argv, stream):
+    monkeypatch.setattr(sys, "stdout", stream)
+    try:
+        return main(argv)
+    except SystemExit as stop:
+        return stop.code
+
+
+@pytest.mark.parametrize("argv", [["workloads"], ["sim", "--help"], ["--version"], SMALL])
+@pytest.mark.parametrize("buffering", [1, -1])
+def test_a_full_disk_is_one_line(capsys, monkeypatch, argv, buffering):
+    with open("/dev/full", "w", buffering) as stream:
+        assert run_with_stdout(monkeypatch, argv, stream) == 1
+    assert capsys.readouterr().err == "daws: error: cannot write the output: No space left on device\n"
+
+
+def test_a_full_disk_is_not_noticed_again_at_exit():
+    with open("/dev/full", "w") as full:
+        ran = subprocess.run([*ENTRY, "workloads"], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+        assert (ran.returncode, ran.stderr.count("\n")) == (1, 1)
+        ran = subprocess.run([*ENTRY, "fly"], stdout=subprocess.PIPE, stderr=full, text=True, check=False)
+        assert (ran.returncode, ran.stdout) == (2, "")
+
+
+@pytest.mark.parametrize("argv", [["workloads"], ["--help"], SMALL])
+def test_a_closed_stdout_is_one_line(capsys, monkeypatch, argv):
+    assert run_with_stdout(monkeypatch, argv, None) == 2
+    err = capsys.readouterr().err
+    assert err.startswith("daws: error: stdout is closed") and err.count("\n") == 1
+
+
+def test_a_closed_stderr_leaves_the_exit_code(capsys, monkeypatch):
+    monkeypatch.setattr(sys, "stderr", None)
+    assert main(["sim", "bot", "--nodes", "0"]) == 2
+    assert main(["strategies", "best"]) == 2
+    assert main([*SMALL, "--quiet"]) == 0
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
+@pytest.mark.parametrize("argv", [["workloads"], ["sim", "--help"], ["strategies", "adage"]])
+def test_letters_that_cannot_be_shown_are_replaced(monkeypatch, argv, encoding):
+    written = BytesIO()
+    assert run_with_stdout(monkeypatch, argv, TextIOWrapper(written, encoding)) == 0
+    assert b"?" in written.getvalue()
+
+
+@pytest.mark.parametrize("module", ["argparse", "numpy"])
+def test_an_interrupt_during_an_import_is_one_line(module):
+    # An import may turn an interrupt into something else; here numpy swallows it.
+    script = (
+        "import signal, sys\n"
+        "class Finder:\n"
+        "    @staticmethod\n"
+        "    def find_spec(name, *_):\n"
+        "        try:\n"
+        "            if name == sys.argv[1]: signal.raise_signal(signal.SIGINT)\n"
+        "        except KeyboardInterrupt:\n"
+        "            if name != 'numpy': raise\n"
+        "sys.meta_path.insert(0, Finder)\n"
+        "from daws.cli import main\n"
+        "sys.exit(main(sys.argv[2:]))"
+    )
+    ran = subprocess.run([sys.executable, "-c", script, module, *SMALL], capture_output=True, text=True, check=False)
+    assert (ran.stdout, ran.stderr, ran.returncode) == ("", "daws: interrupted\n", 130)
+
+
+@pytest.mark.parametrize("handler", [signal.SIG_IGN, signal.default_int_handler])
+def test_who_handles_interrupts_stays_as_it_was(capsys, handler):
+    before = signal.signal(signal.SIGINT, handler)
+    try:
+        assert main([]) == 0
+        assert signal.getsignal(signal.SIGINT) is handler
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def test_an_interrupt_is_one_line(tmp_path: Path):

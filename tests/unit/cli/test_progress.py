@@ -40,6 +40,12 @@ def test_it_draws_only_now_and_then(monkeypatch):
     assert "tasks" not in stream.getvalue()
 
 
+def test_without_stderr_there_is_none(monkeypatch):
+    monkeypatch.setattr("sys.stderr", None)
+    with Progress(100) as bar:
+        bar(50)
+
+
 def test_nobody_else_sees_it():
     pipe, quiet = StringIO(), Terminal()
     for bar in (Progress(100, stream=pipe), Progress(100, quiet=True, stream=quiet)):

@@ -1,14 +1,16 @@
 """Pictures: the numbers behind them, and that files appear whole or not at all."""
 
 import builtins
+import os
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daws.model.errors import UsageError
+from daws.model.errors import UnavailableError, UsageError
 from daws.sim.cluster import cluster_of
 from daws.sim.kernel import Kernel
 from daws.sim.plot import busy_over_time, check_target, draw_panels, draw_run, panel_of
@@ -76,9 +78,39 @@ def test_files_that_cannot_be_written_are_refused_first(tmp_path):
         ("a", "must end in"),
         ("no/a.png", "no folder"),
         ("folder.png", "cannot"),
+        ("/proc/a.png", "cannot"),
+        ("a" * 300 + ".png", "too long"),
     ]:
         with pytest.raises(UsageError, match=why):
             check_target(tmp_path / wrong)
+    with pytest.raises(UsageError, match="expected the name of a file"):
+        check_target(Path(""))
+
+
+def test_looking_at_a_target_leaves_it_as_it_is(tmp_path):
+    old, link, pipe = tmp_path / "old.png", tmp_path / "link.png", tmp_path / "pipe.png"
+    old.write_bytes(b"old")
+    link.symlink_to(tmp_path / "new.png")
+    os.mkfifo(pipe)
+    for target in (old, link, pipe, tmp_path / "none.png"):  # opening the pipe would wait for a reader
+        assert check_target(target) == target
+    assert sorted(tmp_path.iterdir()) == [link, old, pipe]
+    assert old.read_bytes() == b"old" and link.is_symlink()
+
+
+@pytest.mark.parametrize(
+    ("trouble", "told"), [(OSError(28, "No space left"), UnavailableError), (KeyboardInterrupt(), KeyboardInterrupt)]
+)
+def test_no_half_file_is_left(run, tmp_path, monkeypatch, trouble, told):
+    def write_half(path, data):
+        with path.open("wb") as file:
+            file.write(data[:10])
+        raise trouble
+
+    monkeypatch.setattr(Path, "write_bytes", write_half)
+    with pytest.raises(told):
+        draw_run(run[0], run[1], tmp_path / "a.svg", title="bot")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_without_matplotlib_one_line_says_how_to_get_it(tmp_path, monkeypatch):

@@ -1,0 +1,43 @@
+"""What the command says when something is wrong, even where streams are full, closed or know no letter but ASCII.
+
+Imports nothing that takes time, because it has to be there first.
+"""
+
+import io
+import os
+import sys
+
+SHOWN_LENGTH_MAX = 40
+
+
+def complain(message: str) -> None:
+    """Say it on stderr; where nobody can read it, the exit code has to do."""
+    if sys.stderr is None:
+        return  # print() would take stdout instead
+    try:
+        print(f"daws: {message}", file=sys.stderr, flush=True)
+    except OSError:
+        silence(sys.stderr.fileno())
+
+
+def one_line(error: object) -> str:
+    return " ".join(str(error).split())
+
+
+def shown(text: str) -> str:
+    """What was typed, in quotes and not too long."""
+    return repr(text if len(text) <= SHOWN_LENGTH_MAX else text[: SHOWN_LENGTH_MAX - 3] + "...")
+
+
+def allow_all_letters() -> None:
+    """Where a letter cannot be shown there is a question mark instead."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+
+
+def silence(descriptor: int) -> None:
+    """Let go nowhere what could not be written, as Python tries once more at exit."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, descriptor)
+    os.close(nowhere)
