@@ -100,7 +100,7 @@ PRESETS: dict[str, Preset] = {
             "adaptive: starts as flds, turns to mdl or mlb by how much data moves",
             "MATRIX (2015), sections 2.2 and 4.4",
             _MATRIX | {"relax": "above", "adapt": "matrix"},
-            {"relax": {"tt_rule": "journal", "tt_min": 0.025, "tt_max": 0.4}},
+            {"relax": {"tt_rule": "journal", "tt_min": 0.025, "tt_max": 0.1}},
         ),
         _preset(
             "adage",
