@@ -101,6 +101,7 @@ class Journal:
     # -- as bytes ---------------------------------------------------------------------------------------
 
     def to_bytes(self) -> bytes:
+        """StrategyError in one line if an answer of the strategy is not registered: it could not be read back."""
         header = Header(
             self.info,
             format_strategy(self.strategy),

@@ -117,6 +117,14 @@ class Graph:
         return int(self.length_ns.sum())
 
     @property
+    def total_core_ns(self) -> int:
+        """As `total_length_ns`, but a task counts once for each core that it needs. Exact, however large."""
+        wide = np.flatnonzero(self.cores > 1)
+        lengths, cores = self.length_ns[wide], self.cores[wide]
+        widths: list[int] = np.unique(cores).tolist()
+        return self.total_length_ns + sum((width - 1) * int(lengths[cores == width].sum()) for width in widths)
+
+    @property
     def input_bytes(self) -> int:
         """Bytes read by all tasks together; an object counts once per reader."""
         return int(self.object_bytes[self.inputs].sum())
@@ -208,6 +216,7 @@ class Graph:
         return (
             self.kinds == other.kinds
             and self.contexts == other.contexts
+            and self.growth == other.growth
             and all(map(np.array_equal, self._columns(), other._columns()))
         )
 
@@ -221,6 +230,7 @@ class Graph:
         self._check_vocabulary()
         self._check_tasks()
         self._check_objects()
+        self._check_growth()
         self.levels()
 
     # -- inside --------------------------------------------------------------------------------------------------
@@ -370,6 +380,23 @@ class Graph:
             raise GraphError(
                 f"the sizes add up to more than 2**62 bytes; the largest object is {self.object_bytes.argmax()}"
             )
+
+    def _check_growth(self) -> None:
+        children: dict[int, int] = {}
+        for growth in self.growth:
+            for kind in growth.kind, growth.child_kind:
+                if not 0 <= kind < len(self.kinds):
+                    raise GraphError(f"{growth}: there is no kind {kind}; the graph has {len(self.kinds)} kinds")
+            _check_number(f"{growth} has a count", growth.count, 0, TASK_COUNT_MAX)
+            _check_number(f"{growth} has a length in ns", growth.child_length_ns, 0, TOTAL_MAX)
+            if growth.kind in children:
+                raise GraphError(f"{growth}: tasks of kind {self.kinds[growth.kind]} already grow in another way")
+            children[growth.kind] = growth.child_kind
+            kind = growth.child_kind
+            while kind in children:
+                if kind == growth.kind:
+                    raise GraphError(f"{growth}: tasks of kind {self.kinds[kind]} would create others without end")
+                kind = children[kind]
 
     def _check_inputs_exist(self) -> None:
         bad = (self.inputs < 0) | (self.inputs >= self.object_count)

@@ -1,6 +1,7 @@
 """Describing a simulated cluster: how many nodes, with which executors, how fast, in which clusters."""
 
 import re
+from numbers import Integral
 
 from msgspec import Struct
 
@@ -28,6 +29,15 @@ class NodeGroup(Struct, frozen=True):
     speed: float = 1.0
     cluster: int = 0
 
+    def __post_init__(self) -> None:
+        _check_range("nodes", self.count, NODE_COUNT_MAX, "a group has", "nodes")
+        for one in self.executors:
+            _check_range("cores", one.count, CORE_COUNT_MAX, "a class of executors has", "cores")
+        _check_range("cores", self.cores, CORE_COUNT_MAX, "a node has", "cores")
+        _check_speed("speed", self.speed)
+        if not _is_whole(self.cluster) or not 0 <= self.cluster < NODE_COUNT_MAX:
+            raise ClusterError(f"cluster={self.cluster}: clusters are numbered from 0 to {NODE_COUNT_MAX - 1}")
+
     @property
     def cores(self) -> int:
         """Of one node."""
@@ -35,9 +45,13 @@ class NodeGroup(Struct, frozen=True):
 
 
 class Cluster(Struct, frozen=True):
-    """Groups of nodes, in the order of their ids."""
+    """Groups of nodes, in the order of their ids; ClusterError if there are none or too many to simulate."""
 
     groups: tuple[NodeGroup, ...]
+
+    def __post_init__(self) -> None:
+        _check_range("nodes", self.node_count, NODE_COUNT_MAX, "a cluster has", "nodes")
+        _check_range("cores", self.core_count, CORE_TOTAL_MAX, "all nodes together have", "cores")
 
     def infos(self) -> tuple[NodeInfo, ...]:
         infos: list[NodeInfo] = []
@@ -71,7 +85,7 @@ def cluster_of(nodes: int, cores: int = 2, clusters: int = 1, slow: float = 0.0,
     """Equal nodes in `clusters` equal clusters; a share of each (`slow`) runs at another speed."""
     _check_range("nodes", nodes, NODE_COUNT_MAX, "a cluster has", "nodes")
     _check_range("cores", cores, CORE_COUNT_MAX, "a node has", "cores")
-    if not 1 <= clusters <= nodes:
+    if not _is_whole(clusters) or not 1 <= clusters <= nodes:
         raise ClusterError(f"clusters={clusters}: {nodes} nodes can form between 1 and {nodes} clusters")
     if not 0 <= slow <= 1:
         raise ClusterError(f"slow={slow:g}: the share of slow nodes is between 0 and 1")
@@ -89,11 +103,8 @@ def cluster_of(nodes: int, cores: int = 2, clusters: int = 1, slow: float = 0.0,
 
 
 def joined(groups: list[NodeGroup]) -> Cluster:
-    """The cluster made of these groups; ClusterError if it is too large to simulate."""
-    cluster = Cluster(tuple(groups))
-    _check_range("nodes", cluster.node_count, NODE_COUNT_MAX, "a cluster has", "nodes")
-    _check_range("cores", cluster.core_count, CORE_TOTAL_MAX, "all nodes together have", "cores")
-    return cluster
+    """The cluster made of these groups."""
+    return Cluster(tuple(groups))
 
 
 def parse_group(text: str) -> NodeGroup:
@@ -140,8 +151,14 @@ def _parse_keys(text: str | None, whole: str) -> tuple[float, int]:
 
 
 def _check_range(key: str, value: int, high: int, whose: str, what: str) -> None:
+    if not _is_whole(value):
+        raise ClusterError(f"{key}={value!r} is not a whole number")
     if not 1 <= value <= high:
         raise ClusterError(f"{key}={value}: {whose} between 1 and {high} {what}")
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool)
 
 
 def _check_speed(key: str, value: float) -> None:

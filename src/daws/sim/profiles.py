@@ -4,6 +4,9 @@
 of the papers' own simulator. Times are in nanoseconds.
 """
 
+from math import inf
+from numbers import Integral
+
 import msgspec
 from msgspec import Struct
 
@@ -24,6 +27,15 @@ class Costs(Struct, frozen=True):
     store_call_ns: int = 20_000  # a shard takes in a call
     store_row_ns: int = 5_000  # ... for each row of it
     task_bytes: int = 64  # of a task in a message
+
+    def __post_init__(self) -> None:
+        for name in self.__struct_fields__:
+            value = getattr(self, name)
+            if name.endswith("_per_s"):
+                if not 0 < value < inf:
+                    raise UsageError(f"{name}={value:g}: a link carries some bytes per second, and not infinitely many")
+            elif not isinstance(value, Integral) or value < 0:
+                raise UsageError(f"{name}={value}: a cost is a whole number, and not negative")
 
     def changed(self, **settings: float) -> "Costs":
         return msgspec.structs.replace(self, **settings)

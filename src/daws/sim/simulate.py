@@ -1,6 +1,7 @@
 """Run a graph on a simulated cluster and say how it went."""
 
 import gc
+import math
 import resource
 import time
 from collections.abc import Callable
@@ -10,21 +11,31 @@ import numpy as np
 from msgspec import Struct
 
 from daws.core.client import ClientCore
+from daws.core.journal import Journal
 from daws.core.node import SECOND_NS, NodeConfig
 from daws.model.cluster import Members
-from daws.model.errors import ContextError
+from daws.model.errors import ContextError, InternalError, UsageError
 from daws.model.graph import Graph
 from daws.model.states import CANCELLED, FAILED
 from daws.model.task import Needs
 from daws.sim.checkers import Checker
 from daws.sim.cluster import Cluster
 from daws.sim.kernel import Kernel
+from daws.sim.machine import FATE
 from daws.sim.profiles import Costs
 from daws.store.memory import MemoryStore
 from daws.strategy.decisions import Site, Strategy
 from daws.strategy.rng import hash_u64
 
 CORES_PER_SHARD = 1024
+SHARDS_MAX = 65_536
+LEASE_NS = 10 * SECOND_NS
+LEASE_S_MIN = 0.001
+LEASE_NS_PER_NODE = SECOND_NS // 1000
+"""Renewals, four per lease, all go to one shard: 40,000 of them per second would keep it busy all the time."""
+STUCK_LEASES = 100
+STUCK_LOOKS = 3
+DEAD_LOOKS = 100  # nodes that restart take their time where everything is slow, but waiting for them costs little
 
 
 class Settings(Struct, frozen=True):
@@ -33,15 +44,29 @@ class Settings(Struct, frozen=True):
     costs: Costs = Costs()
     seed: int = 0
     shards: int = 0  # 0: one for every 1,024 cores
-    lease_s: float = 10.0
+    lease_s: float = 0.0  # 0: ten seconds, but at least a millisecond for each node
     freed_batch: int = 4096  # releases that a node collects before it tells the store
     audit_s: float = 120.0  # objects that wait so long for their readers are looked up in the store
     memory_bytes: int = 1 << 62
     check: bool = False
-    journal: bool = False
+    journal: bool = False  # `kernel.journals` has one for each node
     digest: bool = False
     history: bool = False
     direct: bool = True  # a commit satisfies children in its own shard in the same update
+
+    def __post_init__(self) -> None:
+        if self.shards not in range(SHARDS_MAX + 1):
+            raise UsageError(f"shards={self.shards}: a store has 1 to {SHARDS_MAX} shards; 0 leaves the number to daws")
+        if self.lease_s != 0 and not LEASE_S_MIN <= self.lease_s < math.inf:
+            raise UsageError(
+                f"lease_s={self.lease_s:g}: a lease takes at least {LEASE_S_MIN:g} seconds; 0 leaves it to daws"
+            )
+        if not 0 < self.audit_s < math.inf:
+            raise UsageError(f"audit_s={self.audit_s:g}: a number of seconds above 0 is needed")
+        if self.freed_batch < 1:
+            raise UsageError(f"freed_batch={self.freed_batch}: at least one release goes to the store at a time")
+        if self.memory_bytes < 0:
+            raise UsageError(f"memory_bytes={self.memory_bytes}: memory cannot be negative")
 
 
 DEFAULTS = Settings()
@@ -51,7 +76,10 @@ class Result(Struct, frozen=True):
     """What came of it. Times in seconds of simulated time unless they say `wall`.
 
     `efficiency` is the time that all cores would need if nothing ever waited, divided by `makespan_s`; `utilization`
-    the share of the cores' time in which they ran anything, replicas and lost runs included.
+    the share of the cores' time in which they ran anything, replicas and lost runs included. A task counts with all the
+    cores that it needs; where tasks need different numbers of cores, `utilization` counts each run with their mean
+    (weighted by length), which is exact if nodes are equally fast and each task ran once. Tasks that a graph grows
+    while it runs count in `utilization` alone, not in `tasks`, `throughput` and `efficiency`.
     """
 
     tasks: int
@@ -102,12 +130,76 @@ def check_runnable(graph: Graph, members: Members) -> None:
         )
 
 
+def lease_ns_of(settings: Settings, node_count: int) -> int:
+    """The lease that is asked for, or else one that a cluster of this size can renew."""
+    if settings.lease_s:
+        return int(settings.lease_s * SECOND_NS)
+    return max(LEASE_NS, LEASE_NS_PER_NODE * node_count)
+
+
+def check_renewals(costs: Costs, lease_ns: int) -> None:
+    """Refuse costs with which the answer to every renewal comes too late: past half of its lease a node starts nothing.
+
+    What a renewal waits for in the queues of its node and its shard cannot be known before; see `_Watch`.
+    """
+    parts = {
+        "latency-us": 2 * costs.latency_ns,
+        "step-us": costs.step_ns,
+        "message-us": costs.message_ns,
+        "store-call-us": costs.store_call_ns,
+        "store-row-us": costs.store_row_ns,
+    }
+    trip_ns = sum(parts.values())
+    if 2 * trip_ns >= lease_ns:
+        enough_s = (20 * trip_ns // SECOND_NS + 1) / 10
+        raise UsageError(
+            f"renewing a lease takes {trip_ns / SECOND_NS:g} s there and back, but nodes start nothing past half of "
+            f"their lease of {lease_ns / SECOND_NS:g} s: set lease-s to {enough_s:g} or more, or lower "
+            f"{max(parts, key=parts.__getitem__)}"
+        )
+
+
+class _Watch:
+    """Looks every hundred leases whether a simulation has come to rest without an end, and gives up if so.
+
+    Where steps, messages or calls cost seconds, the queues before nodes or shards grow faster than they are dealt
+    with: renewals of leases are answered later and later, and nothing ever starts again.
+    """
+
+    def __init__(self, kernel: Kernel) -> None:
+        self.every_ns = STUCK_LEASES * kernel.config.lease_ns
+        self.seen: tuple[int, ...] = ()
+        self.behind_ns = 0
+        self.silent = 0
+        kernel.push(self.every_ns, FATE, self.look)
+
+    def look(self, kernel: Kernel) -> None:
+        left = kernel.client.waiting_for
+        seen = (len(kernel.starts), len(kernel.ends), kernel.fetched_bytes, left)
+        may_start = any(kernel.now_ns < core.leased_until_ns for core, _ in kernel.seats.values())
+        rests = seen == self.seen and len(kernel.starts) == len(kernel.ends) and not may_start
+        queues_ns = (*(machine.busy_ns for _, machine in kernel.seats.values()), *kernel.shard_free_ns)
+        behind_ns = max(queues_ns) - kernel.now_ns
+        hopeless = rests and (behind_ns >= self.behind_ns or not kernel.seats)
+        self.silent = self.silent + 1 if hopeless else 0
+        self.seen, self.behind_ns = seen, behind_ns
+        if left and self.silent >= (STUCK_LOOKS if kernel.seats else DEAD_LOOKS):
+            raise UsageError(
+                f"nothing could start for {self.silent * self.every_ns / SECOND_NS:g} simulated seconds with {left} "
+                f"tasks left: leases of {kernel.config.lease_ns / SECOND_NS:g} s are renewed too late; "
+                f"set lease-s higher, or lower what steps, messages and store calls cost"
+            )
+        if left and len(kernel.heap) > 1:  # something beside the end of time is still to come
+            kernel.push(kernel.now_ns + self.every_ns, FATE, self.look)
+
+
 def make_kernel(graph: Graph, cluster: Cluster, strategy: Strategy, settings: Settings) -> Kernel:
     """A cluster that is about to start."""
     graph.check()
     infos = cluster.infos()
     shards = settings.shards or max(1, cluster.core_count // CORES_PER_SHARD)
-    lease_ns = int(settings.lease_s * SECOND_NS)
+    lease_ns = lease_ns_of(settings, cluster.node_count)
+    check_renewals(settings.costs, lease_ns)
     copies = strategy.replicate.copies_max
     store = MemoryStore(shards, lease_ns, copies, settings.history, settings.direct)
     members = store.join(infos)
@@ -128,6 +220,8 @@ def make_kernel(graph: Graph, cluster: Cluster, strategy: Strategy, settings: Se
     kernel = Kernel(graph, infos, strategy, store, client, config, settings.costs, settings.seed)
     if settings.digest:
         kernel.start_digest()
+    if settings.journal:
+        kernel.journals = {info.id: Journal(info, strategy, config, settings.seed) for info in infos}
     return kernel
 
 
@@ -139,7 +233,7 @@ def simulate(
     progress: Callable[[int], None] | None = None,
     prepare: Callable[[Kernel], None] | None = None,
 ) -> tuple[Result, Kernel]:
-    """Run to the end; `progress` is told now and then how many tasks have ended.
+    """Run to the end; `progress` is told now and then how many tasks have ended. InternalError if there is no end.
 
     The collector is off meanwhile: the kernel makes no cycles, and a pass over millions of tasks is slow.
     """
@@ -154,7 +248,12 @@ def simulate(
         if prepare is not None:
             prepare(kernel)
         kernel.start()
+        _Watch(kernel)
         kernel.run()
+        if kernel.client.waiting_for:
+            raise InternalError(
+                f"nothing is left to happen, but {kernel.client.waiting_for} of {graph.task_count} tasks have not ended"
+            )
         if settings.check:
             kernel.checker.finish()
     finally:
@@ -167,7 +266,8 @@ def summarise(kernel: Kernel, cluster: Cluster, settings: Settings, wall_s: floa
     cores = [core for core, _ in kernel.seats.values()]
     end_ns = max(kernel.ends, default=0)
     makespan_s = end_ns / SECOND_NS
-    total_s = kernel.graph.total_length_ns / SECOND_NS
+    length_ns, core_ns = kernel.graph.total_length_ns, kernel.graph.total_core_ns
+    width = core_ns / length_ns if length_ns else 1.0
     slots = cluster.core_count
     busy_s = (sum(kernel.ends) - sum(kernel.starts)) / SECOND_NS
     states = [state for state, _ in kernel.client.ended.values()]
@@ -185,8 +285,8 @@ def summarise(kernel: Kernel, cluster: Cluster, settings: Settings, wall_s: floa
         seed=settings.seed,
         makespan_s=makespan_s,
         throughput=kernel.graph.task_count / makespan_s if makespan_s else 0.0,
-        efficiency=total_s / cluster.capacity / makespan_s if makespan_s else 0.0,
-        utilization=busy_s / slots / makespan_s if makespan_s else 0.0,
+        efficiency=core_ns / SECOND_NS / cluster.capacity / makespan_s if makespan_s else 0.0,
+        utilization=busy_s * width / slots / makespan_s if makespan_s else 0.0,
         bytes_moved=kernel.fetched_bytes,
         local_hits=total("local_hits"),
         cache_hits=total("cache_hits"),

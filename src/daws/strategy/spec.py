@@ -1,4 +1,7 @@
-"""Strategies as text: `name[:key=value,…]`, where keys are decisions or parameters of the answers chosen."""
+"""Strategies as text: `name[:key=value,…]`, where keys are decisions or parameters of the answers chosen.
+
+`place.t=0.5` sets the parameter `t` of one answer alone; `t=0.5` sets that of every answer that has one.
+"""
 
 from difflib import get_close_matches
 from typing import Any, NamedTuple
@@ -7,7 +10,7 @@ from daws.model.errors import StrategyError
 from daws.strategy.answer import Value, format_value, parameters_of, values_of
 from daws.strategy.decisions import Strategy
 from daws.strategy.presets import PRESETS
-from daws.strategy.registry import DECISIONS, answer_class, answer_name
+from daws.strategy.registry import DECISIONS, answer_class, answer_name, answers
 
 TEXT_LENGTH_MAX = 2000
 
@@ -23,8 +26,9 @@ class Row(NamedTuple):
 def parse_strategy(text: str) -> Strategy:
     """The strategy that a text names: a preset, and what is different from it.
 
-    A parameter is set in every chosen answer that has one of this name. An answer that is put in the place of
-    another one takes over the settings that they share.
+    A parameter is set in every chosen answer that has one of this name, or in one of them if the decision is named
+    before it (`place.t`), which counts for more. An answer that is put in the place of another one takes over the
+    settings that they share.
     """
     if len(text) > TEXT_LENGTH_MAX:
         raise StrategyError(f"a strategy is written in at most {TEXT_LENGTH_MAX} characters, not {len(text)}")
@@ -40,7 +44,7 @@ def parse_strategy(text: str) -> Strategy:
     chosen |= {decision: answer_class(decision, given.pop(decision)) for decision in DECISIONS if decision in given}
     _check_keys(given, chosen)
     inherited = {key: value for answer in reversed(old.values()) for key, value in values_of(answer).items()}
-    built = {decision: _build(cls, given, inherited) for decision, cls in chosen.items()}
+    built = {decision: _build(decision, cls, given, inherited) for decision, cls in chosen.items()}
     return Strategy(name=text.strip(), **built)
 
 
@@ -52,15 +56,33 @@ def describe(strategy: Strategy) -> list[Row]:
 def format_strategy(strategy: Strategy) -> str:
     """The whole strategy as text that `parse_strategy` reads back, with every answer and every parameter spelled out.
 
-    Only for strategies whose answers are registered.
+    StrategyError if one of the answers is not registered: nobody could read its name.
     """
     preset = strategy.name.partition(":")[0].strip()
-    pairs = [f"{row.decision}={row.answer}" for row in describe(strategy)]
-    parameters: dict[str, str] = {}
-    for row in describe(strategy):
-        parameters |= row.parameters
-    pairs += [f"{key}={value}" for key, value in parameters.items()]
+    pairs: list[str] = []
+    parameters: dict[str, dict[str, str]] = {}  # key -> decision -> value
+    for decision in DECISIONS:
+        answer = getattr(strategy, decision)
+        name = answer_name(decision, answer)
+        if answers(decision).get(name) is not type(answer):
+            raise StrategyError(
+                f"{decision}={name} cannot be written down, it is not registered; call register({decision!r}, …) first"
+            )
+        pairs.append(f"{decision}={name}")
+        for key, value in values_of(answer).items():
+            parameters.setdefault(key, {})[decision] = _exact(value)
+    for key, by_decision in parameters.items():
+        if len(set(by_decision.values())) == 1:
+            pairs.append(f"{key}={next(iter(by_decision.values()))}")
+        else:
+            pairs += [f"{decision}.{key}={value}" for decision, value in by_decision.items()]
     return f"{preset if preset in PRESETS else next(iter(PRESETS))}:{','.join(pairs)}"
+
+
+def _exact(value: Value) -> str:
+    """As it would be typed, with as many digits as it takes to read the same number back."""
+    text = format_value(value)
+    return text if not isinstance(value, float) or float(text) == value else repr(value)
 
 
 def _row(decision: str, answer: object) -> Row:
@@ -83,9 +105,10 @@ def _read_pairs(text: str, rest: str) -> dict[str, str]:
 def _check_keys(given: dict[str, str], chosen: dict[str, type]) -> None:
     known = [parameter.key for cls in chosen.values() for parameter in parameters_of(cls)]
     known = list(dict.fromkeys(known))
+    of_one = [f"{decision}.{parameter.key}" for decision, cls in chosen.items() for parameter in parameters_of(cls)]
     for key in given:
-        if key not in known:
-            close = get_close_matches(key, [*DECISIONS, *known], 1)
+        if key not in known and key not in of_one:
+            close = get_close_matches(key, of_one if "." in key else [*DECISIONS, *known], 1)
             hint = f" (did you mean {close[0]}?)" if close else ""
             raise StrategyError(
                 f"unknown key {_shown(key)}{hint}; decisions are {', '.join(DECISIONS)}; "
@@ -93,13 +116,14 @@ def _check_keys(given: dict[str, str], chosen: dict[str, type]) -> None:
             )
 
 
-def _build(cls: type, given: dict[str, str], inherited: dict[str, Value]) -> Any:
+def _build(decision: str, cls: type, given: dict[str, str], inherited: dict[str, Value]) -> Any:
     """An answer with what was given for it, else what the preset has under the same name, else its defaults."""
     values: dict[str, Value] = {}
     for parameter in parameters_of(cls):
         key = parameter.key
-        if key in given:
-            values[parameter.field] = parameter.parse(given[key])
+        typed = given.get(f"{decision}.{key}", given.get(key))
+        if typed is not None:
+            values[parameter.field] = parameter.parse(typed)
         elif key in inherited and parameter.fits(inherited[key]):
             values[parameter.field] = inherited[key]
     return cls(**values)

@@ -4,14 +4,17 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from daws.core.effects import EffectType, StartRun
 from daws.core.events import EventType, RunEnded, Started
 from daws.core.journal import Journal, JournalError, replay
 from daws.core.node import NodeConfig, NodeCore
-from daws.model.errors import UsageError
+from daws.model.errors import StrategyError, UsageError
 from daws.model.task import CLIENT
 from daws.strategy import parse_strategy
+from daws.strategy.adapt.matrix import AdaptMatrix
+from daws.strategy.place.daws import PlaceDaws
 from daws.testing import members_of, ready
 from daws.wire.messages import LoadQuery, Submission
 
@@ -55,6 +58,22 @@ def test_a_saved_journal_is_the_same_and_replays(effects: bool, seed: int):
     assert again.steps == journal.steps
     assert replay(journal) is None
     assert replay(again) is None
+
+
+def test_a_strategy_composed_in_python_can_be_saved():
+    composed = replace(parse_strategy("daws"), place=PlaceDaws(t=0.5), adapt=AdaptMatrix(t=0.001, period=100_000))
+    journal = Journal(MEMBERS.infos[0], composed, NodeConfig(), 3)
+    again = Journal.from_bytes(journal.to_bytes())
+    assert (again.strategy.place, again.strategy.adapt) == (composed.place, composed.adapt)
+
+
+def test_an_answer_that_nobody_could_read_back_is_refused():
+    class Mine(PlaceDaws, frozen=True):
+        pass
+
+    journal = Journal(MEMBERS.infos[0], replace(parse_strategy("daws"), place=Mine()), NodeConfig(), 3)
+    with pytest.raises(StrategyError, match=r"^place=Mine cannot be written down, it is not registered; .*$"):
+        journal.to_bytes()
 
 
 def test_the_digest_is_of_all_effects_and_times():

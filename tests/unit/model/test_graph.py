@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from daws.model.context import Label
 from daws.model.errors import ContextError, GraphError
-from daws.model.graph import NARROW, Graph, GraphBuilder
+from daws.model.graph import NARROW, Graph, GraphBuilder, Growth
 
 
 def columns(reads: list[list[int]], sizes: list[int] | None = None, **changed: Any) -> dict[str, Any]:
@@ -93,6 +93,37 @@ def test_totals_of_a_graph_with_objects_from_outside():
     assert (graph.total_length_ns, graph.input_bytes, graph.output_bytes, graph.external_bytes) == (20, 205, 12, 100)
     assert graph.producer.tolist() == [0, 1, -1]
     assert repr(graph) == "<Graph of 2 tasks, 3 inputs, 3 objects>"
+
+
+def test_wide_tasks_count_once_for_each_core():
+    graph = Graph(**columns([[], [], [], []], length_ns=[1, 20, 300, 2**61], cores=[1, 3, 3, 1000]))
+    assert graph.total_core_ns == 1 + 60 + 900 + 1000 * 2**61
+    assert Graph(**columns([[], []])).total_core_ns == 20
+    assert GraphBuilder().build().total_core_ns == 0
+
+
+@pytest.mark.parametrize(
+    ("growth", "message"),
+    [
+        ([Growth(0, 5, -3, -10)], "there is no kind 5; the graph has 2 kinds"),
+        ([Growth(-1, 1, 1, 1)], "there is no kind -1"),
+        ([Growth(0, 1, -3, 1)], "has a count of -3"),
+        ([Growth(0, 1, 1, -10)], "has a length in ns of -10"),
+        ([Growth(0, 1, 1, 1), Growth(0, 1, 2, 1)], "tasks of kind a already grow in another way"),
+        ([Growth(0, 0, 1, 1)], "tasks of kind a would create others without end"),
+        ([Growth(1, 0, 1, 1), Growth(0, 1, 1, 1)], "tasks of kind a would create others without end"),
+    ],
+)
+def test_senseless_growth_is_refused_in_one_line(growth: list[Growth], message: str):
+    with pytest.raises(GraphError, match=rf"^Growth\(kind=.* ?{message}.*$"):
+        Graph(**columns([[]], kinds=["a", "b"], growth=growth)).check()
+
+
+def test_growth_can_be_checked_and_compared():
+    grows = Graph(**columns([[]], kinds=["a", "b"], growth=[Growth(0, 1, 3, 10)]))
+    grows.check()
+    assert grows == Graph(**columns([[]], kinds=["a", "b"], growth=[Growth(0, 1, 3, 10)]))
+    assert grows != Graph(**columns([[]], kinds=["a", "b"]))
 
 
 def test_an_empty_graph_is_a_graph():

@@ -5,7 +5,7 @@ import pytest
 from daws.model.cluster import ExecutorClass
 from daws.model.context import parse_context
 from daws.model.errors import ClusterError, ContextError, UsageError
-from daws.sim.cluster import NodeGroup, cluster_of, joined, parse_group
+from daws.sim.cluster import Cluster, NodeGroup, cluster_of, joined, parse_group
 
 
 def test_equal_nodes():
@@ -30,6 +30,10 @@ def test_clusters_and_slow_nodes():
         {"nodes": 0},
         {"nodes": -1},
         {"nodes": 1_000_001},
+        {"nodes": 2.5},
+        {"nodes": True},
+        {"cores": 1.5},
+        {"clusters": 1.5},
         {"cores": 0},
         {"cores": 100_001},
         {"nodes": 1_000_000, "cores": 11},
@@ -44,6 +48,27 @@ def test_clusters_and_slow_nodes():
 def test_impossible_clusters_are_refused(wrong):
     with pytest.raises(ClusterError, match=next(reversed(wrong)).replace("_", "-")):
         cluster_of(**{"nodes": 4, "cores": 2} | wrong)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Cluster(()), "nodes=0: a cluster has between 1 and 1000000 nodes"),
+        (lambda: Cluster((NodeGroup(600_000), NodeGroup(600_000))), "nodes=1200000: a cluster has"),
+        (lambda: NodeGroup(-2), "nodes=-2: a group has between 1 and 1000000 nodes"),
+        (
+            lambda: NodeGroup(float(1)),  # type: ignore[arg-type]
+            r"nodes=1\.0 is not a whole number",
+        ),
+        (lambda: NodeGroup(1, ()), "cores=0: a node has between 1 and 100000 cores"),
+        (lambda: NodeGroup(1, (ExecutorClass(3), ExecutorClass(-1))), "cores=-1: a class of executors has"),
+        (lambda: NodeGroup(1, speed=0.0), "speed=0: a speed is"),
+        (lambda: NodeGroup(1, cluster=-1), "cluster=-1: clusters are numbered from 0"),
+    ],
+)
+def test_impossible_values_are_refused_in_one_line(make, message):
+    with pytest.raises(ClusterError, match=f"^{message}.*$"):
+        make()
 
 
 def test_groups_as_text():

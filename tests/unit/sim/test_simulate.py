@@ -5,12 +5,16 @@ import gc
 import pytest
 from msgspec.structs import asdict
 
+from daws.core.journal import Journal, replay
+from daws.core.node import SECOND_NS
 from daws.model.context import parse_context
-from daws.model.errors import ContextError
-from daws.model.graph import GraphBuilder
+from daws.model.errors import ContextError, InternalError, UsageError
+from daws.model.graph import Graph, GraphBuilder
 from daws.sim.cluster import cluster_of, joined, parse_group
-from daws.sim.profiles import Costs
-from daws.sim.simulate import Settings, simulate
+from daws.sim.kernel import Kernel
+from daws.sim.machine import FATE
+from daws.sim.profiles import PROFILES, Costs
+from daws.sim.simulate import Settings, lease_ns_of, make_kernel, simulate
 from daws.strategy import parse_strategy
 from daws.workloads import parse_workload
 
@@ -109,3 +113,125 @@ def test_too_many_cores_are_refused():
 def test_an_empty_graph_ends_at_once():
     result, _ = simulate(GraphBuilder().build(), cluster_of(2), parse_strategy("daws"))
     assert (result.tasks, result.makespan_s, result.throughput, result.efficiency) == (0, 0.0, 0.0, 0.0)
+
+
+# -- tasks that need several cores ---------------------------------------------------------------------------------
+
+
+def bag(*tasks: tuple[int, int]) -> Graph:
+    """Tasks by length in ms and cores."""
+    builder = GraphBuilder()
+    for length_ms, cores in tasks:
+        builder.add_task("k", length_ms * 1_000_000, cores=cores)
+    return builder.build()
+
+
+@pytest.mark.parametrize("speed", [1, 2])
+def test_wide_tasks_count_with_all_their_cores(speed):
+    cluster = joined([parse_group(f"2x4:speed={speed}")])
+    result, _ = simulate(bag(*[(100, 4)] * 8), cluster, parse_strategy("daws"), Settings(costs=FREE))
+    assert result.makespan_s == pytest.approx(0.4 / speed, rel=1e-2)
+    assert result.efficiency == pytest.approx(1.0, rel=1e-2)
+    assert result.utilization == pytest.approx(1.0, rel=1e-2)
+
+
+def test_wide_and_narrow_tasks_count_together():
+    graph = bag((400, 3), *[(100, 1)] * 4)
+    result, _ = simulate(graph, cluster_of(1, 4), parse_strategy("daws"), Settings(costs=FREE))
+    assert result.efficiency == pytest.approx(1.6 / 4 / result.makespan_s, rel=1e-6)
+    assert result.utilization == pytest.approx(result.efficiency, rel=1e-6)
+
+
+# -- leases --------------------------------------------------------------------------------------------------------
+
+
+def test_large_clusters_have_longer_leases_unless_told_otherwise():
+    assert lease_ns_of(Settings(), 1) == lease_ns_of(Settings(), 10_000) == 10 * SECOND_NS
+    assert lease_ns_of(Settings(), 100_000) == 100 * SECOND_NS
+    assert lease_ns_of(Settings(lease_s=2.5), 100_000) == 2.5 * SECOND_NS
+    kernel = make_kernel(bag((1, 1)), cluster_of(12_000, 1), parse_strategy("daws"), Settings())
+    assert kernel.config.lease_ns == kernel.store.lease_ns == 12 * SECOND_NS
+
+
+@pytest.mark.parametrize(
+    ("costs", "lease_s", "message"),
+    [
+        ({"latency_ns": 3_000_000_000}, 0.0, r"6\.\d+ s .* lease of 10 s: set lease-s to 12\.1 .* latency-us"),
+        ({"latency_ns": 2_500_000_000}, 0.0, "lower latency-us"),
+        ({"latency_ns": 50_000_000}, 0.1, r"lease of 0\.1 s: set lease-s to 0\.3 or more, or lower latency-us"),
+        ({"step_ns": 10**12}, 0.0, "lower step-us"),
+        ({"message_ns": 10**11}, 0.0, "lower message-us"),
+        ({"store_call_ns": 10**12}, 0.0, "lower store-call-us"),
+        ({"store_row_ns": 10**12}, 0.0, "lower store-row-us"),
+    ],
+)
+def test_renewals_that_are_always_late_are_refused(costs, lease_s, message):
+    with pytest.raises(UsageError, match=f"^renewing a lease takes .*{message}$"):
+        run("bot:tasks=20", 2, costs=Costs(**costs), lease_s=lease_s)
+
+
+@pytest.mark.parametrize("latency_ns", [2_000_000_000, 2_499_000_000])
+def test_renewals_that_are_just_in_time_are_fine(latency_ns):
+    assert run("bot:tasks=20", 2, costs=Costs(latency_ns=latency_ns)).makespan_s < 30
+
+
+def test_the_lease_that_is_advised_is_long_enough():
+    assert run("bot:tasks=20", 2, costs=Costs(latency_ns=3_000_000_000), lease_s=12.1).makespan_s < 60
+    for costs in PROFILES.values():
+        assert run("bot:tasks=20", 2, costs=costs).failed == 0
+
+
+@pytest.mark.parametrize("costs", [{"step_ns": 4_000_000_000}, {"message_ns": 1_000_000_000}])
+def test_queues_that_only_grow_are_noticed(costs, monkeypatch):
+    monkeypatch.setattr("daws.sim.simulate.STUCK_LEASES", 30)  # not as sure, but soon
+    with pytest.raises(UsageError, match=r"^nothing could start for 900 simulated seconds with \d+ tasks left: .*$"):
+        run("bot:tasks=20", 2, costs=Costs(**costs))
+
+
+def test_what_is_slow_but_ends_may_take_its_time():
+    assert run("bot:tasks=20", 2, costs=Costs(task_ns=30_000_000_000)).makespan_s > 5000
+    assert run("bot:tasks=20", 2, costs=Costs(dispatch_ns=1_000_000_000_000)).makespan_s > 3000
+
+
+def test_a_run_without_an_end_has_no_result():
+    def stop(kernel: Kernel) -> None:
+        kernel.push(60_000_000, FATE, forget)
+
+    def forget(kernel: Kernel) -> None:
+        kernel.heap[:] = [max(kernel.heap)]  # the end of time
+
+    graph = bag(*[(50, 1)] * 6)
+    with pytest.raises(InternalError, match=r"^nothing is left to happen, but \d of 6 tasks have not ended$"):
+        simulate(graph, cluster_of(1, 2), parse_strategy("daws"), prepare=stop)
+
+
+# -- settings ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("shards", -1),
+        ("shards", 1.5),
+        ("lease_s", -1),
+        ("lease_s", 1e-9),
+        ("lease_s", float("nan")),
+        ("lease_s", float("inf")),
+        ("audit_s", 0),
+        ("freed_batch", 0),
+        ("memory_bytes", -1),
+    ],
+)
+def test_senseless_settings_are_refused_in_one_line(field, value):
+    with pytest.raises(UsageError, match=f"^{field}={value:g}: .*$"):
+        Settings(**{field: value})
+
+
+def test_every_node_keeps_a_journal_if_told_to():
+    graph = parse_workload("pipeline:tasks=30,size=3").build(3, 2, 0)
+    _, kernel = simulate(graph, cluster_of(3, 2), parse_strategy("flds"), Settings(seed=4, journal=True))
+    assert kernel.journals is not None
+    assert list(kernel.journals) == [0, 1, 2]
+    for journal in kernel.journals.values():
+        assert len(journal.steps) > 3
+        assert replay(Journal.from_bytes(journal.to_bytes())) is None

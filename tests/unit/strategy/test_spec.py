@@ -3,6 +3,7 @@ from math import inf
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from daws.model.errors import StrategyError
 from daws.strategy.adapt.matrix import AdaptMatrix
@@ -54,9 +55,16 @@ def test_settings_that_still_apply_are_kept():
     assert parse_strategy("mlb:place=daws").place == parse_strategy("mlb").place
     assert answer("mlb:adapt=matrix", "adapt") == AdaptMatrix(t=inf)
     # tt_rule of daws stays when only tt changes
-    assert answer("daws:tt=0.3", "relax") == RelaxAbove(tt=0.3, tt_rule="journal", tt_min=0.025, tt_max=0.4)
+    assert answer("daws:tt=0.3", "relax") == RelaxAbove(tt=0.3, tt_rule="journal", tt_min=0.025, tt_max=0.1)
     # both answers have a count
     assert answer("constellation:balance=master-worker,count=5", "balance") == BalanceMasterWorker(count=5)
+
+
+def test_a_parameter_of_one_answer_alone():
+    both = parse_strategy("daws:t=0.2,adapt.t=0.3")
+    assert (both.place, both.adapt) == (PlaceDaws(t=0.2), AdaptMatrix(t=0.3))
+    one = parse_strategy("daws:place.t=0.2")
+    assert (one.place, one.adapt) == (PlaceDaws(t=0.2), AdaptMatrix())
 
 
 @pytest.mark.parametrize(
@@ -77,6 +85,10 @@ def test_settings_that_still_apply_are_kept():
         ("rlds:tt=5", "the answers chosen have the parameters t, form, rate-gbps, probes,"),
         ("random:t=5", "the answers chosen have the parameters none"),
         ("flds:place=keep,t=0.5", "unknown key 't'"),
+        ("flds:place.tt=1", "unknown key 'place.tt' (did you mean place.t?)"),
+        ("flds:place.t=1,place.t=2", "'place.t' is given twice"),
+        ("flds:nothing.t=1", "unknown key 'nothing.t'"),
+        ("flds:adapt.t=1", "unknown key 'adapt.t'"),
         ("flds:t=-1", "t=-1.0: expected a number of at least 0"),
         ("flds:t=nan", "t=nan: expected a number of at least 0"),
         ("flds:t=fast", "t=fast: expected a number of at least 0"),
@@ -120,3 +132,36 @@ def test_every_combination_can_be_typed_and_read_back(name: str, changes: dict[s
     assert changes.items() <= rows.items()
     again = parse_strategy(format_strategy(strategy))
     assert without_name(again) == without_name(strategy)
+
+
+def test_equal_parameters_are_written_once_and_others_with_their_decision():
+    daws = parse_strategy("daws:t=0.25")
+    assert ",t=0.25," in format_strategy(daws)
+    other = replace(daws, place=PlaceDaws(t=0.5), adapt=AdaptMatrix(t=0.001, period=100_000))
+    assert "place.t=0.5,adapt.t=0.001" in format_strategy(other)
+    assert without_name(parse_strategy(format_strategy(other))) == without_name(other)
+
+
+POSITIVE = st.floats(0, exclude_min=True, allow_nan=False)
+
+
+@given(
+    st.sampled_from(list(PRESETS)),
+    st.builds(PlaceDaws, t=POSITIVE),
+    st.builds(AdaptMatrix, t=POSITIVE, period=st.integers(1, 10**6)),
+    st.builds(RelaxAbove, tt=st.floats(0, 1e6)),
+)
+def test_strategies_composed_in_python_are_read_back_exactly(
+    name: str, place: PlaceDaws, adapt: AdaptMatrix, relax: RelaxAbove
+):
+    strategy = replace(PRESETS[name].strategy, place=place, adapt=adapt, relax=relax)
+    again = parse_strategy(format_strategy(strategy))
+    assert replace(again, name=name) == strategy
+
+
+def test_an_answer_that_is_not_registered_is_refused():
+    class Mine(PlaceDaws, frozen=True):
+        pass
+
+    with pytest.raises(StrategyError, match=r"^place=Mine cannot be written down, it is not registered; .*$"):
+        format_strategy(replace(parse_strategy("daws"), place=Mine()))
