@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from daws.core.effects import POLL, CallStore, StartRun
+from daws.core.effects import POLL, CallStore, Send, StartRun
 from daws.core.events import RunEnded
 from daws.core.node import SECOND_NS
 from daws.model.context import parse_context
@@ -387,8 +387,8 @@ def test_copies_are_given_of_tasks_that_nobody_else_has_and_of_none_too_often():
             node.fire(POLL)
             for query in range(node.drop(LoadQuery)):
                 node.give(LoadReply(query + 1, 0, 0))
-            offers = [effect.message for effect in node.effects if isinstance(getattr(effect, "message", None), Offer)]
-            handed.append([one.spec.id for offer in offers for one in offer.tasks])
+            messages = [effect.message for effect in node.effects if isinstance(effect, Send)]
+            handed.append([one.spec.id for sent in messages if isinstance(sent, Offer) for one in sent.tasks])
             node.drop(Offer)
         assert handed == [[3, 4], [2], [1], []]
         assert node.core.dedicated.count == 0 and node.core.shared.count == 4

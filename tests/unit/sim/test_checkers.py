@@ -39,6 +39,7 @@ def bag(growth=()):
     for _ in range(6):
         builder.add_task("step", 1000)
     graph = builder.build()
+    graph.kinds = ("step", "spawned")
     graph.growth = tuple(growth)
     return graph
 
