@@ -18,15 +18,15 @@ class Case(Struct, frozen=True):
 
 
 CASES = (
-    Case("bag", "bot:tasks=1000000", 1024, repeat=2, tasks_per_s_min=60_000),
-    Case("bag, checked", "bot:tasks=1000000", 1024, check=True, tasks_per_s_min=40_000),
+    Case("bag", "bot:tasks=1000000", 1024, repeat=3, tasks_per_s_min=60_000),
+    Case("bag, checked", "bot:tasks=1000000", 1024, check=True, repeat=3, tasks_per_s_min=40_000),
     Case(
-        "fan-out", "fan-out:per-core=200", 512, strategy="flds", repeat=2, tasks_per_s_min=25_000, efficiency_min=0.85
+        "fan-out", "fan-out:per-core=200", 512, strategy="flds", repeat=3, tasks_per_s_min=25_000, efficiency_min=0.85
     ),
     Case(
-        "pipeline", "pipeline:per-core=200", 512, strategy="flds", repeat=2, tasks_per_s_min=25_000, efficiency_min=0.85
+        "pipeline", "pipeline:per-core=200", 512, strategy="flds", repeat=3, tasks_per_s_min=25_000, efficiency_min=0.85
     ),
-    Case("fan-in", "fan-in:per-core=200", 512, strategy="flds", repeat=2, tasks_per_s_min=25_000),
+    Case("fan-in", "fan-in:per-core=200", 512, strategy="flds", repeat=3, tasks_per_s_min=25_000),
     Case("all-pairs", "all-pairs:files=300", 100, strategy="flds"),
     Case("few nodes", "bot:per-core=100", 64, repeat=2),
     Case("many nodes", "bot:per-core=100", 16_384),
