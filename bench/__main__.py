@@ -1,6 +1,7 @@
 """`python -m bench`: how fast the simulator is on this machine, and what it costs in memory."""
 
 import argparse
+import gc
 import json
 import subprocess
 import sys
@@ -23,6 +24,7 @@ def run_here(case: Case) -> dict[str, Any]:
     strategy = parse_strategy(case.strategy)
     best: dict[str, Any] = {}
     for _ in range(case.repeat):
+        gc.collect()  # what the run before has left
         floor = heap_events_per_s()
         graph = parse_workload(case.workload).build(case.nodes, case.cores, 0)
         settings = Settings(check=case.check)
@@ -45,7 +47,7 @@ def run_apart(case: Case) -> dict[str, Any]:
 def show(case: Case, run: dict[str, Any]) -> bool:
     """One line per case; True if it is as fast as it should be."""
     rate, floor = run["tasks_per_s"], run["floor"]
-    good = rate >= case.tasks_per_s_min and run["efficiency"] >= case.efficiency_min
+    good = bool(rate >= case.tasks_per_s_min and run["efficiency"] >= case.efficiency_min)
     aim = f"aim {case.tasks_per_s_min:>8,.0f}" if case.tasks_per_s_min else " " * 12
     print(
         f"{case.name:17} {run['tasks']:>9,} tasks {run['nodes']:>7,} nodes {run['wall_s']:7.1f} s "
