@@ -14,7 +14,7 @@ from daws.core.outbox import spread_stop, told
 from daws.core.places import holds
 from daws.core.ready import accept, accept_all, can_run_here, enqueue
 from daws.core.remaking import REMADE
-from daws.core.staging import missing_inputs, pin, stage
+from daws.core.staging import missing_inputs, pin, stage, unpin
 from daws.model.task import AGAIN, SUSPECT, Ready
 from daws.wire.messages import COPY, GIVEN, PUSH, STOLEN, Offer, Submission, SubmissionTaken, Taken
 from daws.wire.store import ANNOUNCE, MOVE, REPLICATE, RETRY, AnswerType, Claim, Granted
@@ -74,7 +74,26 @@ def _mine(ready: Ready, granted: Granted) -> Ready:
     return Ready(ready.spec, granted.attempt, granted.move, ready.inputs, granted.mode & ~AGAIN)
 
 
+def _replace_copy(core: NodeCore, ready: Ready) -> bool:
+    """What stands here as a copy of a task belongs to this node now. True if it runs already: that run counts."""
+    task = ready.spec.id
+    run = core.running.get(task)
+    if run is not None and run.ready.attempt == ready.attempt:
+        run.ready = ready
+        return True
+    core.shared.remove(task)
+    if core.staging is not None and task in core.staging:
+        unpin(core, core.staging.pop(task)[0])
+    for staged in [one for one in core.staged or () if one.spec.id == task]:
+        assert core.staged is not None
+        core.staged.remove(staged)
+        unpin(core, staged)
+    return False
+
+
 def _receive(core: NodeCore, ready: Ready, why: int) -> None:
+    if core.replicas and why != COPY and _replace_copy(core, ready):
+        return
     if why == STOLEN:
         core.steals += 1
         enqueue(core, ready, False)

@@ -209,6 +209,22 @@ class ReadyQueue:
             del heap[keep:]
         return loot
 
+    def remove(self, task: int) -> Ready | None:
+        """Take one task out, wherever it stands. (A long search, for rare cases.)"""
+        found = next((one for one in self.all() if one.spec.id == task), None)
+        if found is None:
+            return None
+        self.count -= 1
+        if self.fifo:
+            self.fifo = deque([one for one in self.fifo if one is not found])
+        for heap in (self.heap or [], *(self.labelled or {}).values()):
+            for entry in heap:
+                if entry[2] is found and self.doubles is not None:
+                    self.doubles.pop(entry[1], None)
+            heap[:] = [entry for entry in heap if entry[2] is not found]
+            heapify(heap)
+        return found
+
     def all(self) -> list[Ready]:
         """Every task in the queue, in no particular order (for invariants, drains and explanations)."""
         heaps = [self.heap or [], *(self.labelled or {}).values()]

@@ -31,8 +31,9 @@ def accept(core: NodeCore, ready: Ready, alone: bool = False) -> None:
     A task that came `alone` may start at once; of several, `order` says which are the first.
     """
     if ready.mode & AGAIN:
-        if holds(core, ready.spec.id):
-            return
+        task = ready.spec.id
+        if ready.move <= core.given_up.get(task, -1) or holds(core, task):
+            return  # said before it went back to waiting, or not heard for the first time
         ready = Ready(ready.spec, ready.attempt, ready.move, ready.inputs, ready.mode & ~AGAIN)
     _settle(core, ready, core.strategy.place.choose(core, ready, core.rng), alone)
 

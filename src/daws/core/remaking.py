@@ -6,7 +6,7 @@ asked.
 """
 
 from daws.core.calls import answers, ask, ask_later
-from daws.core.node import NodeCore
+from daws.core.node import EMPTY, NodeCore
 from daws.core.outbox import ask_for_remakes, told
 from daws.model.task import REPLICA, NodeId, Ready
 from daws.wire.store import (
@@ -59,6 +59,9 @@ def give_up_inputs(core: NodeCore, ready: Ready, object_: int, tried: tuple[Node
     if core.unreachable is None:
         core.unreachable = {}
     core.unreachable[ready.spec.id] = (*tried, *absent)
+    if core.given_up is EMPTY:
+        core.given_up = {}
+    core.given_up[ready.spec.id] = ready.move
     ask(core, ready.spec.id, Unready(ready.spec.id, core.node, ready.move, tuple(producers)))
 
 

@@ -92,6 +92,7 @@ class Checker:
         self.started = self._per_task()  # who ran the first attempt first
         self.restarted: dict[tuple[int, int], NodeId] = {}  # (task, attempt) -> who ran a later attempt first
         self.first: dict[int, int] = {}  # the attempt that won where it was not the first one
+        self.remakes: set[tuple[int, int]] = set()  # (task, attempt) of remakes that were committed
         self.ended: dict[int, int] = {}  # final state of those that did not end well
         self.attempts: dict[int, int] = {}  # the latest attempt that was started, where it was not the first one
         self.attempted_ns: dict[int, int] = {}  # when it was started
@@ -167,6 +168,7 @@ class Checker:
                 won = (before & NODE_MASK, before >> NODE_BITS)
                 self.fail(f"task {task} was committed twice: by {won} and by {row.node, attempt} (node, attempt)")
             self.committed[task] = run  # a remake: checked against the record
+            self.remakes.add((task, attempt))
             self._check_remake(task)
         if task in self.spawners:
             self._check_spawner(task)
@@ -177,7 +179,9 @@ class Checker:
     def _check_spawner(self, task: int) -> None:
         """What an attempt spawned that never committed is to be cancelled; some may end before it hears of it."""
         spawner, attempt = self.spawners[task]
-        if attempt < self.attempts.get(spawner, 0) and attempt != self._winner(spawner) and self.kernel.faults:
+        if attempt == self._winner(spawner) or (spawner, attempt) in self.remakes:
+            return  # it was committed, and what it spawned stands on its own feet
+        if attempt < self.attempts.get(spawner, 0) and self.kernel.faults:
             known_ns = max(self.attempted_ns[spawner], self.kernel.faults.plan.horizon_ns)
             if self.kernel.now_ns > known_ns + self.kernel.config.lease_ns * ORPHAN_LEASES:
                 self.fail(f"task {task} was committed long after attempt {attempt} of task {spawner}, which spawned it")

@@ -43,6 +43,8 @@ from daws.workloads import parse_workload
 MS = 1_000_000
 LEASE_S = 1.0
 LIVENESS_NS = 120_000 * MS
+SLOWEST = 10
+"""A slow node may take so many times as long."""
 """After the world has healed, everything must have ended within this time."""
 EVENTS_MAX = 250_000
 """Many times what any of these small runs needs: nodes that never come to rest are caught at the same event."""
@@ -457,7 +459,7 @@ def run_scenario(seed: int, deep: Callable[[NodeCore], None] | None = None) -> O
     scenario = draw_scenario(seed)
     kernel = make_scenario_kernel(scenario, deep)
     kernel.start()
-    kernel.run(scenario.plan.horizon_ns + LIVENESS_NS)
+    kernel.run(scenario.plan.horizon_ns + LIVENESS_NS * (SLOWEST if scenario.plan.slow_nodes else 1))
     if kernel.client.waiting_for:
         raise Violation(
             f"seed {seed}: {kernel.client.waiting_for} tasks have not ended long after the last fault: {_stuck(kernel)}"

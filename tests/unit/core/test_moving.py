@@ -170,3 +170,29 @@ def test_stolen_tasks_may_be_stolen_again():
         node.expect(StartRun, task=1)
         node.expect(Taken)
         assert node.core.shared.count == 1 and node.core.steals == 2
+
+
+def test_who_runs_a_copy_of_what_it_is_given_goes_on_with_it():
+    with Driver("adage", members=2, cores=1) as node:
+        node.give(Offer(1, 1, COPY, (ready(5),)))
+        node.answer(node.expect(CallStore), Granted(0, 0, REPLICA))
+        node.expect(StartRun, task=5)
+        node.give(Offer(1, 2, GIVEN, (ready(5),)))
+        node.answer(node.expect(CallStore), Granted(1, 0))
+        node.expect(Taken)
+        assert node.core.running[5].ready.move == 1 and not node.core.running[5].ready.mode & REPLICA
+        assert not node.core.dedicated.count
+
+
+def test_a_copy_in_the_queue_gives_way_to_the_task_itself():
+    with Driver("adage", members=2, cores=1) as node:
+        node.give(Submission(CLIENT, 0, (ready(1, home=0),)))
+        node.drop(SubmissionTaken)
+        node.expect(StartRun, task=1)
+        node.give(Offer(1, 1, COPY, (ready(5),)))
+        node.answer(node.expect(CallStore), Granted(0, 0, REPLICA))
+        assert node.core.shared.count == 1
+        node.give(Offer(1, 2, GIVEN, (ready(5),)))
+        node.answer(node.expect(CallStore), Granted(1, 0))
+        node.expect(Taken)
+        assert node.core.shared.count == 0 and node.core.dedicated.count == 1

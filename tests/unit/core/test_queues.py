@@ -198,3 +198,17 @@ class QueueMachine(RuleBasedStateMachine):
 
 
 TestQueueMachine = QueueMachine.TestCase
+
+
+def test_one_task_is_taken_out_wherever_it_stands():
+    queue = ReadyQueue(MatchContexts())
+    queue.push(0, 1, ready(1))
+    queue.push(3, 2, ready(2))
+    queue.push(4, 3, ready(3))
+    queue.push(5, 4, ready(4, context="gpu|disk"))
+    for task, left in ((2, 3), (1, 2), (4, 1)):
+        found = queue.remove(task)
+        assert found is not None and found.spec.id == task
+        assert queue.count == left and len(queue.all()) == left
+    assert queue.remove(9) is None
+    assert queue.pop(parse_context("gpu")) is None and popped(queue) == [3]

@@ -2,6 +2,7 @@
 
 from daws.core.effects import CallStore, Send, StartRun
 from daws.core.events import RunEnded, StoreAnswered
+from daws.core.ready import accept
 from daws.model.cluster import Members
 from daws.model.task import AGAIN, CLIENT, SUSPECT
 from daws.testing import Driver, members_of, ready
@@ -107,3 +108,13 @@ def test_a_task_that_is_given_again_is_taken_once():
 def test_an_answer_to_nothing_is_dropped():
     with Driver() as node:
         node.give(StoreAnswered(99, [3]))
+
+
+def test_what_was_said_before_a_task_went_back_to_waiting_is_not_taken_up():
+    """The store repeats what it said (AGAIN); meanwhile the task was given up, because an input was lost."""
+    with Driver("mlb", members=1, cores=1) as node:
+        node.core.given_up = {5: 3}
+        accept(node.core, ready(5, move=3, mode=AGAIN))
+        assert not node.core.shared.count
+        accept(node.core, ready(5, move=4, mode=AGAIN))
+        assert node.core.shared.count == 1
