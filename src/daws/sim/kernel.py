@@ -171,8 +171,8 @@ class Kernel:
     def _run_some(self) -> None:
         """The loop in which a simulation spends its time: a node's event, its step, and what follows from it.
 
-        Carrying out the usual effects is written out here rather than called: a call for each would cost a fifth of
-        the whole run. Everything unusual (faults, other clusters, graphs that grow) has a function of its own.
+        Carrying out the usual effects is written out here rather than called, which saves about 7 % of the bytecodes of
+        a run. Everything unusual (faults, other clusters, graphs that grow) has a function of its own.
         """
         heap, seats, stopped = self.heap, self.seats, self.stopped
         starts, ends, lengths, sizes = self.starts, self.ends, self.lengths, self.sizes
@@ -452,11 +452,9 @@ class Kernel:
         return spec.estimate_ns
 
     def _start_run(self, node: NodeId, machine: Machine, leaves_ns: int, effect: StartRun) -> None:
+        """The unusual case: runs may be recalled or stopped, or spawn tasks."""
         spec = effect.ready.spec
-        task = spec.id
-        length_ns = self.lengths[task] if task < len(self.lengths) else spec.estimate_ns
-        if machine.speed != 1.0:
-            length_ns = int(length_ns / machine.speed)
+        length_ns = int(self._length_ns(spec) / machine.speed)
         begin_ns = leaves_ns + self.costs.dispatch_ns
         slots = machine.slot_free_ns or machine.open_slots()
         free_ns = slots[effect.slot]
@@ -468,18 +466,7 @@ class Kernel:
         if self.growth and spec.kind in self.growth:
             self._grow(node, machine, effect, begin_ns, length_ns)
             return
-        end_ns = begin_ns + length_ns
-        slots[effect.slot] = end_ns
-        if self.tracks_runs:
-            self.runs[node, effect.run] = (begin_ns, end_ns, effect.slot)
-        outputs = spec.outputs
-        if not outputs:
-            sizes: tuple[int, ...] = ()
-        elif len(outputs) == 1:
-            sizes = (self.sizes[outputs[0]],)
-        else:
-            sizes = tuple([self.sizes[one] for one in outputs])
-        heappush(self.heap, (end_ns, self.next_sequence(), node, RunEnded(task, effect.run, length_ns, sizes)))
+        self._end_run(node, machine, effect.run, effect.slot, begin_ns, length_ns, length_ns, spec)
 
     def _end_run(
         self,

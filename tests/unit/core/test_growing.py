@@ -110,28 +110,27 @@ def test_children_run_and_the_log_names_them():
     assert store.shards[0].log[0] == (1, STATE_DONE, "", (CHILD, OTHER))
 
 
+def registering(node: Driver) -> CallStore:
+    """Task 1 spawned a child that reads object 7: the child exists, and its parent is told of it."""
+    node.give(Submission(CLIENT, 0, (ready(1),)))
+    node.expect(SubmissionTaken)
+    run = node.expect(StartRun)
+    node.give(RunSpawned(1, run.run, ((task(-1, [7]), (7,)),)))
+    node.answer(node.expect(CallStore), OK)
+    node.answer(node.expect(CallStore), OK)
+    return node.expect_rows(Register(7, CHILD))
+
+
 def test_a_child_of_a_task_that_is_done_gets_its_object_at_once():
     with Driver("mlb", members=1, cores=1) as node:
-        node.give(Submission(CLIENT, 0, (ready(1),)))
-        node.expect(SubmissionTaken)
-        run = node.expect(StartRun)
-        node.give(RunSpawned(1, run.run, ((task(-1, [7]), (7,)),)))
-        node.answer(node.expect(CallStore), OK)
-        node.answer(node.expect(CallStore), OK)
         given = ((7, 10, 7, (0,)),)
-        node.answer(node.expect_rows(Register(7, CHILD)), Available(given))
+        node.answer(registering(node), Available(given))
         node.expect_rows(Satisfy(CHILD, 7, 0, given), Open(CHILD, 0))
 
 
 def test_a_child_of_a_task_that_was_forgotten_fails_instead_of_waiting_for_ever():
     with Driver("mlb", members=1, cores=1) as node:
-        node.give(Submission(CLIENT, 0, (ready(1),)))
-        node.expect(SubmissionTaken)
-        run = node.expect(StartRun)
-        node.give(RunSpawned(1, run.run, ((task(-1, [7]), (7,)),)))
-        node.answer(node.expect(CallStore), OK)
-        node.answer(node.expect(CallStore), OK)
-        node.answer(node.expect_rows(Register(7, CHILD)), REFUSED)
+        node.answer(registering(node), REFUSED)
         call = node.expect(CallStore)
         assert [type(row) for row in call.rows] == [Cancel, Open]
         assert call.rows[0].error  # type: ignore[union-attr]
