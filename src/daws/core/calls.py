@@ -15,6 +15,8 @@ from daws.wire.store import SHARD_BLOCK_BITS, STRUCK, AnswerType, Row
 AnswerHandler = Callable[[NodeCore, Any, AnswerType], None]
 ANSWERED: dict[type[Row], AnswerHandler] = {}
 ROWS_PER_CALL = 256
+COMMITS_HELD_MAX = 64
+"""So many ends of tasks for which nobody waits leave, whatever else."""
 
 
 def answers(row: type[Row]) -> Callable[[AnswerHandler], AnswerHandler]:

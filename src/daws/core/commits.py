@@ -4,7 +4,7 @@ from daws.core.calls import add_row, answers, ask_later
 from daws.core.effects import Send
 from daws.core.node import EMPTY, NodeCore
 from daws.core.outbox import spread_stop, tell_children, told, wake
-from daws.core.ready import accept
+from daws.core.ready import accept, accept_all
 from daws.core.staging import drop_made, release_inputs, release_made
 from daws.model.task import INLINE_BYTES, Input, NodeId, Ready
 from daws.wire.messages import StopOrder
@@ -50,11 +50,18 @@ def finish(core: NodeCore, ready: Ready, sizes: tuple[int, ...], error: str) -> 
     if not spec.leaf or error:
         core.urgent = True
     shard = (task >> SHARD_BLOCK_BITS) % core.shard_count
-    if core.rows is None:
-        core.rows = [row]
-        core.rows_shard = shard
-    else:
-        add_row(core, shard, row)
+    if core.rows is not None:
+        if core.rows_shard == shard:
+            core.rows.append(row)
+        else:
+            add_row(core, shard, row)
+        return
+    core.rows = [row]
+    core.rows_shard = shard
+    # No other task waits for a leaf: while all executors are busy, its end may wait for others to share a call with. If
+    # nothing happens here for long, it could only leave with the next tick: then it leaves at once.
+    delay_ns = core.config.commit_delay_ns
+    core.commit_by_ns = core.now_ns + delay_ns if core.one_group and core.mean_run_ns <= delay_ns else 0
 
 
 @answers(Finish)
@@ -76,9 +83,11 @@ def on_finish_answer(core: NodeCore, row: Finish, answer: AnswerType) -> None:
                 if core.made is EMPTY:
                     core.made = {}
                 core.made[task] = (set(readers) if len(readers) > FEW_READERS else readers, core.now_ns, objects)
-        alone = len(answer.ready) == 1
-        for child in answer.ready:
-            accept(core, child, alone)
+        if answer.ready:
+            if len(answer.ready) == 1:
+                accept(core, answer.ready[0], True)
+            else:
+                accept_all(core, answer.ready)
         if answer.children:
             tell_children(core, answer.key, answer.mark, task, answer.children, row.outputs, answer.needs)
         return

@@ -2,7 +2,7 @@
 
 from msgspec import Struct
 
-from daws.model.task import NodeId, Ready
+from daws.model.task import NodeId, Ready, Transfer
 from daws.wire.messages import MessageType
 from daws.wire.store import RowType
 
@@ -65,12 +65,10 @@ class SetTimer(Effect, frozen=True):
     at_ns: int
 
 
-class FetchObject(Effect, frozen=True):
-    """Bring an object here from `source`, answered by ObjectFetched."""
+class FetchObjects(Effect, frozen=True):
+    """Bring objects here, mostly all that one task lacks; answered by one or several ObjectsFetched."""
 
-    object: int
-    size_bytes: int
-    source: NodeId
+    wanted: tuple[Transfer, ...]
 
 
 class DropObject(Effect, frozen=True):
@@ -86,7 +84,7 @@ class Restart(Effect, frozen=True):
 
 
 EffectType = (
-    StartRun | StopRun | RecallRun | ResumeRun | Send | CallStore | SetTimer | FetchObject | DropObject | Restart
+    StartRun | StopRun | RecallRun | ResumeRun | Send | CallStore | SetTimer | FetchObjects | DropObject | Restart
 )
 
 # The timers of a node.

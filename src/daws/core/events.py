@@ -3,7 +3,7 @@
 from msgspec import Struct
 
 from daws.model.cluster import Members
-from daws.model.task import NodeId, TaskSpec
+from daws.model.task import TaskSpec, Transfer
 from daws.wire.messages import MessageType
 from daws.wire.store import AnswerType
 
@@ -58,12 +58,11 @@ class ObjectsPut(Event, frozen=True):
     objects: tuple[tuple[int, int], ...]
 
 
-class ObjectFetched(Event, frozen=True):
-    """A transfer ended; `ok` is False when the source did not have the object or could not be reached."""
+class ObjectsFetched(Event, frozen=True):
+    """Transfers ended. Those that failed: the source did not have the object, or could not be reached."""
 
-    object: int
-    source: NodeId
-    ok: bool
+    fetched: tuple[Transfer, ...] = ()
+    failed: tuple[Transfer, ...] = ()
 
 
 class StoreAnswered(Event, frozen=True):
@@ -72,7 +71,7 @@ class StoreAnswered(Event, frozen=True):
 
 
 class CallFine(Event, frozen=True):
-    """A call with a single row was answered with None: as intended, and nothing follows from it."""
+    """Each row of a call was answered with None: as intended, and nothing follows from it."""
 
     token: int
 
@@ -88,7 +87,7 @@ EventType = (
     | RunSpawned
     | RunWaits
     | ObjectsPut
-    | ObjectFetched
+    | ObjectsFetched
     | StoreAnswered
     | CallFine
     | TimerFired

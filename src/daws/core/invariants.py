@@ -115,8 +115,9 @@ def _staging(core: NodeCore) -> list[str]:
         wrong += [
             f"task {task} waits for object {one} and will not be told"
             for one in missing
-            if one in fetching and task not in fetching[one].waiting
+            if one in fetching and task not in fetching[one]
         ]
+    wrong += [f"places were tried for object {one}, which nobody fetches" for one in core.tried if one not in fetching]
     for ready in core.staged or ():
         missing = {one[0] for one in ready.inputs if one[1] > INLINE_BYTES and one[0] not in core.objects}
         if missing:
@@ -147,7 +148,8 @@ def _growing(core: NodeCore) -> list[str]:
 
 def _step(core: NodeCore) -> list[str]:
     wrong: list[str] = []
-    if core.rows is not None or core.offers or core.taken or core.dirty or core.outgoing:
+    held = core.rows is not None and not core.urgent and core.now_ns < core.commit_by_ns
+    if (core.rows is not None and not held) or core.offers or core.taken or core.dirty or core.outgoing:
         wrong.append("the step ended with something left to do")
     if core.probe is not None and not (core.stealing_since_ns >= 0 and len(core.probe) < core.probe_count):
         wrong.append(f"{len(core.probe)} of {core.probe_count} asked nodes have said their load, and nothing follows")

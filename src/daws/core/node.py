@@ -61,6 +61,7 @@ class NodeConfig(Struct, frozen=True):
     ahead_ns: int = 1_000_000
     ahead_count_max: int = 64
     audit_ns: int = 120 * SECOND_NS
+    commit_delay_ns: int = 100_000_000  # so long may a busy node keep the ends of tasks for which nobody waits
     freed_batch: int = 4096  # releases that a node collects before it tells the store
 
     @property
@@ -87,14 +88,6 @@ class Run(Struct, gc=False):
         del group.free[first:]
 
 
-class Fetch(Struct, gc=False):
-    """An object on its way here: for whom, how large it is, and which places did not have it."""
-
-    waiting: list[int]
-    size_bytes: int
-    tried: list[NodeId]
-
-
 class Group:
     """Executors of this node that offer the same context."""
 
@@ -116,6 +109,7 @@ class NodeCore:
         "cache_hits",
         "calls",
         "calm_count",
+        "commit_by_ns",
         "config",
         "copies",
         "cores",
@@ -198,6 +192,7 @@ class NodeCore:
     announcing: dict[int, Ready] | None = None
     batches: set[int] | None = None
     stranded: list[Ready] | None = None
+    tried: dict[int, tuple[NodeId, ...]] = EMPTY  # by object that is fetched: places that did not have it
     copied: dict[int, int] = EMPTY  # how many copies of a task were offered to others
     cancelling: dict[int, int] | None = None
     growing: dict[int, Any] | None = None
@@ -268,12 +263,13 @@ class NodeCore:
         # What was made here, by task: who has yet to read it, since when it waits for them, and the objects.
         self.made: dict[int, tuple[set[int] | tuple[int, ...], int, tuple[int, ...]]] = EMPTY
         self.staging: dict[int, tuple[Ready, set[int]]] | None = None
-        self.fetching: dict[int, Fetch] | None = None  # by object
+        self.fetching: dict[int, list[int]] | None = None  # objects on their way here, and the tasks they are for
         self.staged: list[Ready] | None = None
         self.freed: list[int] | None = None  # tasks to be released in the store
         self.releases: dict[NodeId, list[tuple[int, int]]] | None = None
         # the store
-        self.rows: list[Row] | None = None  # of this step, for one shard
+        self.rows: list[Row] | None = None  # that have not left yet, for one shard
+        self.commit_by_ns = 0  # when they have to leave, if they are all ends of tasks for which nobody waits
         self.rows_shard = 0
         self.more_rows: dict[int, list[Row]] | None = None  # for all other shards
         self.calls: dict[int, CallStore] = {}
@@ -335,7 +331,9 @@ class NodeCore:
                 self.outgoing = False  # type: ignore[unreachable]
                 send_offers(self)
         rows = self.rows
-        if rows is not None:
+        if rows is not None and (
+            self.urgent or self.plain_free or now_ns >= self.commit_by_ns or len(rows) >= COMMITS_HELD_MAX
+        ):
             if self.more_rows is None and len(rows) <= ROWS_PER_CALL:
                 self.rows = None
                 self.token = token = self.token + 1
@@ -405,6 +403,6 @@ def handles(*events: type) -> Callable[[Handler], Handler]:
 
 # The handlers need NodeCore and `handles` from above.
 from daws.core import commits, growing, members, moving, remaking, stopping  # noqa: E402, F401
-from daws.core.calls import ROWS_PER_CALL, send_rows  # noqa: E402
+from daws.core.calls import COMMITS_HELD_MAX, ROWS_PER_CALL, send_rows  # noqa: E402
 from daws.core.ready import send_offers  # noqa: E402
 from daws.core.running import schedule  # noqa: E402

@@ -69,7 +69,14 @@ class ReadyQueue:
     def pop(self, context: Context | None) -> Ready | None:
         """The first task that an executor with this context may run, in the order of its labels."""
         if context is None and self.labelled is None:
-            return self._pop_plain()
+            heap, fifo = self.heap, self.fifo
+            if heap and (not fifo or heap[0][0] < 0):
+                self.count -= 1
+                return heappop(heap)[2]
+            if fifo:
+                self.count -= 1
+                return fifo.popleft()
+            return None
         for name in (ANY,) if context is None else labels(context):
             if name == ANY:
                 found = self._pop_plain()
@@ -166,27 +173,48 @@ class ReadyQueue:
                     found += self._cut_tail(amount - len(found))
                 heap = self.labelled.get(name) if self.labelled is not None else None
                 if heap:
-                    found += self._cut_labelled(heap, amount - len(found), context, False)
+                    cut = self._cut_labelled(heap, amount - len(found), context, False)
+                    found += [entry[2] for entry in cut]
         return found
 
-    def cut_any(self, amount: int) -> list[Ready]:
-        """Up to `amount` tasks that would run last, whatever they need."""
-        found = self._cut_tail(amount)
-        for heap in list((self.labelled or {}).values()):
-            found += self._cut_labelled(heap, amount - len(found), None, True)
-        return found
+    def pour_into(self, other: "ReadyQueue", amount: int) -> None:
+        """Move up to `amount` tasks that would run last, whatever they need, with the keys that they have."""
+        fifo, heap = self.fifo, self.heap
+        if fifo and amount > 0:
+            tasks = [fifo.pop() for _ in range(min(amount, len(fifo)))]
+            tasks.reverse()
+            self.count -= len(tasks)
+            amount -= len(tasks)
+            other.push_plain(tasks)
+        if heap and amount > 0:
+            keep = max(0, len(heap) - amount)
+            entries = heap[keep:]
+            del heap[keep:]
+            self.count -= len(entries)
+            amount -= len(entries)
+            other.count += len(entries)
+            if other.heap:
+                for entry in entries:
+                    heappush(other.heap, entry)
+            else:
+                heapify(entries)
+                other.heap = entries
+        for labelled in list((self.labelled or {}).values()):
+            for key, sequence, ready in self._cut_labelled(labelled, amount, None, True):
+                amount -= 1
+                other.push(key, sequence, ready)
 
-    def _cut_labelled(self, heap: list[Entry], amount: int, context: Context | None, anybody: bool) -> list[Ready]:
+    def _cut_labelled(self, heap: list[Entry], amount: int, context: Context | None, anybody: bool) -> list[Entry]:
         """From the end of a heap, whose last entry is always a leaf: what stays is still a heap."""
         passed: list[Entry] = []
-        loot: list[Ready] = []
+        loot: list[Entry] = []
         while heap and len(loot) < amount:
             entry = heap.pop()
             if self.taken and entry[1] in self.taken:
                 self._forget_one(entry[1])
             elif anybody or self._fits(entry, context):
                 self._take(entry)
-                loot.append(entry[2])
+                loot.append(entry)
             else:
                 passed.append(entry)
         for entry in passed:

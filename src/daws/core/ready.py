@@ -39,22 +39,35 @@ def accept(core: NodeCore, ready: Ready, alone: bool = False) -> None:
 
 
 def accept_all(core: NodeCore, tasks: tuple[Ready, ...]) -> None:
-    """Many tasks at once, as a client hands them out: those that read nothing and run anywhere take a short way."""
+    """Many tasks at once, from a client or when their parent has ended: those that run anywhere take a short way."""
     choose, key = core.strategy.place.choose, core.strategy.order.key
     rng, takes_plain = core.rng, core.takes_plain
+    shared, dedicated = core.shared, core.dedicated
     plain: list[Ready] = []
+    sequence = core.sequence
     for ready in tasks:
         if ready.mode:
+            core.sequence = sequence
             accept(core, ready)
+            sequence = core.sequence
             continue
         choice = choose(core, ready, rng)
-        if choice == SHARED and takes_plain and not ready.inputs and ready.spec.needs is None and not key(core, ready):
+        if choice >= 0 or not takes_plain or ready.spec.needs is not None:
+            core.sequence = sequence
+            _settle(core, ready, choice, False)
+            sequence = core.sequence
+            continue
+        rank = key(core, ready)
+        if choice == SHARED and not rank and not ready.inputs:
             plain.append(ready)
         else:
-            _settle(core, ready, choice, False)
+            sequence += 1
+            (shared if choice == SHARED else dedicated).push(rank, sequence, ready)
+            core.plain = False
+    core.sequence = sequence
     if plain:
-        core.shared.push_plain(plain)
-        core.dirty = True
+        shared.push_plain(plain)
+    core.dirty = True
 
 
 def _settle(core: NodeCore, ready: Ready, choice: int, alone: bool) -> None:

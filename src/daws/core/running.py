@@ -10,7 +10,7 @@ from daws.core.commits import finish
 from daws.core.effects import DropObject, RecallRun, ResumeRun, StartRun, StopRun
 from daws.core.events import RunEnded, RunRecalled
 from daws.core.node import EMPTY, Group, NodeCore, Run, handles
-from daws.core.staging import missing_inputs, pin, stage, unpin
+from daws.core.staging import end_reading, missing_inputs, pin, stage, unpin
 from daws.core.starting import start
 from daws.model.task import REPLICA, SUSPECT, Ready
 from daws.wire.store import ANNOUNCE, RETRY, Claim
@@ -57,12 +57,15 @@ def schedule(core: NodeCore) -> None:
                 idle = True
                 break
             needs = some.spec.needs
-            if needs is not None and needs.cores > len(free):
+            if needs is None:
+                start(core, some, free.pop())
+                continue
+            if needs.cores > len(free):
                 # A wide task keeps the executors that fall free until there are enough of them.
                 put_back(core, some)
                 break
             run = start(core, some, free.pop())
-            if needs is not None and needs.cores > 1:
+            if needs.cores > 1:
                 run.widen(group, needs.cores)
     if dedicated.count or shared.count:
         if not idle:
@@ -184,8 +187,8 @@ def on_run_ended(core: NodeCore, event: RunEnded) -> None:
             core.plain_free.append(run.slot)
         elif not run.suspended:
             release_slot(core, run)
-        if core.copies and ready.inputs:
-            unpin(core, ready)
+        if ready.inputs:
+            end_reading(core, ready)
     core.dirty = True
     if event.error:
         if ready.mode & REPLICA:
@@ -239,10 +242,8 @@ def relax(core: NodeCore) -> None:
     if excess <= 0:
         core.calm_count = core.dedicated.count  # no need to ask again before there are more of them
         return
-    shared = core.dedicated.cut_any(excess)
-    for ready in shared:
-        core.sequence += 1
-        core.shared.push(core.strategy.order.key(core, ready), core.sequence, ready)
+    core.dedicated.pour_into(core.shared, excess)
+    core.plain = False
     core.tt_ns = core.strategy.relax.after_sharing(core)
 
 
@@ -261,14 +262,13 @@ def adapt(core: NodeCore) -> None:
 
 def fetch_ahead(core: NodeCore) -> None:
     """While all executors are busy, bring in what the next tasks will read."""
-    window = 2 * core.cores
-    while (len(core.staging) if core.staging else 0) + (len(core.staged) if core.staged else 0) < window:
+    while True:
         queue = core.dedicated if core.dedicated.count else core.shared
         ready = queue.peek()
         if ready is None or not ready.inputs or ready.mode & SUSPECT:
             return
         missing = missing_inputs(core, ready)
-        if not missing:
+        if not missing or len(core.staging or ()) + len(core.staged or ()) >= 2 * core.cores:
             return
         queue.pop_head()
         if not (core.doomed and is_doomed(core, ready)):

@@ -8,12 +8,12 @@ that was fetched is a copy: it stays while tasks here read it, and after that as
 from collections.abc import Sequence
 
 from daws.core.calls import answers, ask
-from daws.core.effects import DropObject, FetchObject, Send
-from daws.core.events import ObjectFetched, ObjectsPut
-from daws.core.node import Fetch, NodeCore, handles
+from daws.core.effects import DropObject, FetchObjects, Send
+from daws.core.events import ObjectsFetched, ObjectsPut
+from daws.core.node import EMPTY, NodeCore, handles
 from daws.core.remaking import give_up_inputs
 from daws.model.states import FINAL, REMAKING
-from daws.model.task import CLIENT, INLINE_BYTES, Input, NodeId, Ready
+from daws.model.task import CLIENT, INLINE_BYTES, Input, NodeId, Ready, Transfer
 from daws.wire.messages import Releases
 from daws.wire.store import DONE, AnswerType, Inspect, Release, Story
 
@@ -42,22 +42,31 @@ def stage(core: NodeCore, ready: Ready, missing: Sequence[Input]) -> None:
         core.fetching = {}
     core.staging[task] = (ready, {one[0] for one in missing})
     pin(core, ready)
+    fetching = core.fetching
+    wanted: list[Transfer] = []
     for one in missing:
-        under_way = core.fetching.get(one[0])
-        if under_way is not None:
-            under_way.waiting.append(task)
+        object_ = one[0]
+        waiting = fetching.get(object_)
+        if waiting is not None:
+            waiting.append(task)
+            continue
+        fetching[object_] = [task]
+        place = _next_place(core, one)
+        if place is not None:
+            wanted.append((object_, one[1], place))
         else:
-            core.fetching[one[0]] = fetch = Fetch([task], one[1], [])
-            _fetch(core, one, fetch.tried)
+            _lost(core, object_)
+    if wanted:
+        core.out.append(FetchObjects(tuple(wanted)))
 
 
-def _fetch(core: NodeCore, wanted: Input, tried: list[NodeId]) -> None:
-    """Ask the first of its places that is alive and has not failed us yet; the client comes last."""
+def _next_place(core: NodeCore, wanted: Input) -> NodeId | None:
+    """The first of its places that is alive and has not failed us yet; the client comes last."""
+    tried = core.tried.get(wanted[0], ())
     for place in wanted[3]:
         if place not in tried and place != core.node and (place in core.members or place == CLIENT):
-            core.out.append(FetchObject(wanted[0], wanted[1], place))
-            return
-    _lost(core, wanted[0])
+            return place
+    return None
 
 
 @handles(ObjectsPut)
@@ -65,52 +74,62 @@ def on_objects_put(core: NodeCore, event: ObjectsPut) -> None:
     core.objects.update(event.objects)
 
 
-@handles(ObjectFetched)
-def on_object_fetched(core: NodeCore, event: ObjectFetched) -> None:
-    object_ = event.object
-    fetch = core.fetching.get(object_) if core.fetching is not None else None
-    if fetch is None:
+@handles(ObjectsFetched)
+def on_objects_fetched(core: NodeCore, event: ObjectsFetched) -> None:
+    fetching = core.fetching
+    if fetching is None:
         return
-    if not event.ok:
-        _fetch_elsewhere(core, fetch, event)
-        return
-    assert core.fetching is not None
-    del core.fetching[object_]
-    readers = 0
-    staging = core.staging or {}
-    for task in fetch.waiting:
-        entry = staging.get(task)
-        if entry is None:
+    staging = core.staging or EMPTY
+    for object_, size_bytes, _ in event.fetched:
+        waiting = fetching.pop(object_, None)
+        if waiting is None:
             continue
-        ready, missing = entry
-        if object_ not in missing:
+        readers = 0
+        for task in waiting:
+            entry = staging.get(task)
+            if entry is None or object_ not in entry[1]:
+                continue
+            readers += 1
+            entry[1].remove(object_)
+            if not entry[1]:
+                del staging[task]
+                if core.staged is None:
+                    core.staged = []
+                core.staged.append(entry[0])
+                core.dirty = True
+        if core.tried:
+            core.tried.pop(object_, None)
+        if not readers:
+            core.out.append(DropObject(object_))  # the tasks that wanted it were called off meanwhile
             continue
-        readers += 1
-        missing.discard(object_)
-        if not missing:
-            del staging[task]
-            if core.staged is None:
-                core.staged = []
-            core.staged.append(ready)
-            core.dirty = True
-    if not readers:
-        core.out.append(DropObject(object_))  # the tasks that wanted it were called off meanwhile
-        return
-    core.moved_bytes += fetch.size_bytes
-    if object_ not in core.objects:  # else it was made here meanwhile
-        _keep_copy(core, object_, fetch.size_bytes, readers)
+        core.moved_bytes += size_bytes
+        if object_ not in core.objects:  # else it was made here meanwhile
+            _keep_copy(core, object_, size_bytes, readers)
+    for transfer in event.failed:
+        _fetch_elsewhere(core, transfer)
 
 
-def _fetch_elsewhere(core: NodeCore, fetch: Fetch, event: ObjectFetched) -> None:
+def _fetch_elsewhere(core: NodeCore, failed: Transfer) -> None:
     """A place did not have an object: try the next one."""
     assert core.fetching is not None
-    fetch.tried.append(event.source)
+    object_, size_bytes, source = failed
+    waiting = core.fetching.get(object_)
+    if waiting is None:
+        return
     core.dirty = True
-    wanted = _input_of(core, fetch.waiting, event.object)
-    if wanted is not None:
-        _fetch(core, wanted, fetch.tried)
+    if core.tried is EMPTY:
+        core.tried = {}
+    core.tried[object_] = (*core.tried.get(object_, ()), source)
+    wanted = _input_of(core, waiting, object_)
+    if wanted is None:
+        del core.fetching[object_]
+        del core.tried[object_]
+        return
+    place = _next_place(core, wanted)
+    if place is None:
+        _lost(core, object_)
     else:
-        del core.fetching[event.object]
+        core.out.append(FetchObjects(((object_, size_bytes, place),)))
 
 
 def _keep_copy(core: NodeCore, object_: int, size_bytes: int, readers: int) -> None:
@@ -166,18 +185,23 @@ def unpin(core: NodeCore, ready: Ready) -> None:
             _drop_copy(core, object_)
 
 
-def read_inputs(core: NodeCore, ready: Ready) -> None:
-    """A task starts: note what it reads and from where (for `adapt`, `explain` and the statistics)."""
+def end_reading(core: NodeCore, ready: Ready) -> None:
+    """A run has ended: note what it read and from where (for `adapt`, `explain` and the statistics), and unpin it."""
     copies = core.copies
     for object_, size_bytes, _, _ in ready.inputs:
-        if size_bytes > INLINE_BYTES:
-            core.read_bytes += size_bytes
-            if copies is None or object_ not in copies:
-                core.local_hits += 1
-            elif object_ in core.fresh:
-                core.fresh.discard(object_)  # the first reader pays for the transfer, the next ones profit
-            else:
-                core.cache_hits += 1
+        if size_bytes <= INLINE_BYTES:
+            continue
+        core.read_bytes += size_bytes
+        if not copies or object_ not in copies:
+            core.local_hits += 1
+            continue
+        if object_ in core.fresh:
+            core.fresh.discard(object_)  # the first reader pays for the transfer, the next ones profit
+        else:
+            core.cache_hits += 1
+        copies[object_] = readers = copies[object_] - 1
+        if readers <= 0 and not core.strategy.cache.keeps(core, size_bytes):
+            _drop_copy(core, object_)
 
 
 def release_inputs(core: NodeCore, ready: Ready) -> None:
@@ -308,9 +332,9 @@ def _input_of(core: NodeCore, tasks: list[int], object_: int) -> Input | None:
 def _lost(core: NodeCore, object_: int) -> None:
     """Nobody we know of can give us this object: those who wait for it must have it made again."""
     assert core.fetching is not None
-    fetch = core.fetching.pop(object_)
-    for task in fetch.waiting:
+    tried = core.tried.pop(object_) if object_ in core.tried else ()
+    for task in core.fetching.pop(object_):
         entry = core.staging.pop(task, None) if core.staging is not None else None
         if entry is not None:
             unpin(core, entry[0])
-            give_up_inputs(core, entry[0], object_, tuple(fetch.tried))
+            give_up_inputs(core, entry[0], object_, tried)

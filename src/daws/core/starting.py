@@ -2,14 +2,12 @@
 
 from daws.core.effects import StartRun
 from daws.core.node import EMPTY, NodeCore, Run
-from daws.core.staging import missing_inputs, pin, read_inputs
+from daws.core.staging import missing_inputs, pin
 from daws.model.task import Ready
 
 
 def start(core: NodeCore, ready: Ready, slot: int) -> Run:
     """Everything it reads is here."""
-    if ready.inputs:
-        read_inputs(core, ready)
     core.token = number = core.token + 1
     if core.running is EMPTY:
         core.running = {}

@@ -23,6 +23,9 @@ INLINE_BYTES = 4096
 Input = tuple[int, int, int, tuple[int, ...]]
 """One object a task reads: (object id, size in bytes, producing task or -1, places that have it)."""
 
+Transfer = tuple[int, int, int]
+"""One object on its way to a node: (object id, size in bytes, the place that it comes from)."""
+
 
 def node_id(index: int, incarnation: int) -> NodeId:
     return incarnation << 32 | index

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from daws.core.effects import DropObject, EffectType, RecallRun, ResumeRun, StartRun, StopRun
-from daws.core.events import EventType, ObjectFetched, ObjectsPut, RunEnded, RunRecalled, RunWaits
+from daws.core.events import EventType, ObjectsFetched, ObjectsPut, RunEnded, RunRecalled, RunWaits
 from daws.core.node import NodeCore
 from daws.model.context import matches
 from daws.model.errors import InternalError
@@ -43,7 +43,7 @@ ORPHAN_LEASES = 4
 
 # What is looked at; most rows, events and effects are none of these.
 WATCHED_ROWS = frozenset((Finish, Cancel, TakeOver, Spawn))
-WATCHED_EVENTS = frozenset((ObjectFetched, ObjectsPut, RunRecalled, RunWaits))  # and RunEnded, the most common
+WATCHED_EVENTS = frozenset((ObjectsFetched, ObjectsPut, RunRecalled, RunWaits))  # and RunEnded, the most common
 WATCHED_EFFECTS = frozenset((DropObject, StopRun, ResumeRun))  # and StartRun, when it is carried out
 
 NODE_BITS = 64
@@ -233,7 +233,7 @@ class Checker:
 
     def _on_event(self, node: NodeId, event: EventType, out: Sequence[EffectType]) -> None:
         kind = type(event)
-        if kind is ObjectFetched:
+        if kind is ObjectsFetched:
             self._on_fetched(node, event)  # type: ignore[arg-type]
         elif kind is ObjectsPut:
             self.holdings[node].update([object_ for object_, _ in event.objects])  # type: ignore[union-attr]
@@ -274,14 +274,13 @@ class Checker:
         else:
             runs[effect.task] = StartRun(started.run, effect.slot, started.ready)
 
-    def _on_fetched(self, node: NodeId, event: ObjectFetched) -> None:
-        if not event.ok:
-            return
+    def _on_fetched(self, node: NodeId, event: ObjectsFetched) -> None:
         held = self.holdings[node]
-        if event.object not in held:
-            held.add(event.object)
-            self.copies[node].add(event.object)
-        self.fetched_bytes += self.sizes[event.object]
+        for object_, _, _ in event.fetched:
+            if object_ not in held:
+                held.add(object_)
+                self.copies[node].add(object_)
+            self.fetched_bytes += self.sizes[object_]
 
     def _on_drop(self, node: NodeId, object_: int) -> None:
         self.holdings[node].discard(object_)

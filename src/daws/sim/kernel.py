@@ -23,7 +23,7 @@ from daws.core.effects import (
     CallStore,
     DropObject,
     EffectType,
-    FetchObject,
+    FetchObjects,
     RecallRun,
     Restart,
     ResumeRun,
@@ -35,7 +35,7 @@ from daws.core.effects import (
 from daws.core.events import (
     CallFine,
     EventType,
-    ObjectFetched,
+    ObjectsFetched,
     ObjectsPut,
     RunEnded,
     RunRecalled,
@@ -48,7 +48,7 @@ from daws.core.events import (
 from daws.core.node import NodeConfig, NodeCore
 from daws.model.cluster import NodeInfo
 from daws.model.graph import Graph, Growth
-from daws.model.task import CLIENT, NODE_INDEX_MASK, NodeId, Ready, TaskSpec, node_id, spawned_id
+from daws.model.task import CLIENT, NODE_INDEX_MASK, NodeId, Ready, TaskSpec, Transfer, node_id, spawned_id
 from daws.sim.machine import FATE, STORE, Machine
 from daws.sim.profiles import Costs
 from daws.store.memory import MemoryStore
@@ -267,7 +267,7 @@ class Kernel:
                         leaves_ns += message_ns
                     else:
                         leaves_ns = self._send(machine, to, leaves_ns, effect)  # type: ignore[arg-type]
-                elif kind is FetchObject:
+                elif kind is FetchObjects:
                     self._fetch(machine, to, leaves_ns, effect)  # type: ignore[arg-type]
                 elif kind is SetTimer:
                     fired = FIRED[effect.timer]  # type: ignore[union-attr]
@@ -435,7 +435,8 @@ class Kernel:
             if self.checker is not None:
                 self.checker.on_store(node, rows, answers, arrives_ns)
             quiet = call.lazy or (not call.hopes and all(map(is_quiet, rows, answers)))
-            event = StoreAnswered(call.token, answers)
+            fine = answers.count(None) == len(answers)
+            event = CallFine(call.token) if fine else StoreAnswered(call.token, answers)
         self.shard_free_ns[shard] = free_ns
         if not quiet:
             heappush(self.heap, (free_ns + self.costs.latency_ns, self.next_sequence(), node, event))
@@ -510,31 +511,46 @@ class Kernel:
 
     # -- objects -------------------------------------------------------------------------------------------------------
 
-    def _fetch(self, machine: Machine, node: NodeId, leaves_ns: int, effect: FetchObject) -> None:
-        costs = self.costs
-        source, object_, size_bytes = effect.source, effect.object, effect.size_bytes
-        there = self.client_machine if source == CLIENT else self.machines[source & NODE_INDEX_MASK]
-        latency_ns, speed = costs.latency_ns, costs.net_bytes_per_s
-        if not self.one_cluster and source != CLIENT and there.info.cluster != machine.info.cluster:
-            latency_ns, speed = costs.cluster_latency_ns, costs.cluster_bytes_per_s
-        asked_ns = leaves_ns + costs.message_ns + latency_ns
-        if source != CLIENT:
-            holder = self.seats.get(source)
-            if holder is None or object_ not in holder[0].objects or self._is_cut(node, source):
-                self.push(asked_ns + latency_ns, node, ObjectFetched(object_, source, False))
-                return
-        end_ns = there.transfer(machine, size_bytes, asked_ns, speed) + latency_ns
-        self.fetched_bytes += size_bytes
-        self.message_count += 1
-        if self.faults is not None and source != CLIENT:
-            self.push(end_ns, FATE, lambda kernel: kernel.fetch_ends(node, source, effect))
+    def _fetch(self, machine: Machine, node: NodeId, leaves_ns: int, effect: FetchObjects) -> None:
+        """Objects that were asked for together are reported together, when the last of them is here; those that cannot
+        be had are reported as soon as that is known."""
+        costs, faults = self.costs, self.faults
+        last_ns = leaves_ns + costs.message_ns
+        failed: list[Transfer] = []
+        for transfer in effect.wanted:
+            object_, size_bytes, source = transfer
+            there = self.client_machine if source == CLIENT else self.machines[source & NODE_INDEX_MASK]
+            latency_ns, speed = costs.latency_ns, costs.net_bytes_per_s
+            if not self.one_cluster and source != CLIENT and there.info.cluster != machine.info.cluster:
+                latency_ns, speed = costs.cluster_latency_ns, costs.cluster_bytes_per_s
+            asked_ns = leaves_ns + costs.message_ns + latency_ns
+            if source != CLIENT:
+                holder = self.seats.get(source)
+                if holder is None or object_ not in holder[0].objects or (faults and self._is_cut(node, source)):
+                    self.push(asked_ns + latency_ns, node, ObjectsFetched((), (transfer,)))
+                    failed.append(transfer)
+                    continue
+            end_ns = there.transfer(machine, size_bytes, asked_ns, speed) + latency_ns
+            if end_ns > last_ns:
+                last_ns = end_ns
+            self.fetched_bytes += size_bytes
+            self.message_count += 1
+        coming = effect.wanted if not failed else tuple([one for one in effect.wanted if one not in failed])
+        if not coming:
+            return
+        if faults is not None:
+            self.push(last_ns, FATE, lambda kernel: kernel.fetch_ends(node, coming))
         else:
-            heappush(self.heap, (end_ns, self.next_sequence(), node, ObjectFetched(object_, source, True)))
+            heappush(self.heap, (last_ns, self.next_sequence(), node, ObjectsFetched(coming)))
 
-    def fetch_ends(self, node: NodeId, source: NodeId, effect: FetchObject) -> None:
-        """With faults about, the source may have died during the transfer."""
-        ok = source in self.seats and not self._is_cut(node, source)
-        self.push(self.now_ns, node, ObjectFetched(effect.object, source, ok))
+    def fetch_ends(self, node: NodeId, transfers: tuple[Transfer, ...]) -> None:
+        """With faults about, a source may have died during the transfer."""
+        failed = tuple([one for one in transfers if one[2] != CLIENT and self._is_gone(node, one[2])])
+        fetched = tuple([one for one in transfers if one not in failed])
+        self.push(self.now_ns, node, ObjectsFetched(fetched, failed))
+
+    def _is_gone(self, node: NodeId, source: NodeId) -> bool:
+        return source not in self.seats or self._is_cut(node, source)
 
     def _is_cut(self, node: NodeId, other: NodeId) -> bool:
         return self.faults is not None and bool(self.faults.is_cut(node, other))

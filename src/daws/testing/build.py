@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from daws.core.events import ObjectsFetched
 from daws.model.cluster import ExecutorClass, Members, NodeInfo
 from daws.model.context import parse_context
 from daws.model.task import Input, Needs, NodeId, Ready, TaskSpec
@@ -38,6 +39,16 @@ def ready(
 def object_at(producer: int, *places: NodeId, size_bytes: int = BIG) -> Input:
     """What task `producer` made, and where it is."""
     return (producer, size_bytes, producer, places)
+
+
+def fetched(object_: int, source: NodeId, size_bytes: int = BIG) -> ObjectsFetched:
+    """An object has arrived."""
+    return ObjectsFetched(((object_, size_bytes, source),))
+
+
+def not_fetched(object_: int, source: NodeId, size_bytes: int = BIG) -> ObjectsFetched:
+    """The source did not have it."""
+    return ObjectsFetched((), ((object_, size_bytes, source),))
 
 
 def created(graph: Mapping[int, Iterable[int]], owner: NodeId, **more: Any) -> list[Create]:

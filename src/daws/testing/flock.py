@@ -14,7 +14,7 @@ from daws.core.client import ClientCore
 from daws.core.effects import (
     CallStore,
     EffectType,
-    FetchObject,
+    FetchObjects,
     RecallRun,
     Restart,
     ResumeRun,
@@ -25,7 +25,7 @@ from daws.core.effects import (
 )
 from daws.core.events import (
     EventType,
-    ObjectFetched,
+    ObjectsFetched,
     ObjectsPut,
     RunEnded,
     RunRecalled,
@@ -166,15 +166,21 @@ class Flock:
         elif isinstance(effect, RecallRun):
             if self.running[node].pop(effect.run, None) is not None:
                 self.under_way.append((node, RunRecalled(effect.task, effect.run)))
-        elif isinstance(effect, FetchObject):
+        elif isinstance(effect, FetchObjects):
             self._fetch(node, effect)
         elif isinstance(effect, (Restart, ResumeRun)):
             raise AssertionError(f"node {node} wants {effect}")
 
-    def _fetch(self, node: NodeId, effect: FetchObject) -> None:
-        source = self.cores.get(effect.source)
-        has = effect.source == CLIENT or (source is not None and effect.object in source.objects)
-        self.under_way.append((node, ObjectFetched(effect.object, effect.source, has)))
+    def _fetch(self, node: NodeId, effect: FetchObjects) -> None:
+        """Some arrive together, some alone: both must do."""
+        for number in range(0, len(effect.wanted), 2):
+            two = effect.wanted[number : number + 2]
+            failed = tuple([one for one in two if not self._has(one[2], one[0])])
+            fetched = tuple([one for one in two if one not in failed])
+            self.under_way.append((node, ObjectsFetched(fetched, failed)))
+
+    def _has(self, place: NodeId, object_: int) -> bool:
+        return place == CLIENT or (place in self.cores and object_ in self.cores[place].objects)
 
     def _end_run(self, node: NodeId, run: int) -> None:
         effect = self.running[node].pop(run)

@@ -6,14 +6,13 @@ import pytest
 
 from daws.core import invariants
 from daws.core.effects import StartRun
-from daws.core.events import ObjectFetched
 from daws.core.node import NodeCore
 from daws.core.outbox import Intent
 from daws.core.places import holds, places
 from daws.model.errors import InternalError
 from daws.model.task import CLIENT
 from daws.testing import Driver, ready
-from daws.testing.build import BIG, object_at
+from daws.testing.build import BIG, fetched, object_at
 from daws.wire.messages import Submission, SubmissionTaken
 
 
@@ -22,7 +21,7 @@ def core() -> NodeCore:
     """Task 1 runs, 2 is staged or staging, 3 and 4 are queued."""
     node = Driver(cores=1)
     node.give(Submission(CLIENT, 0, (ready(1), ready(2, object_at(9, 1)), ready(3), ready(4))))
-    node.give(ObjectFetched(9, 1, True))
+    node.give(fetched(9, 1))
     node.drop(StartRun)
     node.drop(SubmissionTaken)
     return node.core

@@ -2,7 +2,7 @@
 
 import pytest
 
-from daws.core.effects import CallStore, FetchObject, StartRun
+from daws.core.effects import CallStore, StartRun
 from daws.core.events import RunEnded
 from daws.model.task import AGAIN, CLIENT, REPLICA
 from daws.testing import Driver, ready
@@ -130,7 +130,7 @@ def test_a_task_that_comes_back_while_it_is_lent_is_not_lost():
             call = tick(node)
             node.answer(call, Leased(), *[REFUSED] * (len(call.rows) - 1))
         node.answer(claim, Granted(7, 0))
-        assert node.expect(FetchObject).source == 2
+        assert node.expect_fetch()[2] == 2
         assert node.expect(Taken, to=2).tasks == ((1, 6),)
 
 

@@ -27,6 +27,16 @@ def popped(queue: ReadyQueue, context: str = "") -> list[int]:
     return found
 
 
+def poured(queue: ReadyQueue, amount: int) -> set[int]:
+    """What is moved to another queue, which counts as many."""
+    other = ReadyQueue(MatchContexts())
+    before = queue.count
+    queue.pour_into(other, amount)
+    assert queue.count + other.count == before
+    assert len(queue.all()) == queue.count and len(other.all()) == other.count
+    return {one.spec.id for one in other.all()}
+
+
 def test_equal_keys_leave_in_the_order_in_which_they_came():
     assert popped(queue_of(0, 0, 0)) == [0, 1, 2]
     assert popped(queue_of(5, 5, 5)) == [0, 1, 2]
@@ -121,12 +131,21 @@ def test_thieves_get_the_tail_of_what_they_may_run():
     assert queue.cut(9, False, None) == [] and queue.count == 3
 
 
+def test_what_is_poured_keeps_its_order():
+    queue, other = queue_of(3, 1, 2, 0, 0), queue_of(1.5)
+    other.pop(None)
+    other.push(2.5, 9, ready(9))
+    queue.pour_into(other, 4)
+    assert popped(queue) == [1]
+    assert popped(other) == [3, 4, 2, 9, 0]
+
+
 def test_a_task_with_several_labels_is_cut_once():
     queue = ReadyQueue(MatchContexts())
     queue.push(1, 1, ready(1, context="gpu|disk"))
     queue.push(2, 2, ready(2, context="disk"))
-    assert [one.spec.id for one in queue.cut_any(1)] == [1], "from the heap of the first label"
-    assert [one.spec.id for one in queue.cut_any(9)] == [2]
+    assert poured(queue, 1) == {1}, "from the heap of the first label"
+    assert poured(queue, 9) == {2}
     assert queue.count == 0 and queue.pop(parse_context("disk")) is None
 
 
@@ -135,7 +154,7 @@ def test_whatever_they_need_the_last_are_cut():
     queue.push(0, 1, ready(1))
     queue.push(5, 2, ready(2, context="gpu"))
     queue.push(-5, 3, ready(3))
-    assert {one.spec.id for one in queue.cut_any(9)} == {1, 2, 3}
+    assert poured(queue, 2) == {1, 3} and poured(queue, 9) == {2}
 
 
 def test_entries_that_nobody_here_would_ever_skip_are_thrown_out():

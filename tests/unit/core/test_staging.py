@@ -1,7 +1,7 @@
 """Objects: fetched before a run, kept while they are read, made again when they are lost."""
 
-from daws.core.effects import CallStore, DropObject, FetchObject, StartRun
-from daws.core.events import ObjectFetched, ObjectsPut, RunEnded
+from daws.core.effects import CallStore, DropObject, FetchObjects, StartRun
+from daws.core.events import ObjectsPut, RunEnded
 from daws.core.node import SECOND_NS, NodeConfig
 from daws.core.staging import RELEASE_TICKS, RELEASES_MIN
 from daws.model.cluster import Members
@@ -9,7 +9,7 @@ from daws.model.states import DONE as STATE_DONE
 from daws.model.task import CLIENT, INLINE_BYTES, REMAKE, Ready
 from daws.store.memory import MemoryStore
 from daws.testing import Driver, created, members_of, ready
-from daws.testing.build import BIG, object_at
+from daws.testing.build import BIG, fetched, not_fetched, object_at
 from daws.wire.messages import Releases, Submission, SubmissionTaken
 from daws.wire.store import (
     Available,
@@ -39,10 +39,10 @@ def node_with(strategy: str = "mlb", cores: int = 1, **more: int) -> Driver:
 def test_what_a_task_reads_is_fetched_first_and_holds_no_executor():
     with node_with() as node:
         submit(node, ready(1, object_at(8, 1), object_at(9, 2)), ready(2))
-        assert {node.expect(FetchObject, source=1).object, node.expect(FetchObject, source=2).object} == {8, 9}
+        assert {node.expect_fetch(source=1)[0], node.expect_fetch(source=2)[0]} == {8, 9}
         run = node.expect(StartRun, task=2)
-        node.give(ObjectFetched(8, 1, True))
-        node.give(ObjectFetched(9, 2, True))
+        node.give(fetched(8, 1))
+        node.give(fetched(9, 2))
         node.give(RunEnded(2, run.run, 50_000_000))
         node.expect(StartRun, task=1)
         node.expect(CallStore)
@@ -59,53 +59,55 @@ def test_what_is_here_is_not_fetched():
     with node_with() as node:
         node.give(ObjectsPut(((8, BIG),)))
         submit(node, ready(1, object_at(8, 0)))
-        node.expect(StartRun, task=1)
+        node.give(RunEnded(1, node.expect(StartRun, task=1).run, 50_000_000))
+        node.expect(CallStore)
         assert node.core.local_hits == 1
 
 
 def test_one_fetch_serves_all_who_wait():
     with node_with(cores=2) as node:
         submit(node, ready(1, object_at(8, 1)), ready(2, object_at(8, 1)))
-        node.expect(FetchObject, object=8)
-        node.give(ObjectFetched(8, 1, True))
-        node.expect(StartRun, task=1)
-        node.expect(StartRun, task=2)
+        node.expect_fetch(8)
+        node.give(fetched(8, 1))
+        for task in (1, 2):
+            node.give(RunEnded(task, node.expect(StartRun, task=task).run, 50_000_000))
+            node.expect(CallStore)
         assert node.core.cache_hits == 1
 
 
 def test_other_places_are_tried_before_an_object_counts_as_lost():
     with node_with() as node:
         submit(node, ready(1, object_at(8, 1, 2)))
-        node.expect(FetchObject, source=1)
-        node.give(ObjectFetched(8, 1, False))
-        node.expect(FetchObject, source=2)
-        node.give(ObjectFetched(8, 2, False))
+        node.expect_fetch(source=1)
+        node.give(not_fetched(8, 1))
+        node.expect_fetch(source=2)
+        node.give(not_fetched(8, 2))
         node.expect_rows(Unready(1, 0, 0, (8,)))
 
 
 def test_what_was_put_from_outside_comes_from_the_client_at_last():
     with node_with() as node:
         submit(node, ready(1, (8, BIG, -1, (2, CLIENT))))
-        node.expect(FetchObject, source=2)
-        node.give(ObjectFetched(8, 2, False))
-        node.expect(FetchObject, source=CLIENT)
+        node.expect_fetch(source=2)
+        node.give(not_fetched(8, 2))
+        node.expect_fetch(source=CLIENT)
 
 
 def test_places_that_are_gone_are_not_even_asked():
     with node_with() as node:
         submit(node, ready(1, (8, BIG, -1, (77, 0, 1, CLIENT))))
-        node.expect(FetchObject, source=1)
-        node.give(ObjectFetched(8, 1, False))
-        node.expect(FetchObject, source=CLIENT)
-        node.give(ObjectFetched(8, CLIENT, True))
+        node.expect_fetch(source=1)
+        node.give(not_fetched(8, 1))
+        node.expect_fetch(source=CLIENT)
+        node.give(fetched(8, CLIENT))
         node.expect(StartRun, task=1)
 
 
 def test_a_lost_object_from_outside_fails_its_reader():
     with node_with() as node:
         submit(node, ready(1, (8, BIG, -1, (2,))))
-        node.expect(FetchObject, source=2)
-        node.give(ObjectFetched(8, 2, False))
+        node.expect_fetch(source=2)
+        node.give(not_fetched(8, 2))
         row = node.expect(CallStore).rows[0]
         assert isinstance(row, Finish) and "ObjectLost" in row.error and "8" in row.error
 
@@ -113,8 +115,8 @@ def test_a_lost_object_from_outside_fails_its_reader():
 def test_a_copy_goes_when_nobody_reads_it_and_the_strategy_keeps_none():
     with node_with("mlb:cache=none") as node:
         submit(node, ready(1, object_at(8, 1)))
-        node.expect(FetchObject)
-        node.give(ObjectFetched(8, 1, True))
+        node.expect_fetch()
+        node.give(fetched(8, 1))
         run = node.expect(StartRun)
         assert 8 in node.core.objects
         node.give(RunEnded(1, run.run, 50_000_000))
@@ -126,15 +128,15 @@ def test_copies_are_dropped_when_memory_is_full_but_not_those_in_use():
     with node_with("mlb:cache=all", cores=2, memory_bytes=2 * BIG) as node:
         for task in (1, 2):
             submit(node, ready(task, object_at(10 + task, 1)))
-            node.expect(FetchObject)
-            node.give(ObjectFetched(10 + task, 1, True))
+            node.expect_fetch()
+            node.give(fetched(10 + task, 1))
         first = node.expect(StartRun, task=1)
         node.expect(StartRun, task=2)
         node.give(RunEnded(1, first.run, 50_000_000))
         node.expect(CallStore)
         submit(node, ready(3, object_at(13, 1)))
-        node.expect(FetchObject)
-        node.give(ObjectFetched(13, 1, True))
+        node.expect_fetch()
+        node.give(fetched(13, 1))
         node.expect(DropObject, object=11)
         node.expect(StartRun, task=3)
         assert set(node.core.objects) == {12, 13}
@@ -142,16 +144,16 @@ def test_copies_are_dropped_when_memory_is_full_but_not_those_in_use():
 
 def test_an_object_that_arrives_too_late_is_dropped():
     with node_with() as node:
-        node.give(ObjectFetched(8, 1, True))
+        node.give(fetched(8, 1))
         submit(node, ready(1, object_at(8, 1)))
-        node.expect(FetchObject)
+        node.expect_fetch()
 
 
 def test_the_place_of_an_input_learns_that_it_was_read():
     with node_with() as node:
         submit(node, ready(1, object_at(8, 2)))
-        node.expect(FetchObject)
-        node.give(ObjectFetched(8, 2, True))
+        node.expect_fetch()
+        node.give(fetched(8, 2))
         node.give(RunEnded(1, node.expect(StartRun).run, 50_000_000))
         node.answer(node.expect(CallStore), Committed(-1))
         for _ in range(RELEASE_TICKS):
@@ -165,8 +167,8 @@ def test_many_releases_for_one_place_leave_with_the_next_tick():
     with node_with() as node:
         for task in range(RELEASES_MIN):
             submit(node, ready(task, object_at(100 + task, 2)))
-            node.expect(FetchObject)
-            node.give(ObjectFetched(100 + task, 2, True))
+            node.expect_fetch()
+            node.give(fetched(100 + task, 2))
             node.give(RunEnded(task, node.expect(StartRun).run, 50_000_000))
             node.answer(node.expect(CallStore), Committed(-1))
         node.fire(TICK)
@@ -177,18 +179,18 @@ def test_many_releases_for_one_place_leave_with_the_next_tick():
 def test_inputs_of_the_next_tasks_are_fetched_while_others_run():
     with node_with() as node:
         submit(node, ready(1, object_at(7, 1)))
-        node.expect(FetchObject, object=7)
-        node.give(ObjectFetched(7, 1, True))
+        node.expect_fetch(7)
+        node.give(fetched(7, 1))
         node.expect(StartRun, task=1)
         submit(node, ready(2, object_at(8, 1)))
-        node.expect(FetchObject, object=8)
+        node.expect_fetch(8)
 
 
 def lost(node: Driver) -> None:
     """Task 1 reads what task 8 made on node 2, which does not have it any more."""
     submit(node, ready(1, object_at(8, 2), move=3))
-    node.expect(FetchObject)
-    node.give(ObjectFetched(8, 2, False))
+    node.expect_fetch()
+    node.give(not_fetched(8, 2))
     node.answer(node.expect_rows(Unready(1, 0, 3, (8,))), Noted(99, 5))
 
 
@@ -221,7 +223,7 @@ def test_an_object_that_somebody_else_has_is_told_at_once():
 def test_all_that_was_lost_with_a_node_is_asked_for_at_once():
     with node_with() as node:
         submit(node, ready(1, object_at(8, 5), object_at(9, 5), object_at(7, 2)))
-        node.drop(FetchObject)
+        node.drop(FetchObjects)
         rows = [row for effect in node.effects if isinstance(effect, CallStore) for row in effect.rows]
         assert [row.producers for row in rows if isinstance(row, Unready)] == [(8, 9)]
         node.drop(CallStore)
@@ -230,8 +232,8 @@ def test_all_that_was_lost_with_a_node_is_asked_for_at_once():
 def with_copy(node: Driver) -> StartRun:
     """Object 8 is here as a copy, and task 8, which makes it, runs here too."""
     submit(node, ready(1, object_at(8, 1)))
-    node.expect(FetchObject)
-    node.give(ObjectFetched(8, 1, True))
+    node.expect_fetch()
+    node.give(fetched(8, 1))
     node.give(RunEnded(1, node.expect(StartRun, task=1).run, 50_000_000))
     node.answer(node.expect(CallStore), Committed(-1))
     submit(node, ready(8, attempt=1, mode=REMAKE, makes=[8]))

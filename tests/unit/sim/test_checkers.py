@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from daws.core.effects import CallStore, DropObject, RecallRun, ResumeRun, StartRun, StopRun
-from daws.core.events import ObjectFetched, ObjectsPut, RunEnded, RunRecalled, RunWaits
+from daws.core.events import ObjectsPut, RunEnded, RunRecalled, RunWaits
 from daws.core.node import NodeCore, Run
 from daws.model.context import Label
 from daws.model.graph import GraphBuilder, Growth
@@ -15,6 +15,7 @@ from daws.sim.checkers import ORPHAN_LEASES, Checker, Violation
 from daws.sim.cluster import cluster_of, joined, parse_group
 from daws.sim.simulate import Settings, make_kernel
 from daws.strategy import parse_strategy
+from daws.testing.build import fetched, not_fetched
 from daws.wire.store import (
     OK,
     REFUSED,
@@ -397,12 +398,12 @@ def test_nothing_starts_before_its_parents_are_done():
 def test_big_inputs_must_be_there():
     checker = made()
     start(checker, 0, 1)
-    step(checker, 1, ObjectFetched(0, 0, False))
+    step(checker, 1, not_fetched(0, 0))
     with complains("task 2 started on node 1 without its input 0"):
         start(checker, 1, 2)
 
 
-@pytest.mark.parametrize("event", [ObjectFetched(0, 0, True), ObjectsPut(((0, BIG),))])
+@pytest.mark.parametrize("event", [fetched(0, 0), ObjectsPut(((0, BIG),))])
 def test_inputs_arrive(event):
     checker = made()
     step(checker, 1, event)
@@ -467,11 +468,11 @@ def test_excuses_for_dropping_an_object():
 
 def test_copies_are_kept_while_they_are_read():
     checker = made()
-    step(checker, 1, ObjectFetched(0, 0, True))
+    step(checker, 1, fetched(0, 0))
     start(checker, 1, 2, inputs=((0, BIG, 0, (0,)),))
     with complains("node 1 dropped object 0 while task 2 was reading it"):
         step(checker, 1, out=[DropObject(0)])
-    step(checker, 1, ObjectFetched(0, 0, True))
+    step(checker, 1, fetched(0, 0))
     end(checker, 1, 2)
     step(checker, 1, out=[DropObject(0)])
 
@@ -545,7 +546,7 @@ def test_what_nodes_hold_is_what_they_think():
 
 def test_bytes_that_arrive_are_counted():
     checker = made()
-    step(checker, 1, ObjectFetched(0, 0, True), ObjectFetched(0, 0, False))
+    step(checker, 1, fetched(0, 0), not_fetched(0, 0))
     assert checker.fetched_bytes == BIG
 
 

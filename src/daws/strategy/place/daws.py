@@ -34,18 +34,19 @@ class PlaceDaws(Answer, frozen=True):
 
     def choose(self, view: View, ready: Ready, rng: Rng) -> int:
         inputs = ready.inputs
-        if not inputs or view.threshold == inf:
+        threshold = view.threshold
+        if not inputs or threshold == inf:
             return SHARED
-        limit = self._limit_bytes(view, ready)
         if len(inputs) == 1:  # most tasks of most graphs
             largest = inputs[0]
             size = largest[1]
-            if size <= limit or (size <= INLINE_BYTES and view.threshold):
+            if (size <= INLINE_BYTES and threshold) or size <= self._limit_bytes(view, ready):
                 return SHARED
             if ready.spec.needs is None and view.node in largest[3]:
                 return DEDICATED
             return _where(view, largest, ready.spec.needs)
-        free = INLINE_BYTES if view.threshold else 0
+        limit = self._limit_bytes(view, ready)
+        free = INLINE_BYTES if threshold else 0
         total = 0
         largest_bytes = -1
         largest = inputs[0]

@@ -1,0 +1,82 @@
+"""Ends of tasks: those that somebody waits for leave at once, those of leaves in company."""
+
+from daws.core.calls import COMMITS_HELD_MAX
+from daws.core.effects import TICK, CallStore, StartRun
+from daws.core.events import CallFine, RunEnded
+from daws.core.node import SECOND_NS, NodeConfig
+from daws.core.places import holds
+from daws.model.task import CLIENT
+from daws.testing import Driver, ready
+from daws.wire.messages import Submission, SubmissionTaken
+from daws.wire.store import Committed, Finish, Lease
+
+MS = 1_000_000
+DELAY_NS = 100 * MS
+
+
+def busy(leaves: int, other: int = 0, cores: int = 1) -> Driver:
+    """A node with more to do than executors: leaves first, then tasks that others wait for."""
+    node = Driver("mlb", cores=cores, config=NodeConfig(lease_ns=8 * SECOND_NS, commit_delay_ns=DELAY_NS))
+    tasks = [ready(task, leaf=task < leaves) for task in range(leaves + other)]
+    node.give(Submission(CLIENT, 1, tuple(tasks)))
+    node.expect(SubmissionTaken)
+    return node
+
+
+def end(node: Driver, task: int, took_ns: int = 10 * MS) -> None:
+    node.give(RunEnded(task, node.expect(StartRun, task=task).run, took_ns), later_ns=took_ns)
+
+
+def test_ends_of_leaves_leave_together():
+    with busy(leaves=30) as node:
+        for task in range(10):
+            end(node, task)
+        assert not any(isinstance(effect, CallStore) for effect in node.effects), "all wait for company"
+        assert holds(node.core, 3), "a task whose end has not left is still here"
+        end(node, 10)
+        call = node.expect_rows(*[Finish(task, 0, 0) for task in range(11)])
+        assert call.lazy
+        node.give(CallFine(call.token))
+        assert not holds(node.core, 3)
+        node.expect(StartRun, task=11)
+
+
+def test_an_idle_executor_means_that_nobody_else_will_come():
+    with busy(leaves=2) as node:
+        end(node, 0)
+        end(node, 1)
+        node.expect_rows(Finish(0, 0, 0), Finish(1, 0, 0))
+
+
+def test_what_others_wait_for_takes_along_what_is_held():
+    with busy(leaves=1, other=2) as node:
+        end(node, 0)
+        end(node, 1)
+        call = node.expect_rows(Finish(0, 0, 0), Finish(1, 0, 0))
+        assert not call.lazy
+        node.answer(call, None, Committed(-1))
+        node.expect(StartRun, task=2)
+
+
+def test_long_tasks_do_not_keep_the_ends_of_others():
+    with busy(leaves=3) as node:
+        end(node, 0, took_ns=2 * DELAY_NS)
+        node.expect_rows(Finish(0, 0, 0))
+        node.expect(StartRun, task=1)
+
+
+def test_the_tick_sends_what_an_unusually_long_task_has_kept():
+    with busy(leaves=3) as node:
+        end(node, 0)
+        node.fire(TICK)
+        finish, lease = node.expect(CallStore).rows
+        assert finish == Finish(0, 0, 0) and isinstance(lease, Lease)
+        node.expect(StartRun, task=1)
+
+
+def test_there_is_a_limit_to_company():
+    with busy(leaves=2 * COMMITS_HELD_MAX) as node:
+        for task in range(COMMITS_HELD_MAX):
+            end(node, task, took_ns=MS)
+        assert len(node.expect(CallStore).rows) == COMMITS_HELD_MAX
+        node.expect(StartRun, task=COMMITS_HELD_MAX)
