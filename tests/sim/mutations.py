@@ -341,7 +341,7 @@ MUTANTS = (
     Mutant(
         "a run that ends after the cancel wins", 9, "store/memory/life.py",
         "    if record.state != READY and record.state != SUSPENDED:\n        return _finished_before(",
-        "    if record.state not in (READY, SUSPENDED, STATE_CANCELLED):\n"
+        "    if record.state not in (READY, SUSPENDED) and FINAL_CODE.get(record.state) != CANCELLED:\n"
         "        return _finished_before(",
         where=("cancelled", "growing",),
     ),

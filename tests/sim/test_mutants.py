@@ -62,6 +62,8 @@ def test_every_mutant_is_noticed(mutant, hunter):
         f"rule {mutant.rule} ({RULES[mutant.rule]}) can be broken unnoticed: {mutant.name}; {found.message}\n"
         "python -m tests.sim.mutants --record looks for seeds that do notice"
     )
+    seen = found.caught[0].message
+    assert not seen.startswith("NameError"), f"it is not a rule that {mutant.name!r} takes out, but a name: {seen}"
 
 
 def test_every_rule_has_mutants():
