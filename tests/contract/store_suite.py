@@ -1077,7 +1077,7 @@ class StoreContract:
         name = spawned_id(PARENT, 0, 0)
         desk.create(PARENT)
         assert desk(Spawn(PARENT, 0, ANN, (name,))) == OK
-        desk.create(name, parents=[OTHER], guarded=True, spawner=PARENT)
+        desk.create(name, parents=[OTHER], guarded=True)
         desk.create(OTHER, owner=BOB)
         assert desk(Register(OTHER, name)) == OK
         assert desk(Satisfy(name, OTHER, BOB)) == OK

@@ -244,7 +244,7 @@ class StoreMachine(RuleBasedStateMachine):
         if not whole:
             self.half_grown.add((task, attempt))
             return
-        if self.send(Create(TaskSpec(name), (), (), (), node, True, task)) == OK:
+        if self.send(Create(TaskSpec(name), (), (), (), node, True)) == OK:
             if name not in self.tasks:
                 self.tasks.append(name)
             self.send(Open(name, node))

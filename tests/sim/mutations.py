@@ -283,8 +283,8 @@ MUTANTS = (
     # -- 7. growing graphs ------------------------------------------------------------------------------------------
     Mutant(
         "a new task has no edge to itself", 7, "core/growing.py",
-        "Create(seedling.spec, seedling.parents, (), (), core.node, True, row.task)",
-        "Create(seedling.spec, seedling.parents, (), (), core.node, False, row.task)",
+        "Create(seedling.spec, seedling.parents, (), (), core.node, True)",
+        "Create(seedling.spec, seedling.parents, (), (), core.node, False)",
     ),
     Mutant(
         "nobody registers with the parents", 7, "core/growing.py",
