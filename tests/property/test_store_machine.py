@@ -53,7 +53,7 @@ from daws.wire.store import (
     Unready,
     shard_of,
 )
-from tests.contract.store_suite import same
+from tests.contract.store.desk import same
 from tests.contract.test_memory_store import snapshot
 
 BLOCK = 64  # so that neighbouring numbers are in different shards
