@@ -3,7 +3,7 @@
 from typing import Any
 
 from daws.store.memory import MemoryStore
-from daws.store.record import Rare, Record
+from daws.store.memory.record import Rare, Record
 from tests.contract.store_suite import StoreContract
 
 _PLAIN = Rare()

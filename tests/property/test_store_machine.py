@@ -53,7 +53,7 @@ from daws.wire.store import (
     Unready,
     shard_of,
 )
-from tests.contract.store_suite import same
+from tests.contract.store.desk import same
 from tests.contract.test_memory_store import snapshot
 
 BLOCK = 64  # so that neighbouring numbers are in different shards
@@ -244,7 +244,7 @@ class StoreMachine(RuleBasedStateMachine):
         if not whole:
             self.half_grown.add((task, attempt))
             return
-        if self.send(Create(TaskSpec(name), (), (), (), node, True, task)) == OK:
+        if self.send(Create(TaskSpec(name), (), (), (), node, True)) == OK:
             if name not in self.tasks:
                 self.tasks.append(name)
             self.send(Open(name, node))

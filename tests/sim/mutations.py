@@ -19,8 +19,6 @@ RULES = {
     10: "the client reads a log",
 }
 
-STORE = "store/memory.py"
-
 
 class Mutant(Struct, frozen=True):
     """In `module`, `old` becomes `new`; `count` says how often `old` stands there.
@@ -40,37 +38,37 @@ class Mutant(Struct, frozen=True):
 MUTANTS = (
     # -- 1. readiness is told ---------------------------------------------------------------------------------------
     Mutant(
-        "a commit leaves nothing in the outbox", 1, STORE,
-        "            shard.outbox[key] = (row.node, None, mark)\n",
+        "a commit leaves nothing in the outbox", 1, "store/memory/life.py",
+        "        shard.outbox[key] = (row.node, None, mark)\n",
         "",
     ),
     Mutant(
-        "a commit that tells its own shard forgets the others", 1, STORE,
-        "        shard.outbox[key] = (node, tuple(left), mark)\n",
+        "a commit that tells its own shard forgets the others", 1, "store/memory/life.py",
+        "    shard.outbox[key] = (node, tuple(left), mark)\n",
         "",
         where=("cancelled", "last words",),
     ),
     Mutant(
-        "edges are counted, not named", 1, STORE,
-        "                if row.parent not in edges or (record.rare is not None and record.rare.need != row.need):\n"
-        "                    return OK\n"
-        "                edges = tuple(edge for edge in edges if edge != row.parent)\n",
-        "                edges = edges[1:]\n",
+        "edges are counted, not named", 1, "store/memory/life.py",
+        "            if row.parent not in edges or (record.rare is not None and record.rare.need != row.need):\n"
+        "                return OK\n"
+        "            edges = tuple(edge for edge in edges if edge != row.parent)\n",
+        "            edges = edges[1:]\n",
     ),
     Mutant(
-        "who is told again hears nothing", 1, STORE,
-        "                return self._ready(record, AGAIN)\n",
-        "                return OK\n",
+        "who is told again hears nothing", 1, "store/memory/life.py",
+        "            return ready_of(record, AGAIN)\n",
+        "            return OK\n",
     ),
     Mutant(
-        "a commit that is repeated does not name who became ready", 1, STORE,
-        "                found.append(self._ready(child, AGAIN))\n",
-        "                pass\n",
+        "a commit that is repeated does not name who became ready", 1, "store/memory/life.py",
+        "            found.append(ready_of(child, AGAIN))\n",
+        "            pass\n",
     ),
     Mutant(
-        "an heir forgets the outbox", 1, STORE,
-        "            if holder == row.dead:\n",
-        "            if False:\n",
+        "an heir forgets the outbox", 1, "store/memory/estates.py",
+        "        if holder == row.dead:\n",
+        "        if False:\n",
     ),
     Mutant(
         "entries are cleared before anybody was told", 1, "core/outbox.py",
@@ -80,7 +78,7 @@ MUTANTS = (
         where=("cancelled", "last words",),
     ),
     Mutant(
-        "a late clear erases a newer entry", 1, STORE,
+        "a late clear erases a newer entry", 1, "store/memory/outbox.py",
         "and (not row.marks or row.marks[number] == entry[2])",
         "",
         where=("last words", "cut off"),
@@ -92,14 +90,14 @@ MUTANTS = (
     ),
     # -- 2. moving is claiming --------------------------------------------------------------------------------------
     Mutant(
-        "a claim does not compare the move", 2, STORE,
-        "        if record.owner == row.owner and record.move == row.move:\n",
-        "        if record.owner == row.owner:\n",
+        "a claim does not compare the move", 2, "store/memory/moving.py",
+        "    if record.owner == row.owner and record.move == row.move:\n",
+        "    if record.owner == row.owner:\n",
     ),
     Mutant(
-        "a claim does not count the move", 2, STORE,
-        "            record.owner = row.node\n            record.move += 1\n            record.edges = None\n",
-        "            record.owner = row.node\n            record.edges = None\n",
+        "a claim does not count the move", 2, "store/memory/moving.py",
+        "        record.owner = row.node\n        record.move += 1\n        record.edges = None\n",
+        "        record.owner = row.node\n        record.edges = None\n",
     ),
     Mutant(
         "the receiver queues before it has claimed", 2, "core/moving.py",
@@ -128,25 +126,25 @@ MUTANTS = (
     ),
     # -- 3. commit by run -------------------------------------------------------------------------------------------
     Mutant(
-        "any run may commit", 3, STORE,
-        "        if not mine or record.attempt != row.attempt:\n",
-        "        if False:\n",
+        "any run may commit", 3, "store/memory/life.py",
+        "    if not mine or record.attempt != row.attempt:\n",
+        "    if False:\n",
         where=("cut off", "exiled"),
     ),
     Mutant(
-        "a run commits as often as it asks", 3, STORE,
-        "        if record.state != READY and record.state != SUSPENDED:\n            return self._finished_before(",
-        "        if record.state not in (READY, SUSPENDED, STATE_DONE):\n            return self._finished_before(",
+        "a run commits as often as it asks", 3, "store/memory/life.py",
+        "    if record.state != READY and record.state != SUSPENDED:\n        return _finished_before(",
+        "    if record.state not in (READY, SUSPENDED, STATE_DONE):\n        return _finished_before(",
     ),
     Mutant(
-        "a commit that is repeated is refused", 3, STORE,
-        "            elif not row.error and record.state == STATE_DONE:\n",
-        "            elif False:\n",
+        "a commit that is repeated is refused", 3, "store/memory/life.py",
+        "        elif not row.error and record.state == STATE_DONE:\n",
+        "        elif False:\n",
     ),
     Mutant(
-        "the winner is not written down", 3, STORE,
-        "        record.owner = row.node\n        if row.error:\n            return self._fail(",
-        "        if row.error:\n            return self._fail(",
+        "the winner is not written down", 3, "store/memory/life.py",
+        "    record.owner = row.node\n    if row.error:\n        return fail(",
+        "    if row.error:\n        return fail(",
         where=("fan-in", "pipeline",),
     ),
     # -- 4. death ---------------------------------------------------------------------------------------------------
@@ -163,26 +161,26 @@ MUTANTS = (
         where=("cut off", "exiled"),
     ),
     Mutant(
-        "the dead may own what they tell", 4, STORE,
-        "            if row.node in shard.dead:\n                # The last edge",
-        "            if False:\n                # The last edge",
+        "the dead may own what they tell", 4, "store/memory/life.py",
+        "        if row.node in shard.dead:\n            # The last edge",
+        "        if False:\n            # The last edge",
         where=("last words",),
     ),
     Mutant(
-        "the dead are not struck", 4, STORE,
-        "        shard.dead.add(row.dead)\n",
+        "the dead are not struck", 4, "store/memory/estates.py",
+        "    shard.dead.add(row.dead)\n",
         "",
         where=("last words",),
     ),
     Mutant(
-        "an heir forgets suspended tasks", 4, STORE,
-        "            if record.owner != row.dead or record.state not in (READY, SUSPENDED):\n",
-        "            if record.owner != row.dead or record.state != READY:\n",
+        "an heir forgets suspended tasks", 4, "store/memory/estates.py",
+        "        if record.owner != row.dead or record.state not in (READY, SUSPENDED):\n",
+        "        if record.owner != row.dead or record.state != READY:\n",
     ),
     Mutant(
-        "an estate is told only once", 4, STORE,
-        "        if said is not None and row.part <= said[0]:\n",
-        "        if False:\n",
+        "an estate is told only once", 4, "store/memory/estates.py",
+        "    if said is not None and row.part <= said[0]:\n",
+        "    if False:\n",
     ),
     Mutant(
         "buried when the first shard was taken over", 4, "core/members.py",
@@ -191,14 +189,14 @@ MUTANTS = (
         where=("heirs",),
     ),
     Mutant(
-        "a new attempt has the old number", 4, STORE,
-        "        record.attempt += 1\n",
+        "a new attempt has the old number", 4, "store/memory/moving.py",
+        "    record.attempt += 1\n",
         "",
     ),
     Mutant(
-        "losses are not counted", 4, STORE,
-        "            rare.losses += 1\n",
-        "            rare.losses = 1\n",
+        "losses are not counted", 4, "store/memory/estates.py",
+        "        rare.losses += 1\n",
+        "        rare.losses = 1\n",
         where=("deadly",),
     ),
     Mutant(
@@ -214,9 +212,9 @@ MUTANTS = (
         "        pass\n",
     ),
     Mutant(
-        "the wish for a remake dies with its node", 5, STORE,
-        "        self._intend(shard, key, row.node, row.producers)\n",
-        "        shard.marks += 1\n",
+        "the wish for a remake dies with its node", 5, "store/memory/remaking.py",
+        "    intend(shard, key, row.node, row.producers)\n",
+        "    shard.marks += 1\n",
     ),
     Mutant(
         "whoever asks for a remake runs it", 5, "core/remaking.py",
@@ -224,24 +222,24 @@ MUTANTS = (
         "        from daws.core.ready import accept\n\n        accept(core, answer)",
     ),
     Mutant(
-        "a remake counts as a first commit", 5, STORE,
-        "        if rare is not None and rare.remaking:\n            rare.remaking = False\n            told",
-        "        if False:\n            rare.remaking = False\n            told",
+        "a remake counts as a first commit", 5, "store/memory/life.py",
+        "    if rare is not None and rare.remaking:\n        rare.remaking = False\n        told",
+        "    if False:\n        rare.remaking = False\n        told",
     ),
     Mutant(
-        "only the first who asks hears of the remake", 5, STORE,
-        "            rare.waiters += ((row.waiter, row.need),)\n",
-        "            pass\n",
+        "only the first who asks hears of the remake", 5, "store/memory/remaking.py",
+        "        rare.waiters += ((row.waiter, row.need),)\n",
+        "        pass\n",
     ),
     Mutant(
-        "places of the dead count", 5, STORE,
-        "            gone = (*row.gone, *shard.dead)\n",
-        "            gone = ()\n",
+        "places of the dead count", 5, "store/memory/remaking.py",
+        "        gone = (*row.gone, *shard.dead)\n",
+        "        gone = ()\n",
     ),
     Mutant(
-        "an answer to an older need is taken", 5, STORE,
-        "                if row.parent not in edges or (record.rare is not None and record.rare.need != row.need):\n",
-        "                if row.parent not in edges:\n",
+        "an answer to an older need is taken", 5, "store/memory/life.py",
+        "            if row.parent not in edges or (record.rare is not None and record.rare.need != row.need):\n",
+        "            if row.parent not in edges:\n",
         2,
         where=("cut off", "last words",),
     ),
@@ -278,15 +276,15 @@ MUTANTS = (
         where=("little memory",),
     ),
     Mutant(
-        "records retire before their children", 6, STORE,
-        "            if one.children and not self._have_retired(one.children):\n",
-        "            if False:\n",
+        "records retire before their children", 6, "store/memory/references.py",
+        "        if one.children and not _have_retired(store, one.children):\n",
+        "        if False:\n",
     ),
     # -- 7. growing graphs ------------------------------------------------------------------------------------------
     Mutant(
         "a new task has no edge to itself", 7, "core/growing.py",
-        "Create(seedling.spec, seedling.parents, (), (), core.node, True, row.task)",
-        "Create(seedling.spec, seedling.parents, (), (), core.node, False, row.task)",
+        "Create(seedling.spec, seedling.parents, (), (), core.node, True)",
+        "Create(seedling.spec, seedling.parents, (), (), core.node, False)",
     ),
     Mutant(
         "nobody registers with the parents", 7, "core/growing.py",
@@ -299,9 +297,9 @@ MUTANTS = (
         "        pass\n",
     ),
     Mutant(
-        "children of a lost attempt live on", 7, STORE,
-        "        if rare.spawned:\n"
-        "            self._intend(shard, outbox_key(record.spec.id, STOP), node, _all_spawned(rare))\n",
+        "children of a lost attempt live on", 7, "store/memory/moving.py",
+        "    if rare.spawned:\n"
+        "        intend(shard, outbox_key(record.spec.id, STOP), node, all_spawned(rare))\n",
         "",
     ),
     Mutant(
@@ -311,8 +309,8 @@ MUTANTS = (
         where=("growing", "long children",),
     ),
     Mutant(
-        "a spawner's record does not list its children", 7, STORE,
-        "        spawned[row.attempt] = (*known, *(task for task in row.tasks if task not in known))\n",
+        "a spawner's record does not list its children", 7, "store/memory/growing.py",
+        "    spawned[row.attempt] = (*known, *(task for task in row.tasks if task not in known))\n",
         "",
     ),
     # -- 8. no self-made deadlock -----------------------------------------------------------------------------------
@@ -341,17 +339,17 @@ MUTANTS = (
         "    for child in stopped.children:\n        told(core, number)\n",
     ),
     Mutant(
-        "a run that ends after the cancel wins", 9, STORE,
-        "        if record.state != READY and record.state != SUSPENDED:\n            return self._finished_before(",
-        "        if record.state not in (READY, SUSPENDED, STATE_CANCELLED):\n"
-        "            return self._finished_before(",
+        "a run that ends after the cancel wins", 9, "store/memory/life.py",
+        "    if record.state != READY and record.state != SUSPENDED:\n        return _finished_before(",
+        "    if record.state not in (READY, SUSPENDED) and FINAL_CODE.get(record.state) != CANCELLED:\n"
+        "        return _finished_before(",
         where=("cancelled", "growing",),
     ),
     Mutant(
-        "a cancel dies with the node that spreads it", 9, STORE,
-        "        self._intend(shard, outbox_key(row.task, STOP), row.node, None)\n"
-        "        return self._stopped(shard, record, self._runners(record))\n",
-        "        return self._stopped(shard, record, self._runners(record))\n",
+        "a cancel dies with the node that spreads it", 9, "store/memory/stopping.py",
+        "    intend(shard, outbox_key(row.task, STOP), row.node, None)\n"
+        "    return stop_answer(shard, record, runners_of(record))\n",
+        "    return stop_answer(shard, record, runners_of(record))\n",
         where=("cancelled",),
     ),
     Mutant(
@@ -362,18 +360,18 @@ MUTANTS = (
     ),
     # -- 10. the log ------------------------------------------------------------------------------------------------
     Mutant(
-        "some commits are not in the log", 10, STORE,
-        '            shard.log.append((row.task, STATE_DONE, "", spawned) if spawned else row.task)\n',
+        "some commits are not in the log", 10, "store/memory/life.py",
+        '        shard.log.append((row.task, STATE_DONE, "", spawned) if spawned else row.task)\n',
         "",
     ),
     Mutant(
-        "commits of growing tasks do not name their children", 10, STORE,
-        '            shard.log.append((row.task, STATE_DONE, "", spawned) if spawned else row.task)\n',
-        "            shard.log.append(row.task)\n",
+        "commits of growing tasks do not name their children", 10, "store/memory/life.py",
+        '        shard.log.append((row.task, STATE_DONE, "", spawned) if spawned else row.task)\n',
+        "        shard.log.append(row.task)\n",
     ),
     Mutant(
-        "failures are not in the log", 10, STORE,
-        "        shard.log.append((task, STATE_FAILED, error, ()))\n",
+        "failures are not in the log", 10, "store/memory/stopping.py",
+        "    shard.log.append((task, STATE_FAILED, error, ()))\n",
         "",
         where=("deadly",),
     ),

@@ -25,12 +25,13 @@ from tests.sim.mutations import MUTANTS, RULES, Mutant
 MORE_SEEDS = 60
 """Tried if the known seeds notice nothing any more, as may happen when the core does things at other times."""
 NAMES = [one.name for one in MUTANTS]
-LINE = '"""The store in one process'
-HARMLESS = Mutant("harmless", 1, "store/memory.py", LINE, f"# nothing\n{LINE}")
-BROKEN = Mutant("broken", 1, "store/memory.py", LINE, f"import nothing_of_the_kind\n{LINE}")
-DEADLY = Mutant("deadly", 3, "store/memory.py", LINE, f"import os\n\nos._exit(3)\n{LINE}")
+STORE = "store/memory/store.py"
+LINE = '"""The state of the store in memory'
+HARMLESS = Mutant("harmless", 1, STORE, LINE, f"# nothing\n{LINE}")
+BROKEN = Mutant("broken", 1, STORE, LINE, f"import nothing_of_the_kind\n{LINE}")
+DEADLY = Mutant("deadly", 3, STORE, LINE, f"import os\n\nos._exit(3)\n{LINE}")
 WILD = Mutant("wild", 2, "core/moving.py", "        core.claims[task] = (ready, core.node, BACK)\n", "        1 / 0\n")
-ROTTEN = Mutant("it rots", 1, "store/memory.py", "no such text", "anything")
+ROTTEN = Mutant("it rots", 1, STORE, "no such text", "anything")
 
 
 @pytest.fixture(scope="module")
@@ -61,6 +62,8 @@ def test_every_mutant_is_noticed(mutant, hunter):
         f"rule {mutant.rule} ({RULES[mutant.rule]}) can be broken unnoticed: {mutant.name}; {found.message}\n"
         "python -m tests.sim.mutants --record looks for seeds that do notice"
     )
+    seen = found.caught[0].message
+    assert not seen.startswith("NameError"), f"it is not a rule that {mutant.name!r} takes out, but a name: {seen}"
 
 
 def test_every_rule_has_mutants():

@@ -75,7 +75,7 @@ def on_spawn_answer(core: NodeCore, row: Spawn, answer: AnswerType) -> None:
         if seedling is None:
             continue
         if answer == OK:
-            ask(core, name, Create(seedling.spec, seedling.parents, (), (), core.node, True, row.task))
+            ask(core, name, Create(seedling.spec, seedling.parents, (), (), core.node, True))
         else:
             seedling.run.outcome = None  # it will not be committed
             _established(core, name)  # the attempt is over: nothing of it may come to life

@@ -48,7 +48,6 @@ class Create(Row, frozen=True):
     inputs: tuple[Input, ...] = ()
     owner: NodeId = -1
     guarded: bool = False
-    spawner: int = -1
     held: bool = False
 
 

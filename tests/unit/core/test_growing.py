@@ -62,7 +62,7 @@ def test_a_child_is_listed_created_and_opened_before_its_spawner_may_end():
         assert 1 in node.core.running, "its end has to wait"
         node.answer(call, OK)
         spec = TaskSpec(CHILD, estimate_ns=5, home=0)
-        node.answer(node.expect_rows(Create(spec, (), (), (), 0, True, 1)), OK)
+        node.answer(node.expect_rows(Create(spec, (), (), (), 0, True)), OK)
         call = node.expect_rows(Open(CHILD, 0))
         node.answer(call, ready(CHILD))
         node.expect_rows(Finish(1, 0, 0))

@@ -1,78 +1,10 @@
-"""What only the store in memory does: it counts, keeps histories, and can tell children in the same update."""
+"""What only the store in memory does: a commit can tell the children in its own shard in the same update."""
 
-from collections.abc import Sequence
-
-import pytest
-
-from daws.model.states import DONE, READY, WAITING
 from daws.model.task import AGAIN, Ready
 from daws.store.memory import MemoryStore
-from daws.testing import created, members_of, task
+from daws.testing import created, task
 from daws.testing.build import object_at
-from daws.wire.store import (
-    Cancel,
-    Claim,
-    Clear,
-    Committed,
-    Create,
-    Finish,
-    Inspect,
-    Lease,
-    Leased,
-    ReadLog,
-    Register,
-    Release,
-    Retain,
-    Row,
-    Satisfy,
-    Story,
-    outbox_key,
-)
-
-
-def test_it_counts_calls_and_records():
-    store = MemoryStore()
-    store.apply(0, created({1: [], 2: [1]}, 0), 0)
-    store.apply(0, [Finish(1, 0, 0), Clear(0, (4,)), ReadLog(0)], 0)
-    store.apply_one(0, Satisfy(2, 1, 0), 0)
-    assert store.calls == 3
-    assert store.touched == 4, "clearing and reading the log touch no record of a task"
-
-
-def test_one_row_is_a_call_too():
-    one, other = MemoryStore(), MemoryStore()
-    (row,) = created({1: []}, 0)
-    assert one.apply(0, [row], 0) == [other.apply_one(0, row, 0)]
-
-
-def test_many_nodes_join_at_once():
-    store = MemoryStore(lease_ns=100)
-    members = store.join(members_of(3).infos, 50)
-    assert members.nodes == (0, 1, 2)
-    assert store.apply(0, [Lease(0, members.version)], 149) == [Leased()]
-    (later,) = store.apply(0, [Lease(0, members.version)], 150)
-    assert isinstance(later, Leased) and later.members is not None
-    assert later.members.nodes == (0,) and later.orphans == (1, 2)
-
-
-@pytest.mark.parametrize("one_by_one", [True, False])
-def test_histories_say_what_happened_to_a_task_when(one_by_one: bool):
-    store = MemoryStore(history=True)
-    steps: list[tuple[int, Sequence[Row]]] = [
-        (10, created({1: [], 2: [1]}, 3)),
-        (20, [Finish(1, 0, 3)]),
-        (30, [Satisfy(2, 1, 4)]),
-        (40, [Finish(2, 0, 4)]),
-    ]
-    for now_ns, rows in steps:
-        if one_by_one:
-            for row in rows:
-                store.apply_one(0, row, now_ns)
-        else:
-            store.apply(0, rows, now_ns)
-    (story,) = store.apply(0, [Inspect(2)], 50)
-    assert isinstance(story, Story)
-    assert story.history == ((WAITING, 10, -1), (READY, 30, 4), (DONE, 40, 4))
+from daws.wire.store import Cancel, Claim, Clear, Committed, Create, Finish, Register, Retain, Satisfy, outbox_key
 
 
 def direct(graph: dict[int, list[int]], shards: int = 1) -> MemoryStore:
@@ -186,22 +118,3 @@ def test_direct_or_not_the_same_tasks_become_ready():
                 found[number] += [told] if isinstance(told, Ready) else []
     assert found[0] == found[1]
     assert [one.spec.id for one in found[0]] == [2, 3, 4]
-
-
-@pytest.mark.parametrize("one_shard", [True, False])
-def test_sinks_are_forgotten_together_with_their_parent(one_shard: bool):
-    """Nobody reads what they made, so nobody ever releases them."""
-    child = 2 if one_shard else 65
-    store = MemoryStore(2)
-    for row in created({1: [], child: [1]}, 0):
-        store.apply(row.spec.id >> 6, [row], 0)
-    given = (object_at(1, 0),)
-    (told,) = store.apply(0, [Finish(1, 0, 0, given)], 0)
-    assert isinstance(told, Committed)
-    store.apply(child >> 6, [Satisfy(child, 1, 0, given)], 0)
-    store.apply(0, [Clear(0, (told.key,), (told.mark,)), Release(1)], 0)
-    assert store.record(1) is not None, "its child may still need it"
-    assert store.apply(child >> 6, [Finish(child, 0, 0, (object_at(child, 0),))], 0) == [Committed(-1)]
-    assert store.record(child) is not None
-    store.apply(0, [Release(1)], 0)
-    assert store.record(1) is None and store.record(child) is None

@@ -1,0 +1,94 @@
+"""What the dead leave behind: the second half of rule 4.
+
+A dead incarnation is struck from a shard before anything there changes hands, so it can own nothing in it any more. Its
+ready and suspended tasks become new attempts of the heir, and its intents the heir's. A task that was running, as far
+as anybody knows, on too many nodes when they died fails.
+"""
+
+from daws.model.states import CANCELLED as STATE_CANCELLED
+from daws.model.states import FAILED as STATE_FAILED
+from daws.model.states import READY, SUSPENDED
+from daws.model.task import NodeId, Ready
+from daws.store.memory.moving import new_attempt
+from daws.store.memory.outbox import unzip
+from daws.store.memory.record import Record, audience, ready_of, runners_of
+from daws.store.memory.stopping import fail, stop_answer
+from daws.store.memory.store import MemoryStore, Shard, serves
+from daws.wire import store as wire
+from daws.wire.store import REMAKE_FOR, SATISFY, STOP, STRUCK, AnswerType, OutboxEntry, outbox_key
+
+LOSSES_MAX = 3
+
+
+@serves(wire.TakeOver)
+def take_over(store: MemoryStore, shard: Shard, row: wire.TakeOver, now_ns: int) -> AnswerType:
+    if row.node in shard.dead:
+        return STRUCK
+    shard.dead.add(row.dead)
+    said = shard.estates.get((row.dead, row.node))
+    if said is not None and row.part <= said[0]:
+        # What an earlier part would take now, nobody would hear of: it was answered long ago.
+        return said[1] if row.part == said[0] else wire.Estate(more=True)
+    ready: list[Ready] = []
+    keys: dict[int, None] = {}
+    more = False
+    for key, (holder, others, mark) in shard.outbox.items():
+        if holder == row.dead:
+            shard.outbox[key] = (row.node, others, mark)
+            keys[key] = None
+    for task, record in list(shard.records.items()):
+        if record is None:
+            continue
+        if record.rare is not None and row.dead in record.rare.replicas:
+            record.rare.replicas = tuple(node for node in record.rare.replicas if node != row.dead)
+        if record.owner != row.dead or record.state not in (READY, SUSPENDED):
+            continue
+        if len(ready) + len(keys) >= row.limit:
+            more = True
+            break
+        heir = _inherit(shard, record, row.node)
+        if heir is not None:
+            ready.append(heir)
+        key = outbox_key(task, STOP)
+        if shard.outbox.get(key, (None,))[0] == row.node:
+            keys[key] = None
+    outbox = [_entry(shard, key) for key in keys]
+    store.touched += len(ready) + len(outbox) - 1
+    answer = wire.Estate(tuple(ready), tuple(outbox), more)
+    shard.estates[row.dead, row.node] = (row.part, answer)
+    return answer
+
+
+def _inherit(shard: Shard, record: Record, heir: NodeId) -> Ready | None:
+    rare = record.more()
+    if rare.announced or not rare.losses:
+        rare.losses += 1
+    record.owner = heir
+    record.move += 1
+    record.edges = None
+    record.state = READY
+    new_attempt(shard, record, heir)
+    if rare.losses >= LOSSES_MAX:
+        task = record.spec.id
+        error = f"task {task} was running on {LOSSES_MAX} nodes when they died; it is not tried again"
+        fail(shard, record, error, heir, ())
+        return None
+    return ready_of(record)
+
+
+def _entry(shard: Shard, key: int) -> OutboxEntry:
+    task, verb = key >> 2, key & 3
+    record = shard.records[task]
+    assert record is not None
+    _, others, mark = shard.outbox[key]
+    if verb == SATISFY:
+        told, needs = (audience(record), ()) if others is None else unzip(others)
+        return OutboxEntry(key, verb, task, told, record.outputs, mark=mark, needs=needs)
+    if verb == REMAKE_FOR:
+        return OutboxEntry(key, verb, task, others or (), mark=mark)
+    # If it has not ended, only what some attempt of it has spawned is to be stopped.
+    ended = record.state in (STATE_FAILED, STATE_CANCELLED)
+    stopped = stop_answer(shard, record, runners_of(record) if ended else ())
+    if others is not None:
+        return OutboxEntry(key, verb, task, others, (), stopped.nodes, stopped.error, mark=mark)
+    return OutboxEntry(key, verb, task, stopped.children, (), stopped.nodes, stopped.error, stopped.watchers, mark)

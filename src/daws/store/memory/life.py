@@ -1,0 +1,251 @@
+"""A task's life: it is created, loses its edges, becomes ready, and one of its runs is committed.
+
+Rule 1, readiness is told: the update that commits a run also writes the children into the shard's outbox (or satisfies
+those that live in the same shard), and whoever takes a child's last edge away owns it. Rule 3, commit by run: only the
+owner's run or a listed copy of the current attempt commits, and the first that does wins.
+"""
+
+from daws.model.states import DONE as STATE_DONE
+from daws.model.states import FAILED as STATE_FAILED
+from daws.model.states import READY, SUSPENDED, WAITING
+from daws.model.task import AGAIN, NodeId, Ready
+from daws.store.memory.outbox import intend, unzip
+from daws.store.memory.record import FINAL_CODE, MANY_EDGES, STILLBORN, Record, audience, ready_of
+from daws.store.memory.stopping import fail, failed_remake_answer, stop_answer
+from daws.store.memory.store import MemoryStore, Others, Shard, serves
+from daws.wire import store as wire
+from daws.wire.store import (
+    CANCELLED,
+    DONE,
+    OK,
+    REFUSED,
+    SATISFY,
+    STOP,
+    STRUCK,
+    UNKNOWN,
+    AnswerType,
+    Committed,
+    outbox_key,
+)
+
+_NOTHING_TO_TELL = Committed(-1)
+
+
+@serves(wire.Create)
+def create(store: MemoryStore, shard: Shard, row: wire.Create, now_ns: int) -> AnswerType:
+    spec = row.spec
+    task = spec.id
+    records = shard.records
+    if task in records:
+        known = records[task]
+        if known is None:
+            return DONE
+        if known.spec == spec:
+            return OK
+        return CANCELLED if known.spec.kind == STILLBORN else REFUSED
+    if shard.dead and row.owner in shard.dead:
+        return STRUCK
+    edges = row.parents
+    if row.guarded:
+        edges = (*edges, task)
+    if edges:
+        left = set(edges) if len(edges) > MANY_EDGES else edges
+        records[task] = record = Record(spec, WAITING, -1, row.children, left, row.inputs)
+    else:
+        records[task] = record = Record(spec, READY, row.owner, row.children, None, row.inputs)
+    if row.held:
+        record.more().holders.add(wire.CLIENT_HOLDER)
+    return OK
+
+
+@serves(wire.Finish)
+def finish(store: MemoryStore, shard: Shard, row: wire.Finish, now_ns: int) -> AnswerType:
+    record = shard.records.get(row.task)
+    if record is None:
+        return DONE if row.task in shard.records else UNKNOWN
+    rare = record.rare
+    if (  # by far the most common case
+        rare is None
+        and record.state == READY
+        and record.owner == row.node
+        and record.attempt == row.attempt
+        and not row.error
+    ):
+        shard.log.append(row.task)
+        record.state = STATE_DONE
+        record.outputs = row.outputs
+        if not record.children:
+            if not record.inputs and not row.outputs:
+                return None
+            record.freed = True
+            return _NOTHING_TO_TELL
+        if store.direct:
+            return _tell_here(store, shard, record, row)
+        key = row.task << 2 | SATISFY
+        shard.marks = mark = shard.marks + 1
+        shard.outbox[key] = (row.node, None, mark)
+        return Committed(key, record.children, mark=mark)
+    mine = record.owner == row.node or (rare is not None and row.node in rare.replicas)
+    if not mine or record.attempt != row.attempt:
+        return FINAL_CODE.get(record.state, REFUSED)
+    if record.state != READY and record.state != SUSPENDED:
+        return _finished_before(store, shard, record, row)
+    rivals: tuple[NodeId, ...] = ()
+    if rare is not None and rare.replicas:
+        rivals = tuple(node for node in (record.owner, *rare.replicas) if node != row.node)
+        rare.replicas = rivals  # for those who ask again
+    record.owner = row.node
+    if row.error:
+        return fail(shard, record, row.error, row.node, rivals)
+    if rare is not None and rare.remaking:
+        rare.remaking = False
+        told: Others = rare.waiters  # only those who asked; everybody else was told the first time
+        rare.waiters = ()
+        rare.spawned = {}  # as at its first end
+    else:
+        spawned: tuple[int, ...] = ()
+        if rare is not None and rare.spawned:
+            spawned = rare.spawned.get(record.attempt, ())
+            rare.spawned = {}  # they stand on their own feet now, whatever becomes of their spawner's objects
+        shard.log.append((row.task, STATE_DONE, "", spawned) if spawned else row.task)
+        told = None
+    record.state = STATE_DONE
+    record.outputs = row.outputs
+    record.freed = False
+    if told or audience(record):
+        intend(shard, outbox_key(row.task, SATISFY), row.node, told)
+    elif not rivals:
+        return _NOTHING_TO_TELL
+    return _commit_answer(store, shard, record, rivals)
+
+
+def _tell_here(store: MemoryStore, shard: Shard, record: Record, row: wire.Finish) -> Committed:
+    """Satisfy the children that live in this shard in the same update; only the others need an outbox entry."""
+    task, node = row.task, row.node
+    records = shard.records
+    outputs, children = row.outputs, record.children
+    several = len(outputs) > 1
+    only = (task,)
+    ready: list[Ready] = []
+    left: list[tuple[int, int]] = []
+    for number in children:
+        child = records.get(number)
+        if child is None or child.state != WAITING or child.rare is not None:
+            left.append((number, 0))
+            continue
+        edges = child.edges
+        if several:
+            wanted = child.spec.inputs
+            child.inputs += tuple([one for one in outputs if one[0] in wanted])
+        else:
+            child.inputs += outputs
+        if edges != only:
+            if edges.__class__ is tuple:
+                child.edges = edges = tuple([edge for edge in edges if edge != task])
+            else:
+                edges.discard(task)  # type: ignore[union-attr]
+            if edges:
+                continue
+        child.state = READY
+        child.owner = node
+        child.move = move = child.move + 1
+        child.edges = task
+        ready.append(Ready(child.spec, child.attempt, move, child.inputs))
+    store.touched += len(children) - len(left)
+    if not left:
+        return Committed(-1, (), (), children, 0, (), tuple(ready))
+    key = task << 2 | SATISFY
+    shard.marks = mark = shard.marks + 1
+    shard.outbox[key] = (node, tuple(left), mark)
+    children, needs = unzip(tuple(left))
+    return Committed(key, children, (), record.children, mark, needs, tuple(ready))
+
+
+def _told_here(shard: Shard, record: Record) -> tuple[Ready, ...]:
+    """Children that became ready when this task was committed, and have not moved since."""
+    task, node = record.spec.id, record.owner
+    found = []
+    for number in record.children:
+        child = shard.records.get(number)
+        if child is not None and child.state == READY and child.owner == node and child.edges == task:
+            found.append(ready_of(child, AGAIN))
+    return tuple(found)
+
+
+def _finished_before(store: MemoryStore, shard: Shard, record: Record, row: wire.Finish) -> AnswerType:
+    """A run that is over ends again: if it was the one that counted, its caller has not heard the answer."""
+    if row.node in shard.dead:
+        return STRUCK
+    if record.owner == row.node:
+        rivals = record.rare.replicas if record.rare is not None else ()
+        if row.error and outbox_key(row.task, STOP) in shard.outbox:
+            if record.state == STATE_FAILED:
+                return stop_answer(shard, record, rivals)
+            if record.state == STATE_DONE:
+                return failed_remake_answer(shard, record, rivals)
+        elif not row.error and record.state == STATE_DONE:
+            return _commit_answer(store, shard, record, rivals)
+    return FINAL_CODE.get(record.state, REFUSED)
+
+
+def _commit_answer(store: MemoryStore, shard: Shard, record: Record, rivals: tuple[NodeId, ...]) -> Committed:
+    key = outbox_key(record.spec.id, SATISFY)
+    entry = shard.outbox.get(key)
+    ready = _told_here(shard, record) if store.direct else ()
+    if entry is None:
+        return Committed(-1, (), rivals, record.children, ready=ready)
+    if entry[1] is None:
+        return Committed(key, audience(record), rivals, mark=entry[2])
+    told, needs = unzip(entry[1])
+    return Committed(key, told, rivals, record.children, entry[2], needs, ready)
+
+
+@serves(wire.Satisfy)
+def satisfy(store: MemoryStore, shard: Shard, row: wire.Satisfy, now_ns: int) -> AnswerType:
+    record = shard.records.get(row.task)
+    if record is None:
+        return DONE if row.task in shard.records else UNKNOWN
+    state = record.state
+    if state == WAITING or state == SUSPENDED:  # noqa: SIM109 (half the time)
+        edges = record.edges
+        if isinstance(edges, tuple):
+            if row.parent not in edges or (record.rare is not None and record.rare.need != row.need):
+                return OK
+            edges = tuple(edge for edge in edges if edge != row.parent)
+            record.edges = edges
+        else:
+            assert isinstance(edges, set)
+            if row.parent not in edges or (record.rare is not None and record.rare.need != row.need):
+                return OK
+            edges.discard(row.parent)
+        if state == WAITING and row.inputs:
+            wanted = record.spec.inputs
+            record.inputs += tuple(one for one in row.inputs if one[0] in wanted)
+        if edges:
+            return OK
+        if state == SUSPENDED:
+            record.state = READY
+            record.edges = None
+            return wire.Resume(record.owner)
+        if row.node in shard.dead:
+            # The last edge is gone but the caller may own nothing: put it back, another will carry out the outbox.
+            record.edges = (row.parent,)
+            record.inputs = tuple(one for one in record.inputs if one[2] != row.parent)
+            return STRUCK
+        record.state = READY
+        record.owner = row.node
+        record.move += 1
+        record.edges = row.parent
+        return ready_of(record)
+    if state == READY:
+        if record.owner == row.node and record.edges == row.parent and record.edges is not None:
+            return ready_of(record, AGAIN)
+        if record.rare is not None and row.parent in record.rare.suspended_on:
+            return wire.Resume(record.owner)
+        return OK
+    return FINAL_CODE[state]
+
+
+@serves(wire.Open)
+def open_(store: MemoryStore, shard: Shard, row: wire.Open, now_ns: int) -> AnswerType:
+    return satisfy(store, shard, wire.Satisfy(row.task, row.task, row.node), now_ns)

@@ -1,0 +1,63 @@
+"""Who is a member, by the store's clock: the first half of rule 4.
+
+A lease that ran out, or was given back, makes an orphan of its incarnation: it never becomes a member again, and stays
+an orphan until somebody has taken over what it left in every shard (see `estates`). Lives in shard 0.
+"""
+
+from daws.model.task import NodeId
+from daws.store.memory.store import MemoryStore, Shard, serves
+from daws.wire import store as wire
+from daws.wire.store import OK, STRUCK, AnswerType
+
+
+@serves(wire.Lease)
+def lease(store: MemoryStore, shard: Shard, row: wire.Lease, now_ns: int) -> AnswerType:
+    store.touched -= 1
+    _expire(store, now_ns)
+    node = row.node
+    if node in store.orphans or node in store.buried:
+        if not row.leaving:
+            return STRUCK
+    elif row.leaving:
+        _strike(store, node)
+    elif node in store.infos or row.info is not None:
+        if row.info is not None and node not in store.infos:
+            store.infos[node] = row.info
+            store.members_changed = True
+        store.leases.pop(node, None)  # keep the dict ordered by expiry
+        store.leases[node] = now_ns + store.lease_ns
+    else:
+        return STRUCK
+    members = store.members_now()
+    return wire.Leased(members if members.version != row.version else None, tuple(store.orphans))
+
+
+@serves(wire.Watch)
+def watch(store: MemoryStore, shard: Shard, row: wire.Watch, now_ns: int) -> AnswerType:
+    store.touched -= 1
+    _expire(store, now_ns)
+    members = store.members_now()
+    return wire.Leased(members if members.version != row.version else None)
+
+
+@serves(wire.Buried)
+def bury(store: MemoryStore, shard: Shard, row: wire.Buried, now_ns: int) -> AnswerType:
+    store.touched -= 1
+    if store.orphans.pop(row.dead, 0) is None:
+        store.buried.add(row.dead)
+    return OK
+
+
+def _expire(store: MemoryStore, now_ns: int) -> None:
+    while store.leases:
+        node = next(iter(store.leases))
+        if store.leases[node] > now_ns:
+            return
+        _strike(store, node)
+
+
+def _strike(store: MemoryStore, node: NodeId) -> None:
+    store.leases.pop(node, None)
+    store.infos.pop(node, None)
+    store.orphans[node] = None
+    store.members_changed = True

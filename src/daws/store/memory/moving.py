@@ -1,0 +1,92 @@
+"""Tasks that change hands, are tried again, or run twice.
+
+Rule 2, moving is claiming: a claim compares owner and move number and counts the move, so of two claims one is refused.
+For rule 3 a copy is listed by name, and a new attempt strikes all runs of those before it; what they had spawned is
+to be stopped (rule 7).
+"""
+
+from daws.model.states import READY, SUSPENDED
+from daws.model.task import AGAIN, REPLICA, NodeId
+from daws.store.memory.outbox import intend
+from daws.store.memory.record import FINAL_CODE, Record, all_spawned, ready_of
+from daws.store.memory.store import MemoryStore, Shard, serves
+from daws.wire import store as wire
+from daws.wire.store import (
+    ANNOUNCE,
+    DONE,
+    REFUSED,
+    REPLICATE,
+    RETRY,
+    STOP,
+    STRUCK,
+    UNKNOWN,
+    AnswerType,
+    Granted,
+    outbox_key,
+)
+
+
+@serves(wire.Claim)
+def claim(store: MemoryStore, shard: Shard, row: wire.Claim, now_ns: int) -> AnswerType:
+    record = shard.records.get(row.task)
+    if record is None:
+        return DONE if row.task in shard.records else UNKNOWN
+    if record.state != READY and not (record.state == SUSPENDED and row.why == RETRY):
+        return FINAL_CODE.get(record.state, REFUSED)
+    if row.node in shard.dead:
+        return STRUCK
+    if row.why == REPLICATE:
+        return _replicate(store, record, row)
+    again = 0
+    if record.owner == row.owner and record.move == row.move:
+        record.owner = row.node
+        record.move += 1
+        record.edges = None
+        if record.rare is not None:
+            record.rare.announced = False
+        if row.why == ANNOUNCE:
+            record.more().announced = True
+        elif row.why == RETRY:
+            record.state = READY
+            new_attempt(shard, record, row.node)
+    elif record.owner != row.node or record.move != row.move + 1:
+        return REFUSED
+    else:
+        again = AGAIN
+    mode = ready_of(record).mode if record.rare is not None else 0
+    stop = _stop_spawned(shard, record, row.node) if row.why == RETRY else None
+    return Granted(record.move, record.attempt, mode | again, stop)
+
+
+def _stop_spawned(shard: Shard, record: Record, node: NodeId) -> wire.Stopped | None:
+    """What earlier attempts spawned, if this node is to cancel it."""
+    key = outbox_key(record.spec.id, STOP)
+    entry = shard.outbox.get(key)
+    if entry is None or entry[0] != node:
+        return None
+    return wire.Stopped(key, entry[1] or (), (), "", (), entry[2])
+
+
+def _replicate(store: MemoryStore, record: Record, row: wire.Claim) -> AnswerType:
+    rare = record.more()
+    if row.node == record.owner or record.owner != row.owner:
+        return REFUSED
+    if row.node in rare.replicas:
+        return Granted(record.move, record.attempt, REPLICA | AGAIN)
+    if len(rare.replicas) >= store.replicas_max:
+        return REFUSED
+    rare.replicas += (row.node,)
+    return Granted(record.move, record.attempt, REPLICA)
+
+
+def new_attempt(shard: Shard, record: Record, node: NodeId) -> None:
+    """Runs of earlier attempts can no longer commit, and what they spawned is to be cancelled."""
+    record.attempt += 1
+    rare = record.rare
+    if rare is None:
+        return
+    rare.replicas = ()
+    rare.announced = False
+    rare.suspended_on = ()
+    if rare.spawned:
+        intend(shard, outbox_key(record.spec.id, STOP), node, all_spawned(rare))

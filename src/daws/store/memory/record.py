@@ -1,0 +1,98 @@
+"""What the store keeps of a task, and what a record says about itself.
+
+Memory per task decides how large a graph can be, so the rare fields live apart.
+"""
+
+from msgspec import Struct
+
+from daws.model.states import CANCELLED as STATE_CANCELLED
+from daws.model.states import DONE as STATE_DONE
+from daws.model.states import FAILED as STATE_FAILED
+from daws.model.task import REMAKE, SUSPECT, Input, NodeId, Ready, TaskSpec
+from daws.wire.store import CANCELLED, DONE, FAILED
+
+MANY_EDGES = 8
+"""From more edges than that on, a set is worth its memory."""
+STILLBORN = -1
+"""The kind of a task that was cancelled before it was created."""
+FINAL_CODE = {STATE_DONE: DONE, STATE_FAILED: FAILED, STATE_CANCELLED: CANCELLED}
+"""What a caller is told of a task that has ended."""
+
+
+class Rare:
+    """Fields that few tasks ever need."""
+
+    __slots__ = (
+        "announced",
+        "error",
+        "history",
+        "holders",
+        "losses",
+        "need",
+        "remaking",
+        "replicas",
+        "spawned",
+        "suspended_on",
+        "waiters",
+        "watchers",
+    )
+
+    def __init__(self) -> None:
+        self.announced = False
+        self.error = ""
+        self.history: list[tuple[int, int, NodeId]] = []
+        self.holders: set[int] = set()
+        self.losses = 0
+        self.need = 0  # only who answers this need may take edges away; 0 before anything was lost
+        self.remaking = False
+        self.replicas: tuple[NodeId, ...] = ()
+        self.spawned: dict[int, tuple[int, ...]] = {}  # attempt -> tasks
+        self.suspended_on: tuple[int, ...] = ()
+        self.waiters: tuple[tuple[int, int], ...] = ()  # who asked for a remake, and for which need
+        self.watchers: tuple[int, ...] = ()  # suspended until this task has ended
+
+
+class Record(Struct, gc=False):
+    """`edges` holds the unfinished parents (a tuple, or a set when there are many) while the task waits; once it is
+    ready it holds the mark of the call that made it so, which lets that call be repeated."""
+
+    spec: TaskSpec
+    state: int
+    owner: NodeId
+    children: tuple[int, ...] = ()
+    edges: tuple[int, ...] | set[int] | int | None = None
+    inputs: tuple[Input, ...] = ()
+    outputs: tuple[Input, ...] = ()
+    move: int = 0
+    attempt: int = 0
+    freed: bool = False  # nobody needed its objects any more; who asks for them after all has them remade
+    rare: Rare | None = None
+
+    def more(self) -> Rare:
+        if self.rare is None:
+            self.rare = Rare()
+        return self.rare
+
+
+def ready_of(record: Record, mode: int = 0) -> Ready:
+    """A ready task as its owner is to hear of it."""
+    rare = record.rare
+    if rare is not None:
+        mode |= (REMAKE if rare.remaking else 0) | (SUSPECT if rare.losses else 0)
+    return Ready(record.spec, record.attempt, record.move, record.inputs, mode)
+
+
+def runners_of(record: Record) -> tuple[NodeId, ...]:
+    """Who may be running a task: its owner, and those who run copies."""
+    owner = () if record.owner == -1 else (record.owner,)
+    return owner if record.rare is None else (*owner, *record.rare.replicas)
+
+
+def audience(record: Record) -> tuple[int, ...]:
+    """Who is to hear that a task is done: its children, and suspended tasks that wait for its end."""
+    return record.children if record.rare is None else (*record.children, *record.rare.watchers)
+
+
+def all_spawned(rare: Rare) -> tuple[int, ...]:
+    """What the attempts so far have spawned; nothing once one of them was committed."""
+    return tuple(task for tasks in rare.spawned.values() for task in tasks)

@@ -1,0 +1,135 @@
+"""Rule 6, references: who holds the objects of a task, where they are, and when its record may be forgotten.
+
+Freed is not lost: a record whose objects nobody needs stays, and can be remade, until its children have retired and no
+intent of its own stands in an outbox. To know that, `retire` looks into other shards than the one that was asked, which
+only a store that has all of them in one process can do within one update.
+"""
+
+from collections.abc import Callable
+
+from daws.model.states import DONE as STATE_DONE
+from daws.model.task import Input, NodeId
+from daws.store.memory.record import FINAL_CODE, Record
+from daws.store.memory.store import MemoryStore, Shard, serves
+from daws.wire import store as wire
+from daws.wire.store import (
+    OK,
+    REFUSED,
+    REMAKE_FOR,
+    SATISFY,
+    SHARD_BLOCK_BITS,
+    STOP,
+    UNDERWAY,
+    UNKNOWN,
+    AnswerType,
+)
+
+
+@serves(wire.Retain)
+def retain(store: MemoryStore, shard: Shard, row: wire.Retain, now_ns: int) -> AnswerType:
+    record = shard.records.get(row.task)
+    if record is None:
+        return REFUSED
+    record.more().holders.add(row.holder)
+    return OK
+
+
+@serves(wire.Release)
+def release(store: MemoryStore, shard: Shard, row: wire.Release, now_ns: int) -> AnswerType:
+    record = shard.records.get(row.task)
+    if record is None:
+        return OK if row.task in shard.records else UNKNOWN
+    rare = record.rare
+    if row.holder >= 0:
+        if rare is not None:
+            rare.holders.discard(row.holder)
+    elif rare is not None and rare.holders:
+        return REFUSED
+    elif record.state == STATE_DONE:
+        record.freed = True
+        record.outputs = tuple((one[0], one[1], one[2], ()) for one in record.outputs)
+    retire(store, record)
+    return OK
+
+
+def retire(store: MemoryStore, record: Record) -> None:
+    """Forget a freed record once nothing below it can need it again; its parents may follow."""
+    todo = [record]
+    shards, count = store.shards, store.shard_count
+    while todo:
+        one = todo.pop()
+        if one.state != STATE_DONE or (one.outputs and not one.freed):
+            continue
+        if one.rare is not None and one.rare.holders:
+            continue
+        if one.children and not _have_retired(store, one.children):
+            continue
+        task = one.spec.id
+        home = shards[(task >> SHARD_BLOCK_BITS) % count]
+        key, outbox = task << 2, home.outbox
+        if outbox and (key | SATISFY in outbox or key | REMAKE_FOR in outbox or key | STOP in outbox):
+            continue  # when it is cleared, we will be back
+        home.records[task] = None
+        for _, _, producer, _ in one.inputs:
+            if producer >= 0:
+                parent = shards[(producer >> SHARD_BLOCK_BITS) % count].records.get(producer)
+                if parent is not None and parent.freed:
+                    todo.append(parent)
+
+
+def _have_retired(store: MemoryStore, tasks: tuple[int, ...]) -> bool:
+    shards, count = store.shards, store.shard_count
+    for task in tasks:
+        records = shards[(task >> SHARD_BLOCK_BITS) % count].records
+        record = records.get(task, store)
+        if record is None:
+            continue
+        if not isinstance(record, Record) or record.children or not record.freed or record.state != STATE_DONE:
+            return False
+        if record.rare is not None:
+            return False
+        records[task] = None  # nobody reads what it made: it retires with its parent
+    return True
+
+
+@serves(wire.Locate)
+def locate(store: MemoryStore, shard: Shard, row: wire.Locate, now_ns: int) -> AnswerType:
+    record = shard.records.get(row.task)
+    if record is None:
+        return REFUSED if row.task in shard.records else UNKNOWN
+    if record.state == STATE_DONE:
+        return wire.Available(record.outputs)
+    return FINAL_CODE.get(record.state, UNDERWAY)
+
+
+@serves(wire.AddPlace)
+def add_place(store: MemoryStore, shard: Shard, row: wire.AddPlace, now_ns: int) -> AnswerType:
+    return _set_places(shard, row.task, row.object, lambda places: (*places, row.node), row.node, True)
+
+
+@serves(wire.DropPlace)
+def drop_place(store: MemoryStore, shard: Shard, row: wire.DropPlace, now_ns: int) -> AnswerType:
+    return _set_places(
+        shard, row.task, row.object, lambda places: tuple(p for p in places if p != row.node), row.node, False
+    )
+
+
+def _set_places(
+    shard: Shard,
+    task: int,
+    object_: int,
+    change: Callable[[tuple[NodeId, ...]], tuple[NodeId, ...]],
+    node: NodeId,
+    adding: bool,
+) -> AnswerType:
+    record = shard.records.get(task)
+    if record is None or record.state != STATE_DONE or (adding and node in shard.dead):
+        return REFUSED
+
+    def changed(one: Input) -> Input:
+        if one[0] != object_ or (node in one[3]) == adding:
+            return one
+        return (one[0], one[1], one[2], change(one[3]))
+
+    record.outputs = tuple(changed(one) for one in record.outputs)
+    return OK

@@ -1,0 +1,68 @@
+"""Rule 5, lost objects: a task that cannot get an input waits again, and the task that made it runs once more.
+
+The update that sends a task back to waiting also notes in the outbox whom to remake for it, and gives that need a
+number. However many ask for a remake, the task is ready again once; it belongs to nobody until somebody claims it.
+"""
+
+from daws.model.states import CANCELLED as STATE_CANCELLED
+from daws.model.states import DONE as STATE_DONE
+from daws.model.states import FAILED as STATE_FAILED
+from daws.model.states import READY, WAITING
+from daws.store.memory.moving import new_attempt
+from daws.store.memory.outbox import intend
+from daws.store.memory.record import FINAL_CODE, MANY_EDGES, ready_of
+from daws.store.memory.store import MemoryStore, Shard, serves
+from daws.wire import store as wire
+from daws.wire.store import DONE, REFUSED, REMAKE_FOR, UNDERWAY, UNKNOWN, AnswerType, outbox_key
+
+
+@serves(wire.Unready)
+def unready(store: MemoryStore, shard: Shard, row: wire.Unready, now_ns: int) -> AnswerType:
+    record = shard.records.get(row.task)
+    if record is None:
+        return DONE if row.task in shard.records else UNKNOWN
+    key = outbox_key(row.task, REMAKE_FOR)
+    if record.state == WAITING and key in shard.outbox and shard.outbox[key][0] == row.node:
+        return wire.Noted(key, shard.outbox[key][2])
+    if record.state != READY or record.owner != row.node or record.move != row.move:
+        if record.state in (STATE_FAILED, STATE_CANCELLED) and shard.outbox.get(key, (None,))[0] == row.node:
+            del shard.outbox[key]  # it was stopped before its owner heard that it waits
+        return FINAL_CODE.get(record.state, REFUSED)
+    record.state = WAITING
+    record.owner = -1
+    record.edges = set(row.producers) if len(row.producers) > MANY_EDGES else row.producers
+    record.inputs = tuple(one for one in record.inputs if one[2] not in row.producers)
+    intend(shard, key, row.node, row.producers)
+    record.more().need = shard.marks
+    return wire.Noted(key, shard.marks)
+
+
+@serves(wire.Remake)
+def remake(store: MemoryStore, shard: Shard, row: wire.Remake, now_ns: int) -> AnswerType:
+    record = shard.records.get(row.task)
+    if record is None:
+        return REFUSED if row.task in shard.records else UNKNOWN
+    if record.state in (STATE_FAILED, STATE_CANCELLED):
+        return FINAL_CODE[record.state]
+    if record.state == STATE_DONE:
+        gone = (*row.gone, *shard.dead)
+        record.outputs = tuple(
+            (one[0], one[1], one[2], tuple(place for place in one[3] if place not in gone)) for one in record.outputs
+        )
+        if record.outputs and all(one[3] for one in record.outputs):
+            return wire.Available(record.outputs)
+        record.state = READY
+        record.owner = -1
+        record.move += 1
+        new_attempt(shard, record, row.node)
+        record.edges = None
+        rare = record.more()
+        rare.remaking = True
+        rare.waiters = ((row.waiter, row.need),)
+        return ready_of(record)
+    rare = record.more()
+    if (row.waiter, row.need) not in rare.waiters:
+        rare.waiters += ((row.waiter, row.need),)
+    if record.state == READY and record.owner == -1:
+        return ready_of(record)
+    return UNDERWAY

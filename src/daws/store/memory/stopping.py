@@ -1,0 +1,83 @@
+"""Tasks that fail or are cancelled, and whom to stop with them.
+
+Rule 9: a cancel is first a write, the first final state wins, and the intent to spread it stands in the outbox of the
+same update. A remake that fails changes no future: only those who waited for it fail (rule 5).
+"""
+
+from daws.model.states import CANCELLED as STATE_CANCELLED
+from daws.model.states import DONE as STATE_DONE
+from daws.model.states import FAILED as STATE_FAILED
+from daws.model.states import FINAL, WAITING
+from daws.model.task import FIRST_SPAWNED_ID, NodeId, TaskSpec
+from daws.store.memory.outbox import intend
+from daws.store.memory.record import FINAL_CODE, STILLBORN, Record, all_spawned, runners_of
+from daws.store.memory.store import MemoryStore, Shard, serves
+from daws.wire import store as wire
+from daws.wire.store import CANCELLED, DONE, STOP, STRUCK, UNKNOWN, AnswerType, outbox_key
+
+
+@serves(wire.Cancel)
+def cancel(store: MemoryStore, shard: Shard, row: wire.Cancel, now_ns: int) -> AnswerType:
+    record = shard.records.get(row.task)
+    if record is None:
+        if row.task in shard.records:
+            return DONE
+        if row.task < FIRST_SPAWNED_ID:
+            return UNKNOWN
+        # Its creator died before it got here: it must not come to life later.
+        shard.records[row.task] = Record(TaskSpec(row.task, STILLBORN), STATE_CANCELLED, -1)
+        return CANCELLED
+    rare = record.rare
+    if record.state == STATE_DONE:
+        held = shard.outbox.get(outbox_key(row.task, STOP), (None,))[0] == row.node
+        if held and row.error and rare is not None and rare.error:
+            return failed_remake_answer(shard, record, ())
+        return DONE
+    if rare is not None and rare.remaking and not (row.error and record.state == WAITING):
+        return DONE
+    if record.state in FINAL:
+        entry = shard.outbox.get(outbox_key(row.task, STOP))
+        if entry is not None and entry[0] == row.node:
+            return stop_answer(shard, record, runners_of(record))
+        return FINAL_CODE[record.state]
+    if row.node in shard.dead:
+        return STRUCK
+    if row.error:
+        return fail(shard, record, row.error, row.node, runners_of(record))
+    record.state = STATE_CANCELLED
+    shard.log.append((row.task, STATE_CANCELLED, "", ()))
+    intend(shard, outbox_key(row.task, STOP), row.node, None)
+    return stop_answer(shard, record, runners_of(record))
+
+
+def fail(shard: Shard, record: Record, error: str, node: NodeId, runners: tuple[NodeId, ...]) -> AnswerType:
+    rare = record.more()
+    task = record.spec.id
+    rare.error = error
+    if rare.remaking:
+        # The task was done before, so its future keeps its value; those who waited for the lost object fail.
+        rare.remaking = False
+        record.state = STATE_DONE
+        record.outputs = ()
+        intend(shard, outbox_key(task, STOP), node, tuple(waiter for waiter, _ in rare.waiters))
+        rare.waiters = ()
+        return failed_remake_answer(shard, record, runners)
+    record.state = STATE_FAILED
+    shard.log.append((task, STATE_FAILED, error, ()))
+    intend(shard, outbox_key(task, STOP), node, None)
+    return stop_answer(shard, record, runners)
+
+
+def failed_remake_answer(shard: Shard, record: Record, runners: tuple[NodeId, ...]) -> wire.Stopped:
+    key = outbox_key(record.spec.id, STOP)
+    return wire.Stopped(key, shard.outbox[key][1] or (), runners, record.more().error, (), shard.outbox[key][2])
+
+
+def stop_answer(shard: Shard, record: Record, runners: tuple[NodeId, ...]) -> wire.Stopped:
+    rare = record.rare
+    children = record.children if rare is None else (*record.children, *all_spawned(rare))
+    key = outbox_key(record.spec.id, STOP)
+    mark = shard.outbox[key][2] if key in shard.outbox else 0
+    if rare is None:
+        return wire.Stopped(key, children, runners, "", (), mark)
+    return wire.Stopped(key, children, runners, rare.error, rare.watchers, mark)

@@ -1,0 +1,124 @@
+"""The state of the store in memory, and the one door through which it changes.
+
+`apply` gives each row to its handler. The handlers are plain functions `(store, shard, row, now_ns)` in the modules
+beside this one, entered into the table by `serves`; `daws.store.memory` lists them.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeVar
+
+from daws.model.cluster import Members, NodeInfo
+from daws.model.task import NodeId
+from daws.store.memory.record import Record
+from daws.wire import store as wire
+from daws.wire.store import AnswerType, Row, shard_of
+
+Others = tuple[Any, ...] | None
+"""Whom an intent concerns: (task, need) pairs to satisfy or None for all children, tasks to stop or None for all."""
+
+
+class Shard:
+    """The part of the store within which an update is atomic. A retired task leaves None behind."""
+
+    __slots__ = ("dead", "estates", "log", "marks", "outbox", "records")
+
+    def __init__(self) -> None:
+        self.records: dict[int, Record | None] = {}
+        self.outbox: dict[int, tuple[NodeId, Others, int]] = {}  # key -> holder, whom, mark
+        self.marks = 0
+        self.log: list[wire.LogRow] = []
+        self.dead: set[NodeId] = set()
+        self.estates: dict[tuple[NodeId, NodeId], tuple[int, wire.Estate]] = {}
+
+
+class MemoryStore:
+    """All shards in one process. `calls` and `touched` count what a real store would have been asked."""
+
+    def __init__(
+        self,
+        shard_count: int = 1,
+        lease_ns: int = 10_000_000_000,
+        replicas_max: int = 2,
+        history: bool = False,
+        direct: bool = False,
+    ) -> None:
+        """`direct`: a commit satisfies the children in its own shard in the same update."""
+        self.direct = direct
+        self.shard_count = shard_count
+        self.lease_ns = lease_ns
+        self.replicas_max = replicas_max
+        self.history = history
+        self.shards = [Shard() for _ in range(shard_count)]
+        self.leases: dict[NodeId, int] = {}
+        self.infos: dict[NodeId, NodeInfo] = {}
+        self.orphans: dict[NodeId, None] = {}
+        self.buried: set[NodeId] = set()
+        self.members = Members(0, ())
+        self.members_changed = False
+        self.calls = 0
+        self.touched = 0
+
+    def apply(self, shard: int, rows: Sequence[Row], now_ns: int) -> list[AnswerType]:
+        self.calls += 1
+        self.touched += len(rows)
+        part = self.shards[shard]
+        if self.history:
+            return [self._noted(part, row, now_ns) for row in rows]
+        return [HANDLERS[type(row)](self, part, row, now_ns) for row in rows]
+
+    def apply_one(self, shard: int, row: Row, now_ns: int) -> AnswerType:
+        """A call with a single row."""
+        self.calls += 1
+        self.touched += 1
+        part = self.shards[shard]
+        if self.history:
+            return self._noted(part, row, now_ns)
+        return HANDLERS[type(row)](self, part, row, now_ns)
+
+    def record(self, task: int) -> Record | None:
+        """The record of a task, for checkers and tests; None when it is unknown or retired."""
+        return self.shards[shard_of(task, self.shard_count)].records.get(task)
+
+    def join(self, infos: Iterable[NodeInfo], now_ns: int = 0) -> Members:
+        """Make many nodes members at once (a cluster that starts together)."""
+        until_ns = now_ns + self.lease_ns
+        for info in infos:
+            self.infos[info.id] = info
+            self.leases[info.id] = until_ns
+        self.members_changed = True
+        return self.members_now()
+
+    def members_now(self) -> Members:
+        """The members, under a new version if somebody came or went since the last time."""
+        if self.members_changed:
+            self.members_changed = False
+            self.members = Members(self.members.version + 1, tuple(self.infos.values()))
+        return self.members
+
+    def _noted(self, shard: Shard, row: Row, now_ns: int) -> AnswerType:
+        """Carry out a row and add to the task's history what it changed."""
+        task = row.spec.id if isinstance(row, wire.Create) else getattr(row, "task", -1)
+        record = shard.records.get(task)
+        before = (record.state, record.owner) if record is not None else None
+        answer = HANDLERS[type(row)](self, shard, row, now_ns)
+        record = shard.records.get(task)
+        if record is not None and (record.state, record.owner) != before:
+            record.more().history.append((record.state, now_ns, record.owner))
+        return answer
+
+
+Handler = Callable[[MemoryStore, Shard, Any, int], AnswerType]
+HANDLERS: dict[type[Row], Handler] = {}
+RowT = TypeVar("RowT", bound=Row)
+HandlerOf = Callable[[MemoryStore, Shard, RowT, int], AnswerType]
+
+
+def serves(row: type[RowT]) -> Callable[[HandlerOf[RowT]], HandlerOf[RowT]]:
+    """Enter the handler of such rows into the table; each kind of row has exactly one."""
+
+    def enter(handler: HandlerOf[RowT]) -> HandlerOf[RowT]:
+        assert row not in HANDLERS, row
+        HANDLERS[row] = handler
+        return handler
+
+    return enter
