@@ -6,7 +6,7 @@ each time but never for good; randomness spreads the waits. What the numbers are
 
 from daws.core.effects import POLL, Send, SetTimer
 from daws.core.node import EMPTY, NO_CALL, THIS_STEP, NodeCore, handles
-from daws.core.ready import offer
+from daws.core.ready import offer, shared_queue
 from daws.model.context import Context
 from daws.model.task import REPLICA, NodeId, Ready
 from daws.wire.messages import COPY, GIVEN, STOLEN, LoadQuery, LoadReply, StealDenied, StealRequest
@@ -167,7 +167,7 @@ def give(core: NodeCore, receiver: NodeId) -> bool:
             offer(core, receiver, GIVEN, ready)
         else:
             core.sequence += 1
-            core.shared.push(strategy.order.key(core, ready), core.sequence, ready)
+            shared_queue(core).push(strategy.order.key(core, ready), core.sequence, ready)
             wanted = wanted and offered < copies
             if wanted:
                 _note_copy(core, ready.spec.id, offered + 1)

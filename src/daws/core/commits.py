@@ -5,7 +5,7 @@ from daws.core.effects import Send
 from daws.core.node import EMPTY, NodeCore
 from daws.core.outbox import spread_stop, tell_children, told, wake
 from daws.core.ready import accept, accept_all
-from daws.core.staging import drop_made, release_inputs, release_made
+from daws.core.staging import drop_made, own_objects, release_inputs, release_made
 from daws.model.task import INLINE_BYTES, Input, NodeId, Ready
 from daws.wire.messages import StopOrder
 from daws.wire.store import (
@@ -42,10 +42,12 @@ def finish(core: NodeCore, ready: Ready, sizes: tuple[int, ...], error: str) -> 
             size = sizes[0]
             outputs = ((made[0], size, task, here),)
             if size > INLINE_BYTES:
+                if core.objects is EMPTY:
+                    core.objects = {}
                 core.objects[made[0]] = size
         else:
             outputs = tuple([(object_, size, task, here) for object_, size in zip(made, sizes, strict=True)])
-            core.objects.update([(one[0], one[1]) for one in outputs if one[1] > INLINE_BYTES])
+            own_objects(core).update([(one[0], one[1]) for one in outputs if one[1] > INLINE_BYTES])
     row = Finish(task, ready.attempt, core.node, outputs, error)
     if not spec.leaf or error:
         core.urgent = True

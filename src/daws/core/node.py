@@ -28,7 +28,7 @@ from msgspec import Struct
 
 from daws.core.effects import CallStore, EffectType
 from daws.core.events import EventType
-from daws.core.queues import ReadyQueue
+from daws.core.queues import NO_TASKS
 from daws.model.cluster import Members, NodeInfo
 from daws.model.task import NodeId, Ready, TaskSpec
 from daws.strategy.decisions import Strategy
@@ -235,8 +235,8 @@ class NodeCore:
         self.shard_count = config.shard_count
         self.has_short = False  # some kind of task is short enough to be sent ahead
         # ready tasks, and tasks on their way to or from here
-        self.shared = ReadyQueue(strategy.match)
-        self.dedicated = ReadyQueue(strategy.match)
+        self.shared = NO_TASKS
+        self.dedicated = NO_TASKS
         self.lent: dict[int, tuple[Ready, NodeId, int]] = EMPTY
         self.doomed: dict[int, int] | None = None
         # executors
@@ -256,7 +256,7 @@ class NodeCore:
         self.ahead = 0
         self.resumable: list[Run] | None = None
         # objects
-        self.objects: dict[int, int] = {}
+        self.objects: dict[int, int] = EMPTY
         self.copies: dict[int, int] | None = None  # fetched objects and how many tasks here still read them
         self.fresh = NO_COPIES  # copies that no task has read yet
         self.finishing: dict[int, Ready] | None = None  # tasks with inputs whose commit is on its way

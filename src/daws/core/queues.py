@@ -259,3 +259,18 @@ class ReadyQueue:
         unique = {entry[1]: entry[2] for heap in heaps for entry in heap}
         queued = [ready for sequence, ready in unique.items() if not (self.taken and sequence in self.taken)]
         return [*queued, *(self.fifo or ())]
+
+
+class _NoTasks(ReadyQueue):
+    """Shared by all nodes whose queue has never held anything: who wants to put something in makes a queue first."""
+
+    __slots__ = ()
+
+    def push(self, key: float, sequence: int, ready: Ready) -> None:
+        raise AssertionError("this queue belongs to nobody")
+
+    def push_plain(self, tasks: list[Ready]) -> None:
+        raise AssertionError("this queue belongs to nobody")
+
+
+NO_TASKS: ReadyQueue = _NoTasks(None)  # type: ignore[arg-type]

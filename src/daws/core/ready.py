@@ -7,6 +7,7 @@ while this node claims it back from itself, so that a late claim fails.
 from daws.core.effects import Send
 from daws.core.node import EMPTY, NodeCore
 from daws.core.places import holds
+from daws.core.queues import NO_TASKS, ReadyQueue
 from daws.core.starting import start_at_once
 from daws.model.task import AGAIN, NodeId, Ready
 from daws.strategy.decisions import DEDICATED, SHARED
@@ -16,11 +17,25 @@ NOWHERE = -3
 """No member can run this task: it waits beside the queues until one joins."""
 
 
+def shared_queue(core: NodeCore) -> ReadyQueue:
+    """The queue from which others may steal, to put something into it."""
+    if core.shared is NO_TASKS:
+        core.shared = ReadyQueue(core.strategy.match)
+    return core.shared
+
+
+def dedicated_queue(core: NodeCore) -> ReadyQueue:
+    """The queue of tasks that are to run here, to put something into it."""
+    if core.dedicated is NO_TASKS:
+        core.dedicated = ReadyQueue(core.strategy.match)
+    return core.dedicated
+
+
 def enqueue(core: NodeCore, ready: Ready, dedicated: bool) -> None:
     if core.plain and (dedicated or ready.inputs or ready.mode or ready.spec.needs is not None):
         core.plain = False
     core.sequence = sequence = core.sequence + 1
-    queue = core.dedicated if dedicated else core.shared
+    queue = dedicated_queue(core) if dedicated else shared_queue(core)
     queue.push(core.strategy.order.key(core, ready), sequence, ready)
     core.dirty = True
 
@@ -42,7 +57,7 @@ def accept_all(core: NodeCore, tasks: tuple[Ready, ...]) -> None:
     """Many tasks at once, from a client or when their parent has ended: those that run anywhere take a short way."""
     choose, key = core.strategy.place.choose, core.strategy.order.key
     rng, takes_plain = core.rng, core.takes_plain
-    shared, dedicated = core.shared, core.dedicated
+    shared, dedicated = shared_queue(core), core.dedicated
     plain: list[Ready] = []
     sequence = core.sequence
     for ready in tasks:
@@ -62,7 +77,12 @@ def accept_all(core: NodeCore, tasks: tuple[Ready, ...]) -> None:
             plain.append(ready)
         else:
             sequence += 1
-            (shared if choice == SHARED else dedicated).push(rank, sequence, ready)
+            if choice == SHARED:
+                shared.push(rank, sequence, ready)
+            else:
+                if dedicated is NO_TASKS:
+                    dedicated = dedicated_queue(core)
+                dedicated.push(rank, sequence, ready)
             core.plain = False
     core.sequence = sequence
     if plain:

@@ -10,6 +10,7 @@ from daws.core.commits import finish
 from daws.core.effects import DropObject, RecallRun, ResumeRun, StartRun, StopRun
 from daws.core.events import RunEnded, RunRecalled
 from daws.core.node import EMPTY, Group, NodeCore, Run, handles
+from daws.core.ready import shared_queue
 from daws.core.staging import end_reading, missing_inputs, pin, stage, unpin
 from daws.core.starting import start
 from daws.model.task import REPLICA, SUSPECT, Ready
@@ -242,7 +243,7 @@ def relax(core: NodeCore) -> None:
     if excess <= 0:
         core.calm_count = core.dedicated.count  # no need to ask again before there are more of them
         return
-    core.dedicated.pour_into(core.shared, excess)
+    core.dedicated.pour_into(shared_queue(core), excess)
     core.plain = False
     core.tt_ns = core.strategy.relax.after_sharing(core)
 

@@ -25,6 +25,13 @@ FETCH_AHEAD_NS = 1_000_000_000
 """Who had to fetch something looks ahead in its queue for so long; where all is local, looking would be in vain."""
 
 
+def own_objects(core: NodeCore) -> dict[int, int]:
+    """What is here, to add something to it."""
+    if core.objects is EMPTY:
+        core.objects = {}
+    return core.objects
+
+
 def missing_inputs(core: NodeCore, ready: Ready) -> Sequence[Input]:
     objects, inputs = core.objects, ready.inputs
     if len(inputs) == 1:  # most tasks of most graphs
@@ -71,7 +78,7 @@ def _next_place(core: NodeCore, wanted: Input) -> NodeId | None:
 
 @handles(ObjectsPut)
 def on_objects_put(core: NodeCore, event: ObjectsPut) -> None:
-    core.objects.update(event.objects)
+    own_objects(core).update(event.objects)
 
 
 @handles(ObjectsFetched)
@@ -138,7 +145,7 @@ def _keep_copy(core: NodeCore, object_: int, size_bytes: int, readers: int) -> N
         core.fresh = set()
     core.copies[object_] = readers
     core.fresh.add(object_)
-    core.objects[object_] = size_bytes
+    own_objects(core)[object_] = size_bytes
     core.copied_bytes += size_bytes
     if core.copied_bytes > core.config.memory_bytes:
         _evict(core)
@@ -262,8 +269,7 @@ def release_made(core: NodeCore, producer: int, child: int) -> None:
     # Every task that reads these objects has finished: they may go, here and in the store.
     del core.made[producer]
     for object_ in objects:
-        if core.objects.pop(object_, None) is not None:
-            core.out.append(DropObject(object_))
+        _drop(core, object_)
     freed = core.freed
     if freed is None:
         core.freed = freed = []
@@ -286,7 +292,8 @@ def drop_made(core: NodeCore, outputs: tuple[Input, ...]) -> None:
 
 
 def _drop(core: NodeCore, object_: int) -> None:
-    if core.objects.pop(object_, None) is not None:
+    if object_ in core.objects:
+        del core.objects[object_]
         core.out.append(DropObject(object_))
 
 

@@ -43,11 +43,11 @@ class Members(Struct, frozen=True, dict=True):
         return tuple(info.id for info in self.infos)
 
     @cached_property
-    def _by_id(self) -> dict[NodeId, NodeInfo]:
-        return {info.id: info for info in self.infos}
-
-    @cached_property
-    def _positions(self) -> dict[NodeId, int]:
+    def _positions(self) -> dict[NodeId, int] | range:
+        """By node, where it stands in the list. As long as nobody came or went, that is its number."""
+        everybody = range(len(self.infos))
+        if all(map(int.__eq__, everybody, self.nodes)):
+            return everybody
         return {info.id: index for index, info in enumerate(self.infos)}
 
     @cached_property
@@ -55,17 +55,19 @@ class Members(Struct, frozen=True, dict=True):
         return {}
 
     def __contains__(self, node: object) -> bool:
-        return node in self._by_id
+        return node in self._positions
 
     def __len__(self) -> int:
         return len(self.infos)
 
     def info(self, node: NodeId) -> NodeInfo | None:
-        return self._by_id.get(node)
+        position = self.position(node)
+        return self.infos[position] if position >= 0 else None
 
     def position(self, node: NodeId) -> int:
         """Where a node stands in the list, -1 if it does not."""
-        return self._positions.get(node, -1)
+        positions = self._positions
+        return positions[node] if node in positions else -1  # noqa: SIM401 (a range has no get)
 
     def capable(self, needs: Needs | None) -> tuple[NodeId, ...]:
         """The nodes with an executor that may run such a task."""

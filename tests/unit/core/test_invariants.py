@@ -9,6 +9,7 @@ from daws.core.effects import StartRun
 from daws.core.node import NodeCore
 from daws.core.outbox import Intent
 from daws.core.places import holds, places
+from daws.core.ready import dedicated_queue
 from daws.model.errors import InternalError
 from daws.model.task import CLIENT
 from daws.testing import Driver, ready
@@ -48,7 +49,7 @@ def queue_twice(core: NodeCore) -> None:
 
 
 def run_what_is_queued(core: NodeCore) -> None:
-    core.dedicated.push(0, 99, ready(1))
+    dedicated_queue(core).push(0, 99, ready(1))
 
 
 def lend_what_is_queued(core: NodeCore) -> None:
