@@ -55,6 +55,10 @@ class WorkloadError(UsageError):
     """An unknown workload, an unknown key, or a value out of bounds."""
 
 
+class WorkflowError(UsageError):
+    """A workflow file that makes no sense; the message begins with the file and the line or JSON path."""
+
+
 class StrategyError(UsageError):
     """An unknown strategy, decision or answer, or a value out of bounds."""
 

@@ -210,6 +210,26 @@ class Graph:
 
     # -- as a value ----------------------------------------------------------------------------------------------
 
+    def scaled(self, time: float = 1.0, data: float = 1.0) -> "Graph":
+        """The same graph with all lengths multiplied by `time` and all sizes by `data`, both rounded."""
+        return Graph(
+            kinds=self.kinds,
+            kind=self.kind,
+            length_ns=_scaled("lengths", self.length_ns, time),
+            input_start=self.input_start,
+            inputs=self.inputs,
+            output_start=self.output_start,
+            object_bytes=_scaled("sizes", self.object_bytes, data),
+            contexts=self.contexts,
+            context=self.context,
+            priority=self.priority,
+            cores=self.cores,
+            growth=[
+                growth._replace(child_length_ns=int(_scaled("lengths", np.array([growth.child_length_ns]), time)[0]))
+                for growth in self.growth
+            ],
+        )
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Graph):
             return NotImplemented
@@ -525,6 +545,17 @@ class GraphBuilder:
             else:
                 references.append(given)
         return references
+
+
+def _scaled(what: str, values: Int64s, factor: float) -> Int64s:
+    if not 0 <= factor < float("inf"):
+        raise GraphError(f"{what} cannot be multiplied by {factor}; a finite number from 0 on is needed")
+    if factor == 1.0:
+        return values
+    scaled = np.rint(values * factor)
+    if float(scaled.sum()) > TOTAL_MAX:
+        raise GraphError(f"{what} multiplied by {factor:g} add up to more than 2**62")
+    return scaled.astype(np.int64)
 
 
 def _check_number(what: str, value: object, low: int, high: int) -> None:

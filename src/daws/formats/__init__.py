@@ -1,0 +1,12 @@
+"""Workflow files: DAX and WfFormat into graphs, graphs and finished runs into WfFormat.
+
+`read_workflow` tells the format by what a file contains and answers a `Workflow`: a graph, and beside it what a graph
+does not hold (names, commands, files). `write_wfformat` is the way back. May not know nodes, clocks or how tasks run.
+"""
+
+from daws.formats.execution import Execution, Machine
+from daws.formats.export import write_wfformat
+from daws.formats.reader import read_workflow
+from daws.formats.workflow import Workflow, workflow_of
+
+__all__ = ["Execution", "Machine", "Workflow", "read_workflow", "workflow_of", "write_wfformat"]

@@ -1,0 +1,206 @@
+"""Workflows and finished runs as WfFormat 1.5.
+
+WfFormat keeps runtimes in its execution part, so that part is always there; without a run it tells the lengths of the
+tasks and a makespan of 0. Contexts and growth have no place in the format and are left out.
+"""
+
+import gzip
+import os
+import re
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime, timedelta
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+from msgspec import Struct
+
+from daws import __version__
+from daws.formats.execution import Execution, Machine
+from daws.formats.workflow import Workflow
+from daws.model.columns import Column
+from daws.model.errors import UsageError
+
+NS_PER_S = 1_000_000_000
+NS_PER_US = 1000
+SCHEMA_VERSION = "1.5"
+NEVER = datetime(1970, 1, 1, tzinfo=UTC)
+# What identifiers may be made of; everything else becomes an underscore.
+FORBIDDEN = re.compile(r"[^0-9a-zA-Z_.#:/-]")
+
+
+class _Task(Struct):
+    name: str
+    id: str
+    parents: list[str]
+    children: list[str]
+    inputFiles: list[str]
+    outputFiles: list[str]
+
+
+class _File(Struct):
+    id: str
+    sizeInBytes: int
+
+
+class _Command(Struct, omit_defaults=True):
+    program: str
+    arguments: list[str] = []
+
+
+class _Run(Struct, omit_defaults=True):
+    id: str
+    runtimeInSeconds: float
+    executedAt: str = ""
+    command: _Command | None = None
+    coreCount: int = 1
+    memoryInBytes: int = 0
+    priority: int = 0
+    machines: tuple[str, ...] = ()
+
+
+class _Cpu(Struct):
+    coreCount: int
+
+
+class _Machine(Struct, omit_defaults=True):
+    nodeName: str
+    memoryInBytes: int = 0
+    cpu: _Cpu | None = None
+
+
+def write_wfformat(path: str | Path, workflow: Workflow, execution: Execution | None = None) -> None:
+    """Write a file in one go: it is complete, or it is not there. Names that end in .gz are packed."""
+    if execution is not None:
+        execution.check(workflow.graph.task_count)
+    target = Path(path)
+    partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
+    try:
+        try:
+            with open(partial, "wb") as file:
+                if target.suffix == ".gz":
+                    # No name and no time inside: the same workflow gives the same bytes.
+                    with gzip.GzipFile("", "wb", fileobj=file, mtime=0) as packed:
+                        packed.writelines(_pieces(workflow, execution))
+                else:
+                    file.writelines(_pieces(workflow, execution))
+            os.replace(partial, target)
+        finally:
+            partial.unlink(missing_ok=True)
+    except OSError as error:
+        raise UsageError(f"{target}: cannot be written: {error.strerror or error}") from error
+
+
+def _pieces(workflow: Workflow, execution: Execution | None) -> Iterator[bytes]:
+    """The document, a line for each task, so that it need not be in memory as a whole."""
+    encode = msgspec.json.Encoder().encode
+    started_at = NEVER if execution is None else execution.started_at
+    ids = _identifiers(workflow.task_ids)
+    makespan_s = 0.0
+    if execution is not None:
+        makespan_s = int(np.max(np.asarray(execution.end_ns), initial=0)) / NS_PER_S
+    elif workflow.makespan_s:
+        makespan_s = workflow.makespan_s
+    head = {
+        "name": workflow.name or "workflow",
+        "description": f"Written by daws {__version__}",
+        "createdAt": started_at.isoformat(),
+        "schemaVersion": SCHEMA_VERSION,
+        "runtimeSystem": {"name": "daws", "version": __version__},
+    }
+    files = _file_identifiers(workflow)
+    yield encode(head)[:-1] + b',\n"workflow":{"specification":{"tasks":[\n'
+    yield from _listed(map(encode, _tasks(workflow, ids, files)))
+    yield b'],\n"files":[\n'
+    sizes: list[int] = workflow.graph.object_bytes.tolist()
+    yield from _listed(encode(_File(name, sizes[number])) for number, name in enumerate(files) if name)
+    yield b']},\n"execution":' + encode({"makespanInSeconds": makespan_s, "executedAt": started_at.isoformat()})[:-1]
+    runs = list(map(encode, _runs(workflow, ids, execution)))
+    if runs:
+        yield b',"tasks":[\n'
+        yield from _listed(runs)
+        yield b"]"
+    if execution is not None and execution.machines:
+        yield b',\n"machines":' + encode(list(map(_machine, execution.machines)))
+    yield b"}}}\n"
+
+
+def _tasks(workflow: Workflow, ids: list[str], files: list[str]) -> Iterator[_Task]:
+    graph = workflow.graph
+    inputs, outputs = _spans(graph.input_start, graph.inputs), _ranges(graph.output_start)
+    parents, children = _spans(graph.parent_start, graph.parents), _spans(graph.child_start, graph.children)
+    for task, name in enumerate(workflow.task_names):
+        yield _Task(
+            name or ids[task],
+            ids[task],
+            [ids[one] for one in next(parents)],
+            [ids[one] for one in next(children)],
+            [files[one] for one in next(inputs) if files[one]],
+            [files[one] for one in next(outputs) if files[one]],
+        )
+
+
+def _runs(workflow: Workflow, ids: list[str], execution: Execution | None) -> Iterator[_Run]:
+    graph = workflow.graph
+    columns = (graph.length_ns, graph.cores, workflow.memory_bytes, graph.priority)
+    rows: Iterable[Any] = zip(*(column.tolist() for column in columns), strict=True)
+    if execution is not None:
+        starts, ends, where = (
+            np.asarray(column).tolist() for column in (execution.start_ns, execution.end_ns, execution.machine)
+        )
+        places = [(machine.name,) for machine in execution.machines]
+    for task, (length_ns, cores, memory_bytes, priority) in enumerate(rows):
+        run = _Run(ids[task], length_ns / NS_PER_S, "", None, cores, memory_bytes, priority)
+        if workflow.programs[task]:
+            # The schema wants no empty arguments.
+            run.command = _Command(workflow.programs[task], [one for one in workflow.arguments[task] if one])
+        if execution is not None:
+            if starts[task] < 0:
+                continue
+            run.runtimeInSeconds = (ends[task] - starts[task]) / NS_PER_S
+            run.executedAt = (execution.started_at + timedelta(microseconds=starts[task] // NS_PER_US)).isoformat()
+            run.machines = places[where[task]]
+        yield run
+
+
+def _machine(machine: Machine) -> _Machine:
+    return _Machine(machine.name, machine.memory_bytes, _Cpu(machine.cores) if machine.cores else None)
+
+
+def _identifiers(names: Iterable[str]) -> list[str]:
+    """Names as identifiers: only allowed letters, and different where the names are."""
+    taken: set[str] = set()
+    found = []
+    for name in names:
+        identifier = FORBIDDEN.sub("_", name) or "_"
+        if identifier in taken:
+            identifier = next(other for number in count(2) if (other := f"{identifier}_{number}") not in taken)
+        taken.add(identifier)
+        found.append(identifier)
+    return found
+
+
+def _file_identifiers(workflow: Workflow) -> list[str]:
+    """By object; a file of several writers is one object for each, hence several files. Empty for control edges."""
+    named = [number for number, name in enumerate(workflow.file_names) if name]
+    found = [""] * len(workflow.file_names)
+    for number, identifier in zip(named, _identifiers(workflow.file_names[number] for number in named), strict=True):
+        found[number] = identifier
+    return found
+
+
+def _spans(starts: Column, values: Column) -> Iterator[list[int]]:
+    all_values: list[int] = np.asarray(values).tolist()
+    return (all_values[span.start : span.stop] for span in _ranges(starts))
+
+
+def _ranges(starts: Column) -> Iterator[range]:
+    bounds: list[int] = np.asarray(starts).tolist()
+    return map(range, bounds[:-1], bounds[1:])
+
+
+def _listed(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    for number, piece in enumerate(pieces):
+        yield piece if number == 0 else b",\n" + piece

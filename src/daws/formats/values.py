@@ -1,0 +1,72 @@
+"""Numbers as they are found in workflow files, and how to show what was found in a message.
+
+Real files have decimal commas, numbers in quotes, negative runtimes and `NaN` where nothing was measured.
+"""
+
+import math
+
+from daws.model.graph import TOTAL_MAX
+
+SHOWN_LENGTH_MAX = 40
+NS_PER_S = 1_000_000_000
+CORES_MAX = 2**15 - 1
+
+Found = str | float | int | None
+
+
+def shown(text: object) -> str:
+    """What was found, in quotes, on one line and not too long."""
+    found = str(text)
+    return repr(found if len(found) <= SHOWN_LENGTH_MAX else found[: SHOWN_LENGTH_MAX - 3] + "...")
+
+
+def number(found: Found) -> float | None:
+    """A finite number, or None where there is none; ValueError in words for anything else."""
+    if isinstance(found, str):
+        found = _spelled(found)
+    if found is None:
+        return None
+    try:
+        value = float(found)
+    except OverflowError:
+        value = math.inf
+    if math.isnan(value):
+        return None
+    if math.isinf(value):
+        raise ValueError("is not a finite number")
+    return value
+
+
+def _spelled(text: str) -> float | None:
+    text = text.strip()
+    if not text:
+        return None
+    if "_" in text:  # Python would take 1_000 for a number
+        raise ValueError("is not a number")
+    if "," in text:
+        # The later of the two separates the decimals: 1.234,5 and 1,234.5 are the same, and 0,01 is a hundredth.
+        text = text.replace(".", "").replace(",", ".") if text.rfind(",") > text.rfind(".") else text.replace(",", "")
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError("is not a number") from None
+
+
+def whole(value: float, high: int, what: str) -> int:
+    """Rounded; negative numbers are left to the caller."""
+    if value > high:
+        raise ValueError(f"is more than {high} {what}")
+    return round(value)
+
+
+def nanoseconds(seconds: float) -> int:
+    return whole(seconds * NS_PER_S, TOTAL_MAX, "ns")
+
+
+def size(value: float) -> int:
+    return whole(value, TOTAL_MAX, "bytes")
+
+
+def cores(value: float) -> int:
+    """A part of a core is a core."""
+    return max(1, whole(math.ceil(value), CORES_MAX, "cores"))
