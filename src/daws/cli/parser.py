@@ -42,6 +42,7 @@ examples:
   daws sim fan-out:degree=10,output-mb=1 --strategy flds:t=0.2,order=critical-path
   daws sim pipeline --set clusters=2 --set slow=0.1 --set cluster-gbps=10 --json
   daws sim image-stacking --group '16x8' --group '4x2[gpu]:speed=3' --context aggregate=gpu
+  daws sim ./montage.xml --nodes 8 --time-scale 0.1 --export run.json
 
 nodes that differ:
   A group is NODESxCORES[:speed=S,cluster=K]. CORES is a number (8), a number with the
@@ -120,7 +121,11 @@ def _add_sim(commands: "argparse._SubParsersAction[Parser]") -> None:
     )
     sim.set_defaults(load=_load_sim)
     what = sim.add_argument_group("what to run")
-    what.add_argument("workload", metavar="WORKLOAD", help="kind or kind:key=value,… (see 'daws workloads')")
+    what.add_argument(
+        "workload",
+        metavar="WORKLOAD",
+        help="kind or kind:key=value,… (see 'daws workloads'), or a DAX or WfFormat file",
+    )
     what.add_argument(
         "--strategy",
         metavar="S",
@@ -136,6 +141,13 @@ def _add_sim(commands: "argparse._SubParsersAction[Parser]") -> None:
         help="what tasks (of a kind) ask of an executor: gpu, gpu@3, gpu@1..5, a|b (either), a>b (a, else b)",
     )
     what.add_argument("--seed", metavar="K", action=_Once, type=int, default=0, help="a run is one number (default: 0)")
+
+    what.add_argument(
+        "--time-scale", metavar="X", action=_Once, type=float, default=1.0, help="multiply the lengths of all tasks"
+    )
+    what.add_argument(
+        "--data-scale", metavar="X", action=_Once, type=float, default=1.0, help="multiply the sizes of all objects"
+    )
 
     where = sim.add_argument_group("where to run it")
     where.add_argument("--nodes", metavar="N", action=_Once, type=int, help=f"number of nodes (default: {NODES})")
@@ -167,6 +179,9 @@ def _add_sim(commands: "argparse._SubParsersAction[Parser]") -> None:
     output.add_argument("--json", action="store_true", help="one JSON object on stdout instead of the table")
     output.add_argument(
         "--plot", metavar="FILE", action=_Once, help="draw busy executors over time (.png, .svg or .pdf)"
+    )
+    output.add_argument(
+        "--export", metavar="FILE", action=_Once, help="write the run as WfFormat 1.5 (.json, .json.gz)"
     )
     output.add_argument("--check", action="store_true", help="watch every step with independent checkers (slower)")
     output.add_argument("--quiet", action="store_true", help="no progress bar and no table")

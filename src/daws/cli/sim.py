@@ -1,6 +1,7 @@
 """`daws sim`: read what was asked, run it, show what came of it."""
 
 import argparse
+from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
@@ -10,17 +11,19 @@ from daws.cli.knobs import KNOBS, read_settings
 from daws.cli.messages import complain, one_line, shown
 from daws.cli.parser import CORES, NODES
 from daws.cli.progress import Progress
+from daws.cli.source import graph_for, named, read_source
 from daws.cli.table import result_table
+from daws.formats import Execution, Machine, Workflow, check_target, write_wfformat
 from daws.model.context import Context, parse_context
 from daws.model.errors import UsageError
 from daws.model.graph import Graph
 from daws.sim.cluster import Cluster, cluster_of, joined, parse_group
-from daws.sim.kernel import Kernel
-from daws.sim.plot import check_target, draw_run
+from daws.sim.plot import check_target as check_picture
+from daws.sim.plot import draw_run
 from daws.sim.profiles import profile
+from daws.sim.runlog import RunLog
 from daws.sim.simulate import Result, Settings, simulate
 from daws.strategy import parse_strategy
-from daws.workloads import parse_workload
 
 SEED_MAX = 2**63 - 1
 
@@ -29,9 +32,11 @@ def run(arguments: argparse.Namespace) -> int:
     """Everything is checked before anything is done."""
     if not 0 <= arguments.seed <= SEED_MAX:
         raise UsageError(f"--seed {arguments.seed}: a seed is between 0 and {SEED_MAX}")
-    target = None if arguments.plot is None else check_target(Path(arguments.plot))
+    target = None if arguments.plot is None else check_picture(Path(arguments.plot))
+    if arguments.export is not None:
+        check_target(arguments.export)
     strategy = parse_strategy(arguments.strategy)
-    workload = parse_workload(arguments.workload)
+    source = read_source(arguments.workload)
     given = read_settings(arguments.settings)
     cluster = read_cluster(arguments, given["cluster"])
     settings = Settings(
@@ -40,15 +45,24 @@ def run(arguments: argparse.Namespace) -> int:
         check=arguments.check,
         **given["settings"],  # type: ignore[arg-type]
     )
-    # Workloads count executors and care for nothing else, so nodes of several sizes are one large node to them.
-    graph = with_contexts(workload.build(1, cluster.core_count, arguments.seed), arguments.context)
+    graph = graph_for(source, cluster, arguments.seed).scaled(arguments.time_scale, arguments.data_scale)
+    graph = with_contexts(graph, arguments.context)
+    logs: list[RunLog] = []
+    prepare = None if arguments.export is None else lambda kernel: logs.append(RunLog(kernel))
     with Progress(graph.task_count, quiet=arguments.quiet) as progress:
-        result, kernel = simulate(graph, cluster, strategy, settings, progress)
-    _show(result, kernel, arguments, str(workload))
+        result, kernel = simulate(graph, cluster, strategy, settings, progress, prepare)
+    title = arguments.workload if isinstance(source, Workflow) else str(source)
+    notes = source.notes if isinstance(source, Workflow) else ()
+    _show(result, arguments, title, notes)
+    told = not (arguments.json or arguments.quiet)
     if target is not None:
-        draw_run(result, kernel, target, title=str(workload))
-        if not (arguments.json or arguments.quiet):
+        draw_run(result, kernel, target, title=title)
+        if told:
             print(f"\nbusy executors over time: {target}")
+    if arguments.export is not None:
+        write_wfformat(arguments.export, named(source, graph), execution_of(logs[0], cluster))
+        if told:
+            print(f"\nthe run as WfFormat: {arguments.export}")
     if result.failed:
         task, (_, error) = next(iter(kernel.client.ended.items()))
         complain(f"error: {result.failed:,} tasks failed, first task {task}: {one_line(error)}")
@@ -105,15 +119,22 @@ def with_contexts(graph: Graph, texts: list[str]) -> Graph:
     )
 
 
-def _show(result: Result, kernel: Kernel, arguments: argparse.Namespace, workload: str) -> None:
+def execution_of(log: RunLog, cluster: Cluster) -> Execution:
+    """A simulated run as if it had begun just now."""
+    machines = [Machine(f"node-{number}", info.cores) for number, info in enumerate(cluster.infos())]
+    return Execution(log.start_ns, log.end_ns, log.node, machines, datetime.now(UTC))
+
+
+def _show(result: Result, arguments: argparse.Namespace, workload: str, notes: tuple[str, ...]) -> None:
     if arguments.json:
-        print(msgspec.json.encode(report(result, workload, arguments.profile)).decode())
+        fields = report(result, workload, arguments.profile)
+        print(msgspec.json.encode({**fields, "notes": notes} if notes else fields).decode())
     elif not arguments.quiet:
         cores = f"{result.cores} cores each" if result.cores else "unlike nodes"
         print(
             f"{workload} with {result.strategy}: {result.tasks:,} tasks, {result.edges:,} edges\n"
             f"{result.nodes:,} nodes, {result.cores_total:,} cores ({cores}); "
-            f"costs {arguments.profile}, seed {result.seed}\n"
+            f"costs {arguments.profile}, seed {result.seed}\n" + (f"notes: {'; '.join(notes)}\n" if notes else "")
         )
         print(result_table(result))
 

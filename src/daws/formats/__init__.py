@@ -5,8 +5,8 @@ does not hold (names, commands, files). `write_wfformat` is the way back. May no
 """
 
 from daws.formats.execution import Execution, Machine
-from daws.formats.export import write_wfformat
+from daws.formats.export import check_target, write_wfformat
 from daws.formats.reader import read_workflow
 from daws.formats.workflow import Workflow, workflow_of
 
-__all__ = ["Execution", "Machine", "Workflow", "read_workflow", "workflow_of", "write_wfformat"]
+__all__ = ["Execution", "Machine", "Workflow", "check_target", "read_workflow", "workflow_of", "write_wfformat"]

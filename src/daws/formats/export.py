@@ -75,8 +75,8 @@ def write_wfformat(path: str | Path, workflow: Workflow, execution: Execution | 
     """Write a file in one go: it is complete, or it is not there. Names that end in .gz are packed."""
     if execution is not None:
         execution.check(workflow.graph.task_count)
-    target = Path(path)
-    partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
+    target = Path(os.path.realpath(path))
+    partial = _partial(target)
     try:
         try:
             with open(partial, "wb") as file:
@@ -86,11 +86,42 @@ def write_wfformat(path: str | Path, workflow: Workflow, execution: Execution | 
                         packed.writelines(_pieces(workflow, execution))
                 else:
                     file.writelines(_pieces(workflow, execution))
-            os.replace(partial, target)
+            if partial != target:
+                os.replace(partial, target)
         finally:
-            partial.unlink(missing_ok=True)
+            if partial != target:
+                partial.unlink(missing_ok=True)
     except OSError as error:
-        raise UsageError(f"{target}: cannot be written: {error.strerror or error}") from error
+        raise _unwritable(path, error.strerror or str(error)) from error
+
+
+def check_target(path: str | Path) -> None:
+    """Refuse a file that could not be written later; leaves all files as they are."""
+    if not Path(path).name:
+        raise _unwritable(path, "expected the name of a file")
+    target = Path(os.path.realpath(path))
+    try:
+        if target.is_dir():
+            raise _unwritable(path, "it is a folder")
+        if not target.parent.is_dir():
+            raise _unwritable(path, f"there is no folder {str(target.parent)!r}")
+        partial = _partial(target)
+        if partial != target:
+            with open(partial, "xb"):
+                partial.unlink()
+    except (OSError, ValueError) as error:
+        raise _unwritable(path, getattr(error, "strerror", None) or str(error)) from error
+
+
+def _partial(target: Path) -> Path:
+    """Where a file is written before it gets its name; pipes and devices are written to as they are."""
+    if target.exists() and not target.is_file():
+        return target
+    return target.with_name(f".daws-{os.getpid()}.partial")
+
+
+def _unwritable(path: str | Path, why: str) -> UsageError:
+    return UsageError(f"{os.fspath(path)!r} cannot be written: {why}")
 
 
 def _pieces(workflow: Workflow, execution: Execution | None) -> Iterator[bytes]:

@@ -6,8 +6,8 @@ JSON paths such as `workflow.specification.tasks[17].parents[2]`.
 
 import json
 import re
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -27,6 +27,8 @@ NUMBERED = re.compile(r"(?:[_.-]?ID|[_.-])\d+$")
 LINKS = {"input": (True, False), "output": (False, True), "inout": (True, True)}
 
 Name = str | int | None
+_Found = TypeVar("_Found")
+_Read = TypeVar("_Read")
 
 
 class _Command(Struct):
@@ -345,7 +347,7 @@ class _WfFormat:
     def _number(self, found: Found, place: str) -> float | None:
         return self._checked(number, found, place)
 
-    def _checked(self, read: Any, found: Found, place: str) -> Any:
+    def _checked(self, read: Callable[[_Found], _Read], found: _Found, place: str) -> _Read:
         try:
             return read(found)
         except ValueError as error:

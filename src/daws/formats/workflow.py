@@ -40,7 +40,7 @@ class Workflow:
 
     def scaled(self, time: float = 1.0, data: float = 1.0) -> "Workflow":
         """The same workflow with all lengths and all sizes multiplied."""
-        return self if time == data == 1.0 else replace(self, graph=self.graph.scaled(time, data))
+        return replace(self, graph=self.graph.scaled(time, data))
 
     def __repr__(self) -> str:
         return f"<Workflow {self.name!r} ({self.format}) of {self.graph.task_count} tasks>"

@@ -212,6 +212,8 @@ class Graph:
 
     def scaled(self, time: float = 1.0, data: float = 1.0) -> "Graph":
         """The same graph with all lengths multiplied by `time` and all sizes by `data`, both rounded."""
+        if time == data == 1.0:
+            return self
         return Graph(
             kinds=self.kinds,
             kind=self.kind,
@@ -555,7 +557,8 @@ def _scaled(what: str, values: Int64s, factor: float) -> Int64s:
     scaled = np.rint(values * factor)
     if float(scaled.sum()) > TOTAL_MAX:
         raise GraphError(f"{what} multiplied by {factor:g} add up to more than 2**62")
-    return scaled.astype(np.int64)
+    result: Int64s = scaled.astype(np.int64)
+    return result
 
 
 def _check_number(what: str, value: object, low: int, high: int) -> None:
