@@ -6,7 +6,7 @@ from daws.model import errors
 
 
 def test_usage_errors_are_one_family():
-    for name in ("GraphError", "ContextError", "WorkloadError", "StrategyError", "ClusterError"):
+    for name in ("GraphError", "ContextError", "WorkloadError", "WorkflowError", "StrategyError", "ClusterError"):
         assert issubclass(getattr(errors, name), errors.UsageError)
 
 

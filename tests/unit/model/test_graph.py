@@ -294,3 +294,35 @@ def test_builder_refuses_bad_contexts_sizes_and_edges_without_an_object():
     bare = builder.add_task("a", 1)
     with pytest.raises(GraphError, match="task 0, which makes no object"):
         builder.add_task("b", 1, [bare])
+
+
+def test_scaling_multiplies_lengths_and_sizes_and_nothing_else():
+    builder = GraphBuilder()
+    builder.add_task("a", 10, [builder.add_external(7)], [3], priority=2, cores=4)
+    graph = builder.build()
+    scaled = graph.scaled(time=0.5, data=3)
+    assert (scaled.length_ns.tolist(), scaled.object_bytes.tolist()) == ([5], [9, 21])
+    assert (scaled.cores.tolist(), scaled.priority.tolist(), scaled.inputs.tolist()) == ([4], [2], [1])
+    assert graph.scaled() is graph
+
+
+def test_scaling_reaches_what_grows():
+    graph = Graph(
+        kinds=["a"],
+        kind=[0],
+        length_ns=[1],
+        input_start=[0, 0],
+        inputs=[],
+        output_start=[0, 0],
+        object_bytes=[],
+        growth=[Growth(0, 0, 1, 100)],
+    )
+    assert graph.scaled(time=0.1).growth[0].child_length_ns == 10
+
+
+@pytest.mark.parametrize("factor", [-1.0, float("nan"), float("inf"), 1e300])
+def test_scaling_by_nonsense_is_refused(factor):
+    builder = GraphBuilder()
+    builder.add_task("a", 10)
+    with pytest.raises(GraphError, match="multiplied by"):
+        builder.build().scaled(time=factor)
