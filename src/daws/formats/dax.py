@@ -108,7 +108,7 @@ class _Dax:
         elif tag == "child":
             self.child = self._needed(tag, attributes, "ref")
         elif tag in ("file", "filename"):
-            self.catalog_file = self.draft.file(self._file_name(tag, attributes))
+            self.catalog_file = self.draft.files[self._file_name(tag, attributes)]
             self._set_size(attributes)
         elif tag == "executable":
             self.executable = _logical_name(attributes)
@@ -154,7 +154,7 @@ class _Dax:
                 first -= 1
             listed = set(zip(draft.use_file[first:], draft.use_writes[first:], strict=True))
             for name, writes in self.streams:
-                if (draft.file(name), int(writes)) not in listed:
+                if (draft.files[name], int(writes)) not in listed:
                     draft.use(name, writes)
         self.in_task = False
 

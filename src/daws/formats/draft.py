@@ -14,7 +14,8 @@ May not know any format.
 
 from array import array
 from bisect import bisect_left
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import repeat
 
 import numpy as np
 import numpy.typing as npt
@@ -34,6 +35,14 @@ ErrorAt = Callable[[int, str], WorkflowError]
 """Makes an error that names a place; what the number means is the reader's business. -1 is the file as a whole."""
 
 
+class _Numbers(dict[str, int]):
+    """Numbers for names, in the order in which they are first asked for."""
+
+    def __missing__(self, name: str) -> int:
+        self[name] = number = len(self)
+        return number
+
+
 class Draft:
     """What was found so far. Uses belong to the task added last; edges may name tasks in any order."""
 
@@ -44,14 +53,14 @@ class Draft:
         self.names: list[str] = []
         self.programs: list[str] = []
         self.arguments: list[tuple[str, ...]] = []
-        self.kinds: dict[str, int] = {}
+        self.kinds = _Numbers()
         self.kind = array("i")
         self.length_ns = array("q")
         self.cores = array("h")
         self.priority = array("i")
         self.memory_bytes = array("q")
-        self.files: dict[str, int] = {}
-        self.listed_bytes = array("q")
+        self.files = _Numbers()
+        self.listed_bytes: dict[int, int] = {}
         self.use_task = array("q")
         self.use_file = array("q")
         self.use_bytes = array("q")
@@ -69,7 +78,7 @@ class Draft:
         if self.ids.setdefault(task_id, task) != task:
             raise self.error_at(place, f"two tasks have the id {shown(task_id)}")
         self.names.append(name)
-        self.kind.append(self.kinds.setdefault(kind, len(self.kinds)))
+        self.kind.append(self.kinds[kind])
         self.length_ns.append(0)
         self.cores.append(1)
         self.priority.append(0)
@@ -78,34 +87,35 @@ class Draft:
         self.arguments.append(())
         return task
 
-    def file(self, name: str) -> int:
-        number = self.files.setdefault(name, len(self.files))
-        if number == len(self.listed_bytes):
-            self.listed_bytes.append(UNKNOWN)
-        return number
-
     def use(self, name: str, writes: bool, size_bytes: int = UNKNOWN) -> int:
         """The last task reads or writes a file; answers the number of the use."""
         self.use_task.append(len(self.kind) - 1)
-        self.use_file.append(self.file(name))
+        self.use_file.append(self.files[name])
         self.use_bytes.append(size_bytes)
         self.use_writes.append(writes)
         return len(self.use_task) - 1
 
+    def use_all(self, names: Sequence[str], writes: bool) -> None:
+        """As `use`, for many files of unknown size."""
+        count = len(names)
+        self.use_task.extend(repeat(len(self.kind) - 1, count))
+        self.use_file.extend(map(self.files.__getitem__, names))
+        self.use_bytes.extend(repeat(UNKNOWN, count))
+        self.use_writes.extend(repeat(writes, count))
+
     def edge(self, parent: int, child: int, place: int) -> None:
-        if parent == child:
-            raise self.error_at(place, f"task {shown(self.id_of(parent))} waits for itself")
         self.edge_parent.append(parent)
         self.edge_child.append(child)
         self.edge_place.append(place)
-
-    def id_of(self, task: int) -> str:
-        return next(name for name, number in self.ids.items() if number == task)
 
     def build(self, name: str, format_name: str, makespan_s: float = 0.0) -> Workflow:
         """The workflow; WorkflowError if tasks wait for each other or sizes cannot be added up."""
         if not self.task_count:
             raise self.error_at(-1, "there are no tasks in it")
+        own = np.flatnonzero(_ints(self.edge_parent) == _ints(self.edge_child))
+        if len(own):
+            task, place = self.edge_parent[own[0]], self.edge_place[own[0]]
+            raise self.error_at(place, f"task {shown(list(self.ids)[task])} waits for itself")
         graph, file_names = _Resolver(self).graph()
         try:
             graph.check()
@@ -281,7 +291,8 @@ class _Resolver:
         """For each file the size that holds where its writer says none."""
         notes = self.draft.notes
         known = self.sizes != UNKNOWN
-        listed = _ints(self.draft.listed_bytes)
+        listed = np.full(self.file_count, UNKNOWN, np.int64)
+        listed[list(self.draft.listed_bytes)] = list(self.draft.listed_bytes.values())
         largest = np.full(self.file_count, UNKNOWN, np.int64)
         np.maximum.at(largest, self.use_file[known], self.sizes[known])
         written = np.full(self.file_count, UNKNOWN, np.int64)

@@ -7,6 +7,7 @@ JSON paths such as `workflow.specification.tasks[17].parents[2]`.
 import json
 import re
 from collections.abc import Callable, Sequence
+from itertools import repeat
 from typing import TypeVar
 
 import msgspec
@@ -229,10 +230,10 @@ class _WfFormat:
         if command is not None:
             draft.programs[number] = program
             draft.arguments[number] = _arguments(command.arguments)
-        for file in task.inputFiles or ():
-            draft.use(str(file), False)
-        for file in task.outputFiles or ():
-            draft.use(str(file), True)
+        if task.inputFiles:
+            draft.use_all(_texts(task.inputFiles), False)
+        if task.outputFiles:
+            draft.use_all(_texts(task.outputFiles), True)
         if task.files:
             self._use_files(place, task.files)
 
@@ -268,19 +269,25 @@ class _WfFormat:
             draft.priority[-1] = round(max(-PRIORITY_MAX, min(PRIORITY_MAX, value)))
 
     def _add_edges(self) -> None:
-        edge, tasks = self.draft.edge, self.tasks or ()
-        for index, task in enumerate(tasks):
-            base = index << ITEM_BITS
-            for item, reference in enumerate(task.parents or ()):
-                place = base + 2 * item + 2
-                parent = self._resolve(reference, place)
-                if parent is not None:
-                    edge(parent, index, place)
-            for item, reference in enumerate(task.children or ()):
-                place = base + 2 * item + 3
-                child = self._resolve(reference, place)
-                if child is not None:
-                    edge(index, child, place)
+        draft, ids = self.draft, self.draft.ids
+        for index, task in enumerate(self.tasks or ()):
+            for references, near, far, first in (
+                (task.parents, draft.edge_child, draft.edge_parent, 2),
+                (task.children, draft.edge_parent, draft.edge_child, 3),
+            ):
+                if not references:
+                    continue
+                place = (index << ITEM_BITS) + first
+                places: Sequence[int] = range(place, place + 2 * len(references), 2)
+                try:
+                    known = [ids[one] for one in references]  # type: ignore[index]  # a number is not in there
+                except KeyError:  # names, numbers, empty texts, or mistakes
+                    resolved = list(map(self._resolve, references, places))
+                    places = [at for at, one in zip(places, resolved, strict=True) if one is not None]
+                    known = [one for one in resolved if one is not None]
+                far.extend(known)
+                near.extend(repeat(index, len(known)))
+                draft.edge_place.extend(places)
 
     def _resolve(self, reference: str | int, place: int) -> int | None:
         """Up to 1.4 tasks are referred to by name, later by id; files of all versions do both."""
@@ -306,9 +313,9 @@ class _WfFormat:
             name = _text(file.id) or _text(file.name)
             if not name:
                 raise self._wrong(place, "a file needs an id")
-            number = draft.file(name)
+            number = draft.files[name]
             found = self._size(file, place)
-            known = draft.listed_bytes[number]
+            known = draft.listed_bytes.get(number, UNKNOWN)
             if known != UNKNOWN and found not in (UNKNOWN, known):
                 draft.notes.add("sizes-differ")
             draft.listed_bytes[number] = max(known, found)
@@ -356,6 +363,10 @@ class _WfFormat:
 
 def _text(name: Name) -> str:
     return "" if name is None else str(name)
+
+
+def _texts(names: list[str | int]) -> list[str]:
+    return list(map(str, names))
 
 
 def _kind_of(name: str, program: str) -> str:
