@@ -159,7 +159,6 @@ class _WfFormat:
             self.tasks, self.base = body.tasks, "workflow.tasks"
         self.by_name: dict[str, int] = {}
         self.ambiguous: set[str] = set()
-        self.runtimes_known = 0
 
     def read(self, name: str, format_name: str) -> Workflow:
         if not self.tasks:
