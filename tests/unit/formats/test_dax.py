@@ -128,6 +128,7 @@ BOMB = """<?xml version="1.0"?>
         (HEAD.encode() + b"<job id='\xff\xff'/></adag>", ["w:3:", "not well-formed"]),
         (dax(jobs("x" * 10_000, "x" * 10_000)), ["w:4:", "xxx..."]),
     ],
+    ids=lambda value: value[-1] if isinstance(value, list) else "",
 )
 def test_senseless_files_are_refused_in_one_line_with_the_line_number(refusal, content, parts):
     line = refusal(content)

@@ -229,6 +229,7 @@ def _task(**changed):
             ["w: workflow.tasks[2].parents[0]: several tasks have the name 'n'"],
         ),
     ],
+    ids=lambda value: value[-1] if isinstance(value, list) else "",
 )
 def test_senseless_files_are_refused_in_one_line_with_a_json_path(refusal, content, parts):
     line = refusal(content)
