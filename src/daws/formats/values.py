@@ -60,7 +60,10 @@ def whole(value: float, high: int, what: str) -> int:
 
 
 def nanoseconds(seconds: float) -> int:
-    return whole(seconds * NS_PER_S, TOTAL_MAX, "ns")
+    """Rounded; what was a number of nanoseconds divided by a billion is that number again, up to 50 days."""
+    whole(seconds * NS_PER_S, TOTAL_MAX, "ns")
+    full = int(seconds)
+    return full * NS_PER_S + round((seconds - full) * NS_PER_S)
 
 
 def size(value: float) -> int:

@@ -35,6 +35,8 @@ def test_what_is_no_number_is_refused(found):
 def test_lengths_and_sizes_are_rounded_and_bounded():
     assert nanoseconds(0.05) == 50_000_000
     assert nanoseconds(1e-10) == 0
+    for length_ns in (2**52 - 1, 2**52 - 5, 4_194_303_999_999_999):
+        assert nanoseconds(length_ns / 1e9) == length_ns
     assert size(10.4) == 10
     for read in (nanoseconds, size, cores):
         with pytest.raises(ValueError, match="is more than"):
