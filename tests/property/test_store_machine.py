@@ -134,7 +134,7 @@ class StoreMachine(RuleBasedStateMachine):
         return self.tasks[number % len(self.tasks)]
 
     def outputs(self, task: int, node: NodeId) -> tuple[Input, ...]:
-        return ((task, 10_000, task, (node,)),)
+        return ((task, 10_000, task, (node,), b""),)
 
     def carry_out(self, entry: OutboxEntry, node: NodeId) -> list[Ready]:
         """Do what an intent says, then clear it."""

@@ -185,7 +185,7 @@ class ClientCore:
         nodes = self.members.nodes
         sizes = graph.object_bytes[first:].tolist()
         return [
-            (first + index, size, -1, (nodes[place], CLIENT) if place >= 0 else (CLIENT,))
+            (first + index, size, -1, (nodes[place], CLIENT) if place >= 0 else (CLIENT,), b"")
             for index, (size, place) in enumerate(zip(sizes, self.places.tolist(), strict=True))
         ]
 

@@ -26,7 +26,7 @@ FEW_READERS = 8
 """Up to so many, a tuple is smaller and quicker than a set."""
 
 
-def finish(core: NodeCore, ready: Ready, sizes: tuple[int, ...], error: str) -> None:
+def finish(core: NodeCore, ready: Ready, sizes: tuple[int, ...], error: str, values: tuple[bytes, ...] = ()) -> None:
     """A run ended: ask the store to commit it. Its objects are here from now on."""
     spec = ready.spec
     task = spec.id
@@ -40,13 +40,14 @@ def finish(core: NodeCore, ready: Ready, sizes: tuple[int, ...], error: str) -> 
         here = core.here = core.here or (core.node,)
         if len(made) == 1:  # most tasks of most graphs
             size = sizes[0]
-            outputs = ((made[0], size, task, here),)
+            outputs = ((made[0], size, task, here, values[0] if values else b""),)
             if size > INLINE_BYTES:
                 if core.objects is EMPTY:
                     core.objects = {}
                 core.objects[made[0]] = size
         else:
-            outputs = tuple([(object_, size, task, here) for object_, size in zip(made, sizes, strict=True)])
+            each = zip(made, sizes, values or (b"",) * len(made), strict=True)
+            outputs = tuple([(object_, size, task, here, value) for object_, size, value in each])
             own_objects(core).update([(one[0], one[1]) for one in outputs if one[1] > INLINE_BYTES])
     row = Finish(task, ready.attempt, core.node, outputs, error)
     if not spec.leaf or error:

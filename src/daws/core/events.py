@@ -19,7 +19,10 @@ class Started(Event, frozen=True):
 
 
 class RunEnded(Event, frozen=True):
-    """A run is over. `sizes` are the bytes of its outputs, `error` is empty when it went well."""
+    """A run is over. `sizes` are the bytes of its outputs, `error` is empty when it went well.
+
+    `values` are the outputs that are small enough to travel inside records, empty for all others; simulations have none.
+    """
 
     task: int
     run: int
@@ -27,6 +30,7 @@ class RunEnded(Event, frozen=True):
     sizes: tuple[int, ...] = ()
     error: str = ""
     retry: bool = False
+    values: tuple[bytes, ...] = ()
 
 
 class RunRecalled(Event, frozen=True):

@@ -204,7 +204,7 @@ def on_run_ended(core: NodeCore, event: RunEnded) -> None:
             learn_length(core, ready.spec.kind, event.duration_ns)
         if done == core.adapt_at:
             adapt(core)
-    finish(core, ready, event.sizes, event.error)
+    finish(core, ready, event.sizes, event.error, event.values)
 
 
 def learn_length(core: NodeCore, kind: int, duration_ns: int) -> None:

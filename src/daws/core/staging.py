@@ -183,7 +183,7 @@ def unpin(core: NodeCore, ready: Ready) -> None:
     copies = core.copies
     if not copies:
         return
-    for object_, size_bytes, _, _ in ready.inputs:
+    for object_, size_bytes, _, _, _ in ready.inputs:
         readers = copies.get(object_)
         if readers is None:
             continue
@@ -195,7 +195,7 @@ def unpin(core: NodeCore, ready: Ready) -> None:
 def end_reading(core: NodeCore, ready: Ready) -> None:
     """A run has ended: note what it read and from where (for `adapt`, `explain` and the statistics), and unpin it."""
     copies = core.copies
-    for object_, size_bytes, _, _ in ready.inputs:
+    for object_, size_bytes, _, _, _ in ready.inputs:
         if size_bytes <= INLINE_BYTES:
             continue
         core.read_bytes += size_bytes
@@ -214,7 +214,7 @@ def end_reading(core: NodeCore, ready: Ready) -> None:
 def release_inputs(core: NodeCore, ready: Ready) -> None:
     """A task is done for good: the places of what it read learn that it needs it no more."""
     task, node = ready.spec.id, core.node
-    for _, size_bytes, producer, places in ready.inputs:
+    for _, size_bytes, producer, places, _ in ready.inputs:
         if size_bytes > INLINE_BYTES and producer >= 0 and places:
             if places[0] == node:
                 release_made(core, producer, task)

@@ -38,7 +38,7 @@ def ready(
 
 def object_at(producer: int, *places: NodeId, size_bytes: int = BIG) -> Input:
     """What task `producer` made, and where it is."""
-    return (producer, size_bytes, producer, places)
+    return (producer, size_bytes, producer, places, b"")
 
 
 def fetched(object_: int, source: NodeId, size_bytes: int = BIG) -> ObjectsFetched:

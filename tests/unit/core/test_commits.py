@@ -6,7 +6,9 @@ from daws.core.events import CallFine, RunEnded
 from daws.core.node import SECOND_NS, NodeConfig
 from daws.core.places import holds
 from daws.model.task import CLIENT
+from daws.store.memory import MemoryStore
 from daws.testing import Driver, ready
+from daws.testing.build import created
 from daws.wire.messages import Submission, SubmissionTaken
 from daws.wire.store import Committed, Finish, Lease
 
@@ -80,3 +82,14 @@ def test_there_is_a_limit_to_company():
             end(node, task, took_ns=MS)
         assert len(node.expect(CallStore).rows) == COMMITS_HELD_MAX
         node.expect(StartRun, task=COMMITS_HELD_MAX)
+
+
+def test_small_values_travel_inside_records():
+    store = MemoryStore(direct=True)
+    with Driver("mlb", members=1, cores=1) as node:
+        store.apply(0, created({1: [], 2: [1]}, owner=0), 0)
+        node.give(Submission(CLIENT, 1, (ready(1, makes=[1]),)))
+        node.expect(SubmissionTaken)
+        node.give(RunEnded(1, node.expect(StartRun, task=1).run, MS, (3,), values=(b"abc",)))
+        node.serve(store)
+        assert node.expect(StartRun, task=2).ready.inputs == ((1, 3, 1, (0,), b"abc"),)

@@ -123,7 +123,7 @@ def registering(node: Driver) -> CallStore:
 
 def test_a_child_of_a_task_that_is_done_gets_its_object_at_once():
     with Driver("mlb", members=1, cores=1) as node:
-        given = ((7, 10, 7, (0,)),)
+        given = ((7, 10, 7, (0,), b""),)
         node.answer(registering(node), Available(given))
         node.expect_rows(Satisfy(CHILD, 7, 0, given), Open(CHILD, 0))
 
@@ -164,7 +164,7 @@ def test_a_task_that_waits_hears_of_failures_too():
 
 def test_waiting_for_what_has_ended_is_no_wait():
     node, store, run = with_store({1: [], 2: []})
-    store.apply(0, [Finish(2, 0, 0, ((2, 10, 2, (0,)),))], 0)
+    store.apply(0, [Finish(2, 0, 0, ((2, 10, 2, (0,), b""),))], 0)
     node.give(RunWaits(1, run.run, (2,)))
     node.serve(store)
     node.expect(ResumeRun, task=1)

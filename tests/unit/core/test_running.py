@@ -57,7 +57,7 @@ def test_a_finished_run_is_committed():
         submit(node, ready(1, makes=[5]))
         run = node.expect(StartRun)
         node.give(RunEnded(1, run.run, 10_000_000, (10,)))
-        call = node.expect_rows(Finish(1, 0, 0, ((5, 10, 1, (0,)),)))
+        call = node.expect_rows(Finish(1, 0, 0, ((5, 10, 1, (0,), b""),)))
         node.answer(call, Committed(-1))
 
 

@@ -87,7 +87,7 @@ def test_other_places_are_tried_before_an_object_counts_as_lost():
 
 def test_what_was_put_from_outside_comes_from_the_client_at_last():
     with node_with() as node:
-        submit(node, ready(1, (8, BIG, -1, (2, CLIENT))))
+        submit(node, ready(1, (8, BIG, -1, (2, CLIENT), b"")))
         node.expect_fetch(source=2)
         node.give(not_fetched(8, 2))
         node.expect_fetch(source=CLIENT)
@@ -95,7 +95,7 @@ def test_what_was_put_from_outside_comes_from_the_client_at_last():
 
 def test_places_that_are_gone_are_not_even_asked():
     with node_with() as node:
-        submit(node, ready(1, (8, BIG, -1, (77, 0, 1, CLIENT))))
+        submit(node, ready(1, (8, BIG, -1, (77, 0, 1, CLIENT), b"")))
         node.expect_fetch(source=1)
         node.give(not_fetched(8, 1))
         node.expect_fetch(source=CLIENT)
@@ -105,7 +105,7 @@ def test_places_that_are_gone_are_not_even_asked():
 
 def test_a_lost_object_from_outside_fails_its_reader():
     with node_with() as node:
-        submit(node, ready(1, (8, BIG, -1, (2,))))
+        submit(node, ready(1, (8, BIG, -1, (2,), b"")))
         node.expect_fetch(source=2)
         node.give(not_fetched(8, 2))
         row = node.expect(CallStore).rows[0]

@@ -383,7 +383,7 @@ def made():
     start(checker, 0, 0)
     end(checker, 0, 0)
     commit(checker, 0, 0, answer=Committed(-1))
-    checker.kernel.store.record(0).outputs = ((0, BIG, 0, (0,)), (1, SMALL, 0, (0,)))
+    checker.kernel.store.record(0).outputs = ((0, BIG, 0, (0,), b""), (1, SMALL, 0, (0,), b""))
     return checker
 
 
@@ -442,7 +442,7 @@ def test_objects_are_kept_for_their_readers():
 
 def test_objects_of_later_attempts_are_kept_too():
     checker = made()
-    checker.kernel.store.record(0).outputs = ((0, BIG, 0, (3,)),)
+    checker.kernel.store.record(0).outputs = ((0, BIG, 0, (3,), b""),)
     commit(checker, 3, 0, attempt=2)
     with complains("node 3 dropped object 0 although task 1 has not read it yet"):
         step(checker, 3, out=[DropObject(0)])
@@ -459,7 +459,7 @@ def test_objects_may_go_when_nobody_will_read_them():
 def test_excuses_for_dropping_an_object():
     checker = made()
     step(checker, 1, out=[DropObject(0)])  # it did not win
-    checker.kernel.store.record(0).outputs = ((0, BIG, 0, (2,)),)
+    checker.kernel.store.record(0).outputs = ((0, BIG, 0, (2,), b""),)
     step(checker, 0, out=[DropObject(0)])  # the store sends nobody there
     checker = made()
     del checker.kernel.store.infos[0]
@@ -469,7 +469,7 @@ def test_excuses_for_dropping_an_object():
 def test_copies_are_kept_while_they_are_read():
     checker = made()
     step(checker, 1, fetched(0, 0))
-    start(checker, 1, 2, inputs=((0, BIG, 0, (0,)),))
+    start(checker, 1, 2, inputs=((0, BIG, 0, (0,), b""),))
     with complains("node 1 dropped object 0 while task 2 was reading it"):
         step(checker, 1, out=[DropObject(0)])
     step(checker, 1, fetched(0, 0))

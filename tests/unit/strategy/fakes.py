@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from daws.model.cluster import ExecutorClass, Members, NodeInfo
 from daws.model.context import parse_context
-from daws.model.task import Input, Needs, NodeId, Ready, TaskSpec
+from daws.model.task import Needs, NodeId, Ready, TaskSpec
 
 
 def members_of(count: int, cores: int = 2, contexts: dict[int, str] | None = None, clusters: int = 1) -> Members:
@@ -19,13 +19,17 @@ def members_of(count: int, cores: int = 2, contexts: dict[int, str] | None = Non
     )
 
 
+ObjectAt = tuple[int, int, int, tuple[int, ...]]
+"""An input without its value, which no decision looks at."""
+
+
 def ready_of(
-    *inputs: Input, context: str = "", cores: int = 1, priority: int = 0, rank: int = 0, home: NodeId = -1
+    *inputs: ObjectAt, context: str = "", cores: int = 1, priority: int = 0, rank: int = 0, home: NodeId = -1
 ) -> Ready:
     needs = Needs(cores, parse_context(context)) if context or cores > 1 else None
     objects = tuple(item[0] for item in inputs)
     spec = TaskSpec(1, inputs=objects, needs=needs, priority=priority, rank=rank, home=home)
-    return Ready(spec, 1, 1, tuple(inputs))
+    return Ready(spec, 1, 1, tuple((*item, b"") for item in inputs))
 
 
 @dataclass

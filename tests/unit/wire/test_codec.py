@@ -43,6 +43,7 @@ def values_of(kind: msgspec.inspect.Type) -> st.SearchStrategy[Any]:
         inspect.StrType: st.text(max_size=5),
         inspect.BoolType: st.booleans(),
         inspect.FloatType: st.floats(0, 10),
+        inspect.BytesType: st.binary(max_size=5),
         inspect.NoneType: st.none(),
     }
     return simple[type(kind)]

@@ -47,7 +47,7 @@ def release(store: MemoryStore, shard: Shard, row: wire.Release, now_ns: int) ->
         return REFUSED
     elif record.state == STATE_DONE:
         record.freed = True
-        record.outputs = tuple((one[0], one[1], one[2], ()) for one in record.outputs)
+        record.outputs = tuple((one[0], one[1], one[2], (), b"") for one in record.outputs)
     retire(store, record)
     return OK
 
@@ -70,7 +70,7 @@ def retire(store: MemoryStore, record: Record) -> None:
         if outbox and (key | SATISFY in outbox or key | REMAKE_FOR in outbox or key | STOP in outbox):
             continue  # when it is cleared, we will be back
         home.records[task] = None
-        for _, _, producer, _ in one.inputs:
+        for _, _, producer, _, _ in one.inputs:
             if producer >= 0:
                 parent = shards[(producer >> SHARD_BLOCK_BITS) % count].records.get(producer)
                 if parent is not None and parent.freed:
@@ -129,7 +129,7 @@ def _set_places(
     def changed(one: Input) -> Input:
         if one[0] != object_ or (node in one[3]) == adding:
             return one
-        return (one[0], one[1], one[2], change(one[3]))
+        return (one[0], one[1], one[2], change(one[3]), one[4])
 
     record.outputs = tuple(changed(one) for one in record.outputs)
     return OK

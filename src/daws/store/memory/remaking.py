@@ -47,9 +47,10 @@ def remake(store: MemoryStore, shard: Shard, row: wire.Remake, now_ns: int) -> A
     if record.state == STATE_DONE:
         gone = (*row.gone, *shard.dead)
         record.outputs = tuple(
-            (one[0], one[1], one[2], tuple(place for place in one[3] if place not in gone)) for one in record.outputs
+            (one[0], one[1], one[2], tuple(place for place in one[3] if place not in gone), one[4])
+            for one in record.outputs
         )
-        if record.outputs and all(one[3] for one in record.outputs):
+        if record.outputs and all(one[3] or one[4] for one in record.outputs):
             return wire.Available(record.outputs)
         record.state = READY
         record.owner = -1

@@ -86,7 +86,7 @@ class PlaceDaws(Answer, frozen=True):
 
 def _where(view: View, item: Input, needs: Needs | None) -> int:
     """Here if the object is here, else the first of its places that is alive, among nodes that can run the task."""
-    object_, size, _, places = item
+    object_, size, _, places, _ = item
     node = view.node
     here = node in places or view.has(object_) or (not places and size <= INLINE_BYTES)
     if here and may_run(view, node, needs):

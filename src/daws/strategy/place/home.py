@@ -38,7 +38,7 @@ class PlaceHome(Answer, frozen=True):
 def _held(view: View, ready: Ready) -> dict[NodeId, int]:
     """How many of the task's input bytes each node has, among those that can run it."""
     held: dict[NodeId, int] = {}
-    for object_, size, _, places in ready.inputs:
+    for object_, size, _, places, _ in ready.inputs:
         for place in places:
             held[place] = held.get(place, 0) + size
         if view.node not in places and view.has(object_):

@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daws.model.task import CLIENT, INLINE_BYTES, Input, Ready
+from daws.model.task import CLIENT, INLINE_BYTES, Ready
 from daws.strategy.decisions import DEDICATED, SHARED
 from daws.strategy.place.daws import PlaceDaws
 from daws.strategy.rng import Rng
-from tests.unit.strategy.fakes import FakeView, members_of, ready_of
+from tests.unit.strategy.fakes import FakeView, ObjectAt, members_of, ready_of
 
 MB = 1_000_000
 PLACE = PlaceDaws()
@@ -42,7 +42,7 @@ INPUTS = st.lists(st.tuples(st.integers(0, 99), SIZES, st.just(-1), st.tuples(st
 
 
 @given(INPUTS, st.sampled_from([0.0, 0.25, 0.5, 1.0, 4.0, inf]), st.integers(0, 3))
-def test_it_is_algorithm_1(inputs: list[Input], threshold: float, node: int):
+def test_it_is_algorithm_1(inputs: list[ObjectAt], threshold: float, node: int):
     view = FakeView(node=node, threshold=threshold, net_bytes_per_s=2.0**30, mean_ns=10**9)
     ready = ready_of(*inputs)
     assert choose(view, ready) == algorithm_1(view, ready)
@@ -69,7 +69,7 @@ ANY_INPUTS = st.lists(
     st.sampled_from(["", "gpu"]),
 )
 def test_the_choice_is_always_a_live_node_that_can_run_it(
-    inputs: list[Input], threshold: float, form: str, mean_ns: int, net: float, objects: frozenset[int], context: str
+    inputs: list[ObjectAt], threshold: float, form: str, mean_ns: int, net: float, objects: frozenset[int], context: str
 ):
     members = members_of(4, contexts={2: "gpu"})
     view = FakeView(threshold=threshold, mean_ns=mean_ns, net_bytes_per_s=net, objects=objects, members=members)

@@ -2,11 +2,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daws.model.task import CLIENT, Input, Ready
+from daws.model.task import CLIENT, Ready
 from daws.strategy.decisions import DEDICATED
 from daws.strategy.place.home import PlaceHome
 from daws.strategy.rng import Rng
-from tests.unit.strategy.fakes import FakeView, members_of, ready_of
+from tests.unit.strategy.fakes import FakeView, ObjectAt, members_of, ready_of
 
 
 def choose(ready: Ready, **view: object) -> int:
@@ -14,7 +14,7 @@ def choose(ready: Ready, **view: object) -> int:
 
 
 def test_home_first():
-    data: Input = (1, 10**9, -1, (3,))
+    data: ObjectAt = (1, 10**9, -1, (3,))
     assert choose(ready_of(data, home=2)) == 2
     assert choose(ready_of(data, home=0)) == DEDICATED
 
@@ -53,7 +53,7 @@ INPUTS = st.lists(
 
 
 @given(INPUTS, st.sampled_from([-1, 0, 1, 77]), st.sampled_from(["", "gpu"]), st.frozensets(st.integers(0, 9)))
-def test_explain_agrees(inputs: list[Input], home: int, context: str, objects: frozenset[int]):
+def test_explain_agrees(inputs: list[ObjectAt], home: int, context: str, objects: frozenset[int]):
     view = FakeView(members=members_of(4, contexts={1: "gpu", 2: "gpu"}), objects=objects)
     ready = ready_of(*inputs, home=home, context=context)
     choice = PlaceHome().choose(view, ready, Rng(7))
