@@ -21,7 +21,7 @@ class Started(Event, frozen=True):
 class RunEnded(Event, frozen=True):
     """A run is over. `sizes` are the bytes of its outputs, `error` is empty when it went well.
 
-    `values` are the outputs that are small enough to travel inside records, empty for all others; simulations have none.
+    `values` are the outputs that are small enough to travel inside records, empty for others; simulations have none.
     """
 
     task: int

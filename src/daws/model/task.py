@@ -23,7 +23,7 @@ INLINE_BYTES = 4096
 Input = tuple[int, int, int, tuple[int, ...], bytes]
 """One object a task reads: (object id, size in bytes, producing task or -1, places that have it, its value).
 
-The value is there if the object is small enough to travel inside records, and empty otherwise. Simulations have none."""
+The value is there if the object is small enough to travel inside records. Simulations have none."""
 
 Transfer = tuple[int, int, int]
 """One object on its way to a node: (object id, size in bytes, the place that it comes from)."""
