@@ -17,7 +17,7 @@ def _look_at(record: Record | None) -> object:
     rare = record.rare or _PLAIN
     return (
         *(record.spec, record.state, record.owner, record.children, edges, record.inputs, record.outputs),
-        *(record.move, record.attempt, *(repr(getattr(rare, name)) for name in _RARE)),
+        *(record.move, record.attempt, record.freed, record.held, *(repr(getattr(rare, name)) for name in _RARE)),
     )
 
 

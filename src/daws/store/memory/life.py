@@ -54,7 +54,7 @@ def create(store: MemoryStore, shard: Shard, row: wire.Create, now_ns: int) -> A
     else:
         records[task] = record = Record(spec, READY, row.owner, row.children, None, row.inputs)
     if row.held:
-        record.more().holders.add(wire.CLIENT_HOLDER)
+        record.held = True
     return OK
 
 
@@ -77,7 +77,7 @@ def finish(store: MemoryStore, shard: Shard, row: wire.Finish, now_ns: int) -> A
         if not record.children:
             if not record.inputs and not row.outputs:
                 return None
-            record.freed = True
+            record.freed = not record.held
             return _NOTHING_TO_TELL
         if store.direct:
             return _tell_here(store, shard, record, row)

@@ -66,12 +66,17 @@ class Record(Struct, gc=False):
     move: int = 0
     attempt: int = 0
     freed: bool = False  # nobody needed its objects any more; who asks for them after all has them remade
+    held: bool = False  # by the client, who may hold everything; other holders are rare
     rare: Rare | None = None
 
     def more(self) -> Rare:
         if self.rare is None:
             self.rare = Rare()
         return self.rare
+
+
+def is_held(record: Record) -> bool:
+    return record.held or (record.rare is not None and bool(record.rare.holders))
 
 
 def ready_of(record: Record, mode: int = 0) -> Ready:

@@ -9,10 +9,11 @@ from collections.abc import Callable
 
 from daws.model.states import DONE as STATE_DONE
 from daws.model.task import Input, NodeId
-from daws.store.memory.record import FINAL_CODE, Record
+from daws.store.memory.record import FINAL_CODE, Record, is_held
 from daws.store.memory.store import MemoryStore, Shard, serves
 from daws.wire import store as wire
 from daws.wire.store import (
+    CLIENT_HOLDER,
     OK,
     REFUSED,
     REMAKE_FOR,
@@ -30,7 +31,10 @@ def retain(store: MemoryStore, shard: Shard, row: wire.Retain, now_ns: int) -> A
     record = shard.records.get(row.task)
     if record is None:
         return REFUSED
-    record.more().holders.add(row.holder)
+    if row.holder == CLIENT_HOLDER:
+        record.held = True
+    else:
+        record.more().holders.add(row.holder)
     return OK
 
 
@@ -39,11 +43,12 @@ def release(store: MemoryStore, shard: Shard, row: wire.Release, now_ns: int) ->
     record = shard.records.get(row.task)
     if record is None:
         return OK if row.task in shard.records else UNKNOWN
-    rare = record.rare
-    if row.holder >= 0:
-        if rare is not None:
-            rare.holders.discard(row.holder)
-    elif rare is not None and rare.holders:
+    if row.holder == CLIENT_HOLDER:
+        record.held = False
+    elif row.holder >= 0:
+        if record.rare is not None:
+            record.rare.holders.discard(row.holder)
+    elif is_held(record):
         return REFUSED
     elif record.state == STATE_DONE:
         record.freed = True
@@ -60,7 +65,7 @@ def retire(store: MemoryStore, record: Record) -> None:
         one = todo.pop()
         if one.state != STATE_DONE or (one.outputs and not one.freed):
             continue
-        if one.rare is not None and one.rare.holders:
+        if is_held(one):
             continue
         if one.children and not _have_retired(store, one.children):
             continue
