@@ -14,6 +14,7 @@ from tests.contract.store.outbox import OutboxContract
 from tests.contract.store.reading import ReadingContract
 from tests.contract.store.references import ReferencesContract
 from tests.contract.store.remaking import RemakingContract
+from tests.contract.store.sessions import SessionsContract
 from tests.contract.store.stopping import StoppingContract
 
 
@@ -28,5 +29,6 @@ class StoreContract(
     MembersContract,
     EstatesContract,
     ReadingContract,
+    SessionsContract,
 ):
     """All suites: a backend's subclass has `make(**options)` and `snapshot(store)`."""

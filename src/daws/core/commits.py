@@ -12,6 +12,7 @@ from daws.wire.store import (
     CANCELLED,
     DONE,
     FAILED,
+    HELD,
     SHARD_BLOCK_BITS,
     UNKNOWN,
     AnswerType,
@@ -77,6 +78,8 @@ def on_finish_answer(core: NodeCore, row: Finish, answer: AnswerType) -> None:
         if answer.rivals:
             stop_rivals(core, answer.rivals, task, row.attempt)
         readers = answer.readers or answer.children
+        if answer.held:
+            readers = (*readers, HELD)
         if row.outputs:
             if row.attempt and core.copies:
                 own_copies(core, row.outputs)

@@ -15,6 +15,7 @@ of a task's life:
     balancing  idle nodes that steal, loaded nodes that give
     remaking   lost objects and the tasks that make them again
     growing    tasks that create tasks and wait for them
+    sessions   what a live client submits and holds
     stopping   cancelled and failed tasks and their subtrees
     members    leases, deaths, take-over, and the tick that repeats what was not answered
 """
@@ -62,11 +63,12 @@ class NodeConfig(Struct, frozen=True):
     ahead_count_max: int = 64
     audit_ns: int = 120 * SECOND_NS
     commit_delay_ns: int = 100_000_000  # so long may a busy node keep the ends of tasks for which nobody waits
+    tick_ns_max: int = 1 << 62  # where leases are long because nobody watches, what is not urgent leaves as often
     freed_batch: int = 4096  # releases that a node collects before it tells the store
 
     @property
     def tick_ns(self) -> int:
-        return self.lease_ns // 4
+        return min(self.lease_ns // 4, self.tick_ns_max)
 
 
 class Run(Struct, gc=False):
@@ -402,7 +404,7 @@ def handles(*events: type) -> Callable[[Handler], Handler]:
 
 
 # The handlers need NodeCore and `handles` from above.
-from daws.core import commits, growing, members, moving, remaking, stopping  # noqa: E402, F401
+from daws.core import commits, growing, members, moving, remaking, sessions, stopping  # noqa: E402, F401
 from daws.core.calls import COMMITS_HELD_MAX, ROWS_PER_CALL, send_rows  # noqa: E402
 from daws.core.ready import send_offers  # noqa: E402
 from daws.core.running import schedule  # noqa: E402

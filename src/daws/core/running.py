@@ -4,6 +4,8 @@ The scheduling pass runs once at the end of a step. It starts tasks whose inputs
 ones fetched meanwhile, and when nothing is left to do it looks for work elsewhere.
 """
 
+from heapq import heapify, heapreplace
+
 from daws.core.balancing import look_for_takers, look_for_work
 from daws.core.calls import ask
 from daws.core.commits import finish
@@ -281,47 +283,50 @@ def send_ahead(core: NodeCore) -> None:
 
     Only kinds whose length is known, only where everything they read is here, and never beside a suspect task.
     """
-    if len(core.groups) != 1 or core.groups[0].context is not None:
+    if not core.one_group or core.groups[0].context is not None:
         return
-    while core.ahead < core.cores * core.config.ahead_count_max:
+    ahead_ns, most = core.config.ahead_ns * core.cores, core.cores * core.config.ahead_count_max
+    slots: list[tuple[int, int]] | None = None
+    while core.ahead < most:
         queue = core.dedicated if core.dedicated.count else core.shared
-        if not queue.count:
-            return
-        ready = queue.peek()
+        ready = queue.peek() if queue.count else None
         if ready is None or ready.spec.needs is not None or ready.mode & SUSPECT:
             return
         seen = core.kinds.get(ready.spec.kind)
-        if seen is None or (core.ahead + 1) * seen[1] > core.config.ahead_ns * seen[0] * core.cores:
+        if seen is None or (core.ahead + 1) * seen[1] > ahead_ns * seen[0]:
             return
         if ready.inputs and missing_inputs(core, ready):
             return
         queue.pop_head()
         if core.doomed and is_doomed(core, ready):
             continue
-        slot = _slot_to_queue_at(core)
-        if slot < 0:
+        if slots is None:
+            slots = _slots_to_queue_at(core)
+        if core.copies:
             pin(core, ready)
+        if not slots:
             put_back(core, ready)
             return
+        sent, slot = slots[0]
+        heapreplace(slots, (sent + 1, slot))
         if core.inflight is None:
             core.inflight = {}
-        core.inflight[slot] = core.inflight.get(slot, 1) + 1
+        core.inflight[slot] = sent + 1
         core.ahead += 1
-        pin(core, ready)
         start(core, ready, slot)
 
 
-def _slot_to_queue_at(core: NodeCore) -> int:
-    """The executor with the fewest runs, leaving out those that run a wide or a suspect task."""
-    inflight = core.inflight or {}
-    best, fewest = -1, 1 << 62
-    for run in core.running.values():
-        if run.suspended or run.ready.spec.needs is not None or run.ready.mode & SUSPECT:
-            continue
-        count = inflight.get(run.slot, 1)
-        if count < fewest:
-            best, fewest = run.slot, count
-    return best
+def _slots_to_queue_at(core: NodeCore) -> list[tuple[int, int]]:
+    """A heap of (runs that were sent to it, executor), leaving out those that run a wide or a suspect task."""
+    inflight = core.inflight or EMPTY
+    slots = {
+        run.slot: inflight.get(run.slot, 1)
+        for run in core.running.values()
+        if not (run.suspended or run.ready.spec.needs is not None or run.ready.mode & SUSPECT)
+    }
+    heap = [(sent, slot) for slot, sent in slots.items()]
+    heapify(heap)
+    return heap
 
 
 @handles(RunRecalled)

@@ -54,6 +54,7 @@ class TaskSpec(Struct, frozen=True, array_like=True, gc=False):
     rank: int = 0
     home: int = -1
     leaf: bool = False  # no task waits for it and none ever will: nobody needs to hear at once that it is done
+    payload: bytes = b""  # what a worker needs to run it (its arguments); simulations have none
 
 
 # How a Ready came to be; they combine.

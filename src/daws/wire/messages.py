@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from daws.model.context import Context
 from daws.model.task import NodeId, Ready
+from daws.wire.store import Submit
 
 # Why tasks are offered.
 PUSH = 0  # their data is at the receiver, or only the receiver can run them
@@ -96,6 +97,19 @@ class Submission(Message, frozen=True):
     tasks: tuple[Ready, ...]
 
 
+class NewTasks(Message, frozen=True):
+    """A client's graph has grown: put these tasks into the store. Answered by SubmissionTaken."""
+
+    batch: int
+    tasks: tuple[Submit, ...]
+
+
+class LetGo(Message, frozen=True):
+    """The client does not hold these tasks any more: what they made may go when no other task reads it."""
+
+    tasks: tuple[int, ...]
+
+
 class SubmissionTaken(Message, frozen=True):
     batch: int
 
@@ -126,6 +140,8 @@ MessageType = (
     | StopOrder
     | StopDone
     | Submission
+    | NewTasks
+    | LetGo
     | SubmissionTaken
     | CancelOrder
     | CancelTaken

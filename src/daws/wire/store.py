@@ -11,6 +11,8 @@ from daws.model.task import Input, NodeId, Ready, TaskSpec
 
 SHARD_BLOCK_BITS = 6
 CLIENT_HOLDER = 0
+HELD = -1
+"""Among the readers of an object: the client, who is no task."""
 
 
 def shard_of(task: int, shard_count: int) -> int:
@@ -49,6 +51,18 @@ class Create(Row, frozen=True):
     owner: NodeId = -1
     guarded: bool = False
     held: bool = False
+
+
+class Submit(Row, frozen=True):
+    """A new task of a client, who holds what it will make. Its parents live in the same shard.
+
+    Answered with the task if it has parents and all of them are done (`node` owns it then), else with None: it is ready
+    and belongs to `node` if it has no parents, waits for those that are not done, or is over because one of them is.
+    """
+
+    spec: TaskSpec
+    parents: tuple[int, ...]
+    node: NodeId
 
 
 class Finish(Row, frozen=True):
@@ -257,6 +271,7 @@ class Committed(Answer, frozen=True):
     mark: int = 0
     needs: tuple[int, ...] = ()
     ready: tuple[Ready, ...] = ()
+    held: bool = False  # by the client: the objects stay until it lets go
 
 
 class Resume(Answer, frozen=True):
@@ -372,6 +387,7 @@ def is_quiet(row: Row, answer: "AnswerType") -> bool:
 
 RowType = (
     Create
+    | Submit
     | Finish
     | Satisfy
     | Open

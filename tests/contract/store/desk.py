@@ -35,6 +35,7 @@ from daws.wire.store import (
     Row,
     Satisfy,
     Story,
+    Submit,
     TakeOver,
     Unready,
     outbox_key,
@@ -87,7 +88,7 @@ class Desk:
         self.mark = 0  # of the last intent that was heard of
 
     def shard(self, row: Row) -> int:
-        if isinstance(row, Create):
+        if isinstance(row, Create | Submit):
             task = row.spec.id
         elif isinstance(row, Clear):
             task = row.keys[0] >> 2 if row.keys else 0

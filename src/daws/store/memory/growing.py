@@ -8,11 +8,72 @@ that it waits for know of it.
 from daws.model.states import CANCELLED as STATE_CANCELLED
 from daws.model.states import DONE as STATE_DONE
 from daws.model.states import FAILED as STATE_FAILED
-from daws.model.states import READY, SUSPENDED
-from daws.store.memory.record import FINAL_CODE, MANY_EDGES
+from daws.model.states import READY, SUSPENDED, WAITING
+from daws.model.task import AGAIN, Input
+from daws.store.memory.record import FINAL_CODE, MANY_EDGES, STILLBORN, Record, ready_of
 from daws.store.memory.store import MemoryStore, Shard, serves
 from daws.wire import store as wire
-from daws.wire.store import OK, REFUSED, UNKNOWN, AnswerType
+from daws.wire.store import CANCELLED, DONE, OK, REFUSED, STRUCK, UNKNOWN, AnswerType
+
+
+@serves(wire.Submit)
+def submit(store: MemoryStore, shard: Shard, row: wire.Submit, now_ns: int) -> AnswerType:
+    spec, parents = row.spec, row.parents
+    task = spec.id
+    records = shard.records
+    if task in records:
+        return _submitted_before(records[task], row)
+    if shard.dead and row.node in shard.dead:
+        return STRUCK
+    if not parents:
+        records[task] = Record(spec, READY, row.node, held=True)
+        return None
+    inputs: tuple[Input, ...] = ()
+    left: list[int] = []
+    ended: Record | None = None
+    for parent in parents:
+        above = records.get(parent)
+        if above is None:
+            return UNKNOWN if parent not in records else REFUSED
+        if above.state == STATE_DONE:
+            inputs += tuple([one for one in above.outputs if one[0] in spec.inputs])
+        elif above.state == STATE_FAILED or above.state == STATE_CANCELLED:
+            ended = above
+        else:
+            left.append(parent)
+            if above.rare is not None and above.rare.remaking:
+                above.rare.waiters += ((task, 0),)  # its other children were told the first time
+    record = Record(spec, WAITING, -1, (), None, inputs, held=True)
+    records[task] = record
+    if ended is not None:  # children of failed and cancelled tasks are born so
+        record.state = ended.state
+        error = ended.rare.error if ended.rare is not None else ""
+        record.more().error = error
+        shard.log.append((task, ended.state, error, ()))
+        return None
+    for parent in dict.fromkeys(parents):
+        above = records[parent]
+        assert above is not None
+        above.children += (task,)
+        above.freed = False
+    if left:
+        record.edges = set(left) if len(left) > MANY_EDGES else tuple(left)
+        return None
+    record.state = READY
+    record.owner = row.node
+    record.move = 1
+    return ready_of(record)
+
+
+def _submitted_before(known: Record | None, row: wire.Submit) -> AnswerType:
+    """Said again because the answer got lost."""
+    if known is None:
+        return DONE
+    if known.spec != row.spec:
+        return CANCELLED if known.spec.kind == STILLBORN else REFUSED
+    if row.parents and known.state == READY and known.owner == row.node and known.edges is None:
+        return ready_of(known, AGAIN)
+    return None
 
 
 @serves(wire.Register)

@@ -10,7 +10,7 @@ from daws.model.states import FAILED as STATE_FAILED
 from daws.model.states import READY, SUSPENDED, WAITING
 from daws.model.task import AGAIN, NodeId, Ready
 from daws.store.memory.outbox import intend, unzip
-from daws.store.memory.record import FINAL_CODE, MANY_EDGES, STILLBORN, Record, audience, ready_of
+from daws.store.memory.record import FINAL_CODE, MANY_EDGES, STILLBORN, Record, audience, is_held, ready_of
 from daws.store.memory.stopping import fail, failed_remake_answer, stop_answer
 from daws.store.memory.store import MemoryStore, Others, Shard, serves
 from daws.wire import store as wire
@@ -29,6 +29,7 @@ from daws.wire.store import (
 )
 
 _NOTHING_TO_TELL = Committed(-1)
+_ONLY_HELD = Committed(-1, held=True)
 
 
 @serves(wire.Create)
@@ -77,14 +78,16 @@ def finish(store: MemoryStore, shard: Shard, row: wire.Finish, now_ns: int) -> A
         if not record.children:
             if not record.inputs and not row.outputs:
                 return None
-            record.freed = not record.held
+            if record.held:
+                return _ONLY_HELD
+            record.freed = True
             return _NOTHING_TO_TELL
         if store.direct:
             return _tell_here(store, shard, record, row)
         key = row.task << 2 | SATISFY
         shard.marks = mark = shard.marks + 1
         shard.outbox[key] = (row.node, None, mark)
-        return Committed(key, record.children, mark=mark)
+        return Committed(key, record.children, mark=mark, held=record.held)
     mine = record.owner == row.node or (rare is not None and row.node in rare.replicas)
     if not mine or record.attempt != row.attempt:
         return FINAL_CODE.get(record.state, REFUSED)
@@ -115,7 +118,7 @@ def finish(store: MemoryStore, shard: Shard, row: wire.Finish, now_ns: int) -> A
     if told or audience(record):
         intend(shard, outbox_key(row.task, SATISFY), row.node, told)
     elif not rivals:
-        return _NOTHING_TO_TELL
+        return _ONLY_HELD if is_held(record) else _NOTHING_TO_TELL
     return _commit_answer(store, shard, record, rivals)
 
 
@@ -153,12 +156,12 @@ def _tell_here(store: MemoryStore, shard: Shard, record: Record, row: wire.Finis
         ready.append(Ready(child.spec, child.attempt, move, child.inputs))
     store.touched += len(children) - len(left)
     if not left:
-        return Committed(-1, (), (), children, 0, (), tuple(ready))
+        return Committed(-1, (), (), children, 0, (), tuple(ready), record.held)
     key = task << 2 | SATISFY
     shard.marks = mark = shard.marks + 1
     shard.outbox[key] = (node, tuple(left), mark)
     children, needs = unzip(tuple(left))
-    return Committed(key, children, (), record.children, mark, needs, tuple(ready))
+    return Committed(key, children, (), record.children, mark, needs, tuple(ready), record.held)
 
 
 def _told_here(shard: Shard, record: Record) -> tuple[Ready, ...]:
@@ -190,14 +193,15 @@ def _finished_before(store: MemoryStore, shard: Shard, record: Record, row: wire
 
 def _commit_answer(store: MemoryStore, shard: Shard, record: Record, rivals: tuple[NodeId, ...]) -> Committed:
     key = outbox_key(record.spec.id, SATISFY)
+    held = is_held(record)
     entry = shard.outbox.get(key)
     ready = _told_here(shard, record) if store.direct else ()
     if entry is None:
-        return Committed(-1, (), rivals, record.children, ready=ready)
+        return Committed(-1, (), rivals, record.children, ready=ready, held=held)
     if entry[1] is None:
-        return Committed(key, audience(record), rivals, mark=entry[2])
+        return Committed(key, audience(record), rivals, mark=entry[2], held=held)
     told, needs = unzip(entry[1])
-    return Committed(key, told, rivals, record.children, entry[2], needs, ready)
+    return Committed(key, told, rivals, record.children, entry[2], needs, ready, held)
 
 
 @serves(wire.Satisfy)

@@ -8,7 +8,7 @@ only a store that has all of them in one process can do within one update.
 from collections.abc import Callable
 
 from daws.model.states import DONE as STATE_DONE
-from daws.model.task import Input, NodeId
+from daws.model.task import INLINE_BYTES, Input, NodeId
 from daws.store.memory.record import FINAL_CODE, Record, is_held
 from daws.store.memory.store import MemoryStore, Shard, serves
 from daws.wire import store as wire
@@ -45,6 +45,8 @@ def release(store: MemoryStore, shard: Shard, row: wire.Release, now_ns: int) ->
         return OK if row.task in shard.records else UNKNOWN
     if row.holder == CLIENT_HOLDER:
         record.held = False
+        if record.state == STATE_DONE and all([one[1] <= INLINE_BYTES for one in record.outputs]):
+            record.freed = True  # whoever reads them has them in its own record
     elif row.holder >= 0:
         if record.rare is not None:
             record.rare.holders.discard(row.holder)
