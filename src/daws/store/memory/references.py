@@ -45,7 +45,7 @@ def release(store: MemoryStore, shard: Shard, row: wire.Release, now_ns: int) ->
         return OK if row.task in shard.records else UNKNOWN
     if row.holder == CLIENT_HOLDER:
         record.held = False
-        if record.state == STATE_DONE and all([one[1] <= INLINE_BYTES for one in record.outputs]):
+        if record.state == STATE_DONE and all(one[1] <= INLINE_BYTES for one in record.outputs):
             record.freed = True  # whoever reads them has them in its own record
     elif row.holder >= 0:
         if record.rare is not None:
