@@ -19,7 +19,7 @@ class Started(Event, frozen=True):
 
 
 class RunEnded(Event, frozen=True):
-    """A run is over. `sizes` are the bytes of its outputs, `error` is empty when it went well.
+    """A run is over. `sizes` are the bytes of its outputs, `error` is empty if it went well. `retry`: its worker died.
 
     `values` are the outputs that are small enough to travel inside records, empty for others; simulations have none.
     """

@@ -55,19 +55,25 @@ def accept(core: NodeCore, ready: Ready, alone: bool = False) -> None:
 
 def accept_all(core: NodeCore, tasks: tuple[Ready, ...]) -> None:
     """Many tasks at once, from a client or when their parent has ended: those that run anywhere take a short way."""
-    choose, key = core.strategy.place.choose, core.strategy.order.key
+    place, order = core.strategy.place, core.strategy.order
+    choose, key = place.choose, order.key
     rng, takes_plain = core.rng, core.takes_plain
+    neutral = getattr(place, "plain_is_neutral", False) and getattr(order, "plain_is_neutral", False)
     shared, dedicated = shared_queue(core), core.dedicated
     plain: list[Ready] = []
     sequence = core.sequence
     for ready in tasks:
+        spec = ready.spec
+        if neutral and not (ready.inputs or ready.mode or spec.priority) and spec.needs is None and takes_plain:
+            plain.append(ready)
+            continue
         if ready.mode:
             core.sequence = sequence
             accept(core, ready)
             sequence = core.sequence
             continue
         choice = choose(core, ready, rng)
-        if choice >= 0 or not takes_plain or ready.spec.needs is not None:
+        if choice >= 0 or not takes_plain or spec.needs is not None:
             core.sequence = sequence
             _settle(core, ready, choice, False)
             sequence = core.sequence

@@ -21,6 +21,8 @@ from daws.wire.store import ANNOUNCE, RETRY, Claim
 # How long tasks of a kind take is learnt from every run at first, later from every eighth.
 SAMPLE_ALL = 16
 SAMPLE_MASK = 7
+CRASHES_MAX = 3
+"""A task whose worker died under it is tried again so often, if it may not be tried more often anyway."""
 
 
 def schedule(core: NodeCore) -> None:
@@ -184,19 +186,25 @@ def on_run_ended(core: NodeCore, event: RunEnded) -> None:
         return
     ready = run.ready
     if core.plain:
-        core.plain_free.append(run.slot)
+        shared = core.shared
+        if shared.fifo and core.now_ns < core.leased_until_ns:
+            shared.count -= 1
+            start(core, shared.fifo.popleft(), run.slot)  # as the scheduling pass would, without one
+        else:
+            core.plain_free.append(run.slot)
+            core.dirty = True
     else:
+        core.dirty = True
         if core.one_group and core.inflight is None and not run.more_slots and not run.suspended:
             core.plain_free.append(run.slot)
         elif not run.suspended:
             release_slot(core, run)
         if ready.inputs:
             end_reading(core, ready)
-    core.dirty = True
     if event.error:
         if ready.mode & REPLICA:
             return  # only a copy: the owner's run decides
-        if event.retry:
+        if ready.attempt < max(ready.spec.retries, CRASHES_MAX if event.retry else 0):
             ask(core, task, Claim(task, core.node, ready.move, core.node, RETRY))
             _remember_claim(core, ready)
             return

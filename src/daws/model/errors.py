@@ -65,3 +65,19 @@ class StrategyError(UsageError):
 
 class ClusterError(UsageError):
     """A cluster that cannot be: no nodes, no cores, a negative bandwidth."""
+
+
+class TaskFailedError(DawsError):
+    """A task could not run because one that it needs has failed; the message names it."""
+
+
+class TaskKilledError(DawsError):
+    """A task ended with its worker: killed, crashed, out of time or out of memory. Others are not affected."""
+
+
+class TaskCancelledError(DawsError):
+    """The task was cancelled, or one that it needs was."""
+
+
+class ClosedError(UsageError):
+    """The cluster was closed, or is broken."""

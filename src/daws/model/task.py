@@ -55,6 +55,7 @@ class TaskSpec(Struct, frozen=True, array_like=True, gc=False):
     home: int = -1
     leaf: bool = False  # no task waits for it and none ever will: nobody needs to hear at once that it is done
     payload: bytes = b""  # what a worker needs to run it (its arguments); simulations have none
+    retries: int = 0  # so often it may be tried again after it failed
 
 
 # How a Ready came to be; they combine.

@@ -106,7 +106,11 @@ class Assign(Protocol):
 
 
 class Place(Protocol):
-    """A task became ready here: share it, keep it, or push it to another node?"""
+    """A task became ready here: share it, keep it, or push it to another node?
+
+    An answer with `plain_is_neutral = True` shares every task that reads nothing, needs no particular executor and has
+    no priority, so nobody needs to ask about those. (The same name in an `Order`: the key of such a task is 0.)
+    """
 
     def choose(self, view: View, ready: Ready, rng: Rng) -> int:
         """SHARED, DEDICATED, or the node to push it to."""

@@ -1,7 +1,7 @@
 """Data-aware placement: MATRIX's Algorithm 1 with its threshold, in the forms of both papers."""
 
 from math import inf
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta
 
@@ -25,6 +25,8 @@ class PlaceDaws(Answer, frozen=True):
     Helps when tasks read much and run briefly. Hurts when one node makes the data of many tasks (then let `relax` share
     them again) and when estimates are far off.
     """
+
+    plain_is_neutral: ClassVar[bool] = True
 
     t: Annotated[float, Meta(ge=0, description="seconds of transfer tolerated per second of run time; 0 to inf")] = 0.05
     form: Annotated[

@@ -1,5 +1,7 @@
 """Tasks stay where they became ready, for anybody to steal."""
 
+from typing import ClassVar
+
 from daws.model.task import Ready
 from daws.strategy.answer import Answer
 from daws.strategy.decisions import SHARED, Reasons, Rng, View
@@ -11,6 +13,8 @@ class PlaceKeep(Answer, frozen=True):
     Constellation (2011): an activity stays in its executor's queue until somebody steals it. Helps when tasks read
     little. Hurts when thieves have to fetch much.
     """
+
+    plain_is_neutral: ClassVar[bool] = True
 
     def choose(self, view: View, ready: Ready, rng: Rng) -> int:
         return SHARED

@@ -1,0 +1,35 @@
+"""What is not asked about must be as if it had been."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from daws.strategy.decisions import SHARED
+from daws.strategy.presets import PRESETS
+from daws.strategy.registry import DECISIONS, answer_class, answers
+from daws.strategy.rng import Rng
+from tests.unit.strategy.fakes import FakeView, ready_of
+
+NEUTRAL = [
+    (decision, name)
+    for decision in ("place", "order")
+    for name in answers(decision)
+    if getattr(answer_class(decision, name), "plain_is_neutral", False)
+]
+
+
+@pytest.mark.parametrize("decision, name", NEUTRAL)
+@given(threshold=st.floats(0, 10), rank=st.integers(0, 1 << 40), home=st.integers(-1, 3))
+def test_plain_tasks_are_shared_with_the_neutral_key(decision: str, name: str, threshold: float, rank: int, home: int):
+    answer = answer_class(decision, name)()
+    view, ready = FakeView(threshold=threshold), ready_of(rank=rank, home=home)
+    if decision == "place":
+        assert answer.choose(view, ready, Rng(1)) == SHARED
+    else:
+        assert answer.key(view, ready) == 0
+
+
+def test_the_default_strategy_is_among_them():
+    strategy = PRESETS["daws"].strategy
+    assert strategy.place.plain_is_neutral and strategy.order.plain_is_neutral  # type: ignore[attr-defined]
+    assert {"place", "order"} <= set(DECISIONS)
