@@ -1,0 +1,1 @@
+"""What users import: clusters, futures, and what to do with them."""

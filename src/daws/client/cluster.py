@@ -1,0 +1,143 @@
+"""A cluster on this machine, as users see it."""
+
+import os
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from threading import Lock
+from types import TracebackType
+from typing import Any, TypeVar
+
+from daws.client.future import Future
+from daws.client.mapping import Mapped, map_chunks
+from daws.client.options import USUAL, options_of
+from daws.client.session import Session
+from daws.client.waiting import Errors, gather
+from daws.data.session import Session as Folders
+from daws.model.errors import ClosedError, UsageError
+from daws.strategy import parse_strategy
+from daws.strategy.decisions import Strategy
+
+T = TypeVar("T")
+WORKERS_MAX = 4096
+
+
+class Cluster:
+    """Workers on this machine, and a node on a thread of this process that feeds them.
+
+        with daws.Cluster() as cluster:
+            future = cluster.submit(pow, 2, 10)
+            print(future.result())
+
+    `workers` is the number of worker processes (one per processor unless given), `strategy` a preset or a strategy as
+    text, `memory_bytes` how much memory objects may take before they are spilled to disk.
+    """
+
+    def __init__(
+        self,
+        workers: int | None = None,
+        *,
+        strategy: str | Strategy = "daws",
+        memory_bytes: int | None = None,
+        setup: Callable[[], object] | None = None,
+        teardown: Callable[[], object] | None = None,
+    ) -> None:
+        if workers is None:
+            workers = len(os.sched_getaffinity(0))
+        if type(workers) is not int or not 1 <= workers <= WORKERS_MAX:
+            raise UsageError(f"workers={workers!r}: give a whole number from 1 to {WORKERS_MAX}")
+        chosen = parse_strategy(strategy) if isinstance(strategy, str) else strategy
+        self.workers = workers
+        self.strategy = chosen
+        self._folders = Folders()
+        self._lock = Lock()
+        self._session: Session | None = None
+        try:
+            session = Session(workers, chosen, self._folders, memory_bytes, setup=setup, teardown=teardown)
+            session.start()
+        except BaseException:
+            self._folders.close()
+            raise
+        self._session = session
+
+    # -- tasks ---------------------------------------------------------------------------------------------------------
+
+    def submit(self, function: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
+        """Run `function(*args, **kwargs)` in a worker. Futures anywhere inside the arguments become its inputs."""
+        session = self._session
+        if session is None:
+            raise _closed()
+        return session.submit(session.number_of(function), args, kwargs, USUAL)
+
+    def call(
+        self,
+        function: Callable[..., Any],
+        args: Sequence[Any] = (),
+        kwargs: dict[str, Any] | None = None,
+        **options: Any,
+    ) -> Any:
+        """Like `submit`, with options: outputs, context, cores, memory, priority, retries.
+
+        With `outputs=n` the function returns n values, and there are n futures, as a tuple.
+        """
+        session = self._open()
+        try:
+            given = options_of(**options)
+        except TypeError as error:
+            raise UsageError(str(error).replace("options_of()", "call")) from None
+        submit = session.submit if given.outputs == 1 else session.submit_several
+        return submit(session.number_of(function), tuple(args), kwargs or {}, given)
+
+    def map(self, function: Callable[..., T], *iterables: Iterable[Any], chunk: int | None = None) -> Mapped[T]:
+        """Call `function` for each item (of several iterables: with one of each), several items per task.
+
+        `chunk` is the number of items per task; left out, chunks are large at first and small towards the end.
+        """
+        return map_chunks(self._open(), self.workers, function, iterables, chunk)
+
+    def gather(self, futures: Any, errors: Errors = "raise", timeout: float | None = None) -> Any:
+        """The results of futures in lists, tuples and dicts, however deep, in the same shape."""
+        return gather(futures, errors, timeout)
+
+    def cancel(self, futures: Future[Any] | Iterable[Future[Any]]) -> None:
+        """Stop tasks, and all that need them."""
+        self._open().cancel([futures] if isinstance(futures, Future) else futures)
+
+    # -- its life ------------------------------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """End the workers and remove all files. Tasks that have not ended are given up."""
+        with self._lock:
+            session, self._session = self._session, None
+        if session is not None:
+            left = session.close(_closed())
+            self._folders.close()
+            if left and sys.exc_info()[0] is KeyboardInterrupt:
+                print(f"daws: {left:,} tasks were not finished", file=sys.stderr)
+
+    def _open(self) -> Session:
+        if self._session is None:
+            raise _closed()
+        return self._session
+
+    def __enter__(self) -> "Cluster":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        if getattr(self, "_session", None) is not None:
+            self.close()
+
+    def __repr__(self) -> str:
+        session = self._session
+        state = "closed" if session is None else f"{len(session.futures):,} tasks to end"
+        return f"<Cluster: {self.workers} workers, {self.strategy.name}, {state}>"
+
+
+def _closed() -> ClosedError:
+    return ClosedError("the cluster is closed; make a new one")
+
+

@@ -1,0 +1,183 @@
+"""A future: the result of a task that may not have ended yet.
+
+Small, because there may be millions: whatever is needed only to wait for one is made when somebody waits. A future that
+is garbage collected lets go of its task, and what the task made may go when no other task reads it.
+"""
+
+import asyncio
+from collections.abc import Callable, Generator
+from threading import local
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from _thread import allocate_lock
+
+from daws.data.codec import loads
+from daws.model.errors import UsageError
+from daws.workers.slots import fill
+
+if TYPE_CHECKING:
+    from daws.client.session import Session
+
+T = TypeVar("T")
+
+PENDING = 0
+INLINE = 1  # the result as bytes
+STORED = 2  # the result lies in a file
+VALUE = 3  # the result itself
+FAILED = 4
+CANCELLED = 5
+
+_WORDS = {PENDING: "pending", INLINE: "done", STORED: "done", VALUE: "done", FAILED: "failed", CANCELLED: "cancelled"}
+
+
+class _Collecting(local):
+    found: "dict[Future[Any], int] | None" = None
+
+
+collecting = _Collecting()
+"""The futures among the arguments that are being pickled by this thread; None when no task is being submitted."""
+
+
+class Future(Generic[T]):
+    """The result of a task. Made by `submit` and its friends; pass it to other tasks to build a graph."""
+
+    __slots__ = ("__weakref__", "_session", "_state", "_told", "_what", "object", "task")
+
+    def __init__(self, session: "Session", task: int, object_: int) -> None:
+        self._session = session
+        self.task = task
+        self.object = object_
+        self._state = PENDING
+        self._what: Any = None  # by state: bytes, nothing, the value, or the exception
+        self._told: list[Any] | None = None  # who is to hear of the end: things that can be `release`d
+
+    def done(self) -> bool:
+        """Has it ended, well or not?"""
+        return self._state != PENDING
+
+    def cancelled(self) -> bool:
+        return self._state == CANCELLED
+
+    def result(self, timeout: float | None = None) -> T:
+        """The result; waits for it. Raises what the task raised, or TimeoutError."""
+        if self._state == PENDING:
+            self._wait(timeout)
+        state = self._state
+        if state == VALUE:
+            return self._what  # type: ignore[no-any-return]
+        if state == INLINE:
+            self._what = value = loads(self._what)
+            self._state = VALUE
+            return value  # type: ignore[no-any-return]
+        if state == STORED:
+            self._what = value = self._session.load(self.object)
+            self._state = VALUE
+            return value  # type: ignore[no-any-return]
+        raise self._session.exception_of(self)
+
+    def exception(self, timeout: float | None = None) -> BaseException | None:
+        """What the task raised, or None; waits for its end."""
+        if self._state == PENDING:
+            self._wait(timeout)
+        return self._session.exception_of(self) if self._state >= FAILED else None
+
+    def cancel(self) -> None:
+        """Stop the task if it runs, forget it if it waits; tasks that need it are cancelled too."""
+        self._session.cancel([self])
+
+    def add_done_callback(self, function: "Callable[[Future[T]], object]") -> None:
+        """Call `function(future)` at the end, on a thread of the cluster's; at once if it has ended."""
+        self.tell(_Callback(function, self))
+
+    def tell(self, listener: Any) -> None:
+        """Have `listener.release()` called when this ends (at once if it has)."""
+        if self._told is None:
+            self._told = [listener]
+        else:
+            self._told.append(listener)
+        if self._state != PENDING:
+            self._tell_all()
+
+    def _tell_all(self) -> None:
+        while self._told:
+            try:
+                listener = self._told.pop()
+            except IndexError:
+                return  # another thread was faster
+            listener.release()
+
+    def _wait(self, timeout: float | None) -> None:
+        lock = allocate_lock()
+        lock.acquire()
+        self.tell(lock)
+        if not lock.acquire(timeout=-1 if timeout is None else max(0.0, timeout)):
+            if self._told and lock in self._told:
+                self._told.remove(lock)
+            raise TimeoutError(f"task {self.task} has not ended within {timeout:g} s")
+
+    def __await__(self) -> Generator[Any, None, T]:
+        loop = asyncio.get_running_loop()
+        ended = loop.create_future()
+        self.tell(_Awaited(loop, ended))
+        yield from ended
+        return self.result()
+
+    def __reduce__(self) -> Any:
+        found = collecting.found
+        if found is None:
+            raise UsageError(f"{self!r} can only be sent to another process as an argument of a task of its cluster")
+        if self._state == INLINE:
+            return loads, (self._what,)
+        return fill, (found.setdefault(self, len(found)),)
+
+    def __del__(self) -> None:
+        self._session.let_go(self.task)
+
+    def __repr__(self) -> str:
+        return f"<Future {self.task}: {_WORDS[self._state]}>"
+
+
+class OutputFuture(Future[T]):
+    """One of the further outputs of a task that has several. The task is held as long as any of them is."""
+
+    __slots__ = ("_first",)
+
+    def __init__(self, first: Future[Any], object_: int) -> None:
+        super().__init__(first._session, first.task, object_)
+        self._first = first
+
+    def __del__(self) -> None:
+        """The first one lets go."""
+
+
+class _Callback:
+    __slots__ = ("function", "future")
+
+    def __init__(self, function: Callable[[Any], object], future: Future[Any]) -> None:
+        self.function = function
+        self.future = future
+
+    def release(self) -> None:
+        try:
+            self.function(self.future)
+        except Exception:
+            import logging
+
+            logging.getLogger("daws").exception("a callback of %r raised", self.future)
+
+
+class _Awaited:
+    """Somebody on an event loop waits."""
+
+    __slots__ = ("ended", "loop")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, ended: "asyncio.Future[None]") -> None:
+        self.loop = loop
+        self.ended = ended
+
+    def release(self) -> None:
+        self.loop.call_soon_threadsafe(self._end)
+
+    def _end(self) -> None:
+        if not self.ended.done():
+            self.ended.set_result(None)

@@ -1,0 +1,118 @@
+"""Calling one function for many items: several items per task, one view on all results."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Generic, TypeVar
+
+from daws.client.future import Future
+from daws.client.options import USUAL
+from daws.client.session import Session
+from daws.model.errors import UsageError
+from daws.workers.failures import exception_of, failure_of
+
+T = TypeVar("T")
+CHUNK_MAX = 1024
+SHARE = 4
+"""A chunk is this part of what one worker's share of the rest is: large at first, small towards the end."""
+
+
+class Failed:
+    """An item whose call raised, among the results of a chunk."""
+
+    __slots__ = ("failure",)
+
+    def __init__(self, failure: bytes) -> None:
+        self.failure = failure
+
+    def __reduce__(self) -> tuple[type["Failed"], tuple[bytes]]:
+        return Failed, (self.failure,)
+
+
+class Chunked:
+    """A function for many items at once. An item that raises does not spoil the others of its chunk."""
+
+    __slots__ = ("function",)
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
+
+    def __call__(self, items: list[tuple[Any, ...]]) -> list[Any]:
+        function = self.function
+        try:
+            return [function(*item) for item in items]
+        except Exception:
+            return [self._one(item) for item in items]
+
+    def _one(self, item: tuple[Any, ...]) -> Any:
+        try:
+            return self.function(*item)
+        except Exception as error:
+            return Failed(failure_of(error))
+
+    def __reduce__(self) -> tuple[type["Chunked"], tuple[Callable[..., Any]]]:
+        return Chunked, (self.function,)
+
+
+class Mapped(Sequence[T], Generic[T]):
+    """The results of `map`, in the order of the items; asking for one waits for it."""
+
+    def __init__(self, futures: list[Future[list[T]]], ends: list[int]) -> None:
+        self.futures = futures
+        self._ends = ends  # by future: how many items it and those before it have
+
+    def __len__(self) -> int:
+        return self._ends[-1] if self._ends else 0
+
+    def __iter__(self) -> Iterator[T]:
+        for future in self.futures:
+            for result in future.result():
+                yield _value(result)
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return [self[one] for one in range(*index.indices(len(self)))]
+        if not -len(self) <= index < len(self):
+            raise IndexError(f"there are {len(self)} results, not one with number {index}")
+        index %= len(self)
+        low, high = 0, len(self._ends) - 1
+        while low < high:
+            middle = (low + high) // 2
+            low, high = (low, middle) if index < self._ends[middle] else (middle + 1, high)
+        first = self._ends[low - 1] if low else 0
+        return _value(self.futures[low].result()[index - first])
+
+    def done(self) -> bool:
+        return all(future.done() for future in self.futures)
+
+    def cancel(self) -> None:
+        if self.futures:
+            self.futures[0]._session.cancel(self.futures)
+
+    def __repr__(self) -> str:
+        ended = sum(future.done() for future in self.futures)
+        return f"<Mapped: {len(self):,} items in {len(self.futures):,} tasks, {ended:,} ended>"
+
+
+def _value(result: Any) -> Any:
+    if type(result) is Failed:
+        raise exception_of(result.failure)
+    return result
+
+
+def map_chunks(
+    session: Session, workers: int, function: Callable[..., T], iterables: tuple[Iterable[Any], ...], chunk: int | None
+) -> Mapped[T]:
+    if not iterables:
+        raise UsageError("map: give at least one iterable")
+    if chunk is not None and (type(chunk) is not int or chunk < 1):
+        raise UsageError(f"chunk={chunk!r}: give a whole number of at least 1")
+    items = list(zip(*iterables, strict=False))
+    many = session.number_of(Chunked(function))
+    futures: list[Future[list[T]]] = []
+    ends: list[int] = []
+    low = 0
+    while low < len(items):
+        size = chunk or max(1, min(CHUNK_MAX, (len(items) - low) // (SHARE * workers)))
+        futures.append(session.submit(many, (items[low : low + size],), {}, USUAL))
+        low = min(low + size, len(items))
+        ends.append(low)
+    return Mapped(futures, ends)

@@ -1,0 +1,124 @@
+"""Waiting for many futures at once."""
+
+import time
+from collections import deque
+from collections.abc import Iterable, Iterator
+from typing import Any, Literal, NamedTuple, TypeVar
+
+from _thread import allocate_lock
+
+from daws.client.future import Future
+from daws.model.errors import UsageError
+
+T = TypeVar("T")
+Errors = Literal["raise", "return", "skip"]
+
+
+class _Gate:
+    """Futures arrive here when they end."""
+
+    def __init__(self) -> None:
+        self.arrived: deque[Future[Any]] = deque()
+        self.lock = allocate_lock()
+        self.lock.acquire()
+
+    def expect(self, future: Future[Any]) -> None:
+        future.tell(_Arrival(self, future))
+
+    def next(self, until: float | None) -> Future[Any]:
+        while not self.arrived:
+            left = -1.0 if until is None else max(0.0, until - time.monotonic())
+            if not self.lock.acquire(timeout=left):
+                raise TimeoutError
+        return self.arrived.popleft()
+
+
+class _Arrival:
+    __slots__ = ("future", "gate")
+
+    def __init__(self, gate: _Gate, future: Future[Any]) -> None:
+        self.gate = gate
+        self.future = future
+
+    def release(self) -> None:
+        self.gate.arrived.append(self.future)
+        if self.gate.lock.locked():
+            try:
+                self.gate.lock.release()
+            except RuntimeError:
+                return  # somebody else has just done it
+
+
+def as_completed(futures: Iterable[Future[T]], timeout: float | None = None) -> Iterator[Future[T]]:
+    """The futures in the order in which they end; TimeoutError if that takes longer than `timeout` seconds."""
+    until = None if timeout is None else time.monotonic() + timeout
+    gate = _Gate()
+    waiting = list(dict.fromkeys(futures))
+    for future in waiting:
+        gate.expect(future)
+    for count in range(len(waiting)):
+        try:
+            yield gate.next(until)
+        except TimeoutError:
+            left = len(waiting) - count
+            raise TimeoutError(f"{left} of {len(waiting)} tasks have not ended within {timeout:g} s") from None
+
+
+class Waited(NamedTuple):
+    """Futures that have ended, and those that have not."""
+
+    done: set[Future[Any]]
+    not_done: set[Future[Any]]
+
+
+def wait(
+    futures: Iterable[Future[Any]],
+    timeout: float | None = None,
+    return_when: Literal["all", "first", "error"] = "all",
+) -> Waited:
+    """Wait for all, for the first, or for the first that failed (or all, if none does)."""
+    if return_when not in ("all", "first", "error"):
+        raise UsageError(f"return_when={return_when!r}: give 'all', 'first' or 'error'")
+    waiting = dict.fromkeys(futures)
+    done: set[Future[Any]] = set()
+    try:
+        for future in as_completed(waiting, timeout):
+            done.add(future)
+            if return_when == "first" or (return_when == "error" and future.exception() is not None):
+                done.update([other for other in waiting if other.done()])
+                break
+    except TimeoutError:
+        pass
+    return Waited(done, {future for future in waiting if future not in done})
+
+
+def gather(futures: Any, errors: Errors = "raise", timeout: float | None = None) -> Any:
+    """The results of all futures, in the same shape: lists, tuples and dicts of futures, however deep.
+
+    `errors="return"` puts exceptions where results would be, `"skip"` leaves failed ones out of lists and dicts.
+    """
+    if errors not in ("raise", "return", "skip"):
+        raise UsageError(f"errors={errors!r}: give 'raise', 'return' or 'skip'")
+    until = None if timeout is None else time.monotonic() + timeout
+    return _gathered(futures, errors, until)
+
+
+def _gathered(what: Any, errors: Errors, until: float | None) -> Any:
+    if isinstance(what, Future):
+        left = None if until is None else max(0.0, until - time.monotonic())
+        if errors == "raise":
+            return what.result(left)
+        error = what.exception(left)
+        return what.result() if error is None else error
+    if isinstance(what, dict):
+        return {key: _gathered(value, errors, until) for key, value in what.items() if _kept(value, errors, until)}
+    if isinstance(what, (list, tuple, set, frozenset)):
+        items = [_gathered(value, errors, until) for value in what if _kept(value, errors, until)]
+        return items if isinstance(what, list) else type(what)(items)
+    return what
+
+
+def _kept(what: Any, errors: Errors, until: float | None) -> bool:
+    if errors != "skip" or not isinstance(what, Future):
+        return True
+    return what.exception(None if until is None else max(0.0, until - time.monotonic())) is None

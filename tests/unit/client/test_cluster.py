@@ -1,0 +1,266 @@
+"""A cluster on this machine with real worker processes, from the user's side."""
+
+import asyncio
+import os
+import signal
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+
+from daws.client.cluster import Cluster
+from daws.client.future import Future
+from daws.client.waiting import as_completed, gather, wait
+from daws.model.errors import ClosedError, TaskCancelledError, TaskKilledError, UsageError
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    with Cluster(2) as one:
+        yield one
+
+
+def add(*numbers: int) -> int:
+    return sum(numbers)
+
+
+def divide(one: int, other: int) -> float:
+    return one / other
+
+
+def test_a_function_runs_elsewhere(cluster: Cluster):
+    assert cluster.submit(os.getpid).result() != os.getpid()
+    assert cluster.submit(pow, 2, 10).result() == 1024
+    assert cluster.submit(int, "ff", base=16).result() == 255
+
+
+def test_lambdas_and_closures_travel(cluster: Cluster):
+    base = 7
+    assert cluster.submit(lambda x: x + base, 3).result() == 10
+
+
+def test_futures_as_arguments_build_the_graph(cluster: Cluster):
+    one, two = cluster.submit(add, 1), cluster.submit(add, 2)
+    three = cluster.submit(add, one, two)
+    assert cluster.submit(add, three, one, three).result() == 7
+
+
+@dataclass
+class Pair:
+    left: Any
+    right: Any
+
+
+def unpack(pair: Pair, more: dict[str, list[int]]) -> int:
+    return int(pair.left + pair.right + sum(more["x"]))
+
+
+def test_futures_are_found_anywhere_inside_arguments(cluster: Cluster):
+    one = cluster.submit(add, 1)
+    assert cluster.submit(unpack, Pair(one, 10), {"x": [one, one]}).result() == 13
+    assert one.result() == 1
+    assert cluster.submit(unpack, Pair(one, 10), {"x": [one, one]}).result() == 13, "also when it has ended"
+
+
+def test_large_results_are_mapped_not_copied(cluster: Cluster):
+    big = cluster.submit(np.arange, 1_000_000)
+    total = cluster.submit(np.sum, big)
+    assert int(total.result()) == 499999500000
+    value = big.result()
+    assert value.shape == (1_000_000,) and not value.flags.owndata and not value.flags.writeable
+    assert big.result() is value
+
+
+def test_what_nobody_can_ask_for_any_more_is_gone(cluster: Cluster):
+    session = cluster._open()
+    before = len(session.files)
+    futures = [cluster.submit(np.ones, 100_000) for _ in range(4)]
+    assert gather(futures)[0].sum() == 100_000
+    assert len(session.files) == before + 4
+    del futures
+    session.engine.wake()
+    cluster.submit(add).result()
+    deadline = time.monotonic() + 30
+    while len(session.files) > before and time.monotonic() < deadline:
+        cluster.submit(add).result()
+    assert len(session.files) == before
+
+
+def test_exceptions_come_back_with_their_traceback(cluster: Cluster):
+    future = cluster.submit(divide, 1, 0)
+    with pytest.raises(ZeroDivisionError, match="division by zero") as caught:
+        future.result()
+    assert "in divide" in str(caught.value.__cause__)
+    assert isinstance(future.exception(), ZeroDivisionError) and future.done() and not future.cancelled()
+
+
+def test_what_needs_a_failed_task_fails_too_and_names_it(cluster: Cluster):
+    bad = cluster.submit(divide, 1, 0)
+    after = cluster.submit(add, cluster.submit(add, bad), 1)
+    assert isinstance(after.exception(30), Exception)
+    assert f"task {bad.task}" in str(after.exception())
+    late = cluster.submit(add, bad)
+    assert late.exception(30) is not None, "also when it had failed before"
+
+
+def test_unpicklable_arguments_are_refused_at_once(cluster: Cluster):
+    with pytest.raises(Exception, match="argument 2"):
+        cluster.submit(add, 1, (one for one in range(3)))
+
+
+def test_unpicklable_results_are_errors_of_that_future_alone(cluster: Cluster):
+    bad, good = cluster.submit(lambda: (one for one in range(3))), cluster.submit(add, 1)
+    assert good.result() == 1
+    assert "generator" in str(bad.exception(30))
+
+
+def die(code: int) -> None:
+    os._exit(code)
+
+
+def test_a_worker_that_dies_is_replaced_and_the_task_named(cluster: Cluster):
+    bad = cluster.submit(die, 3)
+    good = [cluster.submit(add, number) for number in range(100)]
+    error = bad.exception(60)
+    assert isinstance(error, TaskKilledError) and f"task {bad.task}" in str(error) and "code 3" in str(error)
+    assert gather(good) == list(range(100))
+
+
+def kill_self_once(path: str) -> str:
+    try:
+        os.mkdir(path)
+    except FileExistsError:
+        return "alive"
+    os.kill(os.getpid(), signal.SIGKILL)
+    return "dead"
+
+
+def test_a_task_whose_worker_was_killed_is_tried_again(cluster: Cluster, tmp_path: Any):
+    assert cluster.submit(kill_self_once, str(tmp_path / "seen")).result(60) == "alive"
+
+
+def raise_until(path: str, times: int) -> int:
+    tries = len(os.listdir(path))
+    open(os.path.join(path, str(tries)), "w").close()
+    if tries < times:
+        raise ValueError(tries)
+    return tries
+
+
+@pytest.mark.parametrize("retries, ok", [(1, False), (2, True)])
+def test_retries(cluster: Cluster, tmp_path: Any, retries: int, ok: bool):
+    future = cluster.call(raise_until, (str(tmp_path), 2), retries=retries)
+    assert (future.exception(60) is None) == ok
+
+
+def test_several_outputs(cluster: Cluster):
+    one, two, three = cluster.call(lambda: (1, np.ones(10_000), "three"), outputs=3)
+    assert cluster.submit(add, one, 1).result() == 2
+    assert cluster.submit(np.sum, two).result() == 10_000
+    assert three.result() == "three"
+
+
+def test_a_running_task_can_be_cancelled(cluster: Cluster):
+    sleeper = cluster.submit(time.sleep, 1000)
+    after = cluster.submit(add, sleeper)
+    sleeper.cancel()
+    with pytest.raises(TaskCancelledError):
+        sleeper.result(60)
+    assert sleeper.cancelled() and after.exception(60) is not None
+    assert gather([cluster.submit(add, number) for number in range(10)]) == list(range(10))
+
+
+def test_waiting_has_a_limit(cluster: Cluster):
+    sleeper = cluster.submit(time.sleep, 1000)
+    with pytest.raises(TimeoutError, match="0.01 s"):
+        sleeper.result(0.01)
+    cluster.cancel(sleeper)
+    sleeper.exception(60)
+
+
+def test_many_are_waited_for_in_the_order_of_their_ends(cluster: Cluster):
+    futures = [cluster.submit(add, number) for number in range(50)]
+    assert sorted(future.result() for future in as_completed(futures, 60)) == list(range(50))
+    done, not_done = wait(futures, 60)
+    assert done == set(futures) and not not_done
+
+
+def test_the_first_is_enough_if_so_wanted(cluster: Cluster):
+    slow, quick = cluster.submit(time.sleep, 1000), cluster.submit(add, 1)
+    done, not_done = wait([slow, quick], 60, "first")
+    assert done == {quick} and not_done == {slow}
+    slow.cancel()
+    slow.exception(60)
+
+
+def test_gather_keeps_the_shape(cluster: Cluster):
+    shape = {"a": [cluster.submit(add, 1), 5], "b": (cluster.submit(add, 2),)}
+    assert cluster.gather(shape) == {"a": [1, 5], "b": (2,)}
+    mixed = [cluster.submit(add, 1), cluster.submit(divide, 1, 0)]
+    assert cluster.gather(mixed, errors="skip") == [1]
+    assert isinstance(cluster.gather(mixed, errors="return")[1], ZeroDivisionError)
+    with pytest.raises(UsageError, match="errors='ignore'"):
+        cluster.gather(mixed, errors="ignore")  # type: ignore[arg-type]
+
+
+def test_map_keeps_the_order_and_spoils_nothing(cluster: Cluster):
+    results = cluster.map(divide, range(1000), [1] * 999 + [0])
+    assert len(results) == 1000 and results[:3] == [0.0, 1.0, 2.0] and results[-2] == 998.0
+    with pytest.raises(ZeroDivisionError):
+        results[-1]
+    assert list(cluster.map(add, range(10), chunk=3)) == list(range(10))
+    assert list(cluster.map(add, [])) == []
+
+
+def test_await(cluster: Cluster):
+    async def main() -> int:
+        return await cluster.submit(add, 1) + await cluster.submit(add, 2)
+
+    assert asyncio.run(main()) == 3
+
+
+def test_callbacks(cluster: Cluster):
+    heard: list[Future[int]] = []
+    future = cluster.submit(add, 1)
+    future.add_done_callback(heard.append)
+    future.result()
+    future.add_done_callback(heard.append)
+    wait([cluster.submit(add)])
+    assert heard == [future, future]
+
+
+def test_a_thousand_futures_one_by_one(cluster: Cluster):
+    futures = [cluster.submit(add, number) for number in range(3000)]
+    assert gather(futures) == list(range(3000))
+
+
+@pytest.mark.parametrize("options, message", [({"outputs": 0}, "outputs=0"), ({"retries": -1}, "retries=-1")])
+def test_options_that_make_no_sense_are_refused(cluster: Cluster, options: dict[str, int], message: str):
+    with pytest.raises(UsageError, match=message):
+        cluster.call(add, **options)
+
+
+def test_unknown_options_are_named(cluster: Cluster):
+    with pytest.raises(UsageError, match="colour"):
+        cluster.call(add, colour="red")
+
+
+@pytest.mark.parametrize("workers", [0, -1, "two", True])
+def test_a_cluster_needs_workers(workers: Any):
+    with pytest.raises(UsageError, match="workers="):
+        Cluster(workers)
+
+
+def test_a_closed_cluster_says_so():
+    with Cluster(1) as one:
+        pending = one.submit(time.sleep, 1000)
+        folders = [folder for folder in (one._folders.memory, one._folders.scratch) if folder is not None]
+    with pytest.raises(ClosedError, match="closed"):
+        one.submit(add)
+    with pytest.raises(ClosedError, match="closed"):
+        pending.result(10)
+    assert not any(folder.exists() for folder in folders), "nothing is left behind"
+    one.close()
