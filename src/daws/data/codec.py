@@ -130,7 +130,7 @@ class Packed:
 
     __slots__ = ("parts", "size_bytes")
 
-    def __init__(self, stream: Sequence[bytes | bytearray], buffers: list[PickleBuffer]) -> None:
+    def __init__(self, stream: Sequence[Buffer], buffers: list[PickleBuffer]) -> None:
         self.parts: list[Buffer]
         self.size_bytes: int
         stream_size = sum(map(len, stream))
