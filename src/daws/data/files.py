@@ -1,9 +1,9 @@
 """The objects of one node: write-once files under the object's id, in memory while there is room, else on disk.
 
-An object's path never changes. When memory gets scarce, the least recently used objects that no run reads are *spilled*:
-copied to scratch, and a symbolic link takes the file's name in one step, so whoever opens the path gets the object
-before, during and after. Spilled objects stay on disk; the kernel keeps what is read of them in memory anyway. Memory
-that a reader still maps is free only when the reader lets go of it; it is not counted here.
+An object's path never changes. When memory gets scarce, the least recently used objects that no run reads are
+*spilled*: copied to scratch, and a symbolic link takes the file's name in one step, so whoever opens the path gets the
+object before, during and after. Spilled objects stay on disk; the kernel keeps what is read of them in memory anyway.
+Memory that a reader still maps is free only when the reader lets go of it; it is not counted here.
 
 Any thread may call. Copies and writes happen outside the lock, in the thread that asked for them.
 """

@@ -10,7 +10,7 @@ from daws.model.errors import UsageError
 
 
 class File:
-    """A file named by its path, as an argument, input or output of a task. Travels as the path; nothing is read or copied."""
+    """A file named by its path, as an argument, input or output of a task. Only the path travels."""
 
     __slots__ = ("path",)
 
@@ -59,7 +59,7 @@ class File:
         self.check()
         name = name or self.path.name
         target = Path(folder, name)
-        if target.is_absolute() and Path(os.path.abspath(target)).parent != Path(os.path.abspath(folder)):
+        if os.path.basename(name) != name or name in (".", ".."):
             raise UsageError(f"{name!r} is not a plain file name; inputs go directly into the run's folder")
         if how == "link":
             try:

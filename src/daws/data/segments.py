@@ -1,15 +1,15 @@
 """Writing objects as files, in memory that is used again.
 
 Fresh memory has to be found and cleared by the kernel, page by page; rewriting a file that has its pages is several
-times faster. So files of dropped objects are kept in a folder of free segments, under their size, and whoever writes next
-(the node, or any of its workers, without asking anybody) claims one of similar size by renaming it.
+times faster. So files of dropped objects are kept in a folder of free segments, under their size, and whoever writes
+next (the node, or any of its workers, without asking anybody) claims one of similar size by renaming it.
 
 A free segment may still be mapped by a process that read the object (a user holds an array), and must not change under
 it. The kernel knows: it grants a write lease only on files that nobody else has open *or mapped*. `is_unused` asks for
 one and gives it back; 30 µs. Whether that works is tried out once per process; where it does not, nothing is reused.
 
-A file is written under a name of its own and renamed when it is complete, so nobody sees half an object. All writing is
-by system calls, never through a mapping: running out of room is an error then, and not a SIGBUS.
+A file is written under a name of its own and renamed when it is complete, so nobody sees half an object. All writing
+is by system calls, never through a mapping: running out of room is an error then, and not a SIGBUS.
 """
 
 import errno

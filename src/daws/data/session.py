@@ -1,10 +1,10 @@
 """The folders of a session: made at its start, gone at its end, and those of killed clients swept at the next start.
 
 Each folder is private (0700) and its owner holds a lock (`flock`) on it as long as it lives. The kernel drops the lock
-when the process is gone, however it went, so whoever gets the lock of somebody's folder knows that its owner is dead: no
-pid that was given away again can deceive it, no container that sees other pids, no second session that starts at the
-same moment. A folder gets its final name after it was locked; those that never got one are swept when they are an hour old.
-The pid in the name is for people. Where locks do not work (some network file systems) nothing is swept.
+when the process is gone, however it went, so whoever gets the lock of somebody's folder knows that its owner is dead:
+no pid that was given away again can deceive it, no container that sees other pids, no second session that starts at
+the same moment. A folder gets its final name after it was locked; those that never got one are swept when they are an
+hour old. The pid in the name is for people. Where locks do not work (some network file systems) nothing is swept.
 """
 
 import fcntl
@@ -93,7 +93,7 @@ def default_memory() -> Path | None:
 
 
 def default_scratch() -> Path:
-    """TMPDIR if it is set; else the usual one, or /var/tmp where /tmp is in memory too and no help when that is full."""
+    """TMPDIR if it is set; else the usual one, or /var/tmp where /tmp is in memory and no help when that is full."""
     usual = Path(tempfile.gettempdir())
     on_disk = Path("/var/tmp")
     if os.environ.get("TMPDIR") or file_system_of(usual) not in MEMORY_FILE_SYSTEMS:
@@ -112,7 +112,7 @@ def _runtime_base() -> Path | None:
 
 
 def sweep(*bases: Path) -> list[Path]:
-    """Remove the folders of sessions of this user whose process is gone; says which. For whoever outlives a client too."""
+    """Remove the folders of sessions of this user whose process is gone; says which. Also for who outlives a client."""
     gone = []
     for base in bases:
         for path in _folders(base):

@@ -17,7 +17,7 @@ class Ref(Struct, frozen=True, array_like=True, gc=False):
 
 
 def value_of(ref: Ref, copy: bool = False) -> Any:
-    """The value. Arrays that came inside are the caller's own; those in files are mapped and read-only, unless `copy`."""
+    """The value. Arrays that came inside are the caller's own; those in files are mapped, read-only, unless `copy`."""
     if ref.path:
         return load_file(ref.path, copy)
     return loads(ref.data, copy=True)
