@@ -1,7 +1,7 @@
 """`python -m bench.data`: values to bytes and objects to files, beside what they are built on, interleaved in one run.
 
-Small values against plain pickle; 5 MB arrays written here and read by another process, against a raw write and map of the
-same bytes. Ratios are what counts: the machine's own speed is in both columns.
+Small values against plain pickle; 5 MB arrays written here and read by another process, against a raw write and map of
+the same bytes. Ratios are what counts: the machine's own speed is in both columns.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""A session in folders of the test: in memory where there is a file system for it, so that leases and links are real."""
+"""A session in folders of the test: in memory where that can be, so that leases and links are real."""
 
 import os
 import shutil

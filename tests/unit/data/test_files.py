@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daws.data.codec import load_file, pack
+from daws.data.codec import Buffer, load_file, pack
 from daws.data.files import HIGH_WATER, LOW_WATER, ObjectFiles
 from daws.data.segments import Segments
 from daws.data.session import Session
@@ -47,8 +47,10 @@ def test_put_and_get(session: Session):
 
 def test_what_came_as_bytes_is_kept_as_it_is(session: Session):
     files = files_of(session)
-    for number, data in enumerate((pack([1, 2]).to_bytes(), bytearray(pack([1, 2]).to_bytes()))):
-        files.put_packed(number, data)
+    data = pack([1, 2]).to_bytes()
+    came: list[Buffer] = [data, bytearray(data), memoryview(data)]
+    for number, buffer in enumerate(came):
+        files.put_packed(number, buffer)
         assert files.value(number) == [1, 2]
 
 

@@ -1,6 +1,7 @@
 import os
 import pickle
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -50,7 +51,7 @@ def test_it_is_copied_when_asked_for_or_when_links_do_not_work(
 
 
 @pytest.mark.parametrize("how", ["link", "copy"])
-def test_nothing_is_overwritten(file: File, folder: Path, how: str):
+def test_nothing_is_overwritten(file: File, folder: Path, how: Literal["link", "copy"]):
     (folder / "in.txt").write_text("mine")
     with pytest.raises(UsageError, match="is there already"):
         file.place_in(folder, how=how)
