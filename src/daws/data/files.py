@@ -127,6 +127,16 @@ class ObjectFiles:
         with open(path, "rb") as file:
             self.put_packed(object_id, file.read())
 
+    def discard_of(self, pid: int) -> int:
+        """Remove what a dead worker wrote and never told of; returns how many. Adopt what it did tell of first."""
+        count = 0
+        for folder in self.segments.folders_new:
+            for name in os.listdir(folder):
+                if name.startswith(f"{pid}-"):
+                    os.unlink(f"{folder}/{name}")
+                    count += 1
+        return count
+
     # What goes out.
 
     def path(self, object_id: int) -> str:

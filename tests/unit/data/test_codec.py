@@ -293,6 +293,8 @@ def test_errors_name_the_argument_and_the_part():
     ) as caught:
         dumps_call((1, bad), {})
     assert caught.value.what == "argument 2" and "\n" not in str(caught.value)
+    again = pickle.loads(pickle.dumps(caught.value))
+    assert (str(again), again.what) == (str(caught.value), "argument 2")
     with pytest.raises(UnpicklableError, match="argument 'log' cannot be pickled"):
         dumps_call((), {"log": (n for n in [1])})
     for way in (dumps, pack, lambda value, what: encode(value, 10, what)):

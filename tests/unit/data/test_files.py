@@ -329,10 +329,12 @@ def writev(fd, parts):
 os.writev = writev
 files.put(1, np.zeros(10**6))
 """
-    done = subprocess.run([sys.executable, "-c", script, *map(str, session.node_folders(0))], check=False)
-    assert done.returncode == -signal.SIGKILL
+    with subprocess.Popen([sys.executable, "-c", script, *map(str, session.node_folders(0))]) as writer:
+        assert writer.wait() == -signal.SIGKILL
     [left] = names(session)
     assert left.startswith("node-0/new/")
+    files = files_of(session)
+    assert 1 not in files and files.discard_of(writer.pid) == 1 and names(session) == []
 
 
 STEPS = st.sampled_from(["put", "drop", "pin", "unpin", "room", "read"])
