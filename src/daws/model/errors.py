@@ -81,3 +81,28 @@ class TaskCancelledError(DawsError):
 
 class ClosedError(UsageError):
     """The cluster was closed, or is broken."""
+class UnpicklableError(UsageError):
+    """An argument, function, result or exception that cannot travel to another process; `what` says which."""
+
+    def __init__(self, message: str, what: str) -> None:
+        super().__init__(message)
+        self.what = what
+
+    def __reduce__(self) -> tuple[type["UnpicklableError"], tuple[str, str]]:
+        return type(self), (str(self), self.what)
+
+
+class DamagedObjectError(PeerError):
+    """The bytes of an object are not what was written: cut off, or overwritten."""
+
+
+class NoSpaceError(UnavailableError):
+    """An object fits neither into memory nor onto the scratch disk. Others may be freed, so trying again can help."""
+
+    def __init__(self, message: str, object_id: int, size_bytes: int) -> None:
+        super().__init__(message, retry=True)
+        self.object_id = object_id
+        self.size_bytes = size_bytes
+
+    def __reduce__(self) -> tuple[type["NoSpaceError"], tuple[str, int, int]]:  # type: ignore[override]
+        return type(self), (str(self), self.object_id, self.size_bytes)

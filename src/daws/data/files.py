@@ -1,0 +1,283 @@
+"""The objects of one node: write-once files under the object's id, in memory while there is room, else on disk.
+
+An object's path never changes. When memory gets scarce, the least recently used objects that no run reads are
+*spilled*: copied to scratch, and a symbolic link takes the file's name in one step, so whoever opens the path gets the
+object before, during and after. Spilled objects stay on disk; the kernel keeps what is read of them in memory anyway.
+Memory that a reader still maps is free only when the reader lets go of it; it is not counted here.
+
+Any thread may call. Copies and writes happen outside the lock, in the thread that asked for them.
+"""
+
+import os
+import shutil
+from collections.abc import Callable
+from contextlib import suppress
+from itertools import count
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+from daws.data.codec import Buffer, Packed, load_file, pack
+from daws.data.limits import default_limit_bytes
+from daws.data.segments import NO_ROOM, Segments
+from daws.model.errors import UnavailableError
+
+HIGH_WATER = 0.8
+LOW_WATER = 0.6
+FREE_SHARE = 8
+"""One part in so many of the limit may be held by free segments."""
+
+
+class _Entry:
+    __slots__ = ("is_doomed", "is_spilled", "pins", "size_bytes")
+
+    def __init__(self, size_bytes: int, is_spilled: bool) -> None:
+        self.size_bytes = size_bytes
+        self.is_spilled = is_spilled
+        self.is_doomed = False  # dropped while pinned
+        self.pins = 0
+
+
+class ObjectFiles:
+    """The object folder of one node."""
+
+    def __init__(
+        self,
+        memory: str | Path | None,
+        scratch: str | Path,
+        limit_bytes: int | None = None,
+        on_pressure: Callable[[bool], None] | None = None,
+    ) -> None:
+        """`on_pressure(True)` is called when the high water mark is passed, `on_pressure(False)` below the low one."""
+        self.segments = Segments(memory, scratch)
+        self.limit_bytes = default_limit_bytes(memory, scratch) if limit_bytes is None else limit_bytes
+        self.used_bytes = 0
+        """Of objects in memory (on disk, where there is no memory file system)."""
+        self.spilled_bytes = 0
+        self._on_pressure = on_pressure
+        self._is_high = False
+        self._lock = Lock()
+        self._entries: dict[int, _Entry] = {}  # the least recently used first
+        self._numbers = count()
+        self._objects = f"{self.segments.home}/objects"
+        self._spilled = f"{self.segments.scratch}/spilled"
+        for folder in (self._objects, self._spilled):
+            with suppress(FileExistsError):
+                os.mkdir(folder, 0o700)
+
+    def __repr__(self) -> str:
+        spilled = f", {self.spilled_bytes:,} spilled" if self.spilled_bytes else ""
+        return f"ObjectFiles({len(self)} objects, {self.used_bytes:,} of {self.limit_bytes:,} bytes{spilled})"
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __contains__(self, object_id: int) -> bool:
+        return object_id in self._entries
+
+    # What comes in. The first to come stays: objects are written once, and runs of one task may make them twice.
+
+    def put(self, object_id: int, value: object) -> int:
+        """Write a value; returns its size. May have to wait for the disk when memory is full."""
+        return self.put_packed(object_id, pack(value, f"object {object_id}"))
+
+    def put_packed(self, object_id: int, packed: Packed | Buffer) -> int:
+        """Write a value that is pickled already, or bytes that came from another node."""
+        packed = packed if isinstance(packed, Packed) else Packed([packed], [])
+        size = packed.size_bytes
+        is_full = self.used_bytes + size > self.limit_bytes
+        if is_full and self.segments.has_memory:
+            self.make_room(size)
+            is_full = self.used_bytes + size > self.limit_bytes
+        path = self.segments.write(packed, object_id, in_scratch=is_full)
+        self.adopt(object_id, path, size)
+        return size
+
+    def adopt(self, object_id: int, path: str, size_bytes: int) -> None:
+        """Take in a file that `Segments.write` made, here or in a worker. Never waits for a disk."""
+        if os.path.dirname(path) not in self.segments.folders_new:
+            raise UnavailableError(f"object {object_id}: {path} was not written in a folder of this node", retry=False)
+        is_spilled = self.segments.has_memory and not path.startswith(self.segments.home + "/")
+        with self._lock:
+            if object_id in self._entries:
+                self._entries[object_id].is_doomed = False  # dropped, then made again while somebody still reads it
+                os.unlink(path)
+                return
+            if is_spilled:
+                self._link_spilled(object_id, path)
+            else:
+                os.rename(path, self._path(object_id))
+            self._entries[object_id] = _Entry(size_bytes, is_spilled)
+            self._account(size_bytes, is_spilled)
+        self._tell()
+
+    def link(self, object_id: int, path: str, size_bytes: int) -> None:
+        """Take in an object of another node of this machine: a second name for its file if possible, else a copy."""
+        failure: OSError | None = None
+        for folder in self.segments.folders_new:
+            new = f"{folder}/link-{os.getpid()}-{next(self._numbers)}"
+            try:
+                os.link(os.path.realpath(path), new)
+            except OSError as error:
+                failure = error
+            else:
+                return self.adopt(object_id, new, size_bytes)
+        if isinstance(failure, FileNotFoundError):
+            raise UnavailableError(f"object {object_id} is not at {path} any more", retry=True) from failure
+        with open(path, "rb") as file:
+            self.put_packed(object_id, file.read())
+
+    def discard_of(self, pid: int) -> int:
+        """Remove what a dead worker wrote and never told of; returns how many. Adopt what it did tell of first."""
+        count = 0
+        for folder in self.segments.folders_new:
+            for name in os.listdir(folder):
+                if name.startswith(f"{pid}-"):
+                    os.unlink(f"{folder}/{name}")
+                    count += 1
+        return count
+
+    # What goes out.
+
+    def path(self, object_id: int) -> str:
+        """Where the object is, for readers; pin it while they open it. Counts as a use."""
+        with self._lock:
+            self._touch(object_id)
+        return self._path(object_id)
+
+    def value(self, object_id: int) -> Any:
+        """The object's value; arrays in it are read-only, point into the file, and stay good when it is dropped."""
+        self.pin(object_id)
+        try:
+            return load_file(self._path(object_id))
+        finally:
+            self.unpin(object_id)
+
+    def size_bytes(self, object_id: int) -> int:
+        return self._entry(object_id).size_bytes
+
+    def pin(self, object_id: int) -> None:
+        """A run reads the object: neither spill nor drop it until it is unpinned as often."""
+        with self._lock:
+            self._touch(object_id).pins += 1
+
+    def unpin(self, object_id: int) -> None:
+        with self._lock:
+            entry = self._entry(object_id)
+            entry.pins -= 1
+            if entry.pins == 0 and entry.is_doomed:
+                self._remove(object_id)
+        self._tell()
+
+    def drop(self, object_id: int) -> None:
+        """Forget the object; its file goes when the last pin is gone. Unknown objects are gone already."""
+        with self._lock:
+            entry = self._entries.get(object_id)
+            if entry is None:
+                return
+            if entry.pins:
+                entry.is_doomed = True
+                return
+            self._remove(object_id)
+        self._tell()
+
+    # Memory.
+
+    def pressure(self) -> float:
+        """How full it is: 0 empty, 1 at the limit. Slow producers above `HIGH_WATER`, and `make_room`."""
+        return min(1.0, self.used_bytes / self.limit_bytes) if self.limit_bytes > 0 else 1.0
+
+    def make_room(self, size_bytes: int = 0) -> int:
+        """Spill until that much fits below the low water mark; returns bytes freed. Waits for the disk: use a thread.
+
+        Frees less than asked for when all else is pinned or the disk is full.
+        """
+        if not self.segments.has_memory:
+            return 0
+        freed = self.segments.empty()
+        aim = max(0, int(self.limit_bytes * LOW_WATER) - size_bytes)
+        with self._lock:
+            candidates = list(self._entries)
+        for object_id in candidates:
+            if self.used_bytes <= aim:
+                break
+            try:
+                freed += self._spill(object_id)
+            except OSError as error:
+                if error.errno not in NO_ROOM:
+                    raise
+                break
+        self._tell()
+        return freed
+
+    def _spill(self, object_id: int) -> int:
+        with self._lock:
+            entry = self._entries.get(object_id)
+            if entry is None or entry.pins or entry.is_spilled:
+                return 0
+            entry.pins += 1  # against dropping and a second spill
+        copy = f"{self.segments.folders_new[-1]}/spill-{os.getpid()}-{next(self._numbers)}"
+        try:
+            shutil.copyfile(self._path(object_id), copy)
+        except BaseException:
+            with suppress(FileNotFoundError):
+                os.unlink(copy)
+            self.unpin(object_id)
+            raise
+        with self._lock:
+            self._link_spilled(object_id, copy)
+            entry.is_spilled = True
+            self._account(-entry.size_bytes, False)
+            self._account(entry.size_bytes, True)
+        self.unpin(object_id)
+        return entry.size_bytes
+
+    def _link_spilled(self, object_id: int, path: str) -> None:
+        """The object is in scratch under `path`: let its own path lead there."""
+        target = f"{self._spilled}/{object_id:x}"
+        link = f"{self.segments.folders_new[0]}/to-{os.getpid()}-{next(self._numbers)}"
+        os.rename(path, target)
+        os.symlink(target, link)
+        os.rename(link, self._path(object_id))
+
+    def _path(self, object_id: int) -> str:
+        return f"{self._objects}/{object_id:x}"
+
+    def _entry(self, object_id: int) -> _Entry:
+        entry = self._entries.get(object_id)
+        if entry is None:
+            raise UnavailableError(
+                f"object {object_id} is not on this node: never written here, or dropped", retry=True
+            )
+        return entry
+
+    def _touch(self, object_id: int) -> _Entry:
+        entry = self._entry(object_id)
+        del self._entries[object_id]
+        self._entries[object_id] = entry
+        return entry
+
+    def _remove(self, object_id: int) -> None:
+        entry = self._entries.pop(object_id)
+        path = self._path(object_id)
+        if entry.is_spilled:
+            os.unlink(path)
+            os.unlink(f"{self._spilled}/{object_id:x}")
+        else:
+            self.segments.recycle(path, self.limit_bytes // FREE_SHARE)
+        self._account(-entry.size_bytes, entry.is_spilled)
+
+    def _account(self, size_bytes: int, is_spilled: bool) -> None:
+        if is_spilled:
+            self.spilled_bytes += size_bytes
+        else:
+            self.used_bytes += size_bytes
+
+    def _tell(self) -> None:
+        """Call back when a water mark was crossed; outside the lock, so that the callee may call us."""
+        with self._lock:
+            was_high = self._is_high
+            self._is_high = self.pressure() > (LOW_WATER if was_high else HIGH_WATER)
+            is_high = self._is_high
+        if is_high is not was_high and self._on_pressure is not None:
+            self._on_pressure(is_high)

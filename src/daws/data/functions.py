@@ -1,0 +1,87 @@
+"""Functions as bytes: pickled once, because one function is submitted many times.
+
+Functions that can be imported travel by reference, the others (of `__main__`, local, lambdas) by value. A function by
+value is pickled again when a global or a cell that it uses, or that a function of the same kind it calls uses, was
+bound to something else in the meantime, as happens in notebooks. What was changed in place is not noticed.
+"""
+
+import sys
+import weakref
+from collections.abc import Callable
+from types import CellType, CodeType, FunctionType
+from typing import Any
+
+from daws.data.codec import dumps, pack_by_value
+
+_Used = tuple[dict[str, Any] | CellType, str, object]
+_kept: dict[int, tuple["weakref.ref[FunctionType]", bytes, list[_Used]]] = {}
+_NOTHING = object()
+
+
+def dumps_function(function: Callable[..., object], what: str = "the function") -> bytes:
+    """A callable as bytes; quick when it was asked for before."""
+    kept = _kept.get(id(function))
+    if kept is not None and kept[0]() is function and not (kept[2] and _is_stale(kept[2])):
+        return kept[1]
+    used: list[_Used] = []
+    if not isinstance(function, FunctionType):
+        return dumps(function, what)
+    if _is_by_value(function):
+        data = pack_by_value(function, what).to_bytes()
+        _collect(function, used, set())
+    else:
+        data = dumps(function, what)
+    key = id(function)
+    _kept[key] = (weakref.ref(function, lambda _: _kept.pop(key, None)), data, used)
+    return data
+
+
+def _is_by_value(function: FunctionType) -> bool:
+    """True if another process could not import it by its name and find the same function."""
+    name: str | None = function.__module__
+    if name is None or name == "__main__" or name in _modules_by_value():
+        return True
+    found: Any = sys.modules.get(name)
+    for part in function.__qualname__.split("."):
+        found = getattr(found, part, None)
+    return found is not function
+
+
+def _modules_by_value() -> set[str]:
+    cloudpickle = sys.modules.get("cloudpickle")
+    return cloudpickle.list_registry_pickle_by_value() if cloudpickle else set()
+
+
+def _collect(function: FunctionType, used: list[_Used], seen: set[int]) -> None:
+    seen.add(id(function))
+    names = function.__globals__
+    found: list[_Used] = [(names, name, names.get(name, _NOTHING)) for name in _names(function.__code__)]
+    found += [(cell, "", _content(cell)) for cell in function.__closure__ or ()]
+    for entry in found:
+        used.append(entry)
+        inner = entry[2]
+        if isinstance(inner, FunctionType) and id(inner) not in seen and _is_by_value(inner):
+            _collect(inner, used, seen)
+
+
+def _names(code: CodeType) -> list[str]:
+    names = list(code.co_names)
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType):
+            names += _names(inner)
+    return names
+
+
+def _content(cell: CellType) -> object:
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return _NOTHING
+
+
+def _is_stale(used: list[_Used]) -> bool:
+    for where, name, value in used:
+        now = where.get(name, _NOTHING) if isinstance(where, dict) else _content(where)
+        if now is not value:
+            return True
+    return False

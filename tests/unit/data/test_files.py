@@ -1,0 +1,382 @@
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from daws.data.codec import Buffer, load_file, pack
+from daws.data.files import HIGH_WATER, LOW_WATER, ObjectFiles
+from daws.data.segments import Segments
+from daws.data.session import Session
+from daws.model.errors import NoSpaceError, UnavailableError, UnpicklableError
+
+KB = 1024
+BIG = np.arange(64 * KB, dtype=np.uint8)  # 64 kB and a little
+ROOM = 100 * 65 * KB
+
+
+def files_of(session: Session, limit_bytes: int = ROOM, node: int = 0) -> ObjectFiles:
+    return ObjectFiles(*session.node_folders(node), limit_bytes=limit_bytes)
+
+
+def names(session: Session) -> list[str]:
+    assert session.memory is not None
+    return sorted(
+        str(path.relative_to(base))
+        for base in (session.memory, session.scratch)
+        for path in base.rglob("*")
+        if not path.is_dir()
+    )
+
+
+def test_put_and_get(session: Session):
+    files = files_of(session)
+    size = files.put(7, {"x": BIG})
+    assert (files.value(7)["x"] == BIG).all()
+    assert files.size_bytes(7) == size == os.path.getsize(files.path(7)) == files.used_bytes
+    assert 7 in files and 8 not in files and len(files) == 1
+    assert os.stat(files.path(7)).st_mode & 0o777 == 0o600
+
+
+def test_what_came_as_bytes_is_kept_as_it_is(session: Session):
+    files = files_of(session)
+    data = pack([1, 2]).to_bytes()
+    came: list[Buffer] = [data, bytearray(data), memoryview(data)]
+    for number, buffer in enumerate(came):
+        files.put_packed(number, buffer)
+        assert files.value(number) == [1, 2]
+
+
+def test_the_first_to_come_stays(session: Session):
+    files = files_of(session)
+    files.put(1, "first")
+    files.put(1, "second")
+    assert files.value(1) == "first" and len(names(session)) == 1
+
+
+def test_dropping_removes_the_file_but_not_the_arrays(session: Session):
+    files = files_of(session)
+    files.put(1, BIG)
+    value = files.value(1)
+    files.drop(1)
+    files.drop(1)
+    assert names(session) == [] and files.used_bytes == 0 and (value == BIG).all()
+    with pytest.raises(UnavailableError, match="object 1 is not on this node"):
+        files.value(1)
+
+
+def test_dropping_waits_for_the_last_pin(session: Session):
+    files = files_of(session)
+    files.put(1, BIG)
+    files.pin(1)
+    files.pin(1)
+    files.drop(1)
+    files.unpin(1)
+    assert (load_file(files.path(1)) == BIG).all()
+    files.unpin(1)
+    assert 1 not in files and names(session) == []
+
+
+def test_an_object_made_again_while_it_is_read_stays(session: Session):
+    files = files_of(session)
+    files.put(1, BIG)
+    files.pin(1)
+    files.drop(1)
+    files.put(1, BIG)
+    files.unpin(1)
+    assert 1 in files and len(names(session)) == 1
+
+
+def test_what_cannot_be_pickled_names_the_object(session: Session):
+    files = files_of(session)
+    with pytest.raises(UnpicklableError, match="object 3 cannot be pickled"):
+        files.put(3, threading.Lock())
+    assert names(session) == []
+
+
+def test_a_worker_writes_and_the_node_adopts(session: Session):
+    files = files_of(session)
+    script = (
+        "import sys, numpy; from daws.data.codec import pack; from daws.data.segments import Segments;"
+        "p = pack(numpy.arange(100000)); print(Segments(*sys.argv[1:]).write(p, 5), p.size_bytes)"
+    )
+    arguments = [sys.executable, "-c", script, *map(str, session.node_folders(0))]
+    path, size = subprocess.run(arguments, capture_output=True, text=True, check=True).stdout.split()
+    files.adopt(5, path, int(size))
+    assert files.value(5).sum() == 99_999 * 100_000 // 2 and files.used_bytes == int(size)
+    assert names(session) == ["node-0/objects/5"]
+
+
+def test_only_files_of_this_node_are_adopted(session: Session, tmp_path: Path):
+    files = files_of(session)
+    (tmp_path / "x").write_bytes(b"x")
+    for path in (tmp_path / "x", f"{files.segments.folders_new[0]}/../../x"):
+        with pytest.raises(UnavailableError, match="not written in a folder of this node"):
+            files.adopt(1, str(path), 1)
+
+
+# Spilling.
+
+
+def test_the_least_recently_used_are_spilled_first(session: Session):
+    files = files_of(session, 10 * 65 * KB)
+    for number in range(8):
+        files.put(number, BIG + np.uint8(number))
+    files.path(0)
+    files.pin(1)
+    freed = files.make_room()
+    on_disk = {number for number in range(8) if os.path.islink(files.path(number))}
+    assert on_disk == {2, 3} and freed == files.spilled_bytes == files.size_bytes(2) + files.size_bytes(3)
+    assert files.used_bytes <= LOW_WATER * files.limit_bytes
+    for number in range(8):
+        assert (files.value(number) == BIG + np.uint8(number)).all()
+    for number in range(8):
+        files.drop(number)
+    assert len(files) == 1  # the pinned one
+    files.unpin(1)
+    assert names(session) == [] and files.used_bytes == files.spilled_bytes == 0
+
+
+def test_putting_makes_room(session: Session):
+    files = files_of(session, 4 * 65 * KB)
+    for number in range(20):
+        files.put(number, BIG)
+        assert files.used_bytes <= files.limit_bytes
+    assert all((files.value(number) == BIG).all() for number in range(20))
+
+
+def test_what_is_larger_than_memory_goes_to_disk_at_once(session: Session):
+    files = files_of(session, 10 * KB)
+    files.put(1, BIG)
+    assert files.used_bytes == 0 and files.spilled_bytes == files.size_bytes(1) and (files.value(1) == BIG).all()
+
+
+def test_a_reader_with_the_path_finds_the_object_however_often_it_is_spilled(session: Session):
+    files = files_of(session, 200 * 65 * KB)
+    for number in range(100):
+        files.put(number, BIG + np.uint8(number))
+    paths = [files.path(number) for number in range(100)]
+    wrong: list[int] = []
+    stop = threading.Event()
+
+    def read() -> None:
+        while not stop.is_set():
+            for number, path in enumerate(paths):
+                if load_file(path)[0] != number:
+                    wrong.append(number)
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    try:
+        files.limit_bytes = 10 * 65 * KB
+        files.make_room()
+    finally:
+        stop.set()
+        reader.join()
+    assert not wrong and files.used_bytes <= 10 * 65 * KB
+
+
+def test_a_full_disk_ends_the_spilling_quietly(session: Session, monkeypatch: pytest.MonkeyPatch):
+    files = files_of(session, 10 * 65 * KB)
+    for number in range(9):
+        files.put(number, BIG)
+
+    def no_room(source: str, target: str) -> None:
+        Path(target).write_bytes(b"half")
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(shutil, "copyfile", no_room)
+    assert files.make_room() == 0 and files.spilled_bytes == 0
+    assert (files.value(0) == BIG).all() and len(names(session)) == 9
+    files.drop(0)  # not pinned by what failed
+    assert len(files) == 8
+
+
+def test_pressure_is_told_at_the_water_marks(session: Session):
+    told: list[bool] = []
+    files = ObjectFiles(*session.node_folders(0), limit_bytes=10 * 65 * KB, on_pressure=told.append)
+    pressures = []
+    for number in range(9):
+        files.put(number, BIG)
+        pressures.append(files.pressure())
+    assert pressures == sorted(pressures) and HIGH_WATER < files.pressure() <= 1 and told == [True]
+    for number in range(9):
+        files.drop(number)
+    assert files.pressure() == 0 and told == [True, False]
+
+
+def test_a_node_without_memory_keeps_all_on_disk(tmp_path: Path):
+    files = ObjectFiles(None, tmp_path, limit_bytes=100 * KB)
+    for number in range(4):
+        files.put(number, BIG)
+    assert files.make_room() == 0 and files.pressure() == 1.0
+    assert all((files.value(number) == BIG).all() for number in range(4))
+    for number in range(4):
+        files.drop(number)
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+
+
+# Other nodes of the machine.
+
+
+def test_between_nodes_of_one_machine_nothing_is_copied(session: Session):
+    here, there = files_of(session, node=0), files_of(session, node=1)
+    size = here.put(1, BIG)
+    there.link(1, here.path(1), size)
+    assert os.stat(here.path(1)).st_ino == os.stat(there.path(1)).st_ino
+    here.drop(1)
+    assert (there.value(1) == BIG).all()
+
+
+def test_a_spilled_object_is_linked_on_disk(session: Session):
+    here, there = files_of(session, 10, node=0), files_of(session, node=1)
+    size = here.put(1, BIG)
+    there.link(1, here.path(1), size)
+    assert os.stat(here.path(1)).st_ino == os.stat(there.path(1)).st_ino
+    assert (there.used_bytes, there.spilled_bytes) == (0, size)
+    there.drop(1)
+    assert (here.value(1) == BIG).all()
+
+
+def test_where_links_do_not_work_a_copy_is_made(session: Session, monkeypatch: pytest.MonkeyPatch):
+    here, there = files_of(session, node=0), files_of(session, node=1)
+    size = here.put(1, BIG)
+
+    def refuse(source: str, target: str) -> None:
+        raise OSError(18, "Invalid cross-device link")
+
+    monkeypatch.setattr(os, "link", refuse)
+    there.link(1, here.path(1), size)
+    assert (there.value(1) == BIG).all() and there.used_bytes == size
+
+
+def test_an_object_that_went_away_is_said_to_be_gone(session: Session):
+    with pytest.raises(UnavailableError, match="object 1 is not at /nowhere/1 any more") as caught:
+        files_of(session).link(1, "/nowhere/1", 10)
+    assert caught.value.retry
+
+
+# Failures.
+
+
+def test_running_out_of_room_names_the_object_and_its_bytes(session: Session):
+    """A limit on the size of files stands for a full disk: the system call fails half-way in both cases."""
+    script = """
+import resource, sys, numpy as np
+from daws.data.files import ObjectFiles
+from daws.model.errors import NoSpaceError
+files = ObjectFiles(*sys.argv[1:], limit_bytes=10**9)
+files.put(1, np.zeros(1000))
+resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+try:
+    files.put(77, np.zeros(10**6))
+except NoSpaceError as error:
+    print(error)
+    assert (error.object_id, error.retry) == (77, True) and error.size_bytes > 8 * 10**6
+assert files.value(1).sum() == 0 and len(files) == 1
+"""
+    arguments = [sys.executable, "-c", script, *map(str, session.node_folders(0))]
+    done = subprocess.run(arguments, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "no room for object 77 of 8,000," in done.stdout and len(done.stdout.splitlines()) == 1
+    assert names(session) == ["node-0/objects/1"]
+
+
+def test_a_full_memory_file_system_falls_back_to_disk(tmp_path: Path):
+    """In a name space of its own, where anybody may mount a tiny one."""
+    inner = """
+import sys, numpy as np
+from pathlib import Path
+from daws.data.files import ObjectFiles
+files = ObjectFiles(sys.argv[1], sys.argv[2], limit_bytes=10**9)
+for number in range(8):
+    files.put(number, np.full(300_000, number, dtype=np.uint8))
+assert all((files.value(number) == number).all() for number in range(8))
+assert files.spilled_bytes >= 5 * 300_000 and files.used_bytes >= 300_000, files
+for number in range(8):
+    files.drop(number)
+print("fine")
+"""
+    memory, scratch = tmp_path / "memory", tmp_path / "scratch"
+    memory.mkdir()
+    scratch.mkdir()
+    mount = f'mount -t tmpfs -o size=1m none {memory} || exit 77; exec "$@"'
+    command = ["unshare", "-Urm", "sh", "-c", mount, "sh", sys.executable, "-c", inner, str(memory), str(scratch)]
+    if shutil.which("unshare") is None:
+        pytest.skip("no unshare")
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if "unshare" in done.stderr or done.returncode == 77:
+        pytest.skip("no name spaces for ordinary users here")
+    assert done.stdout == "fine\n", done.stderr
+
+
+def test_a_writer_killed_half_way_leaves_nothing_to_see(session: Session):
+    script = """
+import os, signal, sys, numpy as np
+from daws.data.files import ObjectFiles
+files = ObjectFiles(*sys.argv[1:], limit_bytes=10**9)
+real = os.writev
+def writev(fd, parts):
+    real(fd, [b"".join(parts)[:100_000]])
+    os.kill(os.getpid(), signal.SIGKILL)
+os.writev = writev
+files.put(1, np.zeros(10**6))
+"""
+    with subprocess.Popen([sys.executable, "-c", script, *map(str, session.node_folders(0))]) as writer:
+        assert writer.wait() == -signal.SIGKILL
+    [left] = names(session)
+    assert left.startswith("node-0/new/")
+    files = files_of(session)
+    assert 1 not in files and files.discard_of(writer.pid) == 1 and names(session) == []
+
+
+STEPS = st.sampled_from(["put", "drop", "pin", "unpin", "room", "read"])
+
+
+@given(st.lists(st.tuples(STEPS, st.integers(0, 5)), max_size=40))
+def test_whatever_is_done_the_books_agree_with_the_disk(steps: list[tuple[str, int]]):
+    with Session() as session:
+        files = files_of(session, 250 * KB)
+        pins = dict.fromkeys(range(6), 0)
+        known: set[int] = set()
+        for step, number in steps:
+            if step == "put":
+                files.put(number, np.full(50_000, number, dtype=np.uint8))
+                known.add(number)
+            elif step == "drop":
+                files.drop(number)
+            elif step == "pin" and number in files:
+                files.pin(number)
+                pins[number] += 1
+            elif step == "unpin" and pins[number]:
+                pins[number] -= 1
+                files.unpin(number)
+            elif step == "room":
+                files.make_room()
+            elif number in files:
+                assert (files.value(number) == number).all()
+            sizes = {number: os.path.getsize(files.path(number)) for number in range(6) if number in files}
+            links = {number for number in sizes if os.path.islink(files.path(number))}
+            assert files.spilled_bytes == sum(sizes[number] for number in links)
+            assert files.used_bytes == sum(sizes.values()) - files.spilled_bytes
+            assert all(number in files for number, count in pins.items() if count)
+
+
+def test_no_space_error_survives_pickling():
+    import pickle
+
+    error = pickle.loads(pickle.dumps(NoSpaceError("full", 3, 10)))
+    assert (str(error), error.object_id, error.size_bytes, error.retry) == ("full", 3, 10, True)
+
+
+def test_repr_says_how_full_it_is(session: Session):
+    files = files_of(session, 1000)
+    assert repr(files) == "ObjectFiles(0 objects, 0 of 1,000 bytes)"
+    assert isinstance(files.segments, Segments)

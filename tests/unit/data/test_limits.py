@@ -1,0 +1,30 @@
+from pathlib import Path
+
+import pytest
+
+from daws.data import limits
+from daws.data.limits import default_limit_bytes, file_system_of, free_bytes, memory_bytes
+
+
+def test_a_container_has_less_memory_than_its_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    whole = memory_bytes()
+    limit = tmp_path / "memory.max"
+    monkeypatch.setattr(limits, "_CGROUP_LIMITS", (str(tmp_path / "absent"), str(limit)))
+    limit.write_text("max\n")
+    assert memory_bytes() >= whole
+    limit.write_text("1000000\n")
+    assert memory_bytes() == 1_000_000
+
+
+def test_objects_get_a_share(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(limits, "memory_bytes", lambda: 1000)
+    assert default_limit_bytes(tmp_path, tmp_path) == 300
+    assert default_limit_bytes(tmp_path, tmp_path, nodes=3) == 100
+    monkeypatch.setattr(limits, "free_bytes", lambda folder: 100)
+    assert default_limit_bytes(tmp_path, tmp_path) == 80  # the file system has less than the share
+    assert default_limit_bytes(None, tmp_path) == 90
+
+
+def test_the_innermost_mount_says_what_kind_it_is():
+    assert file_system_of("/proc/self/mounts") == "proc"
+    assert free_bytes("/") >= 0
