@@ -1,6 +1,39 @@
 """daws: data-aware work stealing.
 
-This file imports nothing, so that `import daws` costs next to nothing and no layer is loaded that nobody asked for.
+What users need is imported when it is first asked for, so that `import daws` costs next to nothing and no layer is
+loaded that nobody uses.
 """
 
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from daws.client.cluster import Cluster as Cluster
+    from daws.client.future import Future as Future
+    from daws.client.waiting import as_completed as as_completed
+    from daws.client.waiting import gather as gather
+    from daws.client.waiting import wait as wait
+
 __version__ = "0.1.0"
+
+_HOMES = {
+    "Cluster": "daws.client.cluster",
+    "Future": "daws.client.future",
+    "as_completed": "daws.client.waiting",
+    "gather": "daws.client.waiting",
+    "wait": "daws.client.waiting",
+}
+__all__ = ["Cluster", "Future", "__version__", "as_completed", "gather", "wait"]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'daws' has no attribute {name!r}")
+    from importlib import import_module
+
+    found = globals()[name] = getattr(import_module(home), name)
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

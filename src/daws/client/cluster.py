@@ -12,6 +12,7 @@ from daws.client.mapping import Mapped, map_chunks
 from daws.client.options import USUAL, options_of
 from daws.client.session import Session
 from daws.client.waiting import Errors, gather
+from daws.data.functions import dumps_function
 from daws.data.session import Session as Folders
 from daws.model.errors import ClosedError, UsageError
 from daws.strategy import parse_strategy
@@ -51,8 +52,10 @@ class Cluster:
         self._folders = Folders()
         self._lock = Lock()
         self._session: Session | None = None
+        given = {"setup": setup, "teardown": teardown}
         try:
-            session = Session(workers, chosen, self._folders, memory_bytes, setup=setup, teardown=teardown)
+            hooks = {name: dumps_function(hook, name) for name, hook in given.items() if hook is not None}
+            session = Session(workers, chosen, self._folders, memory_bytes, **hooks)
             session.start()
         except BaseException:
             self._folders.close()

@@ -79,6 +79,7 @@ class Run(Struct, gc=False):
     slot: int
     more_slots: Sequence[int] = ()  # of a task that needs several cores
     suspended: bool = False
+    recalled: bool = False  # it was sent ahead and asked for again
     spawned: int = 0
     growing: int = 0  # spawned tasks that are not yet safely in the store
     outcome: Any = None  # the RunEnded that waits for them

@@ -47,6 +47,8 @@ def schedule(core: NodeCore) -> None:
             return
     if not (dedicated.count or shared.count or core.staged or core.resumable):
         if not core.staging and (core.plain_free or (len(core.groups) > 1 and core.idle_count)):
+            if core.inflight:
+                recall_ahead(core)
             look_for_work(core)
         return
     if dedicated.count > core.calm_count and core.relaxing:
@@ -81,6 +83,8 @@ def schedule(core: NodeCore) -> None:
         if core.strategy.balance.mode == "give":
             look_for_takers(core)
     elif idle and not core.staging:
+        if core.inflight:
+            recall_ahead(core)
         look_for_work(core)
 
 
@@ -325,16 +329,38 @@ def send_ahead(core: NodeCore) -> None:
 
 
 def _slots_to_queue_at(core: NodeCore) -> list[tuple[int, int]]:
-    """A heap of (runs that were sent to it, executor), leaving out those that run a wide or a suspect task."""
-    inflight = core.inflight or EMPTY
-    slots = {
-        run.slot: inflight.get(run.slot, 1)
-        for run in core.running.values()
-        if not (run.suspended or run.ready.spec.needs is not None or run.ready.mode & SUSPECT)
-    }
-    heap = [(sent, slot) for slot, sent in slots.items()]
+    """A heap of (runs that were sent to it, executor), leaving out those that run a task that is wide, suspect or not
+    known to be short."""
+    inflight, kinds, ahead_ns = core.inflight or EMPTY, core.kinds, core.config.ahead_ns
+    slots: dict[int, int] = {}
+    avoid: set[int] = set()
+    for run in core.running.values():
+        if run.suspended:
+            continue
+        spec = run.ready.spec
+        seen = kinds.get(spec.kind)
+        if seen is None or seen[1] > ahead_ns * seen[0] or spec.needs is not None or run.ready.mode & SUSPECT:
+            avoid.add(run.slot)
+        slots[run.slot] = inflight.get(run.slot, 1)
+    heap = [(sent, slot) for slot, sent in slots.items() if slot not in avoid]
     heapify(heap)
     return heap
+
+
+def recall_ahead(core: NodeCore) -> None:
+    """An executor has nothing to do while others have tasks waiting behind what they run, which may take long for once:
+    ask for half of those back, the last first."""
+    assert core.inflight is not None
+    behind: dict[int, list[Run]] = {slot: [] for slot in core.inflight}
+    for run in core.running.values():
+        if run.slot in behind and not run.suspended:
+            behind[run.slot].append(run)
+    for runs in behind.values():
+        asked = sum(run.recalled for run in runs)
+        for run in runs[len(runs) - len(runs) // 2 :]:
+            if not asked and not run.recalled:
+                run.recalled = True
+                core.out.append(RecallRun(run.ready.spec.id, run.number))
 
 
 @handles(RunRecalled)

@@ -97,7 +97,7 @@ class Engine:
     def __init__(self, workers: int, strategy: Strategy, files: ObjectFiles, listener: Listener, **pool: Any) -> None:
         self.workers = workers
         self.files = files
-        self.new_folder = files.segments.folders_new[0]
+        self.folder = files.segments.home
         self.listener = listener
         self.pool_options = pool
         self.new_tasks: deque[Submit] = deque()
@@ -177,7 +177,15 @@ class Engine:
         asyncio.set_event_loop(loop)
         loop.set_exception_handler(lambda _, context: self._break(context.get("exception") or InternalError(str(context))))
         try:
-            self.pool = WorkerPool(self.workers, self.new_folder, loop, self._on_reports, **self.pool_options)
+            self.pool = WorkerPool(
+                self.workers,
+                self.folder,
+                loop,
+                self._on_reports,
+                failed=self._break,
+                inline_max_bytes=INLINE_BYTES,
+                **self.pool_options,
+            )
             loop.run_until_complete(self.pool.start())
             self._step([Started(self.members)])
         except BaseException as error:
@@ -257,7 +265,10 @@ class Engine:
             events.append(ObjectsFetched((), effect.wanted))  # there is nobody else to have it
         elif isinstance(effect, Restart):
             self._break(InternalError(f"the only node was declared dead: {effect.reason}"))
-        elif not isinstance(effect, Send):  # to the client, who is here and needs no receipt
+        elif isinstance(effect, Send):
+            if effect.to == NODE:
+                events.append(effect.message)  # the client is here and needs no receipts
+        else:
             self._break(InternalError(f"nobody can carry out {effect}"))
 
     # -- runs ----------------------------------------------------------------------------------------------------------
@@ -270,7 +281,7 @@ class Engine:
         if ready.inputs:
             known = {one[0]: one for one in ready.inputs}
             inputs = tuple([self._input(known[object_]) for object_ in spec.inputs if object_ in known])
-        outputs = tuple([f"{effect.run}-{object_}" for object_ in spec.outputs])  # in the workers' folder
+        outputs = tuple([f"new/{effect.run}-{object_}" for object_ in spec.outputs])  # in the workers' folder
         options = None if spec.needs is None else RunOptions(spec.needs.cores, memory_bytes=spec.needs.memory_bytes)
         self.pool.execute(effect.slot, Execute(effect.run, spec.kind, spec.payload, inputs, outputs, options))
 
@@ -313,7 +324,7 @@ class Engine:
         values: list[bytes] = []
         for object_, result in zip(spec.outputs, results, strict=True):
             if isinstance(result, int):
-                self.files.adopt(object_, f"{self.new_folder}/{report.run}-{object_}", result)
+                self.files.adopt(object_, f"{self.folder}/new/{report.run}-{object_}", result)
                 sizes.append(result)
                 values.append(b"")
             else:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from daws.wire.worker import Execute, ObjectFile
-from daws.workers import plain as codec  # becomes daws.data.codec
+from daws.data import codec
 from daws.workers.errors import ResultCountError, UnreadableError
 from daws.workers.slots import filled
 
