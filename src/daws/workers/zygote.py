@@ -7,6 +7,7 @@ tasks have started, and removes the session's folder.
 What is said on the link is in `server`.
 """
 
+import contextlib
 import gc
 import os
 import select
@@ -16,6 +17,7 @@ from _socket import CMSG_SPACE, MSG_CMSG_CLOEXEC, socket
 from typing import NoReturn
 
 from daws.workers import worker
+from daws.workers.folders import remove_tree
 from daws.workers.server import BORN, FORK, GONE, KILL, LINK_FD, RECORD, end_group
 from daws.workers.system import adopt_orphans, die_with_parent
 
@@ -75,10 +77,8 @@ class Zygote:
             return
         if not pid:
             self._become_worker(fd, parent)
-        try:
+        with contextlib.suppress(OSError):  # it has done so itself, and is perhaps gone already
             os.setpgid(pid, pid)
-        except OSError:
-            pass  # it has done so itself, and is perhaps gone already
         os.close(fd)
         self._workers[pid] = number
         self._tell(BORN, number, pid)
@@ -115,10 +115,8 @@ class Zygote:
                 self._tell(GONE, number, os.waitstatus_to_exitcode(status))
 
     def _tell(self, what: int, number: int, value: int) -> None:
-        try:
+        with contextlib.suppress(OSError):  # the owner may be gone, which the next look at the link will show
             self._link.sendall(RECORD.pack(what, number, value))
-        except OSError:
-            pass  # the owner is gone, which the next look at the link will show
 
     def end(self) -> None:
         """End everybody."""
@@ -162,10 +160,8 @@ def _end_children() -> bool:
     except OSError:
         return False
     for pid in children:
-        try:
+        with contextlib.suppress(OSError):
             os.kill(pid, signal.SIGKILL)
-        except OSError:
-            pass
     try:
         os.waitpid(-1, 0)
     except ChildProcessError:
@@ -173,27 +169,12 @@ def _end_children() -> bool:
     return True
 
 
-def remove_tree(path: str) -> None:
-    """As shutil.rmtree, which would be another import; what cannot be removed stays."""
-    try:
-        with os.scandir(path) as entries:
-            for entry in entries:
-                if entry.is_dir(follow_symlinks=False):
-                    remove_tree(entry.path)
-                else:
-                    os.unlink(entry.path)
-        os.rmdir(path)
-    except OSError:
-        pass
-
-
 def _warm_up() -> None:
     """Import, for workers that are forked later, what those who were forked first had to import themselves."""
-    import ctypes
-    import traceback
+    import ctypes  # noqa: F401
+    import traceback  # noqa: F401
 
-    import cloudpickle
+    import cloudpickle  # noqa: F401
 
-    assert ctypes and traceback and cloudpickle
     gc.collect()
     gc.freeze()
