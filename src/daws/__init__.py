@@ -1,17 +1,8 @@
 """daws: data-aware work stealing.
 
 What users need is imported when it is first asked for, so that `import daws` costs next to nothing and no layer is
-loaded that nobody uses.
+loaded that nobody uses. (`__init__.pyi` has the types.)
 """
-
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from daws.client.cluster import Cluster as Cluster
-    from daws.client.future import Future as Future
-    from daws.client.waiting import as_completed as as_completed
-    from daws.client.waiting import gather as gather
-    from daws.client.waiting import wait as wait
 
 __version__ = "0.1.0"
 
@@ -25,13 +16,14 @@ _HOMES = {
 __all__ = ["Cluster", "Future", "__version__", "as_completed", "gather", "wait"]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module 'daws' has no attribute {name!r}")
     from importlib import import_module
 
-    found = globals()[name] = getattr(import_module(home), name)
+    found: object = getattr(import_module(home), name)
+    globals()[name] = found
     return found
 
 

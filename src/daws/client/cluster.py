@@ -142,5 +142,3 @@ class Cluster:
 
 def _closed() -> ClosedError:
     return ClosedError("the cluster is closed; make a new one")
-
-

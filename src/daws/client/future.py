@@ -5,11 +5,10 @@ is garbage collected lets go of its task, and what the task made may go when no 
 """
 
 import asyncio
+from _thread import allocate_lock
 from collections.abc import Callable, Generator
 from threading import local
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
-
-from _thread import allocate_lock
 
 from daws.data.codec import loads
 from daws.model.errors import UsageError

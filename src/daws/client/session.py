@@ -4,15 +4,15 @@ from collections.abc import Callable, Iterable
 from itertools import count
 from typing import Any
 
-from daws.client.options import Options
 from daws.client.future import CANCELLED, FAILED, INLINE, PENDING, STORED, Future, OutputFuture, collecting
+from daws.client.options import Options
 from daws.data.codec import dumps, dumps_call
 from daws.data.files import ObjectFiles
 from daws.data.functions import dumps_function
 from daws.data.session import Session as Folders
 from daws.model.errors import ClosedError, TaskCancelledError, TaskFailedError
 from daws.model.states import CANCELLED as STATE_CANCELLED
-from daws.model.task import Needs, TaskSpec
+from daws.model.task import TaskSpec
 from daws.runtime.engine import NODE, Engine, Outcome
 from daws.strategy.decisions import Strategy
 from daws.wire.store import Submit
@@ -28,12 +28,14 @@ LET_GO_MAX = 256
 class Session:
     """Ids, futures and functions of one client; the engine does the rest."""
 
-    def __init__(self, workers: int, strategy: Strategy, folders: Folders, limit_bytes: int | None, **pool: Any) -> None:
+    def __init__(
+        self, workers: int, strategy: Strategy, folders: Folders, limit_bytes: int | None, **hooks: bytes
+    ) -> None:
         self.folders = folders
         self.files = ObjectFiles(*folders.node_folders(NODE), limit_bytes=limit_bytes)
         self.futures: dict[int, Future[Any]] = {}  # that have not ended
         self.outputs: dict[int, list[OutputFuture[Any]]] = {}  # further ones, of tasks with several outputs
-        self.engine = Engine(workers, strategy, self.files, self, **pool)
+        self.engine = Engine(workers, strategy, self.files, self, **hooks)
         self._next_task = count().__next__
         self._functions: dict[bytes, int] = {}
         self._closed: BaseException | None = None
@@ -93,7 +95,8 @@ class Session:
         inputs: tuple[int, ...] = ()
         parents: tuple[int, ...] = ()
         if args or kwargs:
-            collecting.found = found = {}
+            found: dict[Future[Any], int] = {}
+            collecting.found = found
             try:
                 payload = dumps_call(args, kwargs)
             finally:

@@ -1,11 +1,10 @@
 """Waiting for many futures at once."""
 
 import time
+from _thread import allocate_lock
 from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import Any, Literal, NamedTuple, TypeVar
-
-from _thread import allocate_lock
 
 from daws.client.future import Future
 from daws.model.errors import UsageError

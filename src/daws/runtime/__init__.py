@@ -1,1 +1,1 @@
-"""The driver that runs nodes for real: effects become worker processes, files and calls; what happens becomes events."""
+"""The driver that runs nodes for real: effects become worker processes, files and calls; what happens, events."""

@@ -1,7 +1,7 @@
 """One node with its store, its workers and its objects, on a thread of its own inside the client's process.
 
-Everything that happens between two turns of the loop is given to the node as one batch of events; whatever it wants done
-is carried out at once, and the store's answers go back to it in the same turn. So a task costs one hop to a worker and
+Everything that happens between two turns of the loop is given to the node as one batch of events; what it wants done is
+carried out at once, and the store's answers go back to it in the same turn. So a task costs one hop to a worker and
 one back. Nothing here decides anything.
 """
 
@@ -94,12 +94,14 @@ class Listener(Protocol):
 class Engine:
     """Started by `start`; then any thread may append to `new_tasks` and `let_go` and call `wake`."""
 
-    def __init__(self, workers: int, strategy: Strategy, files: ObjectFiles, listener: Listener, **pool: Any) -> None:
+    def __init__(
+        self, workers: int, strategy: Strategy, files: ObjectFiles, listener: Listener, **hooks: bytes
+    ) -> None:
         self.workers = workers
         self.files = files
         self.folder = files.segments.home
         self.listener = listener
-        self.pool_options = pool
+        self.hooks = hooks  # set-up and tear-down of workers, pickled
         self.new_tasks: deque[Submit] = deque()
         self.let_go: deque[int] = deque()
         self.awake = False
@@ -175,7 +177,7 @@ class Engine:
     def _run(self, ready: threading.Event) -> None:
         loop = self.loop = uvloop.new_event_loop()
         asyncio.set_event_loop(loop)
-        loop.set_exception_handler(lambda _, context: self._break(context.get("exception") or InternalError(str(context))))
+        loop.set_exception_handler(self._on_exception)
         try:
             self.pool = WorkerPool(
                 self.workers,
@@ -184,7 +186,7 @@ class Engine:
                 self._on_reports,
                 failed=self._break,
                 inline_max_bytes=INLINE_BYTES,
-                **self.pool_options,
+                **self.hooks,
             )
             loop.run_until_complete(self.pool.start())
             self._step([Started(self.members)])
@@ -202,6 +204,9 @@ class Engine:
 
     def _end(self, closing: Coroutine[Any, Any, None]) -> None:
         self.loop.run_until_complete(closing)
+
+    def _on_exception(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        self._break(context.get("exception") or InternalError(str(context)))
 
     def _break(self, error: BaseException) -> None:
         """A bug, or workers that cannot be started: whoever waits must hear of it."""

@@ -5,8 +5,8 @@ import pickle
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from daws.wire.worker import Execute, ObjectFile
 from daws.data import codec
+from daws.wire.worker import Execute, ObjectFile
 from daws.workers.errors import ResultCountError, UnreadableError
 from daws.workers.slots import filled
 
