@@ -101,7 +101,8 @@ class Engine:
         self.files = files
         self.folder = files.segments.home
         self.listener = listener
-        self.hooks = hooks  # set-up and tear-down of workers, pickled
+        self.setup = setup
+        self.teardown = teardown
         self.new_tasks: deque[Submit] = deque()
         self.let_go: deque[int] = deque()
         self.awake = False
@@ -186,7 +187,8 @@ class Engine:
                 self._on_reports,
                 failed=self._break,
                 inline_max_bytes=INLINE_BYTES,
-                **self.hooks,
+                setup=self.setup,
+                teardown=self.teardown,
             )
             loop.run_until_complete(self.pool.start())
             self._step([Started(self.members)])
