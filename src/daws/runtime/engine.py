@@ -95,8 +95,15 @@ class Engine:
     """Started by `start`; then any thread may append to `new_tasks` and `let_go` and call `wake`."""
 
     def __init__(
-        self, workers: int, strategy: Strategy, files: ObjectFiles, listener: Listener, **hooks: bytes
+        self,
+        workers: int,
+        strategy: Strategy,
+        files: ObjectFiles,
+        listener: Listener,
+        setup: bytes = b"",
+        teardown: bytes = b"",
     ) -> None:
+        """`setup` and `teardown` are pickled functions that each worker calls first and last."""
         self.workers = workers
         self.files = files
         self.folder = files.segments.home
