@@ -114,11 +114,14 @@ def finish(store: MemoryStore, shard: Shard, row: wire.Finish, now_ns: int) -> A
         told = None
     record.state = STATE_DONE
     record.outputs = row.outputs
-    record.freed = False
     if told or audience(record):
+        record.freed = False
         intend(shard, outbox_key(row.task, SATISFY), row.node, told)
-    elif not rivals:
-        return _ONLY_HELD if is_held(record) else _NOTHING_TO_TELL
+    else:
+        held = is_held(record)
+        record.freed = not held  # nobody reads what it made
+        if not rivals:
+            return _ONLY_HELD if held else _NOTHING_TO_TELL
     return _commit_answer(store, shard, record, rivals)
 
 

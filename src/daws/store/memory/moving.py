@@ -68,14 +68,14 @@ def _stop_spawned(shard: Shard, record: Record, node: NodeId) -> wire.Stopped | 
 
 
 def _replicate(store: MemoryStore, record: Record, row: wire.Claim) -> AnswerType:
-    rare = record.more()
     if row.node == record.owner or record.owner != row.owner:
         return REFUSED
-    if row.node in rare.replicas:
+    replicas = record.rare.replicas if record.rare is not None else ()
+    if row.node in replicas:
         return Granted(record.move, record.attempt, REPLICA | AGAIN)
-    if len(rare.replicas) >= store.replicas_max:
+    if len(replicas) >= store.replicas_max:
         return REFUSED
-    rare.replicas += (row.node,)
+    record.more().replicas = (*replicas, row.node)
     return Granted(record.move, record.attempt, REPLICA)
 
 
