@@ -8,6 +8,7 @@ from msgspec import Struct
 from daws.model.states import CANCELLED as STATE_CANCELLED
 from daws.model.states import DONE as STATE_DONE
 from daws.model.states import FAILED as STATE_FAILED
+from daws.model.states import READY
 from daws.model.task import REMAKE, SUSPECT, Input, NodeId, Ready, TaskSpec
 from daws.wire.store import CANCELLED, DONE, FAILED
 
@@ -77,6 +78,17 @@ class Record(Struct, gc=False):
 
 def is_held(record: Record) -> bool:
     return record.held or (record.rare is not None and bool(record.rare.holders))
+
+
+def is_unclaimed(record: Record) -> bool:
+    """A remake that nobody runs. Whoever asked for it may be dead by now, so nobody can rely on it."""
+    return record.state == READY and record.owner == -1
+
+
+def read_by(spec: TaskSpec, inputs: tuple[Input, ...]) -> tuple[Input, ...]:
+    """Of what its parents made, what a task reads."""
+    wanted = spec.inputs if len(spec.inputs) <= MANY_EDGES else set(spec.inputs)
+    return tuple([one for one in inputs if one[0] in wanted])
 
 
 def ready_of(record: Record, mode: int = 0) -> Ready:
