@@ -99,6 +99,10 @@ def ready_of(record: Record, mode: int = 0) -> Ready:
     return Ready(record.spec, record.attempt, record.move, record.inputs, mode)
 
 
+def without_places(outputs: tuple[Input, ...]) -> tuple[Input, ...]:
+    return tuple((object_, size, producer, (), value) for object_, size, producer, _, value in outputs)
+
+
 def runners_of(record: Record) -> tuple[NodeId, ...]:
     """Who may be running a task: its owner, and those who run copies."""
     owner = () if record.owner == -1 else (record.owner,)
