@@ -172,10 +172,12 @@ class Retain(Row, frozen=True):
 
 
 class Release(Row, frozen=True):
-    """A holder lets go (`holder`), or all children have finished and the bytes are gone (`holder` = -1)."""
+    """A holder lets go (`holder`), or all children have finished and the bytes that `attempt` made are gone (`holder` =
+    -1). What a later attempt has made anew is not meant."""
 
     task: int
     holder: int = -1
+    attempt: int = 0
 
 
 class Locate(Row, frozen=True):

@@ -50,7 +50,7 @@ def release(store: MemoryStore, shard: Shard, row: wire.Release, now_ns: int) ->
     elif row.holder >= 0:
         if record.rare is not None:
             record.rare.holders.discard(row.holder)
-    elif is_held(record):
+    elif is_held(record) or record.attempt != row.attempt:
         return REFUSED
     elif record.state == STATE_DONE:
         record.freed = True
