@@ -55,7 +55,8 @@ class Rare:
 
 class Record(Struct, gc=False):
     """`edges` holds the unfinished parents (a tuple, or a set when there are many) while the task waits; once it is
-    ready it holds the mark of the call that made it so, which lets that call be repeated."""
+    ready it holds the mark of the call that made it so (the parent, or the inverted reason of a claim), which lets that
+    call be repeated."""
 
     spec: TaskSpec
     state: int
