@@ -118,3 +118,8 @@ def audience(record: Record) -> tuple[int, ...]:
 def all_spawned(rare: Rare) -> tuple[int, ...]:
     """What the attempts so far have spawned; nothing once one of them was committed."""
     return tuple(task for tasks in rare.spawned.values() for task in tasks)
+
+
+def note(record: Record, now_ns: int) -> None:
+    """Write into its history what a record has just become."""
+    record.more().history.append((record.state, now_ns, record.owner))
