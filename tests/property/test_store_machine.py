@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from daws.model.states import DONE as STATE_DONE
-from daws.model.states import FINAL, READY, STATE_NAMES, WAITING
+from daws.model.states import FINAL, READY, STATE_NAMES, SUSPENDED, WAITING
 from daws.model.task import Input, NodeId, Ready, TaskSpec, spawned_id
 from daws.store.memory import MemoryStore
 from daws.wire.store import (
@@ -178,7 +178,7 @@ class StoreMachine(RuleBasedStateMachine):
         for task, parents in self.parents.items():
             children = tuple(other for other, above in self.parents.items() if task in above)
             spec = TaskSpec(task, inputs=parents, outputs=(task,))
-            self.send(Create(spec, parents, children, (), -1 if parents else self.node(task)))
+            self.send(Create(spec, parents, children, (), -1 if parents else self.node(task), held=True))
 
     @rule(which=numbers, back=st.integers(0, 1), late=st.booleans())
     def finish(self, which: int, back: int, late: bool) -> None:
@@ -237,14 +237,14 @@ class StoreMachine(RuleBasedStateMachine):
         record = self.store.record(task)
         assert record is not None
         node, attempt = record.owner, record.attempt
-        if record.state != READY or node not in self.alive or self.remaking(task, attempt):
+        if record.state != READY or node not in self.alive:
             return
         name = spawned_id(task, attempt, which)
         assert self.send(Spawn(task, attempt, node, (name,))) == OK
         if not whole:
             self.half_grown.add((task, attempt))
             return
-        if self.send(Create(TaskSpec(name), (), (), (), node, True)) == OK:
+        if self.send(Create(TaskSpec(name), (), (), (), node, True, held=True)) == OK:
             if name not in self.tasks:
                 self.tasks.append(name)
             self.send(Open(name, node))
@@ -254,6 +254,36 @@ class StoreMachine(RuleBasedStateMachine):
                 self.send(Satisfy(task, name, node))
             answer = self.send(Open(task, node))
             assert answer == OK or isinstance(answer, Resume)
+
+    @rule(which=numbers, at=numbers)
+    def attach(self, which: int, at: int) -> None:
+        """A new task needs what a task of any state makes, or has made."""
+        parent, node = self.task(which), self.node(at)
+        name = spawned_id(parent, 99, len(self.tasks))
+        self.tasks.append(name)
+        self.parents[name] = (parent,)
+        assert self.send(Create(TaskSpec(name, inputs=(parent,)), (parent,), (), (), node, True, True)) == OK
+        answer = self.send(Register(parent, name))
+        if isinstance(answer, Available):
+            assert [one[0] for one in answer.inputs] == [parent], "perhaps without a place, but it has a name"
+            self.send(Satisfy(name, parent, node, answer.inputs))
+        elif answer != OK:
+            self.send(Cancel(name, node, "no parent"))
+        self.send(Open(name, node))
+
+    @rule(which=numbers, on=numbers)
+    def wait_for(self, which: int, on: int) -> None:
+        """A running task waits until another one has ended."""
+        task, other = self.task(which), self.task(on)
+        record = self.store.record(task)
+        assert record is not None
+        node, attempt = record.owner, record.attempt
+        if record.state != READY or node not in self.alive or other == task:
+            return
+        if self.send(Suspend(task, attempt, node, (other,))) == OK:
+            if self.send(Register(other, task, True)) != OK:
+                self.send(Satisfy(task, other, node))
+            self.send(Open(task, node))
 
     @rule(which=numbers)
     def resend(self, which: int) -> None:
@@ -324,6 +354,22 @@ class StoreMachine(RuleBasedStateMachine):
             if record.state == WAITING and isinstance(record.edges, (tuple, set)):
                 known = {*self.parents.get(task, ()), task}
                 assert {*record.edges} <= known, f"task {task} waits for {record.edges}"
+
+    @invariant()
+    def who_waits_will_be_told(self) -> None:
+        """A suspended task waits for others that have not ended, or whose end somebody is about to tell."""
+        for task in self.tasks:
+            record = self.store.record(task)
+            assert record is not None
+            if record.state != SUSPENDED or not isinstance(record.edges, (tuple, set)):
+                continue
+            for other in record.edges:
+                above = self.store.record(other)
+                assert above is not None
+                outbox = self.store.shards[shard_of(other, 2)].outbox
+                told = other << 2 | SATISFY in outbox or other << 2 | STOP in outbox
+                ended = above.state in FINAL or (above.rare is not None and above.rare.remaking)
+                assert told or not ended, f"task {task} waits for task {other}, which has ended"
 
     def teardown(self) -> None:
         """One node inherits everything and brings it to an end."""

@@ -96,8 +96,8 @@ MUTANTS = (
     ),
     Mutant(
         "a claim does not count the move", 2, "store/memory/moving.py",
-        "        record.owner = row.node\n        record.move += 1\n        record.edges = None\n",
-        "        record.owner = row.node\n        record.edges = None\n",
+        "        record.owner = row.node\n        record.move += 1\n        record.edges = ~row.why",
+        "        record.owner = row.node\n        record.edges = ~row.why",
     ),
     Mutant(
         "the receiver queues before it has claimed", 2, "core/moving.py",
@@ -187,6 +187,13 @@ MUTANTS = (
         "    if not core.burying[row.dead]:\n",
         "    if core.burying[row.dead] == core.config.shard_count - 1:\n",
         where=("heirs",),
+    ),
+    Mutant(
+        "what one heir got is forgotten when another is done", 4, "store/memory/members.py",
+        "        other.estates.pop((row.dead, row.node), None)  # this heir has heard of all it got\n",
+        "        for pair in [pair for pair in other.estates if pair[0] == row.dead]:\n"
+        "            del other.estates[pair]\n",
+        where=("heirs", "last words", "cut off"),
     ),
     Mutant(
         "a new attempt has the old number", 4, "store/memory/moving.py",
@@ -279,6 +286,11 @@ MUTANTS = (
         "records retire before their children", 6, "store/memory/references.py",
         "        if one.children and not _have_retired(store, one.children):\n",
         "        if False:\n",
+    ),
+    Mutant(
+        "a sink is forgotten while an intent of it stands", 6, "store/memory/references.py",
+        "(record.rare.holders or _has_intent(home, task))",
+        "record.rare.holders",
     ),
     # -- 7. growing graphs ------------------------------------------------------------------------------------------
     Mutant(

@@ -89,6 +89,10 @@ def on_finish_answer(core: NodeCore, row: Finish, answer: AnswerType) -> None:
                 if core.made is EMPTY:
                     core.made = {}
                 core.made[task] = (set(readers) if len(readers) > FEW_READERS else readers, core.now_ns, objects)
+                if row.attempt:
+                    if core.attempts is None:
+                        core.attempts = {}
+                    core.attempts[task] = row.attempt
         if answer.ready:
             if len(answer.ready) == 1:
                 accept(core, answer.ready[0], True)

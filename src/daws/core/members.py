@@ -128,7 +128,7 @@ def on_take_over_answer(core: NodeCore, row: TakeOver, answer: AnswerType) -> No
         return
     core.burying[row.dead] -= 1
     if not core.burying[row.dead]:
-        ask_shard(core, MEMBERSHIP_SHARD, Buried(row.dead))
+        ask_shard(core, MEMBERSHIP_SHARD, Buried(row.dead, core.node))
 
 
 @answers(Buried)

@@ -193,6 +193,7 @@ class NodeCore:
     claims: dict[int, tuple[Ready, NodeId, int]] | None = None
     seen_offers: deque[tuple[NodeId, int]] | None = None
     announcing: dict[int, Ready] | None = None
+    attempts: dict[int, int] | None = None  # which attempt made what is in `made`, where it was not the first
     batches: set[int] | None = None
     stranded: list[Ready] | None = None
     tried: dict[int, tuple[NodeId, ...]] = EMPTY  # by object that is fetched: places that did not have it

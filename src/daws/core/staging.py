@@ -270,6 +270,9 @@ def release_made(core: NodeCore, producer: int, child: int) -> None:
     del core.made[producer]
     for object_ in objects:
         _drop(core, object_)
+    if core.attempts and producer in core.attempts:
+        ask(core, producer, Release(producer, -1, core.attempts.pop(producer)))
+        return
     freed = core.freed
     if freed is None:
         core.freed = freed = []
@@ -279,7 +282,8 @@ def release_made(core: NodeCore, producer: int, child: int) -> None:
 
 
 def send_freed(core: NodeCore) -> None:
-    """Tell the store of all tasks whose objects have gone. They only take up room there: that is not urgent."""
+    """Tell the store of all tasks whose objects have gone (those of first attempts). They only take up room there: that
+    is not urgent."""
     for task in core.freed or ():
         ask(core, task, Release(task))
     core.freed = None

@@ -172,10 +172,12 @@ class Retain(Row, frozen=True):
 
 
 class Release(Row, frozen=True):
-    """A holder lets go (`holder`), or all children have finished and the bytes are gone (`holder` = -1)."""
+    """A holder lets go (`holder`), or all children have finished and the bytes that `attempt` made are gone (`holder` =
+    -1). What a later attempt has made anew is not meant."""
 
     task: int
     holder: int = -1
+    attempt: int = 0
 
 
 class Locate(Row, frozen=True):
@@ -231,7 +233,8 @@ class Watch(Row, frozen=True):
 
 
 class TakeOver(Row, frozen=True):
-    """Strike a dead incarnation from this shard and take what it owned, part by part."""
+    """Strike a dead incarnation from this shard and take what it owned, part by part. A part has `limit` tasks and
+    intents, or one more: a task and the intent to stop what it has spawned are not torn apart."""
 
     dead: NodeId
     node: NodeId
@@ -241,9 +244,10 @@ class TakeOver(Row, frozen=True):
 
 
 class Buried(Row, frozen=True):
-    """Every shard was taken over: nobody has to look at this dead incarnation again."""
+    """Every shard was taken over: nobody has to look at this dead incarnation again. `node` has heard what it got."""
 
     dead: NodeId
+    node: NodeId = -1
 
 
 class ReadLog(Row, frozen=True):

@@ -1,5 +1,7 @@
 """Rule 4, death, its second half: what the dead leave behind, and who gets it."""
 
+import pytest
+
 from daws.model.states import FAILED as STATE_FAILED
 from daws.model.states import READY
 from daws.model.task import SUSPECT
@@ -34,6 +36,22 @@ class EstatesContract(Contract):
             assert isinstance(answer, Estate) and answer.more == (part < 3)
             seen += [ready.spec.id for ready in answer.ready]
         assert seen == list(range(7))
+
+    @pytest.mark.parametrize("limit", [1, 3, 4, 100])
+    def test_intents_are_taken_part_by_part_too(self, desk: Desk, limit: int):
+        desk = Desk(self.make(shards=1), self.snapshot)
+        for task in range(9):  # seven are done, and their children are not there yet; two are ready
+            desk.create(task, children=[task + 10])
+            if task < 7:
+                desk.done(task)
+        taken: list[int] = []
+        for part in range(20):
+            answer = desk(TakeOver(ANN, BOB, part, limit))
+            assert isinstance(answer, Estate) and len(answer.ready) + len(answer.outbox) <= limit
+            taken += [one.task for one in answer.outbox] + [one.spec.id for one in answer.ready]
+            if not answer.more:
+                break
+        assert taken == [*range(9)]
 
     def test_an_earlier_part_asked_for_late_takes_nothing_more(self, desk: Desk):
         """Its answer would be dropped, and with it what it names."""

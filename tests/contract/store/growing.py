@@ -9,6 +9,7 @@ from daws.wire.store import (
     FAILED,
     OK,
     REFUSED,
+    REMAKE_FOR,
     RETRY,
     SATISFY,
     STOP,
@@ -20,6 +21,7 @@ from daws.wire.store import (
     Granted,
     Open,
     Register,
+    Remake,
     Resume,
     Satisfy,
     Spawn,
@@ -29,7 +31,7 @@ from daws.wire.store import (
     Unready,
     outbox_key,
 )
-from tests.contract.store.desk import ANN, BOB, CAT, CHILD, FAR, OTHER, PARENT, Contract, Desk, made
+from tests.contract.store.desk import ANN, BOB, CAT, CHILD, DAN, FAR, OTHER, PARENT, Contract, Desk, made
 
 
 class GrowingContract(Contract):
@@ -70,6 +72,26 @@ class GrowingContract(Contract):
         assert desk(Register(PARENT, FAR)) == OK
         answer = desk.done(PARENT, BOB, 1, made(7, PARENT, BOB))
         assert answer is not None and {CHILD, FAR} <= {*answer.children}
+
+    def test_a_child_that_registers_with_a_remake_that_nobody_has_claimed_asks_for_it_itself(self, desk: Desk):
+        """Bob asks for a remake and dies before he claims it; CHILD was cancelled, and with it went the wish."""
+        need = desk.lose()
+        move = desk.story(CHILD).move
+        assert isinstance(desk(Remake(PARENT, CHILD, BOB, (), 0, need)), Ready)
+        desk(Cancel(CHILD, CAT))
+        desk(Unready(CHILD, BOB, move - 1, (PARENT,)))
+        assert desk(Register(PARENT, FAR)) == Available((made(7, PARENT),)), "an object without a place is a lost one"
+        ready, outbox = desk.bury(BOB, CAT)
+        assert not ready and not [entry for entry in outbox if entry.verb == REMAKE_FOR]
+        desk.remake(PARENT, FAR, CAT)
+        answer = desk.done(PARENT, CAT, 1, made(7, PARENT, CAT))
+        assert answer is not None and FAR in answer.children
+
+    def test_a_child_that_registers_after_a_failed_remake_is_told_what_is_missing(self, desk: Desk):
+        desk.remake(PARENT, CHILD, BOB, desk.lose())
+        desk.finish(PARENT, BOB, 1, error="bad")
+        assert desk(Register(PARENT, FAR)) == Available((made(7, PARENT),))
+        assert isinstance(desk(Remake(PARENT, FAR, CAT)), Ready), "it may be tried again"
 
     def test_spawned_tasks_are_named_in_the_log(self, desk: Desk):
         desk.create(PARENT)
@@ -119,6 +141,18 @@ class GrowingContract(Contract):
         desk.remake(PARENT, CHILD, CAT, desk.mark)
         _, outbox = desk.bury(CAT, BOB)
         assert [entry for entry in outbox if entry.verb == STOP] == []
+
+    def test_children_of_a_remake_that_fails_are_to_be_stopped(self, desk: Desk):
+        desk.remake(PARENT, CHILD, BOB, desk.lose())
+        name = spawned_id(PARENT, 1, 0)
+        desk(Spawn(PARENT, 1, BOB, (name,)))
+        assert desk.finish(PARENT, BOB, 1, error="bad") == Stopped(outbox_key(PARENT, STOP), (CHILD, name), (), "bad")
+        (entry,) = [one for one in desk.bury(BOB, CAT)[1] if one.verb == STOP]
+        assert entry.others == (CHILD, name)
+        desk(Clear(CAT, (entry.key,)))
+        desk.remake(PARENT, FAR, CAT)
+        _, outbox = desk.bury(CAT, DAN)
+        assert not [one for one in outbox if one.verb == STOP], "they were stopped once"
 
     def test_children_of_failed_and_cancelled_tasks_are_named(self, desk: Desk):
         name = spawned_id(PARENT, 0, 0)
@@ -176,6 +210,17 @@ class GrowingContract(Contract):
         desk.create(FAR)
         desk(Cancel(FAR, BOB))
         assert desk(Register(FAR, PARENT, True)) == CANCELLED
+
+    def test_watching_a_task_that_is_remade_is_answered_at_once(self, desk: Desk):
+        """It has ended; that an object of it is made again is no second end."""
+        desk.remake(PARENT, CHILD, BOB, desk.lose())
+        desk.create(FAR, owner=CAT)
+        desk(Suspend(FAR, 0, CAT, (PARENT,)))
+        assert isinstance(desk(Register(PARENT, FAR, True)), Available)
+        desk(Satisfy(FAR, PARENT, CAT))
+        assert desk(Open(FAR, CAT)) == Resume(CAT)
+        answer = desk.finish(PARENT, BOB, 1, error="bad")
+        assert isinstance(answer, Stopped) and FAR not in answer.children + answer.watchers
 
     def test_a_suspended_task_can_be_cancelled(self, desk: Desk):
         names = self.suspended(desk)

@@ -64,3 +64,12 @@ class MovingContract(Contract):
         assert desk(Claim(PARENT, ANN, 0, ANN, RETRY)) == Granted(1, 1)
         assert desk.finish(PARENT, ANN, 0) == REFUSED
         desk.done(PARENT, ANN, 1)
+
+    @pytest.mark.parametrize("first", [MOVE, ANNOUNCE, RETRY])
+    @pytest.mark.parametrize("second", [MOVE, ANNOUNCE, RETRY])
+    def test_a_claim_for_another_reason_is_no_repetition(self, desk: Desk, first: int, second: int):
+        desk.create(PARENT)
+        granted = desk(Claim(PARENT, ANN, 0, ANN, first))
+        assert isinstance(granted, Granted)
+        again = Granted(granted.move, granted.attempt, AGAIN)
+        assert desk(Claim(PARENT, ANN, 0, ANN, second)) == (again if first == second else REFUSED)

@@ -8,6 +8,7 @@ from daws.wire.store import (
     OK,
     REFUSED,
     REMAKE_FOR,
+    RETRY,
     SATISFY,
     UNDERWAY,
     AddPlace,
@@ -118,6 +119,37 @@ class ReferencesContract(Contract):
         assert desk(Locate(PARENT)) == Available((made(7, PARENT, ANN),))
         assert desk(Release(PARENT)) == OK
         assert desk(Inspect(PARENT)) == DONE
+
+    def test_a_late_release_does_not_free_what_was_remade_since(self, desk: Desk):
+        desk.pair()
+        desk.done(PARENT, ANN, 0, made(7, PARENT, ANN))
+        desk(Clear(ANN, (outbox_key(PARENT, SATISFY),)))
+        assert desk(Release(PARENT)) == OK
+        desk.remake(PARENT, CHILD, BOB)
+        desk.done(PARENT, BOB, 1, made(7, PARENT, BOB))
+        assert desk(Release(PARENT)) == REFUSED, "doubled on its way"
+        assert desk(Locate(PARENT)) == Available((made(7, PARENT, BOB),))
+        assert desk(Release(PARENT, -1, 1)) == OK
+        assert desk(Locate(PARENT)) == Available((made(7, PARENT),))
+
+    def test_a_held_sink_is_kept_until_it_is_released(self, desk: Desk):
+        """Whether its run was the only one or not."""
+        for task in (PARENT, OTHER):
+            desk.create(task, outputs=[7], held=True)
+        desk(Claim(OTHER, ANN, 0, ANN, RETRY))
+        for task, attempt in ((PARENT, 0), (OTHER, 1)):
+            desk.done(task, ANN, attempt, made(7, task, ANN))
+            assert desk(Release(task, -1, attempt)) == REFUSED
+            assert desk(Release(task, CLIENT_HOLDER)) == OK
+            assert desk(Locate(task)) == Available((made(7, task, ANN),))
+            assert desk(Release(task, -1, attempt)) == OK
+            assert desk(Inspect(task)) == DONE
+
+    def test_a_client_holds_what_it_retains(self, desk: Desk):
+        desk.create(PARENT, outputs=[7])
+        assert desk(Retain(PARENT, CLIENT_HOLDER)) == OK
+        desk.done(PARENT, ANN, 0, made(7, PARENT, ANN))
+        assert desk(Release(PARENT)) == REFUSED
 
     def test_release_of_a_task_that_is_not_done_frees_nothing(self, desk: Desk):
         desk.create(PARENT, outputs=[7])

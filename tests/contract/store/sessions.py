@@ -12,13 +12,15 @@ from daws.wire.store import (
     UNKNOWN,
     AnswerType,
     Cancel,
+    Claim,
     Committed,
     Inspect,
     Release,
+    Remake,
     Satisfy,
     Submit,
 )
-from tests.contract.store.desk import ANN, BOB, Contract, Desk, made
+from tests.contract.store.desk import ANN, BOB, OTHER, Contract, Desk, made
 
 FIRST, SECOND, THIRD = 1, 2, 3
 
@@ -57,6 +59,18 @@ class SessionsContract(Contract):
         (ready,) = answer.ready or (desk(Satisfy(THIRD, SECOND, ANN, (made(SECOND, SECOND, ANN),))),)
         assert isinstance(ready, Ready)
         assert sorted(ready.inputs) == [made(FIRST, FIRST, ANN), made(SECOND, SECOND, ANN)]
+
+    def test_a_parent_that_is_remade_is_waited_for_if_somebody_runs_it(self, desk: Desk):
+        submit(desk, FIRST)
+        end(desk, FIRST)
+        ready = desk(Remake(FIRST, OTHER, BOB, (ANN,)))
+        assert isinstance(ready, Ready)
+        unclaimed = submit(desk, SECOND, FIRST)
+        assert isinstance(unclaimed, Ready) and unclaimed.inputs == (made(FIRST, FIRST),), "it asks for it itself"
+        desk(Claim(FIRST, -1, ready.move, BOB))
+        assert submit(desk, THIRD, FIRST) is None
+        answer = desk.done(FIRST, BOB, 1, made(FIRST, FIRST, BOB))
+        assert answer is not None and THIRD in answer.children
 
     def test_what_is_held_stays_until_the_client_lets_go(self, desk: Desk):
         submit(desk, FIRST)

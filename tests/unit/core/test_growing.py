@@ -3,26 +3,35 @@
 from daws.core.effects import CallStore, DropObject, ResumeRun, StartRun, StopRun
 from daws.core.events import RunEnded, RunSpawned, RunWaits
 from daws.core.outbox import carry_out
+from daws.core.remaking import claim_remake
 from daws.model.states import CANCELLED as STATE_CANCELLED
 from daws.model.states import DONE as STATE_DONE
 from daws.model.states import FAILED as STATE_FAILED
-from daws.model.task import CLIENT, TaskSpec, spawned_id
+from daws.model.states import READY
+from daws.model.task import CLIENT, Ready, TaskSpec, spawned_id
 from daws.store.memory import MemoryStore
 from daws.testing import Driver, created, members_of, ready, task
+from daws.testing.build import BIG, object_at
 from daws.wire.messages import StopOrder, Submission, SubmissionTaken
 from daws.wire.store import (
     OK,
     REFUSED,
     Available,
     Cancel,
+    Claim,
+    Clear,
+    Committed,
     Create,
     Estate,
     Finish,
+    Noted,
     Open,
     Register,
+    Remake,
     Satisfy,
     Spawn,
     TakeOver,
+    Unready,
 )
 
 CHILD = spawned_id(1, 0, 0)
@@ -196,3 +205,66 @@ def test_children_of_an_attempt_that_died_with_its_node_are_cancelled():
     heir.give()
     heir.serve(store)
     assert state(store, CHILD) == STATE_CANCELLED
+
+
+def remade(store: MemoryStore, claimed: bool = True) -> None:
+    """Task 2 was done on node 1, which is gone; task 3, which reads what it made, has it made again by node 0."""
+    given = (object_at(2, 1),)
+    for row in created({2: [], 3: [2]}, 1):
+        store.apply(0, [row], 0)
+    (told,) = store.apply(0, [Finish(2, 0, 1, given)], 0)
+    (child,) = store.apply(0, [Satisfy(3, 2, 0, given)], 0)
+    assert isinstance(child, Ready) and isinstance(told, Committed)
+    store.apply(0, [Clear(1, (told.key,), (told.mark,))], 0)
+    (noted,) = store.apply(0, [Unready(3, 0, child.move, (2,))], 0)
+    assert isinstance(noted, Noted)
+    (again,) = store.apply(0, [Remake(2, 3, 0, (1,), 0, noted.mark)], 0)
+    assert isinstance(again, Ready)
+    if claimed:
+        store.apply(0, [Claim(2, -1, again.move, 0)], 0)
+
+
+def test_waiting_for_a_task_that_is_made_again_is_no_wait():
+    node, store, run = with_store()
+    remade(store)
+    node.give(RunWaits(1, run.run, (2,)))
+    node.serve(store)
+    node.expect(ResumeRun, task=1)
+    node.nothing_left()
+
+
+def test_who_needs_a_remake_that_nobody_runs_has_it_run():
+    node, store, run = with_store()
+    remade(store, claimed=False)
+    node.give(RunSpawned(1, run.run, ((task(-1, [2]), (2,)),)))
+    node.serve(store)
+    end(node, run)
+    node.serve(store)
+    again = node.expect(StartRun, task=2)
+    assert again.ready.attempt == 1
+    end(node, again, (BIG,))
+    node.serve(store)
+    while any(isinstance(effect, StartRun) for effect in node.effects):
+        end(node, node.expect(StartRun), (BIG,) if state(store, 3) != STATE_DONE else ())
+        node.serve(store)
+    assert state(store, CHILD) == STATE_DONE
+
+
+def test_what_a_remake_has_spawned_ends_with_it_when_it_fails():
+    node, store, run = with_store()
+    remade(store, claimed=False)
+    end(node, run)
+    node.serve(store)
+    (again,) = store.apply(0, [Remake(2, 3, 0)], 0)
+    assert isinstance(again, Ready)
+    claim_remake(node.core, again, 0)
+    node.give()
+    node.serve(store)
+    rerun = node.expect(StartRun, task=2)
+    node.give(RunSpawned(2, rerun.run, ((task(-1), ()),)))
+    node.serve(store)
+    name = spawned_id(2, 1, 0)
+    assert state(store, name) == READY
+    end(node, rerun, (), "bad")
+    node.serve(store)
+    assert [state(store, one) for one in (2, 3, name)] == [STATE_DONE, STATE_FAILED, STATE_FAILED]

@@ -150,7 +150,7 @@ def test_a_large_estate_is_taken_part_by_part():
         node.answer(call, Estate(more=True))
         call = node.expect_rows(TakeOver(DEAD, 0, 1))
         node.answer(call, Estate())
-        node.answer(node.expect_rows(Buried(DEAD)), OK)
+        node.answer(node.expect_rows(Buried(DEAD, 0)), OK)
         node.answer(tick(node), Leased(None, (DEAD,)))
 
 
@@ -188,4 +188,4 @@ def test_every_shard_is_taken_over(shards: int):
         for call in calls:
             assert not any(isinstance(effect, CallStore) for effect in node.effects)
             node.answer(call, Estate())
-        node.expect_rows(Buried(DEAD))
+        node.expect_rows(Buried(DEAD, 0))

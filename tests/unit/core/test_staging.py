@@ -19,6 +19,7 @@ from daws.wire.store import (
     Granted,
     Leased,
     Noted,
+    Release,
     Remake,
     Satisfy,
     Unready,
@@ -251,6 +252,8 @@ def test_what_is_made_here_is_a_copy_no_more():
         node.give(Releases(1, ((8, 2),)))
         node.expect(DropObject, object=8)
         assert not node.core.objects
+        node.expect_rows(Release(8, -1, 1))
+        assert not node.core.attempts
 
 
 def test_a_copy_outlives_a_run_that_made_the_same_in_vain():

@@ -3,6 +3,8 @@
 import pytest
 
 from daws.sim.scenario import draw_scenario, make_scenario_kernel, run_scenario
+from daws.store.memory.store import HANDLERS
+from daws.wire.store import TakeOver
 
 AIMED = {
     "heirs": ("torn", "crashed as an heir"),
@@ -33,14 +35,19 @@ def test_an_heir_dies_when_it_has_one_shard_of_several(monkeypatch):
     scenario = first_of("heirs")
     assert scenario.shards > 1
     kernel = make_scenario_kernel(scenario)
+    asked: dict[int, set[int]] = {}  # by heir: the shards that it has asked for what somebody left
     taken_over: dict[int, int] = {}
-    kill = kernel.kill
+    kill, take_over = kernel.kill, HANDLERS[TakeOver]
+
+    def asks(store, shard, row, now_ns):
+        asked.setdefault(row.node, set()).add(row.shard)
+        return take_over(store, shard, row, now_ns)
 
     def watched(node):
-        shards = [shard for shard in kernel.store.shards if any(heir == node for _, heir in shard.estates)]
-        taken_over[node] = len(shards)
+        taken_over[node] = len(asked.get(node, ()))
         return kill(node)
 
+    monkeypatch.setitem(HANDLERS, TakeOver, asks)
     monkeypatch.setattr(kernel, "kill", watched)
     kernel.start()
     kernel.run(scenario.plan.horizon_ns)

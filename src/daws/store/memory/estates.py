@@ -11,7 +11,7 @@ from daws.model.states import READY, SUSPENDED
 from daws.model.task import NodeId, Ready
 from daws.store.memory.moving import new_attempt
 from daws.store.memory.outbox import unzip
-from daws.store.memory.record import Record, audience, ready_of, runners_of
+from daws.store.memory.record import Record, audience, note, ready_of, runners_of
 from daws.store.memory.stopping import fail, stop_answer
 from daws.store.memory.store import MemoryStore, Shard, serves
 from daws.wire import store as wire
@@ -25,6 +25,8 @@ def take_over(store: MemoryStore, shard: Shard, row: wire.TakeOver, now_ns: int)
     if row.node in shard.dead:
         return STRUCK
     shard.dead.add(row.dead)
+    for pair in [pair for pair in shard.estates if pair[1] == row.dead]:
+        del shard.estates[pair]  # this heir will not ask again
     said = shard.estates.get((row.dead, row.node))
     if said is not None and row.part <= said[0]:
         # What an earlier part would take now, nobody would hear of: it was answered long ago.
@@ -34,9 +36,12 @@ def take_over(store: MemoryStore, shard: Shard, row: wire.TakeOver, now_ns: int)
     more = False
     for key, (holder, others, mark) in shard.outbox.items():
         if holder == row.dead:
+            if len(keys) >= row.limit:
+                more = True
+                break
             shard.outbox[key] = (row.node, others, mark)
             keys[key] = None
-    for task, record in list(shard.records.items()):
+    for task, record in () if more else list(shard.records.items()):
         if record is None:
             continue
         if record.rare is not None and row.dead in record.rare.replicas:
@@ -47,6 +52,8 @@ def take_over(store: MemoryStore, shard: Shard, row: wire.TakeOver, now_ns: int)
             more = True
             break
         heir = _inherit(shard, record, row.node)
+        if store.history:
+            note(record, now_ns)
         if heir is not None:
             ready.append(heir)
         key = outbox_key(task, STOP)
@@ -55,7 +62,10 @@ def take_over(store: MemoryStore, shard: Shard, row: wire.TakeOver, now_ns: int)
     outbox = [_entry(shard, key) for key in keys]
     store.touched += len(ready) + len(outbox) - 1
     answer = wire.Estate(tuple(ready), tuple(outbox), more)
-    shard.estates[row.dead, row.node] = (row.part, answer)
+    if ready or outbox:
+        shard.estates[row.dead, row.node] = (row.part, answer)
+    else:
+        shard.estates.pop((row.dead, row.node), None)  # nothing is left: whoever asks again, for any part, gets nothing
     return answer
 
 

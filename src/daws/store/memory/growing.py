@@ -10,7 +10,7 @@ from daws.model.states import DONE as STATE_DONE
 from daws.model.states import FAILED as STATE_FAILED
 from daws.model.states import READY, SUSPENDED, WAITING
 from daws.model.task import AGAIN, Input
-from daws.store.memory.record import FINAL_CODE, MANY_EDGES, STILLBORN, Record, ready_of
+from daws.store.memory.record import FINAL_CODE, MANY_EDGES, STILLBORN, Record, is_unclaimed, read_by, ready_of
 from daws.store.memory.store import MemoryStore, Shard, serves
 from daws.wire import store as wire
 from daws.wire.store import CANCELLED, DONE, OK, REFUSED, STRUCK, UNKNOWN, AnswerType
@@ -35,14 +35,15 @@ def submit(store: MemoryStore, shard: Shard, row: wire.Submit, now_ns: int) -> A
         above = records.get(parent)
         if above is None:
             return UNKNOWN if parent not in records else REFUSED
-        if above.state == STATE_DONE:
-            inputs += tuple([one for one in above.outputs if one[0] in spec.inputs])
+        remade = above.rare if above.rare is not None and above.rare.remaking else None
+        if above.state == STATE_DONE or (remade and is_unclaimed(above)):
+            inputs += read_by(spec, above.outputs)  # who finds no place for them asks for a remake
         elif above.state == STATE_FAILED or above.state == STATE_CANCELLED:
             ended = above
         else:
             left.append(parent)
-            if above.rare is not None and above.rare.remaking:
-                above.rare.waiters += ((task, 0),)  # its other children were told the first time
+            if remade and (task, 0) not in remade.waiters:
+                remade.waiters += ((task, 0),)  # its other children were told the first time
     record = Record(spec, WAITING, -1, (), None, inputs, held=True)
     records[task] = record
     if ended is not None:  # children of failed and cancelled tasks are born so
@@ -83,15 +84,19 @@ def register(store: MemoryStore, shard: Shard, row: wire.Register, now_ns: int) 
         return REFUSED if row.task in shard.records else UNKNOWN
     if record.state in (STATE_FAILED, STATE_CANCELLED):
         return FINAL_CODE[record.state]
-    if row.watches:
-        if record.state != STATE_DONE and row.child not in record.more().watchers:
-            record.more().watchers += (row.child,)
-    elif row.child not in record.children:
-        record.children += (row.child,)
-    if record.state == STATE_DONE:
-        return wire.Available(record.outputs)
     rare = record.rare
-    if rare is not None and rare.remaking and not row.watches and (row.child, 0) not in rare.waiters:
+    remaking = rare is not None and rare.remaking
+    if row.watches:
+        if record.state == STATE_DONE or remaking:
+            return wire.Available(record.outputs)  # it has ended; that its objects are made anew is no second end
+        if row.child not in record.more().watchers:
+            record.more().watchers += (row.child,)
+        return OK
+    if row.child not in record.children:
+        record.children += (row.child,)
+    if record.state == STATE_DONE or (remaking and is_unclaimed(record)):
+        return wire.Available(record.outputs)  # perhaps without a place: then the child asks for a remake itself
+    if rare is not None and remaking and (row.child, 0) not in rare.waiters:
         rare.waiters += ((row.child, 0),)
     return OK
 

@@ -8,9 +8,9 @@ owner's run or a listed copy of the current attempt commits, and the first that 
 from daws.model.states import DONE as STATE_DONE
 from daws.model.states import FAILED as STATE_FAILED
 from daws.model.states import READY, SUSPENDED, WAITING
-from daws.model.task import AGAIN, NodeId, Ready
+from daws.model.task import AGAIN, Input, NodeId, Ready
 from daws.store.memory.outbox import intend, unzip
-from daws.store.memory.record import FINAL_CODE, MANY_EDGES, STILLBORN, Record, audience, is_held, ready_of
+from daws.store.memory.record import FINAL_CODE, MANY_EDGES, STILLBORN, Record, audience, is_held, read_by, ready_of
 from daws.store.memory.stopping import fail, failed_remake_answer, stop_answer
 from daws.store.memory.store import MemoryStore, Others, Shard, serves
 from daws.wire import store as wire
@@ -114,11 +114,14 @@ def finish(store: MemoryStore, shard: Shard, row: wire.Finish, now_ns: int) -> A
         told = None
     record.state = STATE_DONE
     record.outputs = row.outputs
-    record.freed = False
     if told or audience(record):
+        record.freed = False
         intend(shard, outbox_key(row.task, SATISFY), row.node, told)
-    elif not rivals:
-        return _ONLY_HELD if is_held(record) else _NOTHING_TO_TELL
+    else:
+        held = is_held(record)
+        record.freed = not held  # nobody reads what it made
+        if not rivals:
+            return _ONLY_HELD if held else _NOTHING_TO_TELL
     return _commit_answer(store, shard, record, rivals)
 
 
@@ -127,7 +130,7 @@ def _tell_here(store: MemoryStore, shard: Shard, record: Record, row: wire.Finis
     task, node = row.task, row.node
     records = shard.records
     outputs, children = row.outputs, record.children
-    several = len(outputs) > 1
+    object_ = outputs[0][0] if len(outputs) == 1 else -1
     only = (task,)
     ready: list[Ready] = []
     left: list[tuple[int, int]] = []
@@ -136,19 +139,20 @@ def _tell_here(store: MemoryStore, shard: Shard, record: Record, row: wire.Finis
         if child is None or child.state != WAITING or child.rare is not None:
             left.append((number, 0))
             continue
-        edges = child.edges
-        if several:
-            wanted = child.spec.inputs
-            child.inputs += tuple([one for one in outputs if one[0] in wanted])
-        else:
-            child.inputs += outputs
-        if edges != only:
+        if child.edges != only:
+            edges = child.edges
             if edges.__class__ is tuple:
                 child.edges = edges = tuple([edge for edge in edges if edge != task])
+                child.inputs += outputs if object_ in child.spec.inputs else read_by(child.spec, outputs)
             else:
-                edges.discard(task)  # type: ignore[union-attr]
+                _take_of_many(child, edges, task, outputs)  # type: ignore[arg-type]
             if edges:
                 continue
+        elif object_ not in child.spec.inputs:
+            if outputs:
+                child.inputs += read_by(child.spec, outputs)
+        else:
+            child.inputs += outputs
         child.state = READY
         child.owner = node
         child.move = move = child.move + 1
@@ -162,6 +166,14 @@ def _tell_here(store: MemoryStore, shard: Shard, record: Record, row: wire.Finis
     shard.outbox[key] = (node, tuple(left), mark)
     children, needs = unzip(tuple(left))
     return Committed(key, children, (), record.children, mark, needs, tuple(ready), record.held)
+
+
+def _take_of_many(record: Record, edges: set[int], parent: int, inputs: tuple[Input, ...]) -> None:
+    """Of many edges take one away. Who has so many parents mostly reads something of each: it is sifted at the end."""
+    edges.discard(parent)
+    record.inputs += inputs
+    if not edges:
+        record.inputs = read_by(record.spec, record.inputs)
 
 
 def _told_here(shard: Shard, record: Record) -> tuple[Ready, ...]:
@@ -217,14 +229,13 @@ def satisfy(store: MemoryStore, shard: Shard, row: wire.Satisfy, now_ns: int) ->
                 return OK
             edges = tuple(edge for edge in edges if edge != row.parent)
             record.edges = edges
+            if state == WAITING and row.inputs:
+                record.inputs += read_by(record.spec, row.inputs)
         else:
             assert isinstance(edges, set)
             if row.parent not in edges or (record.rare is not None and record.rare.need != row.need):
                 return OK
-            edges.discard(row.parent)
-        if state == WAITING and row.inputs:
-            wanted = record.spec.inputs
-            record.inputs += tuple(one for one in row.inputs if one[0] in wanted)
+            _take_of_many(record, edges, row.parent, row.inputs if state == WAITING else ())
         if edges:
             return OK
         if state == SUSPENDED:

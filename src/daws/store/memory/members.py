@@ -45,6 +45,8 @@ def bury(store: MemoryStore, shard: Shard, row: wire.Buried, now_ns: int) -> Ans
     store.touched -= 1
     if store.orphans.pop(row.dead, 0) is None:
         store.buried.add(row.dead)
+    for other in store.shards:
+        other.estates.pop((row.dead, row.node), None)  # this heir has heard of all it got
     return OK
 
 

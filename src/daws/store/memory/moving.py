@@ -41,7 +41,7 @@ def claim(store: MemoryStore, shard: Shard, row: wire.Claim, now_ns: int) -> Ans
     if record.owner == row.owner and record.move == row.move:
         record.owner = row.node
         record.move += 1
-        record.edges = None
+        record.edges = ~row.why  # below all marks of other calls
         if record.rare is not None:
             record.rare.announced = False
         if row.why == ANNOUNCE:
@@ -49,7 +49,7 @@ def claim(store: MemoryStore, shard: Shard, row: wire.Claim, now_ns: int) -> Ans
         elif row.why == RETRY:
             record.state = READY
             new_attempt(shard, record, row.node)
-    elif record.owner != row.node or record.move != row.move + 1:
+    elif record.owner != row.node or record.move != row.move + 1 or record.edges != ~row.why:
         return REFUSED
     else:
         again = AGAIN
@@ -68,14 +68,14 @@ def _stop_spawned(shard: Shard, record: Record, node: NodeId) -> wire.Stopped | 
 
 
 def _replicate(store: MemoryStore, record: Record, row: wire.Claim) -> AnswerType:
-    rare = record.more()
     if row.node == record.owner or record.owner != row.owner:
         return REFUSED
-    if row.node in rare.replicas:
+    replicas = record.rare.replicas if record.rare is not None else ()
+    if row.node in replicas:
         return Granted(record.move, record.attempt, REPLICA | AGAIN)
-    if len(rare.replicas) >= store.replicas_max:
+    if len(replicas) >= store.replicas_max:
         return REFUSED
-    rare.replicas += (row.node,)
+    record.more().replicas = (*replicas, row.node)
     return Granted(record.move, record.attempt, REPLICA)
 
 

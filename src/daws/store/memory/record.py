@@ -8,6 +8,7 @@ from msgspec import Struct
 from daws.model.states import CANCELLED as STATE_CANCELLED
 from daws.model.states import DONE as STATE_DONE
 from daws.model.states import FAILED as STATE_FAILED
+from daws.model.states import READY
 from daws.model.task import REMAKE, SUSPECT, Input, NodeId, Ready, TaskSpec
 from daws.wire.store import CANCELLED, DONE, FAILED
 
@@ -54,7 +55,8 @@ class Rare:
 
 class Record(Struct, gc=False):
     """`edges` holds the unfinished parents (a tuple, or a set when there are many) while the task waits; once it is
-    ready it holds the mark of the call that made it so, which lets that call be repeated."""
+    ready it holds the mark of the call that made it so (the parent, or the inverted reason of a claim), which lets that
+    call be repeated."""
 
     spec: TaskSpec
     state: int
@@ -79,12 +81,27 @@ def is_held(record: Record) -> bool:
     return record.held or (record.rare is not None and bool(record.rare.holders))
 
 
+def is_unclaimed(record: Record) -> bool:
+    """A remake that nobody runs. Whoever asked for it may be dead by now, so nobody can rely on it."""
+    return record.state == READY and record.owner == -1
+
+
+def read_by(spec: TaskSpec, inputs: tuple[Input, ...]) -> tuple[Input, ...]:
+    """Of what its parents made, what a task reads."""
+    wanted = spec.inputs if len(spec.inputs) <= MANY_EDGES else set(spec.inputs)
+    return tuple([one for one in inputs if one[0] in wanted])
+
+
 def ready_of(record: Record, mode: int = 0) -> Ready:
     """A ready task as its owner is to hear of it."""
     rare = record.rare
     if rare is not None:
         mode |= (REMAKE if rare.remaking else 0) | (SUSPECT if rare.losses else 0)
     return Ready(record.spec, record.attempt, record.move, record.inputs, mode)
+
+
+def without_places(outputs: tuple[Input, ...]) -> tuple[Input, ...]:
+    return tuple((object_, size, producer, (), value) for object_, size, producer, _, value in outputs)
 
 
 def runners_of(record: Record) -> tuple[NodeId, ...]:
@@ -101,3 +118,8 @@ def audience(record: Record) -> tuple[int, ...]:
 def all_spawned(rare: Rare) -> tuple[int, ...]:
     """What the attempts so far have spawned; nothing once one of them was committed."""
     return tuple(task for tasks in rare.spawned.values() for task in tasks)
+
+
+def note(record: Record, now_ns: int) -> None:
+    """Write into its history what a record has just become."""
+    record.more().history.append((record.state, now_ns, record.owner))

@@ -50,7 +50,7 @@ def release(store: MemoryStore, shard: Shard, row: wire.Release, now_ns: int) ->
     elif row.holder >= 0:
         if record.rare is not None:
             record.rare.holders.discard(row.holder)
-    elif is_held(record):
+    elif is_held(record) or record.attempt != row.attempt:
         return REFUSED
     elif record.state == STATE_DONE:
         record.freed = True
@@ -73,8 +73,7 @@ def retire(store: MemoryStore, record: Record) -> None:
             continue
         task = one.spec.id
         home = shards[(task >> SHARD_BLOCK_BITS) % count]
-        key, outbox = task << 2, home.outbox
-        if outbox and (key | SATISFY in outbox or key | REMAKE_FOR in outbox or key | STOP in outbox):
+        if home.outbox and _has_intent(home, task):
             continue  # when it is cleared, we will be back
         home.records[task] = None
         for _, _, producer, _, _ in one.inputs:
@@ -87,16 +86,21 @@ def retire(store: MemoryStore, record: Record) -> None:
 def _have_retired(store: MemoryStore, tasks: tuple[int, ...]) -> bool:
     shards, count = store.shards, store.shard_count
     for task in tasks:
-        records = shards[(task >> SHARD_BLOCK_BITS) % count].records
-        record = records.get(task, store)
+        home = shards[(task >> SHARD_BLOCK_BITS) % count]
+        record = home.records.get(task, store)
         if record is None:
             continue
         if not isinstance(record, Record) or record.children or not record.freed or record.state != STATE_DONE:
             return False
-        if record.rare is not None:
+        if record.held or (record.rare is not None and (record.rare.holders or _has_intent(home, task))):
             return False
-        records[task] = None  # nobody reads what it made: it retires with its parent
+        home.records[task] = None  # nobody reads what it made: it retires with its parent
     return True
+
+
+def _has_intent(home: Shard, task: int) -> bool:
+    key, outbox = task << 2, home.outbox
+    return key | SATISFY in outbox or key | REMAKE_FOR in outbox or key | STOP in outbox
 
 
 @serves(wire.Locate)

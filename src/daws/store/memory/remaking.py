@@ -10,7 +10,7 @@ from daws.model.states import FAILED as STATE_FAILED
 from daws.model.states import READY, WAITING
 from daws.store.memory.moving import new_attempt
 from daws.store.memory.outbox import intend
-from daws.store.memory.record import FINAL_CODE, MANY_EDGES, ready_of
+from daws.store.memory.record import FINAL_CODE, MANY_EDGES, is_unclaimed, ready_of
 from daws.store.memory.store import MemoryStore, Shard, serves
 from daws.wire import store as wire
 from daws.wire.store import DONE, REFUSED, REMAKE_FOR, UNDERWAY, UNKNOWN, AnswerType, outbox_key
@@ -64,6 +64,6 @@ def remake(store: MemoryStore, shard: Shard, row: wire.Remake, now_ns: int) -> A
     rare = record.more()
     if (row.waiter, row.need) not in rare.waiters:
         rare.waiters += ((row.waiter, row.need),)
-    if record.state == READY and record.owner == -1:
+    if is_unclaimed(record):
         return ready_of(record)
     return UNDERWAY

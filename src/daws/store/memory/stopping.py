@@ -10,7 +10,7 @@ from daws.model.states import FAILED as STATE_FAILED
 from daws.model.states import FINAL, WAITING
 from daws.model.task import FIRST_SPAWNED_ID, NodeId, TaskSpec
 from daws.store.memory.outbox import intend
-from daws.store.memory.record import FINAL_CODE, STILLBORN, Record, all_spawned, runners_of
+from daws.store.memory.record import FINAL_CODE, STILLBORN, Record, all_spawned, runners_of, without_places
 from daws.store.memory.store import MemoryStore, Shard, serves
 from daws.wire import store as wire
 from daws.wire.store import CANCELLED, DONE, STOP, STRUCK, UNKNOWN, AnswerType, outbox_key
@@ -55,12 +55,16 @@ def fail(shard: Shard, record: Record, error: str, node: NodeId, runners: tuple[
     task = record.spec.id
     rare.error = error
     if rare.remaking:
-        # The task was done before, so its future keeps its value; those who waited for the lost object fail.
+        # The task was done before, so its future keeps its value; those who waited for the lost object fail, and so
+        # does what this attempt has spawned. Who needs the object later may try again: it has names, but no place.
         rare.remaking = False
         record.state = STATE_DONE
-        record.outputs = ()
-        intend(shard, outbox_key(task, STOP), node, tuple(waiter for waiter, _ in rare.waiters))
+        record.outputs = without_places(record.outputs)
+        record.freed = True
+        stopped = (*(waiter for waiter, _ in rare.waiters), *all_spawned(rare))
+        intend(shard, outbox_key(task, STOP), node, stopped)
         rare.waiters = ()
+        rare.spawned = {}
         return failed_remake_answer(shard, record, runners)
     record.state = STATE_FAILED
     shard.log.append((task, STATE_FAILED, error, ()))

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from daws.model.cluster import Members, NodeInfo
 from daws.model.task import NodeId
-from daws.store.memory.record import Record
+from daws.store.memory.record import Record, note
 from daws.wire import store as wire
 from daws.wire.store import AnswerType, Row, shard_of
 
@@ -103,7 +103,7 @@ class MemoryStore:
         answer = HANDLERS[type(row)](self, shard, row, now_ns)
         record = shard.records.get(task)
         if record is not None and (record.state, record.owner) != before:
-            record.more().history.append((record.state, now_ns, record.owner))
+            note(record, now_ns)
         return answer
 
 

@@ -1,5 +1,7 @@
 """What only the store in memory does: a commit can tell the children in its own shard in the same update."""
 
+import pytest
+
 from daws.model.task import AGAIN, Ready
 from daws.store.memory import MemoryStore
 from daws.testing import created, task
@@ -80,6 +82,46 @@ def test_a_direct_commit_hands_on_only_what_is_read():
     (answer,) = store.apply(0, [Finish(1, 0, 0, made)], 0)
     assert isinstance(answer, Committed)
     assert [one.inputs for one in answer.ready] == [made[1:], made]
+
+
+@pytest.mark.parametrize("parents", [1, 2, 12])
+def test_direct_or_not_a_child_gets_only_what_it_reads(parents: int):
+    """It waits for all of them, and reads what the last one made."""
+    found: list[Ready] = []
+    for is_direct in (True, False):
+        store = MemoryStore(direct=is_direct)
+        child = task(50, [parents])
+        above = tuple(range(1, parents + 1))
+        store.apply(0, [Create(task(one, makes=[one]), (), (50,), (), 0) for one in above], 0)
+        store.apply(0, [Create(child, above)], 0)
+        for one in above:
+            given = (object_at(one, 0),)
+            (told,) = store.apply(0, [Finish(one, 0, 0, given)], 0)
+            assert isinstance(told, Committed)
+            if not is_direct:
+                (answer,) = store.apply(0, [Satisfy(50, one, 0, given)], 0)
+                told = Committed(-1, ready=(answer,) if isinstance(answer, Ready) else ())
+            found += told.ready
+    assert [one.inputs for one in found] == [(object_at(parents, 0),)] * 2
+
+
+def test_a_direct_commit_tells_a_child_that_reads_nothing():
+    store = MemoryStore(direct=True)
+    store.apply(0, [Create(task(1, makes=[1]), (), (2,), (), 0), Create(task(2), (1,))], 0)
+    (answer,) = store.apply(0, [Finish(1, 0, 0, (object_at(1, 0),))], 0)
+    assert isinstance(answer, Committed)
+    assert [(one.spec.id, one.inputs) for one in answer.ready] == [(2, ())]
+
+
+def test_tasks_that_the_client_holds_are_like_all_others():
+    store = MemoryStore(direct=True)
+    graph: dict[int, list[int]] = {1: [], 2: [1]}
+    for row in created(graph, 0):
+        store.apply(0, [Create(row.spec, row.parents, row.children, (), row.owner, held=True)], 0)
+    (answer,) = store.apply(0, [Finish(1, 0, 0)], 0)
+    assert isinstance(answer, Committed) and [one.spec.id for one in answer.ready] == [2]
+    records = [store.record(1), store.record(2)]
+    assert all(record is not None and record.held and record.rare is None for record in records)
 
 
 def test_a_direct_commit_leaves_who_is_not_like_all_others_to_its_caller():

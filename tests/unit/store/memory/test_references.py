@@ -5,7 +5,21 @@ import pytest
 from daws.store.memory import MemoryStore
 from daws.testing import created
 from daws.testing.build import object_at
-from daws.wire.store import Clear, Committed, Finish, Release, Satisfy
+from daws.wire.store import (
+    CLIENT_HOLDER,
+    REFUSED,
+    REPLICATE,
+    RETRY,
+    Claim,
+    Clear,
+    Committed,
+    Finish,
+    Register,
+    Release,
+    Retain,
+    Satisfy,
+    TakeOver,
+)
 
 
 @pytest.mark.parametrize("one_shard", [True, False])
@@ -25,3 +39,50 @@ def test_sinks_are_forgotten_together_with_their_parent(one_shard: bool):
     assert store.record(child) is not None
     store.apply(0, [Release(1)], 0)
     assert store.record(1) is None and store.record(child) is None
+
+
+@pytest.mark.parametrize("past", ["taken over", "tried again", "copied", "no copy", "watched", "released"])
+def test_sinks_with_a_past_are_forgotten_too(past: str):
+    store = MemoryStore()
+    store.apply(0, created({1: [], 2: [1]}, 0), 0)
+    given = (object_at(1, 0),)
+    (told,) = store.apply(0, [Finish(1, 0, 0, given)], 0)
+    assert isinstance(told, Committed)
+    store.apply(0, [Satisfy(2, 1, 5, given), Clear(0, (told.key,), (told.mark,))], 0)
+    node, attempt = 5, 0
+    if past == "taken over":
+        store.apply(0, [TakeOver(5, 6)], 0)
+        node, attempt = 6, 1
+    elif past == "tried again":
+        store.apply(0, [Claim(2, 5, 1, 5, RETRY)], 0)
+        attempt = 1
+    elif past == "copied":
+        store.apply(0, [Claim(2, 5, 1, 8, REPLICATE)], 0)
+        node = 8
+    elif past == "no copy":
+        assert store.apply(0, [Claim(2, 7, 0, 8, REPLICATE)], 0) == [REFUSED]
+        record = store.record(2)
+        assert record is not None and record.rare is None, "who refuses keeps nothing"
+    elif past == "watched":
+        store.apply(0, [Register(2, 9, True)], 0)
+    elif past == "released":
+        store.apply(0, [Retain(2, 9), Release(2, 9)], 0)
+    (ended,) = store.apply(0, [Finish(2, attempt, node, (object_at(2, node),))], 0)
+    store.apply(0, [Release(1)], 0)
+    if past == "watched":
+        assert isinstance(ended, Committed) and store.record(1) is not None, "somebody has yet to be told"
+        store.apply(0, [Clear(node, (ended.key,), (ended.mark,)), Release(2)], 0)
+    assert store.record(1) is None and store.record(2) is None
+
+
+def test_a_sink_that_somebody_holds_keeps_its_parent():
+    store = MemoryStore()
+    store.apply(0, created({1: [], 2: [1]}, 0), 0)
+    given = (object_at(1, 0),)
+    (told,) = store.apply(0, [Finish(1, 0, 0, given)], 0)
+    assert isinstance(told, Committed)
+    rows = [Clear(0, (told.key,), (told.mark,)), Satisfy(2, 1, 5, given), Finish(2, 0, 5), Retain(2, CLIENT_HOLDER)]
+    store.apply(0, [*rows, Release(1)], 0)
+    assert store.record(1) is not None and store.record(2) is not None
+    store.apply(0, [Release(2, CLIENT_HOLDER)], 0)
+    assert store.record(1) is None and store.record(2) is None

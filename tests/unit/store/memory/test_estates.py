@@ -1,0 +1,61 @@
+"""What only the store in memory does: it remembers what it told heirs, no longer than they may ask again."""
+
+from daws.model.states import FAILED, READY
+from daws.store.memory import MemoryStore
+from daws.testing import created
+from daws.wire.store import ANNOUNCE, Buried, Claim, Estate, Inspect, Story, TakeOver
+
+
+def with_tasks(*tasks: int, history: bool = False) -> MemoryStore:
+    """A store of two shards whose tasks belong to node 0."""
+    store = MemoryStore(2, history=history)
+    for row in created({task: [] for task in tasks}, 0):
+        store.apply(row.spec.id >> 6, [row], 0)
+    return store
+
+
+def estates(store: MemoryStore) -> list[list[tuple[int, int]]]:
+    return [list(shard.estates) for shard in store.shards]
+
+
+def test_what_was_told_is_remembered_until_the_heir_has_heard_of_it():
+    store = with_tasks(1, 65)
+    for shard in (0, 1):
+        store.apply(shard, [TakeOver(0, 5, shard=shard), TakeOver(0, 6, shard=shard)], 0)
+    assert estates(store) == [[(0, 5)], [(0, 5)]], "nothing was left for node 6"
+    store.apply(0, [Buried(0, 6)], 0)
+    (again,) = store.apply(1, [TakeOver(0, 5, shard=1)], 0)
+    assert isinstance(again, Estate) and [one.spec.id for one in again.ready] == [65]
+    store.apply(0, [Buried(0, 5)], 0)
+    assert estates(store) == [[], []]
+
+
+def test_an_heir_that_is_dead_itself_will_not_ask_again():
+    store = with_tasks(1, 65)
+    for shard in (0, 1):
+        store.apply(shard, [TakeOver(0, 5, shard=shard)], 0)
+    store.apply(1, [TakeOver(5, 6, shard=1)], 0)
+    assert estates(store) == [[(0, 5)], [(5, 6)]]
+
+
+def test_the_last_part_of_an_estate_may_be_empty():
+    store = with_tasks(1, 2)
+    parts = [store.apply_one(0, TakeOver(0, 5, part, 1), 0) for part in (0, 1, 1, 2, 2, 0)]
+    assert [[one.spec.id for one in part.ready] for part in parts if isinstance(part, Estate)] == [
+        *([1], [2], [2]),
+        *([], [], []),
+    ]
+    assert estates(store) == [[], []]
+
+
+def test_histories_tell_of_those_who_took_over():
+    store = with_tasks(1, history=True)
+    for now_ns, dead in ((10, 0), (20, 5), (30, 6)):
+        if dead:
+            (story,) = store.apply(0, [Inspect(1)], now_ns)
+            assert isinstance(story, Story)
+            store.apply(0, [Claim(1, dead, story.move, dead, ANNOUNCE)], now_ns)
+        store.apply(0, [TakeOver(dead, max(5, dead + 1))], now_ns)
+    (story,) = store.apply(0, [Inspect(1)], 40)
+    assert isinstance(story, Story)
+    assert story.history == ((READY, 0, 0), (READY, 10, 5), (READY, 20, 6), (FAILED, 30, 7))
