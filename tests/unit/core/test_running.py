@@ -144,6 +144,58 @@ def test_nothing_is_sent_ahead_of_which_the_length_is_not_known():
         node.expect(StartRun, task=2)
 
 
+def test_nothing_is_sent_ahead_behind_what_may_take_long():
+    with Driver(cores=2) as node:
+        submit(node, ready(1))
+        end(node, node.expect(StartRun), SHORT_NS)
+        finished(node, 1)
+        submit(node, ready(2, kind=7))
+        unknown = node.expect(StartRun, task=2)
+        submit(node, *(ready(task) for task in range(3, 7)))
+        assert all(node.expect(StartRun).slot != unknown.slot for _ in range(4))
+
+
+def test_who_has_nothing_to_do_gets_what_waits_behind_others():
+    with Driver(cores=2) as node:
+        submit(node, ready(1))
+        end(node, node.expect(StartRun), SHORT_NS)
+        finished(node, 1)
+        submit(node, *(ready(task) for task in range(2, 10)))
+        runs = [node.expect(StartRun) for _ in range(8)]
+        slow = [run for run in runs if run.slot == 0]
+        for run in runs:
+            if run.slot == 1:
+                end(node, run, SHORT_NS)
+                finished(node, run.ready.spec.id)
+        recalled = [node.expect(RecallRun), node.expect(RecallRun)]
+        assert [one.run for one in recalled] == [run.run for run in slow[2:]], "half of them, the last ones"
+        node.give(*(RunRecalled(one.task, one.run) for one in recalled))
+        for _ in range(2):
+            run = node.expect(StartRun)
+            assert run.slot == 1
+            end(node, run, SHORT_NS)
+            finished(node, run.ready.spec.id)
+        node.expect(RecallRun)  # and so on
+
+
+@pytest.mark.parametrize("attempt, retries, again", [(0, 0, False), (0, 1, True), (4, 5, True), (5, 5, False)])
+def test_tries_have_a_limit(attempt: int, retries: int, again: bool):
+    with Driver() as node:
+        submit(node, ready(1, attempt=attempt, retries=retries))
+        end(node, node.expect(StartRun), error="bad")
+        (row,) = node.expect(CallStore).rows
+        assert isinstance(row, Claim) == again
+
+
+@pytest.mark.parametrize("attempt, again", [(0, True), (2, True), (3, False)])
+def test_crashes_are_forgiven_three_times(attempt: int, again: bool):
+    with Driver() as node:
+        submit(node, ready(1, attempt=attempt))
+        end(node, node.expect(StartRun), error="its worker died", retry=True)
+        (row,) = node.expect(CallStore).rows
+        assert isinstance(row, Claim) == again
+
+
 def test_long_tasks_are_sent_one_at_a_time():
     with Driver(cores=1) as node:
         submit(node, ready(1))
