@@ -12,11 +12,22 @@ from daws.core.effects import Send
 from daws.core.node import NodeCore, handles
 from daws.core.outbox import spread_stop, told
 from daws.core.places import holds
-from daws.core.ready import accept, accept_all, can_run_here, enqueue
+from daws.core.ready import accept, accept_all, can_run_here, enqueue, note_leaver
 from daws.core.remaking import REMADE
 from daws.core.staging import missing_inputs, pin, stage, unpin
 from daws.model.task import AGAIN, SUSPECT, Ready
-from daws.wire.messages import COPY, GIVEN, PUSH, STOLEN, Offer, Submission, SubmissionTaken, Taken
+from daws.wire.messages import (
+    COPY,
+    GIVEN,
+    LEAVING,
+    PUSH,
+    STOLEN,
+    Offer,
+    Refusal,
+    Submission,
+    SubmissionTaken,
+    Taken,
+)
 from daws.wire.store import ANNOUNCE, MOVE, REPLICATE, RETRY, AnswerType, Claim, Granted
 
 SEEN_OFFERS_MAX = 64
@@ -33,6 +44,12 @@ def on_offer(core: NodeCore, message: Offer) -> None:
     if (message.sender, message.number) in core.seen_offers:
         return  # doubled on its way; claiming again would be taken for the same claim
     core.seen_offers.append((message.sender, message.number))
+    if message.why == LEAVING:
+        note_leaver(core, message.sender)
+    if core.leaving is not None:
+        refused = tuple([(ready.spec.id, ready.move) for ready in message.tasks])
+        core.out.append(Send(message.sender, Refusal(core.node, refused)))
+        return
     if message.why == STOLEN:
         heard_of(core, message.sender, len(message.tasks))  # it has about as many left
     copy = message.why == COPY
@@ -101,7 +118,7 @@ def _receive(core: NodeCore, ready: Ready, why: int) -> None:
             round_succeeded(core)
     elif why in (PUSH, GIVEN):
         enqueue(core, ready, True)
-    elif why == REMADE:
+    elif why in (REMADE, LEAVING):
         accept(core, ready)
     else:
         if why == COPY:
@@ -152,13 +169,28 @@ def take_back(core: NodeCore, older_than_ns: int) -> None:
         if (core.now_ns - since_ns >= older_than_ns or to not in core.members)
         and not (core.claims and task in core.claims)  # it was offered back to us before we heard that it was taken
     ]
-    if back and core.claims is None:
-        core.claims = {}
     for task, ready in back:
-        del core.lent[task]
-        assert core.claims is not None
-        core.claims[task] = (ready, core.node, BACK)
-        ask(core, task, Claim(task, core.node, ready.move, core.node, MOVE))
+        _claim_back(core, task, ready)
+
+
+def _claim_back(core: NodeCore, task: int, ready: Ready) -> None:
+    if core.claims is None:
+        core.claims = {}
+    del core.lent[task]
+    core.claims[task] = (ready, core.node, BACK)
+    ask(core, task, Claim(task, core.node, ready.move, core.node, MOVE))
+
+
+@handles(Refusal)
+def on_refusal(core: NodeCore, message: Refusal) -> None:
+    """A node that is about to leave does not want what it was offered: no need to wait for it."""
+    note_leaver(core, message.sender)
+    for task, move in message.tasks:
+        lent = core.lent.get(task)
+        if lent is None or lent[1] != message.sender or lent[0].move != move:
+            continue
+        if not (core.claims and task in core.claims):
+            _claim_back(core, task, lent[0])
 
 
 @handles(Submission)
@@ -170,4 +202,4 @@ def on_submission(core: NodeCore, message: Submission) -> None:
     if message.batch in core.batches:
         return
     core.batches.add(message.batch)
-    accept_all(core, message.tasks)
+    accept_all(core, message.tasks if core.leaving is None else core.leaving.unheard(message.tasks))

@@ -4,8 +4,10 @@ Moving is claiming: a task that was offered stays in `lent` until its receiver s
 while this node claims it back from itself, so that a late claim fails.
 """
 
+from collections.abc import Sequence
+
 from daws.core.effects import Send
-from daws.core.node import EMPTY, NodeCore
+from daws.core.node import EMPTY, NO_COPIES, NodeCore
 from daws.core.places import holds
 from daws.core.queues import NO_TASKS, ReadyQueue
 from daws.core.starting import start_at_once
@@ -111,6 +113,8 @@ def _settle(core: NodeCore, ready: Ready, choice: int, alone: bool) -> None:
     elif choice == DEDICATED or choice == core.node:
         if not (alone and start_at_once(core, ready)):
             enqueue(core, ready, True)
+    elif choice in core.leavers:
+        _settle(core, ready, SHARED, alone)
     else:
         core.pushes += 1
         offer(core, choice, PUSH, ready)
@@ -119,7 +123,29 @@ def _settle(core: NodeCore, ready: Ready, choice: int, alone: bool) -> None:
 def _elsewhere(core: NodeCore, ready: Ready) -> int:
     """A node that can run what this one cannot; which one follows from the task alone."""
     capable = core.members.capable(ready.spec.needs)
-    return capable[(ready.spec.id * 0x9E3779B1 >> 8) % len(capable)] if capable else NOWHERE
+    return next_of(core, capable, ready.spec.id * 0x9E3779B1 >> 8)
+
+
+def next_of(core: NodeCore, nodes: Sequence[NodeId], first: int) -> NodeId:
+    """From this position on, the next that is another node than this one and not about to leave; NOWHERE if none is."""
+    for number in range(len(nodes)):
+        node = nodes[(first + number) % len(nodes)]
+        if node != core.node and node not in core.leavers:
+            return node
+    return NOWHERE
+
+
+def note_leaver(core: NodeCore, node: NodeId) -> None:
+    """A member is about to leave: nothing is offered to it any more, though its objects may still be fetched."""
+    if node in core.members:
+        if core.leavers is NO_COPIES:
+            core.leavers = set()
+        core.leavers.add(node)
+
+
+def forget_leavers(core: NodeCore) -> None:
+    """The members have changed: who is none of them any more has left."""
+    core.leavers = {node for node in core.leavers if node in core.members} or NO_COPIES
 
 
 def can_run_here(core: NodeCore, ready: Ready) -> bool:
