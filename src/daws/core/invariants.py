@@ -159,14 +159,16 @@ def _leaving(core: NodeCore) -> list[str]:
         wrong.append(f"it leaves and may start tasks until {core.leased_until_ns}")
     if core.probe is not None or core.stealing_since_ns >= 0:
         wrong.append("it leaves and looks for work, or for takers one by one")
+    if core.leaving.said:
+        if core.running and not core.leaving.is_late:
+            wrong.append(f"it has said farewell with {len(core.running)} runs")
+        return wrong  # what it hears from now on is none of its business
     waiting = [f"task {ready.spec.id} is {name}" for name, ready in places(core) if name in WAITING]
     if waiting:
         wrong.append(f"it leaves and keeps what could run elsewhere: {waiting[0]}")
     others = [node for node in core.members.nodes if node != core.node and node not in core.leavers]
     if core.stranded and others:
         wrong.append(f"it leaves and keeps {len(core.stranded)} tasks that node {others[0]} could be given")
-    if core.leaving.said and not core.leaving.is_late and core.running:
-        wrong.append(f"it has said farewell with {len(core.running)} runs")
     return wrong
 
 
