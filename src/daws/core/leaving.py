@@ -12,6 +12,7 @@ every shard what is still its own, and says farewell only when that is nothing, 
 always set, so that every step comes by here (`go_on`).
 """
 
+from collections.abc import Sequence
 from itertools import chain
 
 from daws.core.calls import answers, ask, ask_shard
@@ -21,16 +22,16 @@ from daws.core.node import NodeCore, handles
 from daws.core.outbox import send_clears
 from daws.core.places import places
 from daws.core.queues import ReadyQueue
-from daws.core.ready import NOWHERE, accept_all, next_of, offer
+from daws.core.ready import NOWHERE, accept_all, offer
 from daws.core.running import call_off, is_doomed, resume
 from daws.core.staging import send_freed, unpin
-from daws.model.task import AGAIN, REPLICA, NodeId, Ready
+from daws.model.task import AGAIN, REPLICA, Needs, NodeId, Ready
 from daws.wire.messages import LEAVING, Releases
 from daws.wire.store import RETRY, AnswerType, Claim, Estate, Lease, Owned
 
 MEMBERSHIP_SHARD = 0
 TAKERS_MAX = 64
-"""What is given away at once is dealt to at most so many nodes."""
+"""What is given away in one step is dealt to so many nodes at most, unless `place` wants it elsewhere."""
 ASKS_ONLY = frozenset((Lease, Owned))
 """Rows that change nothing: whoever leaves need not wait for their answers."""
 
@@ -207,23 +208,38 @@ def give_away(core: NodeCore) -> None:
     What nobody can run goes to anybody, who keeps it until somebody joins that can; only if there is nobody at all it
     stays here.
     """
-    nodes = core.members.nodes
-    if next_of(core, nodes, 0) == NOWHERE:
-        core.stranded = _take_out(core) or None
-        return
     tasks = _take_out(core)
     core.stranded = None
-    hand = -(-len(tasks) // TAKERS_MAX)
-    first = core.rng.below(len(nodes)) if tasks else 0
+    if not tasks:
+        return
+    takers: dict[Needs | None, list[NodeId]] = {}
     for number, ready in enumerate(tasks):
+        needs = ready.spec.needs
+        if needs not in takers:
+            takers[needs] = _some(core, core.members.capable(needs)) or _some(core, core.members.nodes)
         to = _wanted_at(core, ready)
-        if to == NOWHERE:
-            able = core.members.capable(ready.spec.needs)
-            to = next_of(core, able, first + number // hand)
-        if to == NOWHERE:
-            to = next_of(core, nodes, first + number // hand)
-        core.gives += 1
-        offer(core, to, LEAVING, ready)
+        if to == NOWHERE and takers[needs]:
+            to = takers[needs][number % len(takers[needs])]
+        if to != NOWHERE:
+            core.gives += 1
+            offer(core, to, LEAVING, ready)
+        elif core.stranded is None:
+            core.stranded = [ready]
+        else:
+            core.stranded.append(ready)
+
+
+def _some(core: NodeCore, nodes: Sequence[NodeId]) -> list[NodeId]:
+    """Some of these nodes, from a random one on, without this one and those that leave too."""
+    found: list[NodeId] = []
+    first = core.rng.below(len(nodes)) if nodes else 0
+    for number in range(len(nodes)):
+        node = nodes[(first + number) % len(nodes)]
+        if node != core.node and node not in core.leavers:
+            found.append(node)
+            if len(found) == TAKERS_MAX:
+                break
+    return found
 
 
 def _wanted_at(core: NodeCore, ready: Ready) -> NodeId:

@@ -4,8 +4,6 @@ Moving is claiming: a task that was offered stays in `lent` until its receiver s
 while this node claims it back from itself, so that a late claim fails.
 """
 
-from collections.abc import Sequence
-
 from daws.core.effects import Send
 from daws.core.node import EMPTY, NO_COPIES, NodeCore
 from daws.core.places import holds
@@ -123,16 +121,9 @@ def _settle(core: NodeCore, ready: Ready, choice: int, alone: bool) -> None:
 def _elsewhere(core: NodeCore, ready: Ready) -> int:
     """A node that can run what this one cannot; which one follows from the task alone."""
     capable = core.members.capable(ready.spec.needs)
-    return next_of(core, capable, ready.spec.id * 0x9E3779B1 >> 8)
-
-
-def next_of(core: NodeCore, nodes: Sequence[NodeId], first: int) -> NodeId:
-    """From this position on, the next that is another node than this one and not about to leave; NOWHERE if none is."""
-    for number in range(len(nodes)):
-        node = nodes[(first + number) % len(nodes)]
-        if node != core.node and node not in core.leavers:
-            return node
-    return NOWHERE
+    if core.leavers:
+        capable = tuple([node for node in capable if node not in core.leavers])
+    return capable[(ready.spec.id * 0x9E3779B1 >> 8) % len(capable)] if capable else NOWHERE
 
 
 def note_leaver(core: NodeCore, node: NodeId) -> None:

@@ -249,7 +249,7 @@ def _draw_leaving(seed: int) -> Scenario:
     hurried = rng.below(2)
     for _ in range(1 + rng.below(count - 1)):
         index = indices.pop(rng.below(len(indices)))
-        at_ns = rng.below(1_500 * MS)
+        at_ns = rng.below(1_500 * MS if rng.below(3) else 3 * MS)  # or before the client has handed out everything
         leaves.append((index, at_ns, at_ns + rng.below(2_000 * MS) if hurried and rng.below(2) else NEVER_NS))
     plan = scenario.plan if rng.below(3) else FaultPlan(horizon_ns=MS)
     return structs.replace(scenario, kind="leaving", plan=plan, leaves=tuple(leaves))
