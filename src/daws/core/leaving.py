@@ -21,7 +21,7 @@ from daws.core.events import NEVER_NS, Leave
 from daws.core.node import NodeCore, handles
 from daws.core.outbox import send_clears
 from daws.core.places import places
-from daws.core.queues import ReadyQueue
+from daws.core.queues import NO_TASKS
 from daws.core.ready import NOWHERE, accept_all, offer
 from daws.core.running import call_off, is_doomed, resume
 from daws.core.staging import send_freed, unpin
@@ -254,10 +254,10 @@ def _take_out(core: NodeCore) -> list[Ready]:
     queued: list[Ready] = []
     if core.dedicated.count:
         queued += core.dedicated.all()
-        core.dedicated = ReadyQueue(core.strategy.match)
+        core.dedicated = NO_TASKS
     if core.shared.count:
         queued += core.shared.all()
-        core.shared = ReadyQueue(core.strategy.match)
+        core.shared = NO_TASKS
     pinned = [*(ready for ready, _ in (core.staging or {}).values()), *(core.staged or ())]
     core.staging = core.staged = None
     for ready in pinned:

@@ -108,6 +108,14 @@ def _replace_copy(core: NodeCore, ready: Ready) -> bool:
     return False
 
 
+def accept_once_more(core: NodeCore, ready: Ready) -> None:
+    """A task that had gone back to waiting is ready again: a copy of it may stand here, or it may itself, if others
+    have told it too and the store's answers came in another order."""
+    if core.replicas and _replace_copy(core, ready):
+        return
+    accept(core, Ready(ready.spec, ready.attempt, ready.move, ready.inputs, ready.mode | AGAIN))
+
+
 def _receive(core: NodeCore, ready: Ready, why: int) -> None:
     if core.replicas and why != COPY and _replace_copy(core, ready):
         return

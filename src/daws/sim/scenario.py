@@ -492,7 +492,7 @@ def make_scenario_kernel(scenario: Scenario, deep: Callable[[NodeCore], None] | 
     for index, at_ns, deadline_ns in scenario.leaves:
         kernel.tracks_runs = True  # what was sent ahead is recalled
         # If all who can run some tasks leave, somebody has to come back.
-        faults.returns = scenario.seed % 2 == 0 or scenario.graph.context.any()
+        faults.returns = scenario.seed % 2 == 0 or bool(scenario.graph.context.any())
         told = partial(faults.tell_to_leave, index=index, deadline_ns=deadline_ns)
         kernel.push(at_ns, FATE, told)
 
@@ -524,9 +524,9 @@ def run_scenario(seed: int, deep: Callable[[NodeCore], None] | None = None) -> O
     checker.check_freed()
     checker.check_grown()
     checker.check_settled()
-    checker.check_left()
-    if scenario.is_peaceful:
-        checker.check_orderly()
+    checker.check_left(orderly=scenario.is_peaceful)
+    if scenario.is_peaceful and not kernel.faults.returns:  # who has just joined is not known to all others yet
+        checker.check_begun_once()
     _check_ends(scenario, kernel.client.ended)
     ended = [state for state, _ in kernel.client.ended.values()]
     return Outcome(

@@ -14,7 +14,7 @@ from daws.core.effects import (
     StartRun,
     StopRun,
 )
-from daws.core.events import Leave, RunEnded, RunRecalled, RunWaits, TimerFired
+from daws.core.events import Leave, ObjectsPut, RunEnded, RunRecalled, RunWaits, TimerFired
 from daws.core.leaving import TAKERS_MAX, hindrance
 from daws.core.node import SECOND_NS, NodeConfig
 from daws.model.cluster import ExecutorClass, Members, NodeInfo
@@ -168,7 +168,7 @@ def test_a_staged_task_and_one_whose_inputs_are_on_their_way_are_given_away():
 
 def test_a_task_goes_where_its_data_is():
     with Driver("mdl", members=9, cores=1) as node:
-        node.core.objects[8] = 100_000
+        node.give(ObjectsPut(((8, 100_000),)))
         submit(node, ready(0, object_at(8, 0)), ready(1, object_at(8, 0)))
         node.expect(StartRun, task=0)
         node.give(Offer(2, 1, PUSH, (ready(2, object_at(9, 7), move=3),)))
@@ -277,7 +277,7 @@ def test_every_shard_is_asked():
         for call in calls:
             assert not node.effects
             node.answer(call, Estate())
-        assert node.expect(CallStore).rows[0].leaving
+        node.expect_rows(Lease(0, 1, leaving=True))
 
 
 def test_objects_are_kept_until_they_were_read():
