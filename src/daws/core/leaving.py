@@ -121,8 +121,10 @@ def go_on(core: NodeCore) -> None:
 
 def _stop_waiting(core: NodeCore) -> None:
     """The deadline has come: what still runs has to be run elsewhere, from the start."""
-    core.leaving.is_late = True
-    core.out.append(SetTimer(DEADLINE, core.leaving.deadline_ns + core.config.tick_ns))
+    leaving = core.leaving
+    leaving.is_late = True
+    leaving.deadline_ns = core.now_ns  # it may have been told late; a tick to hand over is left in any case
+    core.out.append(SetTimer(DEADLINE, core.now_ns + core.config.tick_ns))
     for task, run in list(core.running.items()):
         if run.outcome is not None:
             continue  # it has ended, and counts as soon as its children are safe

@@ -106,6 +106,7 @@ class Kernel:
         self.sequence = count()
         self.next_sequence = self.sequence.__next__
         self.seats: dict[NodeId, tuple[NodeCore, Machine]] = {}  # the nodes that live
+        self.departed: list[NodeCore] = []  # those that have left in good order
         self.machines: list[Machine] = []  # by index of the node, whoever lives there
         for info in infos:
             machine = Machine(info)
@@ -338,6 +339,7 @@ class Kernel:
             )
         elif isinstance(effect, Left):
             self.kill(node)
+            self.departed.append(core)
             if self.faults is not None:
                 self.faults.left(self, node)
 

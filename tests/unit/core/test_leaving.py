@@ -528,3 +528,14 @@ def test_nobody_is_left_to_steal_from():
         node.give(LoadReply(1, 0, LEAVES))
         node.give(LoadReply(2, 0, LEAVES))
         assert node.core.probe is None and node.core.failed_steals == 1
+
+
+def test_who_is_told_too_late_has_a_tick_to_hand_over():
+    with Driver(cores=1) as node:
+        submit(node, ready(1, move=4))
+        node.expect(StartRun, task=1)
+        node.now_ns = 3 * SECOND_NS
+        node.give(Leave(SECOND_NS))
+        node.expect(StopRun, task=1)
+        node.expect_rows(Claim(1, 0, 4, 0, RETRY))
+        assert node.timers[DEADLINE] == node.now_ns + TICK_NS
