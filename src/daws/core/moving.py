@@ -11,7 +11,7 @@ from daws.core.calls import answers, ask
 from daws.core.effects import Send
 from daws.core.node import NodeCore, handles
 from daws.core.outbox import spread_stop, told
-from daws.core.places import holds
+from daws.core.places import ends, holds, holds_itself
 from daws.core.ready import accept, accept_all, can_run_here, enqueue, note_leaver
 from daws.core.remaking import REMADE
 from daws.core.staging import missing_inputs, pin, stage, unpin
@@ -75,8 +75,7 @@ def on_claim_answer(core: NodeCore, row: Claim, answer: AnswerType) -> None:
     del core.claims[row.task]
     ready, sender, why = entry
     if isinstance(answer, Granted):
-        # An offer may come twice; who claims it twice is granted it twice.
-        if not (answer.mode & AGAIN and holds(core, row.task)):
+        if not (answer.mode & AGAIN and _has_it(core, row.task, answer.move, why)):
             _receive(core, _mine(ready, answer), why)
         if why not in (COPY, BACK, REMADE):
             core.outgoing = True
@@ -85,6 +84,11 @@ def on_claim_answer(core: NodeCore, row: Claim, answer: AnswerType) -> None:
             core.taken.setdefault(sender, []).append((row.task, row.move))
     elif why == STOLEN and not core.claims and core.stealing_since_ns >= 0:
         round_failed(core)  # all of the loot had gone elsewhere
+
+
+def _has_it(core: NodeCore, task: int, move: int, why: int) -> bool:
+    """An offer may come twice; who claims it twice is granted it twice. To have a copy is not to have the task."""
+    return holds(core, task) if why == COPY else holds_itself(core, task, move) or ends(core, task)
 
 
 def _mine(ready: Ready, granted: Granted) -> Ready:
@@ -111,14 +115,25 @@ def _replace_copy(core: NodeCore, ready: Ready) -> bool:
 def accept_once_more(core: NodeCore, ready: Ready) -> None:
     """A task that had gone back to waiting is ready again: a copy of it may stand here, or it may itself, if others
     have told it too and the store's answers came in another order."""
-    if core.replicas and _replace_copy(core, ready):
+    task, move = ready.spec.id, ready.move
+    if move <= core.given_up.get(task, -1) or holds_itself(core, task, move):
         return
-    accept(core, Ready(ready.spec, ready.attempt, ready.move, ready.inputs, ready.mode | AGAIN))
+    _forgive(core, task)
+    if not (core.replicas and _replace_copy(core, ready)):
+        accept(core, Ready(ready.spec, ready.attempt, move, ready.inputs, ready.mode & ~AGAIN))
+
+
+def _forgive(core: NodeCore, task: int) -> None:
+    """A copy of it was called off here once. Now it is ours, as the store says: that is another matter."""
+    if core.doomed:
+        core.doomed.pop(task, None)
 
 
 def _receive(core: NodeCore, ready: Ready, why: int) -> None:
-    if core.replicas and why != COPY and _replace_copy(core, ready):
-        return
+    if why != COPY:
+        _forgive(core, ready.spec.id)
+        if core.replicas and _replace_copy(core, ready):
+            return
     if why == STOLEN:
         core.steals += 1
         enqueue(core, ready, False)
