@@ -121,8 +121,8 @@ MUTANTS = (
     ),
     Mutant(
         "the lender takes back without a claim", 2, "core/moving.py",
-        "        core.claims[task] = (ready, core.node, BACK)\n",
-        "        enqueue(core, ready, False)\n        continue\n",
+        "    core.claims[task] = (ready, core.node, BACK)\n",
+        "    enqueue(core, ready, False)\n    return\n",
     ),
     # -- 3. commit by run -------------------------------------------------------------------------------------------
     Mutant(
