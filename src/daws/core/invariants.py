@@ -38,8 +38,9 @@ def _tasks(core: NodeCore) -> list[str]:
     known: dict[int, tuple[str, int]] = {}
     for name, ready in places(core):
         task = ready.spec.id
-        if ready.mode & REPLICA and name in ("dedicated", "shared"):
-            continue  # may have been called off, and may stand beside the task itself until it comes up
+        called_off = core.doomed is not None and ready.attempt <= core.doomed.get(task, -1)
+        if (ready.mode & REPLICA or called_off) and name in ("dedicated", "shared"):
+            continue  # may stand beside the task itself until it comes up
         if task in known:
             wrong.append(f"task {task} is both {known[task][0]} and {name}")
         known[task] = (name, ready.move)

@@ -118,20 +118,21 @@ def accept_once_more(core: NodeCore, ready: Ready) -> None:
     task, move = ready.spec.id, ready.move
     if move <= core.given_up.get(task, -1) or holds_itself(core, task, move):
         return
-    _forgive(core, task)
+    _forgive(core, ready)
     if not (core.replicas and _replace_copy(core, ready)):
         accept(core, Ready(ready.spec, ready.attempt, move, ready.inputs, ready.mode & ~AGAIN))
 
 
-def _forgive(core: NodeCore, task: int) -> None:
-    """A copy of it was called off here once. Now it is ours, as the store says: that is another matter."""
-    if core.doomed:
-        core.doomed.pop(task, None)
+def _forgive(core: NodeCore, ready: Ready) -> None:
+    """A copy of it, or an earlier attempt, was called off here. Now it is ours, as the store says: another matter."""
+    task = ready.spec.id
+    if core.doomed and task in core.doomed:
+        core.doomed[task] = min(core.doomed[task], ready.attempt - 1)
 
 
 def _receive(core: NodeCore, ready: Ready, why: int) -> None:
     if why != COPY:
-        _forgive(core, ready.spec.id)
+        _forgive(core, ready)
         if core.replicas and _replace_copy(core, ready):
             return
     if why == STOLEN:
