@@ -182,19 +182,19 @@ def test_a_task_goes_where_its_data_is():
 def test_what_was_sent_ahead_is_recalled_and_given_away():
     with Driver(cores=1, config=NodeConfig(lease_ns=LEASE_NS, ahead_ns=10_000_000)) as node:
         submit(node, *(ready(task) for task in range(6)))
-        node.give(RunEnded(0, node.expect(StartRun, task=0).run, 1000))
+        for task in (0, 1):
+            node.give(RunEnded(task, node.expect(StartRun, task=task).run, 1000))
         node.drop(CallStore)
-        runs = {task: node.expect(StartRun, task=task) for task in (1, 2, 3)}
-        node.drop(StartRun)
+        runs = {task: node.expect(StartRun, task=task).run for task in (2, 3, 4, 5)}
         node.give(Leave())
-        node.expect(RecallRun, task=2)
-        node.expect(RecallRun, task=3)
-        assert not any(isinstance(effect, RecallRun) and effect.task == 1 for effect in node.effects)
-        node.drop(RecallRun)
-        node.drop(Offer)
-        node.give(RunRecalled(2, runs[2].run))
-        assert given(node) == [2]
-        node.drop(object)
+        for task in (3, 4, 5):
+            node.expect(RecallRun, task=task)
+        assert not node.effects, "task 2 has begun, and nothing was queued"
+        node.give(RunRecalled(3, runs[3]))
+        assert given(node) == [3]
+        node.give(RunEnded(4, runs[4], 1000))
+        node.drop(CallStore)
+        assert not node.effects, "it came too late: it is done"
 
 
 def test_copies_are_dropped():
