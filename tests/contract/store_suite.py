@@ -7,6 +7,7 @@ of `daws.store.memory`.
 
 from tests.contract.store.estates import EstatesContract
 from tests.contract.store.growing import GrowingContract
+from tests.contract.store.leaving import LeavingContract
 from tests.contract.store.life import LifeContract
 from tests.contract.store.members import MembersContract
 from tests.contract.store.moving import MovingContract
@@ -28,6 +29,7 @@ class StoreContract(
     ReferencesContract,
     MembersContract,
     EstatesContract,
+    LeavingContract,
     ReadingContract,
     SessionsContract,
 ):

@@ -23,9 +23,9 @@ WORKLOADS = (
 )
 
 
-def run(preset: str, workload: str, seed: int, doubled: int = 0, deaths: int = 0) -> Flock:
+def run(preset: str, workload: str, seed: int, doubled: int = 0, deaths: int = 0, leaves: int = 0) -> Flock:
     graph = parse_workload(workload).build(3, 2, seed % 1000)
-    flock = Flock(graph, parse_strategy(preset), Rng(seed), doubled=doubled, deaths=deaths)
+    flock = Flock(graph, parse_strategy(preset), Rng(seed), doubled=doubled, deaths=deaths, leaves=leaves)
     flock.run()
     return flock
 
@@ -65,3 +65,19 @@ def test_anything_may_come_twice(preset: str, workload: str, seed: int, doubled:
 )
 def test_nodes_may_die(preset: str, workload: str, seed: int, doubled: int, deaths: int):
     check(run(preset, workload, seed, doubled, deaths))
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+@settings(max_examples=20)
+@given(
+    seed=st.integers(0, 1 << 62),
+    workload=st.sampled_from(WORKLOADS),
+    doubled=st.sampled_from((0, 4, 10)),
+    leaves=st.integers(1, 3),
+)
+def test_nodes_may_leave(preset: str, workload: str, seed: int, doubled: int, leaves: int):
+    flock = run(preset, workload, seed, doubled, leaves=leaves)
+    check(flock)
+    assert not any(flock.left.values()), "the first node stays: there is somebody to give everything to"
+    records = [record for shard in flock.store.shards for record in shard.records.values() if record is not None]
+    assert not any(record.attempt for record in records), "nothing began again"

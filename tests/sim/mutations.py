@@ -121,8 +121,8 @@ MUTANTS = (
     ),
     Mutant(
         "the lender takes back without a claim", 2, "core/moving.py",
-        "        core.claims[task] = (ready, core.node, BACK)\n",
-        "        enqueue(core, ready, False)\n        continue\n",
+        "    core.claims[task] = (ready, core.node, BACK)\n",
+        "    enqueue(core, ready, False)\n    return\n",
     ),
     # -- 3. commit by run -------------------------------------------------------------------------------------------
     Mutant(
@@ -211,6 +211,42 @@ MUTANTS = (
         "        if ready.mode & SUSPECT:\n            announce(core, ready)\n            continue\n",
         "",
         where=("deadly",),
+    ),
+    Mutant(
+        "who leaves goes on starting tasks", 4, "core/leaving.py",
+        "        core.leased_until_ns = 0\n",
+        "",
+        where=("leaving",),
+    ),
+    Mutant(
+        "who leaves does not wait for its runs", 4, "core/leaving.py",
+        '        ("runs that have not ended", core.running),\n',
+        "",
+        where=("leaving",),
+    ),
+    Mutant(
+        "who leaves does not wait until its tasks are claimed", 4, "core/leaving.py",
+        '        ("tasks that it has offered", core.lent),\n',
+        "",
+        where=("leaving",),
+    ),
+    Mutant(
+        "who leaves does not clear what it has carried out", 4, "core/leaving.py",
+        "        send_clears(core)\n",
+        "        pass\n",
+        where=("leaving",),
+    ),
+    Mutant(
+        "who leaves does not wait for those who read", 4, "core/leaving.py",
+        "None if core.leaving.is_late else core.made",
+        "None",
+        where=("leaving",),
+    ),
+    Mutant(
+        "who leaves does not ask what is still its own", 4, "core/leaving.py",
+        "    elif leaving.shards_left < 0:\n",
+        "    elif leaving.shards_left < 0:\n        _say_farewell(core, _left_behind(core))\n    elif False:\n",
+        where=("leaving",),
     ),
     # -- 5. lost objects --------------------------------------------------------------------------------------------
     Mutant(

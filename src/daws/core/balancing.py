@@ -6,10 +6,10 @@ each time but never for good; randomness spreads the waits. What the numbers are
 
 from daws.core.effects import POLL, Send, SetTimer
 from daws.core.node import EMPTY, NO_CALL, THIS_STEP, NodeCore, handles
-from daws.core.ready import offer, shared_queue
+from daws.core.ready import note_leaver, offer, shared_queue
 from daws.model.context import Context
 from daws.model.task import REPLICA, NodeId, Ready
-from daws.wire.messages import COPY, GIVEN, STOLEN, LoadQuery, LoadReply, StealDenied, StealRequest
+from daws.wire.messages import COPY, GIVEN, LEAVES, STOLEN, LoadQuery, LoadReply, StealDenied, StealRequest
 
 NOBODY: NodeId = -1
 FIRST_LOOK_NS = 10_000_000
@@ -85,6 +85,8 @@ def on_load_query(core: NodeCore, message: LoadQuery) -> None:
     rich, riches, since_ns = core.rich
     if core.now_ns - since_ns > RUMOUR_NS or rich == message.sender:
         rich, riches = NOBODY, 0
+    if core.leaving is not None:
+        load = LEAVES
     core.out.append(Send(message.sender, LoadReply(core.node, core.shared.count, load, rich, riches)))
 
 
@@ -95,11 +97,16 @@ def heard_of(core: NodeCore, node: NodeId, riches: int) -> None:
 
 @handles(LoadReply)
 def on_load_reply(core: NodeCore, message: LoadReply) -> None:
+    if message.load == LEAVES:
+        note_leaver(core, message.sender)
     replies = core.probe
     if replies is None:
         return
     giving = core.strategy.balance.mode == "give"
-    replies.append((message.sender, message.load if giving else message.stealable))
+    if message.load == LEAVES:
+        core.probe_count -= 1
+    else:
+        replies.append((message.sender, message.load if giving else message.stealable))
     if message.stealable:
         heard_of(core, message.sender, message.stealable)
     elif message.riches and message.rich != core.node:

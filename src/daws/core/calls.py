@@ -7,7 +7,7 @@ before is dropped by its token.
 from collections.abc import Callable
 from typing import Any
 
-from daws.core.effects import CallStore, Restart
+from daws.core.effects import CallStore, Left, Restart
 from daws.core.events import CallFine, StoreAnswered
 from daws.core.node import NO_CALL, THIS_STEP, NodeCore, handles
 from daws.wire.store import SHARD_BLOCK_BITS, STRUCK, AnswerType, Row
@@ -128,7 +128,8 @@ def on_call_fine(core: NodeCore, event: CallFine) -> None:
 
 
 def restart(core: NodeCore, reason: str) -> None:
+    """This incarnation is struck: begin anew, unless it was about to leave anyway."""
     if not core.restarting:
         core.restarting = True
         core.outgoing = True
-        core.out.append(Restart(reason))
+        core.out.append(Restart(reason) if core.leaving is None else Left(core.leaving.last_words(reason)))

@@ -2,6 +2,7 @@
 
 from daws.core.calls import add_row, answers, ask_later
 from daws.core.effects import Send
+from daws.core.moving import accept_once_more
 from daws.core.node import EMPTY, NodeCore
 from daws.core.outbox import spread_stop, tell_children, told, wake
 from daws.core.ready import accept, accept_all
@@ -136,7 +137,10 @@ def own_copies(core: NodeCore, outputs: tuple[Input, ...]) -> None:
 @answers(Satisfy)
 def on_satisfy_answer(core: NodeCore, row: Satisfy, answer: AnswerType) -> None:
     if answer.__class__ is Ready:
-        accept(core, answer)
+        if row.need:
+            accept_once_more(core, answer)
+        else:
+            accept(core, answer)
     elif answer == UNKNOWN:
         ask_later(core, row)
         return

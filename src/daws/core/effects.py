@@ -83,10 +83,27 @@ class Restart(Effect, frozen=True):
     reason: str
 
 
+class Left(Effect, frozen=True):
+    """The node is no member any more: end it. `behind` says what it could not hand over; empty if nothing."""
+
+    behind: str = ""
+
+
 EffectType = (
-    StartRun | StopRun | RecallRun | ResumeRun | Send | CallStore | SetTimer | FetchObjects | DropObject | Restart
+    StartRun
+    | StopRun
+    | RecallRun
+    | ResumeRun
+    | Send
+    | CallStore
+    | SetTimer
+    | FetchObjects
+    | DropObject
+    | Restart
+    | Left
 )
 
 # The timers of a node.
 TICK = 0  # leases, things to repeat, audits
 POLL = 1  # look for work again, or for somebody to give work to
+DEADLINE = 2  # of a node that leaves

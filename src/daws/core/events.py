@@ -7,6 +7,8 @@ from daws.model.task import TaskSpec, Transfer
 from daws.wire.messages import MessageType
 from daws.wire.store import AnswerType
 
+NEVER_NS = 1 << 62
+
 
 class Event(Struct, frozen=True, array_like=True, gc=False, tag=True):
     pass
@@ -80,6 +82,15 @@ class CallFine(Event, frozen=True):
     token: int
 
 
+class Leave(Event, frozen=True):
+    """The node is to leave in good order: its pilot ends soon, or somebody drains it. There is no way back.
+
+    Runs and objects are waited for until `deadline_ns`; who has to be gone by a certain time gives one well before it.
+    """
+
+    deadline_ns: int = NEVER_NS
+
+
 class TimerFired(Event, frozen=True):
     timer: int
 
@@ -94,6 +105,7 @@ EventType = (
     | ObjectsFetched
     | StoreAnswered
     | CallFine
+    | Leave
     | TimerFired
     | MessageType
 )

@@ -8,6 +8,9 @@ from daws.core.queues import ReadyQueue
 from daws.model.errors import InternalError
 from daws.model.task import INLINE_BYTES, REPLICA
 
+WAITING = frozenset(("dedicated", "shared", "staging", "staged"))
+"""Places of tasks that are ready and do not run yet."""
+
 
 def check(core: NodeCore) -> None:
     """Raise InternalError, with what is known about the node, unless everything fits together."""
@@ -22,6 +25,7 @@ def check(core: NodeCore) -> None:
         *_staging(core),
         *_intents(core),
         *_growing(core),
+        *_leaving(core),
         *_step(core),
     ]
     if wrong:
@@ -34,8 +38,9 @@ def _tasks(core: NodeCore) -> list[str]:
     known: dict[int, tuple[str, int]] = {}
     for name, ready in places(core):
         task = ready.spec.id
-        if ready.mode & REPLICA and name in ("dedicated", "shared"):
-            continue  # may have been called off, and may stand beside the task itself until it comes up
+        called_off = core.doomed is not None and ready.attempt <= core.doomed.get(task, -1)
+        if (ready.mode & REPLICA or called_off) and name in ("dedicated", "shared"):
+            continue  # may stand beside the task itself until it comes up
         if task in known:
             wrong.append(f"task {task} is both {known[task][0]} and {name}")
         known[task] = (name, ready.move)
@@ -146,10 +151,33 @@ def _growing(core: NodeCore) -> list[str]:
     ]
 
 
+def _leaving(core: NodeCore) -> list[str]:
+    """Whoever leaves starts nothing, asks for nothing, and keeps only what runs or what nobody is there to take."""
+    wrong = [f"node {node} is about to leave and is no member" for node in core.leavers if node not in core.members]
+    if core.leaving is None:
+        return wrong
+    if core.leased_until_ns:
+        wrong.append(f"it leaves and may start tasks until {core.leased_until_ns}")
+    if core.probe is not None or core.stealing_since_ns >= 0:
+        wrong.append("it leaves and looks for work, or for takers one by one")
+    if core.leaving.said:
+        if core.running and not core.leaving.is_late:
+            wrong.append(f"it has said farewell with {len(core.running)} runs")
+        return wrong  # what it hears from now on is none of its business
+    waiting = [f"task {ready.spec.id} is {name}" for name, ready in places(core) if name in WAITING]
+    if waiting:
+        wrong.append(f"it leaves and keeps what could run elsewhere: {waiting[0]}")
+    others = [node for node in core.members.nodes if node != core.node and node not in core.leavers]
+    if core.stranded and others:
+        wrong.append(f"it leaves and keeps {len(core.stranded)} tasks that node {others[0]} could be given")
+    return wrong
+
+
 def _step(core: NodeCore) -> list[str]:
     wrong: list[str] = []
     held = core.rows is not None and not core.urgent and core.now_ns < core.commit_by_ns
-    if (core.rows is not None and not held) or core.offers or core.taken or core.dirty or core.outgoing:
+    outgoing = core.outgoing != (core.leaving is not None)  # of a node that leaves every step has to look further
+    if (core.rows is not None and not held) or core.offers or core.taken or core.dirty or outgoing:
         wrong.append("the step ended with something left to do")
     if core.probe is not None and not (core.stealing_since_ns >= 0 and len(core.probe) < core.probe_count):
         wrong.append(f"{len(core.probe)} of {core.probe_count} asked nodes have said their load, and nothing follows")

@@ -6,13 +6,13 @@ rests on the store alone.
 """
 
 from daws.core.balancing import forget_lost_round, look_for_work_soon, poll
-from daws.core.calls import answers, ask_shard, repeat_calls
-from daws.core.effects import TICK, SetTimer
+from daws.core.calls import answers, ask_shard, repeat_calls, restart
+from daws.core.effects import POLL, TICK, SetTimer
 from daws.core.events import Started, TimerFired
 from daws.core.moving import take_back
 from daws.core.node import NodeCore, handles
 from daws.core.outbox import ask_unknown_again, carry_out, repeat_orders, send_clears
-from daws.core.ready import accept, place_stranded
+from daws.core.ready import accept, forget_leavers, place_stranded
 from daws.core.running import call_off
 from daws.core.staging import audit, send_releases
 from daws.model.task import NodeId
@@ -46,7 +46,7 @@ def _set_tick(core: NodeCore, delay_ns: int) -> None:
 def on_timer_fired(core: NodeCore, event: TimerFired) -> None:
     if event.timer == TICK:
         tick(core)
-    else:
+    elif event.timer == POLL:
         poll(core)
 
 
@@ -54,7 +54,7 @@ def tick(core: NodeCore) -> None:
     tick_ns = core.config.tick_ns
     _set_tick(core, tick_ns)
     repeat_calls(core)
-    if core.node in core.members:
+    if core.node in core.members and not (core.leaving is not None and core.leaving.said):
         ask_shard(core, MEMBERSHIP_SHARD, Lease(core.node, core.members.version, asked_ns=core.now_ns))
     if core.lent:
         take_back(core, 2 * tick_ns)
@@ -76,12 +76,21 @@ def tick(core: NodeCore) -> None:
 @answers(Lease)
 def on_lease_answer(core: NodeCore, row: Lease, answer: AnswerType) -> None:
     assert isinstance(answer, Leased)
+    if row.leaving:
+        restart(core, "")
+        return
     core.lease_count += 1
-    core.leased_until_ns = max(core.leased_until_ns, row.asked_ns + core.config.lease_ns // 2)
+    until_ns = row.asked_ns + core.config.lease_ns // 2
+    if core.leaving is None:
+        core.leased_until_ns = max(core.leased_until_ns, until_ns)
+    else:
+        core.leaving.lease(until_ns)  # only to go on with what it has begun
     core.dirty = True
     if answer.members is not None:
         core.members = answer.members
         core.neighbour_count = 0
+        if core.leavers:
+            forget_leavers(core)
         take_back(core, 1 << 62)
         if core.stranded:
             place_stranded(core)
@@ -94,6 +103,8 @@ def on_lease_answer(core: NodeCore, row: Lease, answer: AnswerType) -> None:
 def take_over_orphans(core: NodeCore) -> None:
     """Take over dead nodes when it is our turn: one node at once, the next ones only if it stays undone."""
     assert core.orphans is not None
+    if core.leaving is not None:
+        return
     for dead, since_ns in core.orphans.items():
         if core.burying is not None and dead in core.burying:
             continue  # under way, or done: an answer that was late may still call it an orphan

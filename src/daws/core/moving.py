@@ -11,12 +11,23 @@ from daws.core.calls import answers, ask
 from daws.core.effects import Send
 from daws.core.node import NodeCore, handles
 from daws.core.outbox import spread_stop, told
-from daws.core.places import holds
-from daws.core.ready import accept, accept_all, can_run_here, enqueue
+from daws.core.places import ends, holds, holds_itself
+from daws.core.ready import accept, accept_all, can_run_here, enqueue, note_leaver
 from daws.core.remaking import REMADE
 from daws.core.staging import missing_inputs, pin, stage, unpin
 from daws.model.task import AGAIN, SUSPECT, Ready
-from daws.wire.messages import COPY, GIVEN, PUSH, STOLEN, Offer, Submission, SubmissionTaken, Taken
+from daws.wire.messages import (
+    COPY,
+    GIVEN,
+    LEAVING,
+    PUSH,
+    STOLEN,
+    Offer,
+    Refusal,
+    Submission,
+    SubmissionTaken,
+    Taken,
+)
 from daws.wire.store import ANNOUNCE, MOVE, REPLICATE, RETRY, AnswerType, Claim, Granted
 
 SEEN_OFFERS_MAX = 64
@@ -33,6 +44,12 @@ def on_offer(core: NodeCore, message: Offer) -> None:
     if (message.sender, message.number) in core.seen_offers:
         return  # doubled on its way; claiming again would be taken for the same claim
     core.seen_offers.append((message.sender, message.number))
+    if message.why == LEAVING:
+        note_leaver(core, message.sender)
+    if core.leaving is not None:
+        refused = tuple([(ready.spec.id, ready.move) for ready in message.tasks])
+        core.out.append(Send(message.sender, Refusal(core.node, refused)))
+        return
     if message.why == STOLEN:
         heard_of(core, message.sender, len(message.tasks))  # it has about as many left
     copy = message.why == COPY
@@ -58,8 +75,7 @@ def on_claim_answer(core: NodeCore, row: Claim, answer: AnswerType) -> None:
     del core.claims[row.task]
     ready, sender, why = entry
     if isinstance(answer, Granted):
-        # An offer may come twice; who claims it twice is granted it twice.
-        if not (answer.mode & AGAIN and holds(core, row.task)):
+        if not (answer.mode & AGAIN and _has_it(core, row.task, answer.move, why)):
             _receive(core, _mine(ready, answer), why)
         if why not in (COPY, BACK, REMADE):
             core.outgoing = True
@@ -68,6 +84,11 @@ def on_claim_answer(core: NodeCore, row: Claim, answer: AnswerType) -> None:
             core.taken.setdefault(sender, []).append((row.task, row.move))
     elif why == STOLEN and not core.claims and core.stealing_since_ns >= 0:
         round_failed(core)  # all of the loot had gone elsewhere
+
+
+def _has_it(core: NodeCore, task: int, move: int, why: int) -> bool:
+    """An offer may come twice; who claims it twice is granted it twice. To have a copy is not to have the task."""
+    return holds(core, task) if why == COPY else holds_itself(core, task, move) or ends(core, task)
 
 
 def _mine(ready: Ready, granted: Granted) -> Ready:
@@ -91,9 +112,29 @@ def _replace_copy(core: NodeCore, ready: Ready) -> bool:
     return False
 
 
-def _receive(core: NodeCore, ready: Ready, why: int) -> None:
-    if core.replicas and why != COPY and _replace_copy(core, ready):
+def accept_once_more(core: NodeCore, ready: Ready) -> None:
+    """A task that had gone back to waiting is ready again: a copy of it may stand here, or it may itself, if others
+    have told it too and the store's answers came in another order."""
+    task, move = ready.spec.id, ready.move
+    if move <= core.given_up.get(task, -1) or holds_itself(core, task, move):
         return
+    _forgive(core, ready)
+    if not (core.replicas and _replace_copy(core, ready)):
+        accept(core, Ready(ready.spec, ready.attempt, move, ready.inputs, ready.mode & ~AGAIN))
+
+
+def _forgive(core: NodeCore, ready: Ready) -> None:
+    """A copy of it, or an earlier attempt, was called off here. Now it is ours, as the store says: another matter."""
+    task = ready.spec.id
+    if core.doomed and task in core.doomed:
+        core.doomed[task] = min(core.doomed[task], ready.attempt - 1)
+
+
+def _receive(core: NodeCore, ready: Ready, why: int) -> None:
+    if why != COPY:
+        _forgive(core, ready)
+        if core.replicas and _replace_copy(core, ready):
+            return
     if why == STOLEN:
         core.steals += 1
         enqueue(core, ready, False)
@@ -101,7 +142,7 @@ def _receive(core: NodeCore, ready: Ready, why: int) -> None:
             round_succeeded(core)
     elif why in (PUSH, GIVEN):
         enqueue(core, ready, True)
-    elif why == REMADE:
+    elif why in (REMADE, LEAVING):
         accept(core, ready)
     else:
         if why == COPY:
@@ -152,13 +193,28 @@ def take_back(core: NodeCore, older_than_ns: int) -> None:
         if (core.now_ns - since_ns >= older_than_ns or to not in core.members)
         and not (core.claims and task in core.claims)  # it was offered back to us before we heard that it was taken
     ]
-    if back and core.claims is None:
-        core.claims = {}
     for task, ready in back:
-        del core.lent[task]
-        assert core.claims is not None
-        core.claims[task] = (ready, core.node, BACK)
-        ask(core, task, Claim(task, core.node, ready.move, core.node, MOVE))
+        _claim_back(core, task, ready)
+
+
+def _claim_back(core: NodeCore, task: int, ready: Ready) -> None:
+    if core.claims is None:
+        core.claims = {}
+    del core.lent[task]
+    core.claims[task] = (ready, core.node, BACK)
+    ask(core, task, Claim(task, core.node, ready.move, core.node, MOVE))
+
+
+@handles(Refusal)
+def on_refusal(core: NodeCore, message: Refusal) -> None:
+    """A node that is about to leave does not want what it was offered: no need to wait for it."""
+    note_leaver(core, message.sender)
+    for task, move in message.tasks:
+        lent = core.lent.get(task)
+        if lent is None or lent[1] != message.sender or lent[0].move != move:
+            continue
+        if not (core.claims and task in core.claims):
+            _claim_back(core, task, lent[0])
 
 
 @handles(Submission)
@@ -170,4 +226,4 @@ def on_submission(core: NodeCore, message: Submission) -> None:
     if message.batch in core.batches:
         return
     core.batches.add(message.batch)
-    accept_all(core, message.tasks)
+    accept_all(core, message.tasks if core.leaving is None else core.leaving.unheard(message.tasks))

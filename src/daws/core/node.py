@@ -18,6 +18,7 @@ of a task's life:
     sessions   what a live client submits and holds
     stopping   cancelled and failed tasks and their subtrees
     members    leases, deaths, take-over, and the tick that repeats what was not answered
+    leaving    a node that is told to leave: it starts nothing, gives away what waits, and says farewell
 """
 
 from collections import deque
@@ -214,6 +215,8 @@ class NodeCore:
     restarting: bool = False
     orphans: dict[NodeId, int] | None = None
     burying: dict[NodeId, int] | None = None
+    leaving: Any = None  # how far it has come, if it was told to leave
+    leavers: set[NodeId] = NO_COPIES  # members that are about to leave, as far as we know
     # what was seen
     pushes: int = 0
     gives: int = 0
@@ -327,6 +330,8 @@ class NodeCore:
                 self.dirty = False
                 schedule(self)
             self.outgoing = False
+            if self.leaving is not None:
+                go_on(self)
             send_offers(self)
         elif self.dirty:
             self.dirty = False
@@ -408,5 +413,6 @@ def handles(*events: type) -> Callable[[Handler], Handler]:
 # The handlers need NodeCore and `handles` from above.
 from daws.core import commits, growing, members, moving, remaking, sessions, stopping  # noqa: E402, F401
 from daws.core.calls import COMMITS_HELD_MAX, ROWS_PER_CALL, send_rows  # noqa: E402
+from daws.core.leaving import go_on  # noqa: E402
 from daws.core.ready import send_offers  # noqa: E402
 from daws.core.running import schedule  # noqa: E402

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from daws.core.calls import waiting_rows
 from daws.core.node import NodeCore
-from daws.model.task import Ready
+from daws.model.task import REPLICA, Ready
 from daws.wire.store import Finish, Row, Unready
 
 
@@ -30,6 +30,19 @@ def holds(core: NodeCore, task: int) -> bool:
     """Is this task anywhere here, or on its way out? (A long search, for rare doubts.)"""
     if task in core.running or task in core.lent or any(ready.spec.id == task for _, ready in places(core)):
         return True
+    return ends(core, task)
+
+
+def holds_itself(core: NodeCore, task: int, move: int) -> bool:
+    """Is this task here, and not only a copy of it, with this move number or a later one? (As long a search.)"""
+    lent = core.lent.get(task)
+    if lent is not None and lent[0].move >= move:
+        return True
+    return any(ready.spec.id == task and ready.move >= move and not ready.mode & REPLICA for _, ready in places(core))
+
+
+def ends(core: NodeCore, task: int) -> bool:
+    """Has a run of it ended, or was it given up, without the store's having answered?"""
     waiting: list[Row] = [row for call in core.calls.values() for row in call.rows]
     waiting += waiting_rows(core)
     return any(isinstance(row, Finish | Unready) and row.task == task for row in waiting)

@@ -5,7 +5,7 @@ while this node claims it back from itself, so that a late claim fails.
 """
 
 from daws.core.effects import Send
-from daws.core.node import EMPTY, NodeCore
+from daws.core.node import EMPTY, NO_COPIES, NodeCore
 from daws.core.places import holds
 from daws.core.queues import NO_TASKS, ReadyQueue
 from daws.core.starting import start_at_once
@@ -111,6 +111,8 @@ def _settle(core: NodeCore, ready: Ready, choice: int, alone: bool) -> None:
     elif choice == DEDICATED or choice == core.node:
         if not (alone and start_at_once(core, ready)):
             enqueue(core, ready, True)
+    elif choice in core.leavers:
+        _settle(core, ready, SHARED, alone)
     else:
         core.pushes += 1
         offer(core, choice, PUSH, ready)
@@ -119,7 +121,22 @@ def _settle(core: NodeCore, ready: Ready, choice: int, alone: bool) -> None:
 def _elsewhere(core: NodeCore, ready: Ready) -> int:
     """A node that can run what this one cannot; which one follows from the task alone."""
     capable = core.members.capable(ready.spec.needs)
+    if core.leavers:
+        capable = tuple([node for node in capable if node not in core.leavers])
     return capable[(ready.spec.id * 0x9E3779B1 >> 8) % len(capable)] if capable else NOWHERE
+
+
+def note_leaver(core: NodeCore, node: NodeId) -> None:
+    """A member is about to leave: nothing is offered to it any more, though its objects may still be fetched."""
+    if node in core.members:
+        if core.leavers is NO_COPIES:
+            core.leavers = set()
+        core.leavers.add(node)
+
+
+def forget_leavers(core: NodeCore) -> None:
+    """The members have changed: who is none of them any more has left."""
+    core.leavers = {node for node in core.leavers if node in core.members} or NO_COPIES
 
 
 def can_run_here(core: NodeCore, ready: Ready) -> bool:

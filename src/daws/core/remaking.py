@@ -76,7 +76,9 @@ def claim_remake(core: NodeCore, ready: Ready, intent: int) -> None:
     task = ready.spec.id
     if core.claims is None:
         core.claims = {}
-    core.claims[task] = (ready, NOBODY, REMADE)
+    known = core.claims.get(task)
+    if known is None or known[0].move < ready.move:  # else it was offered to us since, by whoever was quicker
+        core.claims[task] = (ready, NOBODY, REMADE)
     ask(core, task, Claim(task, NOBODY, ready.move, core.node, MOVE, intent))
 
 

@@ -20,6 +20,8 @@ BATCHES_MAX = 1024
 @handles(NewTasks)
 def on_new_tasks(core: NodeCore, message: NewTasks) -> None:
     """Tasks without parents need no answer from the store to be queued: nobody else can know of them yet."""
+    if core.leaving is not None and core.leaving.said:
+        return  # who is as good as gone takes nothing on; the client, who hears nothing, asks another node
     core.out.append(Send(message.sender, SubmissionTaken(core.node, message.batch)))
     if core.batches is None:
         core.batches = set()

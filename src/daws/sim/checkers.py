@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from daws.core.effects import DropObject, EffectType, RecallRun, ResumeRun, StartRun, StopRun
-from daws.core.events import EventType, ObjectsFetched, ObjectsPut, RunEnded, RunRecalled, RunWaits
+from daws.core.effects import DropObject, EffectType, Left, RecallRun, ResumeRun, StartRun, StopRun
+from daws.core.events import EventType, Leave, ObjectsFetched, ObjectsPut, RunEnded, RunRecalled, RunWaits
 from daws.core.node import NodeCore
 from daws.model.context import matches
 from daws.model.errors import InternalError
@@ -43,8 +43,8 @@ ORPHAN_LEASES = 4
 
 # What is looked at; most rows, events and effects are none of these.
 WATCHED_ROWS = frozenset((Finish, Cancel, TakeOver, Spawn))
-WATCHED_EVENTS = frozenset((ObjectsFetched, ObjectsPut, RunRecalled, RunWaits))  # and RunEnded, the most common
-WATCHED_EFFECTS = frozenset((DropObject, StopRun, ResumeRun))  # and StartRun, when it is carried out
+WATCHED_EVENTS = frozenset((ObjectsFetched, ObjectsPut, RunRecalled, RunWaits, Leave))  # and RunEnded, the most common
+WATCHED_EFFECTS = frozenset((DropObject, StopRun, ResumeRun, Left))  # and StartRun, when it is carried out
 
 NODE_BITS = 64
 NODE_MASK = (1 << NODE_BITS) - 1
@@ -97,6 +97,8 @@ class Checker:
         self.attempts: dict[int, int] = {}  # the latest attempt that was started, where it was not the first one
         self.attempted_ns: dict[int, int] = {}  # when it was started
         self.spawners: dict[int, tuple[int, int]] = {}  # spawned task -> who spawned it, in which attempt
+        self.leaving: dict[NodeId, int] = {}  # who was told to leave, and by when
+        self.left: dict[NodeId, str] = {}  # who has left, and what it said it left behind
         self.eventful = False  # some task has failed, was cancelled or was started a second time
         self.running: defaultdict[NodeId, dict[int, StartRun]] = defaultdict(dict)  # by node and task
         self.holdings: defaultdict[NodeId, set[int]] = defaultdict(set)
@@ -238,9 +240,22 @@ class Checker:
         elif kind is ObjectsPut:
             self.holdings[node].update([object_ for object_, _ in event.objects])  # type: ignore[union-attr]
         elif kind is RunRecalled:
-            self.running[node].pop(event.task, None)  # type: ignore[union-attr]
+            self._on_recalled(node, event)  # type: ignore[arg-type]
         elif kind is RunWaits:
             self._on_wait(node, event, out)  # type: ignore[arg-type]
+        elif kind is Leave:
+            self.leaving[node] = min(event.deadline_ns, self.leaving.get(node, event.deadline_ns))  # type: ignore[union-attr]
+
+    def _on_recalled(self, node: NodeId, event: RunRecalled) -> None:
+        """A run came back without having begun: the task may begin elsewhere."""
+        recalled = self.running[node].pop(event.task, None)
+        if recalled is None or recalled.ready.mode & REPLICA:
+            return
+        attempt = recalled.ready.attempt
+        if attempt:
+            self.restarted.pop((event.task, attempt), None)
+        elif self.started[event.task] == node:
+            self.started[event.task] = None
 
     def _on_effect(self, node: NodeId, effect: EffectType) -> None:
         kind = type(effect)
@@ -250,6 +265,29 @@ class Checker:
             self.running[node].pop(effect.task, None)  # type: ignore[union-attr]
         elif kind is ResumeRun:
             self._on_resume(node, effect)  # type: ignore[arg-type]
+        elif kind is Left:
+            self._on_left(node, effect.behind)  # type: ignore[union-attr]
+
+    def _on_left(self, node: NodeId, behind: str) -> None:
+        """A node says that it may go: the store must not expect anything of it."""
+        if node not in self.leaving:
+            self.fail(f"node {node} left although nobody told it to")
+        self.left[node] = behind
+        if node in self.kernel.store.infos:
+            self.fail(f"node {node} left and is still a member")
+        if behind:
+            return
+        if self.running[node]:
+            self.fail(f"node {node} left in good order with task {next(iter(self.running[node]))} running")
+        for shard in self.kernel.store.shards:
+            for task, record in shard.records.items():
+                if record is not None and record.owner == node and record.state not in FINAL:
+                    self.fail(f"node {node} left in good order, but task {task} is still its own")
+            for key, entry in shard.outbox.items():
+                if entry[0] == node:
+                    self.fail(
+                        f"node {node} left in good order, but intent {key & 3} of task {key >> 2} is still its own"
+                    )
 
     def _on_wait(self, node: NodeId, event: RunWaits, out: Sequence[EffectType]) -> None:
         """A task waits for others: it has no executor from now on, and nothing may be left waiting behind it."""
@@ -325,6 +363,8 @@ class Checker:
         if task in runs:
             self.fail(f"node {node} started task {task} twice at once")
         runs[task] = effect
+        if node in self.leaving:
+            self.fail(f"node {node} started task {task} after it was told to leave")
         if ready.attempt or ready.mode:
             self._check_attempt(node, ready)
         else:
@@ -473,6 +513,20 @@ class Checker:
         client = self.kernel.client
         if client.cancels:
             self.fail(f"nobody has carried out {client.cancels}")
+
+    def check_left(self, orderly: bool) -> None:
+        """Long after the end: whoever was told to leave has left, in good order if nothing else went wrong."""
+        for node in self.kernel.seats:
+            if node in self.leaving:
+                self.fail(f"node {node} was told to leave and is still there")
+        for node, behind in self.left.items():
+            if behind and orderly:
+                self.fail(f"node {node} had all the time it wanted, but left behind {behind}")
+
+    def check_begun_once(self) -> None:
+        """Nothing went wrong but that nodes left: no task had to begin again because of it."""
+        for task, attempt in self.attempts.items():
+            self.fail(f"task {task} was begun {attempt + 1} times, although nodes only left")
 
     def check_grown(self) -> None:
         """Whatever the committed attempt of a task spawned has ended too, and the client knows of it."""

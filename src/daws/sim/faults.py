@@ -148,6 +148,9 @@ class Faults:
         kernel.push(kernel.now_ns + self.rng.below(self.plan.restart_ns_max), FATE, lambda kernel: kernel.revive(index))
         return True
 
+    def left(self, kernel: "Kernel", node: NodeId) -> None:
+        """A node has left in good order; it does not come back unless somebody starts it again."""
+
     def _cut_off(self, kernel: "Kernel", number: int) -> None:
         indices = [node & NODE_INDEX_MASK for node in self._living(kernel)]
         island = {index for index in indices if self.rng.below(2)}

@@ -18,12 +18,14 @@ import numpy.typing as npt
 
 from daws.core.client import ClientCore
 from daws.core.effects import (
+    DEADLINE,
     POLL,
     TICK,
     CallStore,
     DropObject,
     EffectType,
     FetchObjects,
+    Left,
     RecallRun,
     Restart,
     ResumeRun,
@@ -33,8 +35,10 @@ from daws.core.effects import (
     StopRun,
 )
 from daws.core.events import (
+    NEVER_NS,
     CallFine,
     EventType,
+    Leave,
     ObjectsFetched,
     ObjectsPut,
     RunEnded,
@@ -56,7 +60,7 @@ from daws.strategy.decisions import Strategy
 from daws.wire.messages import Offer, Releases, Submission
 from daws.wire.store import is_quiet
 
-FIRED = (TimerFired(TICK), TimerFired(POLL))
+FIRED = (TimerFired(TICK), TimerFired(POLL), TimerFired(DEADLINE))
 """By timer: every node of a large cluster has one under way."""
 PROGRESS_EVENTS = 1 << 16
 END_OF_TIME_NS = 1 << 62
@@ -102,6 +106,7 @@ class Kernel:
         self.sequence = count()
         self.next_sequence = self.sequence.__next__
         self.seats: dict[NodeId, tuple[NodeCore, Machine]] = {}  # the nodes that live
+        self.departed: list[NodeCore] = []  # those that have left in good order
         self.machines: list[Machine] = []  # by index of the node, whoever lives there
         for info in infos:
             machine = Machine(info)
@@ -332,6 +337,11 @@ class Kernel:
             self.push(
                 leaves_ns + self.config.lease_ns // 10, FATE, lambda kernel: kernel.revive(node & NODE_INDEX_MASK)
             )
+        elif isinstance(effect, Left):
+            self.kill(node)
+            self.departed.append(core)
+            if self.faults is not None:
+                self.faults.left(self, node)
 
     def _send(self, machine: Machine, node: NodeId, leaves_ns: int, effect: Send) -> int:
         costs = self.costs
@@ -583,6 +593,14 @@ class Kernel:
             )
         self.push(self.now_ns, info.id, Started(self.store.members))
         return info.id
+
+    def leave(self, index: int, deadline_ns: int = NEVER_NS) -> bool:
+        """Tell the node to leave in good order, if it lives."""
+        node = self.machines[index].info.id
+        if node not in self.seats:
+            return False
+        self.push(self.now_ns, node, Leave(deadline_ns))
+        return True
 
     def cancel(self, tasks: tuple[int, ...]) -> None:
         """The client changes its mind about some tasks and all that follows from them."""

@@ -5,12 +5,14 @@ same run.
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 from msgspec import Struct, structs
 
 from daws.core.effects import CallStore, StartRun
+from daws.core.events import NEVER_NS
 from daws.core.node import NodeCore
 from daws.model.cluster import ExecutorClass
 from daws.model.context import Label, parse_context
@@ -67,6 +69,13 @@ class Scenario(Struct, frozen=True):
     echoes: int = 0  # so many die when they intend something again, and their word that it was done comes twice
     exiles: int = 0  # so many lose sight of the store for longer than a lease, while they have much to do
     torn: int = 0  # so many die when one shard has let them take over, and the others have not heard of it
+    leaves: tuple[tuple[int, int, int], ...] = ()  # which nodes are told to leave, when, and with which deadline
+
+    @property
+    def is_peaceful(self) -> bool:
+        """Nodes leave when they are ready to, and that is all that happens."""
+        plan = FaultPlan(horizon_ns=self.plan.horizon_ns)
+        return bool(self.leaves) and self.plan == plan and all(deadline == NEVER_NS for _, _, deadline in self.leaves)
 
 
 class Outcome(Struct, frozen=True):
@@ -85,6 +94,8 @@ class Outcome(Struct, frozen=True):
 
 def draw_scenario(seed: int) -> Scenario:
     # Which seeds are special must not change: some of the others once brought a bug to light and are run for ever.
+    if seed % 17 in (6, 12):
+        return _draw_leaving(seed)
     return _draw_special(seed) if seed % 7 in (2, 3) else _draw_plain(seed)
 
 
@@ -221,6 +232,29 @@ def _draw_special(seed: int) -> Scenario:
     return Scenario(seed, "deadly", graph, small, strategy, plan, shards, killers=(killer,))
 
 
+def _draw_leaving(seed: int) -> Scenario:
+    """Nodes that are told to leave, never all of them: in one world of three nothing else goes wrong."""
+    rng = Rng(seed * 0x369DEA0F31A53F85 + 1181783497276652981)
+    scenario = _draw_plain(seed)
+    if rng.below(8) == 0:
+        scenario = structs.replace(
+            scenario, graph=_hasty_graph(rng), cluster=Cluster((NodeGroup(3, (ExecutorClass(2),)),))
+        )
+    elif rng.below(4) == 0:
+        graph = parse_workload(ESTATES[rng.below(len(ESTATES))]).build(3, 1, seed)
+        scenario = structs.replace(scenario, graph=graph, cluster=Cluster((NodeGroup(4, (ExecutorClass(2),)),)))
+    count = scenario.cluster.node_count
+    indices = list(range(count))
+    leaves = []
+    hurried = rng.below(2)
+    for _ in range(1 + rng.below(count - 1)):
+        index = indices.pop(rng.below(len(indices)))
+        at_ns = rng.below(1_500 * MS if rng.below(3) else 3 * MS)  # or before the client has handed out everything
+        leaves.append((index, at_ns, at_ns + rng.below(2_000 * MS) if hurried and rng.below(2) else NEVER_NS))
+    plan = scenario.plan if rng.below(3) else FaultPlan(horizon_ns=MS)
+    return structs.replace(scenario, kind="leaving", plan=plan, leaves=tuple(leaves))
+
+
 def _lengths(rng: Rng) -> int:
     return (1 + rng.below(80)) * MS
 
@@ -303,6 +337,7 @@ class _Aimed(Faults):
     heirs = 0
     echoes = 0
     torn = 0
+    returns = False  # whoever has left comes back, as a new incarnation
 
     def __init__(self, kernel: Kernel, plan: FaultPlan, seed: int) -> None:
         super().__init__(kernel, plan, seed)
@@ -383,6 +418,16 @@ class _Aimed(Faults):
         else:
             kernel.push(at_ns + self.rng.below(200) * MS, STORE, event)
 
+    def tell_to_leave(self, kernel: Kernel, index: int, deadline_ns: int) -> None:
+        if kernel.leave(index, deadline_ns):
+            self.note("told to leave")
+
+    def left(self, kernel: Kernel, node: NodeId) -> None:
+        self.note("left")
+        if self.returns:
+            back_ns = kernel.now_ns + self.rng.below(self.plan.restart_ns_max)
+            kernel.push(back_ns, FATE, lambda kernel: kernel.revive(node & NODE_INDEX_MASK))
+
     def exile(self, kernel: Kernel) -> None:
         living = self._living(kernel)
         index = living[self.rng.below(len(living))] & NODE_INDEX_MASK
@@ -444,6 +489,13 @@ def make_scenario_kernel(scenario: Scenario, deep: Callable[[NodeCore], None] | 
     for _ in range(scenario.exiles):
         kernel.push(faults.rng.below(1_000 * MS), FATE, faults.exile)
 
+    for index, at_ns, deadline_ns in scenario.leaves:
+        kernel.tracks_runs = True  # what was sent ahead is recalled
+        # If all who can run some tasks leave, somebody has to come back.
+        faults.returns = scenario.seed % 2 == 0 or bool(scenario.graph.context.any())
+        told = partial(faults.tell_to_leave, index=index, deadline_ns=deadline_ns)
+        kernel.push(at_ns, FATE, told)
+
     def never_rests(done: int) -> None:
         if kernel.event_count > EVENTS_MAX:
             raise Violation(
@@ -472,6 +524,9 @@ def run_scenario(seed: int, deep: Callable[[NodeCore], None] | None = None) -> O
     checker.check_freed()
     checker.check_grown()
     checker.check_settled()
+    checker.check_left(orderly=scenario.is_peaceful)
+    if scenario.is_peaceful and not kernel.faults.returns:  # who has just joined is not known to all others yet
+        checker.check_begun_once()
     _check_ends(scenario, kernel.client.ended)
     ended = [state for state, _ in kernel.client.ended.values()]
     return Outcome(

@@ -263,7 +263,7 @@ def simulate(
 
 
 def summarise(kernel: Kernel, cluster: Cluster, settings: Settings, wall_s: float) -> Result:
-    cores = [core for core, _ in kernel.seats.values()]
+    cores = [*(core for core, _ in kernel.seats.values()), *kernel.departed]
     end_ns = max(kernel.ends, default=0)
     makespan_s = end_ns / SECOND_NS
     length_ns, core_ns = kernel.graph.total_length_ns, kernel.graph.total_core_ns

@@ -15,6 +15,7 @@ from daws.core.effects import (
     CallStore,
     EffectType,
     FetchObjects,
+    Left,
     RecallRun,
     Restart,
     ResumeRun,
@@ -25,6 +26,7 @@ from daws.core.effects import (
 )
 from daws.core.events import (
     EventType,
+    Leave,
     ObjectsFetched,
     ObjectsPut,
     RunEnded,
@@ -58,11 +60,15 @@ class Flock:
         shards: int = 2,
         doubled: int = 0,
         deaths: int = 0,
+        leaves: int = 0,
     ) -> None:
-        """One of `doubled` deliveries is doubled (0: none); up to `deaths` nodes die, but never the last."""
+        """One of `doubled` deliveries is doubled (0: none); up to `deaths` nodes die, but never the last; as many as
+        `leaves` are told to leave, but never the one with the lowest number that lives."""
         self.chooser = chooser
         self.doubled = doubled
         self.deaths = deaths
+        self.leaves = leaves
+        self.left: dict[NodeId, str] = {}  # who has left, and what was left behind
         config = NodeConfig(shard_count=shards, lease_ns=8 * SECOND_NS)
         self.store = MemoryStore(shards, config.lease_ns)
         members = self.store.join(members_of(nodes, cores).infos)
@@ -105,6 +111,11 @@ class Flock:
         if self.deaths and len(self.cores) > 1 and not choose(200):
             self.deaths -= 1
             self.kill(list(self.cores)[choose(len(self.cores))])
+            return
+        if self.leaves and len(self.cores) > 1 and not choose(20):
+            self.leaves -= 1
+            others = list(self.cores)[1:]
+            self._give(others[choose(len(others))], Leave())
             return
         runs = [(node, run) for node, started in self.running.items() for run in started]
         count = len(self.under_way) + len(runs)
@@ -168,6 +179,9 @@ class Flock:
                 self.under_way.append((node, RunRecalled(effect.task, effect.run)))
         elif isinstance(effect, FetchObjects):
             self._fetch(node, effect)
+        elif isinstance(effect, Left):
+            self.left[node] = effect.behind
+            self.kill(node)
         elif isinstance(effect, (Restart, ResumeRun)):
             raise AssertionError(f"node {node} wants {effect}")
 

@@ -15,6 +15,10 @@ PUSH = 0  # their data is at the receiver, or only the receiver can run them
 STOLEN = 1
 GIVEN = 2
 COPY = 3  # run a second copy; the sender keeps its own
+LEAVING = 4  # the sender is about to leave the cluster: find a place for them
+
+LEAVES = -1
+"""Instead of a load: the sender is about to leave, count it neither among the idle nor among the rich."""
 
 
 class Message(Struct, frozen=True, array_like=True, gc=False, tag=True):
@@ -26,8 +30,8 @@ class LoadQuery(Message, frozen=True):
 
 
 class LoadReply(Message, frozen=True):
-    """`stealable` tasks may leave; `load` is all that waits or runs. `rich` is a node that had `riches` to steal when
-    the sender last heard of it, -1 if it knows none."""
+    """`stealable` tasks may leave; `load` is all that waits or runs, or LEAVES. `rich` is a node that had `riches` to
+    steal when the sender last heard of it, -1 if it knows none."""
 
     stealable: int
     load: int
@@ -55,6 +59,12 @@ class Offer(Message, frozen=True):
 
 class Taken(Message, frozen=True):
     """The sender of this claimed these tasks, offered with this move number; the lender may forget them."""
+
+    tasks: tuple[tuple[int, int], ...]
+
+
+class Refusal(Message, frozen=True):
+    """The sender of this is about to leave and claims nothing: whoever offered these tasks may take them back."""
 
     tasks: tuple[tuple[int, int], ...]
 
@@ -134,6 +144,7 @@ MessageType = (
     | StealDenied
     | Offer
     | Taken
+    | Refusal
     | Releases
     | Wake
     | Awake

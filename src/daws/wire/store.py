@@ -243,6 +243,15 @@ class TakeOver(Row, frozen=True):
     shard: int = 0
 
 
+class Owned(Row, frozen=True):
+    """Which ready tasks of this shard belong to the caller? Answered by an Estate without an outbox; for a node that
+    leaves, which may not have heard of all of them. `look` is the caller's own number; the store ignores it."""
+
+    node: NodeId
+    look: int = 0
+    limit: int = 1000
+
+
 class Buried(Row, frozen=True):
     """Every shard was taken over: nobody has to look at this dead incarnation again. `node` has heard what it got."""
 
@@ -351,7 +360,7 @@ def outbox_key(task: int, verb: int) -> int:
 
 
 class Estate(Answer, frozen=True):
-    """What a dead incarnation left in one shard."""
+    """What a dead incarnation left in one shard, or what a node that leaves still has there."""
 
     ready: tuple[Ready, ...] = ()
     outbox: tuple[OutboxEntry, ...] = ()
@@ -412,6 +421,7 @@ RowType = (
     | Lease
     | Watch
     | TakeOver
+    | Owned
     | Buried
     | ReadLog
 )

@@ -4,13 +4,14 @@ from daws.core.calls import COMMITS_HELD_MAX
 from daws.core.effects import TICK, CallStore, StartRun
 from daws.core.events import CallFine, RunEnded
 from daws.core.node import SECOND_NS, NodeConfig
+from daws.core.outbox import carry_out
 from daws.core.places import holds
-from daws.model.task import CLIENT
+from daws.model.task import AGAIN, CLIENT, REPLICA
 from daws.store.memory import MemoryStore
 from daws.testing import Driver, ready
 from daws.testing.build import created
-from daws.wire.messages import Submission, SubmissionTaken
-from daws.wire.store import Committed, Finish, Lease
+from daws.wire.messages import COPY, LoadQuery, LoadReply, Offer, Submission, SubmissionTaken
+from daws.wire.store import SATISFY, Committed, Finish, Granted, Lease, OutboxEntry, outbox_key
 
 MS = 1_000_000
 DELAY_NS = 100 * MS
@@ -93,3 +94,30 @@ def test_small_values_travel_inside_records():
         node.give(RunEnded(1, node.expect(StartRun, task=1).run, MS, (3,), values=(b"abc",)))
         node.serve(store)
         assert node.expect(StartRun, task=2).ready.inputs == ((1, 3, 1, (0,), b"abc"),)
+
+
+def test_a_task_that_is_ready_again_is_taken_once_whichever_answer_comes_first():
+    """Told twice after it had gone back to waiting; the answer that says so overtakes the other."""
+    with Driver(cores=1) as node:
+        told = OutboxEntry(outbox_key(7, SATISFY), SATISFY, 7, (8,), (), mark=3, needs=(5,))
+        calls = []
+        for _ in range(2):
+            carry_out(node.core, told)
+            node.give(LoadQuery(1))
+            calls.append(node.expect(CallStore))
+        node.drop(LoadReply)
+        node.answer(calls[1], ready(8, move=2, mode=AGAIN))
+        node.answer(calls[0], ready(8, move=2))
+        node.expect(StartRun, task=8)
+
+
+def test_a_copy_gives_way_to_the_task_when_that_is_ready_again():
+    with Driver("adage", cores=1) as node:
+        node.give(Offer(1, 1, COPY, (ready(8),)))
+        node.answer(node.expect(CallStore), Granted(0, 0, REPLICA))
+        run = node.expect(StartRun, task=8)
+        carry_out(node.core, OutboxEntry(outbox_key(7, SATISFY), SATISFY, 7, (8,), (), mark=3, needs=(5,)))
+        node.give(LoadQuery(1))
+        node.drop(LoadReply)
+        node.answer(node.expect(CallStore), ready(8, move=2))
+        assert node.core.running[8].number == run.run and not node.core.running[8].ready.mode & REPLICA

@@ -6,9 +6,11 @@ import pytest
 
 from daws.core import invariants
 from daws.core.effects import StartRun
-from daws.core.node import NodeCore
+from daws.core.leaving import Leaving
+from daws.core.node import NO_COPIES, NodeCore
 from daws.core.outbox import Intent
 from daws.core.places import holds, places
+from daws.core.queues import NO_TASKS
 from daws.core.ready import dedicated_queue
 from daws.model.errors import InternalError
 from daws.model.task import CLIENT
@@ -109,11 +111,62 @@ def keep_what_nobody_reads(core: NodeCore) -> None:
     core.made = {6: (set(), 0, (6,))}
 
 
+def tell_to_leave(core: NodeCore) -> None:
+    core.leaving = Leaving(0)
+    core.leased_until_ns = 0
+    core.outgoing = True
+
+
+def keep_queues_while_it_leaves(core: NodeCore) -> None:
+    tell_to_leave(core)
+
+
+def keep_a_lease_while_it_leaves(core: NodeCore) -> None:
+    core.shared = NO_TASKS
+    core.staged = None
+    core.copies = None
+    core.copied_bytes = 0
+    core.fresh = NO_COPIES
+    tell_to_leave(core)
+    invariants.check(core)
+    core.leased_until_ns = 1
+
+
+def keep_what_others_could_be_given(core: NodeCore) -> None:
+    keep_a_lease_while_it_leaves(core)
+    core.leased_until_ns = 0
+    core.stranded = [ready(7)]
+
+
+def look_for_work_while_it_leaves(core: NodeCore) -> None:
+    keep_a_lease_while_it_leaves(core)
+    core.leased_until_ns = 0
+    core.stealing_since_ns = 0
+
+
+def say_farewell_while_a_task_runs(core: NodeCore) -> None:
+    keep_a_lease_while_it_leaves(core)
+    core.leased_until_ns = 0
+    core.leaving.said = True
+
+
+def stay_still_while_it_leaves(core: NodeCore) -> None:
+    keep_a_lease_while_it_leaves(core)
+    core.leased_until_ns = 0
+    core.outgoing = False
+
+
+def remember_who_has_left(core: NodeCore) -> None:
+    core.leavers = {77}
+
+
 BREAKS: list[Callable[[NodeCore], None]] = [
     *(lose_a_slot, free_a_busy_slot, free_a_foreign_slot, count_wrongly, queue_twice, run_what_is_queued),
     *(lend_what_is_queued, forget_a_pin, miscount_bytes, drop_a_copy, stage_nothing, wait_for_nothing, tell_nobody),
     *(stop_for_nothing, send_ahead_without_counting, wait_for_loads, leave_work, run_backwards),
     *(grow_without_seedlings, keep_what_nobody_reads),
+    *(keep_queues_while_it_leaves, keep_a_lease_while_it_leaves, keep_what_others_could_be_given),
+    *(look_for_work_while_it_leaves, say_farewell_while_a_task_runs, stay_still_while_it_leaves, remember_who_has_left),
 ]
 
 

@@ -4,10 +4,24 @@ import pytest
 
 from daws.core.effects import CallStore, StartRun
 from daws.core.events import RunEnded
+from daws.core.moving import accept_once_more
+from daws.core.places import places
+from daws.core.remaking import claim_remake
 from daws.model.task import AGAIN, CLIENT, REPLICA
 from daws.testing import Driver, ready
 from daws.testing.build import object_at
-from daws.wire.messages import COPY, GIVEN, PUSH, STOLEN, Offer, Submission, SubmissionTaken, Taken
+from daws.wire.messages import (
+    COPY,
+    GIVEN,
+    PUSH,
+    STOLEN,
+    Offer,
+    StealDenied,
+    StopOrder,
+    Submission,
+    SubmissionTaken,
+    Taken,
+)
 from daws.wire.store import MOVE, REFUSED, REPLICATE, Claim, Granted, Lease, Leased
 
 TICK = 0
@@ -196,3 +210,60 @@ def test_a_copy_in_the_queue_gives_way_to_the_task_itself():
         node.answer(node.expect(CallStore), Granted(1, 0))
         node.expect(Taken)
         assert node.core.shared.count == 0 and node.core.dedicated.count == 1
+
+
+# -- copies, and tasks that come back ----------------------------------------------------------------------------------
+
+
+def copied(cores: int = 1) -> Driver:
+    """Task 9 runs; a copy of task 1 is queued behind it."""
+    node = Driver("adage:replicate=never", cores=cores)
+    node.give(Submission(CLIENT, 0, (ready(9),)))
+    node.expect(SubmissionTaken)
+    node.expect(StartRun, task=9)
+    node.give(Offer(2, 1, COPY, (ready(1, move=5),)))
+    node.answer(node.expect(CallStore), Granted(5, 0, REPLICA))
+    return node
+
+
+def test_to_have_a_copy_is_not_to_have_the_task():
+    """The first answer to the claim got lost."""
+    with copied() as node:
+        node.give(Offer(2, 2, GIVEN, (ready(1, move=5),)))
+        node.answer(node.expect(CallStore), Granted(6, 0, AGAIN))
+        node.expect(Taken)
+        assert [(one.spec.id, one.mode) for name, one in places(node.core) if name == "dedicated"] == [(1, 0)]
+        assert not node.core.shared.count
+
+
+def test_a_task_is_run_where_a_copy_of_it_was_called_off():
+    with copied() as node:
+        node.give(StopOrder(2, 1, -1, 0))
+        node.give(Offer(2, 2, GIVEN, (ready(1, move=5),)))
+        node.answer(node.expect(CallStore), Granted(6, 0))
+        node.expect(Taken)
+        node.give(RunEnded(9, next(iter(node.core.running.values())).number, 1_000_000_000))
+        node.expect(StartRun, task=1)
+        node.drop(CallStore)
+
+
+def test_a_late_word_of_a_remake_does_not_hide_a_claim():
+    with Driver(cores=1) as node:
+        node.give(Offer(2, 1, PUSH, (ready(1, move=6),)))
+        call = node.expect(CallStore)
+        claim_remake(node.core, ready(1, move=5), 0)
+        node.give(StealDenied(2))
+        node.answer(node.expect_rows(Claim(1, -1, 5, 0)), REFUSED)
+        node.answer(call, Granted(7, 0))
+        node.expect(StartRun, task=1)
+        node.expect(Taken)
+
+
+def test_what_was_lent_before_it_waited_again_does_not_hide_it():
+    with Driver("mdl", cores=1) as node:
+        lend(node, move=3)
+        accept_once_more(node.core, ready(1, move=5))
+        node.give(StealDenied(2))
+        node.expect(StartRun, task=1)
+        accept_once_more(node.core, ready(1, move=5))
+        node.give(StealDenied(2))

@@ -4,8 +4,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from daws.core.effects import CallStore, DropObject, RecallRun, ResumeRun, StartRun, StopRun
-from daws.core.events import ObjectsPut, RunEnded, RunRecalled, RunWaits
+from daws.core.effects import CallStore, DropObject, Left, RecallRun, ResumeRun, StartRun, StopRun
+from daws.core.events import Leave, ObjectsPut, RunEnded, RunRecalled, RunWaits
 from daws.core.node import NodeCore, Run
 from daws.model.context import Label
 from daws.model.graph import GraphBuilder, Growth
@@ -25,6 +25,7 @@ from daws.wire.store import (
     Create,
     Estate,
     Finish,
+    Lease,
     OutboxEntry,
     Spawn,
     Stopped,
@@ -598,3 +599,90 @@ def test_whatever_a_task_spawned_has_ended_and_is_known():
     commit(checker, 0, children[1])
     with complains(f"the client was never told of {children[1]}, a child of task 0"):
         checker.check_grown()
+
+
+# -- nodes that leave ------------------------------------------------------------------------------------------------
+
+
+def leave(checker, node, behind=""):
+    """Tell a node to leave; it says at once that it has."""
+    step(checker, node, Leave())
+    checker.kernel.store.apply(0, [Lease(node, 0, leaving=True)], 0)
+    step(checker, node, out=[Left(behind)])
+
+
+def test_a_node_leaves_with_nothing_of_its_own():
+    checker = watched(bag())
+    for task in range(6):
+        checker.kernel.store.record(task).owner = 1
+    leave(checker, 0)
+    assert checker.left == {0: ""}
+
+
+def test_nobody_leaves_unasked_or_as_a_member():
+    checker = watched(bag())
+    with complains("node 0 left although nobody told it to"):
+        step(checker, 0, out=[Left()])
+    with complains("node 0 left and is still a member"):
+        step(checker, 0, Leave(), out=[Left()])
+
+
+def test_a_task_that_is_left_behind_is_noticed_unless_it_was_said():
+    checker = watched(bag())
+    owner = checker.kernel.store.record(0).owner
+    leave(checker, owner, "a task or two")
+    with complains(rf"node {owner} left in good order, but task \d is still its own"):
+        leave(checker, owner)
+
+
+def test_an_intent_that_is_left_behind_is_noticed():
+    checker = watched(bag())
+    for task in range(6):
+        checker.kernel.store.record(task).owner = 1
+    checker.kernel.store.shards[0].outbox[3 << 2 | STOP] = (0, (), 1)
+    with complains(f"but intent {STOP} of task 3 is still its own"):
+        leave(checker, 0)
+
+
+def test_who_leaves_starts_nothing_and_ends_what_it_began():
+    checker = watched(bag())
+    for task in range(6):
+        checker.kernel.store.record(task).owner = 1
+    start(checker, 0, 3)
+    step(checker, 0, Leave())
+    with complains("node 0 started task 4 after it was told to leave"):
+        start(checker, 0, 4)
+    with complains("left in good order with task 3 running"):
+        leave(checker, 0)
+
+
+def test_who_was_told_to_leave_has_left_in_the_end():
+    checker = watched(bag())
+    step(checker, 2, Leave())
+    with complains("node 2 was told to leave and is still there"):
+        checker.check_left(orderly=False)
+    checker.kernel.kill(2)
+    checker.check_left(orderly=True)
+
+
+def test_where_nodes_only_leave_nothing_begins_again():
+    checker = watched(bag())
+    leave(checker, 0, "this and that")
+    checker.kernel.kill(0)
+    checker.check_left(orderly=False)
+    with complains("node 0 had all the time it wanted, but left behind this and that"):
+        checker.check_left(orderly=True)
+    checker.check_begun_once()
+    start(checker, 1, 3, attempt=1)
+    with complains("task 3 was begun 2 times, although nodes only left"):
+        checker.check_begun_once()
+
+
+def test_a_run_that_came_back_may_begin_elsewhere():
+    checker = watched(bag())
+    start(checker, 0, 3)
+    step(checker, 0, RunRecalled(3, 0))
+    start(checker, 1, 3)
+    start(checker, 0, 4, attempt=1)
+    step(checker, 0, RunRecalled(4, 0))
+    start(checker, 1, 4, attempt=1)

@@ -58,3 +58,15 @@ def test_word_that_an_intent_was_carried_out_comes_twice():
     scenarios = (draw_scenario(seed) for seed in range(700))
     outcomes = (run_scenario(one.seed) for one in scenarios if one.echoes)
     assert any("echoed" in one.faults for one in outcomes)
+
+
+def test_nodes_leave_alone_and_among_other_faults():
+    drawn = [one for one in map(draw_scenario, range(400)) if one.kind == "leaving"]
+    assert {one.is_peaceful for one in drawn} == {True, False}
+    assert all(len(one.leaves) < one.cluster.node_count for one in drawn), "somebody stays"
+    for peaceful in (True, False):
+        scenario = next(one for one in drawn if one.is_peaceful == peaceful)
+        faults = run_scenario(scenario.seed).faults
+        assert faults["left"] > 0
+        if peaceful:
+            assert set(faults) == {"told to leave", "left"} and faults["left"] == faults["told to leave"]

@@ -5,6 +5,7 @@ import gc
 import pytest
 from msgspec.structs import asdict
 
+from daws.core.events import NEVER_NS
 from daws.core.journal import Journal, replay
 from daws.core.node import SECOND_NS
 from daws.model.context import parse_context
@@ -15,7 +16,7 @@ from daws.sim.kernel import Kernel
 from daws.sim.machine import FATE
 from daws.sim.profiles import PROFILES, Costs
 from daws.sim.simulate import Settings, lease_ns_of, make_kernel, simulate
-from daws.strategy import parse_strategy
+from daws.strategy import PRESETS, parse_strategy
 from daws.workloads import parse_workload
 
 FREE = Costs(
@@ -235,3 +236,38 @@ def test_every_node_keeps_a_journal_if_told_to():
     for journal in kernel.journals.values():
         assert len(journal.steps) > 3
         assert replay(Journal.from_bytes(journal.to_bytes())) is None
+
+
+# -- nodes that leave ------------------------------------------------------------------------------------------------
+
+
+def drained(workload, preset, deadline_ns=NEVER_NS):
+    """Half of the nodes are told to leave early on."""
+
+    def drain(kernel):
+        for index in range(4):
+            kernel.push(300_000_000, FATE, lambda kernel, index=index: kernel.leave(index, deadline_ns))
+
+    graph = parse_workload(workload).build(8, 2, 1)
+    settings = Settings(seed=1, check=True, lease_s=1)
+    result, kernel = simulate(graph, cluster_of(8, 2), parse_strategy(preset), settings, prepare=drain)
+    kernel.run_on(kernel.now_ns + 10 * SECOND_NS)
+    return result, kernel
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_nodes_leave_and_nothing_begins_again(preset):
+    result, kernel = drained("random:per-core=20,output-mb=1", preset)
+    assert not result.failed and sorted(kernel.seats) == [4, 5, 6, 7]
+    kernel.checker.check_left(orderly=True)
+    kernel.checker.check_begun_once()
+    assert len(kernel.departed) == 4 and not kernel.leave(0)
+
+
+def test_who_is_pressed_for_time_leaves_all_the_same():
+    length_s = 3
+    result, kernel = drained(f"bot:tasks=32,length-ms={1000 * length_s},spread=constant", "flds", SECOND_NS)
+    assert not result.failed and sorted(kernel.seats) == [4, 5, 6, 7]
+    assert max(kernel.checker.attempts.values()) == 1, "runs that were stopped began again elsewhere"
+    suspected = [record.rare.losses for record in kernel.store.shards[0].records.values() if record and record.rare]
+    assert not any(suspected)

@@ -15,6 +15,7 @@ them a part of a task's life. Where the core has a module for the same part, it 
     references  retain, release, locate, places: when a record may be forgotten
     members     lease, watch, buried: who lives
     estates     take over: what the dead leave behind
+    leaving     owned: what a node still has that is about to leave
     reading     the log, and the story of a task
 """
 
@@ -22,6 +23,7 @@ them a part of a task's life. Where the core has a module for the same part, it 
 from daws.store.memory import (  # noqa: F401
     estates,
     growing,
+    leaving,
     life,
     members,
     moving,

@@ -1,0 +1,271 @@
+"""A node that is told to leave: it starts nothing new, gives away what waits here, lets its runs end, and goes.
+
+Whoever leaves in good order leaves nothing behind, so nobody has to take over from it and no task runs again because of
+it. Until its deadline it waits for its runs (suspended ones too), for what it has told, offered or asked, and until all
+that was made here was read. At the deadline it stops its runs, whose tasks become new attempts elsewhere, and leaves a
+tick later whatever is still undone: then others take over as from the dead, and have lost objects made again.
+
+Not all that a node owns has it heard of: a client hands out tasks batch by batch. So when nothing is left to do it asks
+every shard what is still its own, and says farewell only when that is nothing, and nothing has happened since it asked.
+
+`leased_until_ns` is 0 from the first moment on, which keeps the scheduling pass from starting anything; `outgoing` is
+always set, so that every step comes by here (`go_on`).
+"""
+
+from collections.abc import Sequence
+from itertools import chain
+
+from daws.core.calls import answers, ask, ask_shard
+from daws.core.effects import DEADLINE, RecallRun, Send, SetTimer
+from daws.core.events import NEVER_NS, Leave
+from daws.core.node import NodeCore, handles
+from daws.core.outbox import send_clears
+from daws.core.places import places
+from daws.core.queues import NO_TASKS
+from daws.core.ready import NOWHERE, accept_all, offer
+from daws.core.running import call_off, is_doomed, resume
+from daws.core.staging import send_freed, unpin
+from daws.model.task import AGAIN, REPLICA, Needs, NodeId, Ready
+from daws.wire.messages import LEAVING, Releases
+from daws.wire.store import RETRY, AnswerType, Claim, Estate, Lease, Owned
+
+MEMBERSHIP_SHARD = 0
+TAKERS_MAX = 64
+"""What is given away in one step is dealt to so many nodes at most, unless `place` wants it elsewhere."""
+ASKS_ONLY = frozenset((Lease, Owned))
+"""Rows that change nothing: whoever leaves need not wait for their answers."""
+
+
+class Leaving:
+    """How far a node has come on its way out."""
+
+    __slots__ = ("behind", "deadline_ns", "found", "is_late", "leased_until_ns", "look", "said", "shards_left")
+
+    def __init__(self, leased_until_ns: int) -> None:
+        self.deadline_ns = NEVER_NS
+        self.leased_until_ns = leased_until_ns  # may go on with what it has begun, as before
+        self.is_late = False  # the deadline has come
+        self.look = 0  # how often it has asked the shards what is its own
+        self.shards_left = -1  # so many have yet to answer that nothing is; -1: they have to be asked (again)
+        self.found: set[int] = set()  # tasks of which it heard from the store first
+        self.said = False  # the farewell is on its way
+        self.behind = ""
+
+    def lease(self, until_ns: int) -> None:
+        self.leased_until_ns = max(self.leased_until_ns, until_ns)
+
+    def last_words(self, reason: str) -> str:
+        """What it could not hand over; or why it was struck before it could."""
+        return self.behind if self.said else reason
+
+    def unheard(self, tasks: tuple[Ready, ...]) -> tuple[Ready, ...]:
+        """A client hands out tasks, of which the store has told us perhaps."""
+        return tuple([ready for ready in tasks if ready.spec.id not in self.found])
+
+
+@handles(Leave)
+def on_leave(core: NodeCore, event: Leave) -> None:
+    if core.leaving is None:
+        core.leaving = Leaving(core.leased_until_ns)
+        core.leased_until_ns = 0
+        core.outgoing = True
+        core.probe = None
+        core.stealing_since_ns = -1
+        _call_back(core)
+    leaving = core.leaving
+    if event.deadline_ns < leaving.deadline_ns:
+        leaving.deadline_ns = event.deadline_ns
+        core.out.append(SetTimer(DEADLINE, max(event.deadline_ns, core.now_ns)))
+
+
+def _call_back(core: NodeCore) -> None:
+    """What was sent ahead has not begun yet. Copies need not end: whoever owns their tasks runs them too."""
+    for run in [run for run in core.running.values() if run.ready.mode & REPLICA]:
+        call_off(core, run.ready.spec.id, run.ready.attempt)
+    begun: set[int] = set()
+    for run in core.running.values():
+        if run.suspended:
+            continue
+        if run.slot in begun:
+            core.out.append(RecallRun(run.ready.spec.id, run.number))
+        begun.add(run.slot)
+
+
+def go_on(core: NodeCore) -> None:
+    """At the end of each step of a node that leaves."""
+    leaving = core.leaving
+    core.outgoing = True
+    if leaving.said:
+        return
+    if core.resumable and core.now_ns < leaving.leased_until_ns:
+        resume(core)
+    give_away(core)
+    if core.now_ns >= leaving.deadline_ns and not leaving.is_late:
+        _stop_waiting(core)
+    core.dirty = False
+    if not core.running:
+        _say_what_can_wait(core)
+    why = hindrance(core)
+    if why:
+        leaving.shards_left = -1
+        if leaving.is_late and core.now_ns >= leaving.deadline_ns + core.config.tick_ns:
+            _say_farewell(core, why)
+    elif leaving.shards_left < 0:
+        leaving.look += 1
+        leaving.shards_left = core.shard_count
+        for shard in range(core.shard_count):
+            ask_shard(core, shard, Owned(core.node, leaving.look))
+    elif not leaving.shards_left:
+        _say_farewell(core, _left_behind(core))
+
+
+def _stop_waiting(core: NodeCore) -> None:
+    """The deadline has come: what still runs has to be run elsewhere, from the start."""
+    leaving = core.leaving
+    leaving.is_late = True
+    leaving.deadline_ns = core.now_ns  # it may have been told late; a tick to hand over is left in any case
+    core.out.append(SetTimer(DEADLINE, core.now_ns + core.config.tick_ns))
+    for task, run in list(core.running.items()):
+        if run.outcome is not None:
+            continue  # it has ended, and counts as soon as its children are safe
+        ready = run.ready
+        call_off(core, task, ready.attempt)
+        ask(core, task, Claim(task, core.node, ready.move, core.node, RETRY))
+        if core.announcing is None:
+            core.announcing = {}
+        core.announcing[task] = ready
+
+
+def _say_what_can_wait(core: NodeCore) -> None:
+    """Others collect such words until there are many."""
+    if core.clearing:
+        send_clears(core)
+    if core.freed:
+        send_freed(core)
+
+
+def hindrance(core: NodeCore) -> str:
+    """What keeps a node from leaving, for those who ask why; empty if nothing does."""
+    for what, waiting in (
+        ("runs that have not ended", core.running),
+        ("tasks that it has offered", core.lent),
+        ("tasks that it has claimed", core.claims),
+        ("tasks that it wants to try again", core.announcing),
+        ("tasks that it creates", core.growing),
+        ("intents that others have to hear of", core.telling),
+        ("rows about unknown tasks", core.unknown),
+        ("orders of a client", core.cancelling),
+        ("tasks whose objects are yet to be read", None if core.leaving.is_late else core.made),
+    ):
+        if waiting:
+            return f"{len(waiting)} {what}"
+    if core.rows is not None or any(type(row) not in ASKS_ONLY for call in core.calls.values() for row in call.rows):
+        return "words that the store has not heard"
+    return ""
+
+
+def _left_behind(core: NodeCore) -> str:
+    behind = []
+    if core.stranded:
+        behind.append(f"{len(core.stranded)} tasks that nobody is there to take")
+    if core.made:
+        behind.append(f"the objects of {len(core.made)} tasks, which are yet to be read")
+    return ", ".join(behind)
+
+
+def _say_farewell(core: NodeCore, behind: str) -> None:
+    leaving = core.leaving
+    leaving.said = True
+    leaving.behind = behind
+    for place, pairs in (core.releases or {}).items():
+        if place in core.members:
+            core.out.append(Send(place, Releases(core.node, tuple(pairs))))
+    core.releases = None
+    ask_shard(core, MEMBERSHIP_SHARD, Lease(core.node, core.members.version, leaving=True, asked_ns=core.now_ns))
+
+
+@answers(Owned)
+def on_owned_answer(core: NodeCore, row: Owned, answer: AnswerType) -> None:
+    assert isinstance(answer, Estate)
+    leaving = core.leaving
+    if row.look != leaving.look or leaving.shards_left < 0 or leaving.said:
+        return  # it is old: something has happened since we asked
+    leaving.shards_left -= 1
+    held = {ready.spec.id for _, ready in places(core)} | core.lent.keys()
+    found = [ready for ready in answer.ready if ready.spec.id not in held]
+    leaving.found.update([ready.spec.id for ready in found])
+    accept_all(core, tuple([_without_again(ready) for ready in found]))
+
+
+def _without_again(ready: Ready) -> Ready:
+    return Ready(ready.spec, ready.attempt, ready.move, ready.inputs, ready.mode & ~AGAIN)
+
+
+# -- giving away -------------------------------------------------------------------------------------------------------
+
+
+def give_away(core: NodeCore) -> None:
+    """Offer everything that waits here to others: where `place` wants it, or dealt out to those who can run it.
+
+    What nobody can run goes to anybody, who keeps it until somebody joins that can; only if there is nobody at all it
+    stays here.
+    """
+    tasks = _take_out(core)
+    core.stranded = None
+    if not tasks:
+        return
+    takers: dict[Needs | None, list[NodeId]] = {}
+    for number, ready in enumerate(tasks):
+        needs = ready.spec.needs
+        if needs not in takers:
+            takers[needs] = _some(core, core.members.capable(needs)) or _some(core, core.members.nodes)
+        to = _wanted_at(core, ready)
+        if to == NOWHERE and takers[needs]:
+            to = takers[needs][number % len(takers[needs])]
+        if to != NOWHERE:
+            core.gives += 1
+            offer(core, to, LEAVING, ready)
+        elif core.stranded is None:
+            core.stranded = [ready]
+        else:
+            core.stranded.append(ready)
+
+
+def _some(core: NodeCore, nodes: Sequence[NodeId]) -> list[NodeId]:
+    """Some of these nodes, from a random one on, without this one and those that leave too."""
+    found: list[NodeId] = []
+    first = core.rng.below(len(nodes)) if nodes else 0
+    for number in range(len(nodes)):
+        node = nodes[(first + number) % len(nodes)]
+        if node != core.node and node not in core.leavers:
+            found.append(node)
+            if len(found) == TAKERS_MAX:
+                break
+    return found
+
+
+def _wanted_at(core: NodeCore, ready: Ready) -> NodeId:
+    """Another node that `place` would push this task to, if it can run it."""
+    choice = core.strategy.place.choose(core, ready, core.rng)
+    info = core.members.info(choice) if choice >= 0 and choice != core.node else None
+    return choice if info is not None and choice not in core.leavers and info.can_run(ready.spec.needs) else NOWHERE
+
+
+def _take_out(core: NodeCore) -> list[Ready]:
+    """All tasks that are ready here and do not run, except copies of what others own."""
+    queued: list[Ready] = []
+    if core.dedicated.count:
+        queued += core.dedicated.all()
+        core.dedicated = NO_TASKS
+    if core.shared.count:
+        queued += core.shared.all()
+        core.shared = NO_TASKS
+    pinned = [*(ready for ready, _ in (core.staging or {}).values()), *(core.staged or ())]
+    core.staging = core.staged = None
+    for ready in pinned:
+        unpin(core, ready)
+    return [ready for ready in chain(queued, pinned, core.stranded or ()) if _is_ours(core, ready)]
+
+
+def _is_ours(core: NodeCore, ready: Ready) -> bool:
+    return not ready.mode & REPLICA and not (core.doomed and is_doomed(core, ready))

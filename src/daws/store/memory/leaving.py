@@ -1,0 +1,26 @@
+"""What a node that is about to leave still has: it gives that away before it says farewell (see `daws.core.leaving`).
+
+Nothing changes here. Tasks that it runs are for it to know; tasks that are ready and of which it never heard, because a
+client has not handed them over yet, are for it to find.
+"""
+
+from daws.model.states import READY
+from daws.model.task import AGAIN, Ready
+from daws.store.memory.record import ready_of
+from daws.store.memory.store import MemoryStore, Shard, serves
+from daws.wire import store as wire
+from daws.wire.store import STRUCK, AnswerType
+
+
+@serves(wire.Owned)
+def owned(store: MemoryStore, shard: Shard, row: wire.Owned, now_ns: int) -> AnswerType:
+    if row.node in shard.dead:
+        return STRUCK
+    ready: list[Ready] = []
+    for record in shard.records.values():
+        if record is not None and record.owner == row.node and record.state == READY:
+            if len(ready) >= row.limit:
+                return wire.Estate(tuple(ready), (), True)
+            ready.append(ready_of(record, AGAIN))
+    store.touched += len(ready) - 1
+    return wire.Estate(tuple(ready))
