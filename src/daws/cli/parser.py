@@ -140,6 +140,13 @@ def _add_sim(commands: "argparse._SubParsersAction[Parser]") -> None:
         default=[],
         help="what tasks (of a kind) ask of an executor: gpu, gpu@3, gpu@1..5, a|b (either), a>b (a, else b)",
     )
+    what.add_argument(
+        "--estimates",
+        metavar="E",
+        action=_Once,
+        default="none",
+        help="what is said of lengths before tasks run: none, exact, or how far off at most, as in 20%% (default: none)",
+    )
     what.add_argument("--seed", metavar="K", action=_Once, type=int, default=0, help="a run is one number (default: 0)")
 
     what.add_argument(

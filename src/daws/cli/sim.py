@@ -18,6 +18,7 @@ from daws.model.context import Context, parse_context
 from daws.model.errors import UsageError
 from daws.model.graph import Graph
 from daws.sim.cluster import Cluster, cluster_of, joined, parse_group
+from daws.sim.estimates import NONE, parse_estimates, with_estimates
 from daws.sim.plot import check_target as check_picture
 from daws.sim.plot import draw_run
 from daws.sim.profiles import profile
@@ -36,6 +37,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.export is not None:
         check_target(arguments.export)
     strategy = parse_strategy(arguments.strategy)
+    error = parse_estimates(arguments.estimates)
     source = read_source(arguments.workload)
     given = read_settings(arguments.settings)
     cluster = read_cluster(arguments, given["cluster"])
@@ -46,7 +48,7 @@ def run(arguments: argparse.Namespace) -> int:
         **given["settings"],  # type: ignore[arg-type]
     )
     graph = graph_for(source, cluster, arguments.seed).scaled(arguments.time_scale, arguments.data_scale)
-    graph = with_contexts(graph, arguments.context)
+    graph = with_estimates(with_contexts(graph, arguments.context), error, arguments.seed)
     logs: list[RunLog] = []
     prepare = None if arguments.export is None else lambda kernel: logs.append(RunLog(kernel))
     with Progress(graph.task_count, quiet=arguments.quiet) as progress:
@@ -103,19 +105,9 @@ def with_contexts(graph: Graph, texts: list[str]) -> Graph:
             raise UsageError(f"--context {shown(text)}: expected a context, or 'any' for none in particular")
         wanted[kind] = parse_context(context)
     contexts = tuple(wanted.get(kind, wanted.get("")) for kind in graph.kinds)
-    return Graph(
-        kinds=graph.kinds,
-        kind=graph.kind,
-        length_ns=graph.length_ns,
-        input_start=graph.input_start,
-        inputs=graph.inputs,
-        output_start=graph.output_start,
-        object_bytes=graph.object_bytes,
+    return graph.changed(
         contexts=(None, *contexts),  # by kind, after no context at all
         context=np.where(np.array([one is None for one in contexts])[graph.kind], 0, graph.kind + 1),
-        priority=graph.priority,
-        cores=graph.cores,
-        growth=graph.growth,
     )
 
 
@@ -127,21 +119,25 @@ def execution_of(log: RunLog, cluster: Cluster) -> Execution:
 
 def _show(result: Result, arguments: argparse.Namespace, workload: str, notes: tuple[str, ...]) -> None:
     if arguments.json:
-        fields = report(result, workload, arguments.profile)
+        fields = report(result, workload, arguments.profile, arguments.estimates)
         print(msgspec.json.encode({**fields, "notes": notes} if notes else fields).decode())
     elif not arguments.quiet:
         cores = f"{result.cores} cores each" if result.cores else "unlike nodes"
         print(
             f"{workload} with {result.strategy}: {result.tasks:,} tasks, {result.edges:,} edges\n"
             f"{result.nodes:,} nodes, {result.cores_total:,} cores ({cores}); "
-            f"costs {arguments.profile}, seed {result.seed}\n" + (f"notes: {'; '.join(notes)}\n" if notes else "")
+            f"costs {arguments.profile}, "
+            + ("" if arguments.estimates == NONE else f"estimates {arguments.estimates}, ")
+            + f"seed {result.seed}\n"
+            + (f"notes: {'; '.join(notes)}\n" if notes else "")
         )
         print(result_table(result))
 
 
-def report(result: Result, workload: str, profile_name: str) -> dict[str, object]:
+def report(result: Result, workload: str, profile_name: str, estimates: str) -> dict[str, object]:
     """What `--json` prints. `cores` are those of each node (null where nodes differ), `cores_total` all of them."""
     fields = msgspec.structs.asdict(result)
     if not fields["digest"]:
         del fields["digest"]
-    return {"workload": workload, "profile": profile_name, **fields, "cores": result.cores or None}
+    said = {"workload": workload, "profile": profile_name, "estimates": estimates}
+    return {**said, **fields, "cores": result.cores or None}

@@ -45,7 +45,7 @@ class ClientCore:
         plan = strategy.assign.plan(graph, site)
         ranks = plan.ranks
         if ranks is None and strategy.order.needs_ranks:
-            ranks = graph.upward_rank_ns()
+            ranks = graph.planned_rank_ns()
         self.plan = Plan(plan.homes, ranks)
         self.submissions: dict[int, tuple[NodeId, Submission, int]] = {}  # on their way, and since when
         # A node gets one batch after the other, and has time for others in between.
@@ -138,7 +138,7 @@ class ClientCore:
                 TaskSpec,
                 ids[part],
                 graph.kind[part].tolist(),
-                repeat(0),
+                repeat(0) if graph.estimate_ns is None else graph.estimate_ns[part].tolist(),
                 reads,
                 _tuples(graph.output_start, ids, low, high),
                 repeat(None) if columns.needs is None else columns.needs[part],

@@ -31,7 +31,7 @@ from daws.core.effects import CallStore, EffectType
 from daws.core.events import EventType
 from daws.core.queues import NO_TASKS
 from daws.model.cluster import Members, NodeInfo
-from daws.model.task import NodeId, Ready, TaskSpec
+from daws.model.task import GUESS_NS, NodeId, Ready, TaskSpec
 from daws.strategy.decisions import Strategy
 from daws.strategy.rng import Rng
 from daws.wire.store import Row
@@ -41,8 +41,6 @@ NO_NEWS: tuple[NodeId, int, int] = (-1, 0, -(1 << 62))
 NO_CALL = 0
 THIS_STEP = -1
 """Instead of the token of a call: there is none, and the one that is to leave at the end of this step."""
-GUESS_NS = 100_000_000
-"""The assumed length of a task of which nothing is known."""
 
 
 # Most nodes of a large cluster are idle most of the time, and memory per node decides how large it can be: what many
@@ -371,7 +369,9 @@ class NodeCore:
         seen = self.kinds.get(spec.kind)
         if seen is not None:
             return seen[1] // seen[0] or 1
-        return spec.estimate_ns or GUESS_NS
+        if not spec.estimate_ns:
+            return GUESS_NS
+        return int(spec.estimate_ns / self.info.speed) or 1
 
     @property
     def run_ns(self) -> int:

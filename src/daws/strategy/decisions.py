@@ -64,7 +64,7 @@ class View(Protocol):
         ...
 
     def estimate_ns(self, spec: TaskSpec) -> int:
-        """How long such a task runs: the mean of its kind as seen here, else what was said, else a guess."""
+        """How long such a task runs here: the mean of its kind as seen here, else what was said, else a guess."""
         ...
 
     def has(self, object_: int) -> bool:

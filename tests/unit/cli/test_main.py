@@ -19,7 +19,7 @@ JSON_KEYS = {
     *("tasks", "nodes", "cores", "strategy", "seed", "makespan_s", "throughput", "efficiency", "utilization"),
     *("bytes_moved", "local_hits", "cache_hits", "pushes", "steals", "failed_steals", "gives", "replicas"),
     *("messages", "store_calls", "store_records", "wall_s", "peak_rss_mb"),
-    *("workload", "profile", "edges", "events", "cores_total"),
+    *("workload", "profile", "estimates", "edges", "events", "cores_total"),
 }
 
 
@@ -150,6 +150,23 @@ def test_costs_matter(capsys):
     assert makespan("--set", "dispatch-us=100000") > makespan() + 0.1
     assert makespan("--set", "slow=1", "--set", "slow-speed=0.1") > 5 * makespan()
     assert makespan("--profile", "simmatrix", "--set", "shards=2", "--set", "lease-s=5", "--set", "memory-gb=1") > 0
+
+
+def test_estimates_are_an_option(capsys):
+    argv = ["sim", "all-pairs:files=12,file-mb=100", "--nodes", "3", "--strategy", "flds", "--json"]
+
+    def run(*more):
+        assert main([*argv, *more]) == 0
+        found = json.loads(capsys.readouterr().out)
+        return {key: found[key] for key in ("estimates", "makespan_s", "bytes_moved", "pushes")}
+
+    assert run()["estimates"] == "none" and run() == run("--estimates", "none")
+    found = run("--estimates", "±50%")
+    assert found == run("--estimates", "±50%"), "the seed decides"
+    assert found != run("--estimates", "exact") != run()
+    assert main([*SMALL, "--estimates", "5%"]) == 0
+    assert "estimates 5%" in capsys.readouterr().out
+    assert "from 0% to 100%" in refusal(capsys, *SMALL, "--estimates", "often")
 
 
 def test_a_plot_is_written_and_named(capsys, tmp_path):
