@@ -145,7 +145,7 @@ def _add_sim(commands: "argparse._SubParsersAction[Parser]") -> None:
         metavar="E",
         action=_Once,
         default="none",
-        help="what is said of lengths before tasks run: none, exact, or how far off at most, as in 20%% (default: none)",
+        help="what nodes are told of lengths: none, exact, or how far off at most, as in 20%% (default: none)",
     )
     what.add_argument("--seed", metavar="K", action=_Once, type=int, default=0, help="a run is one number (default: 0)")
 

@@ -37,7 +37,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.export is not None:
         check_target(arguments.export)
     strategy = parse_strategy(arguments.strategy)
-    error = parse_estimates(arguments.estimates)
+    estimates = parse_estimates(arguments.estimates)
     source = read_source(arguments.workload)
     given = read_settings(arguments.settings)
     cluster = read_cluster(arguments, given["cluster"])
@@ -48,7 +48,7 @@ def run(arguments: argparse.Namespace) -> int:
         **given["settings"],  # type: ignore[arg-type]
     )
     graph = graph_for(source, cluster, arguments.seed).scaled(arguments.time_scale, arguments.data_scale)
-    graph = with_estimates(with_contexts(graph, arguments.context), error, arguments.seed)
+    graph = with_estimates(with_contexts(graph, arguments.context), estimates, arguments.seed)
     logs: list[RunLog] = []
     prepare = None if arguments.export is None else lambda kernel: logs.append(RunLog(kernel))
     with Progress(graph.task_count, quiet=arguments.quiet) as progress:

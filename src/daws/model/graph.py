@@ -294,8 +294,8 @@ class Graph:
 
     def _columns(self) -> tuple[npt.NDArray[Any] | None, ...]:
         per_task = (self.kind, self.length_ns, self.context, self.priority, self.cores)
-        per_task += (self.estimate_ns, self.memory_bytes)
-        return (*per_task, self.input_start, self.inputs, self.output_start, self.object_bytes)
+        if_said = (self.estimate_ns, self.memory_bytes)
+        return (*per_task, *if_said, self.input_start, self.inputs, self.output_start, self.object_bytes)
 
     @cached_property
     def _parent_lists(self) -> tuple[Int64s, Int64s]:

@@ -44,7 +44,7 @@ LATER = NodeConfig().tick_ns
 
 def test_what_is_said_of_lengths_reaches_the_nodes():
     graph = bag(3)
-    assert [row.spec.estimate_ns for row in created(client_of(graph))] == [0, 0, 0], "true lengths are nobody's business"
+    assert [row.spec.estimate_ns for row in created(client_of(graph))] == [0, 0, 0], "nobody knows true lengths"
     told = graph.changed(estimate_ns=[5, 0, 7])
     assert [row.spec.estimate_ns for row in created(client_of(told))] == [5, 0, 7]
 
