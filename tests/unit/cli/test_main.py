@@ -149,7 +149,7 @@ def test_costs_matter(capsys):
 
     assert makespan("--set", "dispatch-us=100000") > makespan() + 0.1
     assert makespan("--set", "slow=1", "--set", "slow-speed=0.1") > 5 * makespan()
-    assert makespan("--profile", "simmatrix", "--set", "shards=2", "--set", "lease-s=5", "--set", "memory-gb=1") > 0
+    assert makespan("--profile", "simmatrix", "--set", "shards=2", "--set", "lease-s=5", "--set", "cache-gb=1") > 0
 
 
 def test_estimates_are_an_option(capsys):
