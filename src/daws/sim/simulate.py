@@ -26,6 +26,7 @@ from daws.sim.machine import FATE
 from daws.sim.profiles import Costs
 from daws.store.memory import MemoryStore
 from daws.strategy.decisions import Site, Strategy
+from daws.strategy.fitting import check_fitting
 from daws.strategy.rng import hash_u64
 
 CORES_PER_SHARD = 1024
@@ -213,6 +214,7 @@ class _Watch:
 def make_kernel(graph: Graph, cluster: Cluster, strategy: Strategy, settings: Settings) -> Kernel:
     """A cluster that is about to start."""
     graph.check()
+    check_fitting(strategy)
     infos = cluster.infos()
     shards = settings.shards or max(1, cluster.core_count // CORES_PER_SHARD)
     lease_ns = lease_ns_of(settings, cluster.node_count)

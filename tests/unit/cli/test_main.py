@@ -169,6 +169,24 @@ def test_estimates_are_an_option(capsys):
     assert "from 0% to 100%" in refusal(capsys, *SMALL, "--estimates", "often")
 
 
+def test_memory_is_an_option(capsys):
+    def makespan(*more):
+        assert main(["sim", "bot:tasks=60", "--json", "--check", *more]) == 0
+        return json.loads(capsys.readouterr().out)["makespan_s"]
+
+    nodes = ("--nodes", "3", "--cores", "4")
+    free = makespan(*nodes, "--task-memory-gb", "3")
+    assert makespan(*nodes, "--task-memory-gb", "3", "--memory-gb", "12") == free
+    assert makespan(*nodes, "--task-memory-gb", "bot=3", "--memory-gb", "5.9") > 2 * free
+    assert makespan("--group", "3x4:memory-gb=12", "--task-memory-gb", "3") == free
+    asked = ("sim", "bot:tasks=60")
+    assert "needs 3 GB of memory" in refusal(capsys, *asked, "--memory-gb", "2", "--task-memory-gb", "3")
+    assert "memory-gb=0: a node has more than 0" in refusal(capsys, *asked, "--memory-gb", "0")
+    assert "expected a number of GB" in refusal(capsys, *asked, "--task-memory-gb", "-1")
+    assert "there are no tasks of kind 'x'" in refusal(capsys, *asked, "--task-memory-gb", "x=1")
+    assert "either --group or --memory-gb" in refusal(capsys, *asked, "--group", "1x1", "--memory-gb", "2")
+
+
 def test_a_plot_is_written_and_named(capsys, tmp_path):
     target = tmp_path / "busy.svg"
     assert main([*SMALL, "--plot", str(target)]) == 0
