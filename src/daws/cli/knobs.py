@@ -68,7 +68,7 @@ KNOBS: dict[str, Knob] = {
         Knob("slow-speed", "cluster", "slow_speed", 0.001, 1000, "speed of those, 1 is normal", default="0.5"),
         Knob("shards", "settings", "shards", 1, 65536, "of the store", whole=True, default=_SHARDS),
         Knob("lease-s", "settings", "lease_s", 0.1, 86400, _LEASE, default="10"),
-        Knob("memory-gb", "settings", "memory_bytes", 0, 1e6, "of a node for fetched objects", _GB, default="any"),
+        Knob("cache-gb", "settings", "memory_bytes", 0, 1e6, "of a node for fetched objects", _GB, default="any"),
     )
 }
 

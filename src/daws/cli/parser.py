@@ -45,9 +45,9 @@ examples:
   daws sim ./montage.xml --nodes 8 --time-scale 0.1 --export run.json
 
 nodes that differ:
-  A group is NODESxCORES[:speed=S,cluster=K]. CORES is a number (8), a number with the
-  context that these executors offer (8[gpu>any]), or several of them (8+1[gpu]). Give
-  --group once for each sort of node, in quotes because of the brackets."""
+  A group is NODESxCORES[:speed=S,cluster=K,memory-gb=G]. CORES is a number (8), a number
+  with the context that these executors offer (8[gpu>any]), or several of them (8+1[gpu]).
+  Give --group once for each sort of node, in quotes because of the brackets."""
 
 
 class Parser(argparse.ArgumentParser):
@@ -140,6 +140,20 @@ def _add_sim(commands: "argparse._SubParsersAction[Parser]") -> None:
         default=[],
         help="what tasks (of a kind) ask of an executor: gpu, gpu@3, gpu@1..5, a|b (either), a>b (a, else b)",
     )
+    what.add_argument(
+        "--task-memory-gb",
+        metavar="[KIND=]G",
+        action="append",
+        default=[],
+        help="what tasks (of a kind) declare to need while they run; matters where nodes have --memory-gb",
+    )
+    what.add_argument(
+        "--estimates",
+        metavar="E",
+        action=_Once,
+        default="none",
+        help="what nodes are told of lengths: none, exact, or how far off at most, as in 20%% (default: none)",
+    )
     what.add_argument("--seed", metavar="K", action=_Once, type=int, default=0, help="a run is one number (default: 0)")
 
     what.add_argument(
@@ -153,11 +167,14 @@ def _add_sim(commands: "argparse._SubParsersAction[Parser]") -> None:
     where.add_argument("--nodes", metavar="N", action=_Once, type=int, help=f"number of nodes (default: {NODES})")
     where.add_argument("--cores", metavar="C", action=_Once, type=int, help=f"cores of each node (default: {CORES})")
     where.add_argument(
+        "--memory-gb", metavar="G", action=_Once, type=float, help="memory of each node for tasks (default: no limit)"
+    )
+    where.add_argument(
         "--group",
         metavar="GROUP",
         action="append",
         default=[],
-        help="nodes of one sort, instead of --nodes and --cores; may be repeated (see below)",
+        help="nodes of one sort, instead of --nodes, --cores and --memory-gb; may be repeated (see below)",
     )
     where.add_argument(
         "--profile",

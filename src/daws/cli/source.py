@@ -26,7 +26,10 @@ def _is_file_name(text: str) -> bool:
 
 
 def graph_for(source: Workload | Workflow, cluster: Cluster, seed: int) -> Graph:
-    """The graph that will run on a cluster; UsageError if a task of a file needs more cores than any node has."""
+    """The graph that will run on a cluster; UsageError if a task of a file needs more cores than any node has.
+
+    What a file says of memory counts where nodes have a limit. Elsewhere tasks that ask for nothing are simpler.
+    """
     if isinstance(source, Workload):
         # Workloads count executors and care for nothing else, so nodes of several sizes are one large node to them.
         return source.build(1, cluster.core_count, seed)
@@ -38,6 +41,8 @@ def graph_for(source: Workload | Workflow, cluster: Cluster, seed: int) -> Graph
             f"task {shown(source.task_ids[task])} needs {wanted} cores, but no node has more than {most} alike; "
             f"give --cores {wanted}"
         )
+    if any(group.memory_bytes for group in cluster.groups):
+        return source.graph.changed(memory_bytes=source.memory_bytes)
     return source.graph
 
 

@@ -7,8 +7,8 @@ each time but never for good; randomness spreads the waits. What the numbers are
 from daws.core.effects import POLL, Send, SetTimer
 from daws.core.node import EMPTY, NO_CALL, THIS_STEP, NodeCore, handles
 from daws.core.ready import note_leaver, offer, shared_queue
-from daws.model.context import Context
-from daws.model.task import REPLICA, NodeId, Ready
+from daws.model.context import Context, Wish
+from daws.model.task import REPLICA, Needs, NodeId, Ready
 from daws.wire.messages import COPY, GIVEN, LEAVES, STOLEN, LoadQuery, LoadReply, StealDenied, StealRequest
 
 NOBODY: NodeId = -1
@@ -63,7 +63,7 @@ def start_round(core: NodeCore) -> None:
         return
     core.stealing_since_ns = core.now_ns
     if not balance.asks_load:
-        core.out.append(Send(targets[0], StealRequest(core.node, wanted_contexts(core))))
+        core.out.append(Send(targets[0], StealRequest(core.node, wanted_contexts(core), balance.wish)))
         return
     core.probe = []
     core.probe_count = len(targets)
@@ -130,7 +130,7 @@ def on_load_reply(core: NodeCore, message: LoadReply) -> None:
     elif chosen == NOBODY:
         round_failed(core)
     else:
-        core.out.append(Send(chosen, StealRequest(core.node, wanted_contexts(core))))
+        core.out.append(Send(chosen, StealRequest(core.node, wanted_contexts(core), core.strategy.balance.wish)))
 
 
 @handles(StealRequest)
@@ -139,11 +139,42 @@ def on_steal_request(core: NodeCore, message: StealRequest) -> None:
     loot: list[Ready] = []
     if shared.count:
         balance = core.strategy.balance
-        loot = shared.cut(balance.amount(core, shared.count), balance.from_head, message.contexts)
+        amount = balance.amount(core, shared.count)
+        if message.wish is None:
+            loot = shared.cut(amount, balance.from_head, message.contexts)
+            if not core.plain:
+                loot = _within_reach(core, message, amount, loot)
+        else:
+            loot = _wished(core, message, amount, message.wish)
     for ready in loot:
         offer(core, message.sender, STOLEN, ready)
     if not loot:
         core.out.append(Send(message.sender, StealDenied(core.node)))
+
+
+def _wished(core: NodeCore, message: StealRequest, amount: int, wish: Wish) -> list[Ready]:
+    """What the thief would like to have, among what it can run. (A search through the whole queue.)"""
+    info = core.members.info(message.sender)
+    able = info.can_run if info is not None else _asks_nothing
+    return core.shared.select(amount, core.strategy.balance.from_head, message.contexts, wish, able)
+
+
+def _asks_nothing(needs: Needs | None) -> bool:
+    return needs is None
+
+
+def _within_reach(core: NodeCore, message: StealRequest, amount: int, loot: list[Ready]) -> list[Ready]:
+    """Tasks that need more cores or memory than the thief has stay here; only if those are all, it pays to search."""
+    info = core.members.info(message.sender)
+    able = info.can_run if info is not None else _asks_nothing
+    within = [ready for ready in loot if ready.spec.needs is None or able(ready.spec.needs)]
+    if len(within) == len(loot):
+        return loot
+    for ready in loot:
+        if ready.spec.needs is not None and not able(ready.spec.needs):
+            core.sequence += 1
+            core.shared.push(core.strategy.order.key(core, ready), core.sequence, ready)
+    return within or _wished(core, message, amount, Wish())
 
 
 @handles(StealDenied)

@@ -45,7 +45,7 @@ class ClientCore:
         plan = strategy.assign.plan(graph, site)
         ranks = plan.ranks
         if ranks is None and strategy.order.needs_ranks:
-            ranks = graph.upward_rank_ns()
+            ranks = graph.planned_rank_ns()
         self.plan = Plan(plan.homes, ranks)
         self.submissions: dict[int, tuple[NodeId, Submission, int]] = {}  # on their way, and since when
         # A node gets one batch after the other, and has time for others in between.
@@ -138,7 +138,7 @@ class ClientCore:
                 TaskSpec,
                 ids[part],
                 graph.kind[part].tolist(),
-                repeat(0),
+                repeat(0) if graph.estimate_ns is None else graph.estimate_ns[part].tolist(),
                 reads,
                 _tuples(graph.output_start, ids, low, high),
                 repeat(None) if columns.needs is None else columns.needs[part],
@@ -191,13 +191,15 @@ class ClientCore:
 
     def _needs(self) -> list[Needs | None] | None:
         graph = self.graph
-        if not graph.context.any() and (graph.cores == 1).all():
+        if not graph.context.any() and (graph.cores == 1).all() and graph.memory_bytes is None:
             return None
-        known: dict[tuple[int, int], Needs | None] = {(0, 1): None}
-        for key in set(zip(graph.context.tolist(), graph.cores.tolist(), strict=True)):
-            if key != (0, 1):
-                known[key] = Needs(key[1], graph.contexts[key[0]])
-        return [known[key] for key in zip(graph.context.tolist(), graph.cores.tolist(), strict=True)]
+        memory = repeat(0, graph.task_count) if graph.memory_bytes is None else graph.memory_bytes.tolist()
+        keys = list(zip(graph.context.tolist(), graph.cores.tolist(), memory, strict=True))
+        known: dict[tuple[int, int, int], Needs | None] = {(0, 1, 0): None}
+        for key in keys:
+            if key not in known:
+                known[key] = Needs(key[1], graph.contexts[key[0]], key[2])
+        return list(map(known.__getitem__, keys))
 
     # -- while it runs -------------------------------------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 from collections import Counter
 
+from daws.core.memory import memory_used
 from daws.core.node import Group, NodeCore
 from daws.core.places import places
 from daws.core.queues import ReadyQueue
@@ -21,6 +22,7 @@ def check(core: NodeCore) -> None:
         *_queue("dedicated", core.dedicated),
         *_queue("shared", core.shared),
         *_executors(core),
+        *_memory(core),
         *_objects(core),
         *_staging(core),
         *_intents(core),
@@ -84,6 +86,11 @@ def _executors(core: NodeCore) -> list[str]:
     if ahead != core.ahead or any(sent < 2 for sent in (core.inflight or {}).values()):
         wrong.append(f"{core.ahead} runs were sent ahead, by executor {core.inflight}")
     return wrong
+
+
+def _memory(core: NodeCore) -> list[str]:
+    used, limit = memory_used(core), core.info.memory_bytes
+    return [f"tasks that need {used} bytes of memory run together, there are {limit}"] if 0 < limit < used else []
 
 
 def _foreign(group: Group, first: int) -> list[str]:

@@ -6,6 +6,7 @@ of a task's life:
 
     calls      rows to the store, collected per shard and answered in batches
     running    executors: what runs where, what is sent ahead, what is suspended
+    memory     what tasks that run together may need
     starting   a run begins
     staging    objects: fetched before a run, kept, released
     commits    finish and satisfy: readiness is told
@@ -32,7 +33,7 @@ from daws.core.effects import CallStore, EffectType
 from daws.core.events import EventType
 from daws.core.queues import NO_TASKS
 from daws.model.cluster import Members, NodeInfo
-from daws.model.task import NodeId, Ready, TaskSpec
+from daws.model.task import GUESS_NS, NodeId, Ready, TaskSpec
 from daws.strategy.decisions import Strategy
 from daws.strategy.rng import Rng
 from daws.wire.store import Row
@@ -42,8 +43,6 @@ NO_NEWS: tuple[NodeId, int, int] = (-1, 0, -(1 << 62))
 NO_CALL = 0
 THIS_STEP = -1
 """Instead of the token of a call: there is none, and the one that is to leave at the end of this step."""
-GUESS_NS = 100_000_000
-"""The assumed length of a task of which nothing is known."""
 
 
 # Most nodes of a large cluster are idle most of the time, and memory per node decides how large it can be: what many
@@ -197,6 +196,7 @@ class NodeCore:
     attempts: dict[int, int] | None = None  # which attempt made what is in `made`, where it was not the first
     batches: set[int] | None = None
     stranded: list[Ready] | None = None
+    hungry: Ready | None = None  # among those that are staged: memory is kept for it
     tried: dict[int, tuple[NodeId, ...]] = EMPTY  # by object that is fetched: places that did not have it
     copied: dict[int, int] = EMPTY  # how many copies of a task were offered to others
     cancelling: dict[int, int] | None = None
@@ -377,7 +377,9 @@ class NodeCore:
         seen = self.kinds.get(spec.kind)
         if seen is not None:
             return seen[1] // seen[0] or 1
-        return spec.estimate_ns or GUESS_NS
+        if not spec.estimate_ns:
+            return GUESS_NS
+        return int(spec.estimate_ns / self.info.speed) or 1
 
     @property
     def run_ns(self) -> int:

@@ -9,10 +9,12 @@ it comes up a second time.
 """
 
 from collections import deque
+from collections.abc import Callable
 from heapq import heapify, heappop, heappush
+from operator import itemgetter
 
-from daws.model.context import ANY, Context, labels
-from daws.model.task import Ready
+from daws.model.context import ANY, Context, Wish, labels, rank_of
+from daws.model.task import Needs, Ready
 from daws.strategy.decisions import Match
 
 Entry = tuple[float, int, Ready]
@@ -177,6 +179,40 @@ class ReadyQueue:
                     found += [entry[2] for entry in cut]
         return found
 
+    def select(
+        self,
+        amount: int,
+        from_head: bool,
+        contexts: tuple[Context | None, ...] | None,
+        wish: Wish,
+        able: Callable[[Needs | None], bool],
+    ) -> list[Ready]:
+        """As `cut`, but by rank, within a range of ranks, and only what `able` allows. (A search through all tasks.)"""
+        offered = contexts if contexts is not None else (None,)
+        found: list[Entry] = []
+        for entry in self._entries():
+            needs = entry[2].spec.needs
+            fits = any(self._fits(entry, context) for context in offered)
+            if fits and wish.low <= _rank(entry) <= wish.high and able(needs):
+                found.append(entry)
+        if wish.by == "any":
+            found.sort(key=itemgetter(1))
+        else:
+            found.sort(key=itemgetter(0, 1), reverse=not from_head)
+            if wish.by != "order":
+                found.sort(key=_rank, reverse=wish.by == "biggest")  # those of equal rank stay in their order
+        loot = [ready for _, _, ready in found[:amount]]
+        self._drop(loot)
+        return loot
+
+    def _entries(self) -> list[Entry]:
+        """Each task once, with its key and its number; those that came first come, first served are the oldest."""
+        fifo = self.fifo or ()
+        entries: list[Entry] = [(0.0, number, ready) for number, ready in enumerate(fifo, -len(fifo))]
+        heaps = [self.heap or [], *(self.labelled or {}).values()]
+        unique = {entry[1]: entry for heap in heaps for entry in heap if not (self.taken and entry[1] in self.taken)}
+        return [*entries, *unique.values()]
+
     def pour_into(self, other: "ReadyQueue", amount: int) -> None:
         """Move up to `amount` tasks that would run last, whatever they need, with the keys that they have."""
         fifo, heap = self.fifo, self.heap
@@ -242,16 +278,21 @@ class ReadyQueue:
         found = next((one for one in self.all() if one.spec.id == task), None)
         if found is None:
             return None
-        self.count -= 1
+        self._drop([found])
+        return found
+
+    def _drop(self, tasks: list[Ready]) -> None:
+        """Take these very tasks out of all containers."""
+        gone = set(map(id, tasks))
+        self.count -= len(gone)
         if self.fifo:
-            self.fifo = deque([one for one in self.fifo if one is not found])
+            self.fifo = deque([one for one in self.fifo if id(one) not in gone])
         for heap in (self.heap or [], *(self.labelled or {}).values()):
             for entry in heap:
-                if entry[2] is found and self.doubles is not None:
+                if id(entry[2]) in gone and self.doubles is not None:
                     self.doubles.pop(entry[1], None)
-            heap[:] = [entry for entry in heap if entry[2] is not found]
+            heap[:] = [entry for entry in heap if id(entry[2]) not in gone]
             heapify(heap)
-        return found
 
     def all(self) -> list[Ready]:
         """Every task in the queue, in no particular order (for invariants, drains and explanations)."""
@@ -259,6 +300,11 @@ class ReadyQueue:
         unique = {entry[1]: entry[2] for heap in heaps for entry in heap}
         queued = [ready for sequence, ready in unique.items() if not (self.taken and sequence in self.taken)]
         return [*queued, *(self.fifo or ())]
+
+
+def _rank(entry: Entry) -> int:
+    needs = entry[2].spec.needs
+    return 0 if needs is None else rank_of(needs.context)
 
 
 class _NoTasks(ReadyQueue):

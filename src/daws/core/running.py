@@ -11,6 +11,7 @@ from daws.core.calls import ask
 from daws.core.commits import finish
 from daws.core.effects import DropObject, RecallRun, ResumeRun, StartRun, StopRun
 from daws.core.events import RunEnded, RunRecalled
+from daws.core.memory import may_take_memory, memory_fits, stand_in_line, waits_for_memory
 from daws.core.node import EMPTY, Group, NodeCore, Run, handles
 from daws.core.ready import shared_queue
 from daws.core.staging import end_reading, missing_inputs, pin, stage, unpin
@@ -71,6 +72,12 @@ def schedule(core: NodeCore) -> None:
                 # A wide task keeps the executors that fall free until there are enough of them.
                 put_back(core, some)
                 break
+            if needs.memory_bytes and not may_take_memory(core, some):
+                stand_in_line(core, some)
+                if feed(core):
+                    continue
+                go_on_beside(core, group, needs.cores)
+                break
             run = start(core, some, free.pop())
             if needs.cores > 1:
                 run.widen(group, needs.cores)
@@ -119,6 +126,52 @@ def next_ready(core: NodeCore, group: Group) -> Ready | None:
             put_back(core, ready)  # for another group of executors
             continue
         return ready
+
+
+def feed(core: NodeCore) -> bool:
+    """Start the task that waits for memory, on executors of whichever group, if there is enough by now."""
+    ready = waits_for_memory(core)
+    if ready is None or not may_take_memory(core, ready) or missing_inputs(core, ready):
+        return False
+    assert core.staged is not None and ready.spec.needs is not None
+    cores = ready.spec.needs.cores
+    for group in core.groups:
+        if len(group.free) >= cores and fits(core, ready, group):
+            core.staged = [one for one in core.staged if one is not ready]
+            start(core, ready, group.free.pop()).widen(group, cores)
+            return True
+    core.hungry = ready
+    return False
+
+
+def go_on_beside(core: NodeCore, group: Group, kept: int) -> None:
+    """While a task waits for memory: tasks that ask for nothing use the executors that it does not need."""
+    while len(group.free) > kept:
+        ready = next_modest(core, group)
+        if ready is None:
+            return
+        start(core, ready, group.free.pop())
+
+
+def next_modest(core: NodeCore, group: Group) -> Ready | None:
+    """The next task that asks for nothing at all and has all it reads, if it is the first in its queue."""
+    for index, one in enumerate(core.staged or ()):
+        if one.spec.needs is None and fits(core, one, group) and not missing_inputs(core, one):
+            assert core.staged is not None
+            del core.staged[index]
+            return one
+    for queue in (core.dedicated, core.shared):
+        while (ready := queue.peek()) is not None:
+            if ready.spec.needs is not None or ready.mode & SUSPECT or not fits(core, ready, group):
+                break
+            if ready.inputs and missing_inputs(core, ready):
+                break
+            queue.pop_head()
+            if core.doomed and is_doomed(core, ready):
+                continue
+            pin(core, ready)
+            return ready
+    return None
 
 
 def next_staged(core: NodeCore, group: Group) -> Ready | None:
@@ -391,7 +444,8 @@ def resume(core: NodeCore) -> None:
         for group in core.groups:
             needs = run.ready.spec.needs
             cores = 1 if needs is None else needs.cores
-            if len(group.free) >= cores and fits(core, run.ready, group):
+            enough = needs is None or memory_fits(core, needs.memory_bytes)
+            if enough and len(group.free) >= cores and fits(core, run.ready, group):
                 run.slot = group.free.pop()
                 run.widen(group, cores)
                 run.suspended = False
@@ -430,6 +484,7 @@ def call_off(core: NodeCore, task: int, attempt: int) -> None:
             unpin(core, ready)
             assert core.staged is not None
             core.staged.remove(ready)
+            core.dirty = True  # executors or memory may have been kept for it
             break
     if core.lent.get(task) is not None and core.lent[task][0].attempt <= attempt:
         del core.lent[task]

@@ -69,5 +69,5 @@ def workflow_of(graph: Graph, name: str) -> Workflow:
         programs=[""] * count,
         arguments=[()] * count,
         file_names=files,
-        memory_bytes=np.zeros(count, np.int64),
+        memory_bytes=np.zeros(count, np.int64) if graph.memory_bytes is None else graph.memory_bytes,
     )

@@ -1,5 +1,6 @@
 """What a cluster looks like to those who schedule on it: nodes with their executors, and who is a member right now."""
 
+from bisect import bisect_left
 from functools import cached_property
 
 from msgspec import Struct
@@ -16,19 +17,28 @@ class ExecutorClass(Struct, frozen=True, array_like=True, gc=False):
 
 
 class NodeInfo(Struct, frozen=True, array_like=True, gc=False):
-    """What everybody may know of a node. `speed` is relative to the machine that task lengths were measured on."""
+    """What everybody may know of a node. `speed` is relative to the machine that task lengths were measured on.
+
+    `memory_bytes` is what tasks that run there together may declare to need; 0 is without limit.
+    """
 
     id: NodeId
     executors: tuple[ExecutorClass, ...]
     cluster: int = 0
     speed: float = 1.0
+    memory_bytes: int = 0
 
     @property
     def cores(self) -> int:
         return sum(group.count for group in self.executors)
 
     def can_run(self, needs: Needs | None) -> bool:
-        cores, context = (1, None) if needs is None else (needs.cores, needs.context)
+        if needs is None:
+            cores, context = 1, None
+        else:
+            cores, context = needs.cores, needs.context
+            if needs.memory_bytes > self.memory_bytes > 0:
+                return False
         return any(group.count >= cores and matches(context, group.context) for group in self.executors)
 
 
@@ -69,8 +79,23 @@ class Members(Struct, frozen=True, dict=True):
         positions = self._positions
         return positions[node] if node in positions else -1  # noqa: SIM401 (a range has no get)
 
+    @cached_property
+    def memory_limits(self) -> tuple[int, ...]:
+        """Each amount of memory that some node has, ascending; nodes without limit have none."""
+        return tuple(sorted({info.memory_bytes for info in self.infos} - {0}))
+
+    def memory_step(self, memory_bytes: int) -> int:
+        """The largest need that the same nodes can hold; who asks for steps has few different needs to tell apart."""
+        limits = self.memory_limits
+        if not memory_bytes or not limits:
+            return 0
+        step = bisect_left(limits, memory_bytes)
+        return limits[step] if step < len(limits) else limits[-1] + 1
+
     def capable(self, needs: Needs | None) -> tuple[NodeId, ...]:
-        """The nodes with an executor that may run such a task."""
+        """The nodes with an executor that may run such a task, and enough memory for it."""
+        if needs is not None and needs.memory_bytes:
+            needs = Needs(needs.cores, needs.context, self.memory_step(needs.memory_bytes))
         found = self._capable.get(needs)
         if found is None:
             found = self._capable[needs] = tuple(info.id for info in self.infos if info.can_run(needs))

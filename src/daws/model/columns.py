@@ -40,6 +40,14 @@ def column(name: str, values: Column, dtype: type[_Scalar], length: int | None =
     return frozen(np.ascontiguousarray(given, dtype=dtype))
 
 
+def optional_column(name: str, values: Column | None, length: int) -> Int64s | None:
+    """A column in which 0 stands for "not known"; None if nothing is known at all, which then costs nothing."""
+    if values is None:
+        return None
+    given = column(name, values, np.int64, length)
+    return given if given.any() else None
+
+
 def check_offsets(name: str, starts: Int64s, total: int, exact: bool) -> None:
     """Start offsets begin at 0, never fall, and end at `total` (or, if not exact, at most there)."""
     if starts[0] != 0 or (np.diff(starts) < 0).any():

@@ -9,6 +9,7 @@ Written form: `gpu`, `gpu@3` (a rank), `gpu@1..5` (a range), `a|b` (either), `a>
 """
 
 import re
+from typing import Literal
 
 from msgspec import Struct
 
@@ -48,6 +49,16 @@ class AnyOf(Struct, frozen=True, array_like=True, tag="any-of", gc=False):
 
 
 Context = Label | AnyOf
+
+
+class Wish(Struct, frozen=True, array_like=True, gc=False):
+    """Which tasks a thief would like to have: those of the biggest rank, of the smallest, the oldest (`any`), or those
+    that come up in the victim's own order; and only with ranks from `low` to `high`. Without a rank it is 0."""
+
+    by: Literal["order", "biggest", "smallest", "any"] = "order"
+    low: int = -RANK_MAX
+    high: int = RANK_MAX
+
 
 _ANY_ALONE = (Label(ANY),)
 

@@ -5,6 +5,9 @@ index `t` of each column, and lists per task are one long array with start offse
 task `t` makes are `output_start[t] .. output_start[t + 1] - 1`, and those put in from outside follow after the last
 task's. A control edge, where one task merely waits for another, is an object of 0 bytes.
 
+`length_ns` is how long tasks really run. What was said about it before is `estimate_ns`: schedulers see nothing else.
+Where it is None nothing was said; so it is with `memory_bytes`, what tasks declare to need while they run.
+
 This file may not know nodes, states or time: a graph says what is to be done, never what happened.
 """
 
@@ -16,9 +19,22 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from daws.model.columns import Column, Int16s, Int32s, Int64s, check_offsets, column, distinct, frozen, offsets, spans
+from daws.model.columns import (
+    Column,
+    Int16s,
+    Int32s,
+    Int64s,
+    check_offsets,
+    column,
+    distinct,
+    frozen,
+    offsets,
+    optional_column,
+    spans,
+)
 from daws.model.context import Context, check_context
 from daws.model.errors import ContextError, GraphError
+from daws.model.task import GUESS_NS
 
 TASK_COUNT_MAX = 2**31 - 1
 CYCLE_SHOWN_MAX = 5
@@ -39,7 +55,10 @@ class Growth(NamedTuple):
 
 
 class Graph:
-    """An immutable graph. The constructor checks shapes and types; `check()` checks that the graph makes sense."""
+    """An immutable graph. The constructor checks shapes and types; `check()` checks that the graph makes sense.
+
+    `estimate_ns` and `memory_bytes` are None where no task says anything, and 0 for single tasks that do not.
+    """
 
     kinds: tuple[str, ...]
     contexts: tuple[Context | None, ...]
@@ -52,6 +71,8 @@ class Graph:
     inputs: Int64s
     output_start: Int64s
     object_bytes: Int64s
+    estimate_ns: Int64s | None
+    memory_bytes: Int64s | None
     growth: tuple[Growth, ...]
 
     def __init__(
@@ -69,6 +90,8 @@ class Graph:
         priority: Column | None = None,
         cores: Column | None = None,
         growth: Sequence[Growth] = (),
+        estimate_ns: Column | None = None,
+        memory_bytes: Column | None = None,
     ) -> None:
         self.growth = tuple(growth)
         self.kinds = tuple(kinds)
@@ -85,6 +108,8 @@ class Graph:
         self.inputs = column("inputs", inputs, np.int64)
         self.output_start = column("output_start", output_start, np.int64, count + 1)
         self.object_bytes = column("object_bytes", object_bytes, np.int64)
+        self.estimate_ns = optional_column("estimate_ns", estimate_ns, count)
+        self.memory_bytes = optional_column("memory_bytes", memory_bytes, count)
         check_offsets("input_start", self.input_start, len(self.inputs), exact=True)
         check_offsets("output_start", self.output_start, len(self.object_bytes), exact=False)
 
@@ -140,7 +165,7 @@ class Graph:
     @property
     def nbytes(self) -> int:
         """Memory of the columns, without what is computed on demand."""
-        return sum(column.nbytes for column in self._columns())
+        return sum(column.nbytes for column in self._columns() if column is not None)
 
     # -- single tasks --------------------------------------------------------------------------------------------
 
@@ -201,6 +226,20 @@ class Graph:
         return int(self._upward_rank_ns.max(initial=0))
 
     @cached_property
+    def planned_ns(self) -> Int64s:
+        """The lengths that planners go by: estimates, with a guess for tasks that have none.
+
+        Without any estimate it is the true lengths, as if somebody had known them: so the planners' papers have it.
+        """
+        if self.estimate_ns is None:
+            return self.length_ns
+        return frozen(np.where(self.estimate_ns > 0, self.estimate_ns, GUESS_NS))
+
+    def planned_rank_ns(self) -> Int64s:
+        """As `upward_rank_ns`, of the lengths that planners go by."""
+        return self._planned_rank_ns
+
+    @cached_property
     def task_input_bytes(self) -> Int64s:
         """For each task the bytes it reads."""
         self._check_inputs_exist()
@@ -214,23 +253,19 @@ class Graph:
         """The same graph with all lengths multiplied by `time` and all sizes by `data`, both rounded."""
         if time == data == 1.0:
             return self
-        return Graph(
-            kinds=self.kinds,
-            kind=self.kind,
+        return self.changed(
             length_ns=_scaled("lengths", self.length_ns, time),
-            input_start=self.input_start,
-            inputs=self.inputs,
-            output_start=self.output_start,
+            estimate_ns=None if self.estimate_ns is None else _scaled("estimates", self.estimate_ns, time),
             object_bytes=_scaled("sizes", self.object_bytes, data),
-            contexts=self.contexts,
-            context=self.context,
-            priority=self.priority,
-            cores=self.cores,
             growth=[
                 growth._replace(child_length_ns=int(_scaled("lengths", np.array([growth.child_length_ns]), time)[0]))
                 for growth in self.growth
             ],
         )
+
+    def changed(self, **columns: Any) -> "Graph":
+        """The same graph with other columns, named as for the constructor."""
+        return Graph(**{name: getattr(self, name) for name in _PARTS} | columns)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Graph):
@@ -239,7 +274,7 @@ class Graph:
             self.kinds == other.kinds
             and self.contexts == other.contexts
             and self.growth == other.growth
-            and all(map(np.array_equal, self._columns(), other._columns()))
+            and all(map(_equal, self._columns(), other._columns()))
         )
 
     __hash__ = None  # type: ignore[assignment]  # compared by content; hashing millions of numbers would surprise
@@ -257,9 +292,10 @@ class Graph:
 
     # -- inside --------------------------------------------------------------------------------------------------
 
-    def _columns(self) -> tuple[npt.NDArray[Any], ...]:
+    def _columns(self) -> tuple[npt.NDArray[Any] | None, ...]:
         per_task = (self.kind, self.length_ns, self.context, self.priority, self.cores)
-        return (*per_task, self.input_start, self.inputs, self.output_start, self.object_bytes)
+        if_said = (self.estimate_ns, self.memory_bytes)
+        return (*per_task, *if_said, self.input_start, self.inputs, self.output_start, self.object_bytes)
 
     @cached_property
     def _parent_lists(self) -> tuple[Int64s, Int64s]:
@@ -333,7 +369,14 @@ class Graph:
 
     @cached_property
     def _upward_rank_ns(self) -> Int64s:
-        rank = self.length_ns.copy()
+        return self._ranks_of(self.length_ns)
+
+    @cached_property
+    def _planned_rank_ns(self) -> Int64s:
+        return self._upward_rank_ns if self.estimate_ns is None else self._ranks_of(self.planned_ns)
+
+    def _ranks_of(self, lengths_ns: Int64s) -> Int64s:
+        rank = lengths_ns.copy()
         levels = self._levels
         order = np.argsort(levels, kind="stable")
         bounds = np.searchsorted(levels[order], np.arange(int(levels.max(initial=-1)) + 2)).tolist()
@@ -387,6 +430,13 @@ class Graph:
         if float(self.length_ns.sum(dtype=np.float64)) > TOTAL_MAX:
             task = int(self.length_ns.argmax())
             raise GraphError(f"the lengths add up to more than 2**62 ns; the longest is that of {self.name_of(task)}")
+        if self.estimate_ns is not None:
+            self._refuse(self.estimate_ns < 0, "has a negative estimate in ns:", self.estimate_ns)
+            if float(self.planned_ns.sum(dtype=np.float64)) > TOTAL_MAX:
+                task = int(self.estimate_ns.argmax())
+                raise GraphError(f"the estimates add up to more than 2**62 ns; the longest is for {self.name_of(task)}")
+        if self.memory_bytes is not None:
+            self._refuse(self.memory_bytes < 0, "needs a negative number of bytes:", self.memory_bytes)
 
     def _check_objects(self) -> None:
         self._check_inputs_exist()
@@ -460,6 +510,8 @@ class GraphBuilder:
         self._context = array("i")
         self._priority = array("i")
         self._cores = array("h")
+        self._estimate_ns: dict[int, int] = {}  # few tasks, or none, say these two
+        self._memory_bytes: dict[int, int] = {}
         self._input_start = array("q", [0])
         self._inputs = array("q")
         self._output_start = array("q", [0])
@@ -485,12 +537,19 @@ class GraphBuilder:
         context: Context | None = None,
         priority: int = 0,
         cores: int = 1,
+        estimate_ns: int = 0,
+        memory_bytes: int = 0,
     ) -> TaskHandle:
-        """Add a task. `inputs` are references to objects, or handles of tasks, which stand for all their outputs."""
+        """Add a task. `inputs` are references to objects, or handles of tasks, which stand for all their outputs.
+
+        `length_ns` is how long it really runs, `estimate_ns` how long it is said to run (0: nobody knows).
+        """
         name = f"task {self.task_count} ({kind})"
         _check_number(f"{name} has a length in ns", length_ns, 0, TOTAL_MAX)
         _check_number(f"{name} has a priority", priority, -(2**31), 2**31 - 1)
         _check_number(f"{name} needs cores", cores, 1, 2**15 - 1)
+        _check_number(f"{name} has an estimate in ns", estimate_ns, 0, TOTAL_MAX)
+        _check_number(f"{name} needs memory", memory_bytes, 0, TOTAL_MAX)
         for size_bytes in outputs_bytes:
             _check_number(f"{name} makes an object with a size", size_bytes, 0, TOTAL_MAX)
         if context not in self._contexts:
@@ -502,6 +561,10 @@ class GraphBuilder:
         self._context.append(self._contexts.setdefault(context, len(self._contexts)))
         self._priority.append(priority)
         self._cores.append(cores)
+        if estimate_ns:
+            self._estimate_ns[self.task_count - 1] = estimate_ns
+        if memory_bytes:
+            self._memory_bytes[self.task_count - 1] = memory_bytes
         self._inputs.extend(references)
         self._input_start.append(len(self._inputs))
         self._output_bytes.extend(outputs_bytes)
@@ -531,7 +594,16 @@ class GraphBuilder:
             object_bytes=np.concatenate(
                 [np.array(self._output_bytes, np.int64), np.array(self._external_bytes, np.int64)]
             ),
+            estimate_ns=self._optional(self._estimate_ns),
+            memory_bytes=self._optional(self._memory_bytes),
         )
+
+    def _optional(self, known: dict[int, int]) -> Int64s | None:
+        if not known:
+            return None
+        values = np.zeros(self.task_count, np.int64)
+        values[list(known)] = list(known.values())
+        return values
 
     def _references(self, name: str, inputs: Sequence[int | TaskHandle]) -> list[int]:
         references: list[int] = []
@@ -547,6 +619,14 @@ class GraphBuilder:
             else:
                 references.append(given)
         return references
+
+
+# What a graph is made of, by the names that its constructor knows.
+_PARTS = tuple(Graph.__annotations__)
+
+
+def _equal(one: npt.NDArray[Any] | None, other: npt.NDArray[Any] | None) -> bool:
+    return one is other if one is None or other is None else np.array_equal(one, other)
 
 
 def _scaled(what: str, values: Int64s, factor: float) -> Int64s:

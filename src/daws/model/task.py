@@ -20,6 +20,9 @@ CLIENT: NodeId = -1
 INLINE_BYTES = 4096
 """Objects up to this size travel inside records and are never fetched."""
 
+GUESS_NS = 50_000_000
+"""The length assumed for a task of which nothing is known: the mean of MATRIX's Table 3."""
+
 Input = tuple[int, int, int, tuple[int, ...], bytes]
 """One object a task reads: (object id, size in bytes, producing task or -1, places that have it, its value).
 
@@ -34,7 +37,10 @@ def node_id(index: int, incarnation: int) -> NodeId:
 
 
 class Needs(Struct, frozen=True, array_like=True, gc=False):
-    """What an executor must offer; None on a task stands for one core and no context."""
+    """What an executor, and its node, must offer; None on a task stands for one core, no context and no memory.
+
+    `memory_bytes` is what the task declares to need while it runs, 0 if it says nothing.
+    """
 
     cores: int = 1
     context: Context | None = None
@@ -42,7 +48,10 @@ class Needs(Struct, frozen=True, array_like=True, gc=False):
 
 
 class TaskSpec(Struct, frozen=True, array_like=True, gc=False):
-    """The part of a task that never changes. `inputs` and `outputs` are object ids; `rank` is the upward rank."""
+    """The part of a task that never changes. `inputs` and `outputs` are object ids; `rank` is the upward rank.
+
+    `estimate_ns` is how long it is said to run on a node of speed 1, 0 if nobody knows.
+    """
 
     id: int
     kind: int = 0

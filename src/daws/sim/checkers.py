@@ -311,6 +311,7 @@ class Checker:
             self.fail(f"node {node} resumed task {effect.task}, which does not run there")
         else:
             runs[effect.task] = StartRun(started.run, effect.slot, started.ready)
+            self._check_memory(node)
 
     def _on_fetched(self, node: NodeId, event: ObjectsFetched) -> None:
         held = self.holdings[node]
@@ -442,6 +443,19 @@ class Checker:
                 used += 1 if run.ready.spec.needs is None else run.ready.spec.needs.cores
         if used - core.ahead > machine.info.cores:
             self.fail(f"node {node} uses {used} of its {machine.info.cores} cores")
+        self._check_memory(node)
+
+    def _check_memory(self, node: NodeId) -> None:
+        limit = self.kernel.seats[node][1].info.memory_bytes
+        if not limit:
+            return
+        used = 0
+        for started in self.running[node].values():
+            needs = started.ready.spec.needs
+            if needs is not None and started.slot != NOWHERE:
+                used += needs.memory_bytes
+        if used > limit:
+            self.fail(f"tasks that declare {used} bytes of memory run together on node {node}, which has {limit}")
 
     def on_death(self, node: NodeId) -> None:
         self.running.pop(node, None)

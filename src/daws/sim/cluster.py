@@ -13,21 +13,29 @@ NODE_COUNT_MAX = 1_000_000
 CORE_COUNT_MAX = 100_000
 CORE_TOTAL_MAX = 10_000_000
 SPEED_MAX = 1000.0
+MEMORY_GB_MAX = 1e6
+BYTES_PER_GB = 1e9
 
 _GROUP = re.compile(r"(?P<count>\d{1,12})x(?P<executors>[^:]+)(?::(?P<keys>.*))?", re.ASCII)
 _EXECUTORS = re.compile(r"(?P<count>\d{1,12})(?:\[(?P<context>[^\[\]]*)\])?", re.ASCII)
 _PLUS = re.compile(r"\+(?![^\[\]]*\])")  # not those inside brackets
+_MEMORY = f"more than 0 and at most {MEMORY_GB_MAX:.0f} GB of memory, or no limit if it is not given"
 _NUMBER = re.compile(r"\d+\.?\d*|\.\d+", re.ASCII)
-_GROUP_FORM = "NODESxCORES[:speed=S,cluster=K], where CORES is 8, 8[gpu>any] or 8+1[gpu]"
+_KEYS = ("speed", "cluster", "memory-gb")
+_GROUP_FORM = "NODESxCORES[:speed=S,cluster=K,memory-gb=G], where CORES is 8, 8[gpu>any] or 8+1[gpu]"
 
 
 class NodeGroup(Struct, frozen=True):
-    """`count` equal nodes. Each executor is one core; those that offer the same context form a class."""
+    """`count` equal nodes. Each executor is one core; those that offer the same context form a class.
+
+    `memory_bytes` is what tasks that run on a node together may declare to need; 0 is without limit.
+    """
 
     count: int
     executors: tuple[ExecutorClass, ...] = (ExecutorClass(2),)
     speed: float = 1.0
     cluster: int = 0
+    memory_bytes: int = 0
 
     def __post_init__(self) -> None:
         _check_range("nodes", self.count, NODE_COUNT_MAX, "a group has", "nodes")
@@ -37,6 +45,8 @@ class NodeGroup(Struct, frozen=True):
         _check_speed("speed", self.speed)
         if not _is_whole(self.cluster) or not 0 <= self.cluster < NODE_COUNT_MAX:
             raise ClusterError(f"cluster={self.cluster}: clusters are numbered from 0 to {NODE_COUNT_MAX - 1}")
+        if not _is_whole(self.memory_bytes) or not 0 <= self.memory_bytes <= MEMORY_GB_MAX * BYTES_PER_GB:
+            raise ClusterError(f"memory_bytes={self.memory_bytes}: a node has {_MEMORY}")
 
     @property
     def cores(self) -> int:
@@ -57,7 +67,7 @@ class Cluster(Struct, frozen=True):
         infos: list[NodeInfo] = []
         for group in self.groups:
             for _ in range(group.count):
-                infos.append(NodeInfo(len(infos), group.executors, group.cluster, group.speed))
+                infos.append(NodeInfo(len(infos), group.executors, group.cluster, group.speed, group.memory_bytes))
         return tuple(infos)
 
     @property
@@ -81,7 +91,14 @@ class Cluster(Struct, frozen=True):
         return sizes.pop() if len(sizes) == 1 else 0
 
 
-def cluster_of(nodes: int, cores: int = 2, clusters: int = 1, slow: float = 0.0, slow_speed: float = 0.5) -> Cluster:
+def cluster_of(
+    nodes: int,
+    cores: int = 2,
+    clusters: int = 1,
+    slow: float = 0.0,
+    slow_speed: float = 0.5,
+    memory_bytes: int = 0,
+) -> Cluster:
     """Equal nodes in `clusters` equal clusters; a share of each (`slow`) runs at another speed."""
     _check_range("nodes", nodes, NODE_COUNT_MAX, "a cluster has", "nodes")
     _check_range("cores", cores, CORE_COUNT_MAX, "a node has", "cores")
@@ -96,9 +113,9 @@ def cluster_of(nodes: int, cores: int = 2, clusters: int = 1, slow: float = 0.0,
         count = nodes * (cluster + 1) // clusters - nodes * cluster // clusters
         late = round(count * slow)
         if count - late:
-            groups.append(NodeGroup(count - late, executors, 1.0, cluster))
+            groups.append(NodeGroup(count - late, executors, 1.0, cluster, memory_bytes))
         if late:
-            groups.append(NodeGroup(late, executors, slow_speed, cluster))
+            groups.append(NodeGroup(late, executors, slow_speed, cluster, memory_bytes))
     return joined(groups)
 
 
@@ -108,7 +125,7 @@ def joined(groups: list[NodeGroup]) -> Cluster:
 
 
 def parse_group(text: str) -> NodeGroup:
-    """Read `16x8` (16 nodes of 8 cores), `4x2[gpu>any]:speed=2,cluster=1`, or `4x8+1[gpu]` (two classes of executors).
+    """Read `16x8` (16 nodes of 8 cores), `4x2[gpu>any]:speed=2,memory-gb=64`, or `4x8+1[gpu]` (two sorts of executors).
 
     What stands in brackets is the context that these executors offer, as `parse_context` reads it.
     """
@@ -121,8 +138,7 @@ def parse_group(text: str) -> NodeGroup:
     _check_range(
         "cores", sum(one.count for one in executors), CORE_COUNT_MAX, f"a node of group {_shown(text)} has", "cores"
     )
-    speed, cluster = _parse_keys(found["keys"], text)
-    return NodeGroup(count, executors, speed, cluster)
+    return NodeGroup(count, executors, *_parse_keys(found["keys"], text))
 
 
 def _parse_executors(part: str, text: str) -> ExecutorClass:
@@ -133,12 +149,20 @@ def _parse_executors(part: str, text: str) -> ExecutorClass:
     return ExecutorClass(int(found["count"]), parse_context(found["context"] or ""))
 
 
-def _parse_keys(text: str | None, whole: str) -> tuple[float, int]:
+def memory_of(gigabytes: float) -> int:
+    """So many GB in bytes; ClusterError if no node has so much, or so little."""
+    if not 0 < gigabytes <= MEMORY_GB_MAX:
+        raise ClusterError(f"memory-gb={gigabytes:g}: a node has {_MEMORY}")
+    return max(1, round(gigabytes * BYTES_PER_GB))
+
+
+def _parse_keys(text: str | None, whole: str) -> tuple[float, int, int]:
     given: dict[str, str] = {}
     for pair in text.split(",") if text is not None else ():
         key, _, value = (part.strip() for part in pair.partition("="))
-        if key not in ("speed", "cluster") or key in given:
-            raise ClusterError(f"group {_shown(whole)}: expected speed=… or cluster=… once each, not {_shown(pair)}")
+        if key not in _KEYS or key in given:
+            keys = "=…, ".join(_KEYS)
+            raise ClusterError(f"group {_shown(whole)}: expected {keys}=… once each, not {_shown(pair)}")
         if not _NUMBER.fullmatch(value):
             raise ClusterError(f"group {_shown(whole)}: {key}={_shown(value)} is not a number")
         given[key] = value
@@ -147,7 +171,7 @@ def _parse_keys(text: str | None, whole: str) -> tuple[float, int]:
     cluster = given.get("cluster", "0")
     if not cluster.isdigit() or int(cluster) >= NODE_COUNT_MAX:
         raise ClusterError(f"cluster={_shown(cluster)}: clusters are numbered from 0 to {NODE_COUNT_MAX - 1}")
-    return speed, int(cluster)
+    return speed, int(cluster), memory_of(float(given["memory-gb"])) if "memory-gb" in given else 0
 
 
 def _check_range(key: str, value: int, high: int, whose: str, what: str) -> None:

@@ -14,10 +14,11 @@ from daws.core.client import ClientCore
 from daws.core.journal import Journal
 from daws.core.node import SECOND_NS, NodeConfig
 from daws.model.cluster import Members
+from daws.model.columns import Int64s
 from daws.model.errors import ContextError, InternalError, UsageError
 from daws.model.graph import Graph
 from daws.model.states import CANCELLED, FAILED
-from daws.model.task import Needs
+from daws.model.task import Needs, NodeId
 from daws.sim.checkers import Checker
 from daws.sim.cluster import Cluster
 from daws.sim.kernel import Kernel
@@ -25,6 +26,7 @@ from daws.sim.machine import FATE
 from daws.sim.profiles import Costs
 from daws.store.memory import MemoryStore
 from daws.strategy.decisions import Site, Strategy
+from daws.strategy.fitting import check_fitting
 from daws.strategy.rng import hash_u64
 
 CORES_PER_SHARD = 1024
@@ -118,7 +120,9 @@ def check_runnable(graph: Graph, members: Members) -> None:
     for context, cores in sorted(pairs):
         wanted = graph.contexts[context]
         needs = None if wanted is None and cores == 1 else Needs(cores, wanted)
-        if members.capable(needs):
+        if able := members.capable(needs):
+            if graph.memory_bytes is not None and members.memory_limits:
+                _check_memory(graph, members, able, np.flatnonzero((graph.context == context) & (graph.cores == cores)))
             continue
         task = int(np.nonzero((graph.context == context) & (graph.cores == cores))[0][0])
         offered = sorted({str(group.context or "any") for info in members.infos for group in info.executors})
@@ -127,6 +131,20 @@ def check_runnable(graph: Graph, members: Members) -> None:
             f"task {task} ({graph.kinds[graph.kind[task]]}) needs {cores} core(s) with context "
             f"{str(wanted or 'any')!r}, which no executor offers: there are {', '.join(offered)}, "
             f"with up to {most} cores"
+        )
+
+
+def _check_memory(graph: Graph, members: Members, able: tuple[NodeId, ...], tasks: Int64s) -> None:
+    """Refuse the task of these that needs most, if it needs more than any of the nodes that could run it has."""
+    assert graph.memory_bytes is not None
+    task = int(tasks[graph.memory_bytes[tasks].argmax()])
+    wanted = int(graph.memory_bytes[task])
+    infos = [info for info in map(members.info, able) if info is not None]
+    if all(wanted > info.memory_bytes > 0 for info in infos):
+        most = max(info.memory_bytes for info in infos)
+        raise ContextError(
+            f"{graph.name_of(task)} needs {wanted / 1e9:g} GB of memory, "
+            f"but no node that could run it has more than {most / 1e9:g} GB"
         )
 
 
@@ -196,6 +214,7 @@ class _Watch:
 def make_kernel(graph: Graph, cluster: Cluster, strategy: Strategy, settings: Settings) -> Kernel:
     """A cluster that is about to start."""
     graph.check()
+    check_fitting(strategy)
     infos = cluster.infos()
     shards = settings.shards or max(1, cluster.core_count // CORES_PER_SHARD)
     lease_ns = lease_ns_of(settings, cluster.node_count)

@@ -6,6 +6,7 @@ A new idea is one class with the methods of its protocol, and `register(decision
 """
 
 from daws.strategy.answer import Answer, Parameter, parameters_of
+from daws.strategy.fitting import check_fitting
 from daws.strategy.presets import DEFAULT, PRESETS, Preset
 from daws.strategy.registry import DECISIONS, answers, register
 from daws.strategy.rng import Rng, hash_u64
@@ -15,6 +16,7 @@ __all__ = [
     "parse_strategy",
     "describe",
     "format_strategy",
+    "check_fitting",
     "Row",
     "DEFAULT",
     "PRESETS",

@@ -12,7 +12,7 @@ import numpy as np
 from msgspec import Struct
 
 from daws.model.cluster import Members
-from daws.model.context import Context
+from daws.model.context import Context, Wish
 from daws.model.graph import Graph
 from daws.model.task import NodeId, Ready, TaskSpec
 
@@ -64,7 +64,7 @@ class View(Protocol):
         ...
 
     def estimate_ns(self, spec: TaskSpec) -> int:
-        """How long such a task runs: the mean of its kind as seen here, else what was said, else a guess."""
+        """How long such a task runs here: the mean of its kind as seen here, else what was said, else a guess."""
         ...
 
     def has(self, object_: int) -> bool:
@@ -158,6 +158,11 @@ class Balance(Protocol):
     @property
     def from_head(self) -> bool:
         """Hand over what would run first (True) or last (False)."""
+        ...
+
+    @property
+    def wish(self) -> Wish | None:
+        """What an idle node asks its victim for, if not for what the victim's own order hands over."""
         ...
 
     def start_poll_ns(self) -> int: ...

@@ -42,7 +42,7 @@ _METHODS: dict[str, tuple[str, ...]] = {
     "order": ("key", "needs_ranks"),
     "match": ("preference",),
     "balance": (
-        *("mode", "asks_load", "follows_rumours", "from_head", "start_poll_ns", "start_neighbours"),
+        *("mode", "asks_load", "follows_rumours", "from_head", "wish", "start_poll_ns", "start_neighbours"),
         *("targets", "pick", "amount", "after_success", "after_failure"),
     ),
     "relax": ("start_tt_ns", "excess", "after_sharing", "after_failed_steal"),

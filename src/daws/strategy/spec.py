@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from daws.model.errors import StrategyError
 from daws.strategy.answer import Value, format_value, parameters_of, values_of
 from daws.strategy.decisions import Strategy
+from daws.strategy.fitting import check_fitting
 from daws.strategy.presets import PRESETS
 from daws.strategy.registry import DECISIONS, answer_class, answer_name, answers
 
@@ -28,7 +29,7 @@ def parse_strategy(text: str) -> Strategy:
 
     A parameter is set in every chosen answer that has one of this name, or in one of them if the decision is named
     before it (`place.t`), which counts for more. An answer that is put in the place of another one takes over the
-    settings that they share.
+    settings that they share. Answers that contradict each other are refused.
     """
     if len(text) > TEXT_LENGTH_MAX:
         raise StrategyError(f"a strategy is written in at most {TEXT_LENGTH_MAX} characters, not {len(text)}")
@@ -45,7 +46,9 @@ def parse_strategy(text: str) -> Strategy:
     _check_keys(given, chosen)
     inherited = {key: value for answer in reversed(old.values()) for key, value in values_of(answer).items()}
     built = {decision: _build(decision, cls, given, inherited) for decision, cls in chosen.items()}
-    return Strategy(name=text.strip(), **built)
+    strategy = Strategy(name=text.strip(), **built)
+    check_fitting(strategy)
+    return strategy
 
 
 def describe(strategy: Strategy) -> list[Row]:

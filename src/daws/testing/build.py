@@ -22,10 +22,10 @@ def members_of(count: int, cores: int = 2, contexts: dict[int, str] | None = Non
 
 
 def task(id: int, reads: Iterable[int] = (), makes: Iterable[int] = (), **more: Any) -> TaskSpec:
-    """A specification; `cores` and `context` become its needs."""
-    cores, context = more.pop("cores", 1), more.pop("context", "")
-    if cores > 1 or context:
-        more["needs"] = Needs(cores, parse_context(context))
+    """A specification; `cores`, `context` and `memory_bytes` become its needs."""
+    cores, context, memory_bytes = more.pop("cores", 1), more.pop("context", ""), more.pop("memory_bytes", 0)
+    if cores > 1 or context or memory_bytes:
+        more["needs"] = Needs(cores, parse_context(context), memory_bytes)
     return TaskSpec(id, inputs=tuple(reads), outputs=tuple(makes), **more)
 
 

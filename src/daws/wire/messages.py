@@ -6,7 +6,7 @@ message is a hint about it or a request that its sender repeats until it was ans
 
 from msgspec import Struct
 
-from daws.model.context import Context
+from daws.model.context import Context, Wish
 from daws.model.task import NodeId, Ready
 from daws.wire.store import Submit
 
@@ -40,9 +40,13 @@ class LoadReply(Message, frozen=True):
 
 
 class StealRequest(Message, frozen=True):
-    """An idle node asks for work that executors with these contexts may run (None: executors without a context)."""
+    """An idle node asks for work that executors with these contexts may run (None: executors without a context).
+
+    Without a wish it takes what the victim's own order hands over.
+    """
 
     contexts: tuple[Context | None, ...] | None = None
+    wish: Wish | None = None
 
 
 class StealDenied(Message, frozen=True):

@@ -14,7 +14,7 @@ def test_every_cost_can_be_set():
 
 
 def test_units_are_converted():
-    found = read_settings(["latency-us=1.5", "net-gbps=10", "cluster-latency-ms=2", "task-bytes=100", "memory-gb=0.5"])
+    found = read_settings(["latency-us=1.5", "net-gbps=10", "cluster-latency-ms=2", "task-bytes=100", "cache-gb=0.5"])
     assert found["costs"] == {
         "latency_ns": 1500,
         "net_bytes_per_s": 1.25e9,

@@ -19,7 +19,7 @@ JSON_KEYS = {
     *("tasks", "nodes", "cores", "strategy", "seed", "makespan_s", "throughput", "efficiency", "utilization"),
     *("bytes_moved", "local_hits", "cache_hits", "pushes", "steals", "failed_steals", "gives", "replicas"),
     *("messages", "store_calls", "store_records", "wall_s", "peak_rss_mb"),
-    *("workload", "profile", "edges", "events", "cores_total"),
+    *("workload", "profile", "estimates", "edges", "events", "cores_total"),
 }
 
 
@@ -149,7 +149,42 @@ def test_costs_matter(capsys):
 
     assert makespan("--set", "dispatch-us=100000") > makespan() + 0.1
     assert makespan("--set", "slow=1", "--set", "slow-speed=0.1") > 5 * makespan()
-    assert makespan("--profile", "simmatrix", "--set", "shards=2", "--set", "lease-s=5", "--set", "memory-gb=1") > 0
+    assert makespan("--profile", "simmatrix", "--set", "shards=2", "--set", "lease-s=5", "--set", "cache-gb=1") > 0
+
+
+def test_estimates_are_an_option(capsys):
+    argv = ["sim", "all-pairs:files=12,file-mb=100", "--nodes", "3", "--strategy", "flds", "--json"]
+
+    def run(*more):
+        assert main([*argv, *more]) == 0
+        found = json.loads(capsys.readouterr().out)
+        return {key: found[key] for key in ("estimates", "makespan_s", "bytes_moved", "pushes")}
+
+    assert run()["estimates"] == "none" and run() == run("--estimates", "none")
+    found = run("--estimates", "±50%")
+    assert found == run("--estimates", "±50%"), "the seed decides"
+    assert found != run("--estimates", "exact") != run()
+    assert main([*SMALL, "--estimates", "5%"]) == 0
+    assert "estimates 5%" in capsys.readouterr().out
+    assert "from 0% to 100%" in refusal(capsys, *SMALL, "--estimates", "often")
+
+
+def test_memory_is_an_option(capsys):
+    def makespan(*more):
+        assert main(["sim", "bot:tasks=60", "--json", "--check", *more]) == 0
+        return json.loads(capsys.readouterr().out)["makespan_s"]
+
+    nodes = ("--nodes", "3", "--cores", "4")
+    free = makespan(*nodes, "--task-memory-gb", "3")
+    assert makespan(*nodes, "--task-memory-gb", "3", "--memory-gb", "12") == free
+    assert makespan(*nodes, "--task-memory-gb", "bot=3", "--memory-gb", "5.9") > 2 * free
+    assert makespan("--group", "3x4:memory-gb=12", "--task-memory-gb", "3") == free
+    asked = ("sim", "bot:tasks=60")
+    assert "needs 3 GB of memory" in refusal(capsys, *asked, "--memory-gb", "2", "--task-memory-gb", "3")
+    assert "memory-gb=0: a node has more than 0" in refusal(capsys, *asked, "--memory-gb", "0")
+    assert "expected a number of GB" in refusal(capsys, *asked, "--task-memory-gb", "-1")
+    assert "there are no tasks of kind 'x'" in refusal(capsys, *asked, "--task-memory-gb", "x=1")
+    assert "either --group or --memory-gb" in refusal(capsys, *asked, "--group", "1x1", "--memory-gb", "2")
 
 
 def test_a_plot_is_written_and_named(capsys, tmp_path):

@@ -8,7 +8,8 @@ import pytest
 from daws.core.effects import POLL, CallStore, Send, StartRun
 from daws.core.events import RunEnded
 from daws.core.node import SECOND_NS
-from daws.model.context import parse_context
+from daws.model.cluster import ExecutorClass, Members, NodeInfo
+from daws.model.context import Wish, parse_context
 from daws.model.task import CLIENT, NodeId
 from daws.strategy import parse_strategy
 from daws.strategy.decisions import Strategy
@@ -38,6 +39,7 @@ class Balance:
     asks_load = True
     from_head = False
     follows_rumours = False
+    wish = None
 
     def start_poll_ns(self) -> int:
         return SECOND_NS
@@ -294,6 +296,106 @@ def test_a_thief_gets_what_it_may_run():
         node.expect(StartRun)
         node.give(StealRequest(1, (parse_context("gpu"),)))
         node.expect(StealDenied, to=1)
+
+
+def unlike(*infos: tuple[int, int]) -> Members:
+    """Nodes with so many cores and so much memory."""
+    return Members(
+        1, tuple(NodeInfo(i, (ExecutorClass(cores),), memory_bytes=room) for i, (cores, room) in enumerate(infos))
+    )
+
+
+def stolen(node: Driver, request: StealRequest) -> list[int]:
+    node.give(request)
+    return [one.spec.id for one in node.expect(Offer, to=request.sender, why=STOLEN).tasks]
+
+
+def test_a_thief_gets_nothing_that_is_too_wide_or_too_big_for_it():
+    with Driver(strategy(), unlike((2, 0), (1, 5), (2, 0))) as node:
+        node.give(Submission(CLIENT, 0, (ready(0, cores=2), ready(1, cores=2), ready(2), ready(3, memory_bytes=6))))
+        node.drop(SubmissionTaken)
+        node.expect(StartRun, task=0)
+        assert stolen(node, StealRequest(1)) == [2], "the one between them"
+        node.give(StealRequest(1))
+        node.expect(StealDenied, to=1)
+        assert node.core.shared.count == 2 and 2 in node.core.lent
+        assert sorted(stolen(node, StealRequest(2)) + stolen(node, StealRequest(2))) == [1, 3]
+
+
+def test_who_is_no_member_gets_only_what_asks_for_nothing():
+    with Driver(strategy(), 3, cores=1) as node:
+        node.give(Submission(CLIENT, 0, (ready(0),)), Submission(CLIENT, 1, (ready(1, memory_bytes=1), ready(2))))
+        node.drop(SubmissionTaken)
+        node.expect(StartRun, task=0)
+        assert stolen(node, StealRequest(77)) == [2]
+        node.give(StealRequest(77))
+        node.expect(StealDenied, to=77)
+
+
+def ranked(strategy_text: str) -> Driver:
+    """Node 0 runs a task and shares five others, with ranks 3, 1, none, 5 and 1."""
+    node = Driver(strategy_text, cores=1, members=members_of(3, 1, dict.fromkeys(range(3), "job|any")))
+    contexts = ("job@3", "job@1", "", "job@5", "job@1")
+    tasks = [ready(number + 1, context=text) for number, text in enumerate(contexts)]
+    node.give(Submission(CLIENT, 0, (ready(0, context="job@9"),)), Submission(CLIENT, 1, tuple(tasks)))
+    node.drop(SubmissionTaken)
+    node.expect(StartRun, task=0)
+    return node
+
+
+@pytest.mark.parametrize(
+    ("wish", "tasks"),
+    [
+        (None, [4, 1, 2, 5, 3]),  # the victim's order: the labels of the thief, the biggest rank first
+        (Wish("biggest"), [4, 1, 2, 5, 3]),
+        (Wish("smallest"), [3, 2, 5, 1, 4]),
+        (Wish("any"), [3, 1, 2, 4, 5]),
+        (Wish("biggest", high=3), [1, 2, 5, 3]),
+        (Wish("smallest", low=1, high=4), [2, 5, 1]),
+        (Wish("order", low=3), [4, 1]),
+        (Wish("any", low=0, high=0), [3]),
+        (Wish("any", low=6), []),
+    ],
+)
+def test_a_victim_grants_wishes(wish: Wish | None, tasks: list[int]):
+    with ranked("constellation:rank=biggest,count=9") as node:
+        request = StealRequest(1, (parse_context("job|any"),), wish)
+        if tasks:
+            assert stolen(node, request) == tasks
+        else:
+            node.give(request)
+            node.expect(StealDenied, to=1)
+        assert node.core.shared.count == 5 - len(tasks)
+
+
+def test_wishes_do_not_go_beyond_what_the_thief_may_run():
+    with ranked("constellation:count=9") as node:
+        assert stolen(node, StealRequest(1, (parse_context("job@1..3"),), Wish("biggest"))) == [1, 2, 5]
+        assert stolen(node, StealRequest(1, None, Wish("biggest"))) == [3]
+
+
+def test_as_many_as_the_victim_wants_to_give():
+    with ranked("constellation:count=2") as node:
+        assert stolen(node, StealRequest(1, (parse_context("job"),), Wish("smallest"))) == [2, 5]
+
+
+@pytest.mark.parametrize("balance", ["random-steal", "master-worker,assign=one"])
+@pytest.mark.parametrize(
+    ("text", "wish"),
+    [("", None), (",take=order", None), (",take=smallest", Wish("smallest")), (",take-low=2", Wish("order", 2))],
+)
+def test_thieves_say_what_they_wish_for(balance: str, text: str, wish: Wish | None):
+    with Driver(f"constellation:balance={balance}{text}", node=1) as node:
+        node.fire(POLL)
+        assert node.expect(StealRequest).wish == wish
+
+
+def test_so_do_those_who_ask_for_loads_first():
+    with Driver("mlb:take=biggest,take-high=7", 2, node=1) as node:
+        node.fire(POLL)
+        node.expect(LoadQuery, to=0)
+        node.give(LoadReply(0, 5, 5))
+        assert node.expect(StealRequest, to=0).wish == Wish("biggest", high=7)
 
 
 def test_a_thief_says_which_executors_are_idle():

@@ -42,6 +42,21 @@ def chain() -> Graph:
 LATER = NodeConfig().tick_ns
 
 
+def test_what_is_said_of_lengths_reaches_the_nodes():
+    graph = bag(3)
+    assert [row.spec.estimate_ns for row in created(client_of(graph))] == [0, 0, 0], "nobody knows true lengths"
+    told = graph.changed(estimate_ns=[5, 0, 7])
+    assert [row.spec.estimate_ns for row in created(client_of(told))] == [5, 0, 7]
+
+
+def test_ranks_are_made_of_estimates_where_there_are_any():
+    graph = chain()
+    ranked = "mlb:assign=round-robin,order=critical-path"
+    assert [row.spec.rank for row in created(client_of(graph, ranked))] == [2_000_000, 1_000_000]
+    told = graph.changed(estimate_ns=[5, 7])
+    assert [row.spec.rank for row in created(client_of(told, ranked))] == [12, 7]
+
+
 def client_of(graph: Graph, strategy: str = "mlb:assign=round-robin", shards: int = 1) -> ClientCore:
     places = np.zeros(graph.external_count, dtype=np.int64)
     return ClientCore(graph, parse_strategy(strategy), Site(MEMBERS, 1e9, places, 0), NodeConfig(shard_count=shards))

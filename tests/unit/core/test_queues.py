@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from daws.core.queues import ReadyQueue
-from daws.model.context import parse_context, preference
-from daws.model.task import Ready
+from daws.model.context import Wish, parse_context, preference, rank_of
+from daws.model.task import Needs, Ready
 from daws.strategy.match.contexts import MatchContexts
 from daws.testing import ready
 
@@ -166,6 +166,10 @@ def test_entries_that_nobody_here_would_ever_skip_are_thrown_out():
     assert queue.all() == []
 
 
+def rank(one: Ready) -> int:
+    return rank_of(one.spec.needs.context if one.spec.needs is not None else None)
+
+
 class QueueMachine(RuleBasedStateMachine):
     """Any sequence of pushes, pops and cuts, with all kinds of contexts."""
 
@@ -199,6 +203,34 @@ class QueueMachine(RuleBasedStateMachine):
         assert all(self.fits(one, context) for one in loot)
         fitting = [one for one in self.naive if self.fits(one[2], context)]
         assert len(loot) == min(amount, len(fitting))
+        self.remove(loot)
+
+    @rule(
+        amount=st.integers(1, 4),
+        from_head=st.booleans(),
+        contexts=st.lists(st.sampled_from(CONTEXTS), max_size=2),
+        wish=st.builds(Wish, st.sampled_from(("order", "biggest", "smallest", "any")), st.integers(-1, 2)),
+        odd=st.booleans(),
+    )
+    def select(self, amount: int, from_head: bool, contexts: list[str], wish: Wish, odd: bool) -> None:
+        """The naive way: all that fit, sorted by rank; `odd` stands for a thief that cannot run every task."""
+
+        def able(needs: Needs | None) -> bool:
+            return not odd or needs is None
+
+        offered = tuple(map(parse_context, contexts)) if contexts else None
+        loot = self.queue.select(amount, from_head, offered, wish, able)
+        fitting = [
+            one
+            for _, _, one in self.naive
+            if any(self.fits(one, context) for context in contexts or [""])
+            and able(one.spec.needs)
+            and rank(one) >= wish.low
+        ]
+        assert len(loot) == min(amount, len(fitting)) and all(one in fitting for one in loot)
+        ranks = sorted(map(rank, fitting), reverse=wish.by == "biggest")[:amount]
+        if wish.by in ("biggest", "smallest"):
+            assert list(map(rank, loot)) == ranks
         self.remove(loot)
 
     def fits(self, one: Ready, context: str) -> bool:

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from daws.model.context import Label
 from daws.model.errors import ContextError, GraphError
 from daws.model.graph import NARROW, Graph, GraphBuilder, Growth
+from daws.model.task import GUESS_NS
 
 
 def columns(reads: list[list[int]], sizes: list[int] | None = None, **changed: Any) -> dict[str, Any]:
@@ -268,6 +269,8 @@ def test_a_builder_grows_after_build():
         {"length_ns": -1},
         {"length_ns": 1.5},
         {"length_ns": True},
+        {"estimate_ns": -1},
+        {"memory_bytes": 2**63},
         {"inputs": [0]},
         {"inputs": [-2]},
         {"outputs_bytes": [3, -1]},
@@ -326,3 +329,53 @@ def test_scaling_by_nonsense_is_refused(factor):
     builder.add_task("a", 10)
     with pytest.raises(GraphError, match="multiplied by"):
         builder.build().scaled(time=factor)
+
+
+def test_what_nobody_says_costs_nothing():
+    bare = Graph(**columns([[], []]))
+    assert (bare.estimate_ns, bare.memory_bytes) == (None, None)
+    said = Graph(**columns([[], []], estimate_ns=[0, 0], memory_bytes=np.zeros(2, np.int64)))
+    assert said == bare and said.nbytes == bare.nbytes and (said.estimate_ns, said.memory_bytes) == (None, None)
+
+
+def test_estimates_and_memory_survive_copies():
+    builder = GraphBuilder()
+    first = builder.add_task("a", 10, (), [1], estimate_ns=30)
+    builder.add_task("b", 20, [first], memory_bytes=7)
+    graph = builder.build()
+    assert (graph.estimate_ns.tolist(), graph.memory_bytes.tolist()) == ([30, 0], [0, 7])  # type: ignore[union-attr]
+    graph.check()
+    assert graph.changed() == graph and graph.changed(estimate_ns=None) != graph
+    assert graph.changed(memory_bytes=[0, 8]) != graph
+    scaled = graph.scaled(time=2, data=3)
+    assert scaled.estimate_ns is not None and scaled.estimate_ns.tolist() == [60, 0]
+    assert scaled.memory_bytes is not None and scaled.memory_bytes.tolist() == [0, 7]
+    assert graph.nbytes == graph.changed(estimate_ns=None, memory_bytes=None).nbytes + 2 * 2 * 8
+
+
+@given(dags(), st.data())
+def test_planners_go_by_estimates_where_there_are_any(graph: Graph, data: st.DataObject):
+    assert graph.planned_rank_ns().tolist() == graph.upward_rank_ns().tolist()
+    estimates = data.draw(st.lists(st.integers(0, 3), min_size=graph.task_count, max_size=graph.task_count))
+    told = graph.changed(estimate_ns=estimates)
+    planned = [estimate or GUESS_NS for estimate in estimates] if any(estimates) else graph.length_ns.tolist()
+    assert told.planned_ns.tolist() == planned
+    assert told.planned_rank_ns().tolist() == graph.changed(length_ns=planned).upward_rank_ns().tolist()
+    assert told.upward_rank_ns().tolist() == graph.upward_rank_ns().tolist()
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"estimate_ns": [0, -5]}, "task 1 (k) has a negative estimate in ns: -5"),
+        (
+            {"estimate_ns": [2**62, 2**62]},
+            "the estimates add up to more than 2**62 ns; the longest is for task 0 (k)",
+        ),
+        ({"memory_bytes": [-1, 0]}, "task 0 (k) needs a negative number of bytes: -1"),
+    ],
+)
+def test_what_cannot_be_said_is_refused(changed, message):
+    with pytest.raises(GraphError) as caught:
+        Graph(**columns([[], []], **changed)).check()
+    assert str(caught.value) == message

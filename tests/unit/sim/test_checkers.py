@@ -315,6 +315,16 @@ def test_cores_are_counted_where_tasks_need_several():
         start(checker, 0, 1, needs=Needs(1))
 
 
+def test_memory_is_counted_where_tasks_declare_it():
+    checker = watched(bag(), joined([parse_group("2x4:memory-gb=3")]))
+    needs = Needs(1, None, 2 * 10**9)
+    start(checker, 0, 0, needs=needs)
+    start(checker, 1, 1, needs=needs)
+    start(checker, 0, 2)
+    with complains("tasks that declare 4000000000 bytes of memory run together on node 0, which has 3000000000"):
+        start(checker, 0, 3, needs=needs)
+
+
 def test_the_dead_start_nothing():
     checker = watched(bag())
     start(checker, 0, 0)

@@ -81,6 +81,19 @@ def test_groups_as_text():
     )
 
 
+def test_groups_say_their_memory():
+    assert parse_group("4x2:memory-gb=1.5") == NodeGroup(4, (ExecutorClass(2),), memory_bytes=1_500_000_000)
+    assert parse_group("4x2:speed=2,memory-gb=64,cluster=1").memory_bytes == 64 * 10**9
+    cluster = joined([parse_group("1x2"), parse_group("1x2:memory-gb=2")])
+    assert [info.memory_bytes for info in cluster.infos()] == [0, 2 * 10**9]
+    assert {info.memory_bytes for info in cluster_of(4, slow=0.5, memory_bytes=7).infos()} == {7}
+    for text in ("4x2:memory-gb=0", "4x2:memory-gb=1e9", "4x2:memory-gb=2000000", "4x2:memory=1"):
+        with pytest.raises(ClusterError, match="memory"):
+            parse_group(text)
+    with pytest.raises(ClusterError, match="memory_bytes=-1: a node has more than 0"):
+        NodeGroup(1, memory_bytes=-1)
+
+
 def test_unlike_groups_make_one_cluster():
     cluster = joined([parse_group("2x4"), parse_group("1x1+1[gpu]:speed=3,cluster=1")])
     assert [(info.id, info.cores, info.cluster, info.speed) for info in cluster.infos()] == [

@@ -104,6 +104,26 @@ def test_a_context_that_nobody_offers_is_named():
     assert (result.failed, result.makespan_s > 0) == (0, True)
 
 
+def test_more_memory_than_any_node_has_is_refused():
+    builder = GraphBuilder()
+    builder.add_task("small", 1000, memory_bytes=10**9)
+    builder.add_task("big", 1000, memory_bytes=3 * 10**9)
+    builder.add_task("big", 1000, context=parse_context("gpu"), memory_bytes=10**9)
+    graph = builder.build()
+
+    def run(*groups: str) -> None:
+        simulate(graph, joined([parse_group(text) for text in groups]), parse_strategy("daws"), Settings(check=True))
+
+    with pytest.raises(ContextError) as caught:
+        run("2x2:memory-gb=2", "1x1[gpu]")
+    assert str(caught.value) == (
+        "task 1 (big) needs 3 GB of memory, but no node that could run it has more than 2 GB"
+    ), "the other has no limit, but also no executor for it"
+    with pytest.raises(ContextError, match=r"task 2 \(big\) needs 1 GB .* more than 0.5 GB"):
+        run("1x2", "1x1[gpu]:memory-gb=0.5")
+    run("1x2:memory-gb=2", "1x2:memory-gb=3", "1x1[gpu]:memory-gb=1")
+
+
 def test_too_many_cores_are_refused():
     builder = GraphBuilder()
     builder.add_task("wide", 1000, cores=3)

@@ -38,6 +38,8 @@ def values_of(kind: msgspec.inspect.Type) -> st.SearchStrategy[Any]:
         return st.tuples(*map(values_of, kind.item_types))
     if isinstance(kind, inspect.ListType):
         return st.lists(values_of(kind.item_type), max_size=2)
+    if isinstance(kind, inspect.LiteralType):
+        return st.sampled_from(kind.values)
     simple: dict[type, st.SearchStrategy[Any]] = {
         inspect.IntType: _ids,
         inspect.StrType: st.text(max_size=5),

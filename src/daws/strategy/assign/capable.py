@@ -22,25 +22,34 @@ class Capable(NamedTuple):
 
 
 def capable(graph: Graph, members: Members) -> Capable:
-    """Group the tasks by what they need; ContextError names a task that no node can run."""
+    """Group the tasks by what they need; ContextError names a task that no node can run.
+
+    Of memory only matters which nodes have enough: where tasks declare many amounts, they are still few classes.
+    """
     if not len(members):
         raise ClusterError("tasks cannot be assigned: the cluster has no nodes")
-    count = graph.task_count
     # Both numbers fit: there are fewer than 2**31 contexts, and cores are 16 bits.
     needed = graph.context.astype(np.int64) << 16 | graph.cores.astype(np.int64)
-    if not count or (needed[0] == needed).all():
-        codes, class_of = needed[:1], np.zeros(count, np.int64)
+    memory = graph.memory_bytes if members.memory_limits else None
+    if memory is not None:
+        steps = np.searchsorted(np.array(members.memory_limits), memory)
+        needed = np.unique(needed, return_inverse=True)[1] * (len(members.memory_limits) + 1) + steps
+    if (needed[:1] == needed).all():
+        firsts, class_of = np.arange(len(needed[:1])), np.zeros(len(needed), np.int64)
     else:
-        codes, class_of = np.unique(needed, return_inverse=True)
+        _, firsts, class_of = np.unique(needed, return_index=True, return_inverse=True)
     position_of = {node: position for position, node in enumerate(members.nodes)}
     positions, cores = [], []
-    for number, code in enumerate(codes.tolist()):
-        context, core_count = graph.contexts[code >> 16], code & 0xFFFF
-        needs = None if context is None and core_count == 1 else Needs(core_count, context)
+    for task in firsts.tolist():
+        context, core_count = graph.contexts[graph.context[task]], int(graph.cores[task])
+        memory_bytes = 0 if memory is None else members.memory_step(int(memory[task]))
+        plain = context is None and core_count == 1 and not memory_bytes
+        needs = None if plain else Needs(core_count, context, memory_bytes)
         able = [position_of[node] for node in members.capable(needs)]
         if not able:
-            task = int(np.argmax(class_of == number))
             wanted = f"context '{format_context(context)}'" if context is not None else "no context"
+            if memory is not None and memory[task]:
+                wanted += f" and {memory[task]} bytes of memory"
             raise ContextError(f"{graph.name_of(task)} needs {core_count} cores with {wanted}, which no node offers")
         positions.append(np.array(able, np.int64))
         cores.append(core_count)

@@ -22,17 +22,18 @@ class AssignCriticalPath(Answer, frozen=True):
     The search is exact, yet does not look at all nodes: those that hold none of a task's inputs differ only in when
     they are free, so the first of them to be free stands for all. The cost is one step per input and task.
 
+    Lengths are the estimates that a graph gives. Where it gives none at all, they are the true lengths, as the paper
+    supposes: then this planner knows what no scheduler could know. Sizes of objects are known in any case.
+
     Helps when lengths and sizes are known. Hurts when they are not; and it knows neither contention nor caches.
     """
 
     def plan(self, graph: Graph, site: Site) -> Plan:
-        return Plan(np.array(_greedy(graph, site, -1, {}), np.int64), graph.upward_rank_ns())
+        return Plan(np.array(_greedy(graph, site, -1, {}), np.int64), graph.planned_rank_ns())
 
     def explain(self, graph: Graph, site: Site, task: int) -> Reasons:
-        reasons: Reasons = {
-            "rank_ns": int(graph.upward_rank_ns()[task]),
-            "slack_ns": graph.critical_path_ns() - int(graph.upward_rank_ns()[task]),
-        }
+        ranks = graph.planned_rank_ns()
+        reasons: Reasons = {"rank_ns": int(ranks[task]), "slack_ns": int(ranks.max() - ranks[task])}
         reasons["choice"] = _greedy(graph, site, task, reasons)[task]
         return reasons
 
@@ -49,7 +50,7 @@ def _greedy(graph: Graph, site: Site, watched: int, reasons: Reasons) -> list[in
     speeds = [info.speed for info in site.members.infos]
     ns_per_byte = 1e9 / site.net_bytes_per_s
 
-    lengths = graph.length_ns.tolist()
+    lengths = graph.planned_ns.tolist()
     input_start, inputs = graph.input_start.tolist(), graph.inputs.tolist()
     producer, sizes = graph.producer.tolist(), graph.object_bytes.tolist()
     external_start, external_places = graph.external_start, np.asarray(site.places).tolist()
@@ -57,7 +58,7 @@ def _greedy(graph: Graph, site: Site, watched: int, reasons: Reasons) -> list[in
     ended_at = [0.0] * graph.task_count
 
     # Parents before children also where lengths are 0, because their level is lower.
-    order = np.lexsort((graph.levels(), -graph.upward_rank_ns()))
+    order = np.lexsort((graph.levels(), -graph.planned_rank_ns()))
     for task in order.tolist():
         number = class_of[task]
         cores = found.cores[number]

@@ -28,6 +28,7 @@ class BalanceGive(Answer, frozen=True):
     asks_load: ClassVar[bool] = True
     follows_rumours: ClassVar[bool] = False
     from_head: ClassVar[bool] = False
+    wish: ClassVar[None] = None
 
     share: Annotated[float, Meta(gt=0, le=1, description="part of the queued tasks that is given")] = 0.5
     gift_max: Annotated[

@@ -5,12 +5,12 @@ from typing import Annotated, ClassVar
 from msgspec import Meta
 
 from daws.model.task import NodeId
-from daws.strategy.answer import Answer
 from daws.strategy.balance.neighbours import NS_PER_MS
+from daws.strategy.balance.thief import Thief
 from daws.strategy.decisions import Reasons, Rng, View
 
 
-class BalanceMasterWorker(Answer, frozen=True):
+class BalanceMasterWorker(Thief, frozen=True, dict=True):
     """An idle node asks the first member, the master, for a task, every `delay-ms`; the master asks nobody.
 
     Constellation (2011), section 3.3; size and delay from its code. Goes with `assign=one` and `place=master`,
@@ -50,4 +50,4 @@ class BalanceMasterWorker(Answer, frozen=True):
         return self.start_poll_ns(), 1
 
     def explain(self, view: View, loads: list[tuple[NodeId, int]]) -> Reasons:
-        return {"loads": dict(loads), "choice": self.pick(view, loads)}
+        return {"loads": dict(loads), **self.wished(), "choice": self.pick(view, loads)}

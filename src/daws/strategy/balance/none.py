@@ -17,6 +17,7 @@ class BalanceNone(Answer, frozen=True):
     asks_load: ClassVar[bool] = False
     follows_rumours: ClassVar[bool] = False
     from_head: ClassVar[bool] = False
+    wish: ClassVar[None] = None
 
     def start_poll_ns(self) -> int:
         return 1_000_000_000

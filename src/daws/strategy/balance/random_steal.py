@@ -5,20 +5,20 @@ from typing import Annotated, ClassVar, Literal
 from msgspec import Meta
 
 from daws.model.task import NodeId
-from daws.strategy.answer import Answer
 from daws.strategy.balance.neighbours import NS_PER_MS, draw
+from daws.strategy.balance.thief import Thief
 from daws.strategy.decisions import Reasons, Rng, View
 
 TRIES = 16
 """Random draws for a node of the own cluster before all members are searched."""
 
 
-class BalanceRandomSteal(Answer, frozen=True):
+class BalanceRandomSteal(Thief, frozen=True, dict=True):
     """An idle node asks one random node for a task, every `delay-ms`, without asking for loads first.
 
     Constellation (2011), section 3.3; size and delay from its code. The task that is handed over is the one that
-    would run first there, so `order` is also the steal strategy. `pool=cluster` asks within the own cluster first
-    and, after a failed try, everywhere once.
+    would run first there, unless `take` asks for another. `pool=cluster` asks within the own cluster first and, after
+    a failed try, everywhere once.
 
     Helps with long tasks and few nodes. Hurts with short ones: a task per round trip, and most victims have none.
     """
@@ -57,7 +57,7 @@ class BalanceRandomSteal(Answer, frozen=True):
         return self.start_poll_ns(), 2 if self.pool == "cluster" and view.neighbour_count == 1 else 1
 
     def explain(self, view: View, loads: list[tuple[NodeId, int]]) -> Reasons:
-        return {"loads": dict(loads), "pool": self.pool, "choice": self.pick(view, loads)}
+        return {"loads": dict(loads), "pool": self.pool, **self.wished(), "choice": self.pick(view, loads)}
 
 
 def _draw_near(view: View, rng: Rng) -> list[NodeId]:

@@ -6,12 +6,12 @@ from msgspec import Meta
 
 from daws.model.errors import StrategyError
 from daws.model.task import NodeId
-from daws.strategy.answer import Answer
 from daws.strategy.balance.neighbours import NS_PER_MS, draw, part, root
+from daws.strategy.balance.thief import Thief
 from daws.strategy.decisions import Reasons, Rng, View
 
 
-class BalanceSteal(Answer, frozen=True):
+class BalanceSteal(Thief, frozen=True, dict=True):
     """An idle node asks a few random nodes for their load and takes half of what the most loaded one shares.
 
     MATRIX (2014, 2015): half of the tasks, exponential back-off, neighbours that grow after failed rounds. The papers
@@ -93,5 +93,6 @@ class BalanceSteal(Answer, frozen=True):
             "poll_ns": view.poll_ns,
             "neighbour_count": view.neighbour_count,
             "failed_steals": view.failed_steals,
+            **self.wished(),
             "choice": self.pick(view, loads),
         }

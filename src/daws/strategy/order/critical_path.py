@@ -11,7 +11,8 @@ from daws.strategy.order.priority import STEP
 class OrderCriticalPath(Answer, frozen=True):
     """The task with the longest way to the end of the graph (its upward rank) first.
 
-    ADAGE (2021), section III-A, where the least slack goes first, which is the same. Helps graphs with long chains.
+    ADAGE (2021), section III-A, where the least slack goes first, which is the same. Ranks add up the estimates that a
+    graph gives; where it gives none at all, the true lengths, as the paper supposes. Helps graphs with long chains.
     Hurts nothing but the client, which computes the ranks when it submits; tasks added later have rank 0.
     """
 

@@ -5,17 +5,16 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from daws.model.errors import StrategyError
+from daws.model.task import GUESS_NS
 from daws.strategy.answer import Answer
 from daws.strategy.decisions import Reasons, View
-
-GUESS_NS = 50_000_000
-"""The run time assumed for a task before the first one has finished here (the mean of MATRIX's Table 3)."""
 
 
 class RelaxAbove(Answer, frozen=True):
     """Shares as many dedicated tasks as it takes to bring the estimated run time of their queue down to `tt`.
 
-    MATRIX: policy FLDS. The estimate is tasks × mean run time here / cores. `tt-rule` moves `tt` within `tt-min` and
+    MATRIX: policy FLDS. The estimate is tasks × mean run time here / cores, with a guess of 50 ms before the first task
+    has finished here. `tt-rule` moves `tt` within `tt-min` and
     `tt-max`: `journal` (2015) doubles it after sharing and halves it when a steal fails, `bigdata` (2014) does the
     reverse, `fixed` leaves it. The papers start at 10 s, which is long beside tasks of 50 ms: on a fan-out tree 2 s
     gave an efficiency of 0.37 and 0.1 s one of 0.93, hence the default.

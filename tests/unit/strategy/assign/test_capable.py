@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from daws.model.cluster import ExecutorClass, Members, NodeInfo
 from daws.model.context import parse_context
 from daws.model.errors import ClusterError, ContextError
 from daws.model.graph import GraphBuilder
@@ -37,6 +38,23 @@ def test_what_nobody_can_run_is_named():
         capable(mixed(("", 9)).build(), members_of(2))
     with pytest.raises(ClusterError, match="no nodes"):
         capable(mixed(("", 1)).build(), members_of(0))
+
+
+def test_memory_counts_where_nodes_have_a_limit():
+    builder = GraphBuilder()
+    for memory_bytes in (0, 5, 10, 11, 7, 25):
+        builder.add_task("work", 5, memory_bytes=memory_bytes)
+    graph = builder.build()
+    rooms = (10, 0, 20)
+    members = Members(1, tuple(NodeInfo(i, (ExecutorClass(1),), memory_bytes=room) for i, room in enumerate(rooms)))
+    found = capable(graph, members)
+    able = [found.positions[number].tolist() for number in found.class_of]
+    assert able == [[0, 1, 2]] * 3 + [[1, 2]] + [[0, 1, 2]] + [[1]]
+    assert len(found.positions) == 3, "many amounts are few classes"
+    unlimited = capable(graph, members_of(2))
+    assert len(unlimited.positions) == 1
+    with pytest.raises(ContextError, match=r"task 5 \(work\) needs .* and 25 bytes of memory, which"):
+        capable(graph, Members(1, (members.infos[0], members.infos[2])))
 
 
 def test_no_tasks():

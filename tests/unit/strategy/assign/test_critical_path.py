@@ -94,6 +94,16 @@ def test_it_is_the_greedy_search_over_all_nodes(case: tuple[Graph, Site]):
         assert reasons["start_ns"] >= max(reasons["cpu_free_ns"], reasons["data_ns"])
 
 
+@given(cases(), st.data())
+def test_estimates_take_the_place_of_lengths(case: tuple[Graph, Site], data: st.DataObject):
+    graph, site = case
+    estimates = data.draw(st.lists(st.integers(1, 100), min_size=graph.task_count, max_size=graph.task_count))
+    plan = AssignCriticalPath().plan(graph.changed(estimate_ns=estimates), site)
+    known = AssignCriticalPath().plan(graph.changed(length_ns=estimates), site)
+    assert plan.homes.tolist() == known.homes.tolist()
+    assert plan.ranks is not None and known.ranks is not None and plan.ranks.tolist() == known.ranks.tolist()
+
+
 def test_a_chain_stays_where_its_data_is():
     builder = GraphBuilder()
     before = builder.add_task("work", 10**6, (), [10**9])

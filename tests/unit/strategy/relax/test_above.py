@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daws.strategy.relax.above import GUESS_NS, RelaxAbove
+from daws.model.task import GUESS_NS
+from daws.strategy.relax.above import RelaxAbove
 from tests.unit.strategy.fakes import FakeView
 
 S = 1_000_000_000

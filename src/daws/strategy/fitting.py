@@ -1,0 +1,51 @@
+"""Which answers do not go together.
+
+Only what would make an answer pointless or lead astray is refused; what is merely odd is left to those who study it
+(`docs/strategies.md` has a table of both). Answers of users' own are never refused: nobody here knows what they do.
+"""
+
+from daws.model.errors import StrategyError
+from daws.strategy.assign.one import AssignOne
+from daws.strategy.balance.master_worker import BalanceMasterWorker
+from daws.strategy.balance.none import BalanceNone
+from daws.strategy.balance.random_steal import BalanceRandomSteal
+from daws.strategy.balance.steal import BalanceSteal
+from daws.strategy.decisions import Strategy
+from daws.strategy.place.home import PlaceHome
+from daws.strategy.place.master import PlaceMaster
+from daws.strategy.relax.never import RelaxNever
+from daws.strategy.replicate.given import ReplicateGiven
+
+THIEVES = (BalanceSteal, BalanceRandomSteal, BalanceMasterWorker)
+
+
+def check_fitting(strategy: Strategy) -> None:
+    """StrategyError, in a line that says what goes with what, if the answers contradict each other."""
+    assign, place, balance = strategy.assign, strategy.place, strategy.balance
+    # By type and not by isinstance: who derives from an answer of ours may do something else.
+    brought = type(place) is PlaceMaster or (type(assign) is AssignOne and assign.node == 0)
+    if type(balance) is BalanceMasterWorker and not brought and _is_ours(assign, place):
+        raise StrategyError(
+            "balance=master-worker lets idle nodes ask the first node alone, and nothing brings the tasks there: "
+            "it goes with place=master,relax=above,tt=0 or with assign=one"
+        )
+    if type(strategy.relax) is RelaxNever and type(balance) in THIEVES:
+        if type(place) is PlaceHome:
+            raise StrategyError(
+                "place=home dedicates every task to a node, and with relax=never nobody may steal it: "
+                "it goes with balance=give, balance=none or relax=above"
+            )
+        if type(place) is PlaceMaster:
+            raise StrategyError(
+                "place=master pushes tasks to the first node, and with relax=never nobody may steal them there: "
+                "it goes with relax=above,tt=0"
+            )
+    if type(strategy.replicate) is ReplicateGiven and type(balance) in (*THIEVES, BalanceNone):
+        raise StrategyError(
+            "replicate=given makes copies of tasks that are given away, and nobody gives any: "
+            "it goes with balance=give, or else say replicate=never"
+        )
+
+
+def _is_ours(*answers: object) -> bool:
+    return all(type(answer).__module__.startswith("daws.strategy.") for answer in answers)
