@@ -1,0 +1,169 @@
+"""What a node and one of its workers say to each other: orders go down, reports come up.
+
+A frame is the length of what follows, four bytes, little endian, and then a msgpack list of messages. Whatever one side
+has to say at one time leaves as one frame. The link is a pair of sockets inside one machine and between two processes
+of one user: nothing is lost or doubled on it, and when it breaks, the worker is gone.
+"""
+
+from msgspec import Struct, msgpack
+
+FRAME_HEAD_BYTES = 4
+
+
+class ObjectFile(Struct, frozen=True, array_like=True, gc=False):
+    """An input that lies in a file; the worker maps it into memory."""
+
+    path: str
+
+
+class RunOptions(Struct, frozen=True, array_like=True, gc=False):
+    """What one run needs beyond the usual. Limits of zero are none.
+
+    `cores` becomes OMP_NUM_THREADS and its friends, `devices` CUDA_VISIBLE_DEVICES (None leaves it as it is).
+    """
+
+    cores: int = 1
+    devices: tuple[int, ...] | None = None
+    memory_bytes: int = 0
+    timeout_ns: int = 0
+    capture: bool = True
+    environment: tuple[tuple[str, str], ...] = ()
+
+
+class Order(Struct, frozen=True, array_like=True, gc=False, tag=True):
+    pass
+
+
+class Prepare(Order, frozen=True):
+    """The first order: who the worker is. `setup` and `teardown` are pickled callables without arguments, or empty."""
+
+    name: str
+    folder: str
+    inline_max_bytes: int
+    capture: bool = True
+    setup: bytes = b""
+    teardown: bytes = b""
+
+
+class Learn(Order, frozen=True):
+    """A function, under the number by which later orders name it. It is unpickled when it is first called."""
+
+    function: int
+    pickled: bytes
+
+
+class Execute(Order, frozen=True):
+    """Call a function. `arguments` is a pickled (args, kwargs) in which `Slot(i)` stands for `inputs[i]`.
+
+    Inputs are serialized values or files that hold one. Without `outputs` there is one result, which always travels
+    inline. Otherwise there are as many results as `outputs`, which are paths (relative ones begin at the worker's
+    folder): a result larger than `inline_max_bytes` is written there.
+    """
+
+    run: int
+    function: int
+    arguments: bytes
+    inputs: tuple[bytes | ObjectFile, ...] = ()
+    outputs: tuple[str, ...] = ()
+    options: RunOptions | None = None
+
+
+class Recall(Order, frozen=True):
+    """Give a run back if it has not started: answered by Recalled or, too late, by what became of it."""
+
+    run: int
+
+
+class Exit(Order, frozen=True):
+    """Finish what was ordered before, tear down, and end."""
+
+
+OrderType = Prepare | Learn | Execute | Recall | Exit
+
+
+class Report(Struct, frozen=True, array_like=True, gc=False, tag=True):
+    pass
+
+
+class Fit(Report, frozen=True):
+    """The worker is prepared and takes orders."""
+
+    pid: int
+
+
+class Unfit(Report, frozen=True):
+    """Setting up failed; the worker ends. `error` is an encoded Failure."""
+
+    error: bytes
+
+
+class Ended(Report, frozen=True):
+    """A run went well. Each result is a serialized value, or the number of bytes that were written to its file."""
+
+    run: int
+    duration_ns: int
+    results: tuple[bytes | int, ...]
+
+
+class Raised(Report, frozen=True):
+    """A run raised an exception, or its arguments or results cannot be serialized. `error` is an encoded Failure."""
+
+    run: int
+    duration_ns: int
+    error: bytes
+
+
+class Recalled(Report, frozen=True):
+    """The run was not executed, or it was but all that it did was lost with its worker; nobody is to blame."""
+
+    run: int
+
+
+class Printed(Report, frozen=True):
+    """What a run wrote to its standard output (1) or error (2), shortened to its last part."""
+
+    run: int
+    stream: int
+    text: bytes
+
+
+# Why a worker was ended on purpose.
+STOPPED = "stopped"
+TIMEOUT = "timeout"
+MEMORY = "memory"
+
+
+class Died(Report, frozen=True):
+    """The worker ended during this run; said by the pool. `code` is an exit code or, negative, a signal.
+
+    `why` is empty unless the pool itself ended the worker. `output` is the last that the worker has written.
+    """
+
+    run: int
+    code: int
+    output: bytes = b""
+    why: str = ""
+
+
+ReportType = Fit | Unfit | Ended | Raised | Recalled | Printed | Died
+
+
+class Failure(Struct, frozen=True, array_like=True, gc=False):
+    """An exception as it travels: words for everybody, and the pickled exception for those who can read it."""
+
+    kind: str
+    message: str
+    trace: str
+    pickled: bytes = b""
+
+
+ENCODER = msgpack.Encoder()
+ORDERS = msgpack.Decoder(list[OrderType])
+REPORTS = msgpack.Decoder(list[ReportType])
+FAILURE = msgpack.Decoder(Failure)
+
+
+def frame_of(messages: list[OrderType] | list[ReportType], buffer: bytearray) -> None:
+    """Put a frame with these messages into a buffer, in place of whatever was in it."""
+    ENCODER.encode_into(messages, buffer, FRAME_HEAD_BYTES)
+    buffer[:FRAME_HEAD_BYTES] = (len(buffer) - FRAME_HEAD_BYTES).to_bytes(FRAME_HEAD_BYTES, "little")

@@ -1,0 +1,38 @@
+"""Where a worker is, in a page of memory that it shares with the pool.
+
+A worker may die at any instant, with the reports of runs that went well still unsent. The page tells the pool which run
+it began last, so that nobody else is blamed, and when, so that time limits need no messages. A file holds it because the
+worker is no child of the pool's process.
+"""
+
+import mmap
+import os
+
+NO_RUN = -1
+_BYTES = 16
+
+
+class Cursor:
+    """`fields[0]` is the run that began last (NO_RUN: none yet), `fields[1]` when that was (monotonic clock, ns).
+
+    A run that has ended stays here until the next one begins: if its worker dies before it could report it, that run is
+    the one that may have done it.
+    """
+
+    __slots__ = ("_map", "fields")
+
+    def __init__(self, path: str, create: bool = False) -> None:
+        fd = os.open(path, os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT | os.O_EXCL if create else 0), 0o600)
+        try:
+            if create:
+                os.ftruncate(fd, _BYTES)
+            self._map = mmap.mmap(fd, _BYTES)
+        finally:
+            os.close(fd)
+        self.fields = memoryview(self._map).cast("q")
+        if create:
+            self.fields[0] = NO_RUN
+
+    def close(self) -> None:
+        self.fields.release()
+        self._map.close()

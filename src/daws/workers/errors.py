@@ -1,0 +1,48 @@
+"""What goes wrong around workers, as exceptions."""
+
+from daws.model.errors import DawsError, UnavailableError, UsageError
+
+
+class RemoteError(DawsError):
+    """A task raised an exception that cannot be had here: it cannot be pickled, or not be unpickled, or is no Exception.
+
+    `kind` is the name of its class, `trace` its traceback as text, `reason` why it is not here itself.
+    """
+
+    def __init__(self, kind: str, message: str, trace: str = "", reason: str = "") -> None:
+        super().__init__(kind, message, trace, reason)
+        self.kind = kind
+        self.message = message
+        self.trace = trace
+        self.reason = reason
+
+    def __str__(self) -> str:
+        said = f"{self.kind}: {self.message}" if self.message else self.kind
+        return f"{said} ({self.reason})" if self.reason else said
+
+
+class RemoteTraceback(Exception):
+    """The cause of an exception that was raised in a worker: its traceback there, as text."""
+
+    def __init__(self, trace: str) -> None:
+        super().__init__(trace)
+        self.trace = trace
+
+    def __str__(self) -> str:
+        return f"\n{self.trace}"
+
+
+class SerializeError(DawsError):
+    """A result or an argument of a task cannot be sent between processes."""
+
+
+class UnreadableError(DawsError):
+    """The function or the arguments of a task cannot be unpickled where it runs."""
+
+
+class ResultCountError(UsageError):
+    """A task with several outputs returned something else."""
+
+
+class WorkerStartError(UnavailableError):
+    """Workers cannot be started, however often it is tried."""

@@ -1,0 +1,77 @@
+"""Exceptions that travel: taken apart in a worker, put together in the client.
+
+The client must get something sensible whatever the exception is: one that cannot be pickled, one that cannot be
+unpickled (its class takes other arguments, or lives in a module that only the worker has), one whose `str` raises.
+"""
+
+import pickle
+
+from daws.wire.worker import ENCODER, FAILURE, Failure
+from daws.workers.errors import RemoteError, RemoteTraceback
+
+TEXT_MAX = 1 << 16
+PICKLED_MAX_BYTES = 1 << 20
+
+
+def failure_of(error: BaseException) -> bytes:
+    """An exception as bytes."""
+    return ENCODER.encode(Failure(_kind(error), _message(error), _trace(error), _pickled(error)))
+
+
+def exception_of(failure: bytes) -> BaseException:
+    """The exception that a task raised, or a RemoteError that speaks for it; its traceback is its cause."""
+    read = FAILURE.decode(failure)
+    found: object = None
+    reason = "it cannot be pickled" if not read.pickled else ""
+    if read.pickled:
+        try:
+            found = pickle.loads(read.pickled)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
+            reason = f"it cannot be unpickled here: {_kind(error)}: {_message(error)}"
+        else:
+            reason = "" if isinstance(found, Exception) else "its pickle holds something else"
+    raised = found if isinstance(found, Exception) else RemoteError(read.kind, read.message, read.trace, reason)
+    raised.__cause__ = RemoteTraceback(read.trace)
+    return raised
+
+
+def _kind(error: BaseException) -> str:
+    cls = type(error)
+    return cls.__qualname__ if cls.__module__ in ("builtins", "__main__") else f"{cls.__module__}.{cls.__qualname__}"
+
+
+def _message(error: BaseException) -> str:
+    try:
+        return str(error)[:TEXT_MAX]
+    except Exception as worse:
+        return f"<its message cannot be had: {type(worse).__name__}>"
+
+
+def _trace(error: BaseException) -> str:
+    import traceback  # dear to import, and most workers never need it
+
+    where = error.__traceback__
+    while where is not None and where.tb_next and where.tb_frame.f_globals.get("__package__") == __package__:
+        where = where.tb_next  # the way from the worker to the user's function
+    try:
+        text = "".join(traceback.format_exception(type(error), error, where))
+    except Exception as worse:
+        text = f"<its traceback cannot be had: {type(worse).__name__}>\n"
+    return text if len(text) <= TEXT_MAX else text[: TEXT_MAX // 2] + "\n  …\n" + text[-TEXT_MAX // 2 :]
+
+
+def _pickled(error: BaseException) -> bytes:
+    if not isinstance(error, Exception):
+        return b""  # SystemExit and KeyboardInterrupt would end the client, which is not what a task may do
+    try:
+        data = pickle.dumps(error, pickle.HIGHEST_PROTOCOL)
+    except Exception:
+        try:
+            import cloudpickle  # for classes of __main__ and of functions
+
+            data = cloudpickle.dumps(error)
+        except Exception:
+            return b""
+    return data if len(data) <= PICKLED_MAX_BYTES else b""

@@ -1,0 +1,140 @@
+"""One worker, seen by the pool: its socket, what was ordered and not reported yet, where it is."""
+
+import os
+from _socket import AF_UNIX, SOCK_STREAM, socket, socketpair
+from asyncio import AbstractEventLoop
+
+from daws.wire.worker import REPORTS, Learn, OrderType, Prepare, ReportType, RunOptions, frame_of
+from daws.workers.cursor import Cursor
+from daws.workers.frames import FrameReader
+from daws.workers.output import STREAMS, last_output, path_of
+
+BUFFER_MAX_BYTES = 1 << 20
+_buffer = bytearray()
+
+
+class Link:
+    """`outstanding` are runs in the order in which they were ordered; `known` the functions that were sent."""
+
+    __slots__ = (
+        "_backlog",
+        "_loop",
+        "_prepare",
+        "_reader",
+        "condemned",
+        "cursor",
+        "error",
+        "is_fit",
+        "known",
+        "number",
+        "orders",
+        "outstanding",
+        "pid",
+        "slot",
+        "sock",
+        "victim",
+    )
+
+    def __init__(self, slot: int, number: int, prepare: Prepare, loop: AbstractEventLoop) -> None:
+        self.slot = slot
+        self.number = number
+        self.cursor = Cursor(self._cursor_path(prepare), create=True)
+        self.known: set[int] = set()
+        self.orders: list[OrderType] = [prepare]
+        self.outstanding: dict[int, RunOptions | None] = {}
+        self.condemned: set[int] = set()
+        self.victim: tuple[int, str] | None = None
+        self.error: BaseException | None = None
+        self.is_fit = False
+        self.pid = 0
+        self._prepare = prepare
+        self._loop = loop
+        self._reader = FrameReader()
+        self._backlog = bytearray()
+
+    @staticmethod
+    def _cursor_path(prepare: Prepare) -> str:
+        return os.path.join(prepare.folder, f"{prepare.name}.cursor")
+
+    def open(self) -> socket:
+        """Make the link; answers the worker's end of it."""
+        self.sock, theirs = socketpair(AF_UNIX, SOCK_STREAM)
+        self.sock.setblocking(False)
+        self.flush()
+        return theirs
+
+    def teach(self, function: int, pickled: bytes) -> None:
+        self.known.add(function)
+        self.orders.append(Learn(function, pickled))
+
+    @property
+    def current(self) -> int | None:
+        """The run that it is on, or was on last, if that is still outstanding."""
+        run = self.cursor.fields[0]
+        return run if run in self.outstanding else None
+
+    @property
+    def began_ns(self) -> int:
+        return self.cursor.fields[1]
+
+    def flush(self) -> None:
+        """Send all orders in one frame; what the socket does not take now it gets as soon as it can."""
+        global _buffer
+        if not self.orders:
+            return
+        frame_of(self.orders, _buffer)
+        self.orders.clear()
+        if self._backlog:
+            self._backlog += _buffer
+        else:
+            sent = self._try(_buffer)
+            if sent < len(_buffer):
+                self._backlog += memoryview(_buffer)[sent:]
+                self._loop.add_writer(self.sock.fileno(), self._on_writable)
+        if len(_buffer) > BUFFER_MAX_BYTES:
+            _buffer = bytearray()
+
+    def _on_writable(self) -> None:
+        sent = self._try(self._backlog)
+        del self._backlog[:sent]
+        if not self._backlog:
+            self._loop.remove_writer(self.sock.fileno())
+
+    def _try(self, data: bytearray) -> int:
+        try:
+            return self.sock.send(data)
+        except BlockingIOError:
+            return 0
+        except OSError:
+            return len(data)  # it is dead, which the fork server will say
+
+    def receive(self) -> list[ReportType] | None:
+        """Reports that have come; None when there will be no more."""
+        try:
+            count = self.sock.recv_into(self._reader.room)
+        except BlockingIOError:
+            return []
+        except OSError:
+            return None
+        if not count:
+            return None
+        frames = self._reader.arrived(count)
+        if len(frames) == 1:
+            return REPORTS.decode(frames[0])
+        return [report for frame in frames for report in REPORTS.decode(frame)]
+
+    def close(self) -> bytes:
+        """It is dead. Answers the end of what it has printed and not reported."""
+        self._loop.remove_reader(self.sock.fileno())
+        if self._backlog:
+            self._loop.remove_writer(self.sock.fileno())
+        self.sock.close()
+        self.cursor.close()
+        folder, name = self._prepare.folder, self._prepare.name
+        output = last_output(folder, name)
+        for path in (self._cursor_path(self._prepare), *(path_of(folder, name, stream) for stream in STREAMS)):
+            try:
+                os.unlink(path)
+            except FileNotFoundError:
+                pass
+        return output

@@ -1,0 +1,113 @@
+"""What runs print: the standard streams of a worker lead into two files, which are emptied after each run that wrote.
+
+Files, so that output of other programs is caught as well, nobody blocks when a task prints megabytes, and the pool can
+read the last lines of a worker that is dead. Nothing is asked of the system for a short run that printed nothing.
+"""
+
+import errno
+import io
+import os
+import sys
+from typing import Any
+
+KEPT_BYTES = 1 << 16
+FILE_MAX_BYTES = 1 << 23
+STREAMS = (1, 2)
+
+
+def path_of(folder: str, name: str, stream: int) -> str:
+    return os.path.join(folder, f"{name}.{'out' if stream == 1 else 'err'}")
+
+
+def last_output(folder: str, name: str, max_bytes: int = KEPT_BYTES) -> bytes:
+    """The end of what a worker wrote and did not report: error output behind standard output."""
+    found = b""
+    for stream in STREAMS:
+        try:
+            fd = os.open(path_of(folder, name, stream), os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            continue
+        try:
+            found += _tail(fd, os.lseek(fd, 0, os.SEEK_END), max_bytes)
+        finally:
+            os.close(fd)
+    return found[-max_bytes:]
+
+
+def _tail(fd: int, size: int, max_bytes: int) -> bytes:
+    return os.pread(fd, min(size, max_bytes), max(0, size - max_bytes))
+
+
+class _Raw(io.FileIO):
+    """A standard stream that comes back when a task closes it."""
+
+    def __init__(self, stream: int, private: int) -> None:
+        super().__init__(stream, "w", closefd=False)
+        self._private = private
+
+    def write(self, data: Any, /) -> int:
+        try:
+            return super().write(data)
+        except OSError as error:
+            if error.errno != errno.EBADF:
+                raise
+            os.dup2(self._private, self.fileno())
+            return super().write(data)
+
+
+class _Stream(io.TextIOWrapper):
+    """Text to a standard stream, a line at a time, that remembers whether it was used and cannot be closed."""
+
+    used = False
+
+    def write(self, text: str, /) -> int:
+        _Stream.used = True
+        return super().write(text)
+
+    def close(self) -> None:
+        self.flush()
+
+
+class Output:
+    """The standard streams of this process, from now on."""
+
+    def __init__(self, folder: str, name: str) -> None:
+        self._files: list[tuple[int, int]] = []  # the stream's number, and a descriptor that nobody else knows
+        self._text: list[_Stream] = []
+        for stream in STREAMS:
+            flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+            fd = os.open(path_of(folder, name, stream), flags, 0o600)
+            os.dup2(fd, stream)
+            self._files.append((stream, fd))
+            errors = "strict" if stream == 1 else "backslashreplace"
+            raw: Any = _Raw(stream, fd)
+            self._text.append(_Stream(raw, encoding="utf-8", errors=errors, line_buffering=True))
+        sys.stdout, sys.stderr = sys.__stdout__, sys.__stderr__ = self._text
+
+    @property
+    def is_used(self) -> bool:
+        """Whether Python has printed anything since `take`."""
+        return _Stream.used
+
+    def take(self) -> list[tuple[int, bytes]]:
+        """What was written since the last time, per stream, shortened to its end; the files are empty again."""
+        if _Stream.used:
+            for text in self._text:
+                text.flush()
+            _Stream.used = False
+        found = []
+        for stream, fd in self._files:
+            size = os.lseek(fd, 0, os.SEEK_END)
+            if size:
+                found.append((stream, _tail(fd, size, KEPT_BYTES)))
+                os.ftruncate(fd, 0)
+        return found
+
+    def bound(self) -> None:
+        """Shorten files that have grown large; called while a run goes on, and what it loses is not the end."""
+        for _, fd in self._files:
+            size = os.lseek(fd, 0, os.SEEK_END)
+            if size > FILE_MAX_BYTES:
+                kept = _tail(fd, size, KEPT_BYTES)
+                os.ftruncate(fd, 0)
+                os.write(fd, kept)

@@ -1,0 +1,375 @@
+"""The workers of a node, one per slot, on the node's own event loop.
+
+Everything that was handed over by `execute` is reported exactly once: by the worker (Ended, Raised, Recalled) or, when
+the worker is dead, by the pool (Died for the run it was on, Recalled for the others). Dead workers are replaced at once.
+All methods belong to the thread of the loop.
+"""
+
+import asyncio
+import os
+import signal
+from asyncio import AbstractEventLoop
+from collections.abc import Callable
+from time import monotonic_ns
+
+import msgspec
+
+from daws.model.errors import InternalError
+from daws.wire.worker import (
+    MEMORY,
+    STOPPED,
+    TIMEOUT,
+    Died,
+    Execute,
+    Exit,
+    Fit,
+    Prepare,
+    Printed,
+    Recall,
+    Recalled,
+    ReportType,
+    RunOptions,
+    Unfit,
+)
+from daws.workers.errors import WorkerStartError
+from daws.workers.failures import exception_of
+from daws.workers.limits import held_bytes
+from daws.workers.link import Link
+from daws.workers.server import BORN, GONE, ForkServer, end_group
+
+Reports = list[tuple[int, ReportType]]
+
+INLINE_MAX_BYTES = 1 << 16
+STARTS_MAX = 3
+WATCH_S = 0.02
+END_S = 5.0
+MISSING = RunOptions(cores=-1)  # stands for no run at all
+
+
+class WorkerPool:
+    """`report` gets batches of (slot, report); `failed` is told when workers cannot be started any more.
+
+    `folder` is made if it is not there, and removed with everything in it when the pool is closed or its process ends in
+    whatever way. `setup` and `teardown` are pickled callables that each worker calls first and last. A `server` that was
+    started earlier, with the same folder, saves the time that it takes to start.
+    """
+
+    def __init__(
+        self,
+        slots: int,
+        folder: str,
+        loop: AbstractEventLoop,
+        report: Callable[[Reports], None],
+        *,
+        failed: Callable[[WorkerStartError], None] | None = None,
+        inline_max_bytes: int = INLINE_MAX_BYTES,
+        capture: bool = True,
+        setup: bytes = b"",
+        teardown: bytes = b"",
+        server: ForkServer | None = None,
+    ) -> None:
+        self._loop = loop
+        self._report = report
+        self._failed = failed
+        self._folder = os.path.abspath(folder)
+        self._prepare = Prepare("", self._folder, inline_max_bytes, capture, setup, teardown)
+        self._server = server
+        self._links: list[Link] = []
+        self._by_number: dict[int, Link] = {}
+        self._numbers = 0
+        self._starts = [0] * slots
+        self._functions: dict[int, bytes] = {}
+        self._dirty: list[Link] = []
+        self._watcher: asyncio.TimerHandle | None = None
+        self._error: WorkerStartError | None = None
+        self._is_closing = False
+        self._server_falls = 0
+        self._started: asyncio.Future[None] | None = None
+        self._emptied: asyncio.Future[None] | None = None
+        self._ended: asyncio.Future[None] | None = None
+
+    def __repr__(self) -> str:
+        runs = sum(len(link.outstanding) for link in self._links)
+        return f"WorkerPool({len(self._starts)} slots, {runs} runs)"
+
+    @property
+    def pids(self) -> list[int]:
+        """The process behind each slot; 0 while it is being started."""
+        return [link.pid for link in self._links]
+
+    async def start(self) -> None:
+        """Start all workers and wait until they take orders. WorkerStartError if they do not."""
+        self._started = self._loop.create_future()
+        self.begin()
+        await self._started
+
+    def begin(self) -> None:
+        """Start all workers. They can be given orders from now on, and will find them when they are ready."""
+        os.makedirs(self._folder, mode=0o700, exist_ok=True)
+        self._serve(self._server)
+        self._links = [self._hired(slot) for slot in range(len(self._starts))]
+
+    def learn(self, function: int, pickled: bytes) -> None:
+        """From now on, orders may name this function. Each worker gets it before its first call."""
+        self._functions[function] = pickled
+        for link in self._links:
+            link.known.discard(function)
+
+    def execute(self, slot: int, order: Execute) -> None:
+        """Hand a run to a worker, behind what it has already. It leaves with the next `flush`."""
+        if self._error is not None:
+            raise self._error
+        link = self._links[slot]
+        if not link.orders:
+            self._dirty.append(link)
+        if order.function not in link.known:
+            link.teach(order.function, self._functions[order.function])
+        link.orders.append(order)
+        options = order.options
+        link.outstanding[order.run] = options
+        if options is not None and (options.timeout_ns or options.memory_bytes):
+            self._watch_soon()
+
+    def recall(self, slot: int, run: int) -> None:
+        """Ask for a run that has not started: answered by Recalled or, too late, by what becomes of it."""
+        link = self._links[slot]
+        if run in link.outstanding:
+            if not link.orders:
+                self._dirty.append(link)
+            link.orders.append(Recall(run))
+
+    def kill(self, slot: int, run: int) -> None:
+        """Stop a run, with its worker if it has started. It is reported as Died or Recalled, or it was over already."""
+        link = self._links[slot]
+        if run not in link.outstanding:
+            return
+        if link.current == run:
+            self._end(link, run, STOPPED)
+        else:
+            self.recall(slot, run)
+            link.condemned.add(run)
+            self._watch_soon()
+
+    def flush(self) -> None:
+        """Send what has been ordered, in one frame per worker."""
+        for link in self._dirty:
+            link.flush()
+        self._dirty.clear()
+
+    async def close(self, grace_s: float = 2.0) -> None:
+        """End all workers: those that are idle with their tear-down, within that time, the others at once."""
+        server = self._server
+        if server is None or self._is_closing:
+            return
+        self._is_closing = True
+        if self._watcher is not None:
+            self._watcher.cancel()
+        self._emptied, self._ended = self._loop.create_future(), self._loop.create_future()
+        for link in self._by_number.values():
+            if link.is_fit and not link.outstanding:
+                link.orders.append(Exit())
+                link.flush()
+            else:
+                self._kill(link)
+        if self._by_number:
+            await asyncio.wait([self._emptied, self._ended], timeout=grace_s, return_when=asyncio.FIRST_COMPLETED)
+        server.let_go()
+        await asyncio.wait([self._ended], timeout=END_S)
+        self._loop.remove_reader(server.link.fileno())
+        self._loop.remove_writer(server.link.fileno())
+        server.bury(kill=not self._ended.done())
+        self._server = None
+        for link in tuple(self._by_number.values()):
+            self._on_gone(link, -signal.SIGKILL)
+
+    # Workers come and go.
+
+    def _hired(self, slot: int) -> Link:
+        self._numbers += 1
+        number = self._numbers
+        link = Link(slot, number, msgspec.structs.replace(self._prepare, name=f"worker-{number}"), self._loop)
+        theirs = link.open()
+        self._by_number[number] = link
+        self._loop.add_reader(link.sock.fileno(), self._on_readable, link)
+        if not self._server_now.fork(number, theirs):
+            self._loop.add_writer(self._server_now.link.fileno(), self._on_server_writable)
+        return link
+
+    def _kill(self, link: Link) -> None:
+        if not self._server_now.kill(link.number):
+            self._loop.add_writer(self._server_now.link.fileno(), self._on_server_writable)
+
+    def _end(self, link: Link, run: int, why: str) -> None:
+        """End a worker because of one run."""
+        if link.victim is None:
+            link.victim = run, why
+            self._kill(link)
+
+    def _on_gone(self, link: Link, code: int) -> None:
+        """A worker is dead: take what it still has said, replace it, and answer for the runs that it had."""
+        batch: Reports = []
+        while reports := _received(link):
+            batch += self._settled(link, reports)
+        del self._by_number[link.number]
+        current = link.current
+        output = link.close()
+        run, why = link.victim or (current, "")
+        for other in link.outstanding:
+            batch.append((link.slot, Died(other, code, output, why) if other == run else Recalled(other)))
+        link.outstanding.clear()
+        self._replace(link, code, output)
+        if batch:
+            self._report(batch)
+        if self._emptied is not None and not self._by_number and not self._emptied.done():
+            self._emptied.set_result(None)
+
+    def _replace(self, link: Link, code: int, output: bytes) -> None:
+        if self._is_closing or self._error is not None:
+            return
+        if not link.is_fit:
+            self._starts[link.slot] += 1
+            if self._starts[link.slot] >= STARTS_MAX:
+                self._give_up(_start_error(link, code, output))
+                return
+        self._links[link.slot] = self._hired(link.slot)
+
+    def _give_up(self, error: WorkerStartError) -> None:
+        self._error = error
+        if self._started is not None and not self._started.done():
+            self._started.set_exception(error)
+        elif self._failed is not None:
+            self._failed(error)
+
+    # What they say.
+
+    def _on_readable(self, link: Link) -> None:
+        reports = _received(link)
+        if reports is None:  # it has closed its end, or speaks nonsense
+            self._loop.remove_reader(link.sock.fileno())
+            self._kill(link)
+        elif reports and (batch := self._settled(link, reports)):
+            self._report(batch)
+
+    def _settled(self, link: Link, reports: list[ReportType]) -> Reports:
+        """What of this is for the owner: every run once."""
+        slot, outstanding = link.slot, link.outstanding
+        batch: Reports = []
+        for report in reports:
+            kind = type(report)
+            if kind is Fit:
+                self._on_fit(link)
+            elif kind is Unfit:
+                link.error = exception_of(report.error)  # type: ignore[union-attr]
+            elif kind is Printed or outstanding.pop(report.run, MISSING) is not MISSING:
+                batch.append((slot, report))
+        return batch
+
+    def _on_fit(self, link: Link) -> None:
+        link.is_fit = True
+        self._starts[link.slot] = 0
+        self._server_falls = 0
+        if self._started is not None and not self._started.done() and all(each.is_fit for each in self._links):
+            self._started.set_result(None)
+
+    # The fork server.
+
+    @property
+    def _server_now(self) -> ForkServer:
+        if self._server is None:
+            raise InternalError("the pool of workers is not running")
+        return self._server
+
+    def _serve(self, server: ForkServer | None) -> None:
+        try:
+            self._server = server or ForkServer(self._folder)
+        except OSError as error:
+            raise WorkerStartError(f"the fork server cannot be started: {error}", retry=False) from error
+        self._loop.add_reader(self._server.link.fileno(), self._on_server)
+
+    def _on_server(self) -> None:
+        said = self._server_now.receive()
+        if said is None:
+            self._on_server_gone()
+            return
+        for what, number, value in said:
+            link = self._by_number.get(number)
+            if link is None:
+                continue
+            if what == BORN:
+                link.pid = value
+            elif what == GONE:
+                self._on_gone(link, value)
+
+    def _on_server_writable(self) -> None:
+        if self._server_now.send():
+            self._loop.remove_writer(self._server_now.link.fileno())
+
+    def _on_server_gone(self) -> None:
+        """It was killed, or has ended because it was told to."""
+        server = self._server_now
+        self._loop.remove_reader(server.link.fileno())
+        self._loop.remove_writer(server.link.fileno())
+        if self._ended is not None:
+            self._ended.set_result(None)
+            return
+        server.bury()
+        self._server_falls += 1
+        orphans = tuple(self._by_number.values())
+        for link in orphans:
+            if link.pid:
+                end_group(link.pid)
+        if self._server_falls >= STARTS_MAX:
+            self._give_up(WorkerStartError("the fork server ends as soon as it is started", retry=False))
+            self._server = None
+        else:
+            self._serve(None)
+        for link in orphans:
+            self._on_gone(link, -signal.SIGKILL)
+
+    # Limits.
+
+    def _watch_soon(self) -> None:
+        if self._watcher is None and not self._is_closing:
+            self._watcher = self._loop.call_later(WATCH_S, self._watch)
+
+    def _watch(self) -> None:
+        self._watcher = None
+        now_ns = monotonic_ns()
+        for link in self._links:
+            link.condemned &= link.outstanding.keys()
+            if link.condemned or any(map(_is_limited, link.outstanding.values())):
+                self._watch_soon()
+                self._check(link, now_ns)
+
+    def _check(self, link: Link, now_ns: int) -> None:
+        run = link.current
+        if run is None:
+            return
+        options = link.outstanding[run]
+        if run in link.condemned:
+            self._end(link, run, STOPPED)
+        elif options is not None and 0 < options.timeout_ns < now_ns - link.began_ns:
+            self._end(link, run, TIMEOUT)
+        elif options is not None and 0 < options.memory_bytes < held_bytes(link.pid):
+            self._end(link, run, MEMORY)
+
+
+def _is_limited(options: RunOptions | None) -> bool:
+    return options is not None and (options.timeout_ns > 0 or options.memory_bytes > 0)
+
+
+def _received(link: Link) -> list[ReportType] | None:
+    try:
+        return link.receive()
+    except msgspec.MsgspecError:
+        return None
+
+
+def _start_error(link: Link, code: int, output: bytes) -> WorkerStartError:
+    if link.error is not None:
+        return WorkerStartError(f"the set-up of workers fails: {type(link.error).__name__}: {link.error}", retry=False)
+    how = f"signal {-code}" if code < 0 else f"exit code {code}"
+    last = output.decode(errors="replace").strip()
+    return WorkerStartError(
+        f"workers end as soon as they are started ({how})" + (f":\n{last}" if last else ""), retry=False
+    )

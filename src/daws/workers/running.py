@@ -1,0 +1,98 @@
+"""One order after the other: from pickled arguments to serialized results. The same in processes and in threads."""
+
+import os
+import pickle
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from daws.wire.worker import Execute, ObjectFile
+from daws.workers import plain as codec  # becomes daws.data.codec
+from daws.workers.errors import ResultCountError, UnreadableError
+from daws.workers.slots import filled
+
+
+class Runner:
+    """Knows functions by number, and calls them."""
+
+    __slots__ = ("_folder", "_functions", "_inline_max_bytes", "_pickled")
+
+    def __init__(self, folder: str, inline_max_bytes: int) -> None:
+        self._folder = folder
+        self._inline_max_bytes = inline_max_bytes
+        self._functions: dict[int, Callable[..., Any]] = {}
+        self._pickled: dict[int, bytes] = {}
+
+    def learn(self, function: int, pickled: bytes) -> None:
+        self._pickled[function] = pickled
+        self._functions.pop(function, None)
+
+    def execute(self, order: Execute) -> tuple[bytes | int, ...]:
+        """The results of a call, or whatever exception comes up on the way to them."""
+        try:
+            function = self._functions[order.function]
+        except KeyError:
+            function = self._unpickled(order.function)
+        args, kwargs = self._arguments(order)
+        value = function(*args, **kwargs)
+        if not order.outputs:
+            return (codec.dumps(value, "the result"),)
+        if len(order.outputs) == 1:
+            return (self._keep(value, order.outputs[0], order.run, "the result"),)
+        values = self._several(value, len(order.outputs))
+        return tuple(
+            [self._keep(one, order.outputs[at], order.run, f"result {at + 1}") for at, one in enumerate(values)]
+        )
+
+    def _unpickled(self, number: int) -> Callable[..., Any]:
+        try:
+            function: Callable[..., Any] = pickle.loads(self._pickled[number])
+        except Exception as error:
+            raise UnreadableError(f"the function cannot be loaded in a worker: {_said(error)}") from error
+        self._functions[number] = function
+        return function
+
+    def _arguments(self, order: Execute) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        try:
+            if order.inputs:
+                inputs = [self._input(one) for one in order.inputs]
+                return filled(inputs, codec.loads, order.arguments)  # type: ignore[no-any-return]
+            return codec.loads(order.arguments)  # type: ignore[no-any-return]
+        except Exception as error:
+            raise UnreadableError(f"the arguments cannot be loaded in a worker: {_said(error)}") from error
+
+    def _input(self, one: bytes | ObjectFile) -> Any:
+        if isinstance(one, bytes):
+            return codec.loads(one)
+        return codec.load_file(os.path.join(self._folder, one.path))
+
+    def _several(self, value: Any, count: int) -> Sequence[Any]:
+        try:
+            values = tuple(value)
+        except TypeError:
+            raise ResultCountError(f"the task should return {count} results, not a {type(value).__name__}") from None
+        if len(values) != count:
+            raise ResultCountError(f"the task should return {count} results, it returned {len(values)}")
+        return values
+
+    def _keep(self, value: Any, output: str, run: int, what: str) -> bytes | int:
+        """Small results come back inline, others go to their file, which appears when it is complete."""
+        made = codec.encode(value, self._inline_max_bytes, what)
+        if isinstance(made, bytes):
+            return made
+        path = os.path.join(self._folder, output)
+        partial = f"{path}.{run}"
+        fd = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        try:
+            try:
+                made.write_to(fd)
+            finally:
+                os.close(fd)
+            os.rename(partial, path)
+        except BaseException:
+            os.unlink(partial)
+            raise
+        return made.size_bytes
+
+
+def _said(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"

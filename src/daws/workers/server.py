@@ -1,0 +1,132 @@
+"""The fork server, seen by its owner. Imports next to nothing: whoever is in a hurry spawns it before anything else."""
+
+import marshal
+import os
+import signal
+import sys
+from _socket import AF_UNIX, MSG_DONTWAIT, SCM_RIGHTS, SHUT_WR, SOCK_STREAM, SOL_SOCKET, socket, socketpair
+from collections import deque
+from struct import Struct
+
+LINK_FD = 3
+RECORD = Struct("=qqq")
+"""What is said on the link: one of the words below, the number of a worker, and a number that belongs to the word."""
+FORK, KILL, BORN, GONE = range(4)
+
+_BOOT = (
+    "import marshal, os, sys\n"
+    f"path, argv, folder = marshal.loads(os.read({LINK_FD}, int.from_bytes(os.read({LINK_FD}, 4), 'little')))\n"
+    "sys.path[:], sys.argv[:] = path, argv\n"
+    "from daws.workers.zygote import main\n"
+    "main(folder)\n"
+)
+
+
+class ForkServer:
+    """`folder` is removed with everything in it when this process lets go of the server, or ends without doing so."""
+
+    def __init__(self, folder: str) -> None:
+        self.link, theirs = socketpair(AF_UNIX, SOCK_STREAM)
+        self._unsent: deque[tuple[bytes, socket | None]] = deque()
+        try:
+            first = marshal.dumps((_path(), sys.argv, os.path.abspath(folder)))
+            self.link.sendall(len(first).to_bytes(4, "little") + first)
+            self.pid = os.posix_spawn(
+                sys.executable,
+                [sys.executable, *_flags(), "-c", _BOOT],
+                os.environ,
+                file_actions=[
+                    (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+                    (os.POSIX_SPAWN_DUP2, theirs.fileno(), LINK_FD),
+                ],
+                setsid=True,  # no Ctrl-C of the owner's terminal
+            )
+        except BaseException:
+            self.link.close()
+            raise
+        finally:
+            theirs.close()
+
+    def fork(self, number: int, link: socket) -> bool:
+        """Have a worker forked that gets `link`, which is closed here. Answered by (BORN, number, pid)."""
+        self._unsent.append((RECORD.pack(FORK, number, 0), link))
+        return self.send()
+
+    def kill(self, number: int) -> bool:
+        """End a worker with everything that it has started. Answered, as every other end, by (GONE, number, code)."""
+        self._unsent.append((RECORD.pack(KILL, number, 0), None))
+        return self.send()
+
+    def send(self) -> bool:
+        """Send what waits to be sent; False if that did not work for all of it."""
+        while self._unsent:
+            record, link = self._unsent[0]
+            extra = [(SOL_SOCKET, SCM_RIGHTS, link.fileno().to_bytes(4, sys.byteorder))] if link is not None else []
+            try:
+                self.link.sendmsg([record], extra, MSG_DONTWAIT)
+            except BlockingIOError:
+                return False
+            except OSError:
+                pass  # it is gone, which `receive` will say
+            if link is not None:
+                link.close()
+            self._unsent.popleft()
+        return True
+
+    def receive(self) -> list[tuple[int, int, int]] | None:
+        """What it has said; None when it has ended."""
+        try:
+            data = self.link.recv(RECORD.size * 64, MSG_DONTWAIT)
+        except BlockingIOError:
+            return []
+        except OSError:
+            return None
+        if not data:
+            return None
+        return list(RECORD.iter_unpack(data[: len(data) // RECORD.size * RECORD.size]))
+
+    def let_go(self) -> None:
+        """It ends all workers, removes the folder and ends; then `receive` answers None."""
+        try:
+            self.link.shutdown(SHUT_WR)
+        except OSError:
+            pass
+
+    def bury(self, kill: bool = False) -> None:
+        """Free what is left of a server that has ended, or must end now."""
+        if kill:
+            try:
+                os.kill(self.pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        self.link.close()
+        for _, link in self._unsent:
+            if link is not None:
+                link.close()
+        self._unsent.clear()
+        try:
+            os.waitpid(self.pid, 0)
+        except ChildProcessError:
+            pass  # somebody else in this process waits for all children
+
+
+def end_group(pid: int) -> None:
+    """Kill a worker and what its tasks have started."""
+    try:
+        os.killpg(pid, signal.SIGKILL)
+    except (ProcessLookupError, PermissionError):
+        pass
+
+
+def _path() -> list[str]:
+    return [entry or os.getcwd() for entry in sys.path if isinstance(entry, str)]
+
+
+def _flags() -> list[str]:
+    """The options of this interpreter that change what code means or where it is found."""
+    flags = ["-O"] * sys.flags.optimize
+    if sys.flags.isolated:
+        flags.append("-I")
+    if sys.flags.dont_write_bytecode:
+        flags.append("-B")
+    return flags

@@ -1,0 +1,87 @@
+"""What a run finds around it in its process: environment variables and the working directory.
+
+A worker serves many runs, so what one of them asked for is taken back before the next. What a task changes by itself in
+`os.environ` stays, as in any pool of processes; the working directory does not, since it would break relative paths.
+"""
+
+import os
+
+from daws.wire.worker import RunOptions
+
+THREAD_VARIABLES = (
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "BLIS_NUM_THREADS",
+    "VECLIB_MAXIMUM_THREADS",
+    "NUMEXPR_NUM_THREADS",
+    "RAYON_NUM_THREADS",
+    "POLARS_MAX_THREADS",
+)
+
+
+class Surroundings:
+    """The environment of this process, and its way back to what it was."""
+
+    def __init__(self) -> None:
+        self.home = _here()
+        self.is_away = False
+        self.is_changed = False
+        self._cores = 0
+        self._before: dict[str, str | None] = {}
+        self._use_cores(1)
+
+    def follow_moves(self) -> None:
+        """Notice when a task changes the working directory, which asking after each run would be too slow for."""
+        move, move_by_fd = os.chdir, os.fchdir
+
+        def chdir(path: int | str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> None:
+            self.is_away = True
+            move(path)
+
+        def fchdir(fd: int) -> None:
+            self.is_away = True
+            move_by_fd(fd)
+
+        os.chdir, os.fchdir = chdir, fchdir
+
+    def go_home(self) -> None:
+        os.chdir(self.home)
+        self.is_away = False
+
+    def change(self, options: RunOptions | None) -> None:
+        """Surround the next run with what it asks for, and with nothing that an earlier one asked for."""
+        for name, value in self._before.items():
+            self._set(name, value)
+        self._before.clear()
+        self._use_cores(options.cores if options is not None else 1)
+        if options is not None:
+            if options.devices is not None:
+                self._replace("CUDA_VISIBLE_DEVICES", ",".join(map(str, options.devices)))
+            for name, text in options.environment:
+                self._replace(name, text)
+        self.is_changed = options is not None
+
+    def _use_cores(self, cores: int) -> None:
+        if cores != self._cores:
+            self._cores = cores
+            for name in THREAD_VARIABLES:
+                os.environ[name] = str(cores)
+
+    def _replace(self, name: str, value: str) -> None:
+        self._before.setdefault(name, os.environ.get(name))
+        os.environ[name] = value
+
+    @staticmethod
+    def _set(name: str, value: str | None) -> None:
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value
+
+
+def _here() -> str:
+    try:
+        return os.getcwd()
+    except FileNotFoundError:  # removed under our feet
+        return "/"

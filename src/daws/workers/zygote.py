@@ -1,0 +1,199 @@
+"""The fork server: a small process without threads that forks workers for its owner, and outlives it to clean up.
+
+Workers are never forks of the owner, which has threads and much memory. This process imports what they need once.
+It ends when its owner closes the link or is gone, by whatever way; then it ends all workers with everything that their
+tasks have started, and removes the session's folder.
+
+What is said on the link is in `server`.
+"""
+
+import gc
+import os
+import select
+import signal
+import sys
+from _socket import CMSG_SPACE, MSG_CMSG_CLOEXEC, socket
+from typing import NoReturn
+
+from daws.workers import worker
+from daws.workers.server import BORN, FORK, GONE, KILL, LINK_FD, RECORD, end_group
+from daws.workers.system import adopt_orphans, die_with_parent
+
+FD_BYTES = 4
+WARM_UP_MS = 200
+
+
+class Zygote:
+    def __init__(self, link: socket, wake_fd: int, alarm_fd: int) -> None:
+        self._link = link
+        self._wake_fd = wake_fd
+        self._alarm_fd = alarm_fd
+        self._workers: dict[int, int] = {}  # pid: number
+
+    def serve(self) -> None:
+        """Until the owner is gone."""
+        poll = select.poll()
+        poll.register(self._link, select.POLLIN)
+        poll.register(self._wake_fd, select.POLLIN)
+        is_warm = False
+        while True:
+            ready = poll.poll(None if is_warm or not self._workers else WARM_UP_MS)
+            if not ready:
+                _warm_up()
+                is_warm = True
+            for fd, _ in ready:
+                if fd == self._wake_fd:
+                    os.read(fd, 4096)
+                    self._reap()
+                elif not self._obey():
+                    return
+
+    def _obey(self) -> bool:
+        """One record of the owner; False when there will be no more."""
+        try:
+            data, extra, _, _ = self._link.recvmsg(RECORD.size, CMSG_SPACE(FD_BYTES), MSG_CMSG_CLOEXEC)
+        except ConnectionError:
+            return False
+        if len(data) < RECORD.size:
+            return False
+        what, number, _ = RECORD.unpack(data)
+        if what == FORK:
+            self._fork(number, int.from_bytes(extra[0][2][:FD_BYTES], sys.byteorder))
+        elif what == KILL:
+            for pid, known in self._workers.items():
+                if known == number:
+                    end_group(pid)
+        return True
+
+    def _fork(self, number: int, fd: int) -> None:
+        parent = os.getpid()
+        try:
+            pid = os.fork()
+        except OSError as error:
+            os.close(fd)
+            self._tell(GONE, number, error.errno or 1)
+            return
+        if not pid:
+            self._become_worker(fd, parent)
+        try:
+            os.setpgid(pid, pid)
+        except OSError:
+            pass  # it has done so itself, and is perhaps gone already
+        os.close(fd)
+        self._workers[pid] = number
+        self._tell(BORN, number, pid)
+
+    def _become_worker(self, fd: int, parent: int) -> NoReturn:
+        try:
+            os.setpgid(0, 0)
+            die_with_parent()
+            if os.getppid() != parent:
+                os._exit(1)
+            signal.set_wakeup_fd(-1)
+            for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGHUP):
+                signal.signal(number, signal.SIG_DFL)
+            self._link.close()
+            os.close(self._wake_fd)
+            os.close(self._alarm_fd)
+            worker.main(fd)
+        finally:
+            os._exit(1)
+
+    def _reap(self) -> None:
+        while True:
+            try:
+                ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+            except ChildProcessError:
+                return
+            if ended is None:
+                return
+            number = self._workers.pop(ended.si_pid, None)
+            if number is not None:
+                end_group(ended.si_pid)  # what its tasks have started; before the number can belong to somebody else
+            _, status = os.waitpid(ended.si_pid, 0)
+            if number is not None:
+                self._tell(GONE, number, os.waitstatus_to_exitcode(status))
+
+    def _tell(self, what: int, number: int, value: int) -> None:
+        try:
+            self._link.sendall(RECORD.pack(what, number, value))
+        except OSError:
+            pass  # the owner is gone, which the next look at the link will show
+
+    def end(self) -> None:
+        """End everybody."""
+        for pid in self._workers:
+            end_group(pid)
+        while _end_children():
+            pass
+
+
+def main(folder: str) -> NoReturn:
+    link = socket(fileno=LINK_FD)
+    os.set_inheritable(LINK_FD, False)
+    os.closerange(LINK_FD + 1, os.sysconf("SC_OPEN_MAX"))
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    wake_fd, alarm_fd = os.pipe()
+    os.set_blocking(alarm_fd, False)
+    signal.set_wakeup_fd(alarm_fd, warn_on_full_buffer=False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit())
+    adopt_orphans()
+    gc.collect()
+    gc.freeze()
+    zygote = Zygote(link, wake_fd, alarm_fd)
+    is_over = False
+    try:
+        zygote.serve()
+        is_over = True
+    finally:
+        zygote.end()
+        if is_over:  # otherwise the owner will start another one
+            remove_tree(folder)
+        os._exit(0)
+
+
+def _end_children() -> bool:
+    """Kill and reap all children, those included whose parents have ended; False when there are none."""
+    try:
+        with open(f"/proc/self/task/{os.getpid()}/children") as file:
+            children = [int(word) for word in file.read().split()]
+    except OSError:
+        return False
+    for pid in children:
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except OSError:
+            pass
+    try:
+        os.waitpid(-1, 0)
+    except ChildProcessError:
+        return False
+    return True
+
+
+def remove_tree(path: str) -> None:
+    """As shutil.rmtree, which would be another import; what cannot be removed stays."""
+    try:
+        with os.scandir(path) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    remove_tree(entry.path)
+                else:
+                    os.unlink(entry.path)
+        os.rmdir(path)
+    except OSError:
+        pass
+
+
+def _warm_up() -> None:
+    """Import, for workers that are forked later, what those who were forked first had to import themselves."""
+    import ctypes
+    import traceback
+
+    import cloudpickle
+
+    assert ctypes and traceback and cloudpickle
+    gc.collect()
+    gc.freeze()
