@@ -1,8 +1,8 @@
 """Where a worker is, in a page of memory that it shares with the pool.
 
 A worker may die at any instant, with the reports of runs that went well still unsent. The page tells the pool which run
-it began last, so that nobody else is blamed, and when, so that time limits need no messages. A file holds it because the
-worker is no child of the pool's process.
+it began last, so that nobody else is blamed, and when, so that time limits need no messages. A file holds it because
+the worker is no child of the pool's process.
 """
 
 import mmap

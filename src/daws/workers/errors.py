@@ -4,7 +4,7 @@ from daws.model.errors import DawsError, UnavailableError, UsageError
 
 
 class RemoteError(DawsError):
-    """A task raised an exception that cannot be had here: it cannot be pickled, or not be unpickled, or is no Exception.
+    """A task raised an exception that cannot be had here: it does not pickle or unpickle, or is no `Exception`.
 
     `kind` is the name of its class, `trace` its traceback as text, `reason` why it is not here itself.
     """

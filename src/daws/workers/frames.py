@@ -24,7 +24,7 @@ class FrameReader:
         """So many bytes were put into the room: the frames that are complete now, good until the next arrival."""
         end = self._filled + count
         begin = 0
-        frames = []
+        frames: list[memoryview] = []
         view = self._view
         while end - begin >= FRAME_HEAD_BYTES:
             body = begin + FRAME_HEAD_BYTES

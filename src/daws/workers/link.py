@@ -1,8 +1,11 @@
 """One worker, seen by the pool: its socket, what was ordered and not reported yet, where it is."""
 
+import contextlib
 import os
 from _socket import AF_UNIX, SOCK_STREAM, socket, socketpair
 from asyncio import AbstractEventLoop
+
+from msgspec import MsgspecError
 
 from daws.wire.worker import REPORTS, Learn, OrderType, Prepare, ReportType, RunOptions, frame_of
 from daws.workers.cursor import Cursor
@@ -109,19 +112,35 @@ class Link:
             return len(data)  # it is dead, which the fork server will say
 
     def receive(self) -> list[ReportType] | None:
-        """Reports that have come; None when there will be no more."""
+        """Reports that have come; None when there will be no more, or none that make sense."""
         try:
-            count = self.sock.recv_into(self._reader.room)
+            return self._received()
         except BlockingIOError:
             return []
-        except OSError:
+
+    def rest(self) -> list[ReportType]:
+        """Everything that it said before it died and that was not received yet."""
+        found: list[ReportType] = []
+        try:
+            while (reports := self._received()) is not None:
+                found += reports
+        except BlockingIOError:
+            pass
+        return found
+
+    def _received(self) -> list[ReportType] | None:
+        try:
+            count = self.sock.recv_into(self._reader.room)
+            if not count:
+                return None
+            frames = self._reader.arrived(count)
+            if len(frames) == 1:
+                return REPORTS.decode(frames[0])
+            return [report for frame in frames for report in REPORTS.decode(frame)]
+        except BlockingIOError:
+            raise
+        except (OSError, MsgspecError):
             return None
-        if not count:
-            return None
-        frames = self._reader.arrived(count)
-        if len(frames) == 1:
-            return REPORTS.decode(frames[0])
-        return [report for frame in frames for report in REPORTS.decode(frame)]
 
     def close(self) -> bytes:
         """It is dead. Answers the end of what it has printed and not reported."""
@@ -133,8 +152,6 @@ class Link:
         folder, name = self._prepare.folder, self._prepare.name
         output = last_output(folder, name)
         for path in (self._cursor_path(self._prepare), *(path_of(folder, name, stream) for stream in STREAMS)):
-            try:
+            with contextlib.suppress(FileNotFoundError):
                 os.unlink(path)
-            except FileNotFoundError:
-                pass
         return output

@@ -82,7 +82,8 @@ class Output:
             errors = "strict" if stream == 1 else "backslashreplace"
             raw: Any = _Raw(stream, fd)
             self._text.append(_Stream(raw, encoding="utf-8", errors=errors, line_buffering=True))
-        sys.stdout, sys.stderr = sys.__stdout__, sys.__stderr__ = self._text
+        sys.stdout, sys.stderr = self._text
+        sys.__stdout__, sys.__stderr__ = self._text  # type: ignore[misc]
 
     @property
     def is_used(self) -> bool:

@@ -1,8 +1,8 @@
 """The workers of a node, one per slot, on the node's own event loop.
 
 Everything that was handed over by `execute` is reported exactly once: by the worker (Ended, Raised, Recalled) or, when
-the worker is dead, by the pool (Died for the run it was on, Recalled for the others). Dead workers are replaced at once.
-All methods belong to the thread of the loop.
+the worker is dead, by the pool (Died for the run it was on, Recalled for the others). Dead workers are replaced at
+once. All methods belong to the thread of the loop.
 """
 
 import asyncio
@@ -20,11 +20,13 @@ from daws.wire.worker import (
     STOPPED,
     TIMEOUT,
     Died,
+    Ended,
     Execute,
     Exit,
     Fit,
     Prepare,
     Printed,
+    Raised,
     Recall,
     Recalled,
     ReportType,
@@ -43,15 +45,16 @@ INLINE_MAX_BYTES = 1 << 16
 STARTS_MAX = 3
 WATCH_S = 0.02
 END_S = 5.0
+SETTLING = frozenset((Ended, Raised, Recalled))
 MISSING = RunOptions(cores=-1)  # stands for no run at all
 
 
 class WorkerPool:
     """`report` gets batches of (slot, report); `failed` is told when workers cannot be started any more.
 
-    `folder` is made if it is not there, and removed with everything in it when the pool is closed or its process ends in
-    whatever way. `setup` and `teardown` are pickled callables that each worker calls first and last. A `server` that was
-    started earlier, with the same folder, saves the time that it takes to start.
+    `folder` is made if it is not there, and removed with everything in it when the pool is closed or its process ends
+    in whatever way. `setup` and `teardown` are pickled callables that each worker calls first and last. A `server` that
+    was started earlier, with the same folder, saves the time that it takes to start.
     """
 
     def __init__(
@@ -207,9 +210,7 @@ class WorkerPool:
 
     def _on_gone(self, link: Link, code: int) -> None:
         """A worker is dead: take what it still has said, replace it, and answer for the runs that it had."""
-        batch: Reports = []
-        while reports := _received(link):
-            batch += self._settled(link, reports)
+        batch = self._settled(link, link.rest())
         del self._by_number[link.number]
         current = link.current
         output = link.close()
@@ -243,7 +244,7 @@ class WorkerPool:
     # What they say.
 
     def _on_readable(self, link: Link) -> None:
-        reports = _received(link)
+        reports = link.receive()
         if reports is None:  # it has closed its end, or speaks nonsense
             self._loop.remove_reader(link.sock.fileno())
             self._kill(link)
@@ -256,12 +257,15 @@ class WorkerPool:
         batch: Reports = []
         for report in reports:
             kind = type(report)
-            if kind is Fit:
+            if kind in SETTLING:
+                if outstanding.pop(report.run, MISSING) is not MISSING:  # type: ignore[union-attr]
+                    batch.append((slot, report))
+            elif kind is Printed:
+                batch.append((slot, report))
+            elif kind is Fit:
                 self._on_fit(link)
             elif kind is Unfit:
                 link.error = exception_of(report.error)  # type: ignore[union-attr]
-            elif kind is Printed or outstanding.pop(report.run, MISSING) is not MISSING:
-                batch.append((slot, report))
         return batch
 
     def _on_fit(self, link: Link) -> None:
@@ -356,13 +360,6 @@ class WorkerPool:
 
 def _is_limited(options: RunOptions | None) -> bool:
     return options is not None and (options.timeout_ns > 0 or options.memory_bytes > 0)
-
-
-def _received(link: Link) -> list[ReportType] | None:
-    try:
-        return link.receive()
-    except msgspec.MsgspecError:
-        return None
 
 
 def _start_error(link: Link, code: int, output: bytes) -> WorkerStartError:

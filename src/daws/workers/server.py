@@ -1,5 +1,6 @@
 """The fork server, seen by its owner. Imports next to nothing: whoever is in a hurry spawns it before anything else."""
 
+import contextlib
 import marshal
 import os
 import signal
@@ -87,39 +88,31 @@ class ForkServer:
 
     def let_go(self) -> None:
         """It ends all workers, removes the folder and ends; then `receive` answers None."""
-        try:
+        with contextlib.suppress(OSError):
             self.link.shutdown(SHUT_WR)
-        except OSError:
-            pass
 
     def bury(self, kill: bool = False) -> None:
         """Free what is left of a server that has ended, or must end now."""
         if kill:
-            try:
+            with contextlib.suppress(ProcessLookupError):
                 os.kill(self.pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
         self.link.close()
         for _, link in self._unsent:
             if link is not None:
                 link.close()
         self._unsent.clear()
-        try:
+        with contextlib.suppress(ChildProcessError):  # when somebody else in this process waits for all children
             os.waitpid(self.pid, 0)
-        except ChildProcessError:
-            pass  # somebody else in this process waits for all children
 
 
 def end_group(pid: int) -> None:
     """Kill a worker and what its tasks have started."""
-    try:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(pid, signal.SIGKILL)
-    except (ProcessLookupError, PermissionError):
-        pass
 
 
 def _path() -> list[str]:
-    return [entry or os.getcwd() for entry in sys.path if isinstance(entry, str)]
+    return [os.fspath(entry) or os.getcwd() for entry in sys.path]
 
 
 def _flags() -> list[str]:

@@ -5,6 +5,7 @@ A worker serves many runs, so what one of them asked for is taken back before th
 """
 
 import os
+from typing import Any
 
 from daws.wire.worker import RunOptions
 
@@ -39,7 +40,7 @@ class Surroundings:
             self.is_away = True
             move(path)
 
-        def fchdir(fd: int) -> None:
+        def fchdir(fd: Any) -> None:
             self.is_away = True
             move_by_fd(fd)
 

@@ -1,4 +1,4 @@
-"""Calls of the system that Python has no names for. Both are a second belt: without them all works, a little less well."""
+"""Calls of the system that Python has no names for: a second belt, without which all works a little less well."""
 
 import signal
 
@@ -21,7 +21,7 @@ def _prctl(option: int, value: int) -> None:
         # ctypes itself would take as long to import as a worker to start; it is a layer of comfort over these.
         import _ctypes
 
-        address = _ctypes.dlsym(_ctypes.dlopen(None, 2), "prctl")
+        address = _ctypes.dlsym(_ctypes.dlopen("", 2), "prctl")
         _ctypes.call_cdeclfunction(address, (option, value, 0, 0, 0))
     except (ImportError, AttributeError, OSError):
         pass

@@ -1,9 +1,9 @@
 """The process behind one executor: takes orders from its link, runs them one after the other, reports in batches.
 
-A report leaves when there is nothing left to do, or a millisecond after the run it speaks of: inside a batch a run costs
-no system call. While a run goes on, a second thread looks after the link every now and then: it sends reports of runs
-before this one, hands back runs that are recalled, and sees it when the owner is gone. It sleeps while the worker is
-idle.
+A report leaves when there is nothing left to do, or a millisecond after the run it speaks of: inside a batch a run
+costs no system call. While a run goes on, a second thread looks after the link every now and then: it sends reports of
+runs before this one, hands back runs that are recalled, and sees it when the owner is gone. It sleeps while the worker
+is idle.
 """
 
 import atexit

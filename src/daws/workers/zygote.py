@@ -7,6 +7,7 @@ tasks have started, and removes the session's folder.
 What is said on the link is in `server`.
 """
 
+import contextlib
 import gc
 import os
 import select
@@ -75,10 +76,8 @@ class Zygote:
             return
         if not pid:
             self._become_worker(fd, parent)
-        try:
+        with contextlib.suppress(OSError):  # it has done so itself, and is perhaps gone already
             os.setpgid(pid, pid)
-        except OSError:
-            pass  # it has done so itself, and is perhaps gone already
         os.close(fd)
         self._workers[pid] = number
         self._tell(BORN, number, pid)
@@ -115,10 +114,8 @@ class Zygote:
                 self._tell(GONE, number, os.waitstatus_to_exitcode(status))
 
     def _tell(self, what: int, number: int, value: int) -> None:
-        try:
+        with contextlib.suppress(OSError):  # the owner may be gone, which the next look at the link will show
             self._link.sendall(RECORD.pack(what, number, value))
-        except OSError:
-            pass  # the owner is gone, which the next look at the link will show
 
     def end(self) -> None:
         """End everybody."""
@@ -162,10 +159,8 @@ def _end_children() -> bool:
     except OSError:
         return False
     for pid in children:
-        try:
+        with contextlib.suppress(OSError):
             os.kill(pid, signal.SIGKILL)
-        except OSError:
-            pass
     try:
         os.waitpid(-1, 0)
     except ChildProcessError:
@@ -189,11 +184,10 @@ def remove_tree(path: str) -> None:
 
 def _warm_up() -> None:
     """Import, for workers that are forked later, what those who were forked first had to import themselves."""
-    import ctypes
-    import traceback
+    import ctypes  # noqa: F401
+    import traceback  # noqa: F401
 
-    import cloudpickle
+    import cloudpickle  # noqa: F401
 
-    assert ctypes and traceback and cloudpickle
     gc.collect()
     gc.freeze()

@@ -1,0 +1,205 @@
+"""What the workers under test are asked to do. Imports little, since each worker imports it."""
+
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any, NoReturn
+
+
+def add(a: int, b: int = 0) -> int:
+    return a + b
+
+
+def echo(*args: Any, **kwargs: Any) -> Any:
+    return args, kwargs
+
+
+def pid(*_: Any) -> int:
+    return os.getpid()
+
+
+def fail(text: str) -> NoReturn:
+    raise ValueError(text)
+
+
+def leave(code: int) -> NoReturn:
+    sys.exit(code)
+
+
+def drop(code: int) -> NoReturn:
+    os._exit(code)
+
+
+def crash() -> None:
+    print("about to crash")
+    ctypes.string_at(0)
+
+
+def interrupt() -> NoReturn:
+    raise KeyboardInterrupt
+
+
+def unpicklable() -> Any:
+    return (number for number in range(3))
+
+
+class Stubborn(Exception):
+    """Pickles well, and cannot be unpickled: its constructor wants another number of arguments."""
+
+    def __init__(self, first: str, second: str) -> None:
+        super().__init__(f"{first} and {second}")
+
+
+class Holding(Exception):
+    """Cannot be pickled at all."""
+
+    def __init__(self) -> None:
+        super().__init__("holding a generator")
+        self.held = unpicklable()
+
+
+class Mute(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("no words")
+
+
+def raise_stubborn() -> NoReturn:
+    raise Stubborn("one", "two")
+
+
+def raise_holding() -> NoReturn:
+    raise Holding
+
+
+def raise_mute() -> NoReturn:
+    raise Mute
+
+
+class Hostile:
+    """Unpickling this fails."""
+
+    def __reduce__(self) -> tuple[Any, tuple[str]]:
+        return fail, ("unpickled",)
+
+
+def speak(out: str, err: str = "", program: str = "") -> None:
+    print(out, end="")
+    print(err, end="", file=sys.stderr)
+    if program:
+        subprocess.run(["sh", "-c", f"echo {program}"], check=True)
+
+
+def speak_much(lines: int) -> None:
+    for number in range(lines):
+        print(f"line {number:7} " + "x" * 80)
+
+
+def write_much(megabytes: int) -> None:
+    block = b"y" * (1 << 20)
+    for _ in range(megabytes):
+        os.write(1, block)
+    os.write(1, b"the end")
+
+
+def announce(fifo: str) -> None:
+    """Tell the test, which waits for it, that this run has begun."""
+    Path(fifo).write_text(str(os.getpid()))
+
+
+def hang(fifo: str, text: str = "") -> None:
+    if text:
+        print(text)
+    announce(fifo)
+    while True:
+        signal.pause()
+
+
+def spin(fifo: str) -> None:
+    announce(fifo)
+    while True:
+        pass
+
+
+def await_word(fifo: str, other: str) -> str:
+    announce(fifo)
+    return Path(other).read_text()
+
+
+def grow(fifo: str, megabytes: int) -> None:
+    held = bytearray(megabytes << 20)
+    for at in range(0, len(held), 4096):
+        held[at] = 1
+    hang(fifo)
+
+
+def fork_and_return(fifo: str) -> str:
+    """The child returns as well, into whatever called this."""
+    child = os.fork()
+    if not child:
+        announce(fifo)
+        return "child"
+    os.waitpid(child, 0)
+    return "parent"
+
+
+def fork_and_exit(code: int) -> int:
+    child = os.fork()
+    if not child:
+        sys.exit(code)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def leave_child(daemon: bool) -> int:
+    """A child that outlives the run, and, as a daemon, the process group."""
+    child = os.fork()
+    if not child:
+        if daemon:
+            os.setsid()
+        while True:
+            signal.pause()
+    return child
+
+
+def move(path: str) -> None:
+    os.chdir(path)
+
+
+def here() -> str:
+    return os.getcwd()
+
+
+def close_everything() -> None:
+    os.closerange(0, 1024)
+
+
+def close_output() -> None:
+    os.close(1)
+    os.close(2)
+
+
+def environment(*names: str) -> list[str | None]:
+    return [os.environ.get(name) for name in names]
+
+
+def several(count: int, size: int = 0) -> list[Any]:
+    return [bytes([number]) * size if size else number for number in range(count)]
+
+
+def nap_ns(duration_ns: int) -> int:
+    """Busy for a while; by the clock, so that the machine's speed does not matter."""
+    end = time.monotonic_ns() + duration_ns
+    while time.monotonic_ns() < end:
+        pass
+    return duration_ns
+
+
+def mark(path: str) -> None:
+    Path(path).touch()
+
+
+def setup_value() -> None:
+    os.environ["JOB_SETUP"] = "done"
