@@ -5,6 +5,8 @@ has to say at one time leaves as one frame. The link is a pair of sockets inside
 of one user: nothing is lost or doubled on it, and when it breaks, the worker is gone.
 """
 
+from collections.abc import Sequence
+
 from msgspec import Struct, msgpack
 
 FRAME_HEAD_BYTES = 4
@@ -163,7 +165,7 @@ REPORTS = msgpack.Decoder(list[ReportType])
 FAILURE = msgpack.Decoder(Failure)
 
 
-def frame_of(messages: list[OrderType] | list[ReportType], buffer: bytearray) -> None:
+def frame_of(messages: Sequence[OrderType] | Sequence[ReportType], buffer: bytearray) -> None:
     """Put a frame with these messages into a buffer, in place of whatever was in it."""
     ENCODER.encode_into(messages, buffer, FRAME_HEAD_BYTES)
     buffer[:FRAME_HEAD_BYTES] = (len(buffer) - FRAME_HEAD_BYTES).to_bytes(FRAME_HEAD_BYTES, "little")

@@ -17,6 +17,7 @@ from _socket import CMSG_SPACE, MSG_CMSG_CLOEXEC, socket
 from typing import NoReturn
 
 from daws.workers import worker
+from daws.workers.folders import remove_tree
 from daws.workers.server import BORN, FORK, GONE, KILL, LINK_FD, RECORD, end_group
 from daws.workers.system import adopt_orphans, die_with_parent
 
@@ -166,20 +167,6 @@ def _end_children() -> bool:
     except ChildProcessError:
         return False
     return True
-
-
-def remove_tree(path: str) -> None:
-    """As shutil.rmtree, which would be another import; what cannot be removed stays."""
-    try:
-        with os.scandir(path) as entries:
-            for entry in entries:
-                if entry.is_dir(follow_symlinks=False):
-                    remove_tree(entry.path)
-                else:
-                    os.unlink(entry.path)
-        os.rmdir(path)
-    except OSError:
-        pass
 
 
 def _warm_up() -> None:

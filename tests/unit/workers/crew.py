@@ -12,7 +12,7 @@ import cloudpickle
 
 from daws.wire.worker import Died, Ended, Execute, ObjectFile, Printed, Raised, Recalled, ReportType, RunOptions
 from daws.workers.failures import exception_of
-from daws.workers.pool import WorkerPool
+from daws.workers.port import POOLS
 
 DEADLINE_S = 60.0
 
@@ -20,7 +20,7 @@ DEADLINE_S = 60.0
 class Crew:
     """Keeps every report, and complains when a run is reported twice."""
 
-    def __init__(self, folder: Path, slots: int = 2, **settings: Any) -> None:
+    def __init__(self, folder: Path, slots: int = 2, kind: str = "processes", **settings: Any) -> None:
         self.loop = asyncio.new_event_loop()
         self.folder = folder / "session"
         self.reports: dict[int, ReportType] = {}
@@ -29,11 +29,12 @@ class Crew:
         self.orders: dict[int, tuple[int, Execute]] = {}
         self._functions: dict[Any, int] = {}
         self._changed = asyncio.Event()
-        self.pool = WorkerPool(slots, str(self.folder), self.loop, self._on_report, **settings)
-        self.start()
-
-    def start(self) -> None:
-        self.loop.run_until_complete(asyncio.wait_for(self.pool.start(), DEADLINE_S))
+        self.pool: Any = POOLS[kind](slots, str(self.folder), self.loop, self._on_report, **settings)
+        try:
+            self.loop.run_until_complete(asyncio.wait_for(self.pool.start(), DEADLINE_S))
+        except BaseException:
+            self.__exit__()
+            raise
 
     def __enter__(self) -> "Crew":
         return self

@@ -45,7 +45,7 @@ def test_a_batch_comes_back_in_order_and_in_few_pieces(crew: Crew):
     reports = crew.wait(*runs)
     assert [pickle.loads(report.results[0]) for report in reports] == list(range(2000))
     for slot in (0, 1):
-        order = [report.run for batch in crew.batches for at, report in batch if at == slot]
+        order = [report.run for batch in crew.batches for at, report in batch if at == slot]  # type: ignore[union-attr]
         assert order == sorted(order)
     assert len(crew.batches) < 1000
 
@@ -263,7 +263,9 @@ def test_only_the_end_of_much_output_is_kept(crew: Crew, function: Any, amount: 
     run, behind = crew.give(function, amount), crew.give(jobs.add, 1)
     crew.wait(run, behind)
     assert len(crew.printed[run]) == 1 << 16
-    assert crew.printed[run].endswith(b"the end" if function is jobs.write_much else b"line   49999 " + b"x" * 80 + b"\n")
+    assert crew.printed[run].endswith(
+        b"the end" if function is jobs.write_much else b"line   49999 " + b"x" * 80 + b"\n"
+    )
     assert behind not in crew.printed
     assert sum(path.stat().st_size for path in crew.folder.iterdir()) < 1000
 

@@ -1,0 +1,30 @@
+"""What a node asks of its workers, whatever they are."""
+
+from typing import Protocol
+
+from daws.wire.worker import Execute
+from daws.workers.pool import WorkerPool
+from daws.workers.threads import ThreadPool
+
+
+class Workers(Protocol):
+    """See WorkerPool for the words. All methods belong to the thread of the loop."""
+
+    async def start(self) -> None: ...
+
+    def begin(self) -> None: ...
+
+    def learn(self, function: int, pickled: bytes) -> None: ...
+
+    def execute(self, slot: int, order: Execute) -> None: ...
+
+    def recall(self, slot: int, run: int) -> None: ...
+
+    def kill(self, slot: int, run: int) -> None: ...
+
+    def flush(self) -> None: ...
+
+    async def close(self, grace_s: float = 2.0) -> None: ...
+
+
+POOLS: dict[str, type[WorkerPool] | type[ThreadPool]] = {"processes": WorkerPool, "threads": ThreadPool}

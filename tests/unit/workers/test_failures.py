@@ -1,0 +1,58 @@
+import pickle
+
+import pytest
+
+from daws.wire.worker import ENCODER, Failure
+from daws.workers.errors import RemoteError
+from daws.workers.failures import PICKLED_MAX_BYTES, TEXT_MAX, exception_of, failure_of
+
+
+def raised(error: BaseException) -> BaseException:
+    try:
+        raise error
+    except BaseException as caught:
+        return exception_of(failure_of(caught))
+
+
+def test_an_exception_comes_back_with_its_traceback():
+    found = raised(KeyError("key"))
+    assert type(found) is KeyError
+    assert "raise error" in str(found.__cause__)
+
+
+def test_classes_of_functions_come_back():
+    class LocalError(Exception):
+        pass
+
+    assert type(raised(LocalError("here"))).__name__ == "LocalError"
+
+
+@pytest.mark.parametrize("error", [SystemExit(1), KeyboardInterrupt(), GeneratorExit()])
+def test_what_would_end_the_client_is_put_into_words(error: BaseException):
+    found = raised(error)
+    assert isinstance(found, RemoteError)
+    assert found.kind == type(error).__name__
+
+
+def test_huge_exceptions_are_cut():
+    found = raised(ValueError("x" * (PICKLED_MAX_BYTES + 1)))
+    assert isinstance(found, RemoteError)
+    assert len(found.message) == TEXT_MAX
+    assert len(found.trace) < 2 * TEXT_MAX
+
+
+@pytest.mark.parametrize(
+    "pickled, reason",
+    [
+        (b"rubbish", "cannot be unpickled here"),
+        (b"cno.such.module\nname\n.", "No module named 'no'"),
+        (pickle.dumps("a text"), "holds something else"),
+        (b"csys\nexit\n(I3\ntR.", "SystemExit: 3"),
+    ],
+)
+def test_whatever_the_pickle_does_it_is_an_error_with_words(pickled: bytes, reason: str):
+    found = exception_of(ENCODER.encode(Failure("Kind", "message", "trace", pickled)))
+    assert isinstance(found, RemoteError)
+    assert str(found).startswith("Kind: message (")
+    assert reason in found.reason
+    assert str(found.__cause__) == "\ntrace"

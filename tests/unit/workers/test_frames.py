@@ -1,0 +1,50 @@
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from daws.workers.frames import ROOM_BYTES, FrameReader
+
+
+def framed(body: bytes) -> bytes:
+    return len(body).to_bytes(4, "little") + body
+
+
+sizes = st.sampled_from((0, 1, 7, ROOM_BYTES - 5, ROOM_BYTES - 4, ROOM_BYTES, 3 * ROOM_BYTES))
+bodies = st.lists(st.one_of(st.binary(max_size=9), sizes.map(bytes)), max_size=6)
+
+
+@settings(max_examples=50)
+@given(bodies, st.data())
+def test_frames_are_the_same_however_they_arrive(sent: list[bytes], data: st.DataObject):
+    stream = b"".join(map(framed, sent))
+    reader = FrameReader()
+    found = []
+    while stream:
+        room = reader.room
+        assert len(room) > 0
+        most = min(len(room), len(stream))
+        count = most if most > 100 and data.draw(st.booleans()) else data.draw(st.integers((most + 9) // 10, most))
+        room[:count] = stream[:count]
+        stream = stream[count:]
+        found += [bytes(frame) for frame in reader.arrived(count)]
+    assert found == sent
+
+
+def test_frames_stay_good_until_the_next_arrival():
+    reader = FrameReader()
+    data = framed(b"first") + framed(b"second") + framed(b"third")[:6]
+    reader.room[: len(data)] = data
+    frames = reader.arrived(len(data))
+    assert [bytes(frame) for frame in frames] == [b"first", b"second"]
+    reader.room[:3] = b"ird"
+    assert [bytes(frame) for frame in reader.arrived(3)] == [b"third"]
+
+
+def test_room_for_a_large_frame_is_given_back():
+    reader = FrameReader()
+    data = framed(bytes(10 * ROOM_BYTES))
+    while data:
+        count = min(len(reader.room), len(data))
+        reader.room[:count] = data[:count]
+        reader.arrived(count)
+        data = data[count:]
+    assert len(reader.room) == ROOM_BYTES

@@ -1,0 +1,102 @@
+"""The pool of threads behaves as the pool of processes, as far as threads can."""
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import cloudpickle
+import pytest
+
+from daws.wire.worker import STOPPED, TIMEOUT, Died, Ended, Recalled, RunOptions
+from daws.workers.errors import RemoteError, WorkerStartError
+from daws.workers.port import POOLS
+from tests.unit.workers import jobs
+from tests.unit.workers.crew import Crew
+
+GATES: dict[str, tuple[threading.Event, threading.Event]] = {}
+
+
+def pass_gate(name: str) -> str:
+    """Says that it has begun, and waits."""
+    begun, may_end = GATES[name]
+    begun.set()
+    may_end.wait()
+    return threading.current_thread().name
+
+
+@pytest.fixture
+def gate(request: pytest.FixtureRequest) -> Iterator[tuple[str, threading.Event, threading.Event]]:
+    name = request.node.name
+    GATES[name] = threading.Event(), threading.Event()
+    yield name, *GATES[name]
+    GATES[name][1].set()
+
+
+@pytest.fixture
+def crew(tmp_path: Path) -> Iterator[Crew]:
+    with Crew(tmp_path, kind="threads") as made:
+        yield made
+    assert not made.folder.exists()
+
+
+def test_there_are_two_kinds():
+    assert POOLS.keys() == {"processes", "threads"}
+
+
+def test_executes(crew: Crew):
+    assert crew.call(jobs.add, 2, 3) == 5
+    assert crew.call(jobs.several, 2, 100_000, outputs=("a", "b"), slot=1) == [
+        (crew.folder / name).stat().st_size for name in "ab"
+    ]
+    runs = [crew.give(jobs.add, number, slot=number % 2) for number in range(500)]
+    assert all(isinstance(report, Ended) for report in crew.wait(*runs))
+
+
+def test_raises(crew: Crew):
+    with pytest.raises(ValueError, match="what a pity"):
+        crew.call(jobs.fail, "what a pity")
+    with pytest.raises(RemoteError, match="SystemExit: 3"):
+        crew.call(jobs.leave, 3)
+    assert crew.call(jobs.add, 1) == 1
+
+
+def test_recall_and_kill(crew: Crew, gate: tuple[str, threading.Event, threading.Event]):
+    name, begun, _ = gate
+    long, first, second, third = crew.give(pass_gate, name), *(crew.give(jobs.add, number) for number in range(3))
+    begun.wait()
+    crew.pool.recall(0, first)
+    crew.pool.recall(0, long)
+    crew.pool.kill(0, second)
+    assert crew.wait(first, second) == [Recalled(first), Recalled(second)]
+    assert long not in crew.reports
+    crew.pool.kill(0, long)
+    died, ended = crew.wait(long, third)
+    assert died == Died(long, -9, b"", STOPPED)
+    assert isinstance(ended, Ended)
+
+
+def test_time_limits(crew: Crew, gate: tuple[str, threading.Event, threading.Event]):
+    run = crew.give(pass_gate, gate[0], options=RunOptions(timeout_ns=50_000_000))
+    behind = crew.give(jobs.add, 1)
+    died, ended = crew.wait(run, behind)
+    assert died.why == TIMEOUT
+    assert isinstance(ended, Ended)
+
+
+def test_closing_answers_for_what_runs(tmp_path: Path, gate: tuple[str, threading.Event, threading.Event]):
+    with Crew(tmp_path, kind="threads") as crew:
+        run, behind = crew.give(pass_gate, gate[0]), crew.give(jobs.add, 1)
+        gate[1].wait()
+    assert [type(crew.reports[one]) for one in (run, behind)] == [Died, Recalled]
+
+
+def test_hooks(tmp_path: Path):
+    marks = tmp_path / "up", tmp_path / "down"
+    up, down = (cloudpickle.dumps(lambda mark=mark: jobs.mark(str(mark))) for mark in marks)
+    with Crew(tmp_path, 1, kind="threads", setup=up, teardown=down) as crew:
+        assert marks[0].exists()
+        assert crew.call(jobs.add, 1) == 1
+        assert not marks[1].exists()
+    assert marks[1].exists()
+    with pytest.raises(WorkerStartError, match="the set-up of workers fails: ValueError: no licence"):
+        Crew(tmp_path, kind="threads", setup=cloudpickle.dumps(lambda: jobs.fail("no licence")))
