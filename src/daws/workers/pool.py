@@ -263,6 +263,7 @@ class WorkerPool:
             elif kind is Printed:
                 batch.append((slot, report))
             elif kind is Fit:
+                link.pid = report.pid  # type: ignore[union-attr]
                 self._on_fit(link)
             elif kind is Unfit:
                 link.error = exception_of(report.error)  # type: ignore[union-attr]

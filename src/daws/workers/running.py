@@ -10,6 +10,9 @@ from daws.workers import plain as codec  # becomes daws.data.codec
 from daws.workers.errors import ResultCountError, UnreadableError
 from daws.workers.slots import filled
 
+NOTHING = (codec.dumps(None),)
+"""The results of most functions that have none."""
+
 
 class Runner:
     """Knows functions by number, and calls them."""
@@ -32,8 +35,16 @@ class Runner:
             function = self._functions[order.function]
         except KeyError:
             function = self._unpickled(order.function)
-        args, kwargs = self._arguments(order)
+        try:
+            if order.inputs:
+                args, kwargs = filled([self._input(one) for one in order.inputs], codec.loads, order.arguments)
+            else:
+                args, kwargs = codec.loads(order.arguments)
+        except Exception as error:
+            raise UnreadableError(f"the arguments cannot be loaded in a worker: {_said(error)}") from error
         value = function(*args, **kwargs)
+        if value is None and len(order.outputs) < 2:
+            return NOTHING
         if not order.outputs:
             return (codec.dumps(value, "the result"),)
         if len(order.outputs) == 1:
@@ -50,15 +61,6 @@ class Runner:
             raise UnreadableError(f"the function cannot be loaded in a worker: {_said(error)}") from error
         self._functions[number] = function
         return function
-
-    def _arguments(self, order: Execute) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        try:
-            if order.inputs:
-                inputs = [self._input(one) for one in order.inputs]
-                return filled(inputs, codec.loads, order.arguments)  # type: ignore[no-any-return]
-            return codec.loads(order.arguments)  # type: ignore[no-any-return]
-        except Exception as error:
-            raise UnreadableError(f"the arguments cannot be loaded in a worker: {_said(error)}") from error
 
     def _input(self, one: bytes | ObjectFile) -> Any:
         if isinstance(one, bytes):
