@@ -8,6 +8,7 @@ import errno
 import io
 import os
 import sys
+from contextlib import suppress
 from typing import Any
 
 from daws.workers.signs import Signs
@@ -92,7 +93,8 @@ class Output:
     def take(self) -> list[tuple[int, bytes]]:
         """What was written since the last time, per stream, shortened to its end; the files are empty again."""
         for text in self._text:
-            text.flush()
+            with suppress(OSError):  # no room: the task that printed was told
+                text.flush()
         found = []
         for stream, fd in self._files:
             size = os.lseek(fd, 0, os.SEEK_END)

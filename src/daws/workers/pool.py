@@ -167,6 +167,8 @@ class WorkerPool:
         self._is_closing = True
         if self._watcher is not None:
             self._watcher.cancel()
+        if self._started is not None:
+            self._started.cancel()
         self._emptied, self._ended = self._loop.create_future(), self._loop.create_future()
         for link in self._by_number.values():
             if link.is_fit and not link.outstanding:
@@ -232,7 +234,10 @@ class WorkerPool:
             if self._starts[link.slot] >= STARTS_MAX:
                 self._give_up(_start_error(link, code, output))
                 return
-        self._links[link.slot] = self._hired(link.slot)
+        try:
+            self._links[link.slot] = self._hired(link.slot)
+        except OSError as error:
+            self._give_up(WorkerStartError(f"a worker cannot be replaced: {error}", retry=False))
 
     def _give_up(self, error: WorkerStartError) -> None:
         self._error = error
@@ -327,7 +332,11 @@ class WorkerPool:
             self._give_up(WorkerStartError("the fork server ends as soon as it is started", retry=False))
             self._server = None
         else:
-            self._serve(None)
+            try:
+                self._serve(None)
+            except WorkerStartError as error:
+                self._server = None
+                self._give_up(error)
         for link in orphans:
             self._on_gone(link, -signal.SIGKILL)
 
