@@ -53,8 +53,9 @@ class WorkerPool:
     """`report` gets batches of (slot, report); `failed` is told when workers cannot be started any more.
 
     `folder` is made if it is not there, and removed with everything in it when the pool is closed or its process ends
-    in whatever way. `setup` and `teardown` are pickled callables that each worker calls first and last. A `server` that
-    was started earlier, with the same folder, saves the time that it takes to start.
+    in whatever way. `memory` and `scratch` are the folders of the node's objects (see `Prepare`). `setup` and `teardown`
+    are pickled callables that each worker calls first and last. A `server` that was started earlier, with the same
+    folder, saves the time that it takes to start.
     """
 
     def __init__(
@@ -66,6 +67,8 @@ class WorkerPool:
         *,
         failed: Callable[[WorkerStartError], None] | None = None,
         inline_max_bytes: int = INLINE_MAX_BYTES,
+        memory: str = "",
+        scratch: str = "",
         capture: bool = True,
         setup: bytes = b"",
         teardown: bytes = b"",
@@ -75,7 +78,7 @@ class WorkerPool:
         self._report = report
         self._failed = failed
         self._folder = os.path.abspath(folder)
-        self._prepare = Prepare("", self._folder, inline_max_bytes, capture, setup, teardown)
+        self._prepare = Prepare("", self._folder, inline_max_bytes, memory, scratch, capture, setup, teardown)
         self._server = server
         self._links: list[Link] = []
         self._by_number: dict[int, Link] = {}

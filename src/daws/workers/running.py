@@ -5,10 +5,14 @@ import pickle
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from daws.wire.worker import Execute, ObjectFile
-from daws.workers import plain as codec  # becomes daws.data.codec
+from daws.wire.worker import Execute, ObjectFile, Prepare, Written
 from daws.workers.errors import ResultCountError, UnreadableError
 from daws.workers.slots import filled
+
+try:
+    from daws.data import codec  # type: ignore[import-not-found, unused-ignore]
+except ImportError:  # until that room is built
+    from daws.workers import plain as codec  # type: ignore[no-redef, unused-ignore]
 
 NOTHING = (codec.dumps(None),)
 """The results of most functions that have none."""
@@ -17,11 +21,12 @@ NOTHING = (codec.dumps(None),)
 class Runner:
     """Knows functions by number, and calls them."""
 
-    __slots__ = ("_folder", "_functions", "_inline_max_bytes", "_pickled")
+    __slots__ = ("_folder", "_functions", "_inline_max_bytes", "_pickled", "_segments")
 
-    def __init__(self, folder: str, inline_max_bytes: int) -> None:
-        self._folder = folder
-        self._inline_max_bytes = inline_max_bytes
+    def __init__(self, prepare: Prepare) -> None:
+        self._folder = prepare.folder
+        self._inline_max_bytes = prepare.inline_max_bytes
+        self._segments = _segments(prepare.memory, prepare.scratch) if prepare.scratch else None
         self._functions: dict[int, Callable[..., Any]] = {}
         self._pickled: dict[int, bytes] = {}
 
@@ -29,7 +34,7 @@ class Runner:
         self._pickled[function] = pickled
         self._functions.pop(function, None)
 
-    def execute(self, order: Execute) -> tuple[bytes | int, ...]:
+    def execute(self, order: Execute) -> tuple[bytes | int | Written, ...]:
         """The results of a call, or whatever exception comes up on the way to them."""
         try:
             function = self._functions[order.function]
@@ -49,10 +54,14 @@ class Runner:
             return (codec.dumps(value, "the result"),)
         if len(order.outputs) == 1:
             return (self._keep(value, order.outputs[0], order.run, "the result"),)
-        values = self._several(value, len(order.outputs))
-        return tuple(
-            [self._keep(one, order.outputs[at], order.run, f"result {at + 1}") for at, one in enumerate(values)]
-        )
+        results: list[bytes | int | Written] = []
+        try:
+            for at, one in enumerate(self._several(value, len(order.outputs))):
+                results.append(self._keep(one, order.outputs[at], order.run, f"result {at + 1}"))
+        except BaseException:
+            self._drop(results, order.outputs)
+            raise
+        return tuple(results)
 
     def _unpickled(self, number: int) -> Callable[..., Any]:
         try:
@@ -76,11 +85,14 @@ class Runner:
             raise ResultCountError(f"the task should return {count} results, it returned {len(values)}")
         return values
 
-    def _keep(self, value: Any, output: str, run: int, what: str) -> bytes | int:
+    def _keep(self, value: Any, output: str, run: int, what: str) -> bytes | int | Written:
         """Small results come back inline, others go to their file, which appears when it is complete."""
         made = codec.encode(value, self._inline_max_bytes, what)
         if isinstance(made, bytes):
             return made
+        size_bytes: int = made.size_bytes
+        if self._segments is not None:
+            return Written(self._segments.write(made, int(output)), size_bytes)
         path = os.path.join(self._folder, output)
         partial = f"{path}.{run}"
         fd = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
@@ -93,7 +105,19 @@ class Runner:
         except BaseException:
             os.unlink(partial)
             raise
-        return made.size_bytes
+        return size_bytes
+
+    def _drop(self, results: list[bytes | int | Written], outputs: Sequence[str]) -> None:
+        """Nobody will hear of the first results, because a later one failed."""
+        for result, output in zip(results, outputs, strict=False):
+            if not isinstance(result, bytes):
+                os.unlink(result.path if isinstance(result, Written) else os.path.join(self._folder, output))
+
+
+def _segments(memory: str, scratch: str) -> Any:
+    from daws.data.segments import Segments  # type: ignore[import-not-found, unused-ignore]
+
+    return Segments(memory or None, scratch)
 
 
 def _said(error: Exception) -> str:

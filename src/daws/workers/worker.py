@@ -75,7 +75,7 @@ class Worker:
         self._signs = Signs()
         self._output = Output(prepare.folder, prepare.name, self._signs) if prepare.capture else None
         self._surroundings = Surroundings(self._signs)
-        self._runner = Runner(prepare.folder, prepare.inline_max_bytes)
+        self._runner = Runner(prepare)
 
     def set_up(self) -> bool:
         """Make ready for orders; False if that went wrong."""
