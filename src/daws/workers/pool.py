@@ -42,7 +42,7 @@ from daws.workers.server import BORN, GONE, ForkServer, end_group
 Reports = list[tuple[int, ReportType]]
 
 INLINE_MAX_BYTES = 1 << 16
-STARTS_MAX = 3
+STARTS_MAX = 5
 WATCH_S = 0.02
 END_S = 5.0
 SETTLING = frozenset((Ended, Raised, Recalled))
@@ -53,9 +53,9 @@ class WorkerPool:
     """`report` gets batches of (slot, report); `failed` is told when workers cannot be started any more.
 
     `folder` is made if it is not there, and removed with everything in it when the pool is closed or its process ends
-    in whatever way. `memory` and `scratch` are the folders of the node's objects (see `Prepare`). `setup` and `teardown`
-    are pickled callables that each worker calls first and last. A `server` that was started earlier, with the same
-    folder, saves the time that it takes to start.
+    in whatever way. `memory` and `scratch` are the folders of the node's objects (see `Prepare`). `setup` and
+    `teardown` are pickled callables that each worker calls first and last. A `server` that was started earlier, with
+    the same folder, saves the time that it takes to start.
     """
 
     def __init__(
