@@ -18,6 +18,13 @@ class ObjectFile(Struct, frozen=True, array_like=True, gc=False):
     path: str
 
 
+class Written(Struct, frozen=True, array_like=True, gc=False):
+    """A result that the worker has written to a file whose name it chose itself."""
+
+    path: str
+    size_bytes: int
+
+
 class RunOptions(Struct, frozen=True, array_like=True, gc=False):
     """What one run needs beyond the usual. Limits of zero are none.
 
@@ -37,11 +44,17 @@ class Order(Struct, frozen=True, array_like=True, gc=False, tag=True):
 
 
 class Prepare(Order, frozen=True):
-    """The first order: who the worker is. `setup` and `teardown` are pickled callables without arguments, or empty."""
+    """The first order: who the worker is. `setup` and `teardown` are pickled callables without arguments, or empty.
+
+    With `scratch` (and `memory`, if there is a file system in memory) large results are written where
+    `daws.data.segments` has its folders. Without, they are written to the paths that orders name.
+    """
 
     name: str
     folder: str
     inline_max_bytes: int
+    memory: str = ""
+    scratch: str = ""
     capture: bool = True
     setup: bytes = b""
     teardown: bytes = b""
@@ -58,8 +71,9 @@ class Execute(Order, frozen=True):
     """Call a function. `arguments` is a pickled (args, kwargs) in which `Slot(i)` stands for `inputs[i]`.
 
     Inputs are serialized values or files that hold one. Without `outputs` there is one result, which always travels
-    inline. Otherwise there are as many results as `outputs`, which are paths (relative ones begin at the worker's
-    folder): a result larger than `inline_max_bytes` is written there.
+    inline. Otherwise there are as many results as `outputs`, and those larger than `inline_max_bytes` are written to
+    files. `outputs` are their paths (relative ones begin at the worker's folder) or, when the worker has segments to
+    write to, object ids as text.
     """
 
     run: int
@@ -100,11 +114,12 @@ class Unfit(Report, frozen=True):
 
 
 class Ended(Report, frozen=True):
-    """A run went well. Each result is a serialized value, or the number of bytes that were written to its file."""
+    """A run went well. Each result is a serialized value, the number of bytes that were written to the file that the
+    order named, or the file that was written."""
 
     run: int
     duration_ns: int
-    results: tuple[bytes | int, ...]
+    results: tuple[bytes | int | Written, ...]
 
 
 class Raised(Report, frozen=True):

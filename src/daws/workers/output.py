@@ -8,7 +8,10 @@ import errno
 import io
 import os
 import sys
+from contextlib import suppress
 from typing import Any
+
+from daws.workers.signs import Signs
 
 KEPT_BYTES = 1 << 16
 FILE_MAX_BYTES = 1 << 23
@@ -56,12 +59,12 @@ class _Raw(io.FileIO):
 
 
 class _Stream(io.TextIOWrapper):
-    """Text to a standard stream, a line at a time, that remembers whether it was used and cannot be closed."""
+    """Text to a standard stream, a line at a time, that gives a sign when it is used and cannot be closed."""
 
-    used = False
+    signs: Signs
 
     def write(self, text: str, /) -> int:
-        _Stream.used = True
+        self.signs.any = True
         return super().write(text)
 
     def close(self) -> None:
@@ -71,7 +74,7 @@ class _Stream(io.TextIOWrapper):
 class Output:
     """The standard streams of this process, from now on."""
 
-    def __init__(self, folder: str, name: str) -> None:
+    def __init__(self, folder: str, name: str, signs: Signs) -> None:
         self._files: list[tuple[int, int]] = []  # the stream's number, and a descriptor that nobody else knows
         self._text: list[_Stream] = []
         for stream in STREAMS:
@@ -81,21 +84,17 @@ class Output:
             self._files.append((stream, fd))
             errors = "strict" if stream == 1 else "backslashreplace"
             raw: Any = _Raw(stream, fd)
-            self._text.append(_Stream(raw, encoding="utf-8", errors=errors, line_buffering=True))
+            text = _Stream(raw, encoding="utf-8", errors=errors, line_buffering=True)
+            text.signs = signs
+            self._text.append(text)
         sys.stdout, sys.stderr = self._text
         sys.__stdout__, sys.__stderr__ = self._text  # type: ignore[misc]
 
-    @property
-    def is_used(self) -> bool:
-        """Whether Python has printed anything since `take`."""
-        return _Stream.used
-
     def take(self) -> list[tuple[int, bytes]]:
         """What was written since the last time, per stream, shortened to its end; the files are empty again."""
-        if _Stream.used:
-            for text in self._text:
+        for text in self._text:
+            with suppress(OSError):  # no room: the task that printed was told
                 text.flush()
-            _Stream.used = False
         found = []
         for stream, fd in self._files:
             size = os.lseek(fd, 0, os.SEEK_END)

@@ -42,7 +42,7 @@ from daws.workers.server import BORN, GONE, ForkServer, end_group
 Reports = list[tuple[int, ReportType]]
 
 INLINE_MAX_BYTES = 1 << 16
-STARTS_MAX = 3
+STARTS_MAX = 5
 WATCH_S = 0.02
 END_S = 5.0
 SETTLING = frozenset((Ended, Raised, Recalled))
@@ -53,8 +53,9 @@ class WorkerPool:
     """`report` gets batches of (slot, report); `failed` is told when workers cannot be started any more.
 
     `folder` is made if it is not there, and removed with everything in it when the pool is closed or its process ends
-    in whatever way. `setup` and `teardown` are pickled callables that each worker calls first and last. A `server` that
-    was started earlier, with the same folder, saves the time that it takes to start.
+    in whatever way. `memory` and `scratch` are the folders of the node's objects (see `Prepare`). `setup` and
+    `teardown` are pickled callables that each worker calls first and last. A `server` that was started earlier, with
+    the same folder, saves the time that it takes to start.
     """
 
     def __init__(
@@ -66,6 +67,8 @@ class WorkerPool:
         *,
         failed: Callable[[WorkerStartError], None] | None = None,
         inline_max_bytes: int = INLINE_MAX_BYTES,
+        memory: str = "",
+        scratch: str = "",
         capture: bool = True,
         setup: bytes = b"",
         teardown: bytes = b"",
@@ -75,7 +78,7 @@ class WorkerPool:
         self._report = report
         self._failed = failed
         self._folder = os.path.abspath(folder)
-        self._prepare = Prepare("", self._folder, inline_max_bytes, capture, setup, teardown)
+        self._prepare = Prepare("", self._folder, inline_max_bytes, memory, scratch, capture, setup, teardown)
         self._server = server
         self._links: list[Link] = []
         self._by_number: dict[int, Link] = {}
@@ -167,6 +170,8 @@ class WorkerPool:
         self._is_closing = True
         if self._watcher is not None:
             self._watcher.cancel()
+        if self._started is not None:
+            self._started.cancel()
         self._emptied, self._ended = self._loop.create_future(), self._loop.create_future()
         for link in self._by_number.values():
             if link.is_fit and not link.outstanding:
@@ -232,7 +237,10 @@ class WorkerPool:
             if self._starts[link.slot] >= STARTS_MAX:
                 self._give_up(_start_error(link, code, output))
                 return
-        self._links[link.slot] = self._hired(link.slot)
+        try:
+            self._links[link.slot] = self._hired(link.slot)
+        except OSError as error:
+            self._give_up(WorkerStartError(f"a worker cannot be replaced: {error}", retry=False))
 
     def _give_up(self, error: WorkerStartError) -> None:
         self._error = error
@@ -263,6 +271,7 @@ class WorkerPool:
             elif kind is Printed:
                 batch.append((slot, report))
             elif kind is Fit:
+                link.pid = report.pid  # type: ignore[union-attr]
                 self._on_fit(link)
             elif kind is Unfit:
                 link.error = exception_of(report.error)  # type: ignore[union-attr]
@@ -326,7 +335,11 @@ class WorkerPool:
             self._give_up(WorkerStartError("the fork server ends as soon as it is started", retry=False))
             self._server = None
         else:
-            self._serve(None)
+            try:
+                self._serve(None)
+            except WorkerStartError as error:
+                self._server = None
+                self._give_up(error)
         for link in orphans:
             self._on_gone(link, -signal.SIGKILL)
 

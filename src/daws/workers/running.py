@@ -6,19 +6,24 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from daws.data import codec
-from daws.wire.worker import Execute, ObjectFile
+from daws.wire.worker import Execute, ObjectFile, Prepare, Written
 from daws.workers.errors import ResultCountError, UnreadableError
 from daws.workers.slots import filled
+
+
+NOTHING = (codec.dumps(None),)
+"""The results of most functions that have none."""
 
 
 class Runner:
     """Knows functions by number, and calls them."""
 
-    __slots__ = ("_folder", "_functions", "_inline_max_bytes", "_pickled")
+    __slots__ = ("_folder", "_functions", "_inline_max_bytes", "_pickled", "_segments")
 
-    def __init__(self, folder: str, inline_max_bytes: int) -> None:
-        self._folder = folder
-        self._inline_max_bytes = inline_max_bytes
+    def __init__(self, prepare: Prepare) -> None:
+        self._folder = prepare.folder
+        self._inline_max_bytes = prepare.inline_max_bytes
+        self._segments = _segments(prepare.memory, prepare.scratch) if prepare.scratch else None
         self._functions: dict[int, Callable[..., Any]] = {}
         self._pickled: dict[int, bytes] = {}
 
@@ -26,22 +31,34 @@ class Runner:
         self._pickled[function] = pickled
         self._functions.pop(function, None)
 
-    def execute(self, order: Execute) -> tuple[bytes | int, ...]:
+    def execute(self, order: Execute) -> tuple[bytes | int | Written, ...]:
         """The results of a call, or whatever exception comes up on the way to them."""
         try:
             function = self._functions[order.function]
         except KeyError:
             function = self._unpickled(order.function)
-        args, kwargs = self._arguments(order)
+        try:
+            if order.inputs:
+                args, kwargs = filled([self._input(one) for one in order.inputs], codec.loads, order.arguments)
+            else:
+                args, kwargs = codec.loads(order.arguments)
+        except Exception as error:
+            raise UnreadableError(f"the arguments cannot be loaded in a worker: {_said(error)}") from error
         value = function(*args, **kwargs)
+        if value is None and len(order.outputs) < 2:
+            return NOTHING
         if not order.outputs:
             return (codec.dumps(value, "the result"),)
         if len(order.outputs) == 1:
             return (self._keep(value, order.outputs[0], order.run, "the result"),)
-        values = self._several(value, len(order.outputs))
-        return tuple(
-            [self._keep(one, order.outputs[at], order.run, f"result {at + 1}") for at, one in enumerate(values)]
-        )
+        results: list[bytes | int | Written] = []
+        try:
+            for at, one in enumerate(self._several(value, len(order.outputs))):
+                results.append(self._keep(one, order.outputs[at], order.run, f"result {at + 1}"))
+        except BaseException:
+            self._drop(results, order.outputs)
+            raise
+        return tuple(results)
 
     def _unpickled(self, number: int) -> Callable[..., Any]:
         try:
@@ -50,15 +67,6 @@ class Runner:
             raise UnreadableError(f"the function cannot be loaded in a worker: {_said(error)}") from error
         self._functions[number] = function
         return function
-
-    def _arguments(self, order: Execute) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        try:
-            if order.inputs:
-                inputs = [self._input(one) for one in order.inputs]
-                return filled(inputs, codec.loads, order.arguments)  # type: ignore[no-any-return]
-            return codec.loads(order.arguments)  # type: ignore[no-any-return]
-        except Exception as error:
-            raise UnreadableError(f"the arguments cannot be loaded in a worker: {_said(error)}") from error
 
     def _input(self, one: bytes | ObjectFile) -> Any:
         if isinstance(one, bytes):
@@ -74,11 +82,14 @@ class Runner:
             raise ResultCountError(f"the task should return {count} results, it returned {len(values)}")
         return values
 
-    def _keep(self, value: Any, output: str, run: int, what: str) -> bytes | int:
+    def _keep(self, value: Any, output: str, run: int, what: str) -> bytes | int | Written:
         """Small results come back inline, others go to their file, which appears when it is complete."""
         made = codec.encode(value, self._inline_max_bytes, what)
         if isinstance(made, bytes):
             return made
+        size_bytes: int = made.size_bytes
+        if self._segments is not None:
+            return Written(self._segments.write(made, int(output)), size_bytes)
         path = os.path.join(self._folder, output)
         partial = f"{path}.{run}"
         fd = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
@@ -91,7 +102,19 @@ class Runner:
         except BaseException:
             os.unlink(partial)
             raise
-        return made.size_bytes
+        return size_bytes
+
+    def _drop(self, results: list[bytes | int | Written], outputs: Sequence[str]) -> None:
+        """Nobody will hear of the first results, because a later one failed."""
+        for result, output in zip(results, outputs, strict=False):
+            if not isinstance(result, bytes):
+                os.unlink(result.path if isinstance(result, Written) else os.path.join(self._folder, output))
+
+
+def _segments(memory: str, scratch: str) -> Any:
+    from daws.data.segments import Segments  # type: ignore[import-not-found, unused-ignore]
+
+    return Segments(memory or None, scratch)
 
 
 def _said(error: Exception) -> str:

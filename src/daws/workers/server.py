@@ -40,7 +40,7 @@ class ForkServer:
                     (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
                     (os.POSIX_SPAWN_DUP2, theirs.fileno(), LINK_FD),
                 ],
-                setsid=True,  # no Ctrl-C of the owner's terminal
+                setpgroup=0,  # no Ctrl-C of the owner's terminal
             )
         except BaseException:
             self.link.close()

@@ -8,6 +8,7 @@ import os
 from typing import Any
 
 from daws.wire.worker import RunOptions
+from daws.workers.signs import Signs
 
 THREAD_VARIABLES = (
     "OMP_NUM_THREADS",
@@ -24,7 +25,8 @@ THREAD_VARIABLES = (
 class Surroundings:
     """The environment of this process, and its way back to what it was."""
 
-    def __init__(self) -> None:
+    def __init__(self, signs: Signs) -> None:
+        self._signs = signs
         self.home = _here()
         self.is_away = False
         self.is_changed = False
@@ -37,11 +39,11 @@ class Surroundings:
         move, move_by_fd = os.chdir, os.fchdir
 
         def chdir(path: int | str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> None:
-            self.is_away = True
+            self.is_away = self._signs.any = True
             move(path)
 
         def fchdir(fd: Any) -> None:
-            self.is_away = True
+            self.is_away = self._signs.any = True
             move_by_fd(fd)
 
         os.chdir, os.fchdir = chdir, fchdir

@@ -17,7 +17,7 @@ from queue import SimpleQueue
 from threading import Thread
 from time import monotonic_ns
 
-from daws.wire.worker import STOPPED, TIMEOUT, Died, Ended, Execute, Raised, Recalled, ReportType
+from daws.wire.worker import STOPPED, TIMEOUT, Died, Ended, Execute, Prepare, Raised, Recalled, ReportType
 from daws.workers.errors import WorkerStartError
 from daws.workers.failures import failure_of
 from daws.workers.folders import remove_tree
@@ -51,6 +51,8 @@ class ThreadPool:
         *,
         failed: Callable[[WorkerStartError], None] | None = None,
         inline_max_bytes: int = INLINE_MAX_BYTES,
+        memory: str = "",
+        scratch: str = "",
         setup: bytes = b"",
         teardown: bytes = b"",
     ) -> None:
@@ -60,7 +62,7 @@ class ThreadPool:
         self._folder = os.path.abspath(folder)
         self._setup = setup
         self._teardown = teardown
-        self._runner = Runner(self._folder, inline_max_bytes)
+        self._runner = Runner(Prepare("threads", self._folder, inline_max_bytes, memory, scratch))
         self._hands = [_Hand(slot) for slot in range(slots)]
         self._said: deque[tuple[_Hand, ReportType]] = deque()
         self._is_told = False

@@ -95,6 +95,8 @@ class Zygote:
             self._link.close()
             os.close(self._wake_fd)
             os.close(self._alarm_fd)
+            with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
+                file.write("500")  # when memory runs out, a worker goes before the owner does
             worker.main(fd)
         finally:
             os._exit(1)

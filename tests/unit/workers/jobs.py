@@ -189,6 +189,10 @@ def several(count: int, size: int = 0) -> list[Any]:
     return [bytes([number]) * size if size else number for number in range(count)]
 
 
+def sizes(*sizes_bytes: int) -> list[bytes]:
+    return [bytes(size) for size in sizes_bytes]
+
+
 def nap_ns(duration_ns: int) -> int:
     """Busy for a while; by the clock, so that the machine's speed does not matter."""
     end = time.monotonic_ns() + duration_ns
