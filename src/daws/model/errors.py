@@ -81,6 +81,8 @@ class TaskCancelledError(DawsError):
 
 class ClosedError(UsageError):
     """The cluster was closed, or is broken."""
+
+
 class UnpicklableError(UsageError):
     """An argument, function, result or exception that cannot travel to another process; `what` says which."""
 

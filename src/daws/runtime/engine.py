@@ -61,6 +61,7 @@ from daws.wire.worker import (
     Recalled,
     ReportType,
     RunOptions,
+    Written,
 )
 from daws.workers.failures import failure_of
 from daws.workers.pool import WorkerPool
@@ -194,6 +195,8 @@ class Engine:
                 self._on_reports,
                 failed=self._break,
                 inline_max_bytes=INLINE_BYTES,
+                memory=self.folder if self.files.segments.has_memory else "",
+                scratch=str(self.files.segments.scratch),
                 setup=self.setup,
                 teardown=self.teardown,
             )
@@ -295,7 +298,7 @@ class Engine:
         if ready.inputs:
             known = {one[0]: one for one in ready.inputs}
             inputs = tuple([self._input(known[object_]) for object_ in spec.inputs if object_ in known])
-        outputs = tuple([f"new/{effect.run}-{object_}" for object_ in spec.outputs])  # in the workers' folder
+        outputs = tuple(map(str, spec.outputs))
         options = None if spec.needs is None else RunOptions(spec.needs.cores, memory_bytes=spec.needs.memory_bytes)
         self.pool.execute(effect.slot, Execute(effect.run, spec.kind, spec.payload, inputs, outputs, options))
 
@@ -337,13 +340,14 @@ class Engine:
         sizes: list[int] = []
         values: list[bytes] = []
         for object_, result in zip(spec.outputs, results, strict=True):
-            if isinstance(result, int):
-                self.files.adopt(object_, f"{self.folder}/new/{report.run}-{object_}", result)
-                sizes.append(result)
-                values.append(b"")
-            else:
+            if isinstance(result, bytes):
                 sizes.append(len(result))
                 values.append(result)
+            else:
+                assert isinstance(result, Written)  # the workers know the node's folders
+                self.files.adopt(object_, result.path, result.size_bytes)
+                sizes.append(result.size_bytes)
+                values.append(b"")
         return RunEnded(spec.id, report.run, report.duration_ns, tuple(sizes), "", False, tuple(values))
 
     def _failed(self, spec: TaskSpec, run: int, duration_ns: int, failure: bytes, retry: bool) -> RunEnded:

@@ -10,7 +10,6 @@ from daws.wire.worker import Execute, ObjectFile, Prepare, Written
 from daws.workers.errors import ResultCountError, UnreadableError
 from daws.workers.slots import filled
 
-
 NOTHING = (codec.dumps(None),)
 """The results of most functions that have none."""
 
