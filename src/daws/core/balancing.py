@@ -165,7 +165,9 @@ def _asks_nothing(needs: Needs | None) -> bool:
 
 def _within_reach(core: NodeCore, message: StealRequest, amount: int, loot: list[Ready]) -> list[Ready]:
     """Tasks that need more cores or memory than the thief has stay here; only if those are all, it pays to search."""
-    info = core.members.info(message.sender)
+    info, own = core.members.info(message.sender), core.info
+    if info is not None and info.executors == own.executors and info.memory_bytes == own.memory_bytes:
+        return loot  # whatever is shared here could run here
     able = info.can_run if info is not None else _asks_nothing
     within = [ready for ready in loot if ready.spec.needs is None or able(ready.spec.needs)]
     if len(within) == len(loot):
