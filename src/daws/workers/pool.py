@@ -35,6 +35,7 @@ from daws.wire.worker import (
 )
 from daws.workers.errors import WorkerStartError
 from daws.workers.failures import exception_of
+from daws.workers.folders import remove_tree
 from daws.workers.limits import held_bytes
 from daws.workers.link import Link
 from daws.workers.server import BORN, GONE, ForkServer, end_group
@@ -164,14 +165,20 @@ class WorkerPool:
 
     async def close(self, grace_s: float = 2.0) -> None:
         """End all workers: those that are idle with their tear-down, within that time, the others at once."""
-        server = self._server
-        if server is None or self._is_closing:
+        if self._is_closing:
             return
         self._is_closing = True
+        self._error = self._error or WorkerStartError("the pool of workers is closed", retry=False)
         if self._watcher is not None:
             self._watcher.cancel()
         if self._started is not None:
             self._started.cancel()
+        if self._server is not None:
+            await self._let_go(self._server, grace_s)
+        if self._links:
+            remove_tree(self._folder)  # the fork server has done so, unless it is dead itself
+
+    async def _let_go(self, server: ForkServer, grace_s: float) -> None:
         self._emptied, self._ended = self._loop.create_future(), self._loop.create_future()
         for link in self._by_number.values():
             if link.is_fit and not link.outstanding:

@@ -400,6 +400,8 @@ def test_closing_ends_what_runs_and_leaves_nothing(tmp_path: Path):
     assert isinstance(crew.reports[run], Died)
     assert not any(map(is_alive, pids))
     assert not crew.folder.exists()
+    with pytest.raises(WorkerStartError, match="is closed"):
+        crew.give(jobs.add, 1)
 
 
 @pytest.mark.parametrize("seed", range(5))
