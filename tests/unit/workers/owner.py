@@ -2,6 +2,7 @@
 
 import asyncio
 import pickle
+import signal
 import sys
 
 from daws.wire.worker import Execute, ReportType
@@ -28,6 +29,7 @@ async def own(folder: str, fifo: str) -> None:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever started the tests in the background ignores it
     try:
         asyncio.run(own(*sys.argv[1:3]))
     except KeyboardInterrupt:
