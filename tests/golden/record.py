@@ -30,7 +30,7 @@ def record(name: str) -> Journal:
     def prepare(kernel: Kernel) -> None:
         kernel.journals = {
             core.node: Journal(core.info, kernel.strategy, kernel.config, kernel.seed)
-            for core, _ in kernel.seats.values()
+            for core in [machine.core for machine in kernel.seats.values()]
         }
 
     graph = parse_workload(workload).build(nodes, 1, 7)

@@ -112,7 +112,7 @@ class Checker:
             self.parent_start, self.parents = graph.parent_start.data, graph.parents.data
             self.child_start, self.children = graph.child_start.data, graph.children.data
         # Where all executors are alike only counts need a look. A restarted node has the executors that it had before.
-        infos = [machine.info for _, machine in kernel.seats.values()]
+        infos = [machine.info for machine in kernel.seats.values()]
         self.plain_nodes = all(len(info.executors) == 1 and info.executors[0].context is None for info in infos)
         self.cores_min = min((info.cores for info in infos), default=0)
 
@@ -415,7 +415,7 @@ class Checker:
                 self.fail(f"task {task} started on node {node} without its input {object_}")
 
     def _check_cores(self, node: NodeId, spec: TaskSpec, slot: int) -> None:
-        core = self.kernel.seats[node][0]
+        core = self.kernel.seats[node].core
         if spec.needs is not None or len(core.groups) > 1 or core.groups[0].context is not None:
             self._check_executor(node, spec, slot)
             return
@@ -427,7 +427,8 @@ class Checker:
         return sum(1 for run in core.running.values() if run.suspended)
 
     def _check_executor(self, node: NodeId, spec: TaskSpec, slot: int) -> None:
-        core, machine = self.kernel.seats[node]
+        machine = self.kernel.seats[node]
+        core = machine.core
         first = 0
         for group in machine.info.executors:
             if slot < first + group.count:
@@ -446,7 +447,7 @@ class Checker:
         self._check_memory(node)
 
     def _check_memory(self, node: NodeId) -> None:
-        limit = self.kernel.seats[node][1].info.memory_bytes
+        limit = self.kernel.seats[node].info.memory_bytes
         if not limit:
             return
         used = 0
@@ -467,7 +468,8 @@ class Checker:
     def finish(self, killers_allowed: bool = False) -> None:
         """Everything has ended: nothing was lost or done twice, and what nodes hold is what they think they hold."""
         self._check_log(killers_allowed)
-        for node, (core, _) in self.kernel.seats.items():
+        for node, machine in self.kernel.seats.items():
+            core = machine.core
             if core.restarting or not self.makes_data:
                 continue
             thought = set(core.objects)
@@ -560,7 +562,8 @@ class Checker:
 
     def check_freed(self) -> None:
         """Long after the end: no node keeps objects for readers that have all finished."""
-        for node, (core, _) in self.kernel.seats.items():
+        for node, machine in self.kernel.seats.items():
+            core = machine.core
             for producer, (pending, _, objects) in core.made.items():
                 if all(map(self.has_ended, pending)):
                     self.fail(

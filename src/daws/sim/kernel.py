@@ -105,13 +105,14 @@ class Kernel:
         self.heap: list[tuple[int, int, int, Any]] = []
         self.sequence = count()
         self.next_sequence = self.sequence.__next__
-        self.seats: dict[NodeId, tuple[NodeCore, Machine]] = {}  # the nodes that live
+        self.seats: dict[NodeId, Machine] = {}  # the machines of nodes that live
         self.departed: list[NodeCore] = []  # those that have left in good order
         self.machines: list[Machine] = []  # by index of the node, whoever lives there
         for info in infos:
             machine = Machine(info)
             self.machines.append(machine)
-            self.seats[info.id] = (NodeCore(info, strategy, config, seed), machine)
+            machine.core = NodeCore(info, strategy, config, seed)
+            self.seats[info.id] = machine
         self.client_machine = Machine(NodeInfo(CLIENT, ()))
         self.shard_free_ns = [0] * store.shard_count
         self.lengths: list[int] = graph.length_ns.tolist()
@@ -191,13 +192,13 @@ class Kernel:
         out: list[EffectType] = []
         for _ in range(PROGRESS_EVENTS):
             now_ns, _, to, event = heappop(heap)
-            seat = seats.get(to)
-            if seat is None:
+            machine = seats.get(to)
+            if machine is None:
                 self.now_ns = now_ns
                 if self._happens_elsewhere(now_ns, to, event):
                     return  # whoever called decides whether to go on
                 continue
-            core, machine = seat
+            core = machine.core
             came = type(event)
             extra_ns = 0
             if came is RunEnded:
@@ -362,11 +363,11 @@ class Kernel:
     def _leave_mail(self, to: NodeId, message: EventType) -> None:
         """Without faults a message from which nothing follows needs no event of its own: who gets it deals with it when
         it wakes up for something else."""
-        seat = self.seats.get(to)
-        if seat is not None:
-            mail = seat[1].mail
+        machine = self.seats.get(to)
+        if machine is not None:
+            mail = machine.mail
             if mail is None:
-                seat[1].mail = [message]
+                machine.mail = [message]
             else:
                 mail.append(message)
 
@@ -536,7 +537,7 @@ class Kernel:
             asked_ns = leaves_ns + costs.message_ns + latency_ns
             if source != CLIENT:
                 holder = self.seats.get(source)
-                if holder is None or object_ not in holder[0].objects or (faults and self._is_cut(node, source)):
+                if holder is None or object_ not in holder.core.objects or (faults and self._is_cut(node, source)):
                     self.push(asked_ns + latency_ns, node, ObjectsFetched((), (transfer,)))
                     failed.append(transfer)
                     continue
@@ -569,10 +570,10 @@ class Kernel:
 
     def kill(self, node: NodeId) -> bool:
         """A node is gone at once, with its runs and its objects."""
-        seat = self.seats.pop(node, None)
-        if seat is None:
+        machine = self.seats.pop(node, None)
+        if machine is None:
             return False
-        for run in seat[0].running.values():
+        for run in machine.core.running.values():
             if not run.suspended:
                 self.ends.append(self.now_ns)
         if self.checker is not None:
@@ -586,7 +587,8 @@ class Kernel:
         fresh = Machine(info)
         fresh.speed = machine.speed
         self.machines[index] = fresh
-        self.seats[info.id] = (NodeCore(info, self.strategy, self.config, self.seed), fresh)
+        fresh.core = NodeCore(info, self.strategy, self.config, self.seed)
+        self.seats[info.id] = fresh
         if self.journals is not None:
             self.journals[info.id] = type(next(iter(self.journals.values())))(
                 info, self.strategy, self.config, self.seed

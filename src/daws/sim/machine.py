@@ -1,6 +1,7 @@
 """Models of one node's hardware: executors that run one task after the other, and a network link in each direction."""
 
 from daws.core.events import EventType
+from daws.core.node import NodeCore
 from daws.model.cluster import NodeInfo
 
 STORE = -2
@@ -15,10 +16,11 @@ _NEVER_USED: list[int] = ()  # type: ignore[assignment]
 class Machine:
     """What a simulated node runs on. `busy_ns` is when its scheduler has dealt with all it got so far."""
 
-    __slots__ = ("busy_ns", "in_free_ns", "info", "mail", "out_free_ns", "slot_free_ns", "speed")
+    __slots__ = ("busy_ns", "core", "in_free_ns", "info", "mail", "out_free_ns", "slot_free_ns", "speed")
 
     def __init__(self, info: NodeInfo) -> None:
         self.info = info
+        self.core: NodeCore  # of whoever lives here
         self.speed = info.speed
         self.busy_ns = 0
         self.in_free_ns = 0

@@ -194,9 +194,9 @@ class _Watch:
     def look(self, kernel: Kernel) -> None:
         left = kernel.client.waiting_for
         seen = (len(kernel.starts), len(kernel.ends), kernel.fetched_bytes, left)
-        may_start = any(kernel.now_ns < core.leased_until_ns for core, _ in kernel.seats.values())
+        may_start = any(kernel.now_ns < machine.core.leased_until_ns for machine in kernel.seats.values())
         rests = seen == self.seen and len(kernel.starts) == len(kernel.ends) and not may_start
-        queues_ns = (*(machine.busy_ns for _, machine in kernel.seats.values()), *kernel.shard_free_ns)
+        queues_ns = (*(machine.busy_ns for machine in kernel.seats.values()), *kernel.shard_free_ns)
         behind_ns = max(queues_ns) - kernel.now_ns
         hopeless = rests and (behind_ns >= self.behind_ns or not kernel.seats)
         self.silent = self.silent + 1 if hopeless else 0
@@ -282,7 +282,7 @@ def simulate(
 
 
 def summarise(kernel: Kernel, cluster: Cluster, settings: Settings, wall_s: float) -> Result:
-    cores = [*(core for core, _ in kernel.seats.values()), *kernel.departed]
+    cores = [*(machine.core for machine in kernel.seats.values()), *kernel.departed]
     end_ns = max(kernel.ends, default=0)
     makespan_s = end_ns / SECOND_NS
     length_ns, core_ns = kernel.graph.total_length_ns, kernel.graph.total_core_ns

@@ -76,7 +76,7 @@ def start(checker, node, task, attempt=0, mode=0, run=0, slot=0, needs=None, inp
 
 
 def step(checker, node, *events, out=()):
-    core = checker.kernel.seats[node][0]
+    core = checker.kernel.seats[node].core
     checker.on_step(core, 0, events, out)
 
 
@@ -274,7 +274,7 @@ def test_a_task_that_is_done_starts_again_only_to_be_remade():
 
 def test_a_node_has_as_many_runs_as_cores():
     checker = watched(bag())
-    core = checker.kernel.seats[0][0]
+    core = checker.kernel.seats[0].core
     start(checker, 0, 0)
     start(checker, 0, 1)
     core.ahead = 1
@@ -306,7 +306,7 @@ def test_executors_are_asked_for_their_context(needs):
 
 def test_cores_are_counted_where_tasks_need_several():
     checker = watched(bag())
-    core = checker.kernel.seats[0][0]
+    core = checker.kernel.seats[0].core
     wide = Needs(2)
     core.running = {0: Run(0, ready_of(checker, 0, needs=wide), 0)}
     start(checker, 0, 0, needs=wide)
@@ -354,7 +354,7 @@ def test_nothing_is_left_behind_a_task_that_waits():
     step(checker, 0, RunWaits(0, 1, ()))
     start(checker, 0, 1, run=2)  # in its place
     step(checker, 0, out=[ResumeRun(0, 1, 1)])
-    checker.kernel.seats[0][0].ahead = 1
+    checker.kernel.seats[0].core.ahead = 1
     start(checker, 0, 2, run=3, slot=1)  # sent ahead
     with complains("task 2 is left on executor 1 of node 0 behind task 0, which waits"):
         step(checker, 0, RunWaits(0, 1, ()))
@@ -380,9 +380,9 @@ def test_invariants_are_checked_after_each_step_of_a_node_that_goes_on():
     checker = watched(bag())
     checker.deep = seen.append
     step(checker, 2)
-    checker.kernel.seats[3][0].restarting = True
+    checker.kernel.seats[3].core.restarting = True
     step(checker, 3)
-    assert seen == [checker.kernel.seats[2][0]]
+    assert seen == [checker.kernel.seats[2].core]
 
 
 # -- objects ---------------------------------------------------------------------------------------------------------
@@ -545,10 +545,10 @@ def test_what_nodes_hold_is_what_they_think():
     checker.kernel.store.shards[0].log.append(0)
     checker.kernel.store.record(0).state = DONE
     run_all(checker)
-    checker.kernel.seats[0][0].objects = {0: BIG, 3: BIG}
+    checker.kernel.seats[0].core.objects = {0: BIG, 3: BIG}
     with complains(r"node 0 thinks it holds \[\] but not \[2\]"):
         checker.finish()
-    checker.kernel.seats[0][0].objects = {0: BIG, 2: BIG, 3: BIG}
+    checker.kernel.seats[0].core.objects = {0: BIG, 2: BIG, 3: BIG}
     checker.finish()
     checker.fetched_bytes = 1
     with complains("1 bytes arrived but only 0 were sent"):
@@ -589,7 +589,7 @@ def test_no_cancel_of_the_client_is_left():
 
 def test_objects_that_nobody_will_read_are_freed():
     checker = made()
-    checker.kernel.seats[0][0].made = {0: ({1, 2}, 0, (0, 1))}
+    checker.kernel.seats[0].core.made = {0: ({1, 2}, 0, (0, 1))}
     commit(checker, 0, 1)
     checker.check_freed()
     checker.on_row(Cancel(2, 0), Stopped(0))
