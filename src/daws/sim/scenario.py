@@ -299,10 +299,14 @@ def growing_graph(rng: Rng, waits: bool, roots: int = 4, longer: int = 1) -> Gra
 
 
 def _hasty_graph(rng: Rng) -> Graph:
-    """Many tasks so short that they are sent ahead, among them some that spawn such tasks and wait for them."""
+    """Many tasks so short that they are sent ahead, among them some that spawn such tasks and wait for them.
+
+    Nothing is sent behind what is not known to be short: in every other world those that wait are many, and short too.
+    """
     short, waiting, spawned = 0, 1, 2
-    kinds = [waiting if number % 12 == 7 else short for number in range(90)]
-    lengths = [(1 + rng.below(20)) * MS if kind == waiting else (30 + rng.below(400)) * 1000 for kind in kinds]
+    every, unit_ns = (12, MS) if rng.below(2) else (3, 10_000)
+    kinds = [waiting if number % every == 1 else short for number in range(90)]
+    lengths = [(1 + rng.below(20)) * unit_ns if kind == waiting else (30 + rng.below(400)) * 1000 for kind in kinds]
     count = len(kinds)
     return Graph(
         kinds=("short", "waiting", "spawned"),
