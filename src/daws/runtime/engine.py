@@ -10,7 +10,7 @@ import signal
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import msgspec
@@ -129,6 +129,7 @@ class Engine:
         self.turn_due = False
         self._thread: threading.Thread | None = None
         self._broken: BaseException | None = None
+        self._is_closing = False
 
     # -- from any thread -----------------------------------------------------------------------------------------------
 
@@ -211,11 +212,9 @@ class Engine:
         try:
             loop.run_forever()
         finally:
-            self._end(self.pool.close())
+            self._is_closing = True
+            loop.run_until_complete(self.pool.close())
             loop.close()
-
-    def _end(self, closing: Coroutine[Any, Any, None]) -> None:
-        self.loop.run_until_complete(closing)
 
     def _on_exception(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         self._break(context.get("exception") or InternalError(str(context)))
@@ -246,6 +245,8 @@ class Engine:
 
     def _step(self, events: list[EventType]) -> None:
         """Give the node what happened, and do what it wants, until it wants nothing more."""
+        if self._is_closing:
+            return  # workers that are ended on purpose are no news
         now_ns = time.monotonic_ns()
         core = self.core
         while events:
