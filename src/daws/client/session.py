@@ -1,5 +1,6 @@
 """A session: what one client has submitted, from its side. Futures live here until they have ended."""
 
+import sys
 from collections.abc import Callable, Iterable
 from itertools import count
 from typing import Any
@@ -160,6 +161,13 @@ class Session:
             for one in (future, *others):
                 if one._told is not None:
                     one._tell_all()
+
+    def on_printed(self, stream: int, text: bytes) -> None:
+        """What tasks print appears here, as if they ran here (when they have ended)."""
+        out = sys.stderr if stream == 2 else sys.stdout
+        if out is not None:
+            out.write(text.decode(errors="replace"))
+            out.flush()
 
     def on_broken(self, error: BaseException) -> None:
         self._closed = self._closed or error

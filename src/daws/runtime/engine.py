@@ -42,7 +42,7 @@ from daws.core.events import (
 from daws.core.node import NodeConfig, NodeCore
 from daws.data.files import ObjectFiles
 from daws.model.cluster import ExecutorClass, NodeInfo
-from daws.model.errors import InternalError, TaskKilledError
+from daws.model.errors import DawsError, InternalError, TaskKilledError
 from daws.model.task import CLIENT, INLINE_BYTES, Input, TaskSpec
 from daws.store.memory import MemoryStore
 from daws.strategy.decisions import Strategy
@@ -89,6 +89,8 @@ class Listener(Protocol):
 
     def on_ended(self, outcomes: list[Outcome]) -> None: ...
 
+    def on_printed(self, stream: int, text: bytes) -> None: ...
+
     def on_broken(self, error: BaseException) -> None: ...
 
 
@@ -113,6 +115,8 @@ class Engine:
         self.teardown = teardown
         self.new_tasks: deque[Submit] = deque()
         self.let_go: deque[int] = deque()
+        self.functions: dict[int, bytes] = {}  # by kind of task
+        self.taught: set[int] = set()  # those that the workers can be given
         self.awake = False
         info = NodeInfo(NODE, (ExecutorClass(workers),))
         config = NodeConfig(lease_ns=LEASE_NS, tick_ns_max=TICK_NS, commit_delay_ns=0, freed_batch=256)
@@ -123,10 +127,7 @@ class Engine:
         self.heard = 0  # so many rows of the log were passed on
         self.runs: dict[int, tuple[int, TaskSpec]] = {}  # by number of the run: its executor, and the task
         self.failures: dict[int, bytes] = {}  # of tasks whose last run failed
-        self.printed: dict[int, bytes] = {}
         self.batches = 0
-        self.events: list[EventType] = []
-        self.turn_due = False
         self._thread: threading.Thread | None = None
         self._broken: BaseException | None = None
         self._is_closing = False
@@ -152,7 +153,8 @@ class Engine:
         self.loop.call_soon_threadsafe(function)
 
     def learn(self, function: int, pickled: bytes) -> None:
-        self.call(lambda: self.pool.learn(function, pickled))
+        """Has to be said before the first task of that kind is submitted."""
+        self.functions[function] = pickled
 
     def cancel(self, tasks: tuple[int, ...]) -> None:
         def order() -> None:
@@ -221,9 +223,14 @@ class Engine:
 
     def _break(self, error: BaseException) -> None:
         """A bug, or workers that cannot be started: whoever waits must hear of it."""
-        if self._broken is None:
-            self._broken = error
-            self.listener.on_broken(error)
+        if self._broken is not None:
+            return
+        if not isinstance(error, DawsError):
+            broken = InternalError(f"the node has stopped: {type(error).__name__}: {error}")
+            broken.__cause__ = error
+            error = broken
+        self._broken = error
+        self.listener.on_broken(error)
 
     def _turn(self) -> None:
         """Take in what the client has said since the last turn."""
@@ -295,6 +302,9 @@ class Engine:
         ready = effect.ready
         spec = ready.spec
         self.runs[effect.run] = (effect.slot, spec)
+        if spec.kind not in self.taught:
+            self.taught.add(spec.kind)
+            self.pool.learn(spec.kind, self.functions[spec.kind])
         inputs: tuple[bytes | ObjectFile, ...] = ()
         if ready.inputs:
             known = {one[0]: one for one in ready.inputs}
@@ -328,9 +338,7 @@ class Engine:
                 if known is not None:
                     events.append(RunRecalled(known[1].id, report.run))
             elif isinstance(report, Printed):
-                known = runs.get(report.run)
-                if known is not None:
-                    self.printed[known[1].id] = self.printed.get(known[1].id, b"") + report.text
+                self.listener.on_printed(report.stream, report.text)
         if events:
             self._step(events)
 

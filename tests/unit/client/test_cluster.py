@@ -42,6 +42,13 @@ def test_lambdas_and_closures_travel(cluster: Cluster):
     assert cluster.submit(lambda x: x + base, 3).result() == 10
 
 
+def test_a_new_function_is_known_before_its_first_task(cluster: Cluster):
+    for number in range(200):  # in between, the engine wakes up at any moment
+        cluster.submit(add)
+        assert cluster.submit(eval(f"lambda: {number}")).done() in (True, False)
+    assert cluster.submit(add, 1).result() == 1
+
+
 def test_futures_as_arguments_build_the_graph(cluster: Cluster):
     one, two = cluster.submit(add, 1), cluster.submit(add, 2)
     three = cluster.submit(add, one, two)
@@ -210,6 +217,15 @@ def test_map_keeps_the_order_and_spoils_nothing(cluster: Cluster):
         results[-1]
     assert list(cluster.map(add, range(10), chunk=3)) == list(range(10))
     assert list(cluster.map(add, [])) == []
+
+
+def test_what_tasks_print_is_seen(cluster: Cluster, capfd: pytest.CaptureFixture[str]):
+    cluster.submit(print, "hello from a worker").result()
+    deadline, seen = time.monotonic() + 30, ""
+    while "hello from a worker" not in seen and time.monotonic() < deadline:
+        cluster.submit(add).result()
+        seen += capfd.readouterr().out
+    assert "hello from a worker\n" in seen
 
 
 def test_await(cluster: Cluster):
