@@ -1,9 +1,9 @@
 """The engine from below: what its listener hears when something is wrong with the engine itself."""
 
 import threading
-from typing import Any
 
 from daws.client.cluster import Cluster
+from daws.core.effects import StartRun
 from daws.model.errors import ClosedError, InternalError
 
 
@@ -12,7 +12,7 @@ def test_a_node_that_stops_tells_everybody_who_waits():
         session = cluster._open()
         blocked = threading.Event()
 
-        def fail(*_: Any) -> None:
+        def fail(effect: StartRun) -> None:
             blocked.wait(30)
             raise KeyError(6)
 
