@@ -87,6 +87,7 @@ class Cluster:
             given = options_of(**options)
         except TypeError as error:
             raise UsageError(str(error).replace("options_of()", "call")) from None
+        session.check(given)
         submit = session.submit if given.outputs == 1 else session.submit_several
         return submit(session.number_of(function), tuple(args), kwargs or {}, given)
 

@@ -6,12 +6,13 @@ from itertools import count
 from typing import Any
 
 from daws.client.future import CANCELLED, FAILED, INLINE, PENDING, STORED, Future, OutputFuture, collecting
-from daws.client.options import Options
+from daws.client.options import OUTPUTS_MAX, Options
 from daws.data.codec import dumps, dumps_call
 from daws.data.files import ObjectFiles
 from daws.data.functions import dumps_function
 from daws.data.session import Session as Folders
-from daws.model.errors import ClosedError, TaskCancelledError, TaskFailedError
+from daws.model.context import format_context
+from daws.model.errors import ClosedError, ContextError, TaskCancelledError, TaskFailedError
 from daws.model.states import CANCELLED as STATE_CANCELLED
 from daws.model.task import TaskSpec
 from daws.runtime.engine import NODE, Engine, Outcome
@@ -20,7 +21,6 @@ from daws.wire.store import Submit
 from daws.workers.failures import exception_of
 
 NO_ARGUMENTS = dumps(((), {}))
-OUTPUTS_MAX = 4096
 FIRST_EXTRA_OBJECT = 1 << 62
 LET_GO_MAX = 256
 """So many futures that nobody has any more are worth waking the engine."""
@@ -67,47 +67,52 @@ class Session:
 
     def submit(self, function: int, args: tuple[Any, ...], kwargs: dict[str, Any], options: Options) -> Future[Any]:
         """One task with one output."""
+        payload, above = self._arguments(args, kwargs)
         task = self._next_task()
         future: Future[Any] = Future(self, task, task)
-        self._submit(function, args, kwargs, options, future, (task,))
+        self._submit(function, payload, above, options, future, (task,))
         return future
 
     def submit_several(
         self, function: int, args: tuple[Any, ...], kwargs: dict[str, Any], options: Options
     ) -> tuple[Future[Any], ...]:
         """One task with several outputs."""
+        payload, above = self._arguments(args, kwargs)
         task = self._next_task()
         future: Future[Any] = Future(self, task, task)
         more = [FIRST_EXTRA_OBJECT + task * OUTPUTS_MAX + index for index in range(1, options.outputs)]
         others = [OutputFuture[Any](future, object_) for object_ in more]
         self.outputs[task] = others
-        self._submit(function, args, kwargs, options, future, (task, *more))
+        self._submit(function, payload, above, options, future, (task, *more))
         return (future, *others)
+
+    def _arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[bytes, Iterable[Future[Any]]]:
+        """Pickled arguments, and the futures that were found in them."""
+        if not args and not kwargs:
+            return NO_ARGUMENTS, ()
+        found: dict[Future[Any], int] = {}
+        collecting.found = found
+        try:
+            payload = dumps_call(args, kwargs)
+        finally:
+            collecting.found = None
+        self._check_own(found)
+        return payload, found
 
     def _submit(
         self,
         function: int,
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
+        payload: bytes,
+        above: Iterable[Future[Any]],
         options: Options,
         future: Future[Any],
         made: tuple[int, ...],
     ) -> None:
         inputs: tuple[int, ...] = ()
         parents: tuple[int, ...] = ()
-        if args or kwargs:
-            found: dict[Future[Any], int] = {}
-            collecting.found = found
-            try:
-                payload = dumps_call(args, kwargs)
-            finally:
-                collecting.found = None
-            if found:
-                self._check_own(found)
-                inputs = tuple([one.object for one in found])
-                parents = tuple(dict.fromkeys([one.task for one in found]))
-        else:
-            payload = NO_ARGUMENTS
+        if above:
+            inputs = tuple([one.object for one in above])
+            parents = tuple(dict.fromkeys([one.task for one in above]))
         task = future.task
         self.futures[task] = future
         spec = TaskSpec(
@@ -125,6 +130,13 @@ class Session:
         for future in futures:
             if future._session is not self:
                 raise ClosedError(f"{future!r} belongs to another cluster; pass its result instead")
+
+    def check(self, options: Options) -> None:
+        """Refuse what no executor of this cluster could ever run."""
+        needs, info = options.needs, self.engine.info
+        if needs is not None and not info.can_run(needs):
+            asked = f"{needs.cores} cores" if needs.context is None else f"the context {format_context(needs.context)}"
+            raise ContextError(f"no executor offers {asked}: this cluster has {info.cores} workers without a context")
 
     def cancel(self, futures: Iterable[Future[Any]]) -> None:
         tasks = tuple([future.task for future in futures if not future.done()])

@@ -10,7 +10,6 @@ import signal
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
 from typing import Any, Protocol
 
 import msgspec
@@ -32,7 +31,6 @@ from daws.core.events import (
     CallFine,
     EventType,
     ObjectsFetched,
-    ObjectsPut,
     RunEnded,
     RunRecalled,
     Started,
@@ -118,7 +116,7 @@ class Engine:
         self.functions: dict[int, bytes] = {}  # by kind of task
         self.taught: set[int] = set()  # those that the workers can be given
         self.awake = False
-        info = NodeInfo(NODE, (ExecutorClass(workers),))
+        self.info = info = NodeInfo(NODE, (ExecutorClass(workers),))
         config = NodeConfig(lease_ns=LEASE_NS, tick_ns_max=TICK_NS, commit_delay_ns=0, freed_batch=256)
         self.store = MemoryStore(lease_ns=LEASE_NS, direct=True)
         self.members = self.store.join([info])
@@ -148,24 +146,12 @@ class Engine:
         self.awake = True
         self.loop.call_soon_threadsafe(self._turn)
 
-    def call(self, function: Callable[[], None]) -> None:
-        """Have something done on the engine's thread."""
-        self.loop.call_soon_threadsafe(function)
-
     def learn(self, function: int, pickled: bytes) -> None:
         """Has to be said before the first task of that kind is submitted."""
         self.functions[function] = pickled
 
     def cancel(self, tasks: tuple[int, ...]) -> None:
-        def order() -> None:
-            self.batches += 1
-            self._step([CancelOrder(CLIENT, self.batches, tasks)])
-
-        self._turn_soon_and(order)
-
-    def put(self, object_: int, size_bytes: int) -> None:
-        """An object of the client's lies among this node's files now."""
-        self.call(lambda: self._step([ObjectsPut(((object_, size_bytes),))]))
+        self.loop.call_soon_threadsafe(self._cancel, tasks)
 
     def stop(self) -> None:
         """End all workers, then the thread. What has not ended never will."""
@@ -174,15 +160,6 @@ class Engine:
             return
         self.loop.call_soon_threadsafe(self.loop.stop)
         thread.join()
-
-    def _turn_soon_and(self, then: Callable[[], None]) -> None:
-        """Tasks that were submitted before must be known before something is done about them."""
-
-        def both() -> None:
-            self._turn()
-            then()
-
-        self.loop.call_soon_threadsafe(both)
 
     # -- the thread ----------------------------------------------------------------------------------------------------
 
@@ -250,6 +227,12 @@ class Engine:
         if events:
             self._step(events)
 
+    def _cancel(self, tasks: tuple[int, ...]) -> None:
+        while self.new_tasks:
+            self._turn()  # the store must know of them first
+        self.batches += 1
+        self._step([CancelOrder(CLIENT, self.batches, tasks)])
+
     def _step(self, events: list[EventType]) -> None:
         """Give the node what happened, and do what it wants, until it wants nothing more."""
         if self._is_closing:
@@ -308,7 +291,7 @@ class Engine:
         inputs: tuple[bytes | ObjectFile, ...] = ()
         if ready.inputs:
             known = {one[0]: one for one in ready.inputs}
-            inputs = tuple([self._input(known[object_]) for object_ in spec.inputs if object_ in known])
+            inputs = tuple([self._input(known[object_]) for object_ in spec.inputs])
         outputs = tuple(map(str, spec.outputs))
         options = None if spec.needs is None else RunOptions(spec.needs.cores, memory_bytes=spec.needs.memory_bytes)
         self.pool.execute(effect.slot, Execute(effect.run, spec.kind, spec.payload, inputs, outputs, options))

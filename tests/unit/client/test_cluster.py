@@ -15,6 +15,7 @@ from daws.client.cluster import Cluster
 from daws.client.future import Future
 from daws.client.waiting import as_completed, gather, wait
 from daws.model.errors import ClosedError, TaskCancelledError, TaskKilledError, UsageError
+from daws.strategy.presets import PRESETS
 
 
 @pytest.fixture(scope="module")
@@ -254,6 +255,42 @@ def test_a_thousand_futures_one_by_one(cluster: Cluster):
 def test_options_that_make_no_sense_are_refused(cluster: Cluster, options: dict[str, Any], message: str):
     with pytest.raises(UsageError, match=message):
         cluster.call(add, **options)
+
+
+@pytest.mark.parametrize("options, message", [({"context": "gpu"}, "gpu"), ({"cores": 3}, "3 cores")])
+def test_what_nobody_can_run_is_refused_at_once(cluster: Cluster, options: dict[str, Any], message: str):
+    with pytest.raises(UsageError, match=message):
+        cluster.call(add, **options)
+
+
+def test_wide_tasks_run(cluster: Cluster):
+    wide = [cluster.call(add, (number,), cores=2) for number in range(5)]
+    narrow = [cluster.submit(add, number) for number in range(20)]
+    assert gather([wide, narrow]) == [list(range(5)), list(range(20))]
+
+
+def test_refused_arguments_leave_nothing_behind(cluster: Cluster):
+    session = cluster._open()
+    with pytest.raises(UsageError, match="argument 1"):
+        cluster.call(add, ((one for one in range(3)),), outputs=2)
+    assert not session.outputs
+
+
+def test_what_was_just_submitted_can_be_cancelled(cluster: Cluster):
+    blockers: list[Future[Any]] = [cluster.submit(time.sleep, 1000) for _ in range(2)]
+    waiting: list[Future[Any]] = [cluster.submit(add, number) for number in range(6000)]
+    cluster.cancel([*waiting, *blockers])
+    assert all(isinstance(one.exception(60), TaskCancelledError) for one in (*waiting, *blockers))
+    assert cluster.submit(add, 1).result(60) == 1
+
+
+@pytest.mark.parametrize("strategy", PRESETS)
+def test_every_preset_runs_a_graph(strategy: str):
+    with Cluster(2, strategy=strategy) as one:
+        leaves = [one.submit(add, number) for number in range(30)]
+        sums = [one.submit(add, *leaves[low : low + 5]) for low in range(0, 30, 5)]
+        big = [one.submit(np.full, 10_000, total) for total in sums]
+        assert one.submit(add, *[one.submit(np.max, array) for array in big]).result(60) == sum(range(30))
 
 
 def test_unknown_options_are_named(cluster: Cluster):
