@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from threading import Lock
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from daws.client.future import Future
 from daws.client.mapping import Mapped, map_chunks
@@ -17,6 +17,7 @@ from daws.data.session import Session as Folders
 from daws.model.errors import ClosedError, UsageError
 from daws.strategy import parse_strategy
 from daws.strategy.decisions import Strategy
+from daws.workers.port import POOLS
 
 T = TypeVar("T")
 WORKERS_MAX = 4096
@@ -29,14 +30,16 @@ class Cluster:
             future = cluster.submit(pow, 2, 10)
             print(future.result())
 
-    `workers` is the number of worker processes (one per processor unless given), `strategy` a preset or a strategy as
-    text, `memory_bytes` how much memory objects may take before they are spilled to disk.
+    `workers` is the number of workers (one per processor unless given), `kind` what they are: processes, or threads for
+    tasks that release the GIL or only wait (those cannot be stopped while they run). `strategy` is a preset or a
+    strategy as text, `memory_bytes` how much memory objects may take before they are spilled to disk.
     """
 
     def __init__(
         self,
         workers: int | None = None,
         *,
+        kind: Literal["processes", "threads"] = "processes",
         strategy: str | Strategy = "daws",
         memory_bytes: int | None = None,
         setup: Callable[[], object] | None = None,
@@ -46,6 +49,8 @@ class Cluster:
             workers = len(os.sched_getaffinity(0))
         if type(workers) is not int or not 1 <= workers <= WORKERS_MAX:
             raise UsageError(f"workers={workers!r}: give a whole number from 1 to {WORKERS_MAX}")
+        if kind not in POOLS:
+            raise UsageError(f"kind={kind!r}: give {' or '.join(map(repr, POOLS))}")
         chosen = parse_strategy(strategy) if isinstance(strategy, str) else strategy
         self.workers = workers
         self.strategy = chosen
@@ -55,7 +60,7 @@ class Cluster:
         given = {"setup": setup, "teardown": teardown}
         try:
             hooks = {name: dumps_function(hook, name) for name, hook in given.items() if hook is not None}
-            session = Session(workers, chosen, self._folders, memory_bytes, **hooks)
+            session = Session(workers, chosen, self._folders, memory_bytes, kind, **hooks)
             session.start()
         except BaseException:
             self._folders.close()

@@ -30,13 +30,13 @@ class Session:
     """Ids, futures and functions of one client; the engine does the rest."""
 
     def __init__(
-        self, workers: int, strategy: Strategy, folders: Folders, limit_bytes: int | None, **hooks: bytes
+        self, workers: int, strategy: Strategy, folders: Folders, limit_bytes: int | None, kind: str, **hooks: bytes
     ) -> None:
         self.folders = folders
         self.files = ObjectFiles(*folders.node_folders(NODE), limit_bytes=limit_bytes)
         self.futures: dict[int, Future[Any]] = {}  # that have not ended
         self.outputs: dict[int, list[OutputFuture[Any]]] = {}  # further ones, of tasks with several outputs
-        self.engine = Engine(workers, strategy, self.files, self, **hooks)
+        self.engine = Engine(workers, strategy, self.files, self, kind, **hooks)
         self._next_task = count().__next__
         self._functions: dict[bytes, int] = {}
         self._closed: BaseException | None = None

@@ -62,7 +62,7 @@ from daws.wire.worker import (
     Written,
 )
 from daws.workers.failures import failure_of
-from daws.workers.pool import WorkerPool
+from daws.workers.port import POOLS
 
 NODE = 0
 """The only node of such a cluster."""
@@ -101,14 +101,17 @@ class Engine:
         strategy: Strategy,
         files: ObjectFiles,
         listener: Listener,
+        kind: str = "processes",
         setup: bytes = b"",
         teardown: bytes = b"",
     ) -> None:
-        """`setup` and `teardown` are pickled functions that each worker calls first and last."""
+        """Workers are of a `kind` that `daws.workers.port` knows. `setup` and `teardown` are pickled functions that each
+        worker calls first and last."""
         self.workers = workers
         self.files = files
         self.folder = files.segments.home
         self.listener = listener
+        self.kind = kind
         self.setup = setup
         self.teardown = teardown
         self.new_tasks: deque[Submit] = deque()
@@ -168,7 +171,7 @@ class Engine:
         asyncio.set_event_loop(loop)
         loop.set_exception_handler(self._on_exception)
         try:
-            self.pool = WorkerPool(
+            self.pool = POOLS[self.kind](
                 self.workers,
                 self.folder,
                 loop,

@@ -284,6 +284,16 @@ def test_what_was_just_submitted_can_be_cancelled(cluster: Cluster):
     assert cluster.submit(add, 1).result(60) == 1
 
 
+def test_workers_may_be_threads():
+    with Cluster(2, kind="threads") as one:
+        assert one.submit(os.getpid).result(60) == os.getpid()
+        big = one.submit(np.arange, 100_000)
+        assert one.submit(np.sum, big).result(60) == 4999950000
+        assert isinstance(one.submit(divide, 1, 0).exception(60), ZeroDivisionError)
+    with pytest.raises(UsageError, match="'processes' or 'threads'"):
+        Cluster(2, kind="fibres")  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("strategy", PRESETS)
 def test_every_preset_runs_a_graph(strategy: str):
     with Cluster(2, strategy=strategy) as one:
