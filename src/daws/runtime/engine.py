@@ -105,8 +105,8 @@ class Engine:
         setup: bytes = b"",
         teardown: bytes = b"",
     ) -> None:
-        """Workers are of a `kind` that `daws.workers.port` knows. `setup` and `teardown` are pickled functions that each
-        worker calls first and last."""
+        """Workers are of a `kind` that `daws.workers.port` knows. `setup` and `teardown` are pickled functions that
+        each worker calls first and last."""
         self.workers = workers
         self.files = files
         self.folder = files.segments.home
