@@ -8,6 +8,7 @@ import errno
 import io
 import os
 import sys
+from _thread import allocate_lock
 from contextlib import suppress
 from typing import Any
 
@@ -16,6 +17,7 @@ from daws.workers.signs import Signs
 KEPT_BYTES = 1 << 16
 FILE_MAX_BYTES = 1 << 23
 STREAMS = (1, 2)
+_KEEP_SIZE, _PUNCH_HOLE = 1, 2  # <linux/falloc.h>
 
 
 def path_of(folder: str, name: str, stream: int) -> str:
@@ -77,6 +79,8 @@ class Output:
     def __init__(self, folder: str, name: str, signs: Signs) -> None:
         self._files: list[tuple[int, int]] = []  # the stream's number, and a descriptor that nobody else knows
         self._text: list[_Stream] = []
+        self._empty_up_to: dict[int, int] = {}
+        self._emptying = allocate_lock()  # by one thread at a time
         for stream in STREAMS:
             flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
             fd = os.open(path_of(folder, name, stream), flags, 0o600)
@@ -96,18 +100,29 @@ class Output:
             with suppress(OSError):  # no room: the task that printed was told
                 text.flush()
         found = []
-        for stream, fd in self._files:
-            size = os.lseek(fd, 0, os.SEEK_END)
-            if size:
-                found.append((stream, _tail(fd, size, KEPT_BYTES)))
-                os.ftruncate(fd, 0)
+        with self._emptying:
+            for stream, fd in self._files:
+                size = os.lseek(fd, 0, os.SEEK_END)
+                if size:
+                    found.append((stream, _tail(fd, size, KEPT_BYTES)))
+                    os.ftruncate(fd, 0)
+            self._empty_up_to.clear()
         return found
 
     def bound(self) -> None:
-        """Shorten files that have grown large; called while a run goes on, and what it loses is not the end."""
-        for _, fd in self._files:
-            size = os.lseek(fd, 0, os.SEEK_END)
-            if size > FILE_MAX_BYTES:
-                kept = _tail(fd, size, KEPT_BYTES)
-                os.ftruncate(fd, 0)
-                os.write(fd, kept)
+        """Give back the room of all but the end of files that have grown large; called while a run goes on."""
+        with self._emptying:
+            for stream, fd in self._files:
+                size = os.lseek(fd, 0, os.SEEK_END)
+                if size - self._empty_up_to.get(stream, 0) > FILE_MAX_BYTES:
+                    self._empty_up_to[stream] = size - KEPT_BYTES
+                    _punch(fd, size - KEPT_BYTES)
+
+
+def _punch(fd: int, count: int) -> None:
+    """Make a hole of the first bytes: a file that is cut and written anew would lose what comes in between."""
+    import ctypes  # only where somebody prints megabytes
+
+    # Where the file system knows no holes the file stays long, until the run has ended.
+    fallocate = ctypes.CDLL(None, use_errno=True).fallocate
+    fallocate(fd, _KEEP_SIZE | _PUNCH_HOLE, ctypes.c_long(0), ctypes.c_long(count))
