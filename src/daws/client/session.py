@@ -15,7 +15,9 @@ from daws.model.context import format_context
 from daws.model.errors import ClosedError, ContextError, TaskCancelledError, TaskFailedError
 from daws.model.states import CANCELLED as STATE_CANCELLED
 from daws.model.task import TaskSpec
-from daws.runtime.engine import NODE, Engine, Outcome
+from daws.runtime.engine import Crew
+from daws.runtime.ports import Outcome
+from daws.runtime.thread import NODE, NodeThread
 from daws.strategy.decisions import Strategy
 from daws.wire.store import Submit
 from daws.workers.failures import exception_of
@@ -36,7 +38,7 @@ class Session:
         self.files = ObjectFiles(*folders.node_folders(NODE), limit_bytes=limit_bytes)
         self.futures: dict[int, Future[Any]] = {}  # that have not ended
         self.outputs: dict[int, list[OutputFuture[Any]]] = {}  # further ones, of tasks with several outputs
-        self.engine = Engine(workers, strategy, self.files, self, kind, **hooks)
+        self.engine = NodeThread(Crew(workers, kind, **hooks), strategy, self.files, self)
         self._next_task = count().__next__
         self._functions: dict[bytes, int] = {}
         self._closed: BaseException | None = None
@@ -133,10 +135,11 @@ class Session:
 
     def check(self, options: Options) -> None:
         """Refuse what no executor of this cluster could ever run."""
-        needs, info = options.needs, self.engine.info
-        if needs is not None and not info.can_run(needs):
+        needs, members = options.needs, self.engine.members
+        if needs is not None and not members.capable(needs):
             asked = f"{needs.cores} cores" if needs.context is None else f"the context {format_context(needs.context)}"
-            raise ContextError(f"no executor offers {asked}: this cluster has {info.cores} workers without a context")
+            cores = members.infos[0].cores
+            raise ContextError(f"no executor offers {asked}: each node has {cores} workers without a context")
 
     def cancel(self, futures: Iterable[Future[Any]]) -> None:
         tasks = tuple([future.task for future in futures if not future.done()])

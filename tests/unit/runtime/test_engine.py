@@ -16,7 +16,7 @@ def test_a_node_that_stops_tells_everybody_who_waits():
             blocked.wait(30)
             raise KeyError(6)
 
-        session.engine._start_run = fail  # type: ignore[method-assign]
+        session.engine.node._start_run = fail  # type: ignore[method-assign]
         future = cluster.submit(abs, -1)
         blocked.set()
         error = future.exception(30)
