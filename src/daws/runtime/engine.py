@@ -99,11 +99,12 @@ class Engine:
         self.journal = journal
         self.runs: dict[int, tuple[int, TaskSpec]] = {}  # by number of the run: its executor, and the task
         self._broken: BaseException | None = None
+        self._is_open = False
         self._is_closing = False
 
     # -- its life ------------------------------------------------------------------------------------------------------
 
-    async def start(self, loop: AbstractEventLoop, members: Members) -> None:
+    async def open(self, loop: AbstractEventLoop) -> None:
         """Returns when the workers can take tasks."""
         self.loop = loop
         crew = self.crew
@@ -119,13 +120,18 @@ class Engine:
             setup=crew.setup,
             teardown=crew.teardown,
         )
+        self._is_open = True
         await self.pool.start()
+
+    def begin(self, members: Members) -> None:
+        """From now on the node is one of these."""
         self._step([Started(members)])
 
     async def close(self) -> None:
         """End all workers. What has not ended never will."""
         self._is_closing = True
-        await self.pool.close()
+        if self._is_open:
+            await self.pool.close()
 
     def on_exception(self, loop: AbstractEventLoop, context: dict[str, Any]) -> None:
         """Something was raised in a callback of the loop."""

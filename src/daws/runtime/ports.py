@@ -1,14 +1,17 @@
 """What the driver of a node needs of others, wherever they are: in the same process, or behind sockets."""
 
+from collections import deque
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import msgspec
 
 from daws.core.effects import CallStore
 from daws.core.events import EventType
+from daws.model.cluster import Members
 from daws.model.task import Input, NodeId, Transfer
 from daws.wire.messages import MessageType
+from daws.wire.store import Submit
 
 
 class Outcome(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -29,6 +32,35 @@ class Listener(Protocol):
     def on_printed(self, stream: int, text: bytes) -> None: ...
 
     def on_broken(self, error: BaseException) -> None: ...
+
+
+class ClusterPort(Protocol):
+    """Nodes and a store, as a client's session knows them. Any thread may append to the lists and call `wake`."""
+
+    new_tasks: deque[Submit]
+    let_go: deque[int]
+    awake: bool
+    members: Members
+
+    def start(self) -> None:
+        """Returns when workers can take tasks."""
+        ...
+
+    def wake(self) -> None: ...
+
+    def learn(self, function: int, pickled: bytes) -> None:
+        """Has to be said before the first task of that kind is submitted."""
+        ...
+
+    def cancel(self, tasks: tuple[int, ...]) -> None: ...
+
+    def load(self, object_: int, places: tuple[NodeId, ...]) -> Any:
+        """The value of an object that lies in a file."""
+        ...
+
+    def stop(self) -> None:
+        """End everything. What has not ended never will."""
+        ...
 
 
 class StorePort(Protocol):

@@ -4,15 +4,18 @@ back. The client talks to it by lists."""
 import asyncio
 import threading
 from collections import deque
+from typing import Any
 
 import uvloop
 
 from daws.core.events import EventType
+from daws.core.journal import Journal
 from daws.data.files import ObjectFiles
 from daws.model.cluster import Members
-from daws.model.task import CLIENT
-from daws.runtime.engine import LEASE_NS, Crew, Engine, info_of
+from daws.model.task import CLIENT, NodeId
+from daws.runtime.engine import CONFIG, LEASE_NS, Crew, Engine, info_of
 from daws.runtime.here import NobodyElse, StoreHere
+from daws.runtime.journals import journal_path, write_journal
 from daws.runtime.ports import Listener
 from daws.store.memory import MemoryStore
 from daws.strategy.decisions import Strategy
@@ -27,14 +30,20 @@ TASKS_PER_TURN = 4096
 class NodeThread:
     """Started by `start`; then any thread may append to `new_tasks` and `let_go` and call `wake`."""
 
-    def __init__(self, crew: Crew, strategy: Strategy, files: ObjectFiles, listener: Listener) -> None:
+    def __init__(
+        self, crew: Crew, strategy: Strategy, files: ObjectFiles, listener: Listener, journal: str = ""
+    ) -> None:
         self.new_tasks: deque[Submit] = deque()
         self.let_go: deque[int] = deque()
         self.awake = False
         info = info_of(NODE, crew)
+        self.journal = Journal(info, strategy, CONFIG, 0) if journal else None
+        self._journal_path = journal_path(journal, NODE)
         self.store = MemoryStore(lease_ns=LEASE_NS, direct=True)
         self.members: Members = self.store.join([info])
-        self.node = Engine(NODE, crew, strategy, files, StoreHere(self.store, listener), NobodyElse(NODE), listener)
+        self.node = Engine(
+            NODE, crew, strategy, files, StoreHere(self.store, listener), NobodyElse(NODE), listener, self.journal
+        )
         self.batches = 0
         self._thread: threading.Thread | None = None
         self._error: BaseException | None = None
@@ -62,6 +71,9 @@ class NodeThread:
     def cancel(self, tasks: tuple[int, ...]) -> None:
         self.loop.call_soon_threadsafe(self._cancel, tasks)
 
+    def load(self, object_: int, places: tuple[NodeId, ...]) -> Any:
+        return self.node.files.value(object_)
+
     def stop(self) -> None:
         """End all workers, then the thread. What has not ended never will."""
         thread = self._thread
@@ -77,7 +89,8 @@ class NodeThread:
         asyncio.set_event_loop(loop)
         loop.set_exception_handler(self.node.on_exception)
         try:
-            loop.run_until_complete(self.node.start(loop, self.members))
+            loop.run_until_complete(self.node.open(loop))
+            self.node.begin(self.members)
         except BaseException as error:
             self._error = error
             ready.set()
@@ -89,6 +102,8 @@ class NodeThread:
         finally:
             loop.run_until_complete(self.node.close())
             loop.close()
+            if self.journal is not None:
+                write_journal(self._journal_path, self.journal)
 
     def _turn(self) -> None:
         """Take in what the client has said since the last turn."""
