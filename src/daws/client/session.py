@@ -66,9 +66,7 @@ class Session:
 
     def close(self, reason: BaseException) -> int:
         """End everything; how many tasks had not ended. Whoever waits for them is told `reason`."""
-        if self._closed is not None:
-            return 0
-        self._closed = reason
+        self._closed = self._closed or reason  # it may be broken already
         self.engine.stop()
         left = len(self.futures)
         self._fail_all(reason)

@@ -31,6 +31,8 @@ from daws.runtime.transfer import ObjectServer
 from daws.wire.worker import Learn
 from daws.workers.failures import failure_of
 
+STORE_GONE_S = 1.0
+
 
 class NodeServer:
     def __init__(self, loop: AbstractEventLoop, begin: BeNode, client: socket) -> None:
@@ -86,7 +88,9 @@ class NodeServer:
         self.engine.happened(messages)  # type: ignore[arg-type]
 
     def _on_store_gone(self) -> None:
-        self.on_broken(UnavailableError(f"node {self.begin.node}: the store is gone", retry=False))
+        """If it has died, the fork server tells the client, and why; else we do."""
+        error = UnavailableError(f"node {self.begin.node} has lost its connection to the store", retry=False)
+        self._loop.call_later(STORE_GONE_S, self.on_broken, error)
 
     # -- what the engine says ------------------------------------------------------------------------------------------
 

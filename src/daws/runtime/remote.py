@@ -47,7 +47,7 @@ from daws.wire.messages import CancelOrder, LetGo, Submission
 from daws.wire.store import CLIENT_HOLDER, AnswerType, Release, Row, Submit, Unheld
 from daws.wire.worker import Learn
 from daws.workers.failures import exception_of
-from daws.workers.server import GONE, ForkServer
+from daws.workers.server import BORN, GONE, ForkServer
 
 TASKS_PER_TURN = 4096
 BYTES_PER_TURN = 1 << 26
@@ -90,6 +90,7 @@ class NodeProcesses:
         self._token = 0
         self._batches = 0
         self._cancels: deque[tuple[int, tuple[int, ...]]] = deque()  # behind which call, and what to cancel
+        self.pids: dict[NodeId, int] = {}
         self._links: dict[NodeId, Connection[Any]] = {}
         self._starts: dict[NodeId, asyncio.Future[None]] = {}  # done when the process is up
         self._lives: dict[NodeId, asyncio.Future[None]] = {}  # done when it is gone
@@ -232,7 +233,9 @@ class NodeProcesses:
             self._break(UnavailableError("the cluster's fork server has ended, and all nodes with it", retry=False))
             return
         for what, who, code in said:
-            if what == GONE and who in self._lives:
+            if what == BORN:
+                self.pids[who] = code
+            elif what == GONE and who in self._lives:
                 self._lives[who].set_result(None)
                 how = f"by signal {-code}" if code < 0 else f"with exit code {code}"
                 self._break(UnavailableError(f"{name_of(who)} has ended unexpectedly, {how}", retry=False))
