@@ -3,6 +3,8 @@
 import os
 import random
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,27 +19,17 @@ from daws.core.journal import Journal, replay
 from daws.model.errors import ClosedError, UnavailableError, UsageError
 from daws.runtime.remote import NodeProcesses
 from daws.strategy.presets import PRESETS
+from tests.unit.runtime.jobs import add, blob, first, mix, which_node
 from tests.unit.workers.crew import gone
 from tests.unit.workers.test_vanishing import descendants
+
+ROOT = Path(__file__).parents[3]
 
 
 @pytest.fixture(scope="module")
 def four() -> Iterator[Cluster]:
     with Cluster(1, nodes=4) as cluster:
         yield cluster
-
-
-def add(*numbers: int) -> int:
-    return sum(numbers)
-
-
-def which_node(path: str, count: int) -> int:
-    """Waits until so many nodes run this; whoever runs it is a child of its node's fork server."""
-    node = os.getppid()
-    open(os.path.join(path, str(node)), "w").close()
-    while len(os.listdir(path)) < count:
-        time.sleep(0.001)
-    return node
 
 
 def test_work_spreads(four: Cluster, tmp_path: Path):
@@ -51,17 +43,17 @@ def test_idle_nodes_steal(tmp_path: Path):
     assert len(set(nodes)) == 4
 
 
-def mix(*arrays: Any) -> Any:
-    return sum(arrays)
-
-
 def test_large_objects_travel_between_nodes_and_to_the_client(four: Cluster):
-    made = [four.submit(np.full, 131_072, float(number)) for number in range(8)]
+    made = [four.submit(blob, number, 1 << 20) for number in range(8)]
     mixed = [four.submit(mix, *made[low : low + 4]) for low in (0, 2, 4)]
     total = four.submit(mix, *mixed)
-    assert total.result(60)[0] == (0 + 1 + 2 + 3) + (2 + 3 + 4 + 5) + (4 + 5 + 6 + 7)
-    assert not total.result().flags.owndata, "mapped, not copied"
-    assert [array.result(60)[-1] for array in made] == list(range(8))
+    assert total.result(60) == blob((0 + 1 + 2 + 3) + (2 + 3 + 4 + 5) + (4 + 5 + 6 + 7), 1 << 20)
+    assert [one.result(60)[-1] for one in made] == list(range(8))
+
+
+def test_arrays_of_other_nodes_are_mapped_not_copied(four: Cluster):
+    array = four.submit(np.arange, 200_000).result(60)
+    assert array[-1] == 199_999 and not array.flags.owndata and not array.flags.writeable
 
 
 def test_a_function_reaches_every_node_before_it_is_needed(four: Cluster, tmp_path: Path):
@@ -97,9 +89,9 @@ def pipeline(cluster: Cluster) -> tuple[int, int]:
 
 
 def all_pairs(cluster: Cluster) -> tuple[int, int]:
-    made = [cluster.submit(np.full, 2000, number) for number in range(5)]
+    made = [cluster.submit(blob, number) for number in range(5)]
     pairs = [cluster.submit(mix, one, other) for one in made for other in made]
-    return total_of([cluster.submit(np.max, pair) for pair in pairs]), 100
+    return total_of([cluster.submit(first, pair) for pair in pairs]), 100
 
 
 def random_dag(cluster: Cluster) -> tuple[int, int]:
@@ -160,11 +152,10 @@ def test_whoever_waits_hears_who_has_died(who: int, name: str):
     assert gone(family, folders)
 
 
-def fail_to_set_up() -> None:
-    raise ValueError("no licence")
-
-
 def test_nodes_that_cannot_start_say_why():
+    def fail_to_set_up() -> None:
+        raise ValueError("no licence")
+
     before = set(descendants(os.getpid()))
     with pytest.raises(UnavailableError, match="no licence"):
         Cluster(1, nodes=2, setup=fail_to_set_up)
@@ -174,7 +165,7 @@ def test_nodes_that_cannot_start_say_why():
 def test_what_is_closed_leaves_nothing():
     before = set(descendants(os.getpid()))
     with Cluster(1, nodes=2) as cluster:
-        big = cluster.submit(np.ones, 100_000)
+        big = cluster.submit(blob, 1)
         wait([big], 60)
         folders = [folder for folder in (cluster._folders.memory, cluster._folders.scratch) if folder is not None]
         family = [pid for pid in descendants(os.getpid()) if pid not in before]
@@ -188,3 +179,19 @@ def test_what_is_closed_leaves_nothing():
 def test_what_makes_no_sense_is_refused(given: dict[str, Any]):
     with pytest.raises(UsageError, match=next(iter(given))):
         Cluster(1, **given)
+
+
+def test_nothing_is_left_of_a_client_that_was_killed(tmp_path: Path):
+    for slot in range(2):
+        os.mkfifo(tmp_path / f"begun{slot}")
+    command = [sys.executable, str(Path(__file__).with_name("owner.py")), str(tmp_path / "begun")]
+    environment = os.environ | {"PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"}
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as owner:
+        assert owner.stdout is not None
+        folders = [Path(line) for line in (owner.stdout.readline().strip(), owner.stdout.readline().strip()) if line]
+        for slot in range(2):
+            open(tmp_path / f"begun{slot}").close()  # waits until the task has opened it, too
+        family = descendants(owner.pid)
+        assert len(family) >= 8 and all(folder.exists() for folder in folders)
+        owner.kill()
+    assert gone(family, folders)
