@@ -50,13 +50,13 @@ def _loopback_bytes() -> int:
 
 
 def with_marker(marker: str) -> list[int]:
-    """All processes that have this in their environment: a run and all that it started, wherever they went."""
+    """All processes with a setting in their environment that begins so: a run, and all that it started."""
     wanted = marker.encode()
     found = []
     for name in os.listdir("/proc"):
         if name.isdigit() and int(name) != os.getpid():
             try:
-                if wanted in Path(f"/proc/{name}/environ").read_bytes().split(b"\0"):
+                if any(one.startswith(wanted) for one in Path(f"/proc/{name}/environ").read_bytes().split(b"\0")):
                     found.append(int(name))
             except OSError:
                 continue  # has ended, or is somebody else's

@@ -3,7 +3,9 @@
 A process of its own, so that no system disturbs another. (Not to standard output: some systems write there.)
 """
 
+import os
 import sys
+import traceback
 from pathlib import Path
 
 import msgspec
@@ -22,13 +24,19 @@ def main() -> None:
     workload = WORKLOADS[workload_name]
     if workload.run is None:
         figures = script(name, effort)
+        system = None
     else:
         system = system_named(name)(workload.workers)
         system.gather([system.submit(no_op) for _ in range(WARM_UP)])
         figures = workload.run(system, effort)
-        system.close()
     Path(file).write_bytes(msgspec.json.encode(figures))
+    if system is not None:
+        system.close()
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except BaseException:
+        traceback.print_exc()
+        os._exit(1)  # whoever failed may have threads that never end

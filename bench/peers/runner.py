@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from bench.peers.measure import busy_share, with_marker
 from bench.peers.systems import system_named
-from bench.peers.workloads import MARKER, WORKLOADS, Effort, Figures
+from bench.peers.workloads import MARKER, Effort, Figures
 
 ROOT = Path(__file__).parents[2]
 LOOK_S = 0.2
@@ -91,17 +91,16 @@ def run_one(system: str, workload: str, repetition: int, effort: Effort, limit_s
                 [*command, str(figures)], cwd=folder, env=_environment(folder, mark), stdout=out, stderr=out
             )
         try:
-            code = process.wait(limit_s)
-            if code:
+            if code := process.wait(limit_s):
                 run.error = _last_line(log) or f"ended with {code}"
-            else:
-                run.figures = msgspec.json.decode(figures.read_bytes(), type=Figures)
         except subprocess.TimeoutExpired:
             run.error = f"not done within {limit_s:g} s"
         finally:
             process.kill()
             process.wait()
             _end(with_marker(f"{MARKER}={mark}"))
+        if figures.exists():  # it measured, whatever happened when it was closed
+            run.figures, run.error = msgspec.json.decode(figures.read_bytes(), type=Figures), ""
     return run
 
 
@@ -135,7 +134,3 @@ def machine() -> str:
     """What the figures were measured on, in one line."""
     python = ".".join(map(str, sys.version_info[:3]))
     return f"{len(os.sched_getaffinity(0))} processors, Python {python}, {os.uname().sysname} {os.uname().release}"
-
-
-def names_of_workloads() -> list[str]:
-    return list(WORKLOADS)

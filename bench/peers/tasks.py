@@ -17,7 +17,7 @@ def increment(x: int) -> int:
 
 
 def increment_all(items: list[int]) -> list[int]:
-    return [x + 1 for x in items]
+    return [increment(x) for x in items]
 
 
 def deepest(*depths: int) -> int:
