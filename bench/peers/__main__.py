@@ -1,6 +1,7 @@
 """`python -m bench.peers`: daws, the floor and the peers with the same workloads, in turns."""
 
 import argparse
+import signal
 import sys
 from pathlib import Path
 
@@ -56,6 +57,7 @@ def main() -> None:
     parser.add_argument("--markdown", action="store_true", help="print tables for a page instead of text")
     parser.add_argument("--read", metavar="FILE", help="show the figures.json of an earlier run; measure nothing")
     options = parser.parse_args()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that nothing of the current run is left
     if options.read:
         try:
             report = msgspec.json.decode(Path(options.read).read_bytes(), type=Report)

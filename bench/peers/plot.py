@@ -36,6 +36,8 @@ def draw(report: Report, path: Path) -> None:
 
 
 def _panel(axes: Any, row: Row) -> None:
+    from matplotlib.ticker import MaxNLocator
+
     workload = WORKLOADS[row.workload]
     names = sorted(row.systems, key=lambda name: row.systems[name].median, reverse=not workload.higher_is_better)
     medians = [max(row.systems[name].median, 1e-9) for name in names]
@@ -59,6 +61,10 @@ def _panel(axes: Any, row: Row) -> None:
         axes.set_xlim(0.0, 1.0)
     elif max(medians) > 20 * min(medians):
         axes.set_xscale("log")
+        axes.set_xlim(left=min(medians) / 3)  # or else the shortest bar would have no length
+    else:
+        axes.xaxis.set_major_locator(MaxNLocator(4))
+    axes.xaxis.set_major_formatter(lambda x, _: value(row.workload, x))
     axes.tick_params(axis="x", labelsize=7, colors=INK)
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)

@@ -45,9 +45,10 @@ def duration(seconds: float) -> str:
 def with_spread(workload: str, spread: Spread | None) -> str:
     if spread is None:
         return "–"
-    if spread.low == spread.high:
-        return value(workload, spread.median)
-    return f"{value(workload, spread.median)} ({value(workload, spread.low)} – {value(workload, spread.high)})"
+    middle = value(workload, spread.median)
+    if spread.low == spread.high or not spread.median:
+        return middle
+    return f"{middle} ({spread.low / spread.median - 1:+.0%} {spread.high / spread.median - 1:+.0%})"
 
 
 def ratio(spread: Spread | None) -> str:

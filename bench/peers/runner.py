@@ -67,15 +67,21 @@ def run_all(
     limit_s: float,
     on_run: Callable[[Run], None],
 ) -> list[Run]:
-    """Everything, whatever fails. A system that cannot do a workload once is not asked for it again."""
+    """Everything, whatever fails. A system that cannot do a workload once is not asked for it again.
+
+    Ctrl-C ends it early, with what there is.
+    """
     runs: list[Run] = []
     failed: set[tuple[str, str]] = set()
-    for system, workload, repetition in plan(systems, workloads, repeat):
-        if (system, workload) not in failed:
-            runs.append(run_one(system, workload, repetition, effort, limit_s))
-            on_run(runs[-1])
-            if runs[-1].error:
-                failed.add((system, workload))
+    try:
+        for system, workload, repetition in plan(systems, workloads, repeat):
+            if (system, workload) not in failed:
+                runs.append(run_one(system, workload, repetition, effort, limit_s))
+                on_run(runs[-1])
+                if runs[-1].error:
+                    failed.add((system, workload))
+    except KeyboardInterrupt:
+        print("interrupted: this is what was measured until now", file=sys.stderr)
     return runs
 
 

@@ -35,6 +35,18 @@ def test_a_run_that_fails_says_so_in_one_line():
     assert "add_done_callback" in run.error and "\n" not in run.error
 
 
+def test_an_interrupt_keeps_what_was_measured(monkeypatch, capsys):
+    def fake(system, workload, repetition, effort, limit_s):
+        if repetition:
+            raise KeyboardInterrupt
+        return Run(system, workload, repetition, 0.0, {"value": 1.0})
+
+    monkeypatch.setattr(runner, "run_one", fake)
+    runs = run_all(["daws", "floor"], ["futures"], 3, QUICK, 60, lambda run: None)
+    assert [run.system for run in runs] == ["daws", "floor"]
+    assert "interrupted" in capsys.readouterr().err
+
+
 def test_the_others_go_on_and_what_failed_is_not_tried_again(monkeypatch):
     def fake(system, workload, repetition, effort, limit_s):
         error = "it broke" if system == "floor" else ""
