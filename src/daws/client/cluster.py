@@ -83,7 +83,7 @@ class Cluster:
         kwargs: dict[str, Any] | None = None,
         **options: Any,
     ) -> Any:
-        """Like `submit`, with options: outputs, context, cores, memory, priority, retries.
+        """Like `submit`, with options: outputs, context, cores, memory, priority, retries, timeout (in seconds).
 
         With `outputs=n` the function returns n values, and there are n futures, as a tuple.
         """
@@ -102,6 +102,13 @@ class Cluster:
         `chunk` is the number of items per task; left out, chunks are large at first and small towards the end.
         """
         return map_chunks(self._open(), self.workers, function, iterables, chunk)
+
+    def put(self, value: T) -> Future[T]:
+        """Hand in an object once that many tasks read; workers map large ones into memory instead of copying them.
+
+        It goes when its future is gone and no task reads it any more. Nothing can make it again if it is lost.
+        """
+        return self._open().put(value)
 
     def gather(self, futures: Any, errors: Errors = "raise", timeout: float | None = None) -> Any:
         """The results of futures in lists, tuples and dicts, however deep, in the same shape."""

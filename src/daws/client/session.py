@@ -7,14 +7,14 @@ from typing import Any
 
 from daws.client.future import CANCELLED, FAILED, INLINE, PENDING, STORED, Future, OutputFuture, collecting
 from daws.client.options import OUTPUTS_MAX, Options
-from daws.data.codec import dumps, dumps_call
+from daws.data.codec import dumps, dumps_call, encode
 from daws.data.files import ObjectFiles
 from daws.data.functions import dumps_function
 from daws.data.session import Session as Folders
 from daws.model.context import format_context
 from daws.model.errors import ClosedError, ContextError, TaskCancelledError, TaskFailedError
 from daws.model.states import CANCELLED as STATE_CANCELLED
-from daws.model.task import TaskSpec
+from daws.model.task import FROM_OUTSIDE, INLINE_BYTES, TaskSpec
 from daws.runtime.engine import NODE, Engine, Outcome
 from daws.strategy.decisions import Strategy
 from daws.wire.store import Submit
@@ -22,6 +22,7 @@ from daws.workers.failures import exception_of
 
 NO_ARGUMENTS = dumps(((), {}))
 FIRST_EXTRA_OBJECT = 1 << 62
+HERE = (NODE,)
 LET_GO_MAX = 256
 """So many futures that nobody has any more are worth waking the engine."""
 
@@ -116,7 +117,19 @@ class Session:
         task = future.task
         self.futures[task] = future
         spec = TaskSpec(
-            task, function, 0, inputs, made, options.needs, options.priority, 0, NODE, False, payload, options.retries
+            task,
+            function,
+            0,
+            inputs,
+            made,
+            options.needs,
+            options.priority,
+            0,
+            NODE,
+            False,
+            payload,
+            options.retries,
+            options.timeout_ns,
         )
         if self._closed is not None:
             del self.futures[task]
@@ -125,6 +138,25 @@ class Session:
         engine.new_tasks.append(Submit(spec, parents, NODE))
         if not engine.awake:
             engine.wake()
+
+    def put(self, value: object) -> Future[Any]:
+        """An object that tasks read as if a task had made it: small ones inside messages, others from a file."""
+        if self._closed is not None:
+            raise ClosedError(f"nothing can be put in any more: {self._closed}")
+        made = encode(value, INLINE_BYTES, "the object")
+        task = self._next_task()
+        future: Future[Any] = Future(self, task, task)
+        if isinstance(made, bytes):
+            future._what, future._state = made, INLINE
+            outputs = ((task, len(made), task, HERE, made),)
+        else:
+            future._state = STORED
+            outputs = ((task, self.files.put_packed(task, made), task, HERE, b""),)
+        engine = self.engine
+        engine.new_tasks.append(Submit(TaskSpec(task, FROM_OUTSIDE, outputs=(task,)), (), NODE, outputs))
+        if not engine.awake:
+            engine.wake()
+        return future
 
     def _check_own(self, futures: Iterable[Future[Any]]) -> None:
         for future in futures:

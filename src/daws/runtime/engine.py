@@ -296,7 +296,11 @@ class Engine:
             known = {one[0]: one for one in ready.inputs}
             inputs = tuple([self._input(known[object_]) for object_ in spec.inputs])
         outputs = tuple(map(str, spec.outputs))
-        options = None if spec.needs is None else RunOptions(spec.needs.cores, memory_bytes=spec.needs.memory_bytes)
+        options, needs = None, spec.needs
+        if needs is not None:
+            options = RunOptions(needs.cores, memory_bytes=needs.memory_bytes, timeout_ns=spec.timeout_ns)
+        elif spec.timeout_ns:
+            options = RunOptions(timeout_ns=spec.timeout_ns)
         self.pool.execute(effect.slot, Execute(effect.run, spec.kind, spec.payload, inputs, outputs, options))
 
     def _input(self, one: Input) -> bytes | ObjectFile:
@@ -371,9 +375,10 @@ class Engine:
 def died(spec: TaskSpec, report: Died) -> TaskKilledError:
     """What to say of a task whose worker ended under it."""
     if report.why == TIMEOUT:
-        how = "it took longer than its time limit and was stopped"
+        how = f"it ran longer than its time limit of {spec.timeout_ns / 1e9:g} s on node {NODE} and was stopped"
     elif report.why == MEMORY:
-        how = "it used more memory than it may and was stopped"
+        limit = spec.needs.memory_bytes if spec.needs is not None else 0
+        how = f"it used more memory on node {NODE} than the {limit:,} bytes that it may, and was stopped"
     elif report.code < 0:
         how = f"its worker was killed by {signal_name(-report.code)}"
     else:

@@ -88,10 +88,59 @@ def test_what_nobody_can_ask_for_any_more_is_gone(cluster: Cluster):
     assert gather(futures)[0].sum() == 100_000
     assert len(session.files) >= 4
     del futures
-    deadline = time.monotonic() + 30
-    while len(session.files) and time.monotonic() < deadline:
+    assert files_left(cluster) == 0
+
+
+def files_left(cluster: Cluster) -> int:
+    """Object files that are there when everything that was let go of has gone."""
+    files, deadline = cluster._open().files, time.monotonic() + 30
+    while len(files) and time.monotonic() < deadline:
         cluster.submit(add).result()  # what is let go of leaves with the next task
-    assert len(session.files) == 0
+    return len(files)
+
+
+def test_an_object_is_put_in_once_and_read_by_many(cluster: Cluster):
+    big, small = cluster.put(np.arange(100_000)), cluster.put({"x": 1})
+    assert big.done() and small.done() and repr(big).endswith("done>")
+    assert gather([cluster.submit(np.sum, big) for _ in range(5)]) == [4999950000] * 5
+    assert cluster.submit(reads_without_a_copy, big).result()
+    assert small.result() == {"x": 1}
+    assert cluster.submit(dict.get, small, "x").result() == 1, "also when it was asked for here"
+
+
+def reads_without_a_copy(array: Any) -> bool:
+    return not array.flags.owndata and not array.flags.writeable
+
+
+def test_what_was_put_in_goes_with_its_future_and_its_readers(cluster: Cluster, tmp_path: Any):
+    big = cluster.put(np.ones(100_000))
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
+    reader = cluster.submit(sum_after, str(gate), big)
+    del big
+    cluster.submit(add).result()
+    gate.write_text("go on")
+    assert reader.result(60) == 100_000
+    assert files_left(cluster) == 0
+
+
+def sum_after(gate: str, array: Any) -> float:
+    with open(gate) as file:
+        file.read()
+    return float(array.sum())
+
+
+def test_what_cannot_be_put_in_says_so(cluster: Cluster):
+    with pytest.raises(UsageError, match="the object"):
+        cluster.put(one for one in range(3))
+
+
+def test_a_run_over_its_time_limit_is_stopped(cluster: Cluster):
+    slow = cluster.call(time.sleep, (1000,), timeout=0.05)
+    error = slow.exception(60)
+    assert isinstance(error, TaskKilledError) and f"task {slow.task}" in str(error)
+    assert "0.05 s" in str(error) and "node 0" in str(error)
+    assert cluster.call(add, (1,), timeout=60).result() == 1
 
 
 def test_exceptions_come_back_with_their_traceback(cluster: Cluster):
@@ -251,7 +300,9 @@ def test_a_thousand_futures_one_by_one(cluster: Cluster):
     assert gather(futures) == list(range(3000))
 
 
-@pytest.mark.parametrize("options, message", [({"outputs": 0}, "outputs=0"), ({"retries": -1}, "retries=-1")])
+@pytest.mark.parametrize(
+    "options, message", [({"outputs": 0}, "outputs=0"), ({"retries": -1}, "retries=-1"), ({"timeout": 0}, "timeout=0")]
+)
 def test_options_that_make_no_sense_are_refused(cluster: Cluster, options: dict[str, Any], message: str):
     with pytest.raises(UsageError, match=message):
         cluster.call(add, **options)
