@@ -11,9 +11,21 @@ _HOMES = {
     "Future": "daws.client.future",
     "as_completed": "daws.client.waiting",
     "gather": "daws.client.waiting",
+    "progress": "daws.client.progress",
+    "task": "daws.client.tasks",
+    "use": "daws.client.current",
     "wait": "daws.client.waiting",
+    "ClosedError": "daws.model.errors",
+    "DawsError": "daws.model.errors",
+    "RemoteError": "daws.workers.errors",
+    "TaskCancelledError": "daws.model.errors",
+    "TaskFailedError": "daws.model.errors",
+    "TaskKilledError": "daws.model.errors",
+    "UnpicklableError": "daws.model.errors",
+    "UsageError": "daws.model.errors",
+    "WorkerStartError": "daws.workers.errors",
 }
-__all__ = ["Cluster", "Future", "__version__", "as_completed", "gather", "wait"]
+__all__ = ["__version__", *_HOMES]
 
 
 def __getattr__(name: str) -> object:

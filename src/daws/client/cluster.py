@@ -1,15 +1,18 @@
 """A cluster on this machine, as users see it."""
 
+import atexit
 import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from threading import Lock
 from types import TracebackType
 from typing import Any, Literal, TypeVar
+from weakref import WeakSet
 
+from daws.client import current
 from daws.client.future import Future
 from daws.client.mapping import Mapped, map_chunks
-from daws.client.options import USUAL, options_of
+from daws.client.options import USUAL, Options, options_of
 from daws.client.session import Session
 from daws.client.waiting import Errors, gather
 from daws.data.functions import dumps_function
@@ -21,6 +24,7 @@ from daws.workers.port import POOLS
 
 T = TypeVar("T")
 WORKERS_MAX = 4096
+_open: "WeakSet[Cluster]" = WeakSet()
 
 
 class Cluster:
@@ -66,6 +70,7 @@ class Cluster:
             self._folders.close()
             raise
         self._session = session
+        _open.add(self)
 
     # -- tasks ---------------------------------------------------------------------------------------------------------
 
@@ -87,14 +92,15 @@ class Cluster:
 
         With `outputs=n` the function returns n values, and there are n futures, as a tuple.
         """
+        return self._start(function, tuple(args), kwargs or {}, options_of(**options))
+
+    def _start(
+        self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], options: Options
+    ) -> Any:
         session = self._open()
-        try:
-            given = options_of(**options)
-        except TypeError as error:
-            raise UsageError(str(error).replace("options_of()", "call")) from None
-        session.check(given)
-        submit = session.submit if given.outputs == 1 else session.submit_several
-        return submit(session.number_of(function), tuple(args), kwargs or {}, given)
+        session.check(options)
+        submit = session.submit if options.outputs == 1 else session.submit_several
+        return submit(session.number_of(function), args, kwargs, options)
 
     def map(self, function: Callable[..., T], *iterables: Iterable[Any], chunk: int | None = None) -> Mapped[T]:
         """Call `function` for each item (of several iterables: with one of each), several items per task.
@@ -110,25 +116,41 @@ class Cluster:
         """
         return self._open().put(value)
 
-    def gather(self, futures: Any, errors: Errors = "raise", timeout: float | None = None) -> Any:
-        """The results of futures in lists, tuples and dicts, however deep, in the same shape."""
-        return gather(futures, errors, timeout)
+    def gather(
+        self, futures: Any, errors: Errors = "raise", timeout: float | None = None, progress: bool = False
+    ) -> Any:
+        """The results of futures in lists, tuples and dicts, however deep, in the same shape.
+
+        `errors="return"` puts exceptions where results would be, `"skip"` leaves failed ones out. `progress=True` shows
+        a bar on terminals and in notebooks.
+        """
+        return gather(futures, errors, timeout, progress)
 
     def cancel(self, futures: Future[Any] | Iterable[Future[Any]]) -> None:
         """Stop tasks, and all that need them."""
         self._open().cancel([futures] if isinstance(futures, Future) else futures)
 
+    def _cancel_waiting(self, futures: Iterable[Future[Any]]) -> None:
+        self._open().cancel(futures, running=False)
+
     # -- its life ------------------------------------------------------------------------------------------------------
 
     def close(self) -> None:
         """End the workers and remove all files. Tasks that have not ended are given up."""
+        left = self._close()
+        if left and sys.exc_info()[0] is KeyboardInterrupt:
+            _say_unfinished(left)
+
+    def _close(self) -> int:
+        """How many tasks had not ended?"""
         with self._lock:
             session, self._session = self._session, None
-        if session is not None:
-            left = session.close(_closed())
-            self._folders.close()
-            if left and sys.exc_info()[0] is KeyboardInterrupt:
-                print(f"daws: {left:,} tasks were not finished", file=sys.stderr)
+        current.forget(self)
+        if session is None:
+            return 0
+        left = session.close(_closed())
+        self._folders.close()
+        return left
 
     def _open(self) -> Session:
         if self._session is None:
@@ -136,7 +158,8 @@ class Cluster:
         return self._session
 
     def __enter__(self) -> "Cluster":
-        return self
+        self._open()
+        return current.use(self)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -151,6 +174,19 @@ class Cluster:
         session = self._session
         state = "closed" if session is None else f"{len(session.futures):,} tasks to end"
         return f"<Cluster: {self.workers} workers, {self.strategy.name}, {state}>"
+
+
+@atexit.register
+def _close_all() -> None:
+    """A program that ends, in whatever way, ends what it has not closed itself, and hears what that has cost."""
+    left = sum([cluster._close() for cluster in tuple(_open)])
+    if left:
+        _say_unfinished(left)
+
+
+def _say_unfinished(count: int) -> None:
+    if sys.stderr is not None:
+        print(f"daws: {count:,} {'task was' if count == 1 else 'tasks were'} not finished", file=sys.stderr)
 
 
 def _closed() -> ClosedError:

@@ -54,6 +54,10 @@ class Future(Generic[T]):
         """Has it ended, well or not?"""
         return self._state != PENDING
 
+    def is_stored(self) -> bool:
+        """Does its result lie in a file, and has nobody asked for it yet?"""
+        return self._state == STORED
+
     def cancelled(self) -> bool:
         return self._state == CANCELLED
 

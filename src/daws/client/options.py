@@ -1,6 +1,7 @@
 """What can be said about a task beyond its function and arguments."""
 
 import math
+from typing import Any
 
 from msgspec import Struct
 
@@ -10,6 +11,7 @@ from daws.model.task import Needs
 
 OUTPUTS_MAX = 4096
 PRIORITY_MAX = 1 << 20
+NAMES = ("outputs", "context", "cores", "memory", "priority", "retries", "timeout")
 TIMEOUT_MAX_S = 1_000_000_000
 
 
@@ -23,7 +25,15 @@ class Options(Struct, frozen=True):
     timeout_ns: int = 0
 
 
-def options_of(
+def options_of(**given: Any) -> Options:
+    """Refuses what makes no sense, by name. `memory` is in bytes, `timeout` in seconds."""
+    unknown = given.keys() - NAMES
+    if unknown:
+        raise UsageError(f"there is no option {min(unknown)!r} of tasks; there are {', '.join(NAMES)}")
+    return _checked(**given)
+
+
+def _checked(
     outputs: int = 1,
     context: str = "",
     cores: int = 1,
@@ -32,7 +42,6 @@ def options_of(
     retries: int = 0,
     timeout: float | None = None,
 ) -> Options:
-    """Refuses what makes no sense, by name. `memory` is in bytes, `timeout` in seconds."""
     for name, value, low, high in (
         ("outputs", outputs, 1, OUTPUTS_MAX),
         ("cores", cores, 1, 1 << 16),

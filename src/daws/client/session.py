@@ -170,10 +170,11 @@ class Session:
             asked = f"{needs.cores} cores" if needs.context is None else f"the context {format_context(needs.context)}"
             raise ContextError(f"no executor offers {asked}: this cluster has {info.cores} workers without a context")
 
-    def cancel(self, futures: Iterable[Future[Any]]) -> None:
+    def cancel(self, futures: Iterable[Future[Any]], running: bool = True) -> None:
+        """Stop tasks; with `running=False` only those that no worker has yet."""
         tasks = tuple([future.task for future in futures if not future.done()])
         if tasks and self._closed is None:
-            self.engine.cancel(tasks)
+            self.engine.cancel(tasks, running)
 
     def let_go(self, task: int) -> None:
         """Nobody has the future of this task any more. Not urgent, and called by the garbage collector."""

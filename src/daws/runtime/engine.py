@@ -153,8 +153,9 @@ class Engine:
         """Has to be said before the first task of that kind is submitted."""
         self.functions[function] = pickled
 
-    def cancel(self, tasks: tuple[int, ...]) -> None:
-        self.loop.call_soon_threadsafe(self._cancel, tasks)
+    def cancel(self, tasks: tuple[int, ...], running: bool = True) -> None:
+        """Stop these tasks; with `running=False` only those that no worker has yet."""
+        self.loop.call_soon_threadsafe(self._cancel, tasks, running)
 
     def stop(self) -> None:
         """End all workers, then the thread. What has not ended never will."""
@@ -183,7 +184,11 @@ class Engine:
                 setup=self.setup,
                 teardown=self.teardown,
             )
-            loop.run_until_complete(self.pool.start())
+            try:
+                loop.run_until_complete(self.pool.start())
+            except BaseException:
+                loop.run_until_complete(self.pool.close())
+                raise
             self._step([Started(self.members)])
         except BaseException as error:
             self._broken = error
@@ -230,9 +235,12 @@ class Engine:
         if events:
             self._step(events)
 
-    def _cancel(self, tasks: tuple[int, ...]) -> None:
+    def _cancel(self, tasks: tuple[int, ...], running: bool) -> None:
         while self.new_tasks:
             self._turn()  # the store must know of them first
+        if not running:
+            started = {spec.id for _, spec in self.runs.values()}
+            tasks = tuple([task for task in tasks if task not in started])
         self.batches += 1
         self._step([CancelOrder(CLIENT, self.batches, tasks)])
 
