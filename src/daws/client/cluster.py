@@ -1,4 +1,9 @@
-"""A cluster on this machine, as users see it."""
+"""A cluster on this machine, as users see it.
+
+Little is imported before the process that starts the workers is there: it gets ready while this one imports the rest.
+"""
+
+from __future__ import annotations
 
 import atexit
 import os
@@ -6,25 +11,26 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from threading import Lock
 from types import TracebackType
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from weakref import WeakSet
 
 from daws.client import current
-from daws.client.future import Future
-from daws.client.mapping import Mapped, map_chunks
-from daws.client.options import USUAL, Options, options_of
-from daws.client.session import Session
-from daws.client.waiting import Errors, gather
-from daws.data.functions import dumps_function
 from daws.data.session import Session as Folders
 from daws.model.errors import ClosedError, UsageError
-from daws.strategy import parse_strategy
-from daws.strategy.decisions import Strategy
-from daws.workers.port import POOLS
+from daws.workers.server import ForkServer
+
+if TYPE_CHECKING:
+    from daws.client.future import Future
+    from daws.client.mapping import Mapped
+    from daws.client.options import Options
+    from daws.client.session import Session
+    from daws.client.waiting import Errors
+    from daws.strategy.decisions import Strategy
 
 T = TypeVar("T")
 WORKERS_MAX = 4096
-_open: "WeakSet[Cluster]" = WeakSet()
+KINDS = ("processes", "threads")
+_open: WeakSet[Cluster] = WeakSet()
 
 
 class Cluster:
@@ -53,20 +59,30 @@ class Cluster:
             workers = len(os.sched_getaffinity(0))
         if type(workers) is not int or not 1 <= workers <= WORKERS_MAX:
             raise UsageError(f"workers={workers!r}: give a whole number from 1 to {WORKERS_MAX}")
-        if kind not in POOLS:
-            raise UsageError(f"kind={kind!r}: give {' or '.join(map(repr, POOLS))}")
-        chosen = parse_strategy(strategy) if isinstance(strategy, str) else strategy
+        if kind not in KINDS:
+            raise UsageError(f"kind={kind!r}: give {' or '.join(map(repr, KINDS))}")
         self.workers = workers
-        self.strategy = chosen
-        self._folders = Folders()
         self._lock = Lock()
         self._session: Session | None = None
-        given = {"setup": setup, "teardown": teardown}
+        self._folders = Folders()
+        server: ForkServer | None = None
         try:
+            memory, scratch = self._folders.node_folders(0)
+            if kind == "processes":
+                server = ForkServer(str(memory or scratch))
+            from daws.client.session import Session
+            from daws.data.functions import dumps_function
+            from daws.strategy import parse_strategy
+
+            self.strategy = parse_strategy(strategy) if isinstance(strategy, str) else strategy
+            given = {"setup": setup, "teardown": teardown}
             hooks = {name: dumps_function(hook, name) for name, hook in given.items() if hook is not None}
-            session = Session(workers, chosen, self._folders, memory_bytes, kind, **hooks)
+            session = Session(workers, self.strategy, self._folders, memory_bytes, kind, server, **hooks)
+            server = None  # from now on the session's
             session.start()
         except BaseException:
+            if server is not None:
+                server.bury(kill=True)
             self._folders.close()
             raise
         self._session = session
@@ -79,7 +95,7 @@ class Cluster:
         session = self._session
         if session is None:
             raise _closed()
-        return session.submit(session.number_of(function), args, kwargs, USUAL)
+        return session.submit(session.number_of(function), args, kwargs)
 
     def call(
         self,
@@ -92,6 +108,8 @@ class Cluster:
 
         With `outputs=n` the function returns n values, and there are n futures, as a tuple.
         """
+        from daws.client.options import options_of
+
         return self._start(function, tuple(args), kwargs or {}, options_of(**options))
 
     def _start(
@@ -107,6 +125,8 @@ class Cluster:
 
         `chunk` is the number of items per task; left out, chunks are large at first and small towards the end.
         """
+        from daws.client.mapping import map_chunks
+
         return map_chunks(self._open(), self.workers, function, iterables, chunk)
 
     def put(self, value: T) -> Future[T]:
@@ -124,11 +144,13 @@ class Cluster:
         `errors="return"` puts exceptions where results would be, `"skip"` leaves failed ones out. `progress=True` shows
         a bar on terminals and in notebooks.
         """
+        from daws.client.waiting import gather
+
         return gather(futures, errors, timeout, progress)
 
     def cancel(self, futures: Future[Any] | Iterable[Future[Any]]) -> None:
         """Stop tasks, and all that need them."""
-        self._open().cancel([futures] if isinstance(futures, Future) else futures)
+        self._open().cancel(futures if isinstance(futures, Iterable) else [futures])
 
     def _cancel_waiting(self, futures: Iterable[Future[Any]]) -> None:
         self._open().cancel(futures, running=False)
@@ -157,7 +179,7 @@ class Cluster:
             raise _closed()
         return self._session
 
-    def __enter__(self) -> "Cluster":
+    def __enter__(self) -> Cluster:
         self._open()
         return current.use(self)
 

@@ -6,7 +6,7 @@ from itertools import count
 from typing import Any
 
 from daws.client.future import CANCELLED, FAILED, INLINE, PENDING, STORED, Future, OutputFuture, collecting
-from daws.client.options import OUTPUTS_MAX, Options
+from daws.client.options import OUTPUTS_MAX, USUAL, Options
 from daws.data.codec import dumps, dumps_call, encode
 from daws.data.files import ObjectFiles
 from daws.data.functions import dumps_function
@@ -19,6 +19,7 @@ from daws.runtime.engine import NODE, Engine, Outcome
 from daws.strategy.decisions import Strategy
 from daws.wire.store import Submit
 from daws.workers.failures import exception_of
+from daws.workers.server import ForkServer
 
 NO_ARGUMENTS = dumps(((), {}))
 FIRST_EXTRA_OBJECT = 1 << 62
@@ -31,13 +32,20 @@ class Session:
     """Ids, futures and functions of one client; the engine does the rest."""
 
     def __init__(
-        self, workers: int, strategy: Strategy, folders: Folders, limit_bytes: int | None, kind: str, **hooks: bytes
+        self,
+        workers: int,
+        strategy: Strategy,
+        folders: Folders,
+        limit_bytes: int | None,
+        kind: str,
+        server: ForkServer | None,
+        **hooks: bytes,
     ) -> None:
         self.folders = folders
         self.files = ObjectFiles(*folders.node_folders(NODE), limit_bytes=limit_bytes)
         self.futures: dict[int, Future[Any]] = {}  # that have not ended
         self.outputs: dict[int, list[OutputFuture[Any]]] = {}  # further ones, of tasks with several outputs
-        self.engine = Engine(workers, strategy, self.files, self, kind, **hooks)
+        self.engine = Engine(workers, strategy, self.files, self, kind, server=server, **hooks)
         self._next_task = count().__next__
         self._functions: dict[bytes, int] = {}
         self._closed: BaseException | None = None
@@ -66,7 +74,9 @@ class Session:
             self.engine.learn(known, pickled)
         return known
 
-    def submit(self, function: int, args: tuple[Any, ...], kwargs: dict[str, Any], options: Options) -> Future[Any]:
+    def submit(
+        self, function: int, args: tuple[Any, ...], kwargs: dict[str, Any], options: Options = USUAL
+    ) -> Future[Any]:
         """One task with one output."""
         payload, above = self._arguments(args, kwargs)
         task = self._next_task()

@@ -63,6 +63,7 @@ from daws.wire.worker import (
 )
 from daws.workers.failures import failure_of
 from daws.workers.port import POOLS
+from daws.workers.server import ForkServer
 
 NODE = 0
 """The only node of such a cluster."""
@@ -104,9 +105,10 @@ class Engine:
         kind: str = "processes",
         setup: bytes = b"",
         teardown: bytes = b"",
+        server: ForkServer | None = None,
     ) -> None:
         """Workers are of a `kind` that `daws.workers.port` knows. `setup` and `teardown` are pickled functions that
-        each worker calls first and last."""
+        each worker calls first and last. A `server` for the folder of `files` may have been started already."""
         self.workers = workers
         self.files = files
         self.folder = files.segments.home
@@ -114,6 +116,7 @@ class Engine:
         self.kind = kind
         self.setup = setup
         self.teardown = teardown
+        self.server = server
         self.new_tasks: deque[Submit] = deque()
         self.let_go: deque[int] = deque()
         self.functions: dict[int, bytes] = {}  # by kind of task
@@ -183,6 +186,7 @@ class Engine:
                 scratch=str(self.files.segments.scratch),
                 setup=self.setup,
                 teardown=self.teardown,
+                server=self.server,
             )
             try:
                 loop.run_until_complete(self.pool.start())

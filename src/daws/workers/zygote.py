@@ -16,8 +16,8 @@ import sys
 from _socket import CMSG_SPACE, MSG_CMSG_CLOEXEC, socket
 from typing import NoReturn
 
+from daws.data.folders import remove_tree
 from daws.workers import worker
-from daws.workers.folders import remove_tree
 from daws.workers.server import BORN, FORK, GONE, KILL, LINK_FD, RECORD, end_group
 from daws.workers.system import adopt_orphans, die_with_parent
 

@@ -1,9 +1,15 @@
 """One task after the other around the nodes."""
 
-from daws.model.graph import Graph
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from daws.strategy.answer import Answer
 from daws.strategy.assign.capable import capable, in_turn, spread
 from daws.strategy.decisions import Plan, Reasons, Site
+
+if TYPE_CHECKING:
+    from daws.model.graph import Graph
 
 
 class AssignRoundRobin(Answer, frozen=True):
