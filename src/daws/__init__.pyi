@@ -16,4 +16,5 @@ from daws.model.errors import UsageError as UsageError
 from daws.workers.errors import RemoteError as RemoteError
 from daws.workers.errors import WorkerStartError as WorkerStartError
 
+__all__: list[str]
 __version__: str

@@ -9,7 +9,7 @@ import atexit
 import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from threading import Lock
+from threading import Lock, Thread
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from weakref import WeakSet
@@ -167,6 +167,10 @@ class Cluster:
         """How many tasks had not ended?"""
         with self._lock:
             session, self._session = self._session, None
+            if session is not None and session.engine.is_here:  # a callback, or the garbage collector
+                self._session = session
+                Thread(target=self._close, name="daws-close").start()
+                return 0
         current.forget(self)
         if session is None:
             return 0
@@ -195,7 +199,9 @@ class Cluster:
     def __repr__(self) -> str:
         session = self._session
         state = "closed" if session is None else f"{len(session.futures):,} tasks to end"
-        return f"<Cluster: {self.workers} workers, {self.strategy.name}, {state}>"
+        return (
+            f"<Cluster: {self.workers} {'worker' if self.workers == 1 else 'workers'}, {self.strategy.name}, {state}>"
+        )
 
 
 @atexit.register

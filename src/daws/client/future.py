@@ -60,6 +60,7 @@ class Future(Generic[T]):
         return self._state == STORED
 
     def cancelled(self) -> bool:
+        """Was it cancelled, or something that it needs?"""
         return self._state == CANCELLED
 
     def result(self, timeout: float | None = None) -> T:
@@ -111,6 +112,7 @@ class Future(Generic[T]):
             listener.release()
 
     def _wait(self, timeout: float | None) -> None:
+        self._session.check_may_wait()
         lock = allocate_lock()
         lock.acquire()
         self.tell(lock)

@@ -7,12 +7,19 @@ from typing import Any
 
 from daws.client.future import CANCELLED, FAILED, INLINE, PENDING, STORED, Future, OutputFuture, collecting
 from daws.client.options import OUTPUTS_MAX, USUAL, Options
-from daws.data.codec import dumps, dumps_call, encode
+from daws.data.codec import Packed, dumps, dumps_call, encode
 from daws.data.files import ObjectFiles
 from daws.data.functions import dumps_function
 from daws.data.session import Session as Folders
 from daws.model.context import format_context
-from daws.model.errors import ClosedError, ContextError, TaskCancelledError, TaskFailedError
+from daws.model.errors import (
+    ClosedError,
+    ContextError,
+    TaskCancelledError,
+    TaskFailedError,
+    UnavailableError,
+    UsageError,
+)
 from daws.model.states import CANCELLED as STATE_CANCELLED
 from daws.model.task import FROM_OUTSIDE, INLINE_BYTES, TaskSpec
 from daws.runtime.engine import NODE, Engine, Outcome
@@ -161,12 +168,20 @@ class Session:
             outputs = ((task, len(made), task, HERE, made),)
         else:
             future._state = STORED
-            outputs = ((task, self.files.put_packed(task, made), task, HERE, b""),)
+            outputs = ((task, self._write(task, made), task, HERE, b""),)
         engine = self.engine
         engine.new_tasks.append(Submit(TaskSpec(task, FROM_OUTSIDE, outputs=(task,)), (), NODE, outputs))
         if not engine.awake:
             engine.wake()
         return future
+
+    def _write(self, object_: int, packed: Packed) -> int:
+        try:
+            return self.files.put_packed(object_, packed)
+        except OSError:
+            if self._closed is not None:  # by another thread, with all its folders
+                raise ClosedError(f"nothing can be put in any more: {self._closed}") from None
+            raise
 
     def _check_own(self, futures: Iterable[Future[Any]]) -> None:
         for future in futures:
@@ -241,9 +256,17 @@ class Session:
     # -- what futures ask ----------------------------------------------------------------------------------------------
 
     def load(self, object_: int) -> Any:
-        if object_ not in self.files:
-            raise ClosedError("the result was not asked for before its cluster was closed")
-        return self.files.value(object_)
+        try:
+            return self.files.value(object_)
+        except (OSError, UnavailableError):
+            if self._closed is not None:
+                raise ClosedError("the result was not asked for before its cluster was closed") from None
+            raise
+
+    def check_may_wait(self) -> None:
+        """On the thread that brings the results, waiting for one would never end."""
+        if self.engine.is_here:
+            raise UsageError("callbacks run on the cluster's own thread and cannot wait; submit a task instead")
 
     def exception_of(self, future: Future[Any]) -> BaseException:
         what = future._what

@@ -54,6 +54,8 @@ def as_completed(futures: Iterable[Future[T]], timeout: float | None = None) -> 
     until = None if timeout is None else time.monotonic() + timeout
     gate = _Gate()
     waiting = list(dict.fromkeys(futures))
+    if any(not future.done() for future in waiting):
+        waiting[0]._session.check_may_wait()
     for future in waiting:
         gate.expect(future)
     for count in range(len(waiting)):

@@ -10,6 +10,8 @@ import signal
 import threading
 import time
 from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Protocol
 
 import msgspec
@@ -150,7 +152,16 @@ class Engine:
 
     def wake(self) -> None:
         self.awake = True
-        self.loop.call_soon_threadsafe(self._turn)
+        self._call(self._turn)
+
+    def _call(self, function: Callable[..., object], *args: object) -> None:
+        with suppress(RuntimeError):  # the loop was closed by another thread, and everybody who waits was told so
+            self.loop.call_soon_threadsafe(function, *args)
+
+    @property
+    def is_here(self) -> bool:
+        """Is this the engine's own thread?"""
+        return self._thread is not None and self._thread.ident == threading.get_ident()
 
     def learn(self, function: int, pickled: bytes) -> None:
         """Has to be said before the first task of that kind is submitted."""
@@ -158,14 +169,14 @@ class Engine:
 
     def cancel(self, tasks: tuple[int, ...], running: bool = True) -> None:
         """Stop these tasks; with `running=False` only those that no worker has yet."""
-        self.loop.call_soon_threadsafe(self._cancel, tasks, running)
+        self._call(self._cancel, tasks, running)
 
     def stop(self) -> None:
         """End all workers, then the thread. What has not ended never will."""
         thread = self._thread
         if thread is None or not thread.is_alive():
             return
-        self.loop.call_soon_threadsafe(self.loop.stop)
+        self._call(self.loop.stop)
         thread.join()
 
     # -- the thread ----------------------------------------------------------------------------------------------------

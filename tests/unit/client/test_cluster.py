@@ -2,7 +2,9 @@
 
 import asyncio
 import os
+import pydoc
 import signal
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -375,3 +377,62 @@ def test_a_closed_cluster_says_so():
         pending.result(10)
     assert not any(folder.exists() for folder in folders), "nothing is left behind"
     one.close()
+
+
+@pytest.mark.parametrize("kind", ["processes", "threads"])
+def test_closing_while_others_submit_is_no_other_error(kind: Any):
+    one = Cluster(1, kind=kind)
+    found: list[BaseException] = []
+    started = threading.Barrier(4)
+
+    def submit_until_closed() -> None:
+        started.wait()
+        try:
+            while True:
+                future = one.submit(add, 1)
+                one.put(np.ones(10_000))
+                future.result(60)
+        except BaseException as error:
+            found.append(error)
+
+    threads = [threading.Thread(target=submit_until_closed) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    started.wait()
+    one.close()
+    for thread in threads:
+        thread.join()
+    assert [type(error) for error in found] == [ClosedError] * 3
+
+
+def test_a_callback_may_not_wait_but_may_close():
+    one = Cluster(1)
+    heard: list[Any] = []
+    ended = threading.Event()
+
+    def callback(future: Future[int]) -> None:
+        for function in (one.submit(add).result, lambda: wait([one.submit(add)])):
+            try:
+                function()
+            except UsageError as error:
+                heard.append(str(error))
+        one.close()
+        ended.set()
+
+    one.submit(add, 1).add_done_callback(callback)
+    assert ended.wait(60)
+    assert len(heard) == 2 and all("cannot wait" in text for text in heard)
+    for thread in threading.enumerate():
+        if thread.name == "daws-close":
+            thread.join()
+    assert "closed" in repr(one)
+
+
+def test_help_is_pleasant():
+    text = pydoc.render_doc(Cluster)
+    assert "with daws.Cluster() as cluster" in text
+    for name in ("submit", "call", "map", "put", "gather", "cancel", "close"):
+        assert getattr(Cluster, name).__doc__
+    with Cluster(1) as one:
+        assert repr(one) == "<Cluster: 1 worker, daws, 0 tasks to end>"
+    assert repr(one) == "<Cluster: 1 worker, daws, closed>"
