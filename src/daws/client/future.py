@@ -106,7 +106,7 @@ class Future(Generic[T]):
     def _tell_all(self) -> None:
         while self._told:
             try:
-                listener = self._told.pop()
+                listener = self._told.pop(0)
             except IndexError:
                 return  # another thread was faster
             listener.release()

@@ -297,6 +297,18 @@ def test_callbacks(cluster: Cluster):
     assert heard == [future, future]
 
 
+def test_callbacks_are_called_in_their_order(cluster: Cluster, tmp_path: Any):
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
+    future = cluster.submit(sum_after, str(gate), np.ones(3))
+    heard: list[int] = []
+    for number in range(5):
+        future.add_done_callback(lambda _, number=number: heard.append(number))  # type: ignore[misc]
+    gate.write_text("go on")
+    future.result(60)
+    assert heard == list(range(5))
+
+
 def test_a_thousand_futures_one_by_one(cluster: Cluster):
     futures = [cluster.submit(add, number) for number in range(3000)]
     assert gather(futures) == list(range(3000))
