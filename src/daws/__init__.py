@@ -10,6 +10,7 @@ _HOMES = {
     "Cluster": "daws.client.cluster",
     "Future": "daws.client.future",
     "as_completed": "daws.client.waiting",
+    "futures": "daws.futures",
     "gather": "daws.client.waiting",
     "progress": "daws.client.progress",
     "task": "daws.client.tasks",
@@ -34,7 +35,7 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module 'daws' has no attribute {name!r}")
     from importlib import import_module
 
-    found: object = getattr(import_module(home), name)
+    found: object = import_module(home) if home == f"daws.{name}" else getattr(import_module(home), name)
     globals()[name] = found
     return found
 

@@ -1,3 +1,4 @@
+from daws import futures as futures
 from daws.client.cluster import Cluster as Cluster
 from daws.client.current import use as use
 from daws.client.future import Future as Future

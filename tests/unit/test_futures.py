@@ -112,6 +112,7 @@ def test_an_executor_whose_cluster_was_closed_is_broken():
         sleeper.result(60)
     with pytest.raises(concurrent.futures.BrokenExecutor, match="closed"):
         one.submit(add)
+    one.shutdown(cancel_futures=True)
 
 
 HEAD = """

@@ -39,7 +39,8 @@ class Zygote:
         poll.register(self._wake_fd, select.POLLIN)
         is_warm = False
         while True:
-            ready = poll.poll(None if is_warm or not self._workers else WARM_UP_MS)
+            # Who was started early has time to get ready before the first order; later only when all is quiet.
+            ready = poll.poll(None if is_warm else WARM_UP_MS if self._workers else 0)
             if not ready:
                 _warm_up()
                 is_warm = True
