@@ -17,6 +17,7 @@ from weakref import WeakSet
 from daws.client import current
 from daws.data.session import Session as Folders
 from daws.model.errors import ClosedError, UsageError
+from daws.workers.errors import WorkerStartError
 from daws.workers.server import ForkServer
 
 if TYPE_CHECKING:
@@ -31,6 +32,8 @@ T = TypeVar("T")
 WORKERS_MAX = 4096
 KINDS = ("processes", "threads")
 _open: WeakSet[Cluster] = WeakSet()
+_abandoned: list[Session] = []
+"""Kept, because what they share with the process that they belong to must not be closed here."""
 
 
 class Cluster:
@@ -69,7 +72,7 @@ class Cluster:
         try:
             memory, scratch = self._folders.node_folders(0)
             if kind == "processes":
-                server = ForkServer(str(memory or scratch))
+                server = _fork_server(str(memory or scratch))
             from daws.client.session import Session
             from daws.data.functions import dumps_function
             from daws.strategy import parse_strategy
@@ -202,6 +205,27 @@ class Cluster:
         return (
             f"<Cluster: {self.workers} {'worker' if self.workers == 1 else 'workers'}, {self.strategy.name}, {state}>"
         )
+
+
+def _fork_server(folder: str) -> ForkServer:
+    try:
+        return ForkServer(folder)
+    except OSError as error:
+        raise WorkerStartError(f"the fork server cannot be started: {error}", retry=False) from error
+
+
+def _abandon_all() -> None:
+    """A fork of this process has no node: whatever it would wait for could never come."""
+    reason = ClosedError("the cluster belongs to the process that this one is a fork of; make a new one")
+    for cluster in tuple(_open):
+        session, cluster._session = cluster._session, None
+        if session is not None:
+            session.abandon(reason)
+            _abandoned.append(session)
+    _open.clear()
+
+
+os.register_at_fork(after_in_child=_abandon_all)
 
 
 @atexit.register

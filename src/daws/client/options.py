@@ -53,6 +53,8 @@ def _checked(
             raise UsageError(f"{name}={value!r}: give a whole number from {low} to {high}")
     if timeout is not None and (type(timeout) not in (int, float) or not 0 < timeout <= TIMEOUT_MAX_S):
         raise UsageError(f"timeout={timeout!r}: give a number of seconds above 0, up to {TIMEOUT_MAX_S:,}")
+    if not isinstance(context, str):
+        raise UsageError(f"context={context!r}: give a context as text")
     usual = cores == 1 and not memory and not context
     needs = None if usual else Needs(cores, parse_context(context), memory)
     return Options(outputs, needs, priority, retries, math.ceil((timeout or 0) * 1e9))

@@ -70,6 +70,11 @@ class Session:
         self._fail_all(reason)
         return left
 
+    def abandon(self, reason: BaseException) -> None:
+        """The engine is not in this process: end nothing, but let nobody wait."""
+        self._closed = reason
+        self._fail_all(reason)
+
     # -- in ------------------------------------------------------------------------------------------------------------
 
     def number_of(self, function: Callable[..., Any]) -> int:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import daws
 from daws.client.cluster import Cluster
 from daws.client.future import Future
 from daws.client.waiting import as_completed, gather, wait
@@ -315,7 +316,13 @@ def test_a_thousand_futures_one_by_one(cluster: Cluster):
 
 
 @pytest.mark.parametrize(
-    "options, message", [({"outputs": 0}, "outputs=0"), ({"retries": -1}, "retries=-1"), ({"timeout": 0}, "timeout=0")]
+    "options, message",
+    [
+        ({"outputs": 0}, "outputs=0"),
+        ({"retries": -1}, "retries=-1"),
+        ({"timeout": 0}, "timeout=0"),
+        ({"context": 3}, "context=3"),
+    ],
 )
 def test_options_that_make_no_sense_are_refused(cluster: Cluster, options: dict[str, Any], message: str):
     with pytest.raises(UsageError, match=message):
@@ -438,6 +445,28 @@ def test_a_callback_may_not_wait_but_may_close():
         if thread.name == "daws-close":
             thread.join()
     assert "closed" in repr(one)
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
+def test_a_fork_of_the_client_has_no_cluster(cluster: Cluster):
+    pending = cluster.submit(time.sleep, 1000)
+    reader, writer = os.pipe()
+    pid = os.fork()
+    if not pid:
+        found = []
+        for what in (lambda: pending.result(60), lambda: cluster.submit(add), lambda: daws.wait([pending], 60)):
+            try:
+                found.append(type(what()).__name__)
+            except BaseException as error:
+                found.append(type(error).__name__)
+        os.write(writer, " ".join(found).encode())
+        os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader) as file:
+        assert file.read() == "ClosedError ClosedError Waited"
+    os.waitpid(pid, 0)
+    cluster.cancel(pending)
+    assert cluster.submit(add, 1).result(60) == 1, "here nothing has changed"
 
 
 def test_help_is_pleasant():
