@@ -21,9 +21,11 @@ from daws.model.errors import (
     UsageError,
 )
 from daws.model.states import CANCELLED as STATE_CANCELLED
-from daws.model.task import FROM_OUTSIDE, INLINE_BYTES, TaskSpec
-from daws.runtime.engine import NODE, Engine, Outcome
-from daws.strategy.decisions import Strategy
+from daws.model.task import FROM_OUTSIDE, INLINE_BYTES, Input, NodeId, TaskSpec
+from daws.runtime.engine import Crew
+from daws.runtime.ports import ClusterPort, Outcome
+from daws.runtime.thread import NODE, NodeThread
+from daws.strategy.decisions import Newcomer, Strategy
 from daws.wire.store import Submit
 from daws.workers.failures import exception_of
 from daws.workers.server import ForkServer
@@ -31,6 +33,7 @@ from daws.workers.server import ForkServer
 NO_ARGUMENTS = dumps(((), {}))
 FIRST_EXTRA_OBJECT = 1 << 62
 HERE = (NODE,)
+SEED = 0
 LET_GO_MAX = 256
 """So many futures that nobody has any more are worth waking the engine."""
 
@@ -40,19 +43,31 @@ class Session:
 
     def __init__(
         self,
-        workers: int,
+        crew: Crew,
         strategy: Strategy,
         folders: Folders,
         limit_bytes: int | None,
-        kind: str,
-        server: ForkServer | None,
-        **hooks: bytes,
+        nodes: int = 0,
+        journal: str = "",
+        server: ForkServer | None = None,
     ) -> None:
+        """`nodes` is the number of node processes, 0 for a node on a thread of this process, which may find a fork
+        `server` for its workers."""
         self.folders = folders
-        self.files = ObjectFiles(*folders.node_folders(NODE), limit_bytes=limit_bytes)
+        self.strategy = strategy
         self.futures: dict[int, Future[Any]] = {}  # that have not ended
         self.outputs: dict[int, list[OutputFuture[Any]]] = {}  # further ones, of tasks with several outputs
-        self.engine = Engine(workers, strategy, self.files, self, kind, server=server, **hooks)
+        self.stored: dict[int, tuple[Input, ...]] = {}  # by task: where its outputs are, if that is elsewhere
+        self.engine: ClusterPort
+        if nodes:
+            from daws.runtime.remote import NodeProcesses
+
+            self.files = ObjectFiles(*folders.part("client"), limit_bytes=limit_bytes)
+            self.engine = NodeProcesses(nodes, crew, strategy, folders, limit_bytes, self.files, self, journal)
+        else:
+            self.files = ObjectFiles(*folders.node_folders(NODE), limit_bytes=limit_bytes)
+            self.engine = NodeThread(crew, strategy, self.files, self, journal, server)
+        self._is_alone = not nodes
         self._next_task = count().__next__
         self._functions: dict[bytes, int] = {}
         self._closed: BaseException | None = None
@@ -62,9 +77,7 @@ class Session:
 
     def close(self, reason: BaseException) -> int:
         """End everything; how many tasks had not ended. Whoever waits for them is told `reason`."""
-        if self._closed is not None:
-            return 0
-        self._closed = reason
+        self._closed = self._closed or reason  # it may be broken already
         self.engine.stop()
         left = len(self.futures)
         self._fail_all(reason)
@@ -137,6 +150,7 @@ class Session:
             inputs = tuple([one.object for one in above])
             parents = tuple(dict.fromkeys([one.task for one in above]))
         task = future.task
+        home = NODE if self._is_alone else self._home(task, options, above)
         self.futures[task] = future
         spec = TaskSpec(
             task,
@@ -147,7 +161,7 @@ class Session:
             options.needs,
             options.priority,
             0,
-            NODE,
+            home,
             False,
             payload,
             options.retries,
@@ -157,7 +171,7 @@ class Session:
             del self.futures[task]
             raise ClosedError(f"no tasks can be submitted any more: {self._closed}")
         engine = self.engine
-        engine.new_tasks.append(Submit(spec, parents, NODE))
+        engine.new_tasks.append(Submit(spec, parents, home))
         if not engine.awake:
             engine.wake()
 
@@ -166,6 +180,8 @@ class Session:
         if self._closed is not None:
             raise ClosedError(f"nothing can be put in any more: {self._closed}")
         made = encode(value, INLINE_BYTES, "the object")
+        if not self._is_alone and not isinstance(made, bytes):
+            return self.submit(self.number_of(_same), (value,), {})  # a node has to have it
         task = self._next_task()
         future: Future[Any] = Future(self, task, task)
         if isinstance(made, bytes):
@@ -188,6 +204,13 @@ class Session:
                 raise ClosedError(f"nothing can be put in any more: {self._closed}") from None
             raise
 
+    def _home(self, task: int, options: Options, above: Iterable[Future[Any]]) -> NodeId:
+        """The node that a new task is handed to, as the strategy says."""
+        known: list[Input] = []
+        for one in above:
+            known += [output for output in self.stored.get(one.task, ()) if output[0] == one.object]
+        return self.strategy.assign.home(Newcomer(task, options.needs, tuple(known)), self.engine.members, SEED)
+
     def _check_own(self, futures: Iterable[Future[Any]]) -> None:
         for future in futures:
             if future._session is not self:
@@ -195,10 +218,11 @@ class Session:
 
     def check(self, options: Options) -> None:
         """Refuse what no executor of this cluster could ever run."""
-        needs, info = options.needs, self.engine.info
-        if needs is not None and not info.can_run(needs):
+        needs, members = options.needs, self.engine.members
+        if needs is not None and not members.capable(needs):
             asked = f"{needs.cores} cores" if needs.context is None else f"the context {format_context(needs.context)}"
-            raise ContextError(f"no executor offers {asked}: this cluster has {info.cores} workers without a context")
+            cores = members.infos[0].cores
+            raise ContextError(f"no executor offers {asked}: each node has {cores} workers without a context")
 
     def cancel(self, futures: Iterable[Future[Any]], running: bool = True) -> None:
         """Stop tasks; with `running=False` only those that no worker has yet."""
@@ -209,6 +233,8 @@ class Session:
     def let_go(self, task: int) -> None:
         """Nobody has the future of this task any more. Not urgent, and called by the garbage collector."""
         engine = self.engine
+        if self.stored:
+            self.stored.pop(task, None)
         engine.let_go.append(task)
         if not engine.awake and not len(engine.let_go) % LET_GO_MAX and self._closed is None:
             engine.wake()
@@ -228,6 +254,8 @@ class Session:
                         one._what = output[4]
                         one._state = INLINE
                     else:
+                        if not self._is_alone:
+                            self.stored[outcome.task] = outcome.outputs
                         one._state = STORED
             else:
                 for one in (future, *others):
@@ -261,8 +289,9 @@ class Session:
     # -- what futures ask ----------------------------------------------------------------------------------------------
 
     def load(self, object_: int) -> Any:
+        places = {output[0]: output[3] for output in self.stored.get(task_of(object_), ())}
         try:
-            return self.files.value(object_)
+            return self.engine.load(object_, places.get(object_, ()))
         except (OSError, UnavailableError):
             if self._closed is not None:
                 raise ClosedError("the result was not asked for before its cluster was closed") from None
@@ -285,3 +314,12 @@ class Session:
             future._what = what
         assert isinstance(what, BaseException)
         return what
+
+
+def _same(value: object) -> object:
+    return value
+
+
+def task_of(object_: int) -> int:
+    """The task that makes an object."""
+    return object_ if object_ < FIRST_EXTRA_OBJECT else (object_ - FIRST_EXTRA_OBJECT) // OUTPUTS_MAX

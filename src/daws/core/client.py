@@ -312,4 +312,5 @@ def _tuples(starts: "np.ndarray", values: list[int], low: int, high: int) -> lis
             return [()] * (high - low)
         some = iter(values[bounds[0] : bounds[-1]])
         return list(zip(*[some] * most, strict=True))
-    return [tuple(values[first:end]) for first, end in pairwise(bounds.tolist())]
+    ends = bounds.tolist()
+    return list(map(tuple, map(values.__getitem__, map(slice, ends, ends[1:]))))

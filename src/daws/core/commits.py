@@ -39,7 +39,9 @@ def finish(core: NodeCore, ready: Ready, sizes: tuple[int, ...], error: str, val
     outputs: tuple[Input, ...] = ()
     made = spec.outputs
     if made and not error:
-        here = core.here = core.here or (core.node,)
+        here = core.here
+        if not here:
+            core.here = here = (core.node,)
         if len(made) == 1:  # most tasks of most graphs
             size = sizes[0]
             outputs = ((made[0], size, task, here, values[0] if values else b""),)
@@ -52,17 +54,20 @@ def finish(core: NodeCore, ready: Ready, sizes: tuple[int, ...], error: str, val
             outputs = tuple([(object_, size, task, here, value) for object_, size, value in each])
             own_objects(core).update([(one[0], one[1]) for one in outputs if one[1] > INLINE_BYTES])
     row = Finish(task, ready.attempt, core.node, outputs, error)
-    if not spec.leaf or error:
-        core.urgent = True
     shard = (task >> SHARD_BLOCK_BITS) % core.shard_count
     if core.rows is not None:
         if core.rows_shard == shard:
             core.rows.append(row)
         else:
             add_row(core, shard, row)
+        if not spec.leaf or error:
+            core.urgent = True
         return
     core.rows = [row]
     core.rows_shard = shard
+    if not spec.leaf or error:
+        core.urgent = True
+        return
     # No other task waits for a leaf: while all executors are busy, its end may wait for others to share a call with. If
     # nothing happens here for long, it could only leave with the next tick: then it leaves at once.
     delay_ns = core.config.commit_delay_ns
@@ -87,9 +92,10 @@ def on_finish_answer(core: NodeCore, row: Finish, answer: AnswerType) -> None:
             if not readers:
                 drop_made(core, row.outputs)  # nobody reads them and nobody holds them
             elif objects := large_objects(row.outputs):
-                if core.made is EMPTY:
-                    core.made = {}
-                core.made[task] = (set(readers) if len(readers) > FEW_READERS else readers, core.now_ns, objects)
+                made = core.made
+                if made is EMPTY:
+                    core.made = made = {}
+                made[task] = (set(readers) if len(readers) > FEW_READERS else readers, core.now_ns, objects)
                 if row.attempt:
                     if core.attempts is None:
                         core.attempts = {}

@@ -135,6 +135,7 @@ class NodeCore:
         "idle_since_ns",
         "inflight",
         "info",
+        "is_giver",
         "kinds",
         "lease_count",
         "leased_until_ns",
@@ -152,6 +153,7 @@ class NodeCore:
         "objects",
         "old_token",
         "one_group",
+        "one_kind",
         "out",
         "outgoing",
         "plain",
@@ -257,7 +259,9 @@ class NodeCore:
         self.one_group = len(self.groups) == 1
         self.plain_free = self.groups[0].free if self.one_group else []
         self.takes_plain = info.can_run(None)
-        self.plain = self.one_group and self.groups[0].context is None and strategy.balance.mode != "give"
+        self.is_giver = strategy.balance.mode == "give"
+        self.one_kind = self.one_group and self.groups[0].context is None and not self.is_giver
+        self.plain = self.one_kind
         self.running: dict[int, Run] = EMPTY
         self.inflight: dict[int, int] | None = None  # runs on a slot, where more than one was sent
         self.ahead = 0
@@ -304,7 +308,7 @@ class NodeCore:
         self.neighbour_count = 0
         self.adapt_at = strategy.adapt.period
         # what was seen
-        self.kinds: dict[int, list[int]] = EMPTY  # how many ran, and for how long
+        self.kinds: dict[int, list[int]] = EMPTY  # how many ran, for how long in all, and on average
         self.done_count = 0
         self.sampled_count = 0  # how many runs were timed, and how long they took in all
         self.sampled_ns = 0
@@ -376,7 +380,7 @@ class NodeCore:
     def estimate_ns(self, spec: TaskSpec) -> int:
         seen = self.kinds.get(spec.kind)
         if seen is not None:
-            return seen[1] // seen[0] or 1
+            return seen[2]
         if not spec.estimate_ns:
             return GUESS_NS
         return int(spec.estimate_ns / self.info.speed) or 1

@@ -87,7 +87,7 @@ def schedule(core: NodeCore) -> None:
                 fetch_ahead(core)
             if core.has_short:
                 send_ahead(core)
-        if core.strategy.balance.mode == "give":
+        if core.is_giver:
             look_for_takers(core)
     elif idle and not core.staging:
         if core.inflight:
@@ -251,11 +251,18 @@ def on_run_ended(core: NodeCore, event: RunEnded) -> None:
             core.plain_free.append(run.slot)
             core.dirty = True
     else:
-        core.dirty = True
-        if core.one_group and core.inflight is None and not run.more_slots and not run.suspended:
-            core.plain_free.append(run.slot)
-        elif not run.suspended:
-            release_slot(core, run)
+        if core.inflight is None and core.one_group and not run.more_slots and not run.suspended:
+            fifo = core.shared.fifo
+            if fifo and core.one_kind and not fifo[0].inputs and _goes_first(core, fifo[0]):
+                core.shared.count -= 1
+                start(core, fifo.popleft(), run.slot)
+            else:
+                core.plain_free.append(run.slot)
+                core.dirty = True
+        else:
+            core.dirty = True
+            if not run.suspended:
+                release_slot(core, run)
         if ready.inputs:
             end_reading(core, ready)
     if event.error:
@@ -274,15 +281,31 @@ def on_run_ended(core: NodeCore, event: RunEnded) -> None:
     finish(core, ready, event.sizes, event.error, event.values)
 
 
+def _goes_first(core: NodeCore, ready: Ready) -> bool:
+    """Would a scheduling pass start this task, the first that came, and do nothing else? (It reads nothing.)"""
+    return not (
+        core.dedicated.count
+        or core.shared.heap
+        or core.staged
+        or core.resumable
+        or core.has_short
+        or core.doomed
+        or ready.mode
+        or ready.spec.needs is not None
+        or core.now_ns >= core.leased_until_ns
+    )
+
+
 def learn_length(core: NodeCore, kind: int, duration_ns: int) -> None:
     seen = core.kinds.get(kind)
     if seen is None:
         if core.kinds is EMPTY:
             core.kinds = {}
-        core.kinds[kind] = seen = [1, duration_ns]
+        core.kinds[kind] = seen = [1, duration_ns, duration_ns or 1]
     else:
         seen[0] += 1
         seen[1] += duration_ns
+        seen[2] = seen[1] // seen[0] or 1
     core.sampled_count += 1
     core.sampled_ns += duration_ns
     core.mean_run_ns = core.sampled_ns // core.sampled_count or 1

@@ -48,21 +48,24 @@ def stage(core: NodeCore, ready: Ready, missing: Sequence[Input]) -> None:
     if core.fetching is None:
         core.fetching = {}
     core.staging[task] = (ready, {one[0] for one in missing})
-    pin(core, ready)
-    fetching = core.fetching
+    if core.copies:
+        pin(core, ready)
+    fetching, tried, members, node = core.fetching, core.tried, core.members, core.node
     wanted: list[Transfer] = []
     for one in missing:
-        object_ = one[0]
+        object_, size_bytes, _, places, _ = one
         waiting = fetching.get(object_)
         if waiting is not None:
             waiting.append(task)
             continue
         fetching[object_] = [task]
-        place = _next_place(core, one)
-        if place is not None:
-            wanted.append((object_, one[1], place))
-        else:
-            _lost(core, object_)
+        place: NodeId | None = places[0] if places else None
+        if tried or place == node or place not in members:  # unusual
+            place = _next_place(core, one)
+            if place is None:
+                _lost(core, object_)
+                continue
+        wanted.append((object_, size_bytes, place))  # type: ignore[arg-type]
     if wanted:
         core.out.append(FetchObjects(tuple(wanted)))
 
@@ -87,6 +90,13 @@ def on_objects_fetched(core: NodeCore, event: ObjectsFetched) -> None:
     if fetching is None:
         return
     staging = core.staging or EMPTY
+    tried, objects = core.tried, own_objects(core)
+    copies = core.copies
+    if copies is None:
+        core.copies = copies = {}
+        core.fresh = set()
+    fresh = core.fresh
+    moved_bytes = copied_bytes = 0
     for object_, size_bytes, _ in event.fetched:
         waiting = fetching.pop(object_, None)
         if waiting is None:
@@ -94,24 +104,35 @@ def on_objects_fetched(core: NodeCore, event: ObjectsFetched) -> None:
         readers = 0
         for task in waiting:
             entry = staging.get(task)
-            if entry is None or object_ not in entry[1]:
+            if entry is None:
+                continue
+            lacks = entry[1]
+            if object_ not in lacks:
                 continue
             readers += 1
-            entry[1].remove(object_)
-            if not entry[1]:
+            lacks.remove(object_)
+            if not lacks:
                 del staging[task]
                 if core.staged is None:
                     core.staged = []
                 core.staged.append(entry[0])
                 core.dirty = True
-        if core.tried:
-            core.tried.pop(object_, None)
+        if tried:
+            tried.pop(object_, None)
         if not readers:
             core.out.append(DropObject(object_))  # the tasks that wanted it were called off meanwhile
             continue
-        core.moved_bytes += size_bytes
-        if object_ not in core.objects:  # else it was made here meanwhile
-            _keep_copy(core, object_, size_bytes, readers)
+        moved_bytes += size_bytes
+        if object_ not in objects:  # else it was made here meanwhile
+            objects[object_] = size_bytes
+            copies[object_] = readers
+            fresh.add(object_)
+            copied_bytes += size_bytes
+    core.moved_bytes += moved_bytes
+    if copied_bytes:
+        core.copied_bytes += copied_bytes
+        if core.copied_bytes > core.config.memory_bytes:
+            _evict(core)
     for transfer in event.failed:
         _fetch_elsewhere(core, transfer)
 
@@ -137,18 +158,6 @@ def _fetch_elsewhere(core: NodeCore, failed: Transfer) -> None:
         _lost(core, object_)
     else:
         core.out.append(FetchObjects(((object_, size_bytes, place),)))
-
-
-def _keep_copy(core: NodeCore, object_: int, size_bytes: int, readers: int) -> None:
-    if core.copies is None:
-        core.copies = {}
-        core.fresh = set()
-    core.copies[object_] = readers
-    core.fresh.add(object_)
-    own_objects(core)[object_] = size_bytes
-    core.copied_bytes += size_bytes
-    if core.copied_bytes > core.config.memory_bytes:
-        _evict(core)
 
 
 def _evict(core: NodeCore) -> None:
@@ -194,42 +203,42 @@ def unpin(core: NodeCore, ready: Ready) -> None:
 
 def end_reading(core: NodeCore, ready: Ready) -> None:
     """A run has ended: note what it read and from where (for `adapt`, `explain` and the statistics), and unpin it."""
-    copies = core.copies
+    copies, fresh = core.copies or EMPTY, core.fresh
+    read_bytes = 0
     for object_, size_bytes, _, _, _ in ready.inputs:
         if size_bytes <= INLINE_BYTES:
             continue
-        core.read_bytes += size_bytes
-        if not copies or object_ not in copies:
+        read_bytes += size_bytes
+        if object_ not in copies:
             core.local_hits += 1
             continue
-        if object_ in core.fresh:
-            core.fresh.discard(object_)  # the first reader pays for the transfer, the next ones profit
+        if object_ in fresh:
+            fresh.discard(object_)  # the first reader pays for the transfer, the next ones profit
         else:
             core.cache_hits += 1
         copies[object_] = readers = copies[object_] - 1
         if readers <= 0 and not core.strategy.cache.keeps(core, size_bytes):
             _drop_copy(core, object_)
+    core.read_bytes += read_bytes
 
 
 def release_inputs(core: NodeCore, ready: Ready) -> None:
     """A task is done for good: the places of what it read learn that it needs it no more."""
-    task, node = ready.spec.id, core.node
+    task, node, releases = ready.spec.id, core.node, core.releases
     for _, size_bytes, producer, places, _ in ready.inputs:
         if size_bytes > INLINE_BYTES and producer >= 0 and places:
-            if places[0] == node:
+            place = places[0]
+            if place == node:
                 release_made(core, producer, task)
-            else:
-                _release(core, places[0], producer, task)
-
-
-def _release(core: NodeCore, place: NodeId, producer: int, child: int) -> None:
-    if core.releases is None:
-        core.releases = {}
-    pairs = core.releases.get(place)
-    if pairs is None:
-        core.releases[place] = [(producer, child)]
-    elif pairs[-1] != (producer, child):  # a task may read several objects of the same producer
-        pairs.append((producer, child))
+                continue
+            pair = (producer, task)
+            if releases is None:
+                core.releases = releases = {}
+            pairs = releases.get(place)
+            if pairs is None:
+                releases[place] = [pair]
+            elif pairs[-1] != pair:  # a task may read several objects of the same producer
+                pairs.append(pair)
 
 
 def send_releases(core: NodeCore) -> None:
@@ -299,11 +308,6 @@ def _drop(core: NodeCore, object_: int) -> None:
     if object_ in core.objects:
         del core.objects[object_]
         core.out.append(DropObject(object_))
-
-
-@answers(Release)
-def on_release_answer(core: NodeCore, row: Release, answer: AnswerType) -> None:
-    """Freed; if somebody holds the record, the holder keeps its own copy of the value."""
 
 
 @answers(Inspect)

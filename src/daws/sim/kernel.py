@@ -58,8 +58,10 @@ from daws.sim.profiles import Costs
 from daws.store.memory import MemoryStore
 from daws.strategy.decisions import Strategy
 from daws.wire.messages import Offer, Releases, Submission
-from daws.wire.store import is_quiet
+from daws.wire.store import Committed, is_quiet
 
+HEAVY = frozenset((Offer, Submission))
+"""Messages that bring tasks: a node needs time for each of them."""
 FIRED = (TimerFired(TICK), TimerFired(POLL), TimerFired(DEADLINE))
 """By timer: every node of a large cluster has one under way."""
 PROGRESS_EVENTS = 1 << 16
@@ -188,7 +190,7 @@ class Kernel:
         plain_runs = not (self.growth or self.tracks_runs)
         plain_mail = self.one_cluster and faults is None
         message_latency_ns = message_ns + costs.latency_ns
-        recorded = self.journals is not None or self.digest is not None
+        watched = self.journals is not None or self.digest is not None or checker is not None
         out: list[EffectType] = []
         for _ in range(PROGRESS_EVENTS):
             now_ns, _, to, event = heappop(heap)
@@ -200,14 +202,13 @@ class Kernel:
                 continue
             core = machine.core
             came = type(event)
-            extra_ns = 0
             if came is RunEnded:
                 if not (stopped and self._was_stopped(to, event.run)):
                     ends.append(now_ns)
                 if not plain_runs:
                     self.runs.pop((to, event.run), None)
-            elif came is Offer or came is Submission:
-                extra_ns = costs.task_ns * len(event.tasks)
+            elif came in HEAVY:
+                machine.busy_ns = max(now_ns, machine.busy_ns) + costs.task_ns * len(event.tasks)
             batch = machine.mail
             if batch is None:
                 batch = [event]
@@ -216,14 +217,12 @@ class Kernel:
                 batch.append(event)
             core.step(now_ns, batch, out)
             self.now_ns = now_ns
-            if recorded:
-                self._record(core, now_ns, batch, out)
-            if checker is not None:
-                checker.on_step(core, now_ns, batch, out)
+            if watched:
+                self._watch(core, now_ns, batch, out)
             if not out:
                 continue
-            busy_ns = machine.busy_ns
-            leaves_ns = (now_ns if now_ns > busy_ns else busy_ns) + step_ns + extra_ns
+            leaves_ns = machine.busy_ns
+            leaves_ns = (now_ns if now_ns > leaves_ns else leaves_ns) + step_ns
             for effect in out:
                 kind = type(effect)
                 if kind is StartRun:
@@ -310,11 +309,13 @@ class Kernel:
         self.stopped.discard((node, run))
         return True
 
-    def _record(self, core: NodeCore, now_ns: int, batch: list[EventType], out: list[EffectType]) -> None:
+    def _watch(self, core: NodeCore, now_ns: int, batch: list[EventType], out: list[EffectType]) -> None:
         if self.journals is not None:
             self.journals[core.node].note(now_ns, batch, out)
         if self.digest is not None:
             self.digest.update(msgspec.msgpack.encode((core.node, now_ns, out)))
+        if self.checker is not None:
+            self.checker.on_step(core, now_ns, batch, out)
 
     # -- carrying out effects ------------------------------------------------------------------------------------------
 
@@ -427,19 +428,23 @@ class Kernel:
 
         An answer from which nothing follows waits until its node wakes up for something else.
         """
-        rows, shard = call.rows, call.shard
-        arrives_ns = leaves_ns + self.costs.latency_ns
+        rows, shard, latency_ns = call.rows, call.shard, self.costs.latency_ns
+        arrives_ns = leaves_ns + latency_ns
         free_ns = self.shard_free_ns[shard]
         if arrives_ns > free_ns:
             free_ns = arrives_ns
         if len(rows) == 1:
             free_ns += self.one_row_call_ns
-            row = rows[0]
-            answer = self.store.apply_one(shard, row, arrives_ns)
+            answer = self.store.apply_one(shard, rows[0], arrives_ns)
             if self.checker is not None:
-                self.checker.on_row(row, answer)
-            quiet = call.lazy or (not call.hopes and is_quiet(row, answer))
-            event: EventType = CallFine(call.token) if answer is None else StoreAnswered(call.token, [answer])
+                self.checker.on_row(rows[0], answer)
+            event: EventType
+            if type(answer) is Committed:  # as `is_quiet` would say
+                quiet = not (answer.ready or answer.key >= 0 or answer.rivals or call.hopes) or call.lazy
+                event = StoreAnswered(call.token, [answer])
+            else:
+                quiet = call.lazy or (not call.hopes and is_quiet(rows[0], answer))
+                event = CallFine(call.token) if answer is None else StoreAnswered(call.token, [answer])
         else:
             free_ns += self.costs.store_call_ns + self.costs.store_row_ns * len(rows)
             answers = self.store.apply(shard, rows, arrives_ns)
@@ -450,7 +455,7 @@ class Kernel:
             event = CallFine(call.token) if fine else StoreAnswered(call.token, answers)
         self.shard_free_ns[shard] = free_ns
         if not quiet:
-            heappush(self.heap, (free_ns + self.costs.latency_ns, self.next_sequence(), node, event))
+            heappush(self.heap, (free_ns + latency_ns, self.next_sequence(), node, event))
         elif machine.mail is None:
             machine.mail = [event]
         else:
@@ -525,27 +530,31 @@ class Kernel:
     def _fetch(self, machine: Machine, node: NodeId, leaves_ns: int, effect: FetchObjects) -> None:
         """Objects that were asked for together are reported together, when the last of them is here; those that cannot
         be had are reported as soon as that is known."""
-        costs, faults = self.costs, self.faults
-        last_ns = leaves_ns + costs.message_ns
+        costs, faults, seats, one_cluster = self.costs, self.faults, self.seats, self.one_cluster
+        latency_ns, speed = costs.latency_ns, costs.net_bytes_per_s
+        last_ns = sent_ns = leaves_ns + costs.message_ns
+        asked_ns = sent_ns + latency_ns
+        fetched_bytes = 0
         failed: list[Transfer] = []
         for transfer in effect.wanted:
             object_, size_bytes, source = transfer
-            there = self.client_machine if source == CLIENT else self.machines[source & NODE_INDEX_MASK]
-            latency_ns, speed = costs.latency_ns, costs.net_bytes_per_s
-            if not self.one_cluster and source != CLIENT and there.info.cluster != machine.info.cluster:
-                latency_ns, speed = costs.cluster_latency_ns, costs.cluster_bytes_per_s
-            asked_ns = leaves_ns + costs.message_ns + latency_ns
-            if source != CLIENT:
-                holder = self.seats.get(source)
-                if holder is None or object_ not in holder.core.objects or (faults and self._is_cut(node, source)):
-                    self.push(asked_ns + latency_ns, node, ObjectsFetched((), (transfer,)))
+            there = seats.get(source)
+            if there is None or object_ not in there.core.objects or (faults and self._is_cut(node, source)):
+                if source != CLIENT:
+                    self.push(sent_ns + 2 * self._latency_ns(machine, source), node, ObjectsFetched((), (transfer,)))
                     failed.append(transfer)
                     continue
-            end_ns = there.transfer(machine, size_bytes, asked_ns, speed) + latency_ns
+                there = self.client_machine
+            if not one_cluster and source != CLIENT and there.info.cluster != machine.info.cluster:
+                far_ns = costs.cluster_latency_ns
+                end_ns = there.transfer(machine, size_bytes, sent_ns + far_ns, costs.cluster_bytes_per_s) + far_ns
+            else:
+                end_ns = there.transfer(machine, size_bytes, asked_ns, speed) + latency_ns
             if end_ns > last_ns:
                 last_ns = end_ns
-            self.fetched_bytes += size_bytes
-            self.message_count += 1
+            fetched_bytes += size_bytes
+        self.fetched_bytes += fetched_bytes
+        self.message_count += len(effect.wanted) - len(failed)
         coming = effect.wanted if not failed else tuple([one for one in effect.wanted if one not in failed])
         if not coming:
             return

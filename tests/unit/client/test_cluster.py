@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,10 +21,13 @@ from daws.client.waiting import as_completed, gather, wait
 from daws.model.errors import ClosedError, TaskCancelledError, TaskKilledError, UsageError
 from daws.strategy.presets import PRESETS
 
+FORMS: dict[str, dict[str, Any]] = {"thread": {}, "process": {"node": "process"}, "nodes": {"nodes": 4}}
 
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[Cluster]:
-    with Cluster(2) as one:
+
+@pytest.fixture(scope="module", params=FORMS)
+def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
+    """Wherever the nodes are, everything works alike."""
+    with Cluster(2, **FORMS[request.param]) as one:
         yield one
 
 
@@ -85,26 +89,30 @@ def test_large_results_are_mapped_not_copied(cluster: Cluster):
     assert big.result() is value
 
 
+def objects_of(cluster: Cluster) -> list[Path]:
+    folders = cluster._folders
+    return [*(folders.memory or folders.scratch).glob("*/objects/*")]
+
+
 def test_what_nobody_can_ask_for_any_more_is_gone(cluster: Cluster):
-    session = cluster._open()
     futures = [cluster.submit(np.ones, 100_000) for _ in range(4)]
     assert gather(futures)[0].sum() == 100_000
-    assert len(session.files) >= 4
+    assert len(objects_of(cluster)) >= 4
     del futures
     assert files_left(cluster) == 0
 
 
 def files_left(cluster: Cluster) -> int:
     """Object files that are there when everything that was let go of has gone."""
-    files, deadline = cluster._open().files, time.monotonic() + 30
-    while len(files) and time.monotonic() < deadline:
+    deadline = time.monotonic() + 30
+    while objects_of(cluster) and time.monotonic() < deadline:
         cluster.submit(add).result()  # what is let go of leaves with the next task
-    return len(files)
+    return len(objects_of(cluster))
 
 
 def test_an_object_is_put_in_once_and_read_by_many(cluster: Cluster):
     big, small = cluster.put(np.arange(100_000)), cluster.put({"x": 1})
-    assert big.done() and small.done() and repr(big).endswith("done>")
+    assert small.done() and repr(small).endswith("done>")
     assert gather([cluster.submit(np.sum, big) for _ in range(5)]) == [4999950000] * 5
     assert cluster.submit(reads_without_a_copy, big).result()
     assert small.result() == {"x": 1}
@@ -124,7 +132,8 @@ def test_what_was_put_in_goes_with_its_future_and_its_readers(cluster: Cluster, 
     cluster.submit(add).result()
     gate.write_text("go on")
     assert reader.result(60) == 100_000
-    assert files_left(cluster) == 0
+    if cluster.nodes == 1:  # others may keep copies of what they have fetched
+        assert files_left(cluster) == 0
 
 
 def sum_after(gate: str, array: Any) -> float:
@@ -142,7 +151,7 @@ def test_a_run_over_its_time_limit_is_stopped(cluster: Cluster):
     slow = cluster.call(time.sleep, (1000,), timeout=0.05)
     error = slow.exception(60)
     assert isinstance(error, TaskKilledError) and f"task {slow.task}" in str(error)
-    assert "0.05 s" in str(error) and "node 0" in str(error)
+    assert "0.05 s" in str(error) and "on node" in str(error)
     assert cluster.call(add, (1,), timeout=60).result() == 1
 
 
@@ -349,10 +358,12 @@ def test_refused_arguments_leave_nothing_behind(cluster: Cluster):
 
 
 def test_what_was_just_submitted_can_be_cancelled(cluster: Cluster):
-    blockers: list[Future[Any]] = [cluster.submit(time.sleep, 1000) for _ in range(2)]
+    blockers: list[Future[Any]] = [cluster.submit(time.sleep, 1000) for _ in range(cluster.workers)]
     waiting: list[Future[Any]] = [cluster.submit(add, number) for number in range(6000)]
     cluster.cancel([*waiting, *blockers])
-    assert all(isinstance(one.exception(60), TaskCancelledError) for one in (*waiting, *blockers))
+    assert all(isinstance(one.exception(60), TaskCancelledError) for one in blockers)
+    assert all(one.cancelled() or one.result(60) == number for number, one in enumerate(waiting) if one.exception(60))
+    assert waiting[-1].cancelled(), "there was nobody to run all of them"
     assert cluster.submit(add, 1).result(60) == 1
 
 

@@ -83,6 +83,8 @@ def finish(store: MemoryStore, shard: Shard, row: wire.Finish, now_ns: int) -> A
             record.freed = True
             return _NOTHING_TO_TELL
         if store.direct:
+            if len(record.children) == 1:
+                return _tell_only(store, shard, record, row)
             return _tell_here(store, shard, record, row)
         key = row.task << 2 | SATISFY
         shard.marks = mark = shard.marks + 1
@@ -123,6 +125,41 @@ def finish(store: MemoryStore, shard: Shard, row: wire.Finish, now_ns: int) -> A
         if not rivals:
             return _ONLY_HELD if held else _NOTHING_TO_TELL
     return _commit_answer(store, shard, record, rivals)
+
+
+def _tell_only(store: MemoryStore, shard: Shard, record: Record, row: wire.Finish) -> Committed:
+    """`_tell_here` for a task with one child, as most of those have that are not leaves of their graph."""
+    children = record.children
+    child = shard.records.get(children[0])
+    if child is None or child.state != WAITING or child.rare is not None:
+        return _tell_here(store, shard, record, row)
+    store.touched += 1
+    edges = child.edges
+    task = row.task
+    if edges.__class__ is set:
+        edges.discard(task)
+        child.inputs += row.outputs  # who has so many parents mostly reads something of each: it is sifted at the end
+        if not edges:
+            child.inputs = read_by(child.spec, child.inputs)
+    else:
+        outputs = row.outputs
+        child.edges = edges = () if edges == (task,) else tuple([edge for edge in edges if edge != task])  # type: ignore[union-attr]
+        if len(outputs) == 1 and outputs[0][0] in child.spec.inputs:
+            child.inputs += outputs
+        else:
+            child.inputs += read_by(child.spec, outputs)
+    if edges:
+        return Committed(-1, (), (), children, 0, (), (), record.held)
+    return Committed(-1, (), (), children, 0, (), (_now_ready(child, task, row.node),), record.held)
+
+
+def _now_ready(record: Record, mark: int, node: NodeId) -> Ready:
+    """Its last edge is gone: it belongs to whoever took that away."""
+    record.state = READY
+    record.owner = node
+    record.move = move = record.move + 1
+    record.edges = mark
+    return Ready(record.spec, record.attempt, move, record.inputs)
 
 
 def _tell_here(store: MemoryStore, shard: Shard, record: Record, row: wire.Finish) -> Committed:

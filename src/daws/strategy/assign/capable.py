@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from daws.model.cluster import Members
 from daws.model.context import format_context
 from daws.model.errors import ClusterError, ContextError
-from daws.model.task import Needs
+from daws.model.task import INLINE_BYTES, Needs, NodeId
+from daws.strategy.decisions import Newcomer
 
 if TYPE_CHECKING:
     from daws.model.columns import Int64s
@@ -77,3 +78,21 @@ def in_turn(tasks: Int64s, able: Int64s) -> Int64s:
     import numpy as np
 
     return able[np.arange(len(tasks)) % len(able)]
+
+
+def next_in_turn(newcomer: Newcomer, members: Members) -> NodeId:
+    """As `in_turn`, for a task that comes by itself."""
+    able = members.capable(newcomer.needs)
+    return able[newcomer.number % len(able)]
+
+
+def where_most_is(newcomer: Newcomer, members: Members) -> NodeId:
+    """The node that has most bytes of what the task reads, of those that can run it; in turn if none has any."""
+    held: dict[NodeId, int] = {}
+    for _, size_bytes, _, places, _ in newcomer.inputs:
+        if size_bytes > INLINE_BYTES:
+            for place in places:
+                held[place] = held.get(place, 0) + size_bytes
+    able = members.capable(newcomer.needs)
+    best = max(held, key=lambda node: (held[node] if node in able else 0, -node), default=-1)
+    return best if best in able else next_in_turn(newcomer, members)

@@ -6,9 +6,11 @@ from bisect import insort
 from heapq import heapreplace
 from typing import TYPE_CHECKING
 
+from daws.model.cluster import Members
+from daws.model.task import NodeId
 from daws.strategy.answer import Answer
-from daws.strategy.assign.capable import capable
-from daws.strategy.decisions import Plan, Reasons, Site
+from daws.strategy.assign.capable import capable, where_most_is
+from daws.strategy.decisions import Newcomer, Plan, Reasons, Site
 
 if TYPE_CHECKING:
     from daws.model.graph import Graph
@@ -35,6 +37,10 @@ class AssignCriticalPath(Answer, frozen=True):
         import numpy as np
 
         return Plan(np.array(_greedy(graph, site, -1, {}), np.int64), graph.planned_rank_ns())
+
+    def home(self, newcomer: Newcomer, members: Members, seed: int) -> NodeId:
+        """Without a graph all tasks are equally critical and nobody knows when nodes are free: the bytes decide."""
+        return where_most_is(newcomer, members)
 
     def explain(self, graph: Graph, site: Site, task: int) -> Reasons:
         ranks = graph.planned_rank_ns()

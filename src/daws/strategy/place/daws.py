@@ -79,11 +79,11 @@ class PlaceDaws(Answer, frozen=True):
         }
 
     def _limit_bytes(self, view: View, ready: Ready) -> float:
-        threshold = view.threshold
-        if not threshold or threshold == inf:  # what adapt sets to mean MDL and MLB holds for both forms
-            return threshold
-        rate = threshold * view.net_bytes_per_s if self.form == "ratio" else self.rate_gbps * 0.125e9
-        return rate * view.estimate_ns(ready.spec) * 1e-9
+        if self.form == "ratio":
+            return view.threshold * view.net_bytes_per_s * view.estimate_ns(ready.spec) * 1e-9
+        if not view.threshold or view.threshold == inf:  # what adapt sets to mean MDL and MLB holds for both forms
+            return view.threshold
+        return self.rate_gbps * 0.125e9 * view.estimate_ns(ready.spec) * 1e-9
 
 
 def _where(view: View, item: Input, needs: Needs | None) -> int:
