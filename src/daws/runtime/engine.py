@@ -50,6 +50,7 @@ from daws.wire.worker import (
 )
 from daws.workers.failures import failure_of
 from daws.workers.port import POOLS
+from daws.workers.server import ForkServer
 
 OUTPUT_SHOWN = 2000
 LEASE_NS = 1 << 60
@@ -85,8 +86,11 @@ class Engine:
         peers: PeersPort,
         listener: Listener,
         journal: Journal | None = None,
+        server: ForkServer | None = None,
     ) -> None:
+        """A fork `server` for the folder of `files` may have been started already."""
         self.crew = crew
+        self.server = server
         self.files = files
         self.folder = files.segments.home
         self.store = store
@@ -119,6 +123,7 @@ class Engine:
             scratch=str(self.files.segments.scratch),
             setup=crew.setup,
             teardown=crew.teardown,
+            server=self.server,
         )
         self._is_open = True
         await self.pool.start()
@@ -222,7 +227,11 @@ class Engine:
             known = {one[0]: one for one in ready.inputs}
             inputs = tuple([self._input(known[object_]) for object_ in spec.inputs])
         outputs = tuple(map(str, spec.outputs))
-        options = None if spec.needs is None else RunOptions(spec.needs.cores, memory_bytes=spec.needs.memory_bytes)
+        options, needs = None, spec.needs
+        if needs is not None:
+            options = RunOptions(needs.cores, memory_bytes=needs.memory_bytes, timeout_ns=spec.timeout_ns)
+        elif spec.timeout_ns:
+            options = RunOptions(timeout_ns=spec.timeout_ns)
         self.pool.execute(effect.slot, Execute(effect.run, spec.kind, spec.payload, inputs, outputs, options))
 
     def _teach(self, effect: StartRun) -> bool:
@@ -263,7 +272,7 @@ class Engine:
             elif isinstance(report, Died):
                 known = runs.pop(report.run, None)
                 if known is not None and report.why != STOPPED:
-                    error = failure_of(died(known[1], report))
+                    error = failure_of(died(known[1], report, self.core.node))
                     events.append(self._failed(known[1], report.run, 0, error, not report.why))
             elif isinstance(report, Recalled):
                 known = runs.pop(report.run, None)
@@ -296,12 +305,13 @@ class Engine:
         return RunEnded(spec.id, run, duration_ns, (), f"task {spec.id} failed", retry)
 
 
-def died(spec: TaskSpec, report: Died) -> TaskKilledError:
+def died(spec: TaskSpec, report: Died, node: NodeId) -> TaskKilledError:
     """What to say of a task whose worker ended under it."""
     if report.why == TIMEOUT:
-        how = "it took longer than its time limit and was stopped"
+        how = f"it ran longer than its time limit of {spec.timeout_ns / 1e9:g} s on node {node} and was stopped"
     elif report.why == MEMORY:
-        how = "it used more memory than it may and was stopped"
+        limit = spec.needs.memory_bytes if spec.needs is not None else 0
+        how = f"it used more memory on node {node} than the {limit:,} bytes that it may, and was stopped"
     elif report.code < 0:
         how = f"its worker was killed by {signal_name(-report.code)}"
     else:

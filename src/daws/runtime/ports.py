@@ -52,7 +52,14 @@ class ClusterPort(Protocol):
         """Has to be said before the first task of that kind is submitted."""
         ...
 
-    def cancel(self, tasks: tuple[int, ...]) -> None: ...
+    def cancel(self, tasks: tuple[int, ...], running: bool = True) -> None:
+        """Stop these tasks; with `running=False` only those that no worker has yet, where that is known."""
+        ...
+
+    @property
+    def is_here(self) -> bool:
+        """Is this the thread on which results arrive?"""
+        ...
 
     def load(self, object_: int, places: tuple[NodeId, ...]) -> Any:
         """The value of an object that lies in a file."""

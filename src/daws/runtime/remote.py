@@ -10,6 +10,8 @@ import pickle
 import threading
 from asyncio import FIRST_COMPLETED
 from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
 from socket import AF_UNIX, SOCK_STREAM, socketpair
 from typing import Any
 
@@ -113,14 +115,22 @@ class NodeProcesses:
 
     def wake(self) -> None:
         self.awake = True
-        self.loop.call_soon_threadsafe(self._turn)
+        self._call(self._turn)
+
+    def _call(self, function: Callable[..., object], *args: object) -> None:
+        with suppress(RuntimeError):  # the loop was closed by another thread, and everybody who waits was told so
+            self.loop.call_soon_threadsafe(function, *args)
+
+    @property
+    def is_here(self) -> bool:
+        return self._thread is not None and self._thread.ident == threading.get_ident()
 
     def learn(self, function: int, pickled: bytes) -> None:
         """Has to be said before the first task of that kind is submitted."""
         self._new_functions.append(Learn(function, pickled))
 
-    def cancel(self, tasks: tuple[int, ...]) -> None:
-        self.loop.call_soon_threadsafe(self._cancel, tasks)
+    def cancel(self, tasks: tuple[int, ...], running: bool = True) -> None:
+        self._call(self._cancel, tasks)  # which of them run is known to the nodes alone
 
     def load(self, object_: int, places: tuple[NodeId, ...]) -> Any:
         """Bring an object here and map it; the calling thread waits for it."""
@@ -137,7 +147,7 @@ class NodeProcesses:
         thread = self._thread
         if thread is None or not thread.is_alive():
             return
-        self.loop.call_soon_threadsafe(self.loop.stop)
+        self._call(self.loop.stop)
         thread.join()
         for source in self._sources.values():
             source.close()
@@ -331,7 +341,7 @@ class NodeProcesses:
                     ready.setdefault(row.node, []).append(answer)
                 elif answer is not None:
                     raise InternalError(f"the store answered {answer} to {row}")
-                elif not row.parents:
+                elif not row.parents and not row.outputs:
                     ready.setdefault(row.node, []).append(Ready(row.spec, 0, 0))
             elif isinstance(row, Release) and isinstance(answer, Unheld):
                 for place in answer.places:

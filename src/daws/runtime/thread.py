@@ -4,6 +4,8 @@ back. The client talks to it by lists."""
 import asyncio
 import threading
 from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import uvloop
@@ -21,6 +23,7 @@ from daws.store.memory import MemoryStore
 from daws.strategy.decisions import Strategy
 from daws.wire.messages import CancelOrder, LetGo, NewTasks
 from daws.wire.store import Submit
+from daws.workers.server import ForkServer
 
 NODE = 0
 """The only node of such a cluster."""
@@ -31,7 +34,13 @@ class NodeThread:
     """Started by `start`; then any thread may append to `new_tasks` and `let_go` and call `wake`."""
 
     def __init__(
-        self, crew: Crew, strategy: Strategy, files: ObjectFiles, listener: Listener, journal: str = ""
+        self,
+        crew: Crew,
+        strategy: Strategy,
+        files: ObjectFiles,
+        listener: Listener,
+        journal: str = "",
+        server: ForkServer | None = None,
     ) -> None:
         self.new_tasks: deque[Submit] = deque()
         self.let_go: deque[int] = deque()
@@ -42,7 +51,15 @@ class NodeThread:
         self.store = MemoryStore(lease_ns=LEASE_NS, direct=True)
         self.members: Members = self.store.join([info])
         self.node = Engine(
-            NODE, crew, strategy, files, StoreHere(self.store, listener), NobodyElse(NODE), listener, self.journal
+            NODE,
+            crew,
+            strategy,
+            files,
+            StoreHere(self.store, listener),
+            NobodyElse(NODE),
+            listener,
+            self.journal,
+            server,
         )
         self.batches = 0
         self._thread: threading.Thread | None = None
@@ -62,14 +79,22 @@ class NodeThread:
 
     def wake(self) -> None:
         self.awake = True
-        self.loop.call_soon_threadsafe(self._turn)
+        self._call(self._turn)
+
+    def _call(self, function: Callable[..., object], *args: object) -> None:
+        with suppress(RuntimeError):  # the loop was closed by another thread, and everybody who waits was told so
+            self.loop.call_soon_threadsafe(function, *args)
+
+    @property
+    def is_here(self) -> bool:
+        return self._thread is not None and self._thread.ident == threading.get_ident()
 
     def learn(self, function: int, pickled: bytes) -> None:
         """Has to be said before the first task of that kind is submitted."""
         self.node.functions[function] = pickled
 
-    def cancel(self, tasks: tuple[int, ...]) -> None:
-        self.loop.call_soon_threadsafe(self._cancel, tasks)
+    def cancel(self, tasks: tuple[int, ...], running: bool = True) -> None:
+        self._call(self._cancel, tasks, running)
 
     def load(self, object_: int, places: tuple[NodeId, ...]) -> Any:
         return self.node.files.value(object_)
@@ -79,7 +104,7 @@ class NodeThread:
         thread = self._thread
         if thread is None or not thread.is_alive():
             return
-        self.loop.call_soon_threadsafe(self.loop.stop)
+        self._call(self.loop.stop)
         thread.join()
 
     # -- the thread ----------------------------------------------------------------------------------------------------
@@ -93,8 +118,9 @@ class NodeThread:
             self.node.begin(self.members)
         except BaseException as error:
             self._error = error
-            ready.set()
+            loop.run_until_complete(self.node.close())
             loop.close()
+            ready.set()
             return
         ready.set()
         try:
@@ -123,8 +149,11 @@ class NodeThread:
         if events:
             self.node.happened(events)
 
-    def _cancel(self, tasks: tuple[int, ...]) -> None:
+    def _cancel(self, tasks: tuple[int, ...], running: bool) -> None:
         while self.new_tasks:
             self._turn()  # the store must know of them first
+        if not running:
+            started = {spec.id for _, spec in self.node.runs.values()}
+            tasks = tuple([task for task in tasks if task not in started])
         self.batches += 1
         self.node.happened([CancelOrder(CLIENT, self.batches, tasks)])

@@ -4,7 +4,7 @@ from daws.core.effects import DropObject, StartRun
 from daws.core.events import RunEnded
 from daws.core.moving import BATCHES_MAX
 from daws.core.node import SECOND_NS, NodeConfig
-from daws.model.task import CLIENT, TaskSpec
+from daws.model.task import CLIENT, FROM_OUTSIDE, TaskSpec
 from daws.store.memory import MemoryStore
 from daws.testing import Driver
 from daws.testing.build import BIG
@@ -92,3 +92,20 @@ def test_small_values_need_no_holding_here():
         node.serve(store)
         assert not node.core.made and not node.core.objects
         assert store.apply(0, [Inspect(1)], 0) == [DONE]
+
+
+def test_what_the_client_has_put_here_is_read_here_and_goes_when_nobody_needs_it():
+    node, store = live()
+    with node:
+        put = Submit(TaskSpec(1, FROM_OUTSIDE, outputs=(1,)), (), 0, ((1, BIG, 1, (0,), b""),))
+        node.give(NewTasks(CLIENT, 1, (put,)))
+        node.expect(SubmissionTaken, batch=1)
+        node.serve(store)
+        assert node.core.has(1)
+        submit(node, store, 2, (2, (1,)))
+        node.give(LetGo(CLIENT, (1,)))
+        node.serve(store)
+        assert node.core.has(1), "task 2 still reads it"
+        end(node, store, 2)
+        node.expect(DropObject, object=1)
+        assert not node.core.has(1)
