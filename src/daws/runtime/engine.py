@@ -31,7 +31,7 @@ from daws.data.files import ObjectFiles
 from daws.model.cluster import ExecutorClass, Members, NodeInfo
 from daws.model.errors import DawsError, InternalError, TaskKilledError
 from daws.model.task import INLINE_BYTES, Input, NodeId, TaskSpec
-from daws.runtime.ports import Listener, PeersPort, StorePort
+from daws.runtime.ports import Counters, Listener, PeersPort, StorePort
 from daws.strategy.decisions import Strategy
 from daws.wire.worker import (
     MEMORY,
@@ -153,6 +153,10 @@ class Engine:
     def happened(self, events: list[EventType]) -> None:
         """Something happened outside: messages, answers, objects."""
         self._step(events)
+
+    def counters(self) -> Counters:
+        core = self.core
+        return Counters(core.node, core.done_count, core.steals, core.read_bytes, core.moved_bytes)
 
     def learn(self, function: int, pickled: bytes) -> None:
         """From now on, tasks of this kind can run here."""
