@@ -6,21 +6,29 @@ from itertools import count
 from typing import Any
 
 from daws.client.future import CANCELLED, FAILED, INLINE, PENDING, STORED, Future, OutputFuture, collecting
-from daws.client.options import OUTPUTS_MAX, Options
-from daws.data.codec import dumps, dumps_call
+from daws.client.options import OUTPUTS_MAX, USUAL, Options
+from daws.data.codec import Packed, dumps, dumps_call, encode
 from daws.data.files import ObjectFiles
 from daws.data.functions import dumps_function
 from daws.data.session import Session as Folders
 from daws.model.context import format_context
-from daws.model.errors import ClosedError, ContextError, TaskCancelledError, TaskFailedError
+from daws.model.errors import (
+    ClosedError,
+    ContextError,
+    TaskCancelledError,
+    TaskFailedError,
+    UnavailableError,
+    UsageError,
+)
 from daws.model.states import CANCELLED as STATE_CANCELLED
-from daws.model.task import Input, NodeId, TaskSpec
+from daws.model.task import FROM_OUTSIDE, INLINE_BYTES, Input, NodeId, TaskSpec
 from daws.runtime.engine import Crew
 from daws.runtime.ports import ClusterPort, Outcome
 from daws.runtime.thread import NODE, NodeThread
 from daws.strategy.decisions import Newcomer, Strategy
 from daws.wire.store import Submit
 from daws.workers.failures import exception_of
+from daws.workers.server import ForkServer
 
 NO_ARGUMENTS = dumps(((), {}))
 FIRST_EXTRA_OBJECT = 1 << 62
@@ -40,8 +48,10 @@ class Session:
         limit_bytes: int | None,
         nodes: int = 0,
         journal: str = "",
+        server: ForkServer | None = None,
     ) -> None:
-        """`nodes` is the number of node processes, 0 for a node on a thread of this process."""
+        """`nodes` is the number of node processes, 0 for a node on a thread of this process. A fork `server` for these,
+        or for the workers of that, may have been started already."""
         self.folders = folders
         self.strategy = strategy
         self.futures: dict[int, Future[Any]] = {}  # that have not ended
@@ -52,10 +62,10 @@ class Session:
             from daws.runtime.remote import NodeProcesses
 
             self.files = ObjectFiles(*folders.part("client"), limit_bytes=limit_bytes)
-            self.engine = NodeProcesses(nodes, crew, strategy, folders, limit_bytes, self.files, self, journal)
+            self.engine = NodeProcesses(nodes, crew, strategy, folders, limit_bytes, self.files, self, journal, server)
         else:
             self.files = ObjectFiles(*folders.node_folders(NODE), limit_bytes=limit_bytes)
-            self.engine = NodeThread(crew, strategy, self.files, self, journal)
+            self.engine = NodeThread(crew, strategy, self.files, self, journal, server)
         self._is_alone = not nodes
         self._next_task = count().__next__
         self._functions: dict[bytes, int] = {}
@@ -72,6 +82,11 @@ class Session:
         self._fail_all(reason)
         return left
 
+    def abandon(self, reason: BaseException) -> None:
+        """The engine is not in this process: end nothing, but let nobody wait."""
+        self._closed = reason
+        self._fail_all(reason)
+
     # -- in ------------------------------------------------------------------------------------------------------------
 
     def number_of(self, function: Callable[..., Any]) -> int:
@@ -83,7 +98,9 @@ class Session:
             self.engine.learn(known, pickled)
         return known
 
-    def submit(self, function: int, args: tuple[Any, ...], kwargs: dict[str, Any], options: Options) -> Future[Any]:
+    def submit(
+        self, function: int, args: tuple[Any, ...], kwargs: dict[str, Any], options: Options = USUAL
+    ) -> Future[Any]:
         """One task with one output."""
         payload, above = self._arguments(args, kwargs)
         task = self._next_task()
@@ -135,7 +152,19 @@ class Session:
         home = NODE if self._is_alone else self._home(task, options, above)
         self.futures[task] = future
         spec = TaskSpec(
-            task, function, 0, inputs, made, options.needs, options.priority, 0, home, False, payload, options.retries
+            task,
+            function,
+            0,
+            inputs,
+            made,
+            options.needs,
+            options.priority,
+            0,
+            home,
+            False,
+            payload,
+            options.retries,
+            options.timeout_ns,
         )
         if self._closed is not None:
             del self.futures[task]
@@ -152,6 +181,36 @@ class Session:
             known += [output for output in self.stored.get(one.task, ()) if output[0] == one.object]
         return self.strategy.assign.home(Newcomer(task, options.needs, tuple(known)), self.engine.members, SEED)
 
+    def put(self, value: object) -> Future[Any]:
+        """An object that tasks read as if a task had made it: small ones inside messages, others from a file."""
+        if self._closed is not None:
+            raise ClosedError(f"nothing can be put in any more: {self._closed}")
+        made = encode(value, INLINE_BYTES, "the object")
+        task = self._next_task()
+        home = NODE if self._is_alone else self._home(task, USUAL, ())
+        future: Future[Any] = Future(self, task, task)
+        if isinstance(made, bytes):
+            future._what, future._state = made, INLINE
+            outputs = ((task, len(made), task, (home,), made),)
+        else:
+            outputs = ((task, self._write(task, made, home), task, (home,), b""),)
+            if not self._is_alone:
+                self.stored[task] = outputs
+            future._state = STORED
+        engine = self.engine
+        engine.new_tasks.append(Submit(TaskSpec(task, FROM_OUTSIDE, outputs=(task,)), (), home, outputs))
+        if not engine.awake:
+            engine.wake()
+        return future
+
+    def _write(self, object_: int, packed: Packed, home: NodeId) -> int:
+        try:
+            return self.engine.store_object(object_, packed, home)
+        except OSError:
+            if self._closed is not None:  # by another thread, with all its folders
+                raise ClosedError(f"nothing can be put in any more: {self._closed}") from None
+            raise
+
     def _check_own(self, futures: Iterable[Future[Any]]) -> None:
         for future in futures:
             if future._session is not self:
@@ -165,10 +224,11 @@ class Session:
             cores = members.infos[0].cores
             raise ContextError(f"no executor offers {asked}: each node has {cores} workers without a context")
 
-    def cancel(self, futures: Iterable[Future[Any]]) -> None:
+    def cancel(self, futures: Iterable[Future[Any]], running: bool = True) -> None:
+        """Stop tasks; with `running=False` only those that no worker has yet."""
         tasks = tuple([future.task for future in futures if not future.done()])
         if tasks and self._closed is None:
-            self.engine.cancel(tasks)
+            self.engine.cancel(tasks, running)
 
     def let_go(self, task: int) -> None:
         """Nobody has the future of this task any more. Not urgent, and called by the garbage collector."""
@@ -229,10 +289,18 @@ class Session:
     # -- what futures ask ----------------------------------------------------------------------------------------------
 
     def load(self, object_: int) -> Any:
-        if object_ not in self.files if self._is_alone else self._closed is not None:
-            raise ClosedError("the result was not asked for before its cluster was closed")
         places = {output[0]: output[3] for output in self.stored.get(task_of(object_), ())}
-        return self.engine.load(object_, places.get(object_, ()))
+        try:
+            return self.engine.load(object_, places.get(object_, ()))
+        except (OSError, UnavailableError):
+            if self._closed is not None:
+                raise ClosedError("the result was not asked for before its cluster was closed") from None
+            raise
+
+    def check_may_wait(self) -> None:
+        """On the thread that brings the results, waiting for one would never end."""
+        if self.engine.is_here:
+            raise UsageError("callbacks run on the cluster's own thread and cannot wait; submit a task instead")
 
     def exception_of(self, future: Future[Any]) -> BaseException:
         what = future._what

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Literal, NamedTuple, TypeVar
 
 from daws.client.future import Future
+from daws.client.progress import Progress
 from daws.model.errors import UsageError
 
 T = TypeVar("T")
@@ -53,6 +54,8 @@ def as_completed(futures: Iterable[Future[T]], timeout: float | None = None) -> 
     until = None if timeout is None else time.monotonic() + timeout
     gate = _Gate()
     waiting = list(dict.fromkeys(futures))
+    if any(not future.done() for future in waiting):
+        waiting[0]._session.check_may_wait()
     for future in waiting:
         gate.expect(future)
     for count in range(len(waiting)):
@@ -91,15 +94,36 @@ def wait(
     return Waited(done, {future for future in waiting if future not in done})
 
 
-def gather(futures: Any, errors: Errors = "raise", timeout: float | None = None) -> Any:
+def gather(futures: Any, errors: Errors = "raise", timeout: float | None = None, progress: bool = False) -> Any:
     """The results of all futures, in the same shape: lists, tuples and dicts of futures, however deep.
 
     `errors="return"` puts exceptions where results would be, `"skip"` leaves failed ones out of lists and dicts.
+    `progress=True` shows a bar on terminals and in notebooks.
     """
     if errors not in ("raise", "return", "skip"):
         raise UsageError(f"errors={errors!r}: give 'raise', 'return' or 'skip'")
     until = None if timeout is None else time.monotonic() + timeout
+    if progress:
+        _watch(_futures_in(futures), errors == "raise", timeout)
     return _gathered(futures, errors, until)
+
+
+def _watch(futures: "list[Future[Any]]", to_the_first_error: bool, timeout: float | None) -> None:
+    with Progress(len(futures)) as bar:
+        for done, future in enumerate(as_completed(futures, timeout), 1):
+            bar(done)
+            if to_the_first_error and future.exception() is not None:
+                return
+
+
+def _futures_in(what: Any) -> "list[Future[Any]]":
+    if isinstance(what, Future):
+        return [what]
+    if isinstance(what, dict):
+        what = what.values()
+    elif not isinstance(what, (list, tuple, set, frozenset)):
+        return []
+    return list(dict.fromkeys([future for one in what for future in _futures_in(one)]))
 
 
 def _gathered(what: Any, errors: Errors, until: float | None) -> Any:

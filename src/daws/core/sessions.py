@@ -5,11 +5,12 @@ were one of their readers, until it lets go.
 """
 
 from daws.core.calls import add_row, answers, ask, ask_later
+from daws.core.commits import large_objects
 from daws.core.effects import Send
 from daws.core.moving import had_before
-from daws.core.node import NodeCore, handles
+from daws.core.node import EMPTY, NodeCore, handles
 from daws.core.ready import accept, accept_all
-from daws.core.staging import release_made
+from daws.core.staging import own_objects, release_made
 from daws.model.task import Ready
 from daws.wire.messages import LetGo, NewTasks, SubmissionTaken
 from daws.wire.store import CLIENT_HOLDER, HELD, SHARD_BLOCK_BITS, UNKNOWN, AnswerType, Release, Submit, Unheld
@@ -28,9 +29,22 @@ def on_new_tasks(core: NodeCore, message: NewTasks) -> None:
     ready: list[Ready] = []
     for row in message.tasks:
         add_row(core, (row.spec.id >> SHARD_BLOCK_BITS) % shard_count, row)
-        if not row.parents:
+        if row.outputs:
+            _put(core, row)
+        elif not row.parents:
             ready.append(Ready(row.spec, 0, 0))
     accept_all(core, tuple(ready))
+
+
+def _put(core: NodeCore, row: Submit) -> None:
+    """Objects from outside that the client has put here: as if they were made here, for the client."""
+    objects = large_objects(row.outputs)
+    if not objects:
+        return
+    own_objects(core).update([(one[0], one[1]) for one in row.outputs if one[0] in objects])
+    if core.made is EMPTY:
+        core.made = {}
+    core.made[row.spec.id] = ((HELD,), core.now_ns, objects)
 
 
 @answers(Submit)

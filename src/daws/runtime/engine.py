@@ -50,12 +50,13 @@ from daws.wire.worker import (
 )
 from daws.workers.failures import failure_of
 from daws.workers.port import POOLS
+from daws.workers.server import ForkServer
 
 OUTPUT_SHOWN = 2000
 LEASE_NS = 1 << 60
 TICK_NS = 2_000_000_000
-CONFIG = NodeConfig(lease_ns=LEASE_NS, tick_ns_max=TICK_NS, commit_delay_ns=0, freed_batch=256)
-"""On one machine nobody watches leases: when a process is gone, its parent knows."""
+COPIES_SHARE = 4
+"""One part in so many of a node's memory may be taken by copies that nobody reads just now."""
 
 
 class Crew(msgspec.Struct, frozen=True, array_like=True):
@@ -66,6 +67,17 @@ class Crew(msgspec.Struct, frozen=True, array_like=True):
     kind: str = "processes"
     setup: bytes = b""
     teardown: bytes = b""
+
+
+def config_of(limit_bytes: int) -> NodeConfig:
+    """On one machine nobody watches leases: when a process is gone, its parent knows."""
+    return NodeConfig(
+        lease_ns=LEASE_NS,
+        tick_ns_max=TICK_NS,
+        commit_delay_ns=0,
+        freed_batch=256,
+        memory_bytes=limit_bytes // COPIES_SHARE,
+    )
 
 
 def info_of(node: NodeId, crew: Crew) -> NodeInfo:
@@ -84,19 +96,23 @@ class Engine:
         store: StorePort,
         peers: PeersPort,
         listener: Listener,
-        journal: Journal | None = None,
+        journal: bool = False,
+        server: ForkServer | None = None,
     ) -> None:
+        """A fork `server` for the folder of `files` may have been started already."""
         self.crew = crew
         self.files = files
         self.folder = files.segments.home
         self.store = store
         self.peers = peers
         self.listener = listener
+        self.server = server
         self.functions: dict[int, bytes] = {}  # by kind of task
         self.taught: set[int] = set()  # those that the workers can be given
         self.held_back: dict[int, list[StartRun]] = {}  # runs that wait for their function
-        self.core = NodeCore(info_of(node, crew), strategy, CONFIG, seed=0)
-        self.journal = journal
+        info, config = info_of(node, crew), config_of(files.limit_bytes)
+        self.core = NodeCore(info, strategy, config, seed=0)
+        self.journal = Journal(info, strategy, config, 0) if journal else None
         self.runs: dict[int, tuple[int, TaskSpec]] = {}  # by number of the run: its executor, and the task
         self._broken: BaseException | None = None
         self._is_open = False
@@ -119,6 +135,7 @@ class Engine:
             scratch=str(self.files.segments.scratch),
             setup=crew.setup,
             teardown=crew.teardown,
+            server=self.server,
         )
         self._is_open = True
         await self.pool.start()
@@ -157,6 +174,10 @@ class Engine:
     def counters(self) -> Counters:
         core = self.core
         return Counters(core.node, core.done_count, core.steals, core.read_bytes, core.moved_bytes)
+
+    def started(self) -> set[int]:
+        """The tasks that were sent to workers and have not ended."""
+        return {spec.id for _, spec in self.runs.values()}
 
     def learn(self, function: int, pickled: bytes) -> None:
         """From now on, tasks of this kind can run here."""
@@ -226,7 +247,11 @@ class Engine:
             known = {one[0]: one for one in ready.inputs}
             inputs = tuple([self._input(known[object_]) for object_ in spec.inputs])
         outputs = tuple(map(str, spec.outputs))
-        options = None if spec.needs is None else RunOptions(spec.needs.cores, memory_bytes=spec.needs.memory_bytes)
+        options, needs = None, spec.needs
+        if needs is not None:
+            options = RunOptions(needs.cores, memory_bytes=needs.memory_bytes, timeout_ns=spec.timeout_ns)
+        elif spec.timeout_ns:
+            options = RunOptions(timeout_ns=spec.timeout_ns)
         self.pool.execute(effect.slot, Execute(effect.run, spec.kind, spec.payload, inputs, outputs, options))
 
     def _teach(self, effect: StartRun) -> bool:
@@ -267,7 +292,7 @@ class Engine:
             elif isinstance(report, Died):
                 known = runs.pop(report.run, None)
                 if known is not None and report.why != STOPPED:
-                    error = failure_of(died(known[1], report))
+                    error = failure_of(died(known[1], report, self.core.node))
                     events.append(self._failed(known[1], report.run, 0, error, not report.why))
             elif isinstance(report, Recalled):
                 known = runs.pop(report.run, None)
@@ -300,12 +325,13 @@ class Engine:
         return RunEnded(spec.id, run, duration_ns, (), f"task {spec.id} failed", retry)
 
 
-def died(spec: TaskSpec, report: Died) -> TaskKilledError:
+def died(spec: TaskSpec, report: Died, node: NodeId) -> TaskKilledError:
     """What to say of a task whose worker ended under it."""
     if report.why == TIMEOUT:
-        how = "it took longer than its time limit and was stopped"
+        how = f"it ran longer than its time limit of {spec.timeout_ns / 1e9:g} s on node {node} and was stopped"
     elif report.why == MEMORY:
-        how = "it used more memory than it may and was stopped"
+        limit = spec.needs.memory_bytes if spec.needs is not None else 0
+        how = f"it used more memory on node {node} than the {limit:,} bytes that it may, and was stopped"
     elif report.code < 0:
         how = f"its worker was killed by {signal_name(-report.code)}"
     else:

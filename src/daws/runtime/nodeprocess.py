@@ -5,20 +5,22 @@ from asyncio import AbstractEventLoop
 from socket import socket
 
 from daws.core.events import EventType
-from daws.core.journal import Journal
 from daws.data.files import ObjectFiles
 from daws.model.errors import UnavailableError
 from daws.runtime.away import PeersAway, StoreAway
 from daws.runtime.connection import Connection, connect
-from daws.runtime.engine import CONFIG, Engine, info_of
+from daws.runtime.engine import Engine
 from daws.runtime.journals import write_journal
 from daws.runtime.ports import Outcome
 from daws.runtime.talk import (
     FROM_STORE,
     TO_NODE,
+    Adopt,
+    Adopted,
     BeNode,
     Broken,
     Count,
+    Counted,
     FromStore,
     Go,
     Said,
@@ -40,8 +42,6 @@ class NodeServer:
         self.begin = begin
         self.files = ObjectFiles(begin.memory or None, begin.scratch, begin.limit_bytes or None)
         strategy = pickle.loads(begin.strategy)
-        info = info_of(begin.node, begin.crew)
-        self.journal = Journal(info, strategy, CONFIG, 0) if begin.journal else None
         self._loop = loop
         self._client: Connection[ToNode] = Connection(loop, client, TO_NODE, self._on_client, loop.stop, "the client")
         store = Connection(
@@ -49,7 +49,9 @@ class NodeServer:
         )
         self.objects = ObjectServer(objects_path(begin.run, begin.node), self.files)
         peers = PeersAway(loop, begin.node, begin.run, self.files, self._happened, self.on_broken)
-        self.engine = Engine(begin.node, begin.crew, strategy, self.files, StoreAway(store), peers, self, self.journal)
+        self.engine = Engine(
+            begin.node, begin.crew, strategy, self.files, StoreAway(store), peers, self, bool(begin.journal)
+        )
         loop.set_exception_handler(self.engine.on_exception)
 
     async def start(self) -> None:
@@ -63,8 +65,8 @@ class NodeServer:
 
     async def close(self) -> None:
         await self.engine.close()
-        if self.journal is not None:
-            write_journal(self.begin.journal, self.journal)
+        if self.engine.journal is not None:
+            write_journal(self.begin.journal, self.engine.journal)
 
     # -- what the others say -------------------------------------------------------------------------------------------
 
@@ -79,7 +81,10 @@ class NodeServer:
             elif isinstance(message, Go):
                 self.engine.begin(message.members)
             elif isinstance(message, Count):
-                self._client.say(self.engine.counters())
+                self._client.say(Counted(self.engine.counters(), [*self.engine.started()]))
+            elif isinstance(message, Adopt):
+                self.files.adopt(message.object, message.path, message.size_bytes)
+                self._client.say(Adopted(message.object))
             elif isinstance(message, Stop):
                 self._loop.stop()
             else:

@@ -8,6 +8,7 @@ import msgspec
 
 from daws.core.effects import CallStore
 from daws.core.events import EventType
+from daws.data.codec import Packed
 from daws.model.cluster import Members
 from daws.model.task import Input, NodeId, Transfer
 from daws.wire.messages import MessageType
@@ -24,7 +25,7 @@ class Outcome(msgspec.Struct, frozen=True, array_like=True, gc=False):
     failure: bytes = b""
 
 
-class Counters(msgspec.Struct, frozen=True, array_like=True, tag=True, gc=False):
+class Counters(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """What one node has seen so far: tasks that ended well there, tasks that it has stolen, the bytes that its tasks
     have read, and how many of them it had to fetch."""
 
@@ -63,7 +64,18 @@ class ClusterPort(Protocol):
         """Has to be said before the first task of that kind is submitted."""
         ...
 
-    def cancel(self, tasks: tuple[int, ...]) -> None: ...
+    @property
+    def is_here(self) -> bool:
+        """Is this the thread that brings the results?"""
+        ...
+
+    def cancel(self, tasks: tuple[int, ...], running: bool = True) -> None:
+        """Stop these tasks; with `running=False` only those that no worker has yet."""
+        ...
+
+    def store_object(self, object_: int, packed: Packed, home: NodeId) -> int:
+        """Write an object from outside where `home` has its own; returns its size. Submit it then."""
+        ...
 
     def load(self, object_: int, places: tuple[NodeId, ...]) -> Any:
         """The value of an object that lies in a file."""

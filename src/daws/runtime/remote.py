@@ -10,7 +10,9 @@ import pickle
 import threading
 from asyncio import FIRST_COMPLETED
 from collections import deque
+from collections.abc import Callable
 from concurrent.futures import Future
+from contextlib import suppress
 from socket import AF_UNIX, SOCK_STREAM, socketpair
 from typing import Any
 
@@ -18,7 +20,9 @@ import uvloop
 
 from daws.core.effects import CallStore
 from daws.core.events import CallFine, StoreAnswered
+from daws.data.codec import Packed
 from daws.data.files import ObjectFiles
+from daws.data.segments import Segments
 from daws.data.session import Session as Folders
 from daws.model.cluster import Members
 from daws.model.errors import DawsError, InternalError, UnavailableError
@@ -30,10 +34,13 @@ from daws.runtime.ports import Counters, Listener
 from daws.runtime.talk import (
     FROM_NODE,
     FROM_STORE,
+    Adopt,
+    Adopted,
     BeNode,
     BeStore,
     Broken,
     Count,
+    Counted,
     Ends,
     FromNode,
     FromStore,
@@ -45,7 +52,7 @@ from daws.runtime.talk import (
 )
 from daws.runtime.transfer import ObjectSource
 from daws.strategy.decisions import Strategy
-from daws.wire.messages import CancelOrder, LetGo, Submission
+from daws.wire.messages import CancelOrder, LetGo, NewTasks, Submission
 from daws.wire.store import CLIENT_HOLDER, AnswerType, Release, Row, Submit, Unheld
 from daws.wire.worker import Learn
 from daws.workers.failures import exception_of
@@ -72,6 +79,7 @@ class NodeProcesses:
         files: ObjectFiles,
         listener: Listener,
         journal: str = "",
+        server: ForkServer | None = None,
     ) -> None:
         """`files` are those of the client, where results arrive that it asks for; `journal` is a folder."""
         self.new_tasks: deque[Submit] = deque()
@@ -92,12 +100,14 @@ class NodeProcesses:
         self._token = 0
         self._batches = 0
         self._cancels: deque[tuple[int, tuple[int, ...]]] = deque()  # behind which call, and what to cancel
-        self._counting: deque[tuple[Future[list[Counters]], list[Counters]]] = deque()
+        self._counting: deque[tuple[Future[list[Counted]], list[Counted]]] = deque()
+        self._new_files: deque[tuple[NodeId, Adopt]] = deque()
+        self._adopting: dict[int, Future[None]] = {}  # objects that were put in, and that no node has taken in yet
         self.pids: dict[NodeId, int] = {}
         self._links: dict[NodeId, Connection[Any]] = {}
         self._starts: dict[NodeId, asyncio.Future[None]] = {}  # done when the process is up
         self._lives: dict[NodeId, asyncio.Future[None]] = {}  # done when it is gone
-        self._server: ForkServer | None = None
+        self._server = server
         self._thread: threading.Thread | None = None
         self._broken: BaseException | None = None
         self._is_closing = False
@@ -116,17 +126,35 @@ class NodeProcesses:
 
     def wake(self) -> None:
         self.awake = True
-        self.loop.call_soon_threadsafe(self._turn)
+        self._call(self._turn)
+
+    def _call(self, function: Callable[..., object], *args: object) -> None:
+        with suppress(RuntimeError):  # the loop was closed by another thread, and everybody who waits was told so
+            self.loop.call_soon_threadsafe(function, *args)
+
+    @property
+    def is_here(self) -> bool:
+        return self._thread is not None and self._thread.ident == threading.get_ident()
 
     def learn(self, function: int, pickled: bytes) -> None:
         """Has to be said before the first task of that kind is submitted."""
         self._new_functions.append(Learn(function, pickled))
 
-    def cancel(self, tasks: tuple[int, ...]) -> None:
-        self.loop.call_soon_threadsafe(self._cancel, tasks)
+    def cancel(self, tasks: tuple[int, ...], running: bool = True) -> None:
+        self._call(self._cancel if running else self._cancel_waiting, tasks)
+
+    def store_object(self, object_: int, packed: Packed, home: NodeId) -> int:
+        """The node takes the file in as if one of its workers had written it."""
+        path = Segments(*self._folders.node_folders(home)).write(packed, object_)
+        self._adopting[object_] = Future()
+        self._new_files.append((home, Adopt(object_, path, packed.size_bytes)))
+        return packed.size_bytes
 
     def load(self, object_: int, places: tuple[NodeId, ...]) -> Any:
         """Bring an object here and map it; the calling thread waits for it."""
+        adopting = self._adopting.get(object_)
+        if adopting is not None:  # it was put there just now
+            adopting.result()
         for place in places:
             if place in self._sources and self._sources[place].fetch([object_], self.files):
                 try:
@@ -137,16 +165,16 @@ class NodeProcesses:
 
     def counters(self) -> list[Counters]:
         """Waits for an answer of every node."""
-        asked: Future[list[Counters]] = Future()
-        self.loop.call_soon_threadsafe(self._count, asked)
-        return sorted(asked.result(), key=lambda one: one.node)
+        asked: Future[list[Counted]] = Future()
+        self._call(self._count, asked)
+        return sorted([one.counters for one in asked.result()], key=lambda one: one.node)
 
     def stop(self) -> None:
         """End all processes, then the thread. What has not ended never will."""
         thread = self._thread
         if thread is None or not thread.is_alive():
             return
-        self.loop.call_soon_threadsafe(self.loop.stop)
+        self._call(self.loop.stop)
         thread.join()
         for source in self._sources.values():
             source.close()
@@ -171,8 +199,8 @@ class NodeProcesses:
             ready.set()
 
     async def _open(self) -> None:
-        folders = dict.fromkeys((self._folders.run, self._folders.memory, self._folders.scratch))
-        self._server = ForkServer(*[str(one) for one in folders if one is not None], become="daws.runtime.fork")
+        if self._server is None:
+            self._server = ForkServer(*self._folders.all(), become="daws.runtime.fork")
         self.loop.add_reader(self._server.link.fileno(), self._on_server)
         await self._fork(STORE, BeStore(self._run_folder, self.members))  # nodes connect to it when they begin
         await asyncio.gather(*[self._fork(node, self._begin(node)) for node in self.members.nodes])
@@ -269,9 +297,10 @@ class NodeProcesses:
         for started in self._starts.values():
             if not started.done():
                 started.set_exception(error)
-        for asked, _ in self._counting:
-            asked.set_exception(error)
-        self._counting.clear()
+        while self._counting:
+            self._counting.popleft()[0].set_exception(error)
+        while self._adopting:
+            self._adopting.popitem()[1].set_exception(error)
         self.listener.on_broken(error)
 
     # -- what the client says ------------------------------------------------------------------------------------------
@@ -282,6 +311,9 @@ class NodeProcesses:
         # Who is let go of was named by tasks that were submitted before: those first.
         gone = len(self.let_go)
         count = min(len(self.new_tasks), TASKS_PER_TURN)
+        while self._new_files:
+            home, file = self._new_files.popleft()
+            self._links[home].say(file)
         while self._new_functions:  # all that these tasks need are among them
             function = self._new_functions.popleft()
             for node in self.members.nodes:
@@ -307,6 +339,18 @@ class NodeProcesses:
         self._cancels.append((self._token, tasks))
         self._send_cancels()
 
+    def _cancel_waiting(self, tasks: tuple[int, ...]) -> None:
+        """Ask all nodes what runs there, and leave that alone."""
+
+        def go_on(asked: "Future[list[Counted]]") -> None:
+            if asked.exception() is None:
+                started = {task for one in asked.result() for task in one.started}
+                self._cancel(tuple([task for task in tasks if task not in started]))
+
+        asked: Future[list[Counted]] = Future()
+        asked.add_done_callback(go_on)
+        self._count(asked)
+
     def _send_cancels(self) -> None:
         """Order what the store knows of by now. Any node can see to it."""
         oldest = next(iter(self._calls), self._token + 1)
@@ -316,7 +360,7 @@ class NodeProcesses:
             node = self.members.nodes[self._batches % len(self.members)]
             self._links[node].say(CancelOrder(CLIENT, self._batches, tasks))
 
-    def _count(self, asked: "Future[list[Counters]]") -> None:
+    def _count(self, asked: "Future[list[Counted]]") -> None:
         if self._broken is not None:
             asked.set_exception(self._broken)
             return
@@ -324,11 +368,11 @@ class NodeProcesses:
         for node in self.members.nodes:
             self._links[node].say(Count())
 
-    def _on_counters(self, counters: Counters) -> None:
+    def _on_counted(self, counted: Counted) -> None:
         """Each node answers in the order in which it was asked."""
         for asked, answers in self._counting:
-            if counters.node not in [one.node for one in answers]:
-                answers.append(counters)
+            if counted.counters.node not in [one.counters.node for one in answers]:
+                answers.append(counted)
                 if len(answers) == len(self.members):
                     self._counting.popleft()
                     asked.set_result(answers)
@@ -355,9 +399,12 @@ class NodeProcesses:
         """Give tasks that are ready to the nodes that own them now, and tell who has what nobody holds any more."""
         ready: dict[NodeId, list[Ready]] = {}
         unheld: dict[NodeId, list[int]] = {}
+        put: dict[NodeId, list[Submit]] = {}
         for row, answer in zip(rows, answers, strict=True):
             if isinstance(row, Submit):
-                if isinstance(answer, Ready):
+                if row.outputs:
+                    put.setdefault(row.node, []).append(row)
+                elif isinstance(answer, Ready):
                     ready.setdefault(row.node, []).append(answer)
                 elif answer is not None:
                     raise InternalError(f"the store answered {answer} to {row}")
@@ -366,6 +413,9 @@ class NodeProcesses:
             elif isinstance(row, Release) and isinstance(answer, Unheld):
                 for place in answer.places:
                     unheld.setdefault(place, []).append(row.task)
+        for node, objects in put.items():  # who has them has to know; to the store it is nothing new
+            self._batches += 1
+            self._links[node].say(NewTasks(CLIENT, self._batches, tuple(objects)))
         for node, tasks in ready.items():
             self._batches += 1
             self._links[node].say(Submission(CLIENT, self._batches, tuple(tasks)))
@@ -376,8 +426,10 @@ class NodeProcesses:
         for message in messages:
             if isinstance(message, Said):
                 self.listener.on_printed(message.stream, message.text)
-            elif isinstance(message, Counters):
-                self._on_counters(message)
+            elif isinstance(message, Counted):
+                self._on_counted(message)
+            elif isinstance(message, Adopted):
+                self._adopting.pop(message.object).set_result(None)
             elif isinstance(message, Broken):
                 self._break(exception_of(message.failure))
             elif isinstance(message, Up):

@@ -55,8 +55,27 @@ class Stop(Word, frozen=True):
     """End in good order."""
 
 
+class Adopt(Word, frozen=True):
+    """The client has written an object into the node's folder. Answered by Adopted."""
+
+    object: int
+    path: str
+    size_bytes: int
+
+
+class Adopted(Word, frozen=True):
+    object: int
+
+
 class Count(Word, frozen=True):
-    """Answered by Counters."""
+    """Answered by Counted."""
+
+
+class Counted(Word, frozen=True):
+    """What a node has seen so far, and the tasks that its workers have."""
+
+    counters: Counters
+    started: list[int]
 
 
 class Up(Word, frozen=True):
@@ -93,8 +112,8 @@ class Ends(Word, frozen=True):
 
 
 ToFork = BeStore | BeNode
-ToNode = Go | Stop | Count | Learn | MessageType
-FromNode = Up | Broken | Said | Counters | MessageType
+ToNode = Go | Stop | Count | Adopt | Learn | MessageType
+FromNode = Up | Broken | Said | Counted | Adopted | MessageType
 ToStore = CallStore | KeepFailure
 FromStore = Up | Broken | StoreAnswered | CallFine | Ends
 

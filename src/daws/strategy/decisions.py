@@ -6,15 +6,20 @@ the choice. Answers keep no state: what changes while running (`t`, `tt`, pollin
 node and is seen through the view.
 """
 
-from typing import Any, Protocol
+from __future__ import annotations
 
-import numpy as np
+from typing import TYPE_CHECKING, Any, Protocol
+
 from msgspec import Struct
 
 from daws.model.cluster import Members
 from daws.model.context import Context, Wish
-from daws.model.graph import Graph
 from daws.model.task import Input, Needs, NodeId, Ready, TaskSpec
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from daws.model.graph import Graph
 
 SHARED = -1
 """Keep the task here, where others may steal it."""

@@ -58,11 +58,13 @@ class Submit(Row, frozen=True):
 
     Answered with the task if it has parents and all of them are done (`node` owns it then), else with None: it is ready
     and belongs to `node` if it has no parents, waits for those that are not done, or is over because one of them is.
+    With `outputs` it is no task to run but what a client has put on `node`: done, and nobody can make it again.
     """
 
     spec: TaskSpec
     parents: tuple[int, ...]
     node: NodeId
+    outputs: tuple[Input, ...] = ()
 
 
 class Finish(Row, frozen=True):

@@ -14,6 +14,7 @@ from time import monotonic_ns
 
 import msgspec
 
+from daws.data.folders import remove_tree
 from daws.model.errors import InternalError
 from daws.wire.worker import (
     MEMORY,
@@ -35,7 +36,6 @@ from daws.wire.worker import (
 )
 from daws.workers.errors import WorkerStartError
 from daws.workers.failures import exception_of
-from daws.workers.folders import remove_tree
 from daws.workers.limits import held_bytes
 from daws.workers.link import Link
 from daws.workers.server import BORN, GONE, ForkServer, end_group

@@ -17,10 +17,10 @@ from queue import SimpleQueue
 from threading import Thread
 from time import monotonic_ns
 
+from daws.data.folders import remove_tree
 from daws.wire.worker import STOPPED, TIMEOUT, Died, Ended, Execute, Prepare, Raised, Recalled, ReportType
 from daws.workers.errors import WorkerStartError
 from daws.workers.failures import failure_of
-from daws.workers.folders import remove_tree
 from daws.workers.pool import INLINE_MAX_BYTES, WATCH_S, Reports
 from daws.workers.running import Runner
 
@@ -55,6 +55,7 @@ class ThreadPool:
         scratch: str = "",
         setup: bytes = b"",
         teardown: bytes = b"",
+        server: object = None,
     ) -> None:
         self._loop = loop
         self._report = report

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import NoReturn
 
-from daws.workers.folders import remove_tree
+from daws.data.folders import remove_tree
 from daws.workers.server import BORN, FORK, GONE, KILL, LINK_FD, RECORD, end_group
 from daws.workers.system import adopt_orphans, die_with_parent
 
@@ -41,7 +41,8 @@ class Zygote:
         poll.register(self._wake_fd, select.POLLIN)
         is_warm = False
         while True:
-            ready = poll.poll(None if is_warm or not self._workers else WARM_UP_MS)
+            # Who was started early has time to get ready before the first order; later only when all is quiet.
+            ready = poll.poll(None if is_warm else WARM_UP_MS if self._workers else 0)
             if not ready:
                 _warm_up()
                 is_warm = True

@@ -4,7 +4,7 @@ from daws.core.effects import DropObject, Send, StartRun
 from daws.core.events import RunEnded
 from daws.core.moving import BATCHES_MAX
 from daws.core.node import SECOND_NS, NodeConfig
-from daws.model.task import CLIENT, TaskSpec
+from daws.model.task import CLIENT, FROM_OUTSIDE, TaskSpec
 from daws.store.memory import MemoryStore
 from daws.testing import Driver
 from daws.testing.build import BIG
@@ -114,3 +114,20 @@ def test_who_hears_that_the_client_has_let_go_tells_who_has_the_objects():
         node.give(LetGo(CLIENT, (1,)))
         node.answer(node.expect_rows(Release(1, CLIENT_HOLDER)), Unheld((2,), (7,)))
         assert node.expect(Send, to=2).message == LetGo(0, (1,))
+
+
+def test_what_the_client_has_put_here_is_read_here_and_goes_when_nobody_needs_it():
+    node, store = live()
+    with node:
+        put = Submit(TaskSpec(1, FROM_OUTSIDE, outputs=(1,)), (), 0, ((1, BIG, 1, (0,), b""),))
+        node.give(NewTasks(CLIENT, 1, (put,)))
+        node.expect(SubmissionTaken, batch=1)
+        node.serve(store)
+        assert node.core.has(1)
+        submit(node, store, 2, (2, (1,)))
+        node.give(LetGo(CLIENT, (1,)))
+        node.serve(store)
+        assert node.core.has(1), "task 2 still reads it"
+        end(node, store, 2)
+        node.expect(DropObject, object=1)
+        assert not node.core.has(1)

@@ -1,17 +1,20 @@
 """Tasks dealt out like cards: equal shares in a shuffled order."""
 
-from functools import lru_cache
+from __future__ import annotations
 
-import numpy as np
+from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from daws.model.cluster import Members
-from daws.model.columns import Int64s
-from daws.model.graph import Graph
 from daws.model.task import NodeId
 from daws.strategy.answer import Answer
 from daws.strategy.assign.capable import capable, spread
 from daws.strategy.decisions import Newcomer, Plan, Reasons, Site
 from daws.strategy.rng import hash_one, hash_u64
+
+if TYPE_CHECKING:
+    from daws.model.columns import Int64s
+    from daws.model.graph import Graph
 
 
 class AssignDealt(Answer, frozen=True):
@@ -23,6 +26,8 @@ class AssignDealt(Answer, frozen=True):
     """
 
     def plan(self, graph: Graph, site: Site) -> Plan:
+        import numpy as np
+
         def deal(tasks: Int64s, able: Int64s) -> Int64s:
             # Sorting by (round, hash) shuffles within each round and keeps tasks of one round near each other.
             rounds = np.arange(len(tasks)) // len(able)

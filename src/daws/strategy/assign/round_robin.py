@@ -1,11 +1,17 @@
 """One task after the other around the nodes."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from daws.model.cluster import Members
-from daws.model.graph import Graph
 from daws.model.task import NodeId
 from daws.strategy.answer import Answer
 from daws.strategy.assign.capable import capable, in_turn, next_in_turn, spread
 from daws.strategy.decisions import Newcomer, Plan, Reasons, Site
+
+if TYPE_CHECKING:
+    from daws.model.graph import Graph
 
 
 class AssignRoundRobin(Answer, frozen=True):
