@@ -10,10 +10,11 @@ _HOMES = {
     "Cluster": "daws.client.cluster",
     "Future": "daws.client.future",
     "as_completed": "daws.client.waiting",
+    "current": "daws.client.inside",
     "gather": "daws.client.waiting",
     "wait": "daws.client.waiting",
 }
-__all__ = ["Cluster", "Future", "__version__", "as_completed", "gather", "wait"]
+__all__ = ["Cluster", "Future", "__version__", "as_completed", "current", "gather", "wait"]
 
 
 def __getattr__(name: str) -> object:

@@ -6,7 +6,7 @@ is garbage collected lets go of its task, and what the task made may go when no 
 
 import asyncio
 from _thread import allocate_lock
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from threading import local
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -41,6 +41,7 @@ class Future(Generic[T]):
     """The result of a task. Made by `submit` and its friends; pass it to other tasks to build a graph."""
 
     __slots__ = ("__weakref__", "_session", "_state", "_told", "_what", "object", "task")
+    is_inner = False  # submitted by a task: there, waiting is more than standing still (see `daws.client.inside`)
 
     def __init__(self, session: "Session", task: int, object_: int) -> None:
         self._session = session
@@ -113,6 +114,10 @@ class Future(Generic[T]):
             if self._told and lock in self._told:
                 self._told.remove(lock)
             raise TimeoutError(f"task {self.task} has not ended within {timeout:g} s")
+
+    def wait_with(self, others: "Iterable[Future[Any]]") -> None:
+        """Wait for this and others of the same task; for inner futures alone."""
+        raise NotImplementedError
 
     def __await__(self) -> Generator[Any, None, T]:
         loop = asyncio.get_running_loop()

@@ -18,13 +18,22 @@ class _Gate:
 
     def __init__(self) -> None:
         self.arrived: deque[Future[Any]] = deque()
+        self.inner: deque[Future[Any]] = deque()
         self.lock = allocate_lock()
         self.lock.acquire()
 
     def expect(self, future: Future[Any]) -> None:
+        if future.is_inner:
+            self.inner.append(future)
         future.tell(_Arrival(self, future))
 
     def next(self, until: float | None) -> Future[Any]:
+        while not self.arrived and self.inner:
+            # Inside a task: what has ended by now, or else the oldest, which the executor need not stand still for.
+            if self.inner[0].done():
+                self.inner.popleft()
+            elif not self.arrived:
+                self.inner[0].exception(None if until is None else max(0.0, until - time.monotonic()))
         while not self.arrived:
             left = -1.0 if until is None else max(0.0, until - time.monotonic())
             if not self.lock.acquire(timeout=left):
@@ -80,6 +89,8 @@ def wait(
         raise UsageError(f"return_when={return_when!r}: give 'all', 'first' or 'error'")
     waiting = dict.fromkeys(futures)
     done: set[Future[Any]] = set()
+    if return_when == "all" and timeout is None:
+        _wait_inside(waiting)
     try:
         for future in as_completed(waiting, timeout):
             done.add(future)
@@ -99,7 +110,27 @@ def gather(futures: Any, errors: Errors = "raise", timeout: float | None = None)
     if errors not in ("raise", "return", "skip"):
         raise UsageError(f"errors={errors!r}: give 'raise', 'return' or 'skip'")
     until = None if timeout is None else time.monotonic() + timeout
+    if timeout is None:
+        _wait_inside(_leaves(futures))
     return _gathered(futures, errors, until)
+
+
+def _wait_inside(futures: Iterable[Future[Any]]) -> None:
+    """A task that waits for many of its own waits once for all of them."""
+    first = next(iter(futures), None)
+    if first is not None and first.is_inner:
+        first.wait_with(futures)
+
+
+def _leaves(what: Any) -> Iterator[Future[Any]]:
+    if isinstance(what, Future):
+        yield what
+    elif isinstance(what, dict):
+        for value in what.values():
+            yield from _leaves(value)
+    elif isinstance(what, (list, tuple, set, frozenset)):
+        for value in what:
+            yield from _leaves(value)
 
 
 def _gathered(what: Any, errors: Errors, until: float | None) -> Any:

@@ -43,11 +43,15 @@ class RunRecalled(Event, frozen=True):
 
 
 class RunSpawned(Event, frozen=True):
-    """A running task creates tasks; their ids follow from its own id, its attempt and their number."""
+    """A running task creates tasks; their ids follow from its own id, its attempt and their number.
+
+    If they are `held`, the run may ask for what they make: it stays until the run has ended.
+    """
 
     task: int
     run: int
     tasks: tuple[tuple[TaskSpec, tuple[int, ...]], ...]
+    held: bool = False
 
 
 class RunWaits(Event, frozen=True):

@@ -1,14 +1,14 @@
 """Sessions whose graph grows task by task: what a live client submits, and what it holds.
 
 A client holds every task that it can still ask for; objects of such a task stay where they were made, as if the client
-were one of their readers, until it lets go.
+were one of their readers, until it lets go. Runs hold what they spawn in the same way.
 """
 
 from daws.core.calls import add_row, answers, ask, ask_later
 from daws.core.effects import Send
-from daws.core.node import EMPTY, NodeCore, handles
+from daws.core.node import NodeCore, handles
 from daws.core.ready import accept, accept_all
-from daws.core.staging import release_made
+from daws.core.staging import add_reader, release_made
 from daws.model.task import Ready
 from daws.wire.messages import LetGo, NewTasks, SubmissionTaken
 from daws.wire.store import CLIENT_HOLDER, HELD, SHARD_BLOCK_BITS, UNKNOWN, AnswerType, Release, Submit
@@ -36,26 +36,11 @@ def on_new_tasks(core: NodeCore, message: NewTasks) -> None:
     for row in message.tasks:
         add_row(core, (row.spec.id >> SHARD_BLOCK_BITS) % shard_count, row)
         if row.parents:
-            _read_by(core, row)
+            for parent in row.parents:
+                add_reader(core, parent, row.spec.id)
         else:
             ready.append(Ready(row.spec, 0, 0))
     accept_all(core, tuple(ready))
-
-
-def _read_by(core: NodeCore, row: Submit) -> None:
-    """Objects that were made here get a reader more."""
-    made = core.made
-    if made is EMPTY:
-        return
-    for parent in row.parents:
-        entry = made.get(parent)
-        if entry is None:
-            continue
-        readers, since_ns, objects = entry
-        if isinstance(readers, set):
-            readers.add(row.spec.id)
-        else:
-            made[parent] = ((*readers, row.spec.id), since_ns, objects)
 
 
 @answers(Submit)
@@ -69,5 +54,9 @@ def on_submit_answer(core: NodeCore, row: Submit, answer: AnswerType) -> None:
 @handles(LetGo)
 def on_let_go(core: NodeCore, message: LetGo) -> None:
     for task in message.tasks:
-        ask(core, task, Release(task, CLIENT_HOLDER))
-        release_made(core, task, HELD)
+        let_go(core, task)
+
+
+def let_go(core: NodeCore, task: int) -> None:
+    ask(core, task, Release(task, CLIENT_HOLDER))
+    release_made(core, task, HELD)

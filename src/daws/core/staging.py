@@ -262,6 +262,18 @@ def on_releases(core: NodeCore, message: Releases) -> None:
         release_made(core, producer, child)
 
 
+def add_reader(core: NodeCore, producer: int, child: int) -> None:
+    """Objects that were made here get a reader more."""
+    entry = core.made.get(producer)
+    if entry is None:
+        return
+    readers, since_ns, objects = entry
+    if isinstance(readers, set):
+        readers.add(child)
+    else:
+        core.made[producer] = ((*readers, child), since_ns, objects)
+
+
 def release_made(core: NodeCore, producer: int, child: int) -> None:
     entry = core.made.get(producer)
     if entry is None:

@@ -22,6 +22,7 @@ from daws.core.effects import (
     FetchObjects,
     RecallRun,
     Restart,
+    ResumeRun,
     Send,
     SetTimer,
     StartRun,
@@ -41,8 +42,11 @@ from daws.core.node import NodeConfig, NodeCore
 from daws.data.files import ObjectFiles
 from daws.model.cluster import ExecutorClass, NodeInfo
 from daws.model.errors import DawsError, InternalError, TaskKilledError
+from daws.model.states import DONE
 from daws.model.task import CLIENT, INLINE_BYTES, Input, TaskSpec
+from daws.runtime.nesting import Nesting
 from daws.store.memory import MemoryStore
+from daws.store.memory.record import Record
 from daws.strategy.decisions import Strategy
 from daws.wire.messages import CancelOrder, LetGo, NewTasks
 from daws.wire.store import LogRow, Submit
@@ -50,6 +54,7 @@ from daws.wire.worker import (
     MEMORY,
     STOPPED,
     TIMEOUT,
+    Asks,
     Died,
     Ended,
     Execute,
@@ -59,6 +64,9 @@ from daws.wire.worker import (
     Recalled,
     ReportType,
     RunOptions,
+    Spawned,
+    Taught,
+    Waits,
     Written,
 )
 from daws.workers.failures import failure_of
@@ -129,6 +137,7 @@ class Engine:
         self.runs: dict[int, tuple[int, TaskSpec]] = {}  # by number of the run: its executor, and the task
         self.failures: dict[int, bytes] = {}  # of tasks whose last run failed
         self.batches = 0
+        self.nesting = Nesting(info, self._input, lambda *what: self.pool.resume(*what))
         self._thread: threading.Thread | None = None
         self._broken: BaseException | None = None
         self._is_closing = False
@@ -268,10 +277,13 @@ class Engine:
         elif isinstance(effect, StopRun):
             slot, _ = self.runs.pop(effect.run, (-1, None))
             if slot >= 0:
+                self.nesting.forget(effect.run)
                 self.pool.kill(slot, effect.run)
         elif isinstance(effect, RecallRun):
             if effect.run in self.runs:
                 self.pool.recall(self.runs[effect.run][0], effect.run)
+        elif isinstance(effect, ResumeRun):
+            self.nesting.on_resume(effect)
         elif isinstance(effect, FetchObjects):
             events.append(ObjectsFetched((), effect.wanted))  # there is nobody else to have it
         elif isinstance(effect, Restart):
@@ -304,8 +316,10 @@ class Engine:
 
     def _on_reports(self, reports: list[tuple[int, ReportType]]) -> None:
         events: list[EventType] = []
-        runs = self.runs
+        runs, nests = self.runs, self.nesting.nests
         for _, report in reports:
+            if nests and isinstance(report, Ended | Raised | Died):
+                self.nesting.forget(report.run)
             if type(report) is Ended:
                 known = runs.pop(report.run, None)
                 if known is not None:
@@ -325,8 +339,23 @@ class Engine:
                     events.append(RunRecalled(known[1].id, report.run))
             elif isinstance(report, Printed):
                 self.listener.on_printed(report.stream, report.text)
+            elif isinstance(report, Taught):
+                self.learn(report.function, report.pickled)
+            elif report.run in runs:  # type: ignore[union-attr]
+                self._on_nested(report, events)
         if events:
             self._step(events)
+
+    def _on_nested(self, report: ReportType, events: list[EventType]) -> None:
+        """A run creates tasks, or waits for them."""
+        if isinstance(report, Spawned):
+            slot, spec = self.runs[report.run]
+            events.append(self.nesting.spawned(report, slot, spec, self.core.running[spec.id].ready.attempt))
+        elif isinstance(report, Waits):
+            events.append(self.nesting.waits(report, self.runs[report.run][1].id))
+        elif isinstance(report, Asks):
+            self.pool.tell(self.runs[report.run][0], report.run, self.nesting.news(report.run))
+            self.pool.flush()
 
     def _ended(self, spec: TaskSpec, report: Ended) -> RunEnded:
         results = report.results
@@ -357,15 +386,24 @@ class Engine:
         outcomes: list[Outcome] = []
         for row in rows:
             if isinstance(row, int):
-                record = records[row]
-                assert record is not None
-                outcomes.append(Outcome(row, record.outputs))
+                outcomes.append(Outcome(row, outputs_of(records[row])))
                 if self.failures:
                     self.failures.pop(row, None)  # of an earlier run
             else:
                 task, state, error, _ = row
-                outcomes.append(Outcome(task, (), state, error, self.failures.pop(task, b"")))
+                failure = self.failures.pop(task, b"")
+                if state == DONE:  # and it has created tasks
+                    outcomes.append(Outcome(task, outputs_of(records[task])))
+                else:
+                    outcomes.append(Outcome(task, (), state, error, failure))
         self.listener.on_ended(outcomes)
+        if self.nesting.nests:
+            self.nesting.on_ended(outcomes)
+            self.pool.flush()
+
+
+def outputs_of(record: Record | None) -> tuple[Input, ...]:
+    return () if record is None else record.outputs  # nobody holds it any more
 
 
 def died(spec: TaskSpec, report: Died) -> TaskKilledError:
