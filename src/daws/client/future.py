@@ -4,7 +4,6 @@ Small, because there may be millions: whatever is needed only to wait for one is
 is garbage collected lets go of its task, and what the task made may go when no other task reads it.
 """
 
-import asyncio
 from _thread import allocate_lock
 from collections.abc import Callable, Generator, Iterable
 from threading import local
@@ -15,6 +14,8 @@ from daws.model.errors import UsageError
 from daws.workers.slots import fill
 
 if TYPE_CHECKING:
+    import asyncio
+
     from daws.client.session import Session
 
 T = TypeVar("T")
@@ -120,6 +121,8 @@ class Future(Generic[T]):
         raise NotImplementedError
 
     def __await__(self) -> Generator[Any, None, T]:
+        import asyncio  # dear, and tasks that submit tasks have no need of it
+
         loop = asyncio.get_running_loop()
         ended = loop.create_future()
         self.tell(_Awaited(loop, ended))
@@ -175,7 +178,7 @@ class _Awaited:
 
     __slots__ = ("ended", "loop")
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, ended: "asyncio.Future[None]") -> None:
+    def __init__(self, loop: "asyncio.AbstractEventLoop", ended: "asyncio.Future[None]") -> None:
         self.loop = loop
         self.ended = ended
 

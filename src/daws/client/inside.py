@@ -173,6 +173,11 @@ class InnerFuture(Future[T]):
         yield from ()
         return self.result()
 
+    def __reduce__(self) -> Any:
+        if collecting.found is None:
+            raise UsageError(f"{self!r} goes with the task that submitted it: return its result() instead")
+        return super().__reduce__()
+
     def __del__(self) -> None:
         """Its task is let go of when the task that submitted it has ended."""
 

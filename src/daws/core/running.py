@@ -464,6 +464,8 @@ def on_run_recalled(core: NodeCore, event: RunRecalled) -> None:
 
 def recall_behind(core: NodeCore, run: Run) -> None:
     """Whatever was sent ahead behind a suspended run must not wait for it."""
+    if core.inflight is None or run.slot not in core.inflight:
+        return
     for other in core.running.values():
         if other.slot == run.slot and other is not run and not other.suspended:
             core.out.append(RecallRun(other.ready.spec.id, other.number))

@@ -92,12 +92,11 @@ class Link:
         run = self.current
         return self.resumed if run is None else {**self.resumed, run: self.cursor.fields[1]}
 
-    def forget_creators(self) -> None:
-        """Those of them that were reported."""
-        for run in self.creators - self.outstanding.keys():
-            self.creators.discard(run)
-            self.suspended.pop(run, None)
-            self.resumed.pop(run, None)
+    def forget(self, run: int) -> None:
+        """It was reported; if it had created tasks, that is over too."""
+        self.creators.discard(run)
+        self.suspended.pop(run, None)
+        self.resumed.pop(run, None)
 
     def flush(self) -> None:
         """Send all orders in one frame; what the socket does not take now it gets as soon as it can."""

@@ -298,13 +298,15 @@ class WorkerPool:
 
     def _settled(self, link: Link, reports: list[ReportType]) -> Reports:
         """What of this is for the owner: every run once."""
-        slot, outstanding = link.slot, link.outstanding
+        slot, outstanding, creators = link.slot, link.outstanding, link.creators
         batch: Reports = []
         for report in reports:
             kind = type(report)
             if kind in SETTLING:
                 if outstanding.pop(report.run, MISSING) is not MISSING:  # type: ignore[union-attr]
                     batch.append((slot, report))
+                    if creators:
+                        link.forget(report.run)  # type: ignore[union-attr]
             elif kind is Printed or kind is Asks or kind is Taught:
                 batch.append((slot, report))
             elif kind is Spawned or kind is Waits:
@@ -315,8 +317,6 @@ class WorkerPool:
                 self._on_fit(link)
             elif kind is Unfit:
                 link.error = exception_of(report.error)  # type: ignore[union-attr]
-        if link.creators:
-            link.forget_creators()
         return batch
 
     def _on_nested(self, link: Link, report: Spawned | Waits) -> None:

@@ -144,11 +144,12 @@ class Worker:
             hand.order = None
             if hand.has_baton:
                 self._exit()
-            if hand.is_main:
-                self._spare.append(hand)  # the first to be taken: some things can only be done in the main thread
-            elif len(self._spare) < SPARE_HANDS_MAX:
-                self._spare.insert(0, hand)
-            else:
+            is_needed = hand.is_main or len(self._spare) < SPARE_HANDS_MAX
+            if is_needed:
+                # The main thread is the first to be taken: some things can be done nowhere else.
+                self._spare.insert(len(self._spare) if hand.is_main else 0, hand)
+            self._send()
+            if not is_needed:
                 return
 
     def _serve_or_end(self, hand: WorkerHand) -> None:
@@ -195,7 +196,6 @@ class Worker:
                 report = self._leave_nest(hand, report)
                 if not hand.has_baton:
                     reports.append(report)
-                    self._send()
                     return
             reports.append(report)
             if ended_ns - sent_ns > REPORT_NS:
