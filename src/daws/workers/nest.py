@@ -83,7 +83,6 @@ class Nest:
         self.gate = allocate_lock()
         self.gate.acquire()
         self.waited_ns = 0
-        self.is_paused = False
         self.session: Any = None
         self.on_end: Callable[[ChildEnd], None] | None = None
         self._hand = hand
@@ -126,9 +125,7 @@ class Nest:
         self._check_thread("wait for tasks")
         began_ns = monotonic_ns()
         used_ns = began_ns - self._began_ns - self.waited_ns
-        self.is_paused = True
         self._host.pause(self._hand, Waits(self.run, used_ns, left))
-        self.is_paused = False
         self.waited_ns += monotonic_ns() - began_ns
         self._take_in()
 

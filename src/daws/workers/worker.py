@@ -335,9 +335,11 @@ class Worker:
                 if isinstance(order, Recall):
                     self._recall(order.run)
                 elif isinstance(order, Resume | Told):
-                    self._nests[order.run].hear(order.ended)
+                    if order.run in self._nests:
+                        self._nests[order.run].hear(order.ended)
                 elif isinstance(order, Discard):
-                    self._nests[order.run].discard()
+                    if order.run in self._nests:
+                        self._nests[order.run].discard()
                 else:
                     self._queue.append(order)
 

@@ -268,3 +268,78 @@ def test_what_a_remake_has_spawned_ends_with_it_when_it_fails():
     end(node, rerun, (), "bad")
     node.serve(store)
     assert [state(store, one) for one in (2, 3, name)] == [STATE_DONE, STATE_FAILED, STATE_FAILED]
+
+
+def child_with_object(node: Driver, store: MemoryStore, run: StartRun) -> None:
+    """Task 1 holds the large object of its child, and nobody has asked for it yet."""
+    node.give(RunSpawned(1, run.run, ((task(-1, makes=[CHILD]), ()),), held=True))
+    node.give(RunWaits(1, run.run, (CHILD,)))
+    node.serve(store)
+    end(node, node.expect(StartRun, task=CHILD), (BIG,))
+    node.serve(store)
+    node.expect(ResumeRun, task=1)
+
+
+def test_what_a_child_has_made_stays_until_its_spawner_has_ended():
+    node, store, run = with_store()
+    child_with_object(node, store, run)
+    assert not any(isinstance(effect, DropObject) for effect in node.effects)
+    end(node, run)
+    node.serve(store)
+    node.expect(DropObject, object=CHILD)
+    node.nothing_left()
+    record = store.record(CHILD)
+    assert record is None or not record.held
+
+
+def test_what_a_child_makes_after_its_spawner_has_ended_goes_at_once():
+    node, store, run = with_store()
+    node.give(RunSpawned(1, run.run, ((task(-1, makes=[CHILD]), ()),), held=True))
+    node.serve(store)
+    end(node, run)
+    node.serve(store)
+    end(node, node.expect(StartRun, task=CHILD), (BIG,))
+    node.serve(store)
+    node.expect(DropObject, object=CHILD)
+
+
+def test_a_child_reads_what_another_has_made_though_their_spawner_has_ended():
+    node, store, run = with_store()
+    child_with_object(node, store, run)
+    node.give(RunSpawned(1, run.run, ((task(-1, [CHILD]), (CHILD,)),), held=True))
+    node.serve(store)
+    end(node, run)
+    node.serve(store)
+    reader = node.expect(StartRun, task=OTHER)
+    assert not any(isinstance(effect, DropObject) for effect in node.effects), "it is being read"
+    end(node, reader, ())
+    node.serve(store)
+    node.expect(DropObject, object=CHILD)
+
+
+def test_a_spawner_that_is_called_off_holds_nothing():
+    node, store, run = with_store()
+    child_with_object(node, store, run)
+    store.apply(0, [Cancel(1, 0)], 0)
+    node.give(StopOrder(0, 1, -1, 0))
+    node.expect(StopRun, task=1)
+    node.expect(DropObject, object=CHILD)
+    node.serve(store)
+    record = store.record(CHILD)
+    assert record is None or not record.held
+
+
+def test_a_task_goes_on_where_it_has_waited():
+    node = Driver("mlb", members=1, cores=3)
+    store = MemoryStore()
+    store.join(members_of(1).infos)
+    store.apply(0, created({1: [], 2: [], 3: []}, 0), 0)
+    node.give(Submission(CLIENT, 0, (ready(1), ready(2), ready(3))))
+    node.expect(SubmissionTaken)
+    runs = {number: node.expect(StartRun, task=number) for number in (1, 2, 3)}
+    for number in (1, 2):
+        node.give(RunWaits(number, runs[number].run, (3,)))
+    node.serve(store)
+    end(node, runs[3])
+    node.serve(store)
+    assert [node.expect(ResumeRun, task=number).slot for number in (1, 2)] == [runs[1].slot, runs[2].slot]
