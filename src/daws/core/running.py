@@ -25,6 +25,8 @@ SAMPLE_ALL = 16
 SAMPLE_MASK = 7
 CRASHES_MAX = 3
 """A task whose worker died under it is tried again so often, if it may not be tried more often anyway."""
+DEATHS_WAITED_MAX = 16
+"""So often if it was suspended: others are to blame, but they may be tasks that it spawned itself, each time anew."""
 
 
 def schedule(core: NodeCore) -> None:
@@ -271,7 +273,7 @@ def on_run_ended(core: NodeCore, event: RunEnded) -> None:
     if event.error:
         if ready.mode & REPLICA:
             return  # only a copy: the owner's run decides
-        if ready.attempt < max(ready.spec.retries, CRASHES_MAX if event.retry else 0):
+        if ready.attempt < max(ready.spec.retries, tries_more(event)):
             ask(core, task, Claim(task, core.node, ready.move, core.node, RETRY))
             _remember_claim(core, ready)
             return
@@ -297,6 +299,13 @@ def _goes_first(core: NodeCore, ready: Ready) -> bool:
         or ready.spec.needs is not None
         or core.now_ns >= core.leased_until_ns
     )
+
+
+def tries_more(event: RunEnded) -> int:
+    """How many attempts a task has that ended like this, whatever it asked for."""
+    if not event.retry:
+        return 0
+    return DEATHS_WAITED_MAX if event.waited else CRASHES_MAX
 
 
 def let_go_of_spawned(core: NodeCore, run: Run) -> None:

@@ -332,7 +332,7 @@ class Engine:
                 known = runs.pop(report.run, None)
                 if known is not None and report.why != STOPPED:
                     error = failure_of(died(known[1], report))
-                    events.append(self._failed(known[1], report.run, 0, error, not report.why))
+                    events.append(self._failed(known[1], report.run, 0, error, not report.why, report.waited))
             elif isinstance(report, Recalled):
                 known = runs.pop(report.run, None)
                 if known is not None:
@@ -374,9 +374,11 @@ class Engine:
                 values.append(b"")
         return RunEnded(spec.id, report.run, report.duration_ns, tuple(sizes), "", False, tuple(values))
 
-    def _failed(self, spec: TaskSpec, run: int, duration_ns: int, failure: bytes, retry: bool) -> RunEnded:
+    def _failed(
+        self, spec: TaskSpec, run: int, duration_ns: int, failure: bytes, retry: bool, waited: bool = False
+    ) -> RunEnded:
         self.failures[spec.id] = failure
-        return RunEnded(spec.id, run, duration_ns, (), f"task {spec.id} failed", retry)
+        return RunEnded(spec.id, run, duration_ns, (), f"task {spec.id} failed", retry, (), waited)
 
     def _pass_on(self) -> None:
         """Tell the client what was committed."""
@@ -416,6 +418,8 @@ def died(spec: TaskSpec, report: Died) -> TaskKilledError:
         how = f"its worker was killed by {signal_name(-report.code)}"
     else:
         how = f"its worker exited with code {report.code}"
+    if report.waited:
+        how += " while it waited for other tasks"
     last = report.output.decode(errors="replace").strip()
     return TaskKilledError(f"task {spec.id}: {how}" + (f"; the last it wrote: {last[-OUTPUT_SHOWN:]}" if last else ""))
 

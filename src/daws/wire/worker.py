@@ -228,13 +228,15 @@ MEMORY = "memory"
 class Died(Report, frozen=True):
     """The worker ended during this run; said by the pool. `code` is an exit code or, negative, a signal.
 
-    `why` is empty unless the pool itself ended the worker. `output` is the last that the worker has written.
+    `why` is empty unless the pool itself ended the worker. `output` is the last that the worker has written. A run that
+    only waited there (`waited`) is not to blame.
     """
 
     run: int
     code: int
     output: bytes = b""
     why: str = ""
+    waited: bool = False
 
 
 ReportType = Fit | Unfit | Ended | Raised | Recalled | Printed | Taught | Spawned | Waits | Asks | Died

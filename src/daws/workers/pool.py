@@ -256,7 +256,8 @@ class WorkerPool:
             if other == run:
                 batch.append((link.slot, Died(other, code, output, why)))
             elif other in link.creators:
-                batch.append((link.slot, Died(other, code, output)))
+                waited = other in link.suspended
+                batch.append((link.slot, Died(other, code, b"" if waited else output, "", waited)))
             else:
                 batch.append((link.slot, Recalled(other)))
         link.outstanding.clear()

@@ -4,6 +4,7 @@ from daws.core.effects import CallStore, DropObject, ResumeRun, StartRun, StopRu
 from daws.core.events import RunEnded, RunSpawned, RunWaits
 from daws.core.outbox import carry_out
 from daws.core.remaking import claim_remake
+from daws.core.running import DEATHS_WAITED_MAX
 from daws.model.states import CANCELLED as STATE_CANCELLED
 from daws.model.states import DONE as STATE_DONE
 from daws.model.states import FAILED as STATE_FAILED
@@ -12,7 +13,7 @@ from daws.model.task import CLIENT, Ready, TaskSpec, spawned_id
 from daws.store.memory import MemoryStore
 from daws.testing import Driver, created, members_of, ready, task
 from daws.testing.build import BIG, object_at
-from daws.wire.messages import StopOrder, Submission, SubmissionTaken
+from daws.wire.messages import StopDone, StopOrder, Submission, SubmissionTaken
 from daws.wire.store import (
     OK,
     REFUSED,
@@ -191,6 +192,26 @@ def test_children_of_an_attempt_that_is_tried_again_are_cancelled():
     node.give(node.expect(StopOrder, to=0))
     node.expect(StopRun, task=CHILD)
     assert node.expect(StartRun, task=1).ready.attempt == 1
+
+
+def test_who_waited_when_its_worker_died_is_tried_again_more_often():
+    node, store, run = with_store()
+    for number in range(DEATHS_WAITED_MAX):
+        assert run.ready.attempt == number
+        name = spawned_id(1, number, 0)
+        node.give(RunSpawned(1, run.run, ((task(-1), ()),)), RunWaits(1, run.run, (name,)))
+        node.serve(store)
+        node.expect(StartRun, task=name)
+        node.give(RunEnded(1, run.run, 5, (), "worker died", True, (), True))
+        node.serve(store)
+        node.give(node.expect(StopOrder, task=name))
+        node.expect(StopRun, task=name)
+        node.give(node.expect(StopDone))
+        node.serve(store)
+        run = node.expect(StartRun, task=1)
+    node.give(RunEnded(1, run.run, 5, (), "worker died", True, (), True))
+    node.serve(store)
+    assert state(store, 1) == STATE_FAILED
 
 
 def test_children_of_an_attempt_that_died_with_its_node_are_cancelled():
