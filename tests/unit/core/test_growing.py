@@ -344,8 +344,8 @@ def test_a_spawner_that_is_called_off_holds_nothing():
     store.apply(0, [Cancel(1, 0)], 0)
     node.give(StopOrder(0, 1, -1, 0))
     node.expect(StopRun, task=1)
-    node.expect(DropObject, object=CHILD)
     node.serve(store)
+    node.expect(DropObject, object=CHILD)
     record = store.record(CHILD)
     assert record is None or not record.held
 
