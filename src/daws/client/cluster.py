@@ -16,6 +16,7 @@ from daws.data.functions import dumps_function
 from daws.data.session import Session as Folders
 from daws.model.errors import ClosedError, UsageError
 from daws.runtime.engine import Crew
+from daws.runtime.ports import Counters
 from daws.strategy import format_strategy, parse_strategy
 from daws.strategy.decisions import Strategy
 from daws.workers.port import POOLS
@@ -26,7 +27,7 @@ NODES_MAX = 64
 
 
 class Cluster:
-    """Workers on this machine, and a node on a thread of this process that feeds them.
+    """Workers on this machine, and nodes that feed them: one on a thread of this process unless you say otherwise.
 
         with daws.Cluster() as cluster:
             future = cluster.submit(pow, 2, 10)
@@ -126,6 +127,10 @@ class Cluster:
     def cancel(self, futures: Future[Any] | Iterable[Future[Any]]) -> None:
         """Stop tasks, and all that need them."""
         self._open().cancel([futures] if isinstance(futures, Future) else futures)
+
+    def counters(self) -> list[Counters]:
+        """What each node has seen so far: tasks that ended there, tasks that it stole, bytes read, bytes moved."""
+        return self._open().engine.counters()
 
     # -- its life ------------------------------------------------------------------------------------------------------
 

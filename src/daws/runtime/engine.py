@@ -34,7 +34,7 @@ from daws.model.cluster import ExecutorClass, Members, NodeInfo
 from daws.model.errors import DawsError, InternalError, TaskKilledError
 from daws.model.task import INLINE_BYTES, Input, NodeId, TaskSpec, Transfer
 from daws.runtime.nesting import Nesting
-from daws.runtime.ports import Listener, Outcome, PeersPort, StorePort
+from daws.runtime.ports import Counters, Listener, Outcome, PeersPort, StorePort
 from daws.strategy.decisions import Strategy
 from daws.wire.worker import (
     MEMORY,
@@ -172,6 +172,10 @@ class Engine:
         if self.nesting.nests:
             self.nesting.on_ended(outcomes)
             self.pool.flush()
+
+    def counters(self) -> Counters:
+        core = self.core
+        return Counters(core.node, core.done_count, core.steals, core.read_bytes, core.moved_bytes)
 
     def learn(self, function: int, pickled: bytes) -> None:
         """From now on, tasks of this kind can run here."""

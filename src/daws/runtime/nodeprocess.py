@@ -18,6 +18,7 @@ from daws.runtime.talk import (
     TO_NODE,
     BeNode,
     Broken,
+    Count,
     Ends,
     FromStore,
     Go,
@@ -81,6 +82,8 @@ class NodeServer:
                 self.engine.learn(message.function, message.pickled)
             elif isinstance(message, Go):
                 self.engine.begin(message.members)
+            elif isinstance(message, Count):
+                self._client.say(self.engine.counters())
             elif isinstance(message, Stop):
                 self._loop.stop()
             else:

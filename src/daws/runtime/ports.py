@@ -24,6 +24,17 @@ class Outcome(msgspec.Struct, frozen=True, array_like=True, gc=False):
     failure: bytes = b""
 
 
+class Counters(msgspec.Struct, frozen=True, array_like=True, tag=True, gc=False):
+    """What one node has seen so far: tasks that ended well there, tasks that it has stolen, the bytes that its tasks
+    have read, and how many of them it had to fetch."""
+
+    node: NodeId
+    done: int
+    stolen: int
+    read_bytes: int
+    moved_bytes: int
+
+
 class Listener(Protocol):
     """Who wants to know how tasks end. Called on the thread of the loop."""
 
@@ -56,6 +67,10 @@ class ClusterPort(Protocol):
 
     def load(self, object_: int, places: tuple[NodeId, ...]) -> Any:
         """The value of an object that lies in a file."""
+        ...
+
+    def counters(self) -> list[Counters]:
+        """One for each node."""
         ...
 
     def stop(self) -> None:

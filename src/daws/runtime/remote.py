@@ -10,6 +10,7 @@ import pickle
 import threading
 from asyncio import FIRST_COMPLETED
 from collections import deque
+from concurrent.futures import Future
 from socket import AF_UNIX, SOCK_STREAM, socketpair
 from typing import Any
 
@@ -25,13 +26,14 @@ from daws.model.task import CLIENT, NodeId, Ready
 from daws.runtime.connection import Connection
 from daws.runtime.engine import Crew, info_of
 from daws.runtime.journals import journal_path
-from daws.runtime.ports import Listener
+from daws.runtime.ports import Counters, Listener
 from daws.runtime.talk import (
     FROM_NODE,
     FROM_STORE,
     BeNode,
     BeStore,
     Broken,
+    Count,
     Ends,
     FromNode,
     FromStore,
@@ -90,6 +92,7 @@ class NodeProcesses:
         self._token = 0
         self._batches = 0
         self._cancels: deque[tuple[int, tuple[int, ...]]] = deque()  # behind which call, and what to cancel
+        self._counting: deque[tuple[Future[list[Counters]], list[Counters]]] = deque()
         self.pids: dict[NodeId, int] = {}
         self._links: dict[NodeId, Connection[Any]] = {}
         self._starts: dict[NodeId, asyncio.Future[None]] = {}  # done when the process is up
@@ -131,6 +134,12 @@ class NodeProcesses:
                 finally:
                     self.files.drop(object_)  # what is mapped stays
         raise UnavailableError(f"object {object_} is at none of its places any more: {places}", retry=False)
+
+    def counters(self) -> list[Counters]:
+        """Waits for an answer of every node."""
+        asked: Future[list[Counters]] = Future()
+        self.loop.call_soon_threadsafe(self._count, asked)
+        return sorted(asked.result(), key=lambda one: one.node)
 
     def stop(self) -> None:
         """End all processes, then the thread. What has not ended never will."""
@@ -260,6 +269,9 @@ class NodeProcesses:
         for started in self._starts.values():
             if not started.done():
                 started.set_exception(error)
+        for asked, _ in self._counting:
+            asked.set_exception(error)
+        self._counting.clear()
         self.listener.on_broken(error)
 
     # -- what the client says ------------------------------------------------------------------------------------------
@@ -304,6 +316,24 @@ class NodeProcesses:
             node = self.members.nodes[self._batches % len(self.members)]
             self._links[node].say(CancelOrder(CLIENT, self._batches, tasks))
 
+    def _count(self, asked: "Future[list[Counters]]") -> None:
+        if self._broken is not None:
+            asked.set_exception(self._broken)
+            return
+        self._counting.append((asked, []))
+        for node in self.members.nodes:
+            self._links[node].say(Count())
+
+    def _on_counters(self, counters: Counters) -> None:
+        """Each node answers in the order in which it was asked."""
+        for asked, answers in self._counting:
+            if counters.node not in [one.node for one in answers]:
+                answers.append(counters)
+                if len(answers) == len(self.members):
+                    self._counting.popleft()
+                    asked.set_result(answers)
+                return
+
     # -- what the others say -------------------------------------------------------------------------------------------
 
     def _on_store(self, messages: list[FromStore]) -> None:
@@ -346,6 +376,8 @@ class NodeProcesses:
         for message in messages:
             if isinstance(message, Said):
                 self.listener.on_printed(message.stream, message.text)
+            elif isinstance(message, Counters):
+                self._on_counters(message)
             elif isinstance(message, Broken):
                 self._break(exception_of(message.failure))
             elif isinstance(message, Learn):  # a run there has brought in a function

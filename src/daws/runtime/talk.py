@@ -10,7 +10,7 @@ from daws.core.events import CallFine, StoreAnswered
 from daws.model.cluster import Members
 from daws.model.task import NodeId
 from daws.runtime.engine import Crew
-from daws.runtime.ports import Outcome
+from daws.runtime.ports import Counters, Outcome
 from daws.wire.messages import MessageType
 from daws.wire.worker import Learn
 
@@ -55,6 +55,10 @@ class Stop(Word, frozen=True):
     """End in good order."""
 
 
+class Count(Word, frozen=True):
+    """Answered by Counters."""
+
+
 class Up(Word, frozen=True):
     """The process listens, and if it is a node its workers take orders."""
 
@@ -95,8 +99,8 @@ class Ends(Word, frozen=True):
 
 
 ToFork = BeStore | BeNode
-ToNode = Go | Stop | Learn | MessageType
-FromNode = Up | Broken | Said | Learn | MessageType
+ToNode = Go | Stop | Count | Learn | MessageType
+FromNode = Up | Broken | Said | Counters | Learn | MessageType
 ToStore = CallStore | KeepFailure | Hello
 FromStore = Up | Broken | StoreAnswered | CallFine | Ends
 

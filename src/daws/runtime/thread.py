@@ -16,7 +16,7 @@ from daws.model.task import CLIENT, NodeId
 from daws.runtime.engine import CONFIG, LEASE_NS, Crew, Engine, info_of
 from daws.runtime.here import NobodyElse, StoreHere
 from daws.runtime.journals import journal_path, write_journal
-from daws.runtime.ports import Listener
+from daws.runtime.ports import Counters, Listener
 from daws.store.memory import MemoryStore
 from daws.strategy.decisions import Strategy
 from daws.wire.messages import CancelOrder, LetGo, NewTasks
@@ -73,6 +73,9 @@ class NodeThread:
 
     def load(self, object_: int, places: tuple[NodeId, ...]) -> Any:
         return self.node.files.value(object_)
+
+    def counters(self) -> list[Counters]:
+        return [self.node.counters()]
 
     def stop(self) -> None:
         """End all workers, then the thread. What has not ended never will."""
