@@ -15,16 +15,19 @@ from daws.client.waiting import Errors, gather
 from daws.data.functions import dumps_function
 from daws.data.session import Session as Folders
 from daws.model.errors import ClosedError, UsageError
-from daws.strategy import parse_strategy
+from daws.runtime.engine import Crew
+from daws.runtime.ports import Counters
+from daws.strategy import format_strategy, parse_strategy
 from daws.strategy.decisions import Strategy
 from daws.workers.port import POOLS
 
 T = TypeVar("T")
 WORKERS_MAX = 4096
+NODES_MAX = 64
 
 
 class Cluster:
-    """Workers on this machine, and a node on a thread of this process that feeds them.
+    """Workers on this machine, and nodes that feed them: one on a thread of this process unless you say otherwise.
 
         with daws.Cluster() as cluster:
             future = cluster.submit(pow, 2, 10)
@@ -33,26 +36,38 @@ class Cluster:
     `workers` is the number of workers (one per processor unless given), `kind` what they are: processes, or threads for
     tasks that release the GIL or only wait (those cannot be stopped while they run). `strategy` is a preset or a
     strategy as text, `memory_bytes` how much memory objects may take before they are spilled to disk.
+
+    With `node="process"` the node is a process of its own, for clients that compute a lot themselves. With several
+    `nodes` each of them is one, with `workers` workers of its own. `journal` is a folder for what each node was told
+    and did.
     """
 
     def __init__(
         self,
         workers: int | None = None,
         *,
+        nodes: int = 1,
+        node: Literal["thread", "process"] = "thread",
         kind: Literal["processes", "threads"] = "processes",
         strategy: str | Strategy = "daws",
         memory_bytes: int | None = None,
         setup: Callable[[], object] | None = None,
         teardown: Callable[[], object] | None = None,
+        journal: str | os.PathLike[str] | None = None,
     ) -> None:
+        if type(nodes) is not int or not 1 <= nodes <= NODES_MAX:
+            raise UsageError(f"nodes={nodes!r}: give a whole number from 1 to {NODES_MAX}")
+        if node not in ("thread", "process"):
+            raise UsageError(f"node={node!r}: give 'thread' or 'process'")
         if workers is None:
-            workers = len(os.sched_getaffinity(0))
+            workers = max(1, len(os.sched_getaffinity(0)) // nodes)
         if type(workers) is not int or not 1 <= workers <= WORKERS_MAX:
             raise UsageError(f"workers={workers!r}: give a whole number from 1 to {WORKERS_MAX}")
         if kind not in POOLS:
             raise UsageError(f"kind={kind!r}: give {' or '.join(map(repr, POOLS))}")
         chosen = parse_strategy(strategy) if isinstance(strategy, str) else strategy
-        self.workers = workers
+        self.nodes = nodes
+        self.workers = nodes * workers
         self.strategy = chosen
         self._folders = Folders()
         self._lock = Lock()
@@ -60,7 +75,9 @@ class Cluster:
         given = {"setup": setup, "teardown": teardown}
         try:
             hooks = {name: dumps_function(hook, name) for name, hook in given.items() if hook is not None}
-            session = Session(workers, chosen, self._folders, memory_bytes, kind, **hooks)
+            crew = Crew(workers, kind, **hooks)
+            processes = nodes if nodes > 1 or node == "process" else 0
+            session = Session(crew, chosen, self._folders, memory_bytes, processes, _journal_folder(journal, chosen))
             session.start()
         except BaseException:
             self._folders.close()
@@ -111,6 +128,10 @@ class Cluster:
         """Stop tasks, and all that need them."""
         self._open().cancel([futures] if isinstance(futures, Future) else futures)
 
+    def counters(self) -> list[Counters]:
+        """What each node has seen so far: tasks that ended there, tasks that it stole, bytes read, bytes moved."""
+        return self._open().engine.counters()
+
     # -- its life ------------------------------------------------------------------------------------------------------
 
     def close(self) -> None:
@@ -143,7 +164,23 @@ class Cluster:
     def __repr__(self) -> str:
         session = self._session
         state = "closed" if session is None else f"{len(session.futures):,} tasks to end"
-        return f"<Cluster: {self.workers} workers, {self.strategy.name}, {state}>"
+        nodes = f"{self.nodes} nodes, " if self.nodes > 1 else ""
+        return f"<Cluster: {nodes}{self.workers} workers, {self.strategy.name}, {state}>"
+
+
+def _journal_folder(folder: str | os.PathLike[str] | None, strategy: Strategy) -> str:
+    """Refuses at once what could not be written at the end."""
+    if folder is None:
+        return ""
+    format_strategy(strategy)
+    path = os.path.abspath(folder)
+    try:
+        os.makedirs(path, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"journal={path!r}: {error.strerror}") from None
+    if not os.access(path, os.W_OK | os.X_OK):
+        raise UsageError(f"journal={path!r}: nothing can be written there")
+    return path
 
 
 def _closed() -> ClosedError:

@@ -14,7 +14,6 @@ from daws.core.node import NodeCore, Run, handles
 from daws.core.outbox import wake_here
 from daws.core.ready import accept
 from daws.core.running import call_off, on_run_ended, recall_behind, release_slot
-from daws.core.staging import add_reader
 from daws.model.task import Ready, TaskSpec, spawned_id
 from daws.wire.store import (
     OK,
@@ -113,8 +112,6 @@ def on_register_answer(core: NodeCore, row: Register, answer: AnswerType) -> Non
         ask_later(core, row)  # the parent itself is still being created
         return
     if isinstance(answer, Available):
-        if not seedling.waits:
-            add_reader(core, row.task, row.child)
         ask(core, row.child, Satisfy(row.child, row.task, core.node, answer.inputs))
     elif answer != OK:
         if seedling.waits:

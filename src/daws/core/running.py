@@ -15,7 +15,7 @@ from daws.core.memory import may_take_memory, memory_fits, stand_in_line, waits_
 from daws.core.node import EMPTY, Group, NodeCore, Run, handles
 from daws.core.ready import shared_queue
 from daws.core.sessions import let_go
-from daws.core.staging import end_reading, missing_inputs, pin, release_made, stage, unpin
+from daws.core.staging import end_reading, missing_inputs, pin, stage, unpin
 from daws.core.starting import start
 from daws.model.task import REPLICA, SUSPECT, Ready, spawned_id
 from daws.wire.store import ANNOUNCE, RETRY, Claim
@@ -312,9 +312,7 @@ def let_go_of_spawned(core: NodeCore, run: Run) -> None:
     """A run is over: it neither waits for the tasks that it spawned nor asks for what they made."""
     task = run.ready.spec.id
     for number in range(run.spawned):
-        name = spawned_id(task, run.ready.attempt, number)
-        release_made(core, name, task)
-        let_go(core, name)
+        let_go(core, spawned_id(task, run.ready.attempt, number))
 
 
 def learn_length(core: NodeCore, kind: int, duration_ns: int) -> None:

@@ -262,18 +262,6 @@ def on_releases(core: NodeCore, message: Releases) -> None:
         release_made(core, producer, child)
 
 
-def add_reader(core: NodeCore, producer: int, child: int) -> None:
-    """Objects that were made here get a reader more."""
-    entry = core.made.get(producer)
-    if entry is None:
-        return
-    readers, since_ns, objects = entry
-    if isinstance(readers, set):
-        readers.add(child)
-    else:
-        core.made[producer] = ((*readers, child), since_ns, objects)
-
-
 def release_made(core: NodeCore, producer: int, child: int) -> None:
     entry = core.made.get(producer)
     if entry is None:
@@ -320,11 +308,6 @@ def _drop(core: NodeCore, object_: int) -> None:
     if object_ in core.objects:
         del core.objects[object_]
         core.out.append(DropObject(object_))
-
-
-@answers(Release)
-def on_release_answer(core: NodeCore, row: Release, answer: AnswerType) -> None:
-    """Freed; if somebody holds the record, the holder keeps its own copy of the value."""
 
 
 @answers(Inspect)

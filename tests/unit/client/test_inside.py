@@ -90,6 +90,24 @@ def test_objects_of_children_go_with_their_parent(cluster: Cluster):
     assert eventually(lambda: not len(files))
 
 
+def test_children_run_on_other_nodes_and_their_results_come_back():
+    def child(number: int) -> tuple[int, np.ndarray[Any, Any]]:
+        time.sleep(0.02)  # so that others find something to steal
+        return os.getppid(), np.full(10_000, number)
+
+    def parent() -> tuple[int, int]:
+        here = daws.current()
+        results = here.gather([here.submit(child, number) for number in range(30)])
+        return len({worker for worker, _ in results}), int(sum(array.sum() for _, array in results))
+
+    with Cluster(1, nodes=3) as three:
+        nodes, total = three.submit(parent).result(60)
+        assert nodes > 1 and total == 435 * 10_000
+        assert three.submit(fibonacci, 8).result(60) == 21
+        error = three.submit(lambda: daws.current().submit(divide, 1, 0).result()).exception(60)
+        assert isinstance(error, ZeroDivisionError)
+
+
 def test_an_error_of_a_child_is_raised_in_its_parent(cluster: Cluster):
     def parent() -> str:
         here = daws.current()
