@@ -8,6 +8,7 @@ nodes and the client are in this process or behind sockets is known to the ports
 import signal
 import time
 from asyncio import AbstractEventLoop
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -19,24 +20,27 @@ from daws.core.effects import (
     FetchObjects,
     RecallRun,
     Restart,
+    ResumeRun,
     Send,
     SetTimer,
     StartRun,
     StopRun,
 )
-from daws.core.events import EventType, RunEnded, RunRecalled, Started, TimerFired
+from daws.core.events import EventType, ObjectsFetched, RunEnded, RunRecalled, Started, TimerFired
 from daws.core.journal import Journal
 from daws.core.node import NodeConfig, NodeCore
 from daws.data.files import ObjectFiles
 from daws.model.cluster import ExecutorClass, Members, NodeInfo
 from daws.model.errors import DawsError, InternalError, TaskKilledError
-from daws.model.task import INLINE_BYTES, Input, NodeId, TaskSpec
-from daws.runtime.ports import Counters, Listener, PeersPort, StorePort
+from daws.model.task import INLINE_BYTES, Input, NodeId, TaskSpec, Transfer
+from daws.runtime.nesting import Nesting
+from daws.runtime.ports import Counters, Listener, Outcome, PeersPort, StorePort
 from daws.strategy.decisions import Strategy
 from daws.wire.worker import (
     MEMORY,
     STOPPED,
     TIMEOUT,
+    Asks,
     Died,
     Ended,
     Execute,
@@ -46,6 +50,9 @@ from daws.wire.worker import (
     Recalled,
     ReportType,
     RunOptions,
+    Spawned,
+    Taught,
+    Waits,
     Written,
 )
 from daws.workers.failures import failure_of
@@ -114,6 +121,8 @@ class Engine:
         self.core = NodeCore(info, strategy, config, seed=0)
         self.journal = Journal(info, strategy, config, 0) if journal else None
         self.runs: dict[int, tuple[int, TaskSpec]] = {}  # by number of the run: its executor, and the task
+        self.nesting = Nesting(self.core, files, self._bring, lambda *what: self.pool.resume(*what))
+        self.spread: Callable[[int, bytes], None] = lambda function, pickled: None  # tell other nodes of a function
         self._broken: BaseException | None = None
         self._is_open = False
         self._is_closing = False
@@ -169,7 +178,17 @@ class Engine:
 
     def happened(self, events: list[EventType]) -> None:
         """Something happened outside: messages, answers, objects."""
+        if self.nesting.nests:
+            for event in events:
+                if isinstance(event, ObjectsFetched):
+                    self.nesting.on_fetched(event)
         self._step(events)
+
+    def on_ended(self, outcomes: list[Outcome]) -> None:
+        """Tasks that runs of this node may have created have ended."""
+        if self.nesting.nests:
+            self.nesting.on_ended(outcomes)
+            self.pool.flush()
 
     def counters(self) -> Counters:
         core = self.core
@@ -207,7 +226,9 @@ class Engine:
                 else:
                     self._perform(effect, now_ns, events)
         self.pool.flush()
-        store.settle()
+        ended = store.settle()
+        if ended:
+            self.on_ended(ended)
 
     def _perform(self, effect: EffectType, now_ns: int, events: list[EventType]) -> None:
         if isinstance(effect, DropObject):
@@ -218,10 +239,13 @@ class Engine:
         elif isinstance(effect, StopRun):
             slot, _ = self.runs.pop(effect.run, (-1, None))
             if slot >= 0:
+                self.nesting.forget(effect.run)
                 self.pool.kill(slot, effect.run)
         elif isinstance(effect, RecallRun):
             if effect.run in self.runs:
                 self._recall(effect, events)
+        elif isinstance(effect, ResumeRun):
+            self.nesting.on_resume(effect)
         elif isinstance(effect, FetchObjects):
             self.peers.fetch(effect.wanted, events)
         elif isinstance(effect, Restart):
@@ -279,8 +303,10 @@ class Engine:
 
     def _on_reports(self, reports: list[tuple[int, ReportType]]) -> None:
         events: list[EventType] = []
-        runs = self.runs
+        runs, nests = self.runs, self.nesting.nests
         for _, report in reports:
+            if nests and isinstance(report, Ended | Raised | Died):
+                self.nesting.forget(report.run)
             if type(report) is Ended:
                 known = runs.pop(report.run, None)
                 if known is not None:
@@ -293,15 +319,39 @@ class Engine:
                 known = runs.pop(report.run, None)
                 if known is not None and report.why != STOPPED:
                     error = failure_of(died(known[1], report, self.core.node))
-                    events.append(self._failed(known[1], report.run, 0, error, not report.why))
+                    events.append(self._failed(known[1], report.run, 0, error, not report.why, report.waited))
             elif isinstance(report, Recalled):
                 known = runs.pop(report.run, None)
                 if known is not None:
                     events.append(RunRecalled(known[1].id, report.run))
             elif isinstance(report, Printed):
                 self.listener.on_printed(report.stream, report.text)
+            elif isinstance(report, Taught):
+                self.learn(report.function, report.pickled)
+                self.spread(report.function, report.pickled)
+            elif report.run in runs:  # type: ignore[union-attr]
+                self._on_nested(report, events)
         if events:
             self._step(events)
+
+    def _on_nested(self, report: ReportType, events: list[EventType]) -> None:
+        """A run creates tasks, or waits for them."""
+        if isinstance(report, Spawned):
+            slot, spec = self.runs[report.run]
+            events.append(self.nesting.spawned(report, slot, spec, self.core.running[spec.id].ready.attempt))
+        elif isinstance(report, Waits):
+            events.append(self.nesting.waits(report, self.runs[report.run][1].id))
+        elif isinstance(report, Asks):
+            self.pool.tell(self.runs[report.run][0], report.run, self.nesting.news(report.run))
+            self.pool.flush()
+
+    def _bring(self, wanted: Sequence[Transfer]) -> None:
+        """Have objects fetched that a run waits for; the node, which knows nothing of it, ignores what comes of it."""
+        events: list[EventType] = []
+        self.peers.fetch(wanted, events)
+        for event in events:
+            if isinstance(event, ObjectsFetched):
+                self.nesting.on_fetched(event)
 
     def _ended(self, spec: TaskSpec, report: Ended) -> RunEnded:
         results = report.results
@@ -320,9 +370,11 @@ class Engine:
                 values.append(b"")
         return RunEnded(spec.id, report.run, report.duration_ns, tuple(sizes), "", False, tuple(values))
 
-    def _failed(self, spec: TaskSpec, run: int, duration_ns: int, failure: bytes, retry: bool) -> RunEnded:
+    def _failed(
+        self, spec: TaskSpec, run: int, duration_ns: int, failure: bytes, retry: bool, waited: bool = False
+    ) -> RunEnded:
         self.store.keep_failure(spec.id, failure)
-        return RunEnded(spec.id, run, duration_ns, (), f"task {spec.id} failed", retry)
+        return RunEnded(spec.id, run, duration_ns, (), f"task {spec.id} failed", retry, (), waited)
 
 
 def died(spec: TaskSpec, report: Died, node: NodeId) -> TaskKilledError:
@@ -336,6 +388,8 @@ def died(spec: TaskSpec, report: Died, node: NodeId) -> TaskKilledError:
         how = f"its worker was killed by {signal_name(-report.code)}"
     else:
         how = f"its worker exited with code {report.code}"
+    if report.waited:
+        how += " while it waited for other tasks"
     last = report.output.decode(errors="replace").strip()
     return TaskKilledError(f"task {spec.id}: {how}" + (f"; the last it wrote: {last[-OUTPUT_SHOWN:]}" if last else ""))
 

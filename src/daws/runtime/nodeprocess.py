@@ -21,8 +21,10 @@ from daws.runtime.talk import (
     Broken,
     Count,
     Counted,
+    Ends,
     FromStore,
     Go,
+    Hello,
     Said,
     Stop,
     ToNode,
@@ -47,11 +49,13 @@ class NodeServer:
         store = Connection(
             loop, connect(store_path(begin.run)), FROM_STORE, self._on_store, self._on_store_gone, "the store"
         )
+        store.say(Hello(begin.node))
         self.objects = ObjectServer(objects_path(begin.run, begin.node), self.files)
         peers = PeersAway(loop, begin.node, begin.run, self.files, self._happened, self.on_broken)
         self.engine = Engine(
             begin.node, begin.crew, strategy, self.files, StoreAway(store), peers, self, bool(begin.journal)
         )
+        self.engine.spread = lambda function, pickled: self._client.say(Learn(function, pickled))
         loop.set_exception_handler(self.engine.on_exception)
 
     async def start(self) -> None:
@@ -93,7 +97,14 @@ class NodeServer:
             self.engine.happened(events)
 
     def _on_store(self, messages: list[FromStore]) -> None:
-        self.engine.happened(messages)  # type: ignore[arg-type]
+        events: list[EventType] = []
+        for message in messages:
+            if isinstance(message, Ends):
+                self.engine.on_ended(message.outcomes)
+            else:
+                events.append(message)  # type: ignore[arg-type]
+        if events:
+            self.engine.happened(events)
 
     def _on_store_gone(self) -> None:
         """If it has died, the fork server tells the client, and why; else we do."""

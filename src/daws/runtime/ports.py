@@ -99,8 +99,8 @@ class StorePort(Protocol):
         """What the last run of a task raised: the client is told with the task's end, if that is how it ends."""
         ...
 
-    def settle(self) -> None:
-        """All calls of this turn have been made."""
+    def settle(self) -> list[Outcome]:
+        """All calls of this turn have been made. Answers what has ended by them, if that can be known here."""
         ...
 
 

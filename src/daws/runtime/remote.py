@@ -14,7 +14,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
 from socket import AF_UNIX, SOCK_STREAM, socketpair
-from typing import Any
+from typing import Any, TypeVar
 
 import uvloop
 
@@ -25,7 +25,7 @@ from daws.data.files import ObjectFiles
 from daws.data.segments import Segments
 from daws.data.session import Session as Folders
 from daws.model.cluster import Members
-from daws.model.errors import DawsError, InternalError, UnavailableError
+from daws.model.errors import ClosedError, DawsError, InternalError, UnavailableError
 from daws.model.task import CLIENT, NodeId, Ready
 from daws.runtime.connection import Connection
 from daws.runtime.engine import Crew, info_of
@@ -63,6 +63,8 @@ BYTES_PER_TURN = 1 << 26
 STORE = -2
 """The store among the processes; nodes have their own numbers."""
 END_S = 10.0
+ALIVE_S = 0.5
+T = TypeVar("T")
 
 
 class NodeProcesses:
@@ -154,7 +156,7 @@ class NodeProcesses:
         """Bring an object here and map it; the calling thread waits for it."""
         adopting = self._adopting.get(object_)
         if adopting is not None:  # it was put there just now
-            adopting.result()
+            self._answer_of(adopting)
         for place in places:
             if place in self._sources and self._sources[place].fetch([object_], self.files):
                 try:
@@ -167,7 +169,16 @@ class NodeProcesses:
         """Waits for an answer of every node."""
         asked: Future[list[Counted]] = Future()
         self._call(self._count, asked)
-        return sorted([one.counters for one in asked.result()], key=lambda one: one.node)
+        return sorted([one.counters for one in self._answer_of(asked)], key=lambda one: one.node)
+
+    def _answer_of(self, asked: "Future[T]") -> T:
+        """Wait for something that the thread will say, as long as there is one."""
+        while True:
+            try:
+                return asked.result(ALIVE_S)
+            except TimeoutError:
+                if self._thread is None or not self._thread.is_alive():
+                    raise ClosedError("the cluster was closed before it could answer") from None
 
     def stop(self) -> None:
         """End all processes, then the thread. What has not ended never will."""
@@ -432,6 +443,10 @@ class NodeProcesses:
                 self._adopting.pop(message.object).set_result(None)
             elif isinstance(message, Broken):
                 self._break(exception_of(message.failure))
+            elif isinstance(message, Learn):  # a run there has brought in a function
+                for other in self.members.nodes:
+                    if other != node:
+                        self._links[other].say(message)
             elif isinstance(message, Up):
                 self._starts[node].set_result(None)
 

@@ -98,6 +98,12 @@ class Said(Word, frozen=True):
 # -- nodes, and the store ----------------------------------------------------------------------------------------------
 
 
+class Hello(Word, frozen=True):
+    """A node says who it is."""
+
+    node: NodeId
+
+
 class KeepFailure(Word, frozen=True):
     """What the last run of a task raised; said before the end of that run is."""
 
@@ -106,15 +112,15 @@ class KeepFailure(Word, frozen=True):
 
 
 class Ends(Word, frozen=True):
-    """Tasks have ended; the store tells the client."""
+    """Tasks have ended; the store tells the client, or the node where a run has created them."""
 
     outcomes: list[Outcome]
 
 
 ToFork = BeStore | BeNode
 ToNode = Go | Stop | Count | Adopt | Learn | MessageType
-FromNode = Up | Broken | Said | Counted | Adopted | MessageType
-ToStore = CallStore | KeepFailure
+FromNode = Up | Broken | Said | Counted | Adopted | Learn | MessageType
+ToStore = CallStore | KeepFailure | Hello
 FromStore = Up | Broken | StoreAnswered | CallFine | Ends
 
 BEGIN: msgpack.Decoder[list[ToFork]] = msgpack.Decoder(list[ToFork])
