@@ -76,6 +76,9 @@ class InnerSession:
         self.number_of = nest.number_of
         nest.on_end = self._on_end
 
+    def check_may_wait(self) -> None:
+        """A task may."""
+
     def submit(self, function: int, args: tuple[Any, ...], kwargs: dict[str, Any], options: Options) -> Future[Any]:
         return self.submit_several(function, args, kwargs, options)[0]
 
