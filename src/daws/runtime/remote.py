@@ -64,6 +64,7 @@ STORE = -2
 """The store among the processes; nodes have their own numbers."""
 END_S = 10.0
 ALIVE_S = 0.5
+LINK_LOST_S = 1.0
 T = TypeVar("T")
 
 
@@ -236,11 +237,17 @@ class NodeProcesses:
         """Start a process; the future is done when it is up."""
         assert self._server is not None
         ours, theirs = socketpair(AF_UNIX, SOCK_STREAM)
+
+        def lost() -> None:
+            """Who closes its link is about to end, which the fork server will say, and how; else we say it."""
+            error = UnavailableError(f"the link to {name_of(who)} is broken", retry=False)
+            self.loop.call_later(LINK_LOST_S, self._break, error)
+
         if who == STORE:
-            link: Connection[Any] = Connection(self.loop, ours, FROM_STORE, self._on_store, _nothing, name_of(who))
+            link: Connection[Any] = Connection(self.loop, ours, FROM_STORE, self._on_store, lost, name_of(who))
         else:
             link = Connection(
-                self.loop, ours, FROM_NODE, lambda messages: self._on_node(who, messages), _nothing, name_of(who)
+                self.loop, ours, FROM_NODE, lambda messages: self._on_node(who, messages), lost, name_of(who)
             )
         self._links[who] = link
         self._lives[who] = self.loop.create_future()
@@ -453,7 +460,3 @@ class NodeProcesses:
 
 def name_of(who: NodeId) -> str:
     return "the store" if who == STORE else f"node {who}"
-
-
-def _nothing() -> None:
-    """Who closes its link is about to end, which the fork server will say, and how."""
