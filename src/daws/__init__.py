@@ -10,6 +10,7 @@ _HOMES = {
     "Cluster": "daws.client.cluster",
     "Future": "daws.client.future",
     "as_completed": "daws.client.waiting",
+    "current": "daws.client.inside",
     "futures": "daws.futures",
     "gather": "daws.client.waiting",
     "progress": "daws.client.progress",

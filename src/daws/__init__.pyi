@@ -2,6 +2,7 @@ from daws import futures as futures
 from daws.client.cluster import Cluster as Cluster
 from daws.client.current import use as use
 from daws.client.future import Future as Future
+from daws.client.inside import current as current
 from daws.client.progress import progress as progress
 from daws.client.tasks import task as task
 from daws.client.waiting import as_completed as as_completed

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from daws.client.options import Options
     from daws.client.session import Session
     from daws.client.waiting import Errors
+    from daws.runtime.ports import Counters
     from daws.strategy.decisions import Strategy
 
 T = TypeVar("T")
@@ -38,7 +39,7 @@ _abandoned: list[Session] = []
 
 
 class Cluster:
-    """Workers on this machine, and a node on a thread of this process that feeds them.
+    """Workers on this machine, and nodes that feed them: one on a thread of this process unless you say otherwise.
 
         with daws.Cluster() as cluster:
             future = cluster.submit(pow, 2, 10)
@@ -83,9 +84,11 @@ class Cluster:
         self._folders = Folders()
         server: ForkServer | None = None
         try:
-            memory, scratch = self._folders.node_folders(0)
             processes = nodes if nodes > 1 or node == "process" else 0
-            if kind == "processes" and not processes:
+            if processes:
+                server = _fork_server(*self._folders.all(), become="daws.runtime.fork")
+            elif kind == "processes":
+                memory, scratch = self._folders.node_folders(0)
                 server = _fork_server(str(memory or scratch))
             from daws.client.session import Session
             from daws.data.functions import dumps_function
@@ -175,6 +178,10 @@ class Cluster:
     def _cancel_waiting(self, futures: Iterable[Future[Any]]) -> None:
         self._open().cancel(futures, running=False)
 
+    def counters(self) -> list[Counters]:
+        """What each node has seen so far: tasks that ended there, tasks that it stole, bytes read, bytes moved."""
+        return self._open().engine.counters()
+
     # -- its life ------------------------------------------------------------------------------------------------------
 
     def close(self) -> None:
@@ -241,9 +248,9 @@ def _journal_folder(folder: str | os.PathLike[str] | None, strategy: Strategy) -
     return path
 
 
-def _fork_server(folder: str) -> ForkServer:
+def _fork_server(*folders: str, become: str = "daws.workers.worker") -> ForkServer:
     try:
-        return ForkServer(folder)
+        return ForkServer(*folders, become=become)
     except OSError as error:
         raise WorkerStartError(f"the fork server cannot be started: {error}", retry=False) from error
 

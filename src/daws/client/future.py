@@ -5,7 +5,7 @@ is garbage collected lets go of its task, and what the task made may go when no 
 """
 
 from _thread import allocate_lock
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from threading import local
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -42,6 +42,7 @@ class Future(Generic[T]):
     """The result of a task. Made by `submit` and its friends; pass it to other tasks to build a graph."""
 
     __slots__ = ("__weakref__", "_session", "_state", "_told", "_what", "object", "task")
+    is_inner = False  # submitted by a task: there, waiting is more than standing still (see `daws.client.inside`)
 
     def __init__(self, session: "Session", task: int, object_: int) -> None:
         self._session = session
@@ -121,8 +122,12 @@ class Future(Generic[T]):
                 self._told.remove(lock)
             raise TimeoutError(f"task {self.task} has not ended within {timeout:g} s")
 
+    def wait_with(self, others: "Iterable[Future[Any]]") -> None:
+        """Wait for this and others of the same task; for inner futures alone."""
+        raise NotImplementedError
+
     def __await__(self) -> Generator[Any, None, T]:
-        import asyncio
+        import asyncio  # dear, and tasks that submit tasks have no need of it
 
         loop = asyncio.get_running_loop()
         ended = loop.create_future()

@@ -32,7 +32,6 @@ from daws.workers.server import ForkServer
 
 NO_ARGUMENTS = dumps(((), {}))
 FIRST_EXTRA_OBJECT = 1 << 62
-HERE = (NODE,)
 SEED = 0
 LET_GO_MAX = 256
 """So many futures that nobody has any more are worth waking the engine."""
@@ -51,8 +50,8 @@ class Session:
         journal: str = "",
         server: ForkServer | None = None,
     ) -> None:
-        """`nodes` is the number of node processes, 0 for a node on a thread of this process, which may find a fork
-        `server` for its workers."""
+        """`nodes` is the number of node processes, 0 for a node on a thread of this process. A fork `server` for these,
+        or for the workers of that, may have been started already."""
         self.folders = folders
         self.strategy = strategy
         self.futures: dict[int, Future[Any]] = {}  # that have not ended
@@ -63,7 +62,7 @@ class Session:
             from daws.runtime.remote import NodeProcesses
 
             self.files = ObjectFiles(*folders.part("client"), limit_bytes=limit_bytes)
-            self.engine = NodeProcesses(nodes, crew, strategy, folders, limit_bytes, self.files, self, journal)
+            self.engine = NodeProcesses(nodes, crew, strategy, folders, limit_bytes, self.files, self, journal, server)
         else:
             self.files = ObjectFiles(*folders.node_folders(NODE), limit_bytes=limit_bytes)
             self.engine = NodeThread(crew, strategy, self.files, self, journal, server)
@@ -175,41 +174,42 @@ class Session:
         if not engine.awake:
             engine.wake()
 
-    def put(self, value: object) -> Future[Any]:
-        """An object that tasks read as if a task had made it: small ones inside messages, others from a file."""
-        if self._closed is not None:
-            raise ClosedError(f"nothing can be put in any more: {self._closed}")
-        made = encode(value, INLINE_BYTES, "the object")
-        if not self._is_alone and not isinstance(made, bytes):
-            return self.submit(self.number_of(_same), (value,), {})  # a node has to have it
-        task = self._next_task()
-        future: Future[Any] = Future(self, task, task)
-        if isinstance(made, bytes):
-            future._what, future._state = made, INLINE
-            outputs = ((task, len(made), task, HERE, made),)
-        else:
-            future._state = STORED
-            outputs = ((task, self._write(task, made), task, HERE, b""),)
-        engine = self.engine
-        engine.new_tasks.append(Submit(TaskSpec(task, FROM_OUTSIDE, outputs=(task,)), (), NODE, outputs))
-        if not engine.awake:
-            engine.wake()
-        return future
-
-    def _write(self, object_: int, packed: Packed) -> int:
-        try:
-            return self.files.put_packed(object_, packed)
-        except OSError:
-            if self._closed is not None:  # by another thread, with all its folders
-                raise ClosedError(f"nothing can be put in any more: {self._closed}") from None
-            raise
-
     def _home(self, task: int, options: Options, above: Iterable[Future[Any]]) -> NodeId:
         """The node that a new task is handed to, as the strategy says."""
         known: list[Input] = []
         for one in above:
             known += [output for output in self.stored.get(one.task, ()) if output[0] == one.object]
         return self.strategy.assign.home(Newcomer(task, options.needs, tuple(known)), self.engine.members, SEED)
+
+    def put(self, value: object) -> Future[Any]:
+        """An object that tasks read as if a task had made it: small ones inside messages, others from a file."""
+        if self._closed is not None:
+            raise ClosedError(f"nothing can be put in any more: {self._closed}")
+        made = encode(value, INLINE_BYTES, "the object")
+        task = self._next_task()
+        home = NODE if self._is_alone else self._home(task, USUAL, ())
+        future: Future[Any] = Future(self, task, task)
+        if isinstance(made, bytes):
+            future._what, future._state = made, INLINE
+            outputs = ((task, len(made), task, (home,), made),)
+        else:
+            outputs = ((task, self._write(task, made, home), task, (home,), b""),)
+            if not self._is_alone:
+                self.stored[task] = outputs
+            future._state = STORED
+        engine = self.engine
+        engine.new_tasks.append(Submit(TaskSpec(task, FROM_OUTSIDE, outputs=(task,)), (), home, outputs))
+        if not engine.awake:
+            engine.wake()
+        return future
+
+    def _write(self, object_: int, packed: Packed, home: NodeId) -> int:
+        try:
+            return self.engine.store_object(object_, packed, home)
+        except OSError:
+            if self._closed is not None:  # by another thread, with all its folders
+                raise ClosedError(f"nothing can be put in any more: {self._closed}") from None
+            raise
 
     def _check_own(self, futures: Iterable[Future[Any]]) -> None:
         for future in futures:
@@ -314,10 +314,6 @@ class Session:
             future._what = what
         assert isinstance(what, BaseException)
         return what
-
-
-def _same(value: object) -> object:
-    return value
 
 
 def task_of(object_: int) -> int:

@@ -19,13 +19,22 @@ class _Gate:
 
     def __init__(self) -> None:
         self.arrived: deque[Future[Any]] = deque()
+        self.inner: deque[Future[Any]] = deque()
         self.lock = allocate_lock()
         self.lock.acquire()
 
     def expect(self, future: Future[Any]) -> None:
+        if future.is_inner:
+            self.inner.append(future)
         future.tell(_Arrival(self, future))
 
     def next(self, until: float | None) -> Future[Any]:
+        while not self.arrived and self.inner:
+            # Inside a task: what has ended by now, or else the oldest, which the executor need not stand still for.
+            if self.inner[0].done():
+                self.inner.popleft()
+            elif not self.arrived:
+                self.inner[0].exception(None if until is None else max(0.0, until - time.monotonic()))
         while not self.arrived:
             left = -1.0 if until is None else max(0.0, until - time.monotonic())
             if not self.lock.acquire(timeout=left):
@@ -83,6 +92,8 @@ def wait(
         raise UsageError(f"return_when={return_when!r}: give 'all', 'first' or 'error'")
     waiting = dict.fromkeys(futures)
     done: set[Future[Any]] = set()
+    if return_when == "all" and timeout is None:
+        _wait_inside(waiting)
     try:
         for future in as_completed(waiting, timeout):
             done.add(future)
@@ -104,7 +115,9 @@ def gather(futures: Any, errors: Errors = "raise", timeout: float | None = None,
         raise UsageError(f"errors={errors!r}: give 'raise', 'return' or 'skip'")
     until = None if timeout is None else time.monotonic() + timeout
     if progress:
-        _watch(_futures_in(futures), errors == "raise", timeout)
+        _watch(list(dict.fromkeys(_leaves(futures))), errors == "raise", timeout)
+    elif timeout is None:
+        _wait_inside(_leaves(futures))
     return _gathered(futures, errors, until)
 
 
@@ -116,14 +129,22 @@ def _watch(futures: "list[Future[Any]]", to_the_first_error: bool, timeout: floa
                 return
 
 
-def _futures_in(what: Any) -> "list[Future[Any]]":
+def _wait_inside(futures: Iterable[Future[Any]]) -> None:
+    """A task that waits for many of its own waits once for all of them."""
+    first = next(iter(futures), None)
+    if first is not None and first.is_inner:
+        first.wait_with(futures)
+
+
+def _leaves(what: Any) -> Iterator[Future[Any]]:
     if isinstance(what, Future):
-        return [what]
-    if isinstance(what, dict):
-        what = what.values()
-    elif not isinstance(what, (list, tuple, set, frozenset)):
-        return []
-    return list(dict.fromkeys([future for one in what for future in _futures_in(one)]))
+        yield what
+    elif isinstance(what, dict):
+        for value in what.values():
+            yield from _leaves(value)
+    elif isinstance(what, (list, tuple, set, frozenset)):
+        for value in what:
+            yield from _leaves(value)
 
 
 def _gathered(what: Any, errors: Errors, until: float | None) -> Any:

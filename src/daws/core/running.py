@@ -14,9 +14,10 @@ from daws.core.events import RunEnded, RunRecalled
 from daws.core.memory import may_take_memory, memory_fits, stand_in_line, waits_for_memory
 from daws.core.node import EMPTY, Group, NodeCore, Run, handles
 from daws.core.ready import shared_queue
+from daws.core.sessions import let_go
 from daws.core.staging import end_reading, missing_inputs, pin, stage, unpin
 from daws.core.starting import start
-from daws.model.task import REPLICA, SUSPECT, Ready
+from daws.model.task import REPLICA, SUSPECT, Ready, spawned_id
 from daws.wire.store import ANNOUNCE, RETRY, Claim
 
 # How long tasks of a kind take is learnt from every run at first, later from every eighth.
@@ -24,6 +25,8 @@ SAMPLE_ALL = 16
 SAMPLE_MASK = 7
 CRASHES_MAX = 3
 """A task whose worker died under it is tried again so often, if it may not be tried more often anyway."""
+DEATHS_WAITED_MAX = 16
+"""So often if it was suspended: others are to blame, but they may be tasks that it spawned itself, each time anew."""
 
 
 def schedule(core: NodeCore) -> None:
@@ -245,6 +248,8 @@ def on_run_ended(core: NodeCore, event: RunEnded) -> None:
             run.outcome = event  # what it spawned must be in the store before it may count as done
         return
     ready = run.ready
+    if run.holds:
+        let_go_of_spawned(core, run)
     if core.plain:
         shared = core.shared
         if shared.fifo and core.now_ns < core.leased_until_ns:
@@ -271,7 +276,7 @@ def on_run_ended(core: NodeCore, event: RunEnded) -> None:
     if event.error:
         if ready.mode & REPLICA:
             return  # only a copy: the owner's run decides
-        if ready.attempt < max(ready.spec.retries, CRASHES_MAX if event.retry else 0):
+        if ready.attempt < max(ready.spec.retries, tries_more(event)):
             ask(core, task, Claim(task, core.node, ready.move, core.node, RETRY))
             _remember_claim(core, ready)
             return
@@ -297,6 +302,20 @@ def _goes_first(core: NodeCore, ready: Ready) -> bool:
         or ready.spec.needs is not None
         or core.now_ns >= core.leased_until_ns
     )
+
+
+def tries_more(event: RunEnded) -> int:
+    """How many attempts a task has that ended like this, whatever it asked for."""
+    if not event.retry:
+        return 0
+    return DEATHS_WAITED_MAX if event.waited else CRASHES_MAX
+
+
+def let_go_of_spawned(core: NodeCore, run: Run) -> None:
+    """A run is over: it neither waits for the tasks that it spawned nor asks for what they made."""
+    task = run.ready.spec.id
+    for number in range(run.spawned):
+        let_go(core, spawned_id(task, run.ready.attempt, number))
 
 
 def learn_length(core: NodeCore, kind: int, duration_ns: int) -> None:
@@ -491,6 +510,8 @@ def on_run_recalled(core: NodeCore, event: RunRecalled) -> None:
 
 def recall_behind(core: NodeCore, run: Run) -> None:
     """Whatever was sent ahead behind a suspended run must not wait for it."""
+    if core.inflight is None or run.slot not in core.inflight:
+        return
     for other in core.running.values():
         if other.slot == run.slot and other is not run and not other.suspended:
             core.out.append(RecallRun(other.ready.spec.id, other.number))
@@ -508,7 +529,10 @@ def resume(core: NodeCore) -> None:
             cores = 1 if needs is None else needs.cores
             enough = needs is None or memory_fits(core, needs.memory_bytes)
             if enough and len(group.free) >= cores and fits(core, run.ready, group):
-                run.slot = group.free.pop()
+                if run.slot in group.free:
+                    group.free.remove(run.slot)  # what it has in memory is there
+                else:
+                    run.slot = group.free.pop()
                 run.widen(group, cores)
                 run.suspended = False
                 core.out.append(ResumeRun(run.ready.spec.id, run.number, run.slot))
@@ -534,6 +558,8 @@ def call_off(core: NodeCore, task: int, attempt: int) -> None:
             core.out.append(StopRun(task, run.number))
         else:  # it has ended, only its commit had to wait
             core.out.extend([DropObject(object_) for object_ in run.ready.spec.outputs])
+        if run.holds:
+            let_go_of_spawned(core, run)
         if not run.suspended:
             release_slot(core, run)
         unpin(core, run.ready)

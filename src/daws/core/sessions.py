@@ -1,7 +1,7 @@
 """Sessions whose graph grows task by task: what a live client submits, and what it holds.
 
 A client holds every task that it can still ask for; objects of such a task stay where they were made, as if the client
-were one of their readers, until it lets go.
+were one of their readers, until it lets go. Runs hold what they spawn in the same way.
 """
 
 from daws.core.calls import add_row, answers, ask, ask_later
@@ -11,7 +11,7 @@ from daws.core.moving import had_before
 from daws.core.node import EMPTY, NodeCore, handles
 from daws.core.ready import accept, accept_all
 from daws.core.staging import own_objects, release_made
-from daws.model.task import Ready
+from daws.model.task import FIRST_SPAWNED_ID, Ready
 from daws.wire.messages import LetGo, NewTasks, SubmissionTaken
 from daws.wire.store import CLIENT_HOLDER, HELD, SHARD_BLOCK_BITS, UNKNOWN, AnswerType, Release, Submit, Unheld
 
@@ -58,7 +58,11 @@ def on_submit_answer(core: NodeCore, row: Submit, answer: AnswerType) -> None:
 @handles(LetGo)
 def on_let_go(core: NodeCore, message: LetGo) -> None:
     for task in message.tasks:
-        ask(core, task, Release(task, CLIENT_HOLDER))
+        let_go(core, task)
+
+
+def let_go(core: NodeCore, task: int) -> None:
+    ask(core, task, Release(task, CLIENT_HOLDER))
 
 
 @answers(Release)
@@ -78,5 +82,7 @@ def on_release_answer(core: NodeCore, row: Release, answer: AnswerType) -> None:
         return
     readers, since_ns, objects = entry
     if HELD in readers:
-        core.made[row.task] = ({*readers, *answer.readers}, since_ns, objects)
+        # Among the readers of a spawned task may be its spawner, who waited for it, and has ended.
+        known = readers if row.task < FIRST_SPAWNED_ID else ()
+        core.made[row.task] = ({*known, *answer.readers, HELD}, since_ns, objects)
         release_made(core, row.task, HELD)

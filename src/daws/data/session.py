@@ -60,6 +60,10 @@ class Session:
         state = "" if self._finalizer.alive else ", closed"
         return f"Session(memory={self.memory}, scratch={self.scratch}{state})"
 
+    def all(self) -> list[str]:
+        """Each of its folders once."""
+        return [str(one) for one in dict.fromkeys((self.run, self.memory, self.scratch)) if one is not None]
+
     def node_folders(self, index: int) -> tuple[Path | None, Path]:
         """The memory folder (if any) and the scratch folder of one node."""
         return self.part(f"node-{index}")

@@ -12,6 +12,7 @@ from daws.core.events import EventType, ObjectsFetched
 from daws.data.files import ObjectFiles
 from daws.model.task import CLIENT, NodeId, Transfer
 from daws.runtime.connection import Connection, accept_on, connect, listen
+from daws.runtime.ports import Outcome
 from daws.runtime.talk import BETWEEN_NODES, FromStore, KeepFailure, node_path, objects_path
 from daws.runtime.transfer import ObjectSource
 from daws.wire.messages import MessageType
@@ -29,8 +30,9 @@ class StoreAway:
     def keep_failure(self, task: int, failure: bytes) -> None:
         self._connection.say(KeepFailure(task, failure))
 
-    def settle(self) -> None:
-        """What was said leaves at the end of the turn."""
+    def settle(self) -> list[Outcome]:
+        """What was said leaves at the end of the turn; the store tells of ends by itself."""
+        return []
 
 
 class PeersAway:

@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar
 
 from msgspec import MsgspecError, msgpack
 
-from daws.model.errors import PeerError
+from daws.model.errors import PeerError, UnavailableError
 from daws.wire.worker import FRAME_HEAD_BYTES
 from daws.workers.frames import FrameReader
 
@@ -62,6 +62,11 @@ class Connection(Generic[T]):
         frame = bytearray(FRAME_HEAD_BYTES)
         _encoder.encode_into(self._unsaid, frame, FRAME_HEAD_BYTES)
         self._unsaid.clear()
+        if len(frame) > FRAME_BYTES_MAX:
+            raise UnavailableError(
+                f"{len(frame):,} bytes at once are too many for {self.name}; hand in large arguments with put",
+                retry=False,
+            )
         frame[:FRAME_HEAD_BYTES] = (len(frame) - FRAME_HEAD_BYTES).to_bytes(FRAME_HEAD_BYTES, "little")
         if self._backlog:
             self._backlog += frame

@@ -8,6 +8,7 @@ nodes and the client are in this process or behind sockets is known to the ports
 import signal
 import time
 from asyncio import AbstractEventLoop
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -19,24 +20,27 @@ from daws.core.effects import (
     FetchObjects,
     RecallRun,
     Restart,
+    ResumeRun,
     Send,
     SetTimer,
     StartRun,
     StopRun,
 )
-from daws.core.events import EventType, RunEnded, RunRecalled, Started, TimerFired
+from daws.core.events import EventType, ObjectsFetched, RunEnded, RunRecalled, Started, TimerFired
 from daws.core.journal import Journal
 from daws.core.node import NodeConfig, NodeCore
 from daws.data.files import ObjectFiles
 from daws.model.cluster import ExecutorClass, Members, NodeInfo
 from daws.model.errors import DawsError, InternalError, TaskKilledError
-from daws.model.task import INLINE_BYTES, Input, NodeId, TaskSpec
-from daws.runtime.ports import Listener, PeersPort, StorePort
+from daws.model.task import INLINE_BYTES, Input, NodeId, TaskSpec, Transfer
+from daws.runtime.nesting import Nesting
+from daws.runtime.ports import Counters, Listener, Outcome, PeersPort, StorePort
 from daws.strategy.decisions import Strategy
 from daws.wire.worker import (
     MEMORY,
     STOPPED,
     TIMEOUT,
+    Asks,
     Died,
     Ended,
     Execute,
@@ -46,6 +50,9 @@ from daws.wire.worker import (
     Recalled,
     ReportType,
     RunOptions,
+    Spawned,
+    Taught,
+    Waits,
     Written,
 )
 from daws.workers.failures import failure_of
@@ -55,8 +62,8 @@ from daws.workers.server import ForkServer
 OUTPUT_SHOWN = 2000
 LEASE_NS = 1 << 60
 TICK_NS = 2_000_000_000
-CONFIG = NodeConfig(lease_ns=LEASE_NS, tick_ns_max=TICK_NS, commit_delay_ns=0, freed_batch=256)
-"""On one machine nobody watches leases: when a process is gone, its parent knows."""
+COPIES_SHARE = 4
+"""One part in so many of a node's memory may be taken by copies that nobody reads just now."""
 
 
 class Crew(msgspec.Struct, frozen=True, array_like=True):
@@ -67,6 +74,17 @@ class Crew(msgspec.Struct, frozen=True, array_like=True):
     kind: str = "processes"
     setup: bytes = b""
     teardown: bytes = b""
+
+
+def config_of(limit_bytes: int) -> NodeConfig:
+    """On one machine nobody watches leases: when a process is gone, its parent knows."""
+    return NodeConfig(
+        lease_ns=LEASE_NS,
+        tick_ns_max=TICK_NS,
+        commit_delay_ns=0,
+        freed_batch=256,
+        memory_bytes=limit_bytes // COPIES_SHARE,
+    )
 
 
 def info_of(node: NodeId, crew: Crew) -> NodeInfo:
@@ -85,23 +103,26 @@ class Engine:
         store: StorePort,
         peers: PeersPort,
         listener: Listener,
-        journal: Journal | None = None,
+        journal: bool = False,
         server: ForkServer | None = None,
     ) -> None:
         """A fork `server` for the folder of `files` may have been started already."""
         self.crew = crew
-        self.server = server
         self.files = files
         self.folder = files.segments.home
         self.store = store
         self.peers = peers
         self.listener = listener
+        self.server = server
         self.functions: dict[int, bytes] = {}  # by kind of task
         self.taught: set[int] = set()  # those that the workers can be given
         self.held_back: dict[int, list[StartRun]] = {}  # runs that wait for their function
-        self.core = NodeCore(info_of(node, crew), strategy, CONFIG, seed=0)
-        self.journal = journal
+        info, config = info_of(node, crew), config_of(files.limit_bytes)
+        self.core = NodeCore(info, strategy, config, seed=0)
+        self.journal = Journal(info, strategy, config, 0) if journal else None
         self.runs: dict[int, tuple[int, TaskSpec]] = {}  # by number of the run: its executor, and the task
+        self.nesting = Nesting(self.core, files, self._bring, lambda *what: self.pool.resume(*what))
+        self.spread: Callable[[int, bytes], None] = lambda function, pickled: None  # tell other nodes of a function
         self._broken: BaseException | None = None
         self._is_open = False
         self._is_closing = False
@@ -157,7 +178,25 @@ class Engine:
 
     def happened(self, events: list[EventType]) -> None:
         """Something happened outside: messages, answers, objects."""
+        if self.nesting.nests:
+            for event in events:
+                if isinstance(event, ObjectsFetched):
+                    self.nesting.on_fetched(event)
         self._step(events)
+
+    def on_ended(self, outcomes: list[Outcome]) -> None:
+        """Tasks that runs of this node may have created have ended."""
+        if self.nesting.nests:
+            self.nesting.on_ended(outcomes)
+            self.pool.flush()
+
+    def counters(self) -> Counters:
+        core = self.core
+        return Counters(core.node, core.done_count, core.steals, core.read_bytes, core.moved_bytes)
+
+    def started(self) -> set[int]:
+        """The tasks that were sent to workers and have not ended."""
+        return {spec.id for _, spec in self.runs.values()}
 
     def learn(self, function: int, pickled: bytes) -> None:
         """From now on, tasks of this kind can run here."""
@@ -187,7 +226,9 @@ class Engine:
                 else:
                     self._perform(effect, now_ns, events)
         self.pool.flush()
-        store.settle()
+        ended = store.settle()
+        if ended:
+            self.on_ended(ended)
 
     def _perform(self, effect: EffectType, now_ns: int, events: list[EventType]) -> None:
         if isinstance(effect, DropObject):
@@ -198,10 +239,13 @@ class Engine:
         elif isinstance(effect, StopRun):
             slot, _ = self.runs.pop(effect.run, (-1, None))
             if slot >= 0:
+                self.nesting.forget(effect.run)
                 self.pool.kill(slot, effect.run)
         elif isinstance(effect, RecallRun):
             if effect.run in self.runs:
                 self._recall(effect, events)
+        elif isinstance(effect, ResumeRun):
+            self.nesting.on_resume(effect)
         elif isinstance(effect, FetchObjects):
             self.peers.fetch(effect.wanted, events)
         elif isinstance(effect, Restart):
@@ -259,8 +303,10 @@ class Engine:
 
     def _on_reports(self, reports: list[tuple[int, ReportType]]) -> None:
         events: list[EventType] = []
-        runs = self.runs
+        runs, nests = self.runs, self.nesting.nests
         for _, report in reports:
+            if nests and isinstance(report, Ended | Raised | Died):
+                self.nesting.forget(report.run)
             if type(report) is Ended:
                 known = runs.pop(report.run, None)
                 if known is not None:
@@ -273,15 +319,39 @@ class Engine:
                 known = runs.pop(report.run, None)
                 if known is not None and report.why != STOPPED:
                     error = failure_of(died(known[1], report, self.core.node))
-                    events.append(self._failed(known[1], report.run, 0, error, not report.why))
+                    events.append(self._failed(known[1], report.run, 0, error, not report.why, report.waited))
             elif isinstance(report, Recalled):
                 known = runs.pop(report.run, None)
                 if known is not None:
                     events.append(RunRecalled(known[1].id, report.run))
             elif isinstance(report, Printed):
                 self.listener.on_printed(report.stream, report.text)
+            elif isinstance(report, Taught):
+                self.learn(report.function, report.pickled)
+                self.spread(report.function, report.pickled)
+            elif report.run in runs:  # type: ignore[union-attr]
+                self._on_nested(report, events)
         if events:
             self._step(events)
+
+    def _on_nested(self, report: ReportType, events: list[EventType]) -> None:
+        """A run creates tasks, or waits for them."""
+        if isinstance(report, Spawned):
+            slot, spec = self.runs[report.run]
+            events.append(self.nesting.spawned(report, slot, spec, self.core.running[spec.id].ready.attempt))
+        elif isinstance(report, Waits):
+            events.append(self.nesting.waits(report, self.runs[report.run][1].id))
+        elif isinstance(report, Asks):
+            self.pool.tell(self.runs[report.run][0], report.run, self.nesting.news(report.run))
+            self.pool.flush()
+
+    def _bring(self, wanted: Sequence[Transfer]) -> None:
+        """Have objects fetched that a run waits for; the node, which knows nothing of it, ignores what comes of it."""
+        events: list[EventType] = []
+        self.peers.fetch(wanted, events)
+        for event in events:
+            if isinstance(event, ObjectsFetched):
+                self.nesting.on_fetched(event)
 
     def _ended(self, spec: TaskSpec, report: Ended) -> RunEnded:
         results = report.results
@@ -300,9 +370,11 @@ class Engine:
                 values.append(b"")
         return RunEnded(spec.id, report.run, report.duration_ns, tuple(sizes), "", False, tuple(values))
 
-    def _failed(self, spec: TaskSpec, run: int, duration_ns: int, failure: bytes, retry: bool) -> RunEnded:
+    def _failed(
+        self, spec: TaskSpec, run: int, duration_ns: int, failure: bytes, retry: bool, waited: bool = False
+    ) -> RunEnded:
         self.store.keep_failure(spec.id, failure)
-        return RunEnded(spec.id, run, duration_ns, (), f"task {spec.id} failed", retry)
+        return RunEnded(spec.id, run, duration_ns, (), f"task {spec.id} failed", retry, (), waited)
 
 
 def died(spec: TaskSpec, report: Died, node: NodeId) -> TaskKilledError:
@@ -316,6 +388,8 @@ def died(spec: TaskSpec, report: Died, node: NodeId) -> TaskKilledError:
         how = f"its worker was killed by {signal_name(-report.code)}"
     else:
         how = f"its worker exited with code {report.code}"
+    if report.waited:
+        how += " while it waited for other tasks"
     last = report.output.decode(errors="replace").strip()
     return TaskKilledError(f"task {spec.id}: {how}" + (f"; the last it wrote: {last[-OUTPUT_SHOWN:]}" if last else ""))
 

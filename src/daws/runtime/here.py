@@ -6,9 +6,11 @@ from daws.core.effects import CallStore
 from daws.core.events import CallFine, EventType, ObjectsFetched, StoreAnswered
 from daws.model.task import NodeId, Transfer
 from daws.runtime.outcomes import Outcomes
-from daws.runtime.ports import Listener
+from daws.runtime.ports import Listener, Outcome
 from daws.store.memory import MemoryStore
 from daws.wire.messages import MessageType
+
+NO_NEWS: list[Outcome] = []
 
 
 class StoreHere:
@@ -25,10 +27,13 @@ class StoreHere:
     def keep_failure(self, task: int, failure: bytes) -> None:
         self.outcomes.failures[task] = failure
 
-    def settle(self) -> None:
+    def settle(self) -> list[Outcome]:
         outcomes = self.outcomes
-        if len(outcomes.log) > outcomes.heard:
-            self.listener.on_ended(outcomes.news())
+        if len(outcomes.log) <= outcomes.heard:
+            return NO_NEWS
+        news = outcomes.news()
+        self.listener.on_ended(news)
+        return news
 
 
 class NobodyElse:

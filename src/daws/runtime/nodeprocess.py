@@ -5,21 +5,26 @@ from asyncio import AbstractEventLoop
 from socket import socket
 
 from daws.core.events import EventType
-from daws.core.journal import Journal
 from daws.data.files import ObjectFiles
 from daws.model.errors import UnavailableError
 from daws.runtime.away import PeersAway, StoreAway
 from daws.runtime.connection import Connection, connect
-from daws.runtime.engine import CONFIG, Engine, info_of
+from daws.runtime.engine import Engine
 from daws.runtime.journals import write_journal
 from daws.runtime.ports import Outcome
 from daws.runtime.talk import (
     FROM_STORE,
     TO_NODE,
+    Adopt,
+    Adopted,
     BeNode,
     Broken,
+    Count,
+    Counted,
+    Ends,
     FromStore,
     Go,
+    Hello,
     Said,
     Stop,
     ToNode,
@@ -39,16 +44,18 @@ class NodeServer:
         self.begin = begin
         self.files = ObjectFiles(begin.memory or None, begin.scratch, begin.limit_bytes or None)
         strategy = pickle.loads(begin.strategy)
-        info = info_of(begin.node, begin.crew)
-        self.journal = Journal(info, strategy, CONFIG, 0) if begin.journal else None
         self._loop = loop
         self._client: Connection[ToNode] = Connection(loop, client, TO_NODE, self._on_client, loop.stop, "the client")
         store = Connection(
             loop, connect(store_path(begin.run)), FROM_STORE, self._on_store, self._on_store_gone, "the store"
         )
+        store.say(Hello(begin.node))
         self.objects = ObjectServer(objects_path(begin.run, begin.node), self.files)
         peers = PeersAway(loop, begin.node, begin.run, self.files, self._happened, self.on_broken)
-        self.engine = Engine(begin.node, begin.crew, strategy, self.files, StoreAway(store), peers, self, self.journal)
+        self.engine = Engine(
+            begin.node, begin.crew, strategy, self.files, StoreAway(store), peers, self, bool(begin.journal)
+        )
+        self.engine.spread = lambda function, pickled: self._client.say(Learn(function, pickled))
         loop.set_exception_handler(self.engine.on_exception)
 
     async def start(self) -> None:
@@ -62,8 +69,8 @@ class NodeServer:
 
     async def close(self) -> None:
         await self.engine.close()
-        if self.journal is not None:
-            write_journal(self.begin.journal, self.journal)
+        if self.engine.journal is not None:
+            write_journal(self.begin.journal, self.engine.journal)
 
     # -- what the others say -------------------------------------------------------------------------------------------
 
@@ -77,6 +84,11 @@ class NodeServer:
                 self.engine.learn(message.function, message.pickled)
             elif isinstance(message, Go):
                 self.engine.begin(message.members)
+            elif isinstance(message, Count):
+                self._client.say(Counted(self.engine.counters(), [*self.engine.started()]))
+            elif isinstance(message, Adopt):
+                self.files.adopt(message.object, message.path, message.size_bytes)
+                self._client.say(Adopted(message.object))
             elif isinstance(message, Stop):
                 self._loop.stop()
             else:
@@ -85,7 +97,14 @@ class NodeServer:
             self.engine.happened(events)
 
     def _on_store(self, messages: list[FromStore]) -> None:
-        self.engine.happened(messages)  # type: ignore[arg-type]
+        events: list[EventType] = []
+        for message in messages:
+            if isinstance(message, Ends):
+                self.engine.on_ended(message.outcomes)
+            else:
+                events.append(message)  # type: ignore[arg-type]
+        if events:
+            self.engine.happened(events)
 
     def _on_store_gone(self) -> None:
         """If it has died, the fork server tells the client, and why; else we do."""

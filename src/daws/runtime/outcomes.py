@@ -1,5 +1,6 @@
 """From the store's log to what a client wants to hear: every end of a task once, with what it made or raised."""
 
+from daws.model.states import DONE
 from daws.runtime.ports import Outcome
 from daws.store.memory import MemoryStore
 from daws.wire.store import LogRow
@@ -28,5 +29,14 @@ class Outcomes:
                     self.failures.pop(row, None)  # of an earlier run
             else:
                 task, state, error, _ = row
-                outcomes.append(Outcome(task, (), state, error, self.failures.pop(task, b"")))
+                failure = self.failures.pop(task, b"")
+                if state != DONE:
+                    outcomes.append(Outcome(task, (), state, error, failure))
+                elif (record := self._records[task]) is not None:  # it has created tasks
+                    outcomes.append(Outcome(task, record.outputs))
         return outcomes
+
+    def creator_of(self, task: int) -> int:
+        """On which node the run was that has created a task."""
+        record = self._records.get(task)
+        return -1 if record is None else record.spec.home

@@ -8,6 +8,7 @@ import msgspec
 
 from daws.core.effects import CallStore
 from daws.core.events import EventType
+from daws.data.codec import Packed
 from daws.model.cluster import Members
 from daws.model.task import Input, NodeId, Transfer
 from daws.wire.messages import MessageType
@@ -22,6 +23,17 @@ class Outcome(msgspec.Struct, frozen=True, array_like=True, gc=False):
     state: int = 0
     error: str = ""
     failure: bytes = b""
+
+
+class Counters(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """What one node has seen so far: tasks that ended well there, tasks that it has stolen, the bytes that its tasks
+    have read, and how many of them it had to fetch."""
+
+    node: NodeId
+    done: int
+    stolen: int
+    read_bytes: int
+    moved_bytes: int
 
 
 class Listener(Protocol):
@@ -52,17 +64,25 @@ class ClusterPort(Protocol):
         """Has to be said before the first task of that kind is submitted."""
         ...
 
-    def cancel(self, tasks: tuple[int, ...], running: bool = True) -> None:
-        """Stop these tasks; with `running=False` only those that no worker has yet, where that is known."""
-        ...
-
     @property
     def is_here(self) -> bool:
-        """Is this the thread on which results arrive?"""
+        """Is this the thread that brings the results?"""
+        ...
+
+    def cancel(self, tasks: tuple[int, ...], running: bool = True) -> None:
+        """Stop these tasks; with `running=False` only those that no worker has yet."""
+        ...
+
+    def store_object(self, object_: int, packed: Packed, home: NodeId) -> int:
+        """Write an object from outside where `home` has its own; returns its size. Submit it then."""
         ...
 
     def load(self, object_: int, places: tuple[NodeId, ...]) -> Any:
         """The value of an object that lies in a file."""
+        ...
+
+    def counters(self) -> list[Counters]:
+        """One for each node."""
         ...
 
     def stop(self) -> None:
@@ -79,8 +99,8 @@ class StorePort(Protocol):
         """What the last run of a task raised: the client is told with the task's end, if that is how it ends."""
         ...
 
-    def settle(self) -> None:
-        """All calls of this turn have been made."""
+    def settle(self) -> list[Outcome]:
+        """All calls of this turn have been made. Answers what has ended by them, if that can be known here."""
         ...
 
 

@@ -11,29 +11,36 @@ import threading
 from asyncio import FIRST_COMPLETED
 from collections import deque
 from collections.abc import Callable
+from concurrent.futures import Future
 from contextlib import suppress
 from socket import AF_UNIX, SOCK_STREAM, socketpair
-from typing import Any
+from typing import Any, TypeVar
 
 import uvloop
 
 from daws.core.effects import CallStore
 from daws.core.events import CallFine, StoreAnswered
+from daws.data.codec import Packed
 from daws.data.files import ObjectFiles
+from daws.data.segments import Segments
 from daws.data.session import Session as Folders
 from daws.model.cluster import Members
-from daws.model.errors import DawsError, InternalError, UnavailableError
+from daws.model.errors import ClosedError, DawsError, InternalError, UnavailableError
 from daws.model.task import CLIENT, NodeId, Ready
 from daws.runtime.connection import Connection
 from daws.runtime.engine import Crew, info_of
 from daws.runtime.journals import journal_path
-from daws.runtime.ports import Listener
+from daws.runtime.ports import Counters, Listener
 from daws.runtime.talk import (
     FROM_NODE,
     FROM_STORE,
+    Adopt,
+    Adopted,
     BeNode,
     BeStore,
     Broken,
+    Count,
+    Counted,
     Ends,
     FromNode,
     FromStore,
@@ -45,7 +52,7 @@ from daws.runtime.talk import (
 )
 from daws.runtime.transfer import ObjectSource
 from daws.strategy.decisions import Strategy
-from daws.wire.messages import CancelOrder, LetGo, Submission
+from daws.wire.messages import CancelOrder, LetGo, NewTasks, Submission
 from daws.wire.store import CLIENT_HOLDER, AnswerType, Release, Row, Submit, Unheld
 from daws.wire.worker import Learn
 from daws.workers.failures import exception_of
@@ -56,6 +63,9 @@ BYTES_PER_TURN = 1 << 26
 STORE = -2
 """The store among the processes; nodes have their own numbers."""
 END_S = 10.0
+ALIVE_S = 0.5
+LINK_LOST_S = 1.0
+T = TypeVar("T")
 
 
 class NodeProcesses:
@@ -72,6 +82,7 @@ class NodeProcesses:
         files: ObjectFiles,
         listener: Listener,
         journal: str = "",
+        server: ForkServer | None = None,
     ) -> None:
         """`files` are those of the client, where results arrive that it asks for; `journal` is a folder."""
         self.new_tasks: deque[Submit] = deque()
@@ -92,11 +103,14 @@ class NodeProcesses:
         self._token = 0
         self._batches = 0
         self._cancels: deque[tuple[int, tuple[int, ...]]] = deque()  # behind which call, and what to cancel
+        self._counting: deque[tuple[Future[list[Counted]], list[Counted]]] = deque()
+        self._new_files: deque[tuple[NodeId, Adopt]] = deque()
+        self._adopting: dict[int, Future[None]] = {}  # objects that were put in, and that no node has taken in yet
         self.pids: dict[NodeId, int] = {}
         self._links: dict[NodeId, Connection[Any]] = {}
         self._starts: dict[NodeId, asyncio.Future[None]] = {}  # done when the process is up
         self._lives: dict[NodeId, asyncio.Future[None]] = {}  # done when it is gone
-        self._server: ForkServer | None = None
+        self._server = server
         self._thread: threading.Thread | None = None
         self._broken: BaseException | None = None
         self._is_closing = False
@@ -130,10 +144,20 @@ class NodeProcesses:
         self._new_functions.append(Learn(function, pickled))
 
     def cancel(self, tasks: tuple[int, ...], running: bool = True) -> None:
-        self._call(self._cancel, tasks)  # which of them run is known to the nodes alone
+        self._call(self._cancel if running else self._cancel_waiting, tasks)
+
+    def store_object(self, object_: int, packed: Packed, home: NodeId) -> int:
+        """The node takes the file in as if one of its workers had written it."""
+        path = Segments(*self._folders.node_folders(home)).write(packed, object_)
+        self._adopting[object_] = Future()
+        self._new_files.append((home, Adopt(object_, path, packed.size_bytes)))
+        return packed.size_bytes
 
     def load(self, object_: int, places: tuple[NodeId, ...]) -> Any:
         """Bring an object here and map it; the calling thread waits for it."""
+        adopting = self._adopting.get(object_)
+        if adopting is not None:  # it was put there just now
+            self._answer_of(adopting)
         for place in places:
             if place in self._sources and self._sources[place].fetch([object_], self.files):
                 try:
@@ -141,6 +165,21 @@ class NodeProcesses:
                 finally:
                     self.files.drop(object_)  # what is mapped stays
         raise UnavailableError(f"object {object_} is at none of its places any more: {places}", retry=False)
+
+    def counters(self) -> list[Counters]:
+        """Waits for an answer of every node."""
+        asked: Future[list[Counted]] = Future()
+        self._call(self._count, asked)
+        return sorted([one.counters for one in self._answer_of(asked)], key=lambda one: one.node)
+
+    def _answer_of(self, asked: "Future[T]") -> T:
+        """Wait for something that the thread will say, as long as there is one."""
+        while True:
+            try:
+                return asked.result(ALIVE_S)
+            except TimeoutError:
+                if self._thread is None or not self._thread.is_alive():
+                    raise ClosedError("the cluster was closed before it could answer") from None
 
     def stop(self) -> None:
         """End all processes, then the thread. What has not ended never will."""
@@ -172,8 +211,8 @@ class NodeProcesses:
             ready.set()
 
     async def _open(self) -> None:
-        folders = dict.fromkeys((self._folders.run, self._folders.memory, self._folders.scratch))
-        self._server = ForkServer(*[str(one) for one in folders if one is not None], become="daws.runtime.fork")
+        if self._server is None:
+            self._server = ForkServer(*self._folders.all(), become="daws.runtime.fork")
         self.loop.add_reader(self._server.link.fileno(), self._on_server)
         await self._fork(STORE, BeStore(self._run_folder, self.members))  # nodes connect to it when they begin
         await asyncio.gather(*[self._fork(node, self._begin(node)) for node in self.members.nodes])
@@ -198,11 +237,17 @@ class NodeProcesses:
         """Start a process; the future is done when it is up."""
         assert self._server is not None
         ours, theirs = socketpair(AF_UNIX, SOCK_STREAM)
+
+        def lost() -> None:
+            """Who closes its link is about to end, which the fork server will say, and how; else we say it."""
+            error = UnavailableError(f"the link to {name_of(who)} is broken", retry=False)
+            self.loop.call_later(LINK_LOST_S, self._break, error)
+
         if who == STORE:
-            link: Connection[Any] = Connection(self.loop, ours, FROM_STORE, self._on_store, _nothing, name_of(who))
+            link: Connection[Any] = Connection(self.loop, ours, FROM_STORE, self._on_store, lost, name_of(who))
         else:
             link = Connection(
-                self.loop, ours, FROM_NODE, lambda messages: self._on_node(who, messages), _nothing, name_of(who)
+                self.loop, ours, FROM_NODE, lambda messages: self._on_node(who, messages), lost, name_of(who)
             )
         self._links[who] = link
         self._lives[who] = self.loop.create_future()
@@ -270,6 +315,10 @@ class NodeProcesses:
         for started in self._starts.values():
             if not started.done():
                 started.set_exception(error)
+        while self._counting:
+            self._counting.popleft()[0].set_exception(error)
+        while self._adopting:
+            self._adopting.popitem()[1].set_exception(error)
         self.listener.on_broken(error)
 
     # -- what the client says ------------------------------------------------------------------------------------------
@@ -280,6 +329,9 @@ class NodeProcesses:
         # Who is let go of was named by tasks that were submitted before: those first.
         gone = len(self.let_go)
         count = min(len(self.new_tasks), TASKS_PER_TURN)
+        while self._new_files:
+            home, file = self._new_files.popleft()
+            self._links[home].say(file)
         while self._new_functions:  # all that these tasks need are among them
             function = self._new_functions.popleft()
             for node in self.members.nodes:
@@ -305,6 +357,18 @@ class NodeProcesses:
         self._cancels.append((self._token, tasks))
         self._send_cancels()
 
+    def _cancel_waiting(self, tasks: tuple[int, ...]) -> None:
+        """Ask all nodes what runs there, and leave that alone."""
+
+        def go_on(asked: "Future[list[Counted]]") -> None:
+            if asked.exception() is None:
+                started = {task for one in asked.result() for task in one.started}
+                self._cancel(tuple([task for task in tasks if task not in started]))
+
+        asked: Future[list[Counted]] = Future()
+        asked.add_done_callback(go_on)
+        self._count(asked)
+
     def _send_cancels(self) -> None:
         """Order what the store knows of by now. Any node can see to it."""
         oldest = next(iter(self._calls), self._token + 1)
@@ -313,6 +377,24 @@ class NodeProcesses:
             self._batches += 1
             node = self.members.nodes[self._batches % len(self.members)]
             self._links[node].say(CancelOrder(CLIENT, self._batches, tasks))
+
+    def _count(self, asked: "Future[list[Counted]]") -> None:
+        if self._broken is not None:
+            asked.set_exception(self._broken)
+            return
+        self._counting.append((asked, []))
+        for node in self.members.nodes:
+            self._links[node].say(Count())
+
+    def _on_counted(self, counted: Counted) -> None:
+        """Each node answers in the order in which it was asked."""
+        for asked, answers in self._counting:
+            if counted.counters.node not in [one.counters.node for one in answers]:
+                answers.append(counted)
+                if len(answers) == len(self.members):
+                    self._counting.popleft()
+                    asked.set_result(answers)
+                return
 
     # -- what the others say -------------------------------------------------------------------------------------------
 
@@ -335,17 +417,23 @@ class NodeProcesses:
         """Give tasks that are ready to the nodes that own them now, and tell who has what nobody holds any more."""
         ready: dict[NodeId, list[Ready]] = {}
         unheld: dict[NodeId, list[int]] = {}
+        put: dict[NodeId, list[Submit]] = {}
         for row, answer in zip(rows, answers, strict=True):
             if isinstance(row, Submit):
-                if isinstance(answer, Ready):
+                if row.outputs:
+                    put.setdefault(row.node, []).append(row)
+                elif isinstance(answer, Ready):
                     ready.setdefault(row.node, []).append(answer)
                 elif answer is not None:
                     raise InternalError(f"the store answered {answer} to {row}")
-                elif not row.parents and not row.outputs:
+                elif not row.parents:
                     ready.setdefault(row.node, []).append(Ready(row.spec, 0, 0))
             elif isinstance(row, Release) and isinstance(answer, Unheld):
                 for place in answer.places:
                     unheld.setdefault(place, []).append(row.task)
+        for node, objects in put.items():  # who has them has to know; to the store it is nothing new
+            self._batches += 1
+            self._links[node].say(NewTasks(CLIENT, self._batches, tuple(objects)))
         for node, tasks in ready.items():
             self._batches += 1
             self._links[node].say(Submission(CLIENT, self._batches, tuple(tasks)))
@@ -356,15 +444,19 @@ class NodeProcesses:
         for message in messages:
             if isinstance(message, Said):
                 self.listener.on_printed(message.stream, message.text)
+            elif isinstance(message, Counted):
+                self._on_counted(message)
+            elif isinstance(message, Adopted):
+                self._adopting.pop(message.object).set_result(None)
             elif isinstance(message, Broken):
                 self._break(exception_of(message.failure))
+            elif isinstance(message, Learn):  # a run there has brought in a function
+                for other in self.members.nodes:
+                    if other != node:
+                        self._links[other].say(message)
             elif isinstance(message, Up):
                 self._starts[node].set_result(None)
 
 
 def name_of(who: NodeId) -> str:
     return "the store" if who == STORE else f"node {who}"
-
-
-def _nothing() -> None:
-    """Who closes its link is about to end, which the fork server will say, and how."""

@@ -10,10 +10,12 @@ from socket import socket
 
 from daws.core.effects import CallStore
 from daws.core.events import CallFine, StoreAnswered
+from daws.model.task import FIRST_SPAWNED_ID, NodeId
 from daws.runtime.connection import Connection, accept_on, listen
 from daws.runtime.engine import LEASE_NS
 from daws.runtime.outcomes import Outcomes
-from daws.runtime.talk import TO_STORE, BeStore, Ends, ToStore, Up, store_path
+from daws.runtime.ports import Outcome
+from daws.runtime.talk import TO_STORE, BeStore, Ends, Hello, ToStore, Up, store_path
 from daws.store.memory import MemoryStore
 
 
@@ -24,6 +26,7 @@ class StoreServer:
         self.outcomes = Outcomes(self.store)
         self._loop = loop
         self._nodes: set[Connection[ToStore]] = set()
+        self._by_node: dict[NodeId, Connection[ToStore]] = {}
         self._client = self._serve(client, "the client", loop.stop)
         accept_on(loop, listen(store_path(begin.run)), self._accept)
         self._client.say(Up())
@@ -46,7 +49,20 @@ class StoreServer:
                 answers = self.store.apply(message.shard, message.rows, now_ns)
                 fine = answers.count(None) == len(answers)
                 caller.say(CallFine(message.token) if fine else StoreAnswered(message.token, answers))
+            elif isinstance(message, Hello):
+                self._by_node[message.node] = caller
             else:
                 self.outcomes.failures[message.task] = message.failure
         if len(self.outcomes.log) > self.outcomes.heard:
-            self._client.say(Ends(self.outcomes.news()))
+            self._tell(self.outcomes.news())
+
+    def _tell(self, outcomes: list[Outcome]) -> None:
+        """The client hears of its own tasks, and nodes of those that were created there."""
+        own = [one for one in outcomes if one.task < FIRST_SPAWNED_ID]
+        if own:
+            self._client.say(Ends(own))
+        if len(own) < len(outcomes):
+            for one in outcomes:
+                node = self._by_node.get(self.outcomes.creator_of(one.task)) if one.task >= FIRST_SPAWNED_ID else None
+                if node is not None:
+                    node.say(Ends([one]))

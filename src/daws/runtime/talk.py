@@ -10,7 +10,7 @@ from daws.core.events import CallFine, StoreAnswered
 from daws.model.cluster import Members
 from daws.model.task import NodeId
 from daws.runtime.engine import Crew
-from daws.runtime.ports import Outcome
+from daws.runtime.ports import Counters, Outcome
 from daws.wire.messages import MessageType
 from daws.wire.worker import Learn
 
@@ -55,6 +55,29 @@ class Stop(Word, frozen=True):
     """End in good order."""
 
 
+class Adopt(Word, frozen=True):
+    """The client has written an object into the node's folder. Answered by Adopted."""
+
+    object: int
+    path: str
+    size_bytes: int
+
+
+class Adopted(Word, frozen=True):
+    object: int
+
+
+class Count(Word, frozen=True):
+    """Answered by Counted."""
+
+
+class Counted(Word, frozen=True):
+    """What a node has seen so far, and the tasks that its workers have."""
+
+    counters: Counters
+    started: list[int]
+
+
 class Up(Word, frozen=True):
     """The process listens, and if it is a node its workers take orders."""
 
@@ -75,6 +98,12 @@ class Said(Word, frozen=True):
 # -- nodes, and the store ----------------------------------------------------------------------------------------------
 
 
+class Hello(Word, frozen=True):
+    """A node says who it is."""
+
+    node: NodeId
+
+
 class KeepFailure(Word, frozen=True):
     """What the last run of a task raised; said before the end of that run is."""
 
@@ -83,15 +112,15 @@ class KeepFailure(Word, frozen=True):
 
 
 class Ends(Word, frozen=True):
-    """Tasks have ended; the store tells the client."""
+    """Tasks have ended; the store tells the client, or the node where a run has created them."""
 
     outcomes: list[Outcome]
 
 
 ToFork = BeStore | BeNode
-ToNode = Go | Stop | Learn | MessageType
-FromNode = Up | Broken | Said | MessageType
-ToStore = CallStore | KeepFailure
+ToNode = Go | Stop | Count | Adopt | Learn | MessageType
+FromNode = Up | Broken | Said | Counted | Adopted | Learn | MessageType
+ToStore = CallStore | KeepFailure | Hello
 FromStore = Up | Broken | StoreAnswered | CallFine | Ends
 
 BEGIN: msgpack.Decoder[list[ToFork]] = msgpack.Decoder(list[ToFork])

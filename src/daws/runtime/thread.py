@@ -11,14 +11,14 @@ from typing import Any
 import uvloop
 
 from daws.core.events import EventType
-from daws.core.journal import Journal
+from daws.data.codec import Packed
 from daws.data.files import ObjectFiles
 from daws.model.cluster import Members
 from daws.model.task import CLIENT, NodeId
-from daws.runtime.engine import CONFIG, LEASE_NS, Crew, Engine, info_of
+from daws.runtime.engine import LEASE_NS, Crew, Engine, info_of
 from daws.runtime.here import NobodyElse, StoreHere
 from daws.runtime.journals import journal_path, write_journal
-from daws.runtime.ports import Listener
+from daws.runtime.ports import Counters, Listener
 from daws.store.memory import MemoryStore
 from daws.strategy.decisions import Strategy
 from daws.wire.messages import CancelOrder, LetGo, NewTasks
@@ -46,21 +46,11 @@ class NodeThread:
         self.let_go: deque[int] = deque()
         self.awake = False
         info = info_of(NODE, crew)
-        self.journal = Journal(info, strategy, CONFIG, 0) if journal else None
         self._journal_path = journal_path(journal, NODE)
         self.store = MemoryStore(lease_ns=LEASE_NS, direct=True)
         self.members: Members = self.store.join([info])
-        self.node = Engine(
-            NODE,
-            crew,
-            strategy,
-            files,
-            StoreHere(self.store, listener),
-            NobodyElse(NODE),
-            listener,
-            self.journal,
-            server,
-        )
+        store = StoreHere(self.store, listener)
+        self.node = Engine(NODE, crew, strategy, files, store, NobodyElse(NODE), listener, bool(journal), server)
         self.batches = 0
         self._thread: threading.Thread | None = None
         self._error: BaseException | None = None
@@ -87,6 +77,7 @@ class NodeThread:
 
     @property
     def is_here(self) -> bool:
+        """Is this the node's own thread?"""
         return self._thread is not None and self._thread.ident == threading.get_ident()
 
     def learn(self, function: int, pickled: bytes) -> None:
@@ -94,10 +85,17 @@ class NodeThread:
         self.node.functions[function] = pickled
 
     def cancel(self, tasks: tuple[int, ...], running: bool = True) -> None:
+        """Stop these tasks; with `running=False` only those that no worker has yet."""
         self._call(self._cancel, tasks, running)
+
+    def store_object(self, object_: int, packed: Packed, home: NodeId) -> int:
+        return self.node.files.put_packed(object_, packed)
 
     def load(self, object_: int, places: tuple[NodeId, ...]) -> Any:
         return self.node.files.value(object_)
+
+    def counters(self) -> list[Counters]:
+        return [self.node.counters()]
 
     def stop(self) -> None:
         """End all workers, then the thread. What has not ended never will."""
@@ -128,8 +126,8 @@ class NodeThread:
         finally:
             loop.run_until_complete(self.node.close())
             loop.close()
-            if self.journal is not None:
-                write_journal(self._journal_path, self.journal)
+            if self.node.journal is not None:
+                write_journal(self._journal_path, self.node.journal)
 
     def _turn(self) -> None:
         """Take in what the client has said since the last turn."""
@@ -153,7 +151,7 @@ class NodeThread:
         while self.new_tasks:
             self._turn()  # the store must know of them first
         if not running:
-            started = {spec.id for _, spec in self.node.runs.values()}
+            started = self.node.started()
             tasks = tuple([task for task in tasks if task not in started])
         self.batches += 1
         self.node.happened([CancelOrder(CLIENT, self.batches, tasks)])

@@ -44,6 +44,11 @@ class Rng:
         return (self.next_u64() >> 11) * _UNIT
 
 
+def hash_one(value: int, seed: int) -> int:
+    """As `hash_u64`, for a single value."""
+    return Rng(seed + value * _GAMMA).next_u64()
+
+
 def hash_u64(values: npt.NDArray[np.int64], seed: int) -> npt.NDArray[np.uint64]:
     """For each value `v` the number that the generator seeded with `seed` draws as its (v + 1)-th."""
     import numpy as np

@@ -51,6 +51,17 @@ def test_large_objects_travel_between_nodes_and_to_the_client(four: Cluster):
     assert [one.result(60)[-1] for one in made] == list(range(8))
 
 
+def test_every_node_counts_what_it_did(four: Cluster):
+    before = {one.node: one for one in four.counters()}
+    made = [four.submit(blob, number, 1 << 20) for number in range(8)]
+    assert four.submit(mix, *made).result(60)[0] == sum(range(8))
+    after = four.counters()
+    assert [one.node for one in after] == [0, 1, 2, 3]
+    moved = [one.moved_bytes - before[one.node].moved_bytes for one in after]
+    assert max(moved) >= 1 << 20, "not all of them were made in the same place"
+    assert sum(one.done - before[one.node].done for one in after) == 9
+
+
 def test_arrays_of_other_nodes_are_mapped_not_copied(four: Cluster):
     array = four.submit(np.arange, 200_000).result(60)
     assert array[-1] == 199_999 and not array.flags.owndata and not array.flags.writeable

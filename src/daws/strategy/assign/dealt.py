@@ -10,7 +10,7 @@ from daws.model.task import NodeId
 from daws.strategy.answer import Answer
 from daws.strategy.assign.capable import capable, spread
 from daws.strategy.decisions import Newcomer, Plan, Reasons, Site
-from daws.strategy.rng import hash_u64
+from daws.strategy.rng import hash_one, hash_u64
 
 if TYPE_CHECKING:
     from daws.model.columns import Int64s
@@ -58,9 +58,8 @@ class AssignDealt(Answer, frozen=True):
 def _dealt(turn: int, count: int, seed: int) -> tuple[int, ...]:
     """In one round: which place gets the first task, the second, and so on; as in a plan for tasks that all need the
     same."""
-    import numpy as np
-
-    tasks = np.arange(turn * count, (turn + 1) * count)
-    homes = np.empty(count, np.int64)
-    homes[np.argsort(hash_u64(tasks, seed), kind="stable")] = np.arange(count)
-    return tuple(homes.tolist())
+    order = sorted(range(count), key=lambda position: hash_one(turn * count + position, seed))
+    places = [0] * count
+    for place, position in enumerate(order):
+        places[position] = place
+    return tuple(places)

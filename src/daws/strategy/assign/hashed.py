@@ -9,7 +9,7 @@ from daws.model.task import NodeId
 from daws.strategy.answer import Answer
 from daws.strategy.assign.capable import capable, spread
 from daws.strategy.decisions import Newcomer, Plan, Reasons, Site
-from daws.strategy.rng import hash_u64
+from daws.strategy.rng import hash_one, hash_u64
 
 if TYPE_CHECKING:
     from daws.model.graph import Graph
@@ -35,9 +35,7 @@ class AssignHashed(Answer, frozen=True):
 
     def home(self, newcomer: Newcomer, members: Members, seed: int) -> NodeId:
         able = members.capable(newcomer.needs)
-        import numpy as np
-
-        return able[int(hash_u64(np.array([newcomer.number]), seed)[0]) % len(able)]
+        return able[hash_one(newcomer.number, seed) % len(able)]
 
     def explain(self, graph: Graph, site: Site, task: int) -> Reasons:
         import numpy as np
