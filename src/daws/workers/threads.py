@@ -42,6 +42,7 @@ from daws.workers.running import Runner
 
 KILLED = -int(signal.SIGKILL)
 SETTLING = (Ended, Raised, Recalled, Died)
+SPARE_MAX = 16
 
 
 class _Hand(Hand):
@@ -302,7 +303,7 @@ class ThreadPool:
             self._emptied.set_result(None)
 
     def _on_spare(self, inbox: "SimpleQueue[_Hand | None]") -> None:
-        if self._emptied is None:
+        if self._emptied is None and len(self._spare) < SPARE_MAX:
             self._spare.append(inbox)
         else:
             inbox.put(None)

@@ -19,6 +19,7 @@ from daws.core.journal import Journal, replay
 from daws.model.errors import ClosedError, UnavailableError, UsageError
 from daws.runtime.remote import NodeProcesses
 from daws.strategy.presets import PRESETS
+from tests.unit.client.inner_jobs import fibonacci
 from tests.unit.runtime.jobs import add, blob, first, mix, which_node
 from tests.unit.workers.crew import gone
 from tests.unit.workers.test_vanishing import descendants
@@ -116,7 +117,12 @@ def random_dag(cluster: Cluster) -> tuple[int, int]:
     return total_of(futures), sum(values)
 
 
-GRAPHS: list[Callable[[Cluster], tuple[int, int]]] = [bag, fan_out, fan_in, pipeline, all_pairs, random_dag]
+def recursion(cluster: Cluster) -> tuple[int, int]:
+    """A graph that grows while it runs."""
+    return cluster.submit(fibonacci, 7).result(), 13
+
+
+GRAPHS: list[Callable[[Cluster], tuple[int, int]]] = [bag, fan_out, fan_in, pipeline, all_pairs, random_dag, recursion]
 
 
 @pytest.mark.parametrize("nodes", [1, 4])
