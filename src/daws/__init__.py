@@ -8,12 +8,17 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "Cluster": "daws.client.cluster",
+    "Command": "daws.client.commands",
+    "Completed": "daws.workers.commands",
+    "File": "daws.data.outside",
     "Future": "daws.client.future",
+    "Out": "daws.data.outside",
     "as_completed": "daws.client.waiting",
+    "command": "daws.client.commands",
     "gather": "daws.client.waiting",
     "wait": "daws.client.waiting",
 }
-__all__ = ["Cluster", "Future", "__version__", "as_completed", "gather", "wait"]
+__all__ = [*_HOMES, "__version__"]
 
 
 def __getattr__(name: str) -> object:

@@ -7,6 +7,7 @@ from threading import Lock
 from types import TracebackType
 from typing import Any, Literal, TypeVar
 
+from daws.client.commands import Command, CommandFuture, Word, command, run
 from daws.client.future import Future
 from daws.client.mapping import Mapped, map_chunks
 from daws.client.options import USUAL, options_of
@@ -111,6 +112,15 @@ class Cluster:
         session.check(given)
         submit = session.submit if given.outputs == 1 else session.submit_several
         return submit(session.number_of(function), tuple(args), kwargs or {}, given)
+
+    def run(self, words: Command | str | Sequence[Word], **described: Any) -> CommandFuture:
+        """Run a program in a worker: a `daws.command(…)`, or what would be given to it.
+
+        The result says how it ended; `outputs` of the future are the futures of the files that it makes, by name.
+        """
+        if isinstance(words, Command) and described:
+            raise UsageError("run: say all about a command in daws.command(…), or give its words here")
+        return run(self._open(), words if isinstance(words, Command) else command(words, **described))
 
     def map(self, function: Callable[..., T], *iterables: Iterable[Any], chunk: int | None = None) -> Mapped[T]:
         """Call `function` for each item (of several iterables: with one of each), several items per task.

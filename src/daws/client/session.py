@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from itertools import count
 from typing import Any
 
-from daws.client.future import CANCELLED, FAILED, INLINE, PENDING, STORED, Future, OutputFuture, collecting
+from daws.client.future import CANCELLED, FAILED, INLINE, PENDING, STORED, Future, collecting, output_futures
 from daws.client.options import OUTPUTS_MAX, Options
 from daws.data.codec import dumps, dumps_call
 from daws.data.files import ObjectFiles
@@ -45,7 +45,7 @@ class Session:
         self.folders = folders
         self.strategy = strategy
         self.futures: dict[int, Future[Any]] = {}  # that have not ended
-        self.outputs: dict[int, list[OutputFuture[Any]]] = {}  # further ones, of tasks with several outputs
+        self.outputs: dict[int, list[Future[Any]]] = {}  # further ones, of tasks with several outputs
         self.stored: dict[int, tuple[Input, ...]] = {}  # by task: where its outputs are, if that is elsewhere
         self.engine: ClusterPort
         if nodes:
@@ -92,16 +92,22 @@ class Session:
         return future
 
     def submit_several(
-        self, function: int, args: tuple[Any, ...], kwargs: dict[str, Any], options: Options
+        self,
+        function: int,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        options: Options,
+        make: "Callable[[Session, int, list[int]], list[Future[Any]]]" = output_futures,
     ) -> tuple[Future[Any], ...]:
-        """One task with several outputs."""
+        """One task with several outputs. `make` is given a task and its objects, and answers their futures."""
         payload, above = self._arguments(args, kwargs)
         task = self._next_task()
-        future: Future[Any] = Future(self, task, task)
-        more = [FIRST_EXTRA_OBJECT + task * OUTPUTS_MAX + index for index in range(1, options.outputs)]
-        others = [OutputFuture[Any](future, object_) for object_ in more]
-        self.outputs[task] = others
-        self._submit(function, payload, above, options, future, (task, *more))
+        first = FIRST_EXTRA_OBJECT + task * OUTPUTS_MAX
+        made = [task, *range(first + 1, first + options.outputs)]
+        future, *others = make(self, task, made)
+        if others:
+            self.outputs[task] = others
+        self._submit(function, payload, above, options, future, tuple(made))
         return (future, *others)
 
     def _arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[bytes, Iterable[Future[Any]]]:
@@ -233,6 +239,12 @@ class Session:
             raise ClosedError("the result was not asked for before its cluster was closed")
         places = {output[0]: output[3] for output in self.stored.get(task_of(object_), ())}
         return self.engine.load(object_, places.get(object_, ()))
+
+    def path_of(self, object_: int) -> str:
+        """Where an object lies that is a file; it stays there as long as its future is kept."""
+        if object_ not in self.files:
+            raise ClosedError("the file was not asked for before its cluster was closed")
+        return self.files.path(object_)
 
     def exception_of(self, future: Future[Any]) -> BaseException:
         what = future._what

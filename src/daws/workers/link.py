@@ -9,8 +9,11 @@ from msgspec import MsgspecError
 
 from daws.wire.worker import REPORTS, Learn, OrderType, Prepare, ReportType, RunOptions, frame_of
 from daws.workers.cursor import Cursor
+from daws.workers.folders import remove_tree
 from daws.workers.frames import FrameReader
 from daws.workers.output import STREAMS, last_output, path_of
+from daws.workers.running import runs_folder
+from daws.workers.server import end_group
 
 BUFFER_MAX_BYTES = 1 << 20
 _buffer = bytearray()
@@ -148,7 +151,10 @@ class Link:
         if self._backlog:
             self._loop.remove_writer(self.sock.fileno())
         self.sock.close()
+        if self.cursor.fields[2]:
+            end_group(self.cursor.fields[2])
         self.cursor.close()
+        remove_tree(runs_folder(self._prepare))
         folder, name = self._prepare.folder, self._prepare.name
         output = last_output(folder, name)
         for path in (self._cursor_path(self._prepare), *(path_of(folder, name, stream) for stream in STREAMS)):

@@ -2,7 +2,8 @@
 
 There is no process to kill, and no stream that belongs to one run alone: a run that is stopped or takes too long is
 reported as dead at once and its slot gets a new thread, while the old one goes on unheard until the task returns.
-Output is not captured, and cores, devices, environment and memory of the options are not looked at.
+Commands are killed. Output is not captured, and cores, devices, environment and memory of the options are not looked
+at.
 """
 
 import asyncio
@@ -14,7 +15,7 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from queue import SimpleQueue
-from threading import Thread
+from threading import Thread, get_ident
 from time import monotonic_ns
 
 from daws.wire.worker import STOPPED, TIMEOUT, Died, Ended, Execute, Prepare, Raised, Recalled, ReportType
@@ -23,6 +24,7 @@ from daws.workers.failures import failure_of
 from daws.workers.folders import remove_tree
 from daws.workers.pool import INLINE_MAX_BYTES, WATCH_S, Reports
 from daws.workers.running import Runner
+from daws.workers.server import end_group
 
 KILLED = -int(signal.SIGKILL)
 
@@ -37,6 +39,7 @@ class _Hand:
         self.outstanding: dict[int, int] = {}  # run: time limit in ns
         self.current = (-1, 0)
         self.is_abandoned = False
+        self.thread = 0
 
 
 class ThreadPool:
@@ -62,7 +65,9 @@ class ThreadPool:
         self._folder = os.path.abspath(folder)
         self._setup = setup
         self._teardown = teardown
-        self._runner = Runner(Prepare("threads", self._folder, inline_max_bytes, memory, scratch))
+        self._commands: dict[int, int] = {}  # by thread: the process group of the command that it runs
+        prepare = Prepare(f"threads-{id(self)}", self._folder, inline_max_bytes, memory, scratch)
+        self._runner = Runner(prepare, self._announce, is_process=False)
         self._hands = [_Hand(slot) for slot in range(slots)]
         self._said: deque[tuple[_Hand, ReportType]] = deque()
         self._is_told = False
@@ -140,6 +145,7 @@ class ThreadPool:
     # In the threads.
 
     def _work(self, hand: _Hand) -> None:
+        hand.thread = get_ident()
         try:
             if self._setup:
                 pickle.loads(self._setup)()
@@ -168,6 +174,9 @@ class ThreadPool:
                 pickle.loads(self._teardown)()
         finally:
             self._call(self._on_left)
+
+    def _announce(self, group: int) -> None:
+        self._commands[get_ident()] = group
 
     def _say(self, hand: _Hand, report: ReportType) -> None:
         self._said.append((hand, report))
@@ -218,6 +227,8 @@ class ThreadPool:
     def _abandon(self, hand: _Hand, run: int, why: str) -> None:
         """Go on without the thread that is on this run."""
         hand.is_abandoned = True
+        if group := self._commands.pop(hand.thread, 0):
+            end_group(group)
         self._alive_count -= 1
         heir = self._hands[hand.slot] = _Hand(hand.slot)
         # The runs that have ended but were not delivered yet are said by the old hand, the others by its heir.

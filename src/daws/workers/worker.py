@@ -75,7 +75,7 @@ class Worker:
         self._signs = Signs()
         self._output = Output(prepare.folder, prepare.name, self._signs) if prepare.capture else None
         self._surroundings = Surroundings(self._signs)
-        self._runner = Runner(prepare)
+        self._runner = Runner(prepare, self._announce, is_process=True)
 
     def set_up(self) -> bool:
         """Make ready for orders; False if that went wrong."""
@@ -138,6 +138,9 @@ class Worker:
                 pickle.loads(self._prepare.teardown)()
         finally:
             self._send()
+
+    def _announce(self, group: int) -> None:
+        self._fields[2] = group
 
     def _raised(self, run: int, duration_ns: int, error: BaseException) -> Raised:
         if self._is_copy:
