@@ -1,7 +1,7 @@
 """Programs as tasks: what a worker does to run one.
 
 A command with files runs in a folder of its own: inputs are linked in under their names, outputs are moved out as
-objects, and then the folder goes. Each program leads a process group of its own. When it ends, or its time is over,
+objects, and what else is in it goes. Each program leads a process group of its own. When it ends, or its time is over,
 whatever is left of the group is killed; when the worker is killed instead, the pool knows the group from `announce`.
 
 `posix_spawn` because it neither copies the worker nor asks a shell: most of what is left is the program itself.
@@ -25,7 +25,7 @@ from msgspec import Struct
 from daws.data.outside import EXECUTABLE, PLAIN, File, Out, Stamp
 from daws.model.errors import CommandError, UsageError
 from daws.wire.worker import Written
-from daws.workers.folders import remove_tree
+from daws.workers.folders import empty_tree
 from daws.workers.output import KEPT_BYTES
 from daws.workers.running import Kept, Runner
 
@@ -114,14 +114,14 @@ class _Run:
         spec = self.spec
         try:
             if spec.outputs or spec.inputs or any(isinstance(word, File) for word in spec.argv):
-                self.folder = _new_folder(self.at)
+                self.folder = _empty_folder(self.at)
             argv = self._bring()
             completed = self._run(argv)
             self._check(completed)
             return (completed, *self._take(completed)) if spec.outputs else completed
         finally:
-            if self.folder:
-                remove_tree(self.folder)
+            if self.folder and empty_tree(self.folder):
+                self.at.free_folders.append(self.folder)
 
     # -- before --------------------------------------------------------------------------------------------------------
 
@@ -356,8 +356,12 @@ class _Streams:
             file.close()
 
 
-def _new_folder(at: Runner) -> str:
-    folder = f"{at.runs_folder}/{next(_numbers)}"
+def _empty_folder(at: Runner) -> str:
+    """One that an earlier run has left empty (removing folders takes milliseconds on some disks), or a new one."""
+    try:
+        return at.free_folders.pop()
+    except IndexError:
+        folder = f"{at.runs_folder}/{next(_numbers)}"
     try:
         os.mkdir(folder, 0o700)
     except FileNotFoundError:

@@ -37,6 +37,7 @@ class Runner:
         "_pickled",
         "announce",
         "captures",
+        "free_folders",
         "inline_max_bytes",
         "is_process",
         "runs_folder",
@@ -50,6 +51,7 @@ class Runner:
         self.segments = _segments(prepare.memory, prepare.scratch) if prepare.scratch else None
         self.scratch = prepare.scratch or prepare.folder
         self.runs_folder = runs_folder(prepare)
+        self.free_folders: list[str] = []
         self.announce = announce
         self.is_process = is_process
         self.captures = is_process and prepare.capture

@@ -53,8 +53,8 @@ def is_alive(pid: int) -> bool:
 
 
 def folders(cluster: Cluster) -> list[Path]:
-    """What is left of the folders of runs."""
-    return [run for folder in cluster._folders.scratch.glob("*/runs-*") for run in folder.iterdir()]
+    """What is left in the folders of runs."""
+    return list(cluster._folders.scratch.glob("*/runs-*/*/*"))
 
 
 # -- files -------------------------------------------------------------------------------------------------------------
