@@ -23,11 +23,10 @@ def most_common(table: daws.File) -> list[tuple[str, int]]:
 def count_words(cluster: daws.Cluster, text: daws.File) -> list[tuple[str, int]]:
     names = [f"part-{number:02}" for number in range(PARTS)]
     parts = cluster.run(["split", "-n", f"l/{PARTS}", "-d", text, "part-"], outputs=names)
-    sort_words = "tr -s '[:space:]' '\\n' | sort"
-    sorted_ = [
-        cluster.run(sort_words, stdin=part, stdout=daws.Out(f"{name}.sorted")) for name, part in parts.outputs.items()
-    ]
-    files = [run.outputs[f"{name}.sorted"] for name, run in zip(names, sorted_, strict=True)]
+    files = []
+    for name, part in parts.outputs.items():
+        sort = cluster.run("tr -s '[:space:]' '\\n' | sort", stdin=part, stdout=daws.Out(f"{name}.sorted"))
+        files += sort.outputs.values()
     table = cluster.run("sort -m *.sorted | uniq -c | sort -rn > table.txt", inputs=files, outputs=["table.txt"])
     return cluster.submit(most_common, table.outputs["table.txt"]).result()
 

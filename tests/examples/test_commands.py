@@ -15,6 +15,6 @@ def test_the_example_counts_words(tmp_path: Path):
 
 def test_the_example_takes_a_file(tmp_path: Path):
     (tmp_path / "my text.txt").write_text("b a\nb c\nb a\n")
-    command = [sys.executable, EXAMPLE, "my text.txt"]
+    command = [sys.executable, str(EXAMPLE), "my text.txt"]
     shown = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path).stdout
     assert shown.split()[:4] == ["3", "b", "2", "a"]

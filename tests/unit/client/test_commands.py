@@ -2,6 +2,7 @@
 
 import os
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -293,6 +294,22 @@ def test_nothing_is_left_behind(tmp_path: Path, kind: Any):
     assert not scratch.exists() and not path.exists() and all(run.done() for run in runs)
     with pytest.raises(UnavailableError, match="cannot copy x"):
         made.copy_to(tmp_path / "late")
+
+
+def test_a_client_that_is_killed_leaves_nothing_running(tmp_path: Path):
+    script = f"""
+import daws
+cluster = daws.Cluster(1)
+cluster.run("sleep 1000 & echo $! $$ > new; mv new {tmp_path}/pids; wait", outputs=["x"]).result()
+"""
+    client = subprocess.Popen([sys.executable, "-c", script], cwd=tmp_path)
+    try:
+        assert until((tmp_path / "pids").exists)
+    finally:
+        client.kill()
+        client.wait()
+    pids = [int(pid) for pid in (tmp_path / "pids").read_text().split()]
+    assert until(lambda: not any(map(is_alive, pids)))
 
 
 # -- surroundings ------------------------------------------------------------------------------------------------------
