@@ -23,7 +23,7 @@ def most_common(table: daws.File) -> list[tuple[str, int]]:
 def count_words(cluster: daws.Cluster, text: daws.File) -> list[tuple[str, int]]:
     names = [f"part-{number:02}" for number in range(PARTS)]
     parts = cluster.run(["split", "-n", f"l/{PARTS}", "-d", text, "part-"], outputs=names)
-    files = []
+    files: list[daws.Future[daws.File]] = []
     for name, part in parts.outputs.items():
         sort = cluster.run("tr -s '[:space:]' '\\n' | sort", stdin=part, stdout=daws.Out(f"{name}.sorted"))
         files += sort.outputs.values()

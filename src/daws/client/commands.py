@@ -32,8 +32,7 @@ class Command(Struct, frozen=True):
 
     def __repr__(self) -> str:
         spec = self.spec
-        words = spec.line or " ".join([word.name if isinstance(word, (File, Out)) else str(word) for word in spec.argv])
-        return f"<Command `{words}`>"
+        return f"<Command `{spec.line or ' '.join(map(_shown, spec.argv))}`>"
 
 
 def command(
@@ -67,7 +66,7 @@ def command(
     of every task: retries, cores, memory, context, priority.
     """
     line, argv = (words, ()) if isinstance(words, str) else ("", _words(words))
-    if not line and not argv:
+    if not line.strip() and not argv:
         raise UsageError("the command is empty; give a program, or a line for a shell")
     beside = _inputs(inputs)
     made = _outputs(argv, outputs, stdout, stderr)
@@ -103,10 +102,18 @@ def command(
         checked = options_of(outputs=1 + len(made), **options)
     except TypeError as error:
         raise UsageError(str(error).replace("options_of()", "command")) from None
-    return Command(spec, checked, os.path.basename(str(argv[0])) if argv else line.split()[0])
+    return Command(spec, checked, os.path.basename(_shown(argv[0])) if argv else line.split()[0])
+
+
+def _shown(word: Any) -> str:
+    if isinstance(word, (File, FileFuture, Out)):
+        return word.name
+    return "…" if isinstance(word, Future) else str(word)
 
 
 def _words(words: Sequence[Word]) -> tuple[Any, ...]:
+    if isinstance(words, (bytes, File, Future)):
+        raise UsageError(f"{words!r} is no command; give a list of words, or a line of text for a shell")
     checked: list[Any] = []
     for at, word in enumerate(words):
         if not isinstance(word, (str, int, float, os.PathLike, Out, Future)):
@@ -132,7 +139,7 @@ def _inputs(inputs: Iterable[File | Future[Any]] | Mapping[str, Content]) -> tup
         found = []
         for one in inputs:
             if not isinstance(one, (File, FileFuture)):
-                raise UsageError(f"the input {one!r} has no name; give inputs={{name: value}}")
+                raise UsageError(f"the input {one!r} has no name; give a daws.File, or inputs={{name: value}}")
             found.append((one.name, one))
     for name, value in found:
         if not isinstance(value, (str, bytes, File, Future)):

@@ -242,7 +242,7 @@ class Session:
 
     def path_of(self, object_: int) -> str:
         """Where an object lies that is a file; it stays there as long as its future is kept."""
-        if object_ not in self.files:
+        if self._closed is not None or object_ not in self.files:
             raise ClosedError("the file was not asked for before its cluster was closed")
         return self.files.path(object_)
 

@@ -20,8 +20,8 @@ PLAIN, EXECUTABLE = b"-", b"x"
 """A small file inside a message is one of these and then its content."""
 
 NAME_BYTES_MAX = 255
-Stamp = tuple[int, int]
-"""Size in bytes, and time of the last change in nanoseconds."""
+Stamp = tuple[int, int, int]
+"""Size in bytes, time of the last change in nanoseconds, and number of the inode."""
 
 _numbers = count()
 
@@ -57,11 +57,11 @@ class Source(Protocol):
 
 
 class Own:
-    """A file of the user's own, as it was when it was named."""
+    """A file of the user's own, as it was when it was named: `noted` are its size and the time of its last change."""
 
     __slots__ = ("noted", "where")
 
-    def __init__(self, where: str, noted: Stamp) -> None:
+    def __init__(self, where: str, noted: tuple[int, int]) -> None:
         self.where = where
         self.noted = noted
 
@@ -72,8 +72,7 @@ class Own:
         return repr(self.where)
 
     def _check(self) -> None:
-        now = stamp_of(self.where)
-        if now != self.noted:
+        if stamp_of(self.where)[:2] != self.noted:
             raise UsageError(f"{self.where} has changed since it was named; make a new daws.File of it")
 
     def size_bytes(self) -> int:
@@ -196,7 +195,7 @@ class File:
             self.source = Remote(text)
         else:
             where = os.path.abspath(text)
-            self.source = Own(where, stamp_of(where))
+            self.source = Own(where, stamp_of(where)[:2])
         self.name = checked_name(name or os.path.basename(text), "the name")
 
     @classmethod
@@ -298,7 +297,7 @@ def stamp_of(path: str) -> Stamp:
         raise UsageError(f"{path} is not a file; name the files in it one by one")
     if not os.access(path, os.R_OK):
         raise UsageError(f"{path} cannot be read; see its permissions")
-    return status.st_size, status.st_mtime_ns
+    return status.st_size, status.st_mtime_ns, status.st_ino
 
 
 def link(path: str, target: str) -> None:

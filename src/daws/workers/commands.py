@@ -282,7 +282,8 @@ class _Run:
             how = f"was killed by {_signal_name(-code)}" if code < 0 else f"exited with code {code}"
             raise self._error(how, code, completed.stdout, completed.stderr)
         for name, (file, before) in self.placed.items():
-            if before != file.source.stamp():
+            now = file.source.stamp()
+            if before != now and before and now and before[2] == now[2]:  # else it was moved, as objects may be
                 how = f"changed its input {name!r} in place, which others may read; let it write a new file"
                 raise self._error(how, code, completed.stdout, completed.stderr)
 

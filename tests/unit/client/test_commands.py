@@ -13,7 +13,7 @@ import pytest
 
 import daws
 from daws import Cluster, File, Out
-from daws.model.errors import CommandError, TaskCancelledError, UnavailableError, UsageError
+from daws.model.errors import CommandError, TaskCancelledError, TaskKilledError, UnavailableError, UsageError
 
 BIG = 20_000
 """Lines that do not fit into a message."""
@@ -233,6 +233,12 @@ def test_outputs_that_are_missing_are_named(either: Cluster, check: bool):
     assert folders(either) == []
 
 
+def test_memory_limits_hold_for_programs(cluster: Cluster):
+    hungry = [sys.executable, "-c", "x = 'x' * 300_000_000; import time; time.sleep(1000)"]
+    error = cluster.run(hungry, memory=150_000_000).exception(60)
+    assert isinstance(error, TaskKilledError) and "memory" in str(error)
+
+
 def test_failed_commands_are_tried_again(either: Cluster, tmp_path: Path):
     line = f"echo x >> {tmp_path}/tries; test $(wc -l < {tmp_path}/tries) = 3"
     assert either.run(line, retries=2).result(60).code == 0
@@ -382,7 +388,8 @@ def test_a_description_can_be_run_many_times(cluster: Cluster):
     "words, more, message",
     [
         ([], {}, "the command is empty"),
-        ("", {}, "the command is empty"),
+        (" ", {}, "the command is empty"),
+        (b"ls", {}, "is no command"),
         ([""], {}, "the command is empty"),
         (["ls", ["x"]], {}, "word 1 of the command is a list"),
         (["ls", "x\0"], {}, "zero byte"),
