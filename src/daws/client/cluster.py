@@ -5,9 +5,8 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from threading import Lock
 from types import TracebackType
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from daws.client.commands import Command, CommandFuture, Word, command, run
 from daws.client.future import Future
 from daws.client.mapping import Mapped, map_chunks
 from daws.client.options import USUAL, options_of
@@ -20,6 +19,9 @@ from daws.runtime.engine import Crew
 from daws.strategy import format_strategy, parse_strategy
 from daws.strategy.decisions import Strategy
 from daws.workers.port import POOLS
+
+if TYPE_CHECKING:
+    from daws.client.commands import Command, CommandFuture, Word
 
 T = TypeVar("T")
 WORKERS_MAX = 4096
@@ -113,11 +115,13 @@ class Cluster:
         submit = session.submit if given.outputs == 1 else session.submit_several
         return submit(session.number_of(function), tuple(args), kwargs or {}, given)
 
-    def run(self, words: Command | str | Sequence[Word], **described: Any) -> CommandFuture:
+    def run(self, words: "Command | str | Sequence[Word]", **described: Any) -> "CommandFuture":
         """Run a program in a worker: a `daws.command(…)`, or what would be given to it.
 
         The result says how it ended; `outputs` of the future are the futures of the files that it makes, by name.
         """
+        from daws.client.commands import Command, command, run  # most sessions have none
+
         if isinstance(words, Command) and described:
             raise UsageError("run: say all about a command in daws.command(…), or give its words here")
         return run(self._open(), words if isinstance(words, Command) else command(words, **described))

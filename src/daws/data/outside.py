@@ -52,6 +52,8 @@ class Source(Protocol):
     def place(self, target: str) -> None:
         """Make the file appear under this path, without copying it if that is possible."""
 
+    def is_executable(self) -> bool: ...
+
     def stamp(self) -> Stamp | None:
         """What changes when somebody writes to it; None if nobody can."""
 
@@ -89,6 +91,9 @@ class Own:
     def place(self, target: str) -> None:
         self._check()
         link(self.where, target)
+
+    def is_executable(self) -> bool:
+        return os.access(self.where, os.X_OK)
 
     def stamp(self) -> Stamp | None:
         return stamp_of(self.where)
@@ -141,6 +146,9 @@ class Stored(_Brought):
     def place(self, target: str) -> None:
         link(self.where, target)
 
+    def is_executable(self) -> bool:
+        return os.access(self.where, os.X_OK)
+
     def stamp(self) -> Stamp | None:
         return stamp_of(self.where)
 
@@ -164,12 +172,15 @@ class Small(_Brought):
         return io.BytesIO(self.content[1:])
 
     def place(self, target: str) -> None:
-        mode = 0o777 if self.content[:1] == EXECUTABLE else 0o666
+        mode = 0o777 if self.is_executable() else 0o666
         fd = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
         try:
             os.write(fd, memoryview(self.content)[1:])
         finally:
             os.close(fd)
+
+    def is_executable(self) -> bool:
+        return self.content[:1] == EXECUTABLE
 
     def stamp(self) -> Stamp | None:
         return None
@@ -259,10 +270,8 @@ class File:
         goal = Path(text, os.path.basename(self.name)) if os.path.isdir(text) else Path(text)
         partial = goal.with_name(f".daws-{os.getpid()}-{next(_numbers)}")
         try:
-            with self.source.open() as opened, open(partial, "xb") as copy:
+            with self.source.open() as opened, open(partial, "xb", opener=self._opener) as copy:
                 shutil.copyfileobj(opened, copy, 1 << 20)
-                if isinstance(opened, io.BufferedReader):
-                    os.fchmod(copy.fileno(), os.fstat(opened.fileno()).st_mode & 0o777)
             os.replace(partial, goal)
         except OSError as error:
             raise UnavailableError(f"cannot copy {self.name} to {goal}: {error.strerror}", retry=False) from error
@@ -270,6 +279,9 @@ class File:
             with suppress(FileNotFoundError):
                 os.unlink(partial)
         return goal
+
+    def _opener(self, path: str, flags: int) -> int:
+        return os.open(path, flags, 0o777 if self.source.is_executable() else 0o666)
 
 
 class Out:

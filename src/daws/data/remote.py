@@ -65,6 +65,9 @@ class Remote:
         with self.open() as opened, open(target, "xb") as copy:
             shutil.copyfileobj(opened, copy, io.DEFAULT_BUFFER_SIZE * 32)
 
+    def is_executable(self) -> bool:
+        return False
+
     def stamp(self) -> None:
         return None
 

@@ -287,7 +287,9 @@ class Engine:
             else:
                 assert isinstance(result, Written)  # the workers know the node's folders
                 self.files.adopt(object_, result.path, result.size_bytes)
-                sizes.append(result.size_bytes)
+                sizes.append(
+                    max(result.size_bytes, INLINE_BYTES + 1)
+                )  # smaller ones would travel inline
                 values.append(b"")
         return RunEnded(spec.id, report.run, report.duration_ns, tuple(sizes), "", False, tuple(values))
 

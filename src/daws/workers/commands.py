@@ -22,10 +22,10 @@ from typing import Any, BinaryIO
 
 from msgspec import Struct
 
-from daws.data.outside import EXECUTABLE, PLAIN, File, Out, Stamp
+from daws.data.outside import EXECUTABLE, PLAIN, File, Out, Own, Stamp
 from daws.model.errors import CommandError, UsageError
 from daws.wire.worker import Written
-from daws.workers.folders import empty_tree
+from daws.workers.folders import remove_tree
 from daws.workers.output import KEPT_BYTES
 from daws.workers.running import Kept, Runner
 
@@ -120,7 +120,7 @@ class _Run:
             self._check(completed)
             return (completed, *self._take(completed)) if spec.outputs else completed
         finally:
-            if self.folder and empty_tree(self.folder):
+            if self.folder and _is_emptied(self.folder):
                 self.at.free_folders.append(self.folder)
 
     # -- before --------------------------------------------------------------------------------------------------------
@@ -141,6 +141,8 @@ class _Run:
     def _word(self, at: int, word: Any) -> str:
         if isinstance(word, File):
             self._place(word, word.name)
+            if not at and not isinstance(word.source, Own):
+                os.chmod(self._path(word.name), 0o700)  # on its way here it may have forgotten that it is a program
         elif not isinstance(word, Out):
             if isinstance(word, (str, int, float, os.PathLike)) or not hasattr(word, "__iter__"):
                 return os.fspath(word) if isinstance(word, os.PathLike) else str(word)
@@ -308,8 +310,7 @@ class _Run:
 
     def _taken(self, path: str) -> Kept:
         status = os.stat(path)
-        inline_max = self.at.inline_max_bytes
-        if status.st_size < inline_max:
+        if status.st_size < self.at.inline_max_bytes:  # there is one byte more than what is in it
             with open(path, "rb") as small:
                 return Kept((EXECUTABLE if status.st_mode & stat.S_IXUSR else PLAIN) + small.read())
         assert self.at.segments is not None  # whoever submits commands has a node with folders
@@ -318,7 +319,7 @@ class _Run:
             os.rename(path, target)
         else:  # it is an input under another name, or something outside: that must not become an object of ours
             shutil.copy(path, target)
-        return Kept(Written(target, max(status.st_size, inline_max + 1)))  # what is smaller would count as inline
+        return Kept(Written(target, status.st_size))
 
     def _error(self, how: str, code: int, stdout: bytes, stderr: bytes) -> CommandError:
         last = stderr[-SHOWN_BYTES:].decode(errors="replace").strip()
@@ -368,6 +369,21 @@ def _empty_folder(at: Runner) -> str:
     except FileNotFoundError:
         os.makedirs(folder, 0o700)
     return folder
+
+
+def _is_emptied(folder: str) -> bool:
+    """Remove all that is in a folder, whatever its program has forbidden; False if something stays."""
+    try:
+        os.chmod(folder, 0o700)
+        for name in os.listdir(folder):
+            path = f"{folder}/{name}"
+            if os.path.isdir(path) and not os.path.islink(path):
+                remove_tree(path)
+            else:
+                os.unlink(path)
+        return not os.listdir(folder)
+    except OSError:
+        return False
 
 
 def _wait(pid: int, until_ns: int) -> bool:

@@ -143,6 +143,8 @@ def test_programs_that_commands_made_can_be_run(either: Cluster):
     assert either.run([tool, 7]).result(60).text == "ran %s 7\n".replace("%s ", "")
     large = either.run(f"{script}; head -c 10000 /dev/zero | tr '\\0' '#' >> tool", outputs=["tool"]).outputs["tool"]
     assert "ran" in either.run([large]).result(60).text
+    plain = either.run("printf '#!/bin/sh\\necho ran too\\n' > tool", outputs=["tool"]).outputs["tool"]
+    assert either.run([plain]).result(60).text == "ran too\n", "whoever is the program is meant to run"
 
 
 def test_an_input_that_is_renamed_to_an_output_is_copied(either: Cluster, tmp_path: Path):
@@ -407,7 +409,7 @@ def test_a_description_can_be_run_many_times(cluster: Cluster):
         (["ls"], {"env": {"A": 3}}, "cannot be a variable"),
         (["ls"], {"timeout": 0}, "timeout=0"),
         (["ls"], {"timeout": float("nan")}, "timeout=nan"),
-        (["ls"], {"colour": "red"}, "command.*colour"),
+        (["ls"], {"colour": "red"}, "colour"),
         (["ls"], {"retries": -1}, "retries=-1"),
         (["ls"], {"outputs": [str(n) for n in range(5000)]}, "5,000 outputs"),
     ],

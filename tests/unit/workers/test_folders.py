@@ -1,6 +1,6 @@
 from pathlib import Path
 
-from daws.workers.folders import empty_tree, remove_tree
+from daws.workers.folders import remove_tree
 
 
 def test_a_folder_goes_with_everything_in_it_and_nothing_that_it_points_to(tmp_path: Path):
@@ -14,14 +14,6 @@ def test_a_folder_goes_with_everything_in_it_and_nothing_that_it_points_to(tmp_p
     remove_tree(str(folder))
     assert not folder.exists()
     assert (outside / "kept").exists()
-
-
-def test_a_folder_is_emptied_whatever_was_forbidden_in_it(tmp_path: Path):
-    (tmp_path / "deep" / "deeper").mkdir(parents=True)
-    (tmp_path / "file").write_text("x")
-    tmp_path.chmod(0o500)
-    assert empty_tree(str(tmp_path)) and list(tmp_path.iterdir()) == []
-    assert not empty_tree(str(tmp_path / "absent"))
 
 
 def test_what_is_not_there_is_no_error(tmp_path: Path):
