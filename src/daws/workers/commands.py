@@ -1,23 +1,17 @@
-"""Programs as tasks: what a worker does to run one.
+"""Commands as tasks: what a worker does to run one.
 
 A command with files runs in a folder of its own: inputs are linked in under their names, outputs are moved out as
-objects, and what else is in it goes. Each program leads a process group of its own. When it ends, or its time is over,
-whatever is left of the group is killed; when the worker is killed instead, the pool knows the group from `announce`.
-
-`posix_spawn` because it neither copies the worker nor asks a shell: most of what is left is the program itself.
+objects, and what else is in it goes. When the program ends, or its time is over, whatever it has started is killed;
+when the worker is killed instead, the pool does so.
 """
 
 import os
-import posix
-import select
 import shlex
 import shutil
-import signal
 import stat
 import sys
-from functools import lru_cache
 from itertools import count
-from time import monotonic_ns, sleep
+from time import monotonic_ns
 from typing import Any, BinaryIO
 
 from msgspec import Struct
@@ -27,14 +21,11 @@ from daws.model.errors import CommandError, UsageError
 from daws.wire.worker import Written
 from daws.workers.folders import remove_tree
 from daws.workers.output import KEPT_BYTES
+from daws.workers.programs import NotStartedError, end, signal_name, start
 from daws.workers.running import Kept, Runner
 
-NOT_EXECUTABLE, NOT_FOUND = 126, 127
 SHOWN_BYTES = 2000
-STEP_S = 0.005
-SIGNALS = (signal.SIGPIPE, signal.SIGXFSZ)  # Python ignores them, and programs would inherit that
 NO_STDIN = (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0)
-IN_FOLDER = ("/bin/sh", "-c", 'cd "$0" && exec "$@"')
 
 _numbers = count()
 
@@ -134,42 +125,42 @@ class _Run:
             self._place(value, name)
         if spec.line:
             return ["/bin/sh", "-c", spec.line]
-        argv = [self._word(at, word) for at, word in enumerate(spec.argv)]
+        argv = [self._word(index, word) for index, word in enumerate(spec.argv)]
         self.shown = shlex.join(argv)
         return argv
 
-    def _word(self, at: int, word: Any) -> str:
+    def _word(self, index: int, word: Any) -> str:
         if isinstance(word, File):
             self._place(word, word.name)
-            if not at and not isinstance(word.source, Own):
+            if not index and not isinstance(word.source, Own):
                 os.chmod(self._path(word.name), 0o700)  # on its way here it may have forgotten that it is a program
         elif not isinstance(word, Out):
-            if isinstance(word, (str, int, float, os.PathLike)) or not hasattr(word, "__iter__"):
-                return os.fspath(word) if isinstance(word, os.PathLike) else str(word)
-            raise UsageError(f"word {at} of the command is a {type(word).__name__}; give text, a number or a file")
+            if isinstance(word, os.PathLike):
+                return os.fsdecode(word)
+            if isinstance(word, str) or not hasattr(word, "__iter__"):
+                return str(word)
+            raise UsageError(f"word {index} of the command is a {type(word).__name__}; give text, a number or a file")
         if self.spec.cwd:
             return self._path(word.name)
-        is_plain = at and not word.name.startswith("-")
-        return word.name if is_plain else f"./{word.name}"
+        return word.name if index and not word.name.startswith("-") else f"./{word.name}"
 
     def _place(self, value: Any, name: str) -> None:
-        path = self._path(name)
-        if isinstance(value, (str, bytes)):
-            os.makedirs(os.path.dirname(path), exist_ok=True)
-            with open(path, "xb") as new:
-                new.write(value.encode() if isinstance(value, str) else value)
-            return
-        if not isinstance(value, File):
-            raise UsageError(f"input {name!r} is a {type(value).__name__}; give a file, bytes or text")
         if name in self.placed and self.placed[name][0].is_same(value):
             return
+        path = self._path(name)
         if "/" in name:
             os.makedirs(os.path.dirname(path), exist_ok=True)
         try:
-            value.source.place(path)
+            if isinstance(value, File):
+                value.source.place(path)
+                self.placed[name] = value, value.source.stamp()
+            elif isinstance(value, (str, bytes)):
+                with open(path, "xb") as new:
+                    new.write(value.encode() if isinstance(value, str) else value)
+            else:
+                raise UsageError(f"input {name!r} is a {type(value).__name__}; give a file, bytes or text")
         except FileExistsError:
             raise UsageError(f"two inputs are named {name!r}; give one of them another name") from None
-        self.placed[name] = value, value.source.stamp()
 
     def _path(self, name: str) -> str:
         return f"{self.folder}/{name}"
@@ -179,8 +170,6 @@ class _Run:
     def _run(self, argv: list[str]) -> Completed:
         spec = self.spec
         environment = {**os.environ, **spec.environment} if spec.environment else os.environ
-        cwd = spec.cwd or self.folder
-        program = self._found(argv[0], environment.get("PATH", os.defpath), cwd)
         given = self._stdin()
         streams = _Streams(self.at)
         try:
@@ -192,10 +181,12 @@ class _Run:
                     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
                     actions.append((os.POSIX_SPAWN_OPEN, number, self._path(name), flags, 0o666))
             began_ns = monotonic_ns()
-            pid = self._spawn(program, argv, environment, cwd, actions)
-            in_time, code = self._awaited(pid, began_ns)
+            pid = start(argv, environment, spec.cwd or self.folder, actions, self.at.is_process)
+            in_time, code = end(pid, self.at.announce, spec.timeout_ns and began_ns + spec.timeout_ns)
             duration_s = (monotonic_ns() - began_ns) / 1e9
             stdout, stderr = streams.taken(spec.show)
+        except NotStartedError as error:
+            raise CommandError(str(error), self.shown, error.code) from None
         finally:
             streams.close()
             if given is not None:
@@ -204,16 +195,6 @@ class _Run:
             limit = f"took longer than its time limit of {spec.timeout_ns / 1e9:g} s and was stopped"
             raise self._error(limit, code, stdout, stderr)
         return Completed(self.shown, code, stdout, stderr, duration_s)
-
-    def _found(self, program: str, path: str, cwd: str) -> str:
-        if "/" in program:
-            return os.path.join(cwd, program)
-        try:
-            return find_program(program, path)
-        except FileNotFoundError:
-            raise CommandError(f"no program {program!r} in the folders of PATH", self.shown, NOT_FOUND) from None
-        except PermissionError as error:
-            raise CommandError(f"{error.filename} is not executable", self.shown, NOT_EXECUTABLE) from None
 
     def _stdin(self) -> BinaryIO | None:
         stdin = self.spec.stdin
@@ -234,54 +215,12 @@ class _Run:
         spool.seek(0)
         return spool
 
-    def _spawn(self, program: str, argv: list[str], environment: Any, cwd: str, actions: list[Any]) -> int:
-        is_away = False
-        try:
-            if cwd and not self.at.is_process:  # a thread cannot go anywhere without taking all others with it
-                if not (os.path.isdir(cwd) and os.path.isfile(program) and os.access(program, os.X_OK)):
-                    raise PermissionError
-                program, argv = IN_FOLDER[0], [*IN_FOLDER, cwd, program, *argv[1:]]
-            elif cwd:
-                home = os.getcwd()
-                posix.chdir(cwd)  # not os.chdir, which workers watch
-                is_away = True
-            return os.posix_spawn(program, argv, environment, file_actions=actions, setpgroup=0, setsigdef=SIGNALS)
-        except OSError as error:
-            raise self._refused(program, cwd, error) from None
-        finally:
-            if is_away:
-                posix.chdir(home)
-
-    def _refused(self, program: str, cwd: str, error: OSError) -> CommandError:
-        """What to say of a program that does not start."""
-        if cwd and not os.path.isdir(cwd):
-            return CommandError(f"no folder {cwd} to run {program} in", self.shown, NOT_FOUND)
-        if not os.path.exists(program):
-            return CommandError(f"no program {program}", self.shown, NOT_FOUND)
-        if isinstance(error, FileNotFoundError):
-            return CommandError(f"{program} names an interpreter that is not there", self.shown, NOT_FOUND)
-        if not os.path.isfile(program) or not os.access(program, os.X_OK):
-            return CommandError(f"{program} is not executable", self.shown, NOT_EXECUTABLE)
-        return CommandError(f"{program} cannot be run: {error.strerror}", self.shown, NOT_EXECUTABLE)
-
-    def _awaited(self, pid: int, began_ns: int) -> tuple[bool, int]:
-        """Wait until the program has ended or its time is over; then end all that it has started."""
-        self.at.announce(pid)
-        in_time = False
-        try:
-            in_time = _wait(pid, self.spec.timeout_ns and began_ns + self.spec.timeout_ns)
-        finally:
-            os.killpg(pid, signal.SIGKILL)  # the group is still ours: its leader has not been waited for
-            self.at.announce(0)
-            _, status = os.waitpid(pid, 0)
-        return in_time, os.waitstatus_to_exitcode(status)
-
     # -- after ---------------------------------------------------------------------------------------------------------
 
     def _check(self, completed: Completed) -> None:
         code = completed.code
         if code and self.spec.check:
-            how = f"was killed by {_signal_name(-code)}" if code < 0 else f"exited with code {code}"
+            how = f"was killed by {signal_name(-code)}" if code < 0 else f"exited with code {code}"
             raise self._error(how, code, completed.stdout, completed.stderr)
         for name, (file, before) in self.placed.items():
             now = file.source.stamp()
@@ -386,52 +325,8 @@ def _is_emptied(folder: str) -> bool:
         return False
 
 
-def _wait(pid: int, until_ns: int) -> bool:
-    """False if it has not ended until then (0: forever). It stays a zombie, so that its number stays its own."""
-    how = os.WEXITED | os.WNOWAIT
-    if not until_ns:
-        os.waitid(os.P_PID, pid, how)
-        return True
-    try:
-        fd = os.pidfd_open(pid)
-    except (OSError, AttributeError):  # an old kernel
-        while os.waitid(os.P_PID, pid, how | os.WNOHANG) is None:
-            if monotonic_ns() > until_ns:
-                return False
-            sleep(STEP_S)
-        return True
-    try:
-        poll = select.poll()
-        poll.register(fd, select.POLLIN)
-        return bool(poll.poll(max(0, until_ns - monotonic_ns()) / 1e6))
-    finally:
-        os.close(fd)
-
-
-@lru_cache(maxsize=256)
-def find_program(name: str, path: str) -> str:
-    """As a shell does; FileNotFoundError if there is none, PermissionError if there is one that cannot be executed."""
-    refused = ""
-    for folder in path.split(os.pathsep):
-        candidate = os.path.join(folder or ".", name)
-        if os.path.isfile(candidate):
-            if os.access(candidate, os.X_OK):
-                return candidate
-            refused = refused or candidate
-    if refused:
-        raise PermissionError(NOT_EXECUTABLE, "not executable", refused)
-    raise FileNotFoundError(name)
-
-
 def _nameless(folder: str) -> BinaryIO:
     """A file on disk that is gone when it is closed."""
     from tempfile import TemporaryFile  # dear to import, and seldom needed
 
     return TemporaryFile(dir=folder)
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"

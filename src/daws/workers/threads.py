@@ -145,7 +145,6 @@ class ThreadPool:
     # In the threads.
 
     def _work(self, hand: _Hand) -> None:
-        hand.thread = get_ident()
         try:
             if self._setup:
                 pickle.loads(self._setup)()
@@ -160,6 +159,7 @@ class ThreadPool:
                 continue  # recalled
             began_ns = monotonic_ns()
             hand.current = order.run, began_ns
+            hand.thread = get_ident()
             report: ReportType
             try:
                 results = self._runner.execute(order)
