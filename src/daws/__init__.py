@@ -9,6 +9,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "Cluster": "daws.client.cluster",
     "Command": "daws.client.commands",
+    "CommandError": "daws.model.errors",
     "Completed": "daws.workers.commands",
     "File": "daws.data.outside",
     "Future": "daws.client.future",

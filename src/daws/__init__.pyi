@@ -7,6 +7,7 @@ from daws.client.waiting import gather as gather
 from daws.client.waiting import wait as wait
 from daws.data.outside import File as File
 from daws.data.outside import Out as Out
+from daws.model.errors import CommandError as CommandError
 from daws.workers.commands import Completed as Completed
 
 __version__: str
