@@ -2,7 +2,7 @@
 
 A command with files runs in a folder of its own: inputs are linked in under their names, outputs are moved out as
 objects, and what else is in it goes. When the program ends, or its time is over, whatever it has started is killed;
-when the worker is killed instead, the pool does so.
+when the worker is killed instead, the fork server does so.
 """
 
 import os
@@ -10,6 +10,7 @@ import shlex
 import shutil
 import stat
 import sys
+from functools import partial
 from itertools import count
 from time import monotonic_ns
 from typing import Any, BinaryIO
@@ -21,7 +22,7 @@ from daws.model.errors import CommandError, UsageError
 from daws.wire.worker import Written
 from daws.workers.folders import remove_tree
 from daws.workers.output import KEPT_BYTES
-from daws.workers.programs import NotStartedError, end, signal_name, start
+from daws.workers.programs import NotStartedError, run, signal_name, start
 from daws.workers.running import Kept, Runner
 
 SHOWN_BYTES = 2000
@@ -181,8 +182,8 @@ class _Run:
                     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
                     actions.append((os.POSIX_SPAWN_OPEN, number, self._path(name), flags, 0o666))
             began_ns = monotonic_ns()
-            pid = start(argv, environment, spec.cwd or self.folder, actions, self.at.is_process)
-            in_time, code = end(pid, self.at.announce, spec.timeout_ns and began_ns + spec.timeout_ns)
+            begin = partial(start, argv, environment, spec.cwd or self.folder, actions, self.at.is_process)
+            in_time, code = run(begin, self.at.announce, spec.timeout_ns)
             duration_s = (monotonic_ns() - began_ns) / 1e9
             stdout, stderr = streams.taken(spec.show)
         except NotStartedError as error:

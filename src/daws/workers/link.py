@@ -13,7 +13,6 @@ from daws.workers.folders import remove_tree
 from daws.workers.frames import FrameReader
 from daws.workers.output import STREAMS, last_output, path_of
 from daws.workers.running import runs_folder
-from daws.workers.server import end_group
 
 BUFFER_MAX_BYTES = 1 << 20
 _buffer = bytearray()
@@ -151,8 +150,6 @@ class Link:
         if self._backlog:
             self._loop.remove_writer(self.sock.fileno())
         self.sock.close()
-        if self.cursor.fields[2]:
-            end_group(self.cursor.fields[2])
         self.cursor.close()
         remove_tree(runs_folder(self._prepare))
         folder, name = self._prepare.folder, self._prepare.name

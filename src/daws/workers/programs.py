@@ -14,6 +14,7 @@ from time import monotonic_ns, sleep
 from typing import Any
 
 NOT_EXECUTABLE, NOT_FOUND = 126, 127  # as shells have it
+STARTING = -1  # in the place of a group that has no number yet
 STEP_S = 0.005
 SIGNALS = (signal.SIGPIPE, signal.SIGXFSZ)  # Python ignores them, and programs would inherit that
 IN_FOLDER = ("/bin/sh", "-c", 'cd "$0" && exec "$@"')
@@ -50,11 +51,19 @@ def start(argv: list[str], environment: Mapping[str, str], cwd: str, actions: li
             posix.chdir(home)
 
 
-def end(pid: int, announce: Callable[[int], None], until_ns: int) -> tuple[bool, int]:
-    """Wait until a program has ended, or its time is over (0: never); then end all that it has started.
+def run(begin: Callable[[], int], announce: Callable[[int], None], timeout_ns: int) -> tuple[bool, int]:
+    """Start a program, wait until it has ended or its time is over (0: never), then end all that it has started.
 
-    Answers whether it was in time, and its exit code or, negative, its signal. Its group is announced meanwhile.
+    Answers whether it was in time, and its exit code or, negative, its signal. What is announced is STARTING, then the
+    program's group, then 0: whoever has to end it instead of us knows at any time whether there is something to end.
     """
+    announce(STARTING)
+    try:
+        until_ns = monotonic_ns() + timeout_ns if timeout_ns else 0
+        pid = begin()
+    except BaseException:
+        announce(0)
+        raise
     announce(pid)
     in_time = False
     try:

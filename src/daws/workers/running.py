@@ -27,7 +27,7 @@ NOTHING = (codec.dumps(None),)
 class Runner:
     """Knows functions by number, and calls them.
 
-    `announce` is told the process group of a command while it runs, and 0 afterwards. `is_process`: this process runs
+    `announce` is told of commands (see `programs.run`). `is_process`: this process runs
     nothing but tasks, one at a time.
     """
 

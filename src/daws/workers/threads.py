@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from queue import SimpleQueue
-from threading import Thread, get_ident
+from threading import Lock, Thread, get_ident
 from time import monotonic_ns
 
 from daws.wire.worker import STOPPED, TIMEOUT, Died, Ended, Execute, Prepare, Raised, Recalled, ReportType
@@ -27,6 +27,7 @@ from daws.workers.running import Runner
 from daws.workers.server import end_group
 
 KILLED = -int(signal.SIGKILL)
+UNWANTED = -2  # in the place of the group of a command: it is to be ended as soon as it has begun
 
 
 class _Hand:
@@ -66,6 +67,7 @@ class ThreadPool:
         self._setup = setup
         self._teardown = teardown
         self._commands: dict[int, int] = {}  # by thread: the process group of the command that it runs
+        self._ending = Lock()
         prepare = Prepare(f"threads-{id(self)}", self._folder, inline_max_bytes, memory, scratch)
         self._runner = Runner(prepare, self._announce, is_process=False)
         self._hands = [_Hand(slot) for slot in range(slots)]
@@ -176,7 +178,14 @@ class ThreadPool:
             self._call(self._on_left)
 
     def _announce(self, group: int) -> None:
-        self._commands[get_ident()] = group
+        thread = get_ident()
+        with self._ending:
+            if not group:
+                del self._commands[thread]
+            elif self._commands.setdefault(thread, group) == UNWANTED:
+                end_group(group)
+            else:
+                self._commands[thread] = group
 
     def _say(self, hand: _Hand, report: ReportType) -> None:
         self._said.append((hand, report))
@@ -227,8 +236,12 @@ class ThreadPool:
     def _abandon(self, hand: _Hand, run: int, why: str) -> None:
         """Go on without the thread that is on this run."""
         hand.is_abandoned = True
-        if group := self._commands.pop(hand.thread, 0):
-            end_group(group)
+        with self._ending:
+            group = self._commands.get(hand.thread, 0)
+            if group:
+                self._commands[hand.thread] = UNWANTED
+            if group > 0:
+                end_group(group)
         self._alive_count -= 1
         heir = self._hands[hand.slot] = _Hand(hand.slot)
         # The runs that have ended but were not delivered yet are said by the old hand, the others by its heir.

@@ -1,11 +1,12 @@
 import os
 import signal
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from daws.workers.programs import NotStartedError, end, find_program, signal_name, start, wait
+from daws.workers.programs import STARTING, NotStartedError, find_program, run, signal_name, start, wait
 
 
 def program(path: Path, mode: int) -> str:
@@ -52,10 +53,18 @@ def test_a_program_runs_in_a_folder_and_a_group(tmp_path: Path, is_process: bool
     groups: list[int] = []
     home = os.getcwd()
     line = 'echo "$PWD $X" > found; cut -d " " -f 5 /proc/$$/stat >> found; exit 3'
-    pid = start(["sh", "-c", line], {"PATH": os.environ["PATH"], "X": "x"}, str(tmp_path), [], is_process)
-    assert end(pid, groups.append, 0) == (True, 3) and os.getcwd() == home
-    assert groups == [pid, 0]
-    assert (tmp_path / "found").read_text().split() == [str(tmp_path), "x", str(pid)]
+    environment = {"PATH": os.environ["PATH"], "X": "x"}
+    begin = partial(start, ["sh", "-c", line], environment, str(tmp_path), [], is_process)
+    assert run(begin, groups.append, 0) == (True, 3) and os.getcwd() == home
+    assert groups[0] == STARTING and groups[2] == 0 and len(groups) == 3
+    assert (tmp_path / "found").read_text().split() == [str(tmp_path), "x", str(groups[1])]
+
+
+def test_a_program_that_never_was_is_no_longer_announced():
+    groups: list[int] = []
+    with pytest.raises(NotStartedError):
+        run(partial(start, ["/absent"], {}, "", [], True), groups.append, 0)
+    assert groups == [STARTING, 0]
 
 
 @pytest.mark.parametrize("is_process", [True, False])
