@@ -237,14 +237,17 @@ class Session:
     def load(self, object_: int) -> Any:
         if object_ not in self.files if self._is_alone else self._closed is not None:
             raise ClosedError("the result was not asked for before its cluster was closed")
-        places = {output[0]: output[3] for output in self.stored.get(task_of(object_), ())}
-        return self.engine.load(object_, places.get(object_, ()))
+        return self.engine.load(object_, self._places(object_))
 
     def path_of(self, object_: int) -> str:
         """Where an object lies that is a file; it stays there as long as its future is kept."""
-        if self._closed is not None or object_ not in self.files:
+        if self._closed is not None:
             raise ClosedError("the file was not asked for before its cluster was closed")
-        return self.files.path(object_)
+        return self.engine.bring(object_, self._places(object_))
+
+    def _places(self, object_: int) -> tuple[NodeId, ...]:
+        found = {output[0]: output[3] for output in self.stored.get(task_of(object_), ())}
+        return found.get(object_, ())
 
     def exception_of(self, future: Future[Any]) -> BaseException:
         what = future._what

@@ -58,6 +58,10 @@ class ClusterPort(Protocol):
         """The value of an object that lies in a file."""
         ...
 
+    def bring(self, object_: int, places: tuple[NodeId, ...]) -> str:
+        """Where an object can be read that is a file itself."""
+        ...
+
     def stop(self) -> None:
         """End everything. What has not ended never will."""
         ...

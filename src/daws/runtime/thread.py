@@ -74,6 +74,9 @@ class NodeThread:
     def load(self, object_: int, places: tuple[NodeId, ...]) -> Any:
         return self.node.files.value(object_)
 
+    def bring(self, object_: int, places: tuple[NodeId, ...]) -> str:
+        return self.node.files.path(object_)
+
     def stop(self) -> None:
         """End all workers, then the thread. What has not ended never will."""
         thread = self._thread

@@ -1,6 +1,7 @@
 """Commands on a cluster with real workers and real programs."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -189,6 +190,20 @@ def test_files_at_urls(tmp_path: Path, words: Path):
         done = one.run(["sort", File("memory://bucket/words.txt"), "-o", Out("sorted.txt")]).result(60)
         assert done.outputs["sorted.txt"].read_text() == "a\na\nb\nc\n"
         assert one.run(["cat"], stdin=File(f"file://{words}")).result(60).text == words.read_text()
+
+
+def test_files_travel_between_nodes(words: Path):
+    with Cluster(1, nodes=2) as two:
+        big = two.run(
+            f"seq {BIG} > big; cp {words} small; head -c 4096 /dev/zero > edge", outputs=["big", "small", "edge"]
+        )
+        lines = [two.run("cat big small edge | wc -c; sleep 0.1", inputs=[*big.outputs.values()]) for _ in range(8)]
+        size = sum(one.size_bytes for one in big.result(60).outputs.values())
+        assert {int(one.result(60).text) for one in lines} == {size}
+        assert big.outputs["big"].result().path.read_text().count("\n") == BIG
+        tool = two.run(f"cp {shutil.which('echo')} tool", outputs=["tool"]).outputs["tool"]
+        runs = [two.run([tool, number]) for number in range(8)]
+        assert [run.result(60).text for run in runs] == [f"{number}\n" for number in range(8)]
 
 
 # -- what goes wrong ---------------------------------------------------------------------------------------------------
