@@ -7,6 +7,7 @@ from threading import Lock
 from types import TracebackType
 from typing import Any, Literal, TypeVar
 
+from daws.client.defaults import default_strategy, default_trace, default_workers
 from daws.client.future import Future
 from daws.client.mapping import Mapped, map_chunks
 from daws.client.options import USUAL, options_of
@@ -15,6 +16,8 @@ from daws.client.waiting import Errors, gather
 from daws.data.functions import dumps_function
 from daws.data.session import Session as Folders
 from daws.model.errors import ClosedError, UsageError
+from daws.runs.record import RunRecord
+from daws.runs.trace import check_trace_target, write_trace
 from daws.strategy import parse_strategy
 from daws.strategy.decisions import Strategy
 from daws.workers.port import POOLS
@@ -32,7 +35,9 @@ class Cluster:
 
     `workers` is the number of workers (one per processor unless given), `kind` what they are: processes, or threads for
     tasks that release the GIL or only wait (those cannot be stopped while they run). `strategy` is a preset or a
-    strategy as text, `memory_bytes` how much memory objects may take before they are spilled to disk.
+    strategy as text, `memory_bytes` how much memory objects may take before they are spilled to disk. `trace` is a file
+    that is written when the cluster is closed and shows in Perfetto when and where each task ran; `record` is told the
+    same while the cluster runs.
     """
 
     def __init__(
@@ -40,18 +45,25 @@ class Cluster:
         workers: int | None = None,
         *,
         kind: Literal["processes", "threads"] = "processes",
-        strategy: str | Strategy = "daws",
+        strategy: str | Strategy | None = None,
         memory_bytes: int | None = None,
         setup: Callable[[], object] | None = None,
         teardown: Callable[[], object] | None = None,
+        trace: str | os.PathLike[str] | None = None,
+        record: RunRecord | None = None,
     ) -> None:
         if workers is None:
-            workers = len(os.sched_getaffinity(0))
+            workers = default_workers()
         if type(workers) is not int or not 1 <= workers <= WORKERS_MAX:
             raise UsageError(f"workers={workers!r}: give a whole number from 1 to {WORKERS_MAX}")
         if kind not in POOLS:
             raise UsageError(f"kind={kind!r}: give {' or '.join(map(repr, POOLS))}")
+        if strategy is None:
+            strategy = default_strategy()
         chosen = parse_strategy(strategy) if isinstance(strategy, str) else strategy
+        trace = default_trace() if trace is None else trace
+        self._trace = None if trace is None else check_trace_target(trace)
+        self.record = RunRecord() if record is None and trace is not None else record
         self.workers = workers
         self.strategy = chosen
         self._folders = Folders()
@@ -60,7 +72,7 @@ class Cluster:
         given = {"setup": setup, "teardown": teardown}
         try:
             hooks = {name: dumps_function(hook, name) for name, hook in given.items() if hook is not None}
-            session = Session(workers, chosen, self._folders, memory_bytes, kind, **hooks)
+            session = Session(workers, chosen, self._folders, memory_bytes, kind, self.record, **hooks)
             session.start()
         except BaseException:
             self._folders.close()
@@ -120,6 +132,8 @@ class Cluster:
         if session is not None:
             left = session.close(_closed())
             self._folders.close()
+            if self._trace is not None and self.record is not None:
+                write_trace(self._trace, self.record)
             if left and sys.exc_info()[0] is KeyboardInterrupt:
                 print(f"daws: {left:,} tasks were not finished", file=sys.stderr)
 

@@ -15,6 +15,7 @@ from daws.model.context import format_context
 from daws.model.errors import ClosedError, ContextError, TaskCancelledError, TaskFailedError
 from daws.model.states import CANCELLED as STATE_CANCELLED
 from daws.model.task import TaskSpec
+from daws.runs.record import RunRecord
 from daws.runtime.engine import NODE, Engine, Outcome
 from daws.strategy.decisions import Strategy
 from daws.wire.store import Submit
@@ -30,13 +31,21 @@ class Session:
     """Ids, futures and functions of one client; the engine does the rest."""
 
     def __init__(
-        self, workers: int, strategy: Strategy, folders: Folders, limit_bytes: int | None, kind: str, **hooks: bytes
+        self,
+        workers: int,
+        strategy: Strategy,
+        folders: Folders,
+        limit_bytes: int | None,
+        kind: str,
+        record: RunRecord | None = None,
+        **hooks: bytes,
     ) -> None:
         self.folders = folders
         self.files = ObjectFiles(*folders.node_folders(NODE), limit_bytes=limit_bytes)
         self.futures: dict[int, Future[Any]] = {}  # that have not ended
         self.outputs: dict[int, list[OutputFuture[Any]]] = {}  # further ones, of tasks with several outputs
-        self.engine = Engine(workers, strategy, self.files, self, kind, **hooks)
+        self.record = record
+        self.engine = Engine(workers, strategy, self.files, self, kind, record=record, **hooks)
         self._next_task = count().__next__
         self._functions: dict[bytes, int] = {}
         self._closed: BaseException | None = None
@@ -63,6 +72,8 @@ class Session:
         if known is None:
             known = self._functions[pickled] = len(self._functions)
             self.engine.learn(known, pickled)
+            if self.record is not None:
+                self.record.names[known] = name_of(function)
         return known
 
     def submit(self, function: int, args: tuple[Any, ...], kwargs: dict[str, Any], options: Options) -> Future[Any]:
@@ -214,3 +225,9 @@ class Session:
             future._what = what
         assert isinstance(what, BaseException)
         return what
+
+
+def name_of(function: Callable[..., Any]) -> str:
+    """What people call a function; callable objects may say it themselves."""
+    name = getattr(function, "__qualname__", None) or getattr(function, "__name__", None)
+    return name if isinstance(name, str) else type(function).__name__

@@ -42,6 +42,7 @@ from daws.data.files import ObjectFiles
 from daws.model.cluster import ExecutorClass, NodeInfo
 from daws.model.errors import DawsError, InternalError, TaskKilledError
 from daws.model.task import CLIENT, INLINE_BYTES, Input, TaskSpec
+from daws.runs.record import RunRecord
 from daws.store.memory import MemoryStore
 from daws.strategy.decisions import Strategy
 from daws.wire.messages import CancelOrder, LetGo, NewTasks
@@ -104,9 +105,10 @@ class Engine:
         kind: str = "processes",
         setup: bytes = b"",
         teardown: bytes = b"",
+        record: RunRecord | None = None,
     ) -> None:
         """Workers are of a `kind` that `daws.workers.port` knows. `setup` and `teardown` are pickled functions that
-        each worker calls first and last."""
+        each worker calls first and last. A `record` is told of every run."""
         self.workers = workers
         self.files = files
         self.folder = files.segments.home
@@ -114,6 +116,7 @@ class Engine:
         self.kind = kind
         self.setup = setup
         self.teardown = teardown
+        self.record = record
         self.new_tasks: deque[Submit] = deque()
         self.let_go: deque[int] = deque()
         self.functions: dict[int, bytes] = {}  # by kind of task
@@ -288,6 +291,8 @@ class Engine:
         ready = effect.ready
         spec = ready.spec
         self.runs[effect.run] = (effect.slot, spec)
+        if self.record is not None:
+            self.record.sent(NODE, effect.run, effect.slot, ready)
         if spec.kind not in self.taught:
             self.taught.add(spec.kind)
             self.pool.learn(spec.kind, self.functions[spec.kind])
@@ -303,6 +308,8 @@ class Engine:
         return one[4] or ObjectFile(self.files.path(one[0]))
 
     def _on_reports(self, reports: list[tuple[int, ReportType]]) -> None:
+        if self.record is not None:
+            self.record.reported(NODE, reports)
         events: list[EventType] = []
         runs = self.runs
         for _, report in reports:

@@ -157,9 +157,9 @@ class ThreadPool:
             report: ReportType
             try:
                 results = self._runner.execute(order)
-                report = Ended(order.run, monotonic_ns() - began_ns, results)
+                report = Ended(order.run, monotonic_ns() - began_ns, results, began_ns)
             except BaseException as error:
-                report = Raised(order.run, monotonic_ns() - began_ns, failure_of(error))
+                report = Raised(order.run, monotonic_ns() - began_ns, failure_of(error), began_ns)
             self._say(hand, report)
         if hand.is_abandoned:
             return

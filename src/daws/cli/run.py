@@ -1,0 +1,178 @@
+"""`daws run`: a recorded workflow, a workload or a script on the cores of this machine."""
+
+import argparse
+import os
+import platform
+import time
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from daws.cli.command import EXIT_FAILED, EXIT_INTERRUPTED
+from daws.cli.messages import complain, one_line, shown
+from daws.cli.parser import is_script
+from daws.cli.progress import Progress, live_line
+from daws.cli.run_output import check_json_target, draw_live, live_table, write_json
+from daws.cli.script import run_script
+from daws.cli.sim import SEED_MAX
+from daws.cli.source import named, read_source
+from daws.cli.table import size
+from daws.client.cluster import WORKERS_MAX, Cluster
+from daws.client.defaults import default_workers
+from daws.formats import Execution, Machine, Workflow, check_target, write_wfformat
+from daws.model.errors import UsageError
+from daws.model.graph import Graph
+from daws.runs.record import RunRecord
+from daws.runs.summary import summarise
+from daws.runs.trace import check_trace_target, write_trace
+from daws.sim.plot import check_target as check_picture
+from daws.strategy import parse_strategy
+from daws.workflows.emulation import OUTSIDE, Emulation
+from daws.workflows.execution import CommandRun, check_commands
+from daws.workflows.submission import Submission
+from daws.workloads import Workload
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Everything is checked before anything is done."""
+    check_nodes(arguments.nodes)
+    parse_strategy(arguments.strategy)
+    if is_script(arguments.what):
+        return run_script(arguments)
+    check_targets(arguments)
+    source = read_source(arguments.what)
+    workers = workers_of(arguments)
+    workflow = named(source, graph_for(source, workers, arguments))
+    if arguments.execute:
+        check_commands(workflow, arguments.folder)
+    return run_workflow(arguments, workflow, workers, source.notes if isinstance(source, Workflow) else ())
+
+
+def check_nodes(nodes: int) -> None:
+    if nodes != 1:
+        raise UsageError(f"--nodes {nodes}: live clusters have one node so far; leave it out")
+
+
+def workers_of(arguments: argparse.Namespace) -> int:
+    workers: int = default_workers() if arguments.workers is None else arguments.workers
+    if not 1 <= workers <= WORKERS_MAX:
+        raise UsageError(f"--workers {workers}: give a number from 1 to {WORKERS_MAX}")
+    return workers
+
+
+def check_targets(arguments: argparse.Namespace) -> None:
+    """Refuse what could not be written at the end."""
+    if not 0 <= arguments.seed <= SEED_MAX:
+        raise UsageError(f"--seed {arguments.seed}: a seed is between 0 and {SEED_MAX}")
+    if arguments.plot is not None:
+        check_picture(Path(arguments.plot))
+    if arguments.export is not None:
+        check_target(arguments.export)
+    if arguments.trace is not None:
+        check_trace_target(arguments.trace)
+    if arguments.json is not None:
+        check_json_target(arguments.json)
+
+
+def graph_for(source: Workload | Workflow, workers: int, arguments: argparse.Namespace) -> Graph:
+    """The graph to run, at its scale; UsageError if a task needs more cores than there are workers."""
+    if isinstance(source, Workload):
+        graph = source.build(1, workers, arguments.seed)
+    else:
+        graph = source.graph
+    task = int(graph.cores.argmax()) if graph.task_count else 0
+    if graph.task_count and graph.cores[task] > workers and not arguments.ignore_needs:
+        name = source.task_ids[task] if isinstance(source, Workflow) else graph.name_of(task)
+        raise UsageError(
+            f"task {shown(name)} needs {graph.cores[task]} cores, but there are {workers} workers; "
+            f"give --workers {graph.cores[task]}, or --ignore-needs to run each task on one"
+        )
+    if arguments.ignore_needs:
+        graph = graph.changed(cores=None, context=None, contexts=(None,))
+    graph = graph.scaled(arguments.time_scale, arguments.data_scale)
+    graph.check()
+    return graph
+
+
+def run_workflow(arguments: argparse.Namespace, workflow: Workflow, workers: int, notes: tuple[str, ...]) -> int:
+    """Carry it out, then tell about it."""
+    cluster = Cluster(workers, strategy=arguments.strategy, record=RunRecord())
+    try:
+        if arguments.execute:
+            submission: Submission = CommandRun(cluster, workflow, arguments.folder)
+        else:
+            submission = Emulation(cluster, workflow.graph, arguments.spin)
+        is_whole = carry_out(submission, arguments.quiet)
+    finally:
+        cluster.close()
+    if not is_whole:
+        left = workflow.graph.task_count - submission.ended
+        complain(f"interrupted: {left:,} of {workflow.graph.task_count:,} tasks had not ended")
+        return EXIT_INTERRUPTED
+    if submission.failed is not None:
+        task, error = submission.failed
+        complain(f"error: task {workflow.task_ids[task]} failed: {one_line(f'{type(error).__name__}: {error}')}")
+        return EXIT_FAILED
+    tell(arguments, workflow, submission, notes)
+    return 0
+
+
+def carry_out(submission: Submission, quiet: bool) -> bool:
+    """Until all tasks have ended or one has failed; False if the user did not want to wait for that."""
+    total = submission.graph.task_count
+    total_ns = max(1, submission.graph.total_core_ns)
+
+    def tick() -> None:
+        passed_s = (time.monotonic_ns() - submission.begun_ns) / 1e9
+        moved = size(submission.record.bytes_total)
+        running = min(submission.record.busy_count, submission.cluster.workers)
+        progress.draw(live_line(submission.ended_ns / total_ns, submission.ended, total, running, moved, passed_s))
+
+    try:
+        with Progress(total, quiet) as progress:
+            submission.prepare()
+            submission.start()
+            submission.wait(tick)
+        return True
+    except KeyboardInterrupt:
+        return False
+
+
+def tell(arguments: argparse.Namespace, workflow: Workflow, submission: Submission, notes: tuple[str, ...]) -> None:
+    """The table, and the files that were asked for."""
+    graph, cluster = submission.result(), submission.cluster
+    workflow = replace(workflow, graph=graph)
+    start_ns, end_ns, node = submission.columns()
+    summary = summarise(graph, start_ns, end_ns, 1, cluster.workers, cluster.strategy.name)
+    shows_table = not arguments.quiet and arguments.json != "-"
+    if shows_table:
+        print(live_table(arguments, summary, notes))
+    if arguments.json is not None:
+        write_json(arguments, summary, notes)
+    files = {}
+    if arguments.trace is not None:
+        write_trace(arguments.trace, submission.record, lambda number: name_of(workflow, submission, number))
+        files["trace, for ui.perfetto.dev"] = arguments.trace
+    if arguments.plot is not None:
+        draw_live(summary, start_ns, end_ns, graph.cores, Path(arguments.plot), arguments.what)
+        files["busy workers over time"] = arguments.plot
+    if arguments.export is not None:
+        begun_at = datetime.now(UTC) - timedelta(microseconds=(time.monotonic_ns() - submission.begun_ns) // 1000)
+        machines = [Machine(platform.node() or "localhost", cluster.workers, memory_bytes())]
+        write_wfformat(arguments.export, workflow, Execution(start_ns, end_ns, node, machines, begun_at))
+        files["the run as WfFormat"] = arguments.export
+    if shows_table:
+        for what, path in files.items():
+            print(f"\n{what}: {path}")
+
+
+def name_of(workflow: Workflow, submission: Submission, number: int) -> tuple[str, str]:
+    """Kind and id of a task that the cluster knows by its number; what was made for the workflow has no id."""
+    task = submission.task_of.get(number)
+    if task is None:
+        return OUTSIDE, str(number)
+    return workflow.graph.kinds[workflow.graph.kind[task]], workflow.task_ids[task]
+
+
+def memory_bytes() -> int:
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
