@@ -37,11 +37,11 @@ def run(arguments: argparse.Namespace) -> int:
     """Everything is checked before anything is done."""
     check_nodes(arguments.nodes)
     parse_strategy(arguments.strategy)
+    workers = workers_of(arguments)
     if is_script(arguments.what):
         return run_script(arguments)
     check_targets(arguments)
     source = read_source(arguments.what)
-    workers = workers_of(arguments)
     workflow = named(source, graph_for(source, workers, arguments))
     if arguments.execute:
         check_commands(workflow, arguments.folder)

@@ -11,6 +11,7 @@ from daws.cli.command import EXIT_FAILED
 from daws.cli.messages import shown
 from daws.client.defaults import STRATEGY, TRACE, WORKERS
 from daws.model.errors import UsageError
+from daws.runs.trace import check_trace_target
 
 OF_WORKFLOWS = (
     "seed",
@@ -31,6 +32,8 @@ def run_script(arguments: argparse.Namespace) -> int:
     for option in OF_WORKFLOWS:
         if option in getattr(arguments, "given", ()) or getattr(arguments, option) is True:
             raise UsageError(f"--{option.replace('_', '-')} goes with workflows, not with a script")
+    # The script may go to another folder before it makes a cluster.
+    trace = None if arguments.trace is None else check_trace_target(arguments.trace).absolute()
     path = Path(arguments.what)
     code = compiled(path)
     os.environ |= {
@@ -38,7 +41,7 @@ def run_script(arguments: argparse.Namespace) -> int:
         for name, value in (
             (WORKERS, arguments.workers),
             (STRATEGY, arguments.strategy if "strategy" in getattr(arguments, "given", ()) else None),
-            (TRACE, arguments.trace),
+            (TRACE, trace),
         )
         if value is not None
     }
