@@ -117,7 +117,7 @@ def run_workflow(arguments: argparse.Namespace, workflow: Workflow, workers: int
     return 0
 
 
-def carry_out(submission: Submission, quiet: bool) -> bool:
+def carry_out(submission: Submission, quiet: bool = False) -> bool:
     """Until all tasks have ended or one has failed; False if the user did not want to wait for that."""
     total = submission.graph.task_count
     total_ns = max(1, submission.graph.total_core_ns)

@@ -12,7 +12,7 @@ from daws.cli.table import count, grid, seconds, share, significant, size
 from daws.model.columns import Int16s, Int64s
 from daws.model.errors import UnavailableError, UsageError
 from daws.runs.summary import Summary
-from daws.sim.plot import BIN_COUNT, Panel, busy_over_time, draw_panels
+from daws.sim.plot import draw_panels, panel_from
 
 STDOUT = "-"
 
@@ -82,18 +82,10 @@ def write_json(arguments: argparse.Namespace, summary: Summary, notes: tuple[str
 
 def draw_live(summary: Summary, start_ns: Int64s, end_ns: Int64s, cores: Int16s, path: Path, title: str) -> None:
     """Busy workers over time; a task of several cores keeps as many workers busy."""
-    edges_s = np.linspace(0.0, max(summary.makespan_s, 1e-9), BIN_COUNT + 1)
     ran = end_ns >= 0
-    starts, ends = (np.repeat(column[ran], cores[ran]) for column in (start_ns, end_ns))
-    busy = busy_over_time(starts.tolist(), ends.tolist(), edges_s * 1e9)
+    starts, ends = (np.repeat(column[ran], cores[ran]).tolist() for column in (start_ns, end_ns))
     workers = summary.cores_total
-    panel = Panel(
-        f"{summary.tasks:,} tasks on {workers:,} workers",
-        edges_s,
-        busy,
-        workers,
-        summary.utilization * workers,
-        summary.makespan_s,
-    )
+    subtitle = f"{summary.tasks:,} tasks on {workers:,} workers"
+    panel = panel_from(subtitle, starts, ends, workers, summary.utilization, summary.makespan_s)
     heading = f"{title} · {summary.strategy} · efficiency {summary.efficiency:.1%}"
     draw_panels([panel], path, heading=heading, columns=1, size=(8.0, 4.2), time_label="time in s")

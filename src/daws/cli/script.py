@@ -55,8 +55,8 @@ def run_script(arguments: argparse.Namespace) -> int:
         exec(code, module.__dict__)
     except Exception as error:
         # From the script's first line on: how it got there is nobody's business.
-        trace = error.__traceback__.tb_next if error.__traceback__ is not None else None
-        traceback.print_exception(error.with_traceback(trace))
+        own = error.__traceback__.tb_next if error.__traceback__ is not None else None
+        traceback.print_exception(error.with_traceback(own))
         return EXIT_FAILED
     return 0
 

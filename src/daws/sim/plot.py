@@ -64,10 +64,23 @@ def _area_until(times_ns: Sequence[int], edges_ns: Floats) -> Floats:
 
 def panel_of(result: Result, kernel: Kernel, title: str, until_s: float = 0.0) -> Panel:
     """What a simulation looked like until it ended, or else until the given time."""
-    edges_s = np.linspace(0.0, max(until_s or result.makespan_s, 1e-9), BIN_COUNT + 1)
-    busy = busy_over_time(kernel.starts, kernel.ends, edges_s * SECOND_NS)
-    executors = result.cores_total
-    return Panel(title, edges_s, busy, executors, result.utilization * executors, result.makespan_s)
+    shares = result.cores_total, result.utilization, result.makespan_s
+    return panel_from(title, kernel.starts, kernel.ends, *shares, until_s)
+
+
+def panel_from(
+    title: str,
+    starts_ns: Sequence[int],
+    ends_ns: Sequence[int],
+    executors: int,
+    utilization: float,
+    end_s: float,
+    until_s: float = 0.0,
+) -> Panel:
+    """The same of any run of which it is known when executors began and ended to be busy."""
+    edges_s = np.linspace(0.0, max(until_s or end_s, 1e-9), BIN_COUNT + 1)
+    busy = busy_over_time(starts_ns, ends_ns, edges_s * SECOND_NS)
+    return Panel(title, edges_s, busy, executors, utilization * executors, end_s)
 
 
 def check_target(path: Path) -> Path:

@@ -8,6 +8,7 @@ from daws.client.future import Future
 from daws.client.options import OUTPUTS_MAX
 from daws.client.waiting import wait
 from daws.model.graph import Graph
+from daws.runs.summary import Summary, summarise
 from daws.workflows.emulated import Emulated
 from daws.workflows.submission import Submission
 
@@ -43,3 +44,15 @@ class Emulation(Submission):
         if len(sizes) > OUTPUTS_MAX:  # the last one stands for the rest
             sizes[OUTPUTS_MAX - 1 :] = [sum(sizes[OUTPUTS_MAX - 1 :])]
         return self._kinds[self._kind[task]], (inputs, self._length_ns[task], tuple(sizes))
+
+
+def emulate(cluster: Cluster, graph: Graph, spin: bool = False) -> Summary:
+    """Run a graph to its end and say how it went; raises what a task raised. The cluster must have a record."""
+    emulation = Emulation(cluster, graph, spin)
+    emulation.prepare()
+    emulation.start()
+    emulation.wait(lambda: None)
+    if emulation.failed is not None:
+        raise emulation.failed[1]
+    start_ns, end_ns, _ = emulation.columns()
+    return summarise(graph, start_ns, end_ns, 1, cluster.workers, cluster.strategy.name)
