@@ -17,8 +17,8 @@ from msgspec import Struct
 from daws.client.cluster import Cluster
 from daws.client.defaults import default_workers
 from daws.model.graph import Graph
-from daws.runs.record import RunRecord
 from daws.runs.summary import Summary
+from daws.runs.timeline import Timeline
 from daws.sim.cluster import cluster_of
 from daws.sim.profiles import Costs
 from daws.sim.simulate import Settings, simulate
@@ -69,12 +69,12 @@ class Live:
         """The run with the median makespan, and how many ns its tasks took longer than they were asked to."""
         found: list[tuple[Summary, int]] = []
         for _ in range(self.rounds):
-            record = RunRecord()
-            with Cluster(self.workers, strategy=self.strategy, record=record) as cluster:
+            timeline = Timeline()
+            with Cluster(self.workers, strategy=self.strategy, timeline=timeline) as cluster:
                 cluster.gather(list(cluster.map(abs, range(100), chunk=1)))  # nobody is measured while waking up
-                before = record.count
+                before = timeline.count
                 summary = emulate(cluster, graph)
-            took_ns = np.array(record.end_ns[before:]) - np.array(record.start_ns[before:])
+            took_ns = np.array(timeline.end_ns[before:]) - np.array(timeline.start_ns[before:])
             late_ns = (int(took_ns.sum()) - graph.total_length_ns) // max(1, graph.task_count)
             found.append((summary, late_ns))
         return sorted(found, key=lambda one: one[0].makespan_s)[len(found) // 2]

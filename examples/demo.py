@@ -10,8 +10,8 @@ from daws.cli.run import carry_out
 from daws.client.cluster import Cluster
 from daws.formats import read_workflow
 from daws.model.graph import Graph
-from daws.runs.record import RunRecord
 from daws.runs.summary import Summary, summarise
+from daws.runs.timeline import Timeline
 from daws.sim.cluster import cluster_of
 from daws.sim.plot import Panel, check_target, draw_panels, panel_from, panel_of
 from daws.sim.profiles import profile
@@ -39,7 +39,7 @@ def main() -> None:
 
 def run_live(graph: Graph) -> tuple[Summary, Panel]:
     """On all cores: tasks sleep for their recorded time, and read and write real bytes."""
-    with Cluster(strategy=STRATEGY, record=RunRecord()) as cluster:
+    with Cluster(strategy=STRATEGY, timeline=Timeline()) as cluster:
         print(
             f"{WORKFLOW.name}: {graph.task_count} tasks that read {graph.input_bytes / 1e9:.1f} GB and write "
             f"{graph.output_bytes / 1e9:.1f} GB,\nlive on {cluster.workers} workers of this machine …\n",

@@ -1,6 +1,6 @@
 """Six policies on three workloads: what each does with 64 nodes, as a table and as a picture.
 
-Run it with `make policies`. It leaves `policies.png` in the current folder, or writes the file that is named as argument.
+Run it with `make policies`. It leaves `policies.png` in the current folder, or writes the file named as argument.
 """
 
 import sys

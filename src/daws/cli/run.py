@@ -22,8 +22,8 @@ from daws.client.defaults import default_workers
 from daws.formats import Execution, Machine, Workflow, check_target, write_wfformat
 from daws.model.errors import UsageError
 from daws.model.graph import Graph
-from daws.runs.record import RunRecord
 from daws.runs.summary import summarise
+from daws.runs.timeline import Timeline
 from daws.runs.trace import check_trace_target, write_trace
 from daws.sim.plot import check_target as check_picture
 from daws.strategy import parse_strategy
@@ -96,7 +96,7 @@ def graph_for(source: Workload | Workflow, workers: int, arguments: argparse.Nam
 
 def run_workflow(arguments: argparse.Namespace, workflow: Workflow, workers: int, notes: tuple[str, ...]) -> int:
     """Carry it out, then tell about it."""
-    cluster = Cluster(workers, strategy=arguments.strategy, record=RunRecord())
+    cluster = Cluster(workers, strategy=arguments.strategy, timeline=Timeline())
     try:
         if arguments.execute:
             submission: Submission = CommandRun(cluster, workflow, arguments.folder)
@@ -124,8 +124,8 @@ def carry_out(submission: Submission, quiet: bool = False) -> bool:
 
     def tick() -> None:
         passed_s = (time.monotonic_ns() - submission.begun_ns) / 1e9
-        moved = size(submission.record.bytes_total)
-        running = min(submission.record.busy_count, submission.cluster.workers)
+        moved = size(submission.timeline.bytes_total)
+        running = min(submission.timeline.busy_count, submission.cluster.workers)
         progress.draw(live_line(submission.ended_ns / total_ns, submission.ended, total, running, moved, passed_s))
 
     try:
@@ -151,7 +151,7 @@ def tell(arguments: argparse.Namespace, workflow: Workflow, submission: Submissi
         write_json(arguments, summary, notes)
     files = {}
     if arguments.trace is not None:
-        write_trace(arguments.trace, submission.record, lambda number: name_of(workflow, submission, number))
+        write_trace(arguments.trace, submission.timeline, lambda number: name_of(workflow, submission, number))
         files["trace, for ui.perfetto.dev"] = arguments.trace
     if arguments.plot is not None:
         draw_live(summary, start_ns, end_ns, graph.cores, Path(arguments.plot), arguments.what)

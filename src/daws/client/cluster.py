@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from threading import Lock
 from types import TracebackType
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from daws.client.defaults import default_strategy, default_trace, default_workers
 from daws.client.future import Future
@@ -16,11 +16,12 @@ from daws.client.waiting import Errors, gather
 from daws.data.functions import dumps_function
 from daws.data.session import Session as Folders
 from daws.model.errors import ClosedError, UsageError
-from daws.runs.record import RunRecord
-from daws.runs.trace import check_trace_target, write_trace
 from daws.strategy import parse_strategy
 from daws.strategy.decisions import Strategy
 from daws.workers.port import POOLS
+
+if TYPE_CHECKING:
+    from daws.runs.timeline import Timeline
 
 T = TypeVar("T")
 WORKERS_MAX = 4096
@@ -36,8 +37,8 @@ class Cluster:
     `workers` is the number of workers (one per processor unless given), `kind` what they are: processes, or threads for
     tasks that release the GIL or only wait (those cannot be stopped while they run). `strategy` is a preset or a
     strategy as text, `memory_bytes` how much memory objects may take before they are spilled to disk. `trace` is a file
-    that is written when the cluster is closed and shows in Perfetto when and where each task ran; `record` is told the
-    same while the cluster runs.
+    that is written when the cluster is closed and shows in Perfetto when and where each task ran; a `timeline` is told
+    the same while the cluster runs.
     """
 
     def __init__(
@@ -50,7 +51,7 @@ class Cluster:
         setup: Callable[[], object] | None = None,
         teardown: Callable[[], object] | None = None,
         trace: str | os.PathLike[str] | None = None,
-        record: RunRecord | None = None,
+        timeline: "Timeline | None" = None,
     ) -> None:
         if workers is None:
             workers = default_workers()
@@ -61,9 +62,14 @@ class Cluster:
         if strategy is None:
             strategy = default_strategy()
         chosen = parse_strategy(strategy) if isinstance(strategy, str) else strategy
-        trace = default_trace() if trace is None else trace
-        self._trace = None if trace is None else check_trace_target(trace)
-        self.record = RunRecord() if record is None and trace is not None else record
+        self.timeline = timeline
+        self._trace = trace = default_trace() if trace is None else trace
+        if trace is not None:
+            from daws.runs.timeline import Timeline
+            from daws.runs.trace import check_trace_target
+
+            check_trace_target(trace)
+            self.timeline = timeline or Timeline()
         self.workers = workers
         self.strategy = chosen
         self._folders = Folders()
@@ -72,7 +78,7 @@ class Cluster:
         given = {"setup": setup, "teardown": teardown}
         try:
             hooks = {name: dumps_function(hook, name) for name, hook in given.items() if hook is not None}
-            session = Session(workers, chosen, self._folders, memory_bytes, kind, self.record, **hooks)
+            session = Session(workers, chosen, self._folders, memory_bytes, kind, self.timeline, **hooks)
             session.start()
         except BaseException:
             self._folders.close()
@@ -132,8 +138,10 @@ class Cluster:
         if session is not None:
             left = session.close(_closed())
             self._folders.close()
-            if self._trace is not None and self.record is not None:
-                write_trace(self._trace, self.record)
+            if self._trace is not None and self.timeline is not None:
+                from daws.runs.trace import write_trace
+
+                write_trace(self._trace, self.timeline)
             if left and sys.exc_info()[0] is KeyboardInterrupt:
                 print(f"daws: {left:,} tasks were not finished", file=sys.stderr)
 

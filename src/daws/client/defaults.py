@@ -5,7 +5,6 @@ The only place that reads these variables.
 
 import os
 from itertools import count
-from pathlib import Path
 
 from daws.model.errors import UsageError
 
@@ -34,5 +33,5 @@ def default_trace() -> str | None:
     text = os.environ.get(TRACE)
     if not text:
         return None
-    number, path = next(_traces), Path(text)
-    return text if number == 1 else str(path.with_name(f"{path.stem}-{number}{path.suffix}"))
+    number, (stem, suffix) = next(_traces), os.path.splitext(text)
+    return text if number == 1 else f"{stem}-{number}{suffix}"

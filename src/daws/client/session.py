@@ -15,7 +15,8 @@ from daws.model.context import format_context
 from daws.model.errors import ClosedError, ContextError, TaskCancelledError, TaskFailedError
 from daws.model.states import CANCELLED as STATE_CANCELLED
 from daws.model.task import TaskSpec
-from daws.runs.record import RunRecord
+from daws.runs.notes import Row
+from daws.runs.timeline import Timeline
 from daws.runtime.engine import NODE, Engine, Outcome
 from daws.strategy.decisions import Strategy
 from daws.wire.store import Submit
@@ -37,15 +38,15 @@ class Session:
         folders: Folders,
         limit_bytes: int | None,
         kind: str,
-        record: RunRecord | None = None,
+        timeline: Timeline | None = None,
         **hooks: bytes,
     ) -> None:
         self.folders = folders
         self.files = ObjectFiles(*folders.node_folders(NODE), limit_bytes=limit_bytes)
         self.futures: dict[int, Future[Any]] = {}  # that have not ended
         self.outputs: dict[int, list[OutputFuture[Any]]] = {}  # further ones, of tasks with several outputs
-        self.record = record
-        self.engine = Engine(workers, strategy, self.files, self, kind, record=record, **hooks)
+        self.timeline = timeline
+        self.engine = Engine(workers, strategy, self.files, self, kind, tells_runs=timeline is not None, **hooks)
         self._next_task = count().__next__
         self._functions: dict[bytes, int] = {}
         self._closed: BaseException | None = None
@@ -72,8 +73,8 @@ class Session:
         if known is None:
             known = self._functions[pickled] = len(self._functions)
             self.engine.learn(known, pickled)
-            if self.record is not None:
-                self.record.names[known] = name_of(function)
+            if self.timeline is not None:
+                self.timeline.names[known] = name_of(function)
         return known
 
     def submit(self, function: int, args: tuple[Any, ...], kwargs: dict[str, Any], options: Options) -> Future[Any]:
@@ -191,6 +192,10 @@ class Session:
         if out is not None:
             out.write(text.decode(errors="replace"))
             out.flush()
+
+    def on_ran(self, node: int, rows: list[Row], busy_count: int) -> None:
+        if self.timeline is not None:
+            self.timeline.add(node, rows, busy_count)
 
     def on_broken(self, error: BaseException) -> None:
         self._closed = self._closed or error

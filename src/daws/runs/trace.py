@@ -1,4 +1,4 @@
-"""A record as Chrome trace events, the JSON that Perfetto (ui.perfetto.dev) and chrome://tracing open.
+"""A timeline as Chrome trace events, the JSON that Perfetto (ui.perfetto.dev) and chrome://tracing open.
 
 One process per node, in it one track per executor with a slice for each run, and one counter of tasks that run.
 """
@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from daws.model.errors import UnavailableError, UsageError
-from daws.runs.record import RunRecord
+from daws.runs.timeline import Timeline
 
 NS_PER_US = 1000
 COUNTER_STEPS_MAX = 5000
@@ -31,14 +31,14 @@ def check_trace_target(path: str | os.PathLike[str]) -> Path:
 
 
 def write_trace(
-    path: str | os.PathLike[str], record: RunRecord, name_of: Callable[[int], tuple[str, str]] | None = None
+    path: str | os.PathLike[str], timeline: Timeline, name_of: Callable[[int], tuple[str, str]] | None = None
 ) -> None:
     """Write a file. `name_of` says the kind and the id of a task; left out, they are its function and its number."""
     encode = msgspec.json.Encoder().encode
     try:
         with open(path, "wb") as file:
             file.write(b'{"displayTimeUnit":"ms","traceEvents":[')
-            for number, event in enumerate(trace_events(record, name_of)):
+            for number, event in enumerate(trace_events(timeline, name_of)):
                 file.write((b",\n" if number else b"\n") + encode(event))
             file.write(b"\n]}\n")
     except OSError as error:
@@ -46,15 +46,15 @@ def write_trace(
 
 
 def trace_events(
-    record: RunRecord, name_of: Callable[[int], tuple[str, str]] | None = None
+    timeline: Timeline, name_of: Callable[[int], tuple[str, str]] | None = None
 ) -> Iterator[dict[str, Any]]:
-    origin_ns = min(record.start_ns[: record.count], default=0)
-    for node in sorted(set(record.node)):
+    origin_ns = min(timeline.start_ns[: timeline.count], default=0)
+    for node in sorted(set(timeline.node)):
         yield {"ph": "M", "name": "process_name", "pid": node, "args": {"name": f"node {node}"}}
-    for node, slot in sorted(set(zip(record.node, record.slot, strict=False))):
+    for node, slot in sorted(set(zip(timeline.node, timeline.slot, strict=False))):
         yield {"ph": "M", "name": "thread_name", "pid": node, "tid": slot, "args": {"name": f"worker {slot}"}}
-    for task, kind, node, slot, start_ns, end_ns, cores, read, written, is_good in record.rows():
-        name, task_id = (record.name_of(kind), str(task)) if name_of is None else name_of(task)
+    for task, kind, node, slot, start_ns, end_ns, cores, read, written, is_good in timeline.rows():
+        name, task_id = (timeline.name_of(kind), str(task)) if name_of is None else name_of(task)
         about: dict[str, Any] = {"task": task_id, "read_bytes": read, "written_bytes": written}
         if cores > 1:
             about["cores"] = cores
@@ -70,8 +70,8 @@ def trace_events(
             "dur": (end_ns - start_ns) / NS_PER_US,
             "args": about,
         }
-    for node in sorted(set(record.node)):
-        for at_ns, running in running_steps(record, node):
+    for node in sorted(set(timeline.node)):
+        for at_ns, running in running_steps(timeline, node):
             yield {
                 "ph": "C",
                 "name": "running tasks",
@@ -81,10 +81,10 @@ def trace_events(
             }
 
 
-def running_steps(record: RunRecord, node: int) -> Iterator[tuple[int, int]]:
+def running_steps(timeline: Timeline, node: int) -> Iterator[tuple[int, int]]:
     """How many runs of a node are under way from some moment on; changes that follow closely are told as one."""
     changes: list[tuple[int, int]] = []
-    for _, _, where, _, start_ns, end_ns, *_ in record.rows():
+    for _, _, where, _, start_ns, end_ns, *_ in timeline.rows():
         if where == node:
             changes += ((start_ns, 1), (end_ns, -1))
     changes.sort()

@@ -42,7 +42,7 @@ from daws.data.files import ObjectFiles
 from daws.model.cluster import ExecutorClass, NodeInfo
 from daws.model.errors import DawsError, InternalError, TaskKilledError
 from daws.model.task import CLIENT, INLINE_BYTES, Input, TaskSpec
-from daws.runs.record import RunRecord
+from daws.runs.notes import Row, RunNotes
 from daws.store.memory import MemoryStore
 from daws.strategy.decisions import Strategy
 from daws.wire.messages import CancelOrder, LetGo, NewTasks
@@ -90,6 +90,8 @@ class Listener(Protocol):
 
     def on_printed(self, stream: int, text: bytes) -> None: ...
 
+    def on_ran(self, node: int, rows: list[Row], busy_count: int) -> None: ...
+
     def on_broken(self, error: BaseException) -> None: ...
 
 
@@ -105,10 +107,10 @@ class Engine:
         kind: str = "processes",
         setup: bytes = b"",
         teardown: bytes = b"",
-        record: RunRecord | None = None,
+        tells_runs: bool = False,
     ) -> None:
         """Workers are of a `kind` that `daws.workers.port` knows. `setup` and `teardown` are pickled functions that
-        each worker calls first and last. A `record` is told of every run."""
+        each worker calls first and last. With `tells_runs` the listener hears of every run."""
         self.workers = workers
         self.files = files
         self.folder = files.segments.home
@@ -116,7 +118,7 @@ class Engine:
         self.kind = kind
         self.setup = setup
         self.teardown = teardown
-        self.record = record
+        self.notes = RunNotes(NODE) if tells_runs else None
         self.new_tasks: deque[Submit] = deque()
         self.let_go: deque[int] = deque()
         self.functions: dict[int, bytes] = {}  # by kind of task
@@ -291,8 +293,8 @@ class Engine:
         ready = effect.ready
         spec = ready.spec
         self.runs[effect.run] = (effect.slot, spec)
-        if self.record is not None:
-            self.record.sent(NODE, effect.run, effect.slot, ready)
+        if self.notes is not None:
+            self.notes.sent(effect.run, effect.slot, ready)
         if spec.kind not in self.taught:
             self.taught.add(spec.kind)
             self.pool.learn(spec.kind, self.functions[spec.kind])
@@ -308,8 +310,8 @@ class Engine:
         return one[4] or ObjectFile(self.files.path(one[0]))
 
     def _on_reports(self, reports: list[tuple[int, ReportType]]) -> None:
-        if self.record is not None:
-            self.record.reported(NODE, reports)
+        if self.notes is not None:
+            self.listener.on_ran(NODE, self.notes.reported(reports), self.notes.busy_count)
         events: list[EventType] = []
         runs = self.runs
         for _, report in reports:

@@ -47,7 +47,7 @@ class Emulation(Submission):
 
 
 def emulate(cluster: Cluster, graph: Graph, spin: bool = False) -> Summary:
-    """Run a graph to its end and say how it went; raises what a task raised. The cluster must have a record."""
+    """Run a graph to its end and say how it went; raises what a task raised. The cluster must have a timeline."""
     emulation = Emulation(cluster, graph, spin)
     emulation.prepare()
     emulation.start()

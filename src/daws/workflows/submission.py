@@ -16,22 +16,22 @@ from daws.client.options import OUTPUTS_MAX, PRIORITY_MAX
 from daws.model.columns import Int64s
 from daws.model.context import format_context
 from daws.model.graph import Graph
-from daws.runs.record import RunRecord
+from daws.runs.timeline import Timeline
 
 PERIOD_S = 0.1
 
 
 class Submission:
-    """Subclasses say what a task is by `_call`. The cluster must have a record.
+    """Subclasses say what a task is by `_call`. The cluster must have a timeline.
 
     `ended` tasks have ended well, with `ended_ns` of work; `failed` is the first that did not, and why.
     """
 
     def __init__(self, cluster: Cluster, graph: Graph, ignore_needs: bool = False) -> None:
-        assert cluster.record is not None
+        assert cluster.timeline is not None
         self.cluster = cluster
         self.graph = graph
-        self.record: RunRecord = cluster.record
+        self.timeline: Timeline = cluster.timeline
         self.ignore_needs = ignore_needs
         self.ended = 0
         self.ended_ns = 0
@@ -120,7 +120,7 @@ class Submission:
     def columns(self) -> tuple[Int64s, Int64s, Int64s]:
         """By task of the graph: start and end in ns since the first submission, and the node; -1 where none ended."""
         columns = np.full((3, self.graph.task_count), -1, np.int64)
-        for number, _, node, _, start_ns, end_ns, *_, is_good in self.record.rows():
+        for number, _, node, _, start_ns, end_ns, *_, is_good in self.timeline.rows():
             task = self.task_of.get(number, -1)
             if is_good and task >= 0:
                 columns[:, task] = start_ns - self.begun_ns, end_ns - self.begun_ns, node

@@ -7,21 +7,18 @@ import pytest
 
 from daws.client.cluster import Cluster
 from daws.model.errors import UsageError
-from daws.model.task import Ready, TaskSpec
-from daws.runs.record import RunRecord
+from daws.runs.timeline import Timeline
 from daws.runs.trace import COUNTER_STEPS_MAX, check_trace_target, running_steps, write_trace
-from daws.wire.worker import Ended
 
 MS = 1_000_000
 
 
-def record_of(*runs: tuple[int, int, int]) -> RunRecord:
+def timeline_of(*runs: tuple[int, int, int]) -> Timeline:
     """Runs as (slot, start, end), in ms; the task is the position."""
-    record = RunRecord()
+    timeline = Timeline()
     for task, (slot, start, end) in enumerate(runs):
-        record.sent(0, task, slot, Ready(TaskSpec(task), 0, 0))
-        record.reported(0, [(slot, Ended(task, (end - start) * MS, (), start * MS))])
-    return record
+        timeline.add(0, [(task, 0, 0, slot, start * MS, end * MS, 1, 0, 0, 1)], 0)
+    return timeline
 
 
 def events_of(path):
@@ -31,9 +28,9 @@ def events_of(path):
 
 
 def test_events_have_the_shape_that_viewers_want(tmp_path):
-    record = record_of((0, 1000, 1010), (1, 1005, 1020))
-    record.names[0] = "work"
-    write_trace(tmp_path / "trace.json", record)
+    timeline = timeline_of((0, 1000, 1010), (1, 1005, 1020))
+    timeline.names[0] = "work"
+    write_trace(tmp_path / "trace.json", timeline)
     events = events_of(tmp_path / "trace.json")
     tracks = {(one["pid"], one["tid"]): one["args"]["name"] for one in events if one["name"] == "thread_name"}
     assert tracks == {(0, 0): "worker 0", (0, 1): "worker 1"}
@@ -48,19 +45,19 @@ def test_events_have_the_shape_that_viewers_want(tmp_path):
 
 
 def test_tasks_may_be_named_by_somebody_else(tmp_path):
-    write_trace(tmp_path / "trace.json", record_of((0, 0, 1)), lambda number: ("mProject", f"ID{number}"))
+    write_trace(tmp_path / "trace.json", timeline_of((0, 0, 1)), lambda number: ("mProject", f"ID{number}"))
     (one,) = [one for one in events_of(tmp_path / "trace.json") if one["ph"] == "X"]
     assert (one["name"], one["args"]["task"]) == ("mProject", "ID0")
 
 
 def test_nothing_ran_is_a_trace_too(tmp_path):
-    write_trace(tmp_path / "trace.json", RunRecord())
+    write_trace(tmp_path / "trace.json", Timeline())
     assert events_of(tmp_path / "trace.json") == []
 
 
 def test_counters_of_many_runs_are_thinned_and_end_at_zero():
-    record = record_of(*((0, at, at + 1) for at in range(0, 40_000, 2)))
-    steps = list(running_steps(record, 0))
+    timeline = timeline_of(*((0, at, at + 1) for at in range(0, 40_000, 2)))
+    steps = list(running_steps(timeline, 0))
     assert len(steps) <= COUNTER_STEPS_MAX + 2
     assert steps[-1][1] == 0
 

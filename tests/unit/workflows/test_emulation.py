@@ -9,7 +9,7 @@ from daws.client.cluster import Cluster
 from daws.client.options import OUTPUTS_MAX
 from daws.model.errors import ContextError
 from daws.model.graph import Graph, GraphBuilder
-from daws.runs.record import RunRecord
+from daws.runs.timeline import Timeline
 from daws.workflows.emulation import Emulation
 from daws.workflows.submission import submission_order
 from daws.workloads import parse_workload
@@ -27,7 +27,7 @@ SMALL = (
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
-    with Cluster(2, record=RunRecord()) as one:
+    with Cluster(2, timeline=Timeline()) as one:
         yield one
 
 
@@ -57,7 +57,7 @@ def test_real_bytes_are_written_and_read(cluster):
     first = builder.add_task("make", 0, [outside], [100_000, 0, 300_000])
     builder.add_task("read", 0, [first.outputs[0], first.outputs[2], outside], [10])
     emulation = carried_out(cluster, builder.build())
-    rows = {emulation.task_of[row[0]]: row for row in emulation.record.rows() if row[0] in emulation.task_of}
+    rows = {emulation.task_of[row[0]]: row for row in emulation.timeline.rows() if row[0] in emulation.task_of}
     assert 50_000 <= rows[0][7] < 51_000 and 400_000 <= rows[0][8] < 402_000
     assert 450_000 <= rows[1][7] < 452_000 and rows[1][8] < 1000
 

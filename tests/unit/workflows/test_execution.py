@@ -8,7 +8,7 @@ from daws.client.cluster import Cluster
 from daws.formats import Workflow, workflow_of
 from daws.model.errors import UsageError
 from daws.model.graph import GraphBuilder
-from daws.runs.record import RunRecord
+from daws.runs.timeline import Timeline
 from daws.workflows.command import Command, CommandError
 from daws.workflows.execution import CommandRun, argv_of, check_commands
 
@@ -28,7 +28,7 @@ def copies(second: tuple[str, ...] = ("cp", "middle.txt", "end.txt")) -> Workflo
 
 
 def executed(workflow: Workflow, folder) -> CommandRun:
-    with Cluster(1, record=RunRecord()) as cluster:
+    with Cluster(1, timeline=Timeline()) as cluster:
         run = CommandRun(cluster, workflow, str(folder))
         run.start()
         run.wait(lambda: None)

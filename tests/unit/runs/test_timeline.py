@@ -1,0 +1,24 @@
+"""Rows of several nodes as columns."""
+
+from daws.runs.notes import Row
+from daws.runs.timeline import Timeline
+
+FIRST: Row = (42, 3, 0, 1, 10_000, 10_500, 2, 30, 1003, 1)
+SECOND: Row = (43, 4, 1, 0, 10_100, 10_200, 1, 0, 0, 0)
+
+
+def test_rows_come_back_as_they_were_added():
+    timeline = Timeline()
+    timeline.add(0, [FIRST], 2)
+    timeline.add(1, [SECOND], 3)
+    assert list(timeline.rows()) == [FIRST, SECOND]
+    assert (timeline.count, timeline.bytes_total, timeline.busy_count) == (2, 1033, 5)
+    assert (list(timeline.end_ns), list(timeline.is_good)) == ([10_500, 10_200], [1, 0])
+    timeline.add(1, [], 0)
+    assert (timeline.count, timeline.busy_count) == (2, 2)
+
+
+def test_kinds_have_names():
+    timeline = Timeline()
+    timeline.names[3] = "project"
+    assert (timeline.name_of(3), timeline.name_of(4)) == ("project", "function 4")
