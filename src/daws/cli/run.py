@@ -27,7 +27,7 @@ from daws.runs.timeline import Timeline
 from daws.runs.trace import check_trace_target, write_trace
 from daws.sim.plot import check_target as check_picture
 from daws.strategy import parse_strategy
-from daws.workflows.emulation import OUTSIDE, Emulation
+from daws.workflows.emulation import OUTSIDE, Emulation, check_room
 from daws.workflows.execution import CommandRun, check_commands
 from daws.workflows.submission import Submission
 from daws.workloads import Workload
@@ -45,6 +45,8 @@ def run(arguments: argparse.Namespace) -> int:
     workflow = named(source, graph_for(source, workers, arguments))
     if arguments.execute:
         check_commands(workflow, arguments.folder)
+    else:
+        check_room(workflow.graph)
     return run_workflow(arguments, workflow, workers, source.notes if isinstance(source, Workflow) else ())
 
 

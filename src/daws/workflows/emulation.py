@@ -3,10 +3,15 @@
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from daws.client.cluster import Cluster
 from daws.client.future import Future
 from daws.client.options import OUTPUTS_MAX
 from daws.client.waiting import wait
+from daws.data.limits import default_limit_bytes, free_bytes
+from daws.data.session import default_memory, default_scratch
+from daws.model.errors import UsageError
 from daws.model.graph import Graph
 from daws.runs.summary import Summary, summarise
 from daws.workflows.emulated import Emulated
@@ -44,6 +49,20 @@ class Emulation(Submission):
         if len(sizes) > OUTPUTS_MAX:  # the last one stands for the rest
             sizes[OUTPUTS_MAX - 1 :] = [sum(sizes[OUTPUTS_MAX - 1 :])]
         return self._kinds[self._kind[task]], (inputs, self._length_ns[task], tuple(sizes))
+
+
+def check_room(graph: Graph) -> None:
+    """Refuse a graph whose objects cannot be on this machine: those from outside, and what one task makes, at least."""
+    until = np.append(0, np.cumsum(graph.object_bytes))
+    made = until[graph.output_start[1:]] - until[graph.output_start[:-1]]
+    wanted = graph.external_bytes + int(made.max(initial=0))
+    memory, scratch = default_memory(), default_scratch()
+    room = free_bytes(scratch) + (0 if memory is None else default_limit_bytes(memory, scratch))
+    if wanted > room:
+        raise UsageError(
+            f"its objects take at least {wanted / 1e9:,.1f} GB, but there is room for {room / 1e9:,.1f} GB; "
+            f"give a smaller --data-scale, or set TMPDIR to a folder with room"
+        )
 
 
 def emulate(cluster: Cluster, graph: Graph, spin: bool = False) -> Summary:

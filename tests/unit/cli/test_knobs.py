@@ -60,7 +60,8 @@ def test_nothing_is_set_twice():
 def test_the_table_tells_what_depends_on_the_size():
     assert simulate.CORES_PER_SHARD == CORES_PER_SHARD
     shown = " ".join(knobs_table().split())
-    assert f"shards {f'cores/{CORES_PER_SHARD} ' * len(PROFILES)}of the store" in shown
+    shards = f"cores/{CORES_PER_SHARD} " * len(PROFILES)
+    assert f"shards {shards}of the store" in shown
     assert (
         f"lease-s {'10 ' * len(PROFILES)}a silent node" in shown and "more where there are over 10,000 nodes" in shown
     )

@@ -7,10 +7,10 @@ import pytest
 
 from daws.client.cluster import Cluster
 from daws.client.options import OUTPUTS_MAX
-from daws.model.errors import ContextError
+from daws.model.errors import ContextError, UsageError
 from daws.model.graph import Graph, GraphBuilder
 from daws.runs.timeline import Timeline
-from daws.workflows.emulation import Emulation
+from daws.workflows.emulation import Emulation, check_room
 from daws.workflows.submission import submission_order
 from daws.workloads import parse_workload
 
@@ -107,6 +107,18 @@ def test_graphs_in_any_order_are_submitted_parents_first():
         object_bytes=[1, 1, 1],
     )
     assert submission_order(graph).tolist() == [1, 2, 0]
+
+
+@pytest.mark.parametrize("outside", [False, True])
+def test_more_data_than_this_machine_can_hold_is_refused(outside):
+    builder = GraphBuilder()
+    sizes = (10**17, 0) if outside else (0, 10**17)
+    first = builder.add_task("make", 0, [builder.add_external(sizes[0])], [10, sizes[1]])
+    builder.add_task("read", 0, [first], [])
+    with pytest.raises(UsageError, match="its objects take at least 100,000,000"):
+        check_room(builder.build())
+    check_room(builder.build().scaled(data=1e-15))
+    check_room(GraphBuilder().build())
 
 
 def test_an_empty_graph_is_over_at_once(cluster):
