@@ -12,23 +12,23 @@ Times are in nanoseconds of the machine's monotonic clock; the kind is the numbe
 
 
 class RunNotes:
-    """Is told what was sent to executors and what they reported, and gives rows for runs that ended by themselves."""
+    """Is told what was sent to executors and what they reported, and gives rows for runs that ended by themselves.
+
+    `busy_count` executors had something to do just before the last report.
+    """
 
     def __init__(self, node: NodeId) -> None:
         self.node = node
+        self.busy_count = 0
         self._sent: dict[int, tuple[int, Ready]] = {}  # by number of the run: its executor, and the task
         self._loads: dict[int, int] = {}  # by executor that has something to do: so many runs
-
-    @property
-    def busy_count(self) -> int:
-        """How many executors have something to do."""
-        return len(self._loads)
 
     def sent(self, run: int, slot: int, ready: Ready) -> None:
         self._sent[run] = slot, ready
         self._loads[slot] = self._loads.get(slot, 0) + 1
 
     def reported(self, reports: Iterable[tuple[int, ReportType]]) -> list[Row]:
+        self.busy_count = len(self._loads)
         rows: list[Row] = []
         for slot, report in reports:
             if isinstance(report, (Ended, Raised)):
