@@ -20,22 +20,21 @@ class Progress:
         self.width = 0
 
     def __enter__(self) -> "Progress":
-        self.draw("preparing …")
+        self._draw("preparing …")
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.draw("")
+        self._draw("")
 
     def __call__(self, done: int) -> None:
         now_s = time.monotonic()
         if self.is_shown and now_s - self.drawn_s >= PERIOD_S:
             self.drawn_s = now_s
-            self.draw(progress_line(done, self.total, now_s - self.began_s))
+            self._draw(progress_line(done, self.total, now_s - self.began_s))
 
-    def draw(self, line: str) -> None:
-        """Show a line in place of the last one; an empty one leaves nothing behind."""
+    def _draw(self, line: str) -> None:
         if self.is_shown:
             self.stream.write("\r" + line.ljust(self.width) + ("" if line else "\r"))
             self.stream.flush()
@@ -45,20 +44,11 @@ class Progress:
 def progress_line(done: int, total: int, passed_s: float) -> str:
     """Bar, share, count, rate and time left."""
     part = done / total if total else 1.0
+    full = int(part * BAR_WIDTH)
+    bar = "█" * full + "░" * (BAR_WIDTH - full)
     rate = done / passed_s if passed_s > 0 else 0.0
     left = f"{_clock((total - done) / rate)} left" if rate else "…"
-    return f"{_bar(part)} {part:4.0%}  {done:,} of {total:,} tasks  {rate:,.0f}/s  {left}"
-
-
-def live_line(part: float, done: int, total: int, running: int, moved: str, passed_s: float) -> str:
-    """Of a live run: `part` is the share of the work that is done, `moved` the bytes that were read and written."""
-    left = f"{_clock(passed_s * (1 - part) / part)} left" if part else "…"
-    return f"{_bar(part)} {part:4.0%}  {done:,} of {total:,} tasks, {running:,} running  {moved}  {left}"
-
-
-def _bar(part: float) -> str:
-    full = int(part * BAR_WIDTH)
-    return "█" * full + "░" * (BAR_WIDTH - full)
+    return f"{bar} {part:4.0%}  {done:,} of {total:,} tasks  {rate:,.0f}/s  {left}"
 
 
 def _clock(seconds: float) -> str:

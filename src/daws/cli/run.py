@@ -9,14 +9,13 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from daws.cli.command import EXIT_FAILED, EXIT_INTERRUPTED
+from daws.cli.live import LiveProgress
 from daws.cli.messages import complain, one_line, shown
 from daws.cli.parser import is_script
-from daws.cli.progress import Progress, live_line
 from daws.cli.run_output import check_json_target, draw_live, live_table, write_json
 from daws.cli.script import run_script
 from daws.cli.sim import SEED_MAX
 from daws.cli.source import named, read_source
-from daws.cli.table import size
 from daws.client.cluster import WORKERS_MAX, Cluster
 from daws.client.defaults import default_workers
 from daws.formats import Execution, Machine, Workflow, check_target, write_wfformat
@@ -121,20 +120,12 @@ def run_workflow(arguments: argparse.Namespace, workflow: Workflow, workers: int
 
 def carry_out(submission: Submission, quiet: bool = False) -> bool:
     """Until all tasks have ended or one has failed; False if the user did not want to wait for that."""
-    total = submission.graph.task_count
-    total_ns = max(1, submission.graph.total_core_ns)
-
-    def tick() -> None:
-        passed_s = (time.monotonic_ns() - submission.begun_ns) / 1e9
-        moved = size(submission.timeline.bytes_total)
-        running = min(submission.timeline.busy_count, submission.cluster.workers)
-        progress.draw(live_line(submission.ended_ns / total_ns, submission.ended, total, running, moved, passed_s))
-
     try:
-        with Progress(total, quiet) as progress:
+        progress = LiveProgress(submission, quiet)
+        with progress:
             submission.prepare()
-            submission.start()
-            submission.wait(tick)
+            submission.start(progress.tick)
+            submission.wait(progress.tick)
         return True
     except KeyboardInterrupt:
         return False

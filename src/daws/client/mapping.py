@@ -5,7 +5,7 @@ from typing import Any, Generic, TypeVar
 
 from daws.client.future import Future
 from daws.client.options import USUAL
-from daws.client.session import Session, name_of
+from daws.client.session import Session
 from daws.model.errors import UsageError
 from daws.workers.failures import exception_of, failure_of
 
@@ -34,10 +34,6 @@ class Chunked:
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
-
-    @property
-    def __name__(self) -> str:
-        return name_of(self.function)
 
     def __call__(self, items: list[tuple[Any, ...]]) -> list[Any]:
         function = self.function

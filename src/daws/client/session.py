@@ -74,7 +74,7 @@ class Session:
             known = self._functions[pickled] = len(self._functions)
             self.engine.learn(known, pickled)
             if self.timeline is not None:
-                self.timeline.names[known] = name_of(function)
+                self.timeline.learn(known, function)
         return known
 
     def submit(self, function: int, args: tuple[Any, ...], kwargs: dict[str, Any], options: Options) -> Future[Any]:
@@ -230,9 +230,3 @@ class Session:
             future._what = what
         assert isinstance(what, BaseException)
         return what
-
-
-def name_of(function: Callable[..., Any]) -> str:
-    """What people call a function; callable objects may say it themselves."""
-    name = getattr(function, "__qualname__", None) or getattr(function, "__name__", None)
-    return name if isinstance(name, str) else type(function).__name__

@@ -4,7 +4,8 @@ Other threads may read while rows are added: columns only grow, and `count` neve
 """
 
 from array import array
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import Any
 
 from daws.model.task import NodeId
 from daws.runs.notes import Row
@@ -28,7 +29,7 @@ class Timeline:
             *(self.task, self.kind, self.node, self.slot, self.start_ns, self.end_ns),
             *(self.cores, self.read_bytes, self.written_bytes, self.is_good),
         )
-        self.names: dict[int, str] = {}  # by kind
+        self._names: dict[int, str] = {}  # by kind
         self.bytes_total = 0  # read and written
         self._busy: dict[NodeId, int] = {}
 
@@ -53,8 +54,14 @@ class Timeline:
         count = self.count
         return zip(*(column[:count] for column in self._columns), strict=True)
 
+    def learn(self, kind: int, function: Callable[..., Any]) -> None:
+        """From now on tasks of this kind are called after their function, or after the one that it calls many times."""
+        inner = getattr(function, "function", function)
+        name = getattr(inner, "__qualname__", None) or getattr(inner, "__name__", None)
+        self._names[kind] = name if isinstance(name, str) else type(inner).__name__
+
     def name_of(self, kind: int) -> str:
-        return self.names.get(kind) or f"function {kind}"
+        return self._names.get(kind) or f"function {kind}"
 
     def __repr__(self) -> str:
         return f"<Timeline of {self.count:,} runs>"

@@ -19,6 +19,7 @@ from daws.model.graph import Graph
 from daws.runs.timeline import Timeline
 
 PERIOD_S = 0.1
+TASKS_PER_TICK = 4096
 
 
 class Submission:
@@ -50,17 +51,19 @@ class Submission:
     def prepare(self) -> None:
         """What has to be there before the clock starts: nothing, usually."""
 
-    def start(self) -> None:
-        """Submit everything. Tasks run meanwhile."""
+    def start(self, tick: Callable[[], None] = lambda: None) -> None:
+        """Submit everything; `tick` is called now and then. Tasks run meanwhile."""
         graph, futures, readers = self.graph, self._futures, self._readers
         self.begun_ns = time.monotonic_ns()
         if not graph.task_count:
             self._over.set()
         input_start, output_start = graph.input_start.tolist(), graph.output_start.tolist()
         inputs_all = graph.inputs.tolist()
-        for task in submission_order(graph).tolist():
+        for number, task in enumerate(submission_order(graph).tolist(), 1):
             if self.failed is not None:
                 return
+            if not number % TASKS_PER_TICK:
+                tick()
             inputs = inputs_all[input_start[task] : input_start[task + 1]]
             made = range(output_start[task], output_start[task + 1])
             function, args = self._call(task, list(dict.fromkeys(futures[one] for one in inputs if one in futures)))

@@ -3,7 +3,7 @@
 from io import StringIO
 
 from daws.cli import progress
-from daws.cli.progress import Progress, live_line, progress_line
+from daws.cli.progress import Progress, progress_line
 
 
 class Terminal(StringIO):
@@ -52,10 +52,3 @@ def test_nobody_else_sees_it():
         with bar:
             bar(50)
     assert pipe.getvalue() == quiet.getvalue() == ""
-
-
-def test_a_live_line_says_what_runs_and_how_long_it_will_take():
-    line = live_line(0.25, 10, 50, 2, "1.50 GB", 30.0)
-    assert line.startswith("███████░") and "25%" in line
-    assert "10 of 50 tasks, 2 running  1.50 GB  1:30 left" in line
-    assert live_line(0.0, 0, 50, 2, "0 B", 3.0).endswith("…")
