@@ -79,8 +79,7 @@ class Place(Struct, frozen=True):
 
     def _run_once(self, graph: Graph) -> tuple[float, int]:
         timeline = Timeline()
-        several: dict[str, Any] = {"nodes": self.nodes} if self.nodes > 1 else {}
-        with Cluster(self.workers, strategy=self.strategy, timeline=timeline, **several) as cluster:
+        with Cluster(self.workers, nodes=self.nodes, strategy=self.strategy, timeline=timeline) as cluster:
             cluster.gather(list(cluster.map(abs, range(100), chunk=1)))  # nobody is measured while waking up
             before = timeline.count
             summary = emulate(cluster, graph)

@@ -283,9 +283,9 @@ def _add_run(commands: "argparse._SubParsersAction[Parser]") -> None:
     )
     where = run.add_argument_group("where to run it")
     where.add_argument(
-        "--workers", metavar="N", action=_Once, type=int, help="worker processes (default: one per core)"
+        "--workers", metavar="N", action=_Once, type=int, help="workers of each node (default: one per core)"
     )
-    where.add_argument("--nodes", metavar="N", action=_Once, type=int, default=1, help="number of nodes (default: 1)")
+    where.add_argument("--nodes", metavar="N", action=_Once, type=int, help="nodes, each a process (default: 1)")
     output = run.add_argument_group("what to show")
     output.add_argument("--json", metavar="FILE", action=_Once, help="write how it went as JSON; - is stdout")
     output.add_argument(

@@ -16,8 +16,8 @@ from daws.cli.run_output import check_json_target, draw_live, live_table, write_
 from daws.cli.script import run_script
 from daws.cli.sim import SEED_MAX
 from daws.cli.source import named, read_source
-from daws.client.cluster import WORKERS_MAX, Cluster
-from daws.client.defaults import default_workers
+from daws.client.cluster import NODES_MAX, WORKERS_MAX, Cluster
+from daws.client.defaults import default_nodes, default_workers
 from daws.formats import Execution, Machine, Workflow, check_target, write_wfformat
 from daws.model.errors import UsageError
 from daws.model.graph import Graph
@@ -34,31 +34,30 @@ from daws.workloads import Workload
 
 def run(arguments: argparse.Namespace) -> int:
     """Everything is checked before anything is done."""
-    check_nodes(arguments.nodes)
     parse_strategy(arguments.strategy)
-    workers = workers_of(arguments)
+    nodes, workers = cluster_size(arguments)
     if is_script(arguments.what):
         return run_script(arguments)
     check_targets(arguments)
     source = read_source(arguments.what)
-    workflow = named(source, graph_for(source, workers, arguments))
+    workflow = named(source, graph_for(source, nodes, workers, arguments))
     if arguments.execute:
         check_commands(workflow, arguments.folder)
     else:
         check_room(workflow.graph)
-    return run_workflow(arguments, workflow, workers, source.notes if isinstance(source, Workflow) else ())
+    cluster = Cluster(workers, nodes=nodes, strategy=arguments.strategy, timeline=Timeline())
+    return run_workflow(arguments, workflow, cluster, source.notes if isinstance(source, Workflow) else ())
 
 
-def check_nodes(nodes: int) -> None:
-    if nodes != 1:
-        raise UsageError(f"--nodes {nodes}: live clusters have one node so far; leave it out")
-
-
-def workers_of(arguments: argparse.Namespace) -> int:
-    workers: int = default_workers() if arguments.workers is None else arguments.workers
+def cluster_size(arguments: argparse.Namespace) -> tuple[int, int]:
+    """Nodes, and workers of each."""
+    nodes: int = default_nodes() if arguments.nodes is None else arguments.nodes
+    if not 1 <= nodes <= NODES_MAX:
+        raise UsageError(f"--nodes {nodes}: give a number from 1 to {NODES_MAX}")
+    workers: int = default_workers(nodes) if arguments.workers is None else arguments.workers
     if not 1 <= workers <= WORKERS_MAX:
         raise UsageError(f"--workers {workers}: give a number from 1 to {WORKERS_MAX}")
-    return workers
+    return nodes, workers
 
 
 def check_targets(arguments: argparse.Namespace) -> None:
@@ -75,17 +74,17 @@ def check_targets(arguments: argparse.Namespace) -> None:
         check_json_target(arguments.json)
 
 
-def graph_for(source: Workload | Workflow, workers: int, arguments: argparse.Namespace) -> Graph:
-    """The graph to run, at its scale; UsageError if a task needs more cores than there are workers."""
+def graph_for(source: Workload | Workflow, nodes: int, workers: int, arguments: argparse.Namespace) -> Graph:
+    """The graph to run, at its scale; UsageError if a task needs more cores than a node has."""
     if isinstance(source, Workload):
-        graph = source.build(1, workers, arguments.seed)
+        graph = source.build(nodes, workers, arguments.seed)
     else:
         graph = source.graph
     task = int(graph.cores.argmax()) if graph.task_count else 0
     if graph.task_count and graph.cores[task] > workers and not arguments.ignore_needs:
         name = source.task_ids[task] if isinstance(source, Workflow) else graph.name_of(task)
         raise UsageError(
-            f"task {shown(name)} needs {graph.cores[task]} cores, but there are {workers} workers; "
+            f"task {shown(name)} needs {graph.cores[task]} cores, but a node has {workers} workers; "
             f"give --workers {graph.cores[task]}, or --ignore-needs to run each task on one"
         )
     if arguments.ignore_needs:
@@ -95,9 +94,8 @@ def graph_for(source: Workload | Workflow, workers: int, arguments: argparse.Nam
     return graph
 
 
-def run_workflow(arguments: argparse.Namespace, workflow: Workflow, workers: int, notes: tuple[str, ...]) -> int:
-    """Carry it out, then tell about it."""
-    cluster = Cluster(workers, strategy=arguments.strategy, timeline=Timeline())
+def run_workflow(arguments: argparse.Namespace, workflow: Workflow, cluster: Cluster, notes: tuple[str, ...]) -> int:
+    """Carry it out, then tell about it. The cluster is closed in any case."""
     try:
         if arguments.execute:
             submission: Submission = CommandRun(cluster, workflow, arguments.folder)
@@ -136,7 +134,8 @@ def tell(arguments: argparse.Namespace, workflow: Workflow, submission: Submissi
     graph, cluster = submission.result(), submission.cluster
     workflow = replace(workflow, graph=graph)
     start_ns, end_ns, node = submission.columns()
-    summary = summarise(graph, start_ns, end_ns, 1, cluster.workers, cluster.strategy.name)
+    moved_bytes = submission.timeline.moved_bytes
+    summary = summarise(graph, start_ns, end_ns, cluster.nodes, cluster.workers, cluster.strategy.name, moved_bytes)
     shows_table = not arguments.quiet and arguments.json != "-"
     if shows_table:
         print(live_table(arguments, summary, notes))
@@ -151,7 +150,9 @@ def tell(arguments: argparse.Namespace, workflow: Workflow, submission: Submissi
         files["busy workers over time"] = arguments.plot
     if arguments.export is not None:
         begun_at = datetime.now(UTC) - timedelta(microseconds=(time.monotonic_ns() - submission.begun_ns) // 1000)
-        machines = [Machine(platform.node() or "localhost", cluster.workers, memory_bytes())]
+        name, workers = platform.node() or "localhost", cluster.workers // cluster.nodes
+        names = [name] if cluster.nodes == 1 else [f"{name}-{number}" for number in range(cluster.nodes)]
+        machines = [Machine(one, workers, memory_bytes()) for one in names]
         write_wfformat(arguments.export, workflow, Execution(start_ns, end_ns, node, machines, begun_at))
         files["the run as WfFormat"] = arguments.export
     if shows_table:

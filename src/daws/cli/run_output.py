@@ -34,10 +34,15 @@ def live_table(arguments: argparse.Namespace, summary: Summary, notes: tuple[str
     ]
     head = (
         f"{arguments.what} with {summary.strategy}: {count(summary.tasks)} tasks, {count(summary.edges)} edges\n"
-        f"{what_ran(arguments)} on {summary.cores_total:,} workers of this machine\n"
+        f"{what_ran(arguments)} on {where(summary)} of this machine\n"
         + (f"notes: {'; '.join(notes)}\n" if notes else "")
     )
     return f"{head}\n{grid(rows, right=(2,), indent='  ')}"
+
+
+def where(summary: Summary) -> str:
+    workers = f"{summary.cores_total:,} workers"
+    return workers if summary.nodes == 1 else f"{summary.nodes:,} nodes with {workers}"
 
 
 def what_ran(arguments: argparse.Namespace) -> str:
@@ -85,7 +90,7 @@ def draw_live(summary: Summary, start_ns: Int64s, end_ns: Int64s, cores: Int16s,
     ran = end_ns >= 0
     starts, ends = (np.repeat(column[ran], cores[ran]).tolist() for column in (start_ns, end_ns))
     workers = summary.cores_total
-    subtitle = f"{summary.tasks:,} tasks on {workers:,} workers"
+    subtitle = f"{summary.tasks:,} tasks on {where(summary)}"
     panel = panel_from(subtitle, starts, ends, workers, summary.utilization, summary.makespan_s)
     heading = f"{title} · {summary.strategy} · efficiency {summary.efficiency:.1%}"
     draw_panels([panel], path, heading=heading, columns=1, size=(8.0, 4.2), time_label="time in s")

@@ -9,7 +9,7 @@ from types import CodeType, ModuleType
 
 from daws.cli.command import EXIT_FAILED
 from daws.cli.messages import shown
-from daws.client.defaults import STRATEGY, TRACE, WORKERS
+from daws.client.defaults import NODES, STRATEGY, TRACE, WORKERS
 from daws.model.errors import UsageError
 from daws.runs.trace import check_trace_target
 
@@ -39,6 +39,7 @@ def run_script(arguments: argparse.Namespace) -> int:
     os.environ |= {
         name: str(value)
         for name, value in (
+            (NODES, arguments.nodes),
             (WORKERS, arguments.workers),
             (STRATEGY, arguments.strategy if "strategy" in getattr(arguments, "given", ()) else None),
             (TRACE, trace),

@@ -7,7 +7,7 @@ from threading import Lock
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from daws.client.defaults import default_strategy, default_trace, default_workers
+from daws.client.defaults import default_nodes, default_strategy, default_trace, default_workers
 from daws.client.future import Future
 from daws.client.mapping import Mapped, map_chunks
 from daws.client.options import USUAL, options_of
@@ -16,7 +16,8 @@ from daws.client.waiting import Errors, gather
 from daws.data.functions import dumps_function
 from daws.data.session import Session as Folders
 from daws.model.errors import ClosedError, UsageError
-from daws.strategy import parse_strategy
+from daws.runtime.engine import Crew
+from daws.strategy import format_strategy, parse_strategy
 from daws.strategy.decisions import Strategy
 from daws.workers.port import POOLS
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 WORKERS_MAX = 4096
+NODES_MAX = 64
 
 
 class Cluster:
@@ -39,22 +41,35 @@ class Cluster:
     strategy as text, `memory_bytes` how much memory objects may take before they are spilled to disk. `trace` is a file
     that is written when the cluster is closed and shows in Perfetto when and where each task ran; a `timeline` is told
     the same while the cluster runs.
+
+    With `node="process"` the node is a process of its own, for clients that compute a lot themselves. With several
+    `nodes` each of them is one, with `workers` workers of its own. `journal` is a folder for what each node was told
+    and did.
     """
 
     def __init__(
         self,
         workers: int | None = None,
         *,
+        nodes: int | None = None,
+        node: Literal["thread", "process"] = "thread",
         kind: Literal["processes", "threads"] = "processes",
         strategy: str | Strategy | None = None,
         memory_bytes: int | None = None,
         setup: Callable[[], object] | None = None,
         teardown: Callable[[], object] | None = None,
+        journal: str | os.PathLike[str] | None = None,
         trace: str | os.PathLike[str] | None = None,
         timeline: "Timeline | None" = None,
     ) -> None:
+        if nodes is None:
+            nodes = default_nodes()
+        if type(nodes) is not int or not 1 <= nodes <= NODES_MAX:
+            raise UsageError(f"nodes={nodes!r}: give a whole number from 1 to {NODES_MAX}")
+        if node not in ("thread", "process"):
+            raise UsageError(f"node={node!r}: give 'thread' or 'process'")
         if workers is None:
-            workers = default_workers()
+            workers = default_workers(nodes)
         if type(workers) is not int or not 1 <= workers <= WORKERS_MAX:
             raise UsageError(f"workers={workers!r}: give a whole number from 1 to {WORKERS_MAX}")
         if kind not in POOLS:
@@ -70,7 +85,8 @@ class Cluster:
 
             check_trace_target(trace)
             self.timeline = timeline or Timeline()
-        self.workers = workers
+        self.nodes = nodes
+        self.workers = nodes * workers
         self.strategy = chosen
         self._folders = Folders()
         self._lock = Lock()
@@ -78,7 +94,10 @@ class Cluster:
         given = {"setup": setup, "teardown": teardown}
         try:
             hooks = {name: dumps_function(hook, name) for name, hook in given.items() if hook is not None}
-            session = Session(workers, chosen, self._folders, memory_bytes, kind, self.timeline, **hooks)
+            crew = Crew(workers, kind, tells_runs=self.timeline is not None, **hooks)
+            processes = nodes if nodes > 1 or node == "process" else 0
+            folder = _journal_folder(journal, chosen)
+            session = Session(crew, chosen, self._folders, memory_bytes, processes, folder, self.timeline)
             session.start()
         except BaseException:
             self._folders.close()
@@ -165,7 +184,23 @@ class Cluster:
     def __repr__(self) -> str:
         session = self._session
         state = "closed" if session is None else f"{len(session.futures):,} tasks to end"
-        return f"<Cluster: {self.workers} workers, {self.strategy.name}, {state}>"
+        nodes = f"{self.nodes} nodes, " if self.nodes > 1 else ""
+        return f"<Cluster: {nodes}{self.workers} workers, {self.strategy.name}, {state}>"
+
+
+def _journal_folder(folder: str | os.PathLike[str] | None, strategy: Strategy) -> str:
+    """Refuses at once what could not be written at the end."""
+    if folder is None:
+        return ""
+    format_strategy(strategy)
+    path = os.path.abspath(folder)
+    try:
+        os.makedirs(path, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"journal={path!r}: {error.strerror}") from None
+    if not os.access(path, os.W_OK | os.X_OK):
+        raise UsageError(f"journal={path!r}: nothing can be written there")
+    return path
 
 
 def _closed() -> ClosedError:

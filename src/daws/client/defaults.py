@@ -8,20 +8,27 @@ from itertools import count
 
 from daws.model.errors import UsageError
 
+NODES = "DAWS_NODES"
 WORKERS = "DAWS_WORKERS"
 STRATEGY = "DAWS_STRATEGY"
 TRACE = "DAWS_TRACE"
 _traces = count(1)
 
 
-def default_workers() -> int:
-    """One per processor that this process may use, unless the environment says otherwise."""
-    text = os.environ.get(WORKERS, "")
-    if not text:
-        return len(os.sched_getaffinity(0))
-    if not text.isascii() or not text.isdigit() or len(text) > 6:
-        raise UsageError(f"{WORKERS}={text!r}: expected a number of workers")
-    return int(text)
+def default_nodes() -> int:
+    return _number(NODES) or 1
+
+
+def default_workers(nodes: int = 1) -> int:
+    """Of each node: its share of the processors that this process may use, unless the environment says otherwise."""
+    return _number(WORKERS) or max(1, len(os.sched_getaffinity(0)) // nodes)
+
+
+def _number(name: str) -> int:
+    text = os.environ.get(name, "")
+    if text and (not text.isascii() or not text.isdigit() or len(text) > 6):
+        raise UsageError(f"{name}={text!r}: expected a whole number")
+    return int(text or 0)
 
 
 def default_strategy() -> str:

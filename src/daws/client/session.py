@@ -14,16 +14,19 @@ from daws.data.session import Session as Folders
 from daws.model.context import format_context
 from daws.model.errors import ClosedError, ContextError, TaskCancelledError, TaskFailedError
 from daws.model.states import CANCELLED as STATE_CANCELLED
-from daws.model.task import TaskSpec
-from daws.runs.notes import Row
+from daws.model.task import Input, NodeId, TaskSpec
+from daws.runs.notes import News
 from daws.runs.timeline import Timeline
-from daws.runtime.engine import NODE, Engine, Outcome
-from daws.strategy.decisions import Strategy
+from daws.runtime.engine import Crew
+from daws.runtime.ports import ClusterPort, Outcome
+from daws.runtime.thread import NODE, NodeThread
+from daws.strategy.decisions import Newcomer, Strategy
 from daws.wire.store import Submit
 from daws.workers.failures import exception_of
 
 NO_ARGUMENTS = dumps(((), {}))
 FIRST_EXTRA_OBJECT = 1 << 62
+SEED = 0
 LET_GO_MAX = 256
 """So many futures that nobody has any more are worth waking the engine."""
 
@@ -33,20 +36,31 @@ class Session:
 
     def __init__(
         self,
-        workers: int,
+        crew: Crew,
         strategy: Strategy,
         folders: Folders,
         limit_bytes: int | None,
-        kind: str,
+        nodes: int = 0,
+        journal: str = "",
         timeline: Timeline | None = None,
-        **hooks: bytes,
     ) -> None:
+        """`nodes` is the number of node processes, 0 for a node on a thread of this process."""
+        self.timeline = timeline
         self.folders = folders
-        self.files = ObjectFiles(*folders.node_folders(NODE), limit_bytes=limit_bytes)
+        self.strategy = strategy
         self.futures: dict[int, Future[Any]] = {}  # that have not ended
         self.outputs: dict[int, list[OutputFuture[Any]]] = {}  # further ones, of tasks with several outputs
-        self.timeline = timeline
-        self.engine = Engine(workers, strategy, self.files, self, kind, tells_runs=timeline is not None, **hooks)
+        self.stored: dict[int, tuple[Input, ...]] = {}  # by task: where its outputs are, if that is elsewhere
+        self.engine: ClusterPort
+        if nodes:
+            from daws.runtime.remote import NodeProcesses
+
+            self.files = ObjectFiles(*folders.part("client"), limit_bytes=limit_bytes)
+            self.engine = NodeProcesses(nodes, crew, strategy, folders, limit_bytes, self.files, self, journal)
+        else:
+            self.files = ObjectFiles(*folders.node_folders(NODE), limit_bytes=limit_bytes)
+            self.engine = NodeThread(crew, strategy, self.files, self, journal)
+        self._is_alone = not nodes
         self._next_task = count().__next__
         self._functions: dict[bytes, int] = {}
         self._closed: BaseException | None = None
@@ -56,9 +70,7 @@ class Session:
 
     def close(self, reason: BaseException) -> int:
         """End everything; how many tasks had not ended. Whoever waits for them is told `reason`."""
-        if self._closed is not None:
-            return 0
-        self._closed = reason
+        self._closed = self._closed or reason  # it may be broken already
         self.engine.stop()
         left = len(self.futures)
         self._fail_all(reason)
@@ -126,17 +138,25 @@ class Session:
             inputs = tuple([one.object for one in above])
             parents = tuple(dict.fromkeys([one.task for one in above]))
         task = future.task
+        home = NODE if self._is_alone else self._home(task, options, above)
         self.futures[task] = future
         spec = TaskSpec(
-            task, function, 0, inputs, made, options.needs, options.priority, 0, NODE, False, payload, options.retries
+            task, function, 0, inputs, made, options.needs, options.priority, 0, home, False, payload, options.retries
         )
         if self._closed is not None:
             del self.futures[task]
             raise ClosedError(f"no tasks can be submitted any more: {self._closed}")
         engine = self.engine
-        engine.new_tasks.append(Submit(spec, parents, NODE))
+        engine.new_tasks.append(Submit(spec, parents, home))
         if not engine.awake:
             engine.wake()
+
+    def _home(self, task: int, options: Options, above: Iterable[Future[Any]]) -> NodeId:
+        """The node that a new task is handed to, as the strategy says."""
+        known: list[Input] = []
+        for one in above:
+            known += [output for output in self.stored.get(one.task, ()) if output[0] == one.object]
+        return self.strategy.assign.home(Newcomer(task, options.needs, tuple(known)), self.engine.members, SEED)
 
     def _check_own(self, futures: Iterable[Future[Any]]) -> None:
         for future in futures:
@@ -145,10 +165,11 @@ class Session:
 
     def check(self, options: Options) -> None:
         """Refuse what no executor of this cluster could ever run."""
-        needs, info = options.needs, self.engine.info
-        if needs is not None and not info.can_run(needs):
+        needs, members = options.needs, self.engine.members
+        if needs is not None and not members.capable(needs):
             asked = f"{needs.cores} cores" if needs.context is None else f"the context {format_context(needs.context)}"
-            raise ContextError(f"no executor offers {asked}: this cluster has {info.cores} workers without a context")
+            cores = members.infos[0].cores
+            raise ContextError(f"no executor offers {asked}: each node has {cores} workers without a context")
 
     def cancel(self, futures: Iterable[Future[Any]]) -> None:
         tasks = tuple([future.task for future in futures if not future.done()])
@@ -158,6 +179,8 @@ class Session:
     def let_go(self, task: int) -> None:
         """Nobody has the future of this task any more. Not urgent, and called by the garbage collector."""
         engine = self.engine
+        if self.stored:
+            self.stored.pop(task, None)
         engine.let_go.append(task)
         if not engine.awake and not len(engine.let_go) % LET_GO_MAX and self._closed is None:
             engine.wake()
@@ -177,6 +200,8 @@ class Session:
                         one._what = output[4]
                         one._state = INLINE
                     else:
+                        if not self._is_alone:
+                            self.stored[outcome.task] = outcome.outputs
                         one._state = STORED
             else:
                 for one in (future, *others):
@@ -193,9 +218,9 @@ class Session:
             out.write(text.decode(errors="replace"))
             out.flush()
 
-    def on_ran(self, node: int, rows: list[Row], busy_count: int) -> None:
+    def on_ran(self, news: News) -> None:
         if self.timeline is not None:
-            self.timeline.add(node, rows, busy_count)
+            self.timeline.add(news)
 
     def on_broken(self, error: BaseException) -> None:
         self._closed = self._closed or error
@@ -214,9 +239,10 @@ class Session:
     # -- what futures ask ----------------------------------------------------------------------------------------------
 
     def load(self, object_: int) -> Any:
-        if object_ not in self.files:
+        if object_ not in self.files if self._is_alone else self._closed is not None:
             raise ClosedError("the result was not asked for before its cluster was closed")
-        return self.files.value(object_)
+        places = {output[0]: output[3] for output in self.stored.get(task_of(object_), ())}
+        return self.engine.load(object_, places.get(object_, ()))
 
     def exception_of(self, future: Future[Any]) -> BaseException:
         what = future._what
@@ -230,3 +256,8 @@ class Session:
             future._what = what
         assert isinstance(what, BaseException)
         return what
+
+
+def task_of(object_: int) -> int:
+    """The task that makes an object."""
+    return object_ if object_ < FIRST_EXTRA_OBJECT else (object_ - FIRST_EXTRA_OBJECT) // OUTPUTS_MAX

@@ -6,15 +6,13 @@ were one of their readers, until it lets go.
 
 from daws.core.calls import add_row, answers, ask, ask_later
 from daws.core.effects import Send
-from daws.core.node import EMPTY, NodeCore, handles
+from daws.core.moving import had_before
+from daws.core.node import NodeCore, handles
 from daws.core.ready import accept, accept_all
 from daws.core.staging import release_made
 from daws.model.task import Ready
 from daws.wire.messages import LetGo, NewTasks, SubmissionTaken
-from daws.wire.store import CLIENT_HOLDER, HELD, SHARD_BLOCK_BITS, UNKNOWN, AnswerType, Release, Submit
-
-BATCHES_MAX = 1024
-"""So many hand-outs are remembered, in case one of them comes twice."""
+from daws.wire.store import CLIENT_HOLDER, HELD, SHARD_BLOCK_BITS, UNKNOWN, AnswerType, Release, Submit, Unheld
 
 
 @handles(NewTasks)
@@ -23,39 +21,16 @@ def on_new_tasks(core: NodeCore, message: NewTasks) -> None:
     if core.leaving is not None and core.leaving.said:
         return  # who is as good as gone takes nothing on; the client, who hears nothing, asks another node
     core.out.append(Send(message.sender, SubmissionTaken(core.node, message.batch)))
-    if core.batches is None:
-        core.batches = set()
-    if message.batch in core.batches:
+    if had_before(core, message.batch):
         return
-    if len(core.batches) >= BATCHES_MAX:
-        core.batches = {batch for batch in core.batches if batch > message.batch - BATCHES_MAX // 2}
-    core.batches.add(message.batch)
     core.urgent = True
     shard_count = core.shard_count
     ready: list[Ready] = []
     for row in message.tasks:
         add_row(core, (row.spec.id >> SHARD_BLOCK_BITS) % shard_count, row)
-        if row.parents:
-            _read_by(core, row)
-        else:
+        if not row.parents:
             ready.append(Ready(row.spec, 0, 0))
     accept_all(core, tuple(ready))
-
-
-def _read_by(core: NodeCore, row: Submit) -> None:
-    """Objects that were made here get a reader more."""
-    made = core.made
-    if made is EMPTY:
-        return
-    for parent in row.parents:
-        entry = made.get(parent)
-        if entry is None:
-            continue
-        readers, since_ns, objects = entry
-        if isinstance(readers, set):
-            readers.add(row.spec.id)
-        else:
-            made[parent] = ((*readers, row.spec.id), since_ns, objects)
 
 
 @answers(Submit)
@@ -70,4 +45,24 @@ def on_submit_answer(core: NodeCore, row: Submit, answer: AnswerType) -> None:
 def on_let_go(core: NodeCore, message: LetGo) -> None:
     for task in message.tasks:
         ask(core, task, Release(task, CLIENT_HOLDER))
-        release_made(core, task, HELD)
+
+
+@answers(Release)
+def on_release_answer(core: NodeCore, row: Release, answer: AnswerType) -> None:
+    """Objects that were made here and that the client does not hold any more wait for their readers alone, of whom this
+    node may never have heard: they were submitted elsewhere, after the objects had been made. Who has the objects is to
+    hear of it."""
+    if not isinstance(answer, Unheld):
+        return
+    if core.node not in answer.places:
+        for place in answer.places:
+            if place in core.members:
+                core.out.append(Send(place, LetGo(core.node, (row.task,))))
+        return
+    entry = core.made.get(row.task)
+    if entry is None:
+        return
+    readers, since_ns, objects = entry
+    if HELD in readers:
+        core.made[row.task] = ({*readers, *answer.readers}, since_ns, objects)
+        release_made(core, row.task, HELD)

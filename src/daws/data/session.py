@@ -64,7 +64,10 @@ class Session:
 
     def node_folders(self, index: int) -> tuple[Path | None, Path]:
         """The memory folder (if any) and the scratch folder of one node."""
-        name = f"node-{index}"
+        return self.part(f"node-{index}")
+
+    def part(self, name: str) -> tuple[Path | None, Path]:
+        """Folders of this session under one name: in memory (if there is any) and on scratch."""
         found = (self.memory and self.memory / name, self.scratch / name)
         for folder in found:
             if folder is not None:

@@ -2,7 +2,10 @@
 
 from collections.abc import Iterable
 
-from daws.model.task import NodeId, Ready
+from msgspec import Struct
+
+from daws.core.events import EventType, ObjectsFetched
+from daws.model.task import NODE_INDEX_MASK, NodeId, Ready
 from daws.wire.worker import Died, Ended, Raised, Recalled, ReportType, Written
 
 Row = tuple[int, int, int, int, int, int, int, int, int, int]
@@ -11,15 +14,22 @@ Row = tuple[int, int, int, int, int, int, int, int, int, int]
 Times are in nanoseconds of the machine's monotonic clock; the kind is the number of the task's function."""
 
 
-class RunNotes:
-    """Is told what was sent to executors and what they reported, and gives rows for runs that ended by themselves.
+class News(Struct, frozen=True, array_like=True, gc=False):
+    """What a node tells at a time: runs that ended, how many of its executors were busy just before, and how many bytes
+    it has fetched from other nodes so far."""
 
-    `busy_count` executors had something to do just before the last report.
-    """
+    node: int
+    rows: tuple[Row, ...]
+    busy_count: int
+    fetched_bytes: int
+
+
+class RunNotes:
+    """Is told what was sent to executors and what they reported, and gives rows for runs that ended by themselves."""
 
     def __init__(self, node: NodeId) -> None:
-        self.node = node
-        self.busy_count = 0
+        self.node = node & NODE_INDEX_MASK
+        self.fetched_bytes = 0
         self._sent: dict[int, tuple[int, Ready]] = {}  # by number of the run: its executor, and the task
         self._loads: dict[int, int] = {}  # by executor that has something to do: so many runs
 
@@ -27,8 +37,14 @@ class RunNotes:
         self._sent[run] = slot, ready
         self._loads[slot] = self._loads.get(slot, 0) + 1
 
-    def reported(self, reports: Iterable[tuple[int, ReportType]]) -> list[Row]:
-        self.busy_count = len(self._loads)
+    def happened(self, events: Iterable[EventType]) -> None:
+        """Objects may have come from other nodes."""
+        for event in events:
+            if isinstance(event, ObjectsFetched):
+                self.fetched_bytes += sum([transfer[1] for transfer in event.fetched])
+
+    def reported(self, reports: Iterable[tuple[int, ReportType]]) -> News:
+        busy_count = len(self._loads)
         rows: list[Row] = []
         for slot, report in reports:
             if isinstance(report, (Ended, Raised)):
@@ -37,7 +53,7 @@ class RunNotes:
                     rows.append(self._row(slot, ready, report))
             elif isinstance(report, (Died, Recalled)):
                 self._back(report.run)
-        return rows
+        return News(self.node, tuple(rows), busy_count, self.fetched_bytes)
 
     def _back(self, run: int) -> Ready | None:
         """The task of a run that its executor is rid of."""

@@ -7,8 +7,7 @@ from array import array
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from daws.model.task import NodeId
-from daws.runs.notes import Row
+from daws.runs.notes import News, Row
 
 
 class Timeline:
@@ -31,7 +30,8 @@ class Timeline:
         )
         self._names: dict[int, str] = {}  # by kind
         self.bytes_total = 0  # read and written
-        self._busy: dict[NodeId, int] = {}
+        self._busy: dict[int, int] = {}  # by node
+        self._fetched: dict[int, int] = {}
 
     @property
     def count(self) -> int:
@@ -42,13 +42,19 @@ class Timeline:
         """How many executors had something to do when their nodes were heard of last."""
         return sum(list(self._busy.values()))
 
-    def add(self, node: NodeId, rows: Iterable[Row], busy_count: int) -> None:
-        """What a node says: runs that have ended, and how many of its executors are busy now."""
-        for row in rows:
+    @property
+    def moved_bytes(self) -> int:
+        """So many bytes nodes have fetched from each other."""
+        return sum(list(self._fetched.values()))
+
+    def add(self, news: News) -> None:
+        """What a node tells."""
+        for row in news.rows:
             self.bytes_total += row[7] + row[8]
             for column, value in zip(self._columns, row, strict=True):
                 column.append(value)
-        self._busy[node] = busy_count
+        self._busy[news.node] = news.busy_count
+        self._fetched[news.node] = news.fetched_bytes
 
     def rows(self) -> Iterable[Row]:
         count = self.count

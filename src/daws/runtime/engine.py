@@ -1,19 +1,16 @@
-"""One node with its store, its workers and its objects, on a thread of its own inside the client's process.
+"""The driver of one node: gives it what happened, and does what it wants.
 
 Everything that happens between two turns of the loop is given to the node as one batch of events; what it wants done is
-carried out at once, and the store's answers go back to it in the same turn. So a task costs one hop to a worker and
-one back. Nothing here decides anything.
+carried out at once, and what the store answers at once goes back to it in the same turn. Whether the store, the other
+nodes and the client are in this process or behind sockets is known to the ports alone. Nothing here decides anything.
 """
 
-import asyncio
 import signal
-import threading
 import time
-from collections import deque
-from typing import Any, Protocol
+from asyncio import AbstractEventLoop
+from typing import Any
 
 import msgspec
-import uvloop
 
 from daws.core.effects import (
     CallStore,
@@ -27,26 +24,16 @@ from daws.core.effects import (
     StartRun,
     StopRun,
 )
-from daws.core.events import (
-    CallFine,
-    EventType,
-    ObjectsFetched,
-    RunEnded,
-    RunRecalled,
-    Started,
-    StoreAnswered,
-    TimerFired,
-)
+from daws.core.events import EventType, RunEnded, RunRecalled, Started, TimerFired
+from daws.core.journal import Journal
 from daws.core.node import NodeConfig, NodeCore
 from daws.data.files import ObjectFiles
-from daws.model.cluster import ExecutorClass, NodeInfo
+from daws.model.cluster import ExecutorClass, Members, NodeInfo
 from daws.model.errors import DawsError, InternalError, TaskKilledError
-from daws.model.task import CLIENT, INLINE_BYTES, Input, TaskSpec
-from daws.runs.notes import Row, RunNotes
-from daws.store.memory import MemoryStore
+from daws.model.task import INLINE_BYTES, Input, NodeId, TaskSpec
+from daws.runs.notes import RunNotes
+from daws.runtime.ports import Listener, PeersPort, StorePort
 from daws.strategy.decisions import Strategy
-from daws.wire.messages import CancelOrder, LetGo, NewTasks
-from daws.wire.store import LogRow, Submit
 from daws.wire.worker import (
     MEMORY,
     STOPPED,
@@ -65,145 +52,92 @@ from daws.wire.worker import (
 from daws.workers.failures import failure_of
 from daws.workers.port import POOLS
 
-NODE = 0
-"""The only node of such a cluster."""
-TASKS_PER_TURN = 4096
 OUTPUT_SHOWN = 2000
 LEASE_NS = 1 << 60
 TICK_NS = 2_000_000_000
+CONFIG = NodeConfig(lease_ns=LEASE_NS, tick_ns_max=TICK_NS, commit_delay_ns=0, freed_batch=256)
+"""On one machine nobody watches leases: when a process is gone, its parent knows."""
 
 
-class Outcome(msgspec.Struct, frozen=True, gc=False):
-    """How a task ended: its outputs, or the state it is in now, why, and the exception as it travels."""
+class Crew(msgspec.Struct, frozen=True, array_like=True):
+    """The workers of one node: how many, of which kind (that `daws.workers.port` knows), and pickled functions that
+    each of them calls first and last. With `tells_runs` the listener hears of all that they ran."""
 
-    task: int
-    outputs: tuple[Input, ...] = ()
-    state: int = 0
-    error: str = ""
-    failure: bytes = b""
+    count: int
+    kind: str = "processes"
+    setup: bytes = b""
+    teardown: bytes = b""
+    tells_runs: bool = False
 
 
-class Listener(Protocol):
-    """Who wants to know how tasks end. Called on the engine's thread."""
-
-    def on_ended(self, outcomes: list[Outcome]) -> None: ...
-
-    def on_printed(self, stream: int, text: bytes) -> None: ...
-
-    def on_ran(self, node: int, rows: list[Row], busy_count: int) -> None: ...
-
-    def on_broken(self, error: BaseException) -> None: ...
+def info_of(node: NodeId, crew: Crew) -> NodeInfo:
+    return NodeInfo(node, (ExecutorClass(crew.count),))
 
 
 class Engine:
-    """Started by `start`; then any thread may append to `new_tasks` and `let_go` and call `wake`."""
+    """All methods belong to the thread of the loop."""
 
     def __init__(
         self,
-        workers: int,
+        node: NodeId,
+        crew: Crew,
         strategy: Strategy,
         files: ObjectFiles,
+        store: StorePort,
+        peers: PeersPort,
         listener: Listener,
-        kind: str = "processes",
-        setup: bytes = b"",
-        teardown: bytes = b"",
-        tells_runs: bool = False,
+        journal: Journal | None = None,
     ) -> None:
-        """Workers are of a `kind` that `daws.workers.port` knows. `setup` and `teardown` are pickled functions that
-        each worker calls first and last. With `tells_runs` the listener hears of every run."""
-        self.workers = workers
+        self.crew = crew
         self.files = files
         self.folder = files.segments.home
+        self.store = store
+        self.peers = peers
         self.listener = listener
-        self.kind = kind
-        self.setup = setup
-        self.teardown = teardown
-        self.notes = RunNotes(NODE) if tells_runs else None
-        self.new_tasks: deque[Submit] = deque()
-        self.let_go: deque[int] = deque()
+        self.notes = RunNotes(node) if crew.tells_runs else None
         self.functions: dict[int, bytes] = {}  # by kind of task
         self.taught: set[int] = set()  # those that the workers can be given
-        self.awake = False
-        self.info = info = NodeInfo(NODE, (ExecutorClass(workers),))
-        config = NodeConfig(lease_ns=LEASE_NS, tick_ns_max=TICK_NS, commit_delay_ns=0, freed_batch=256)
-        self.store = MemoryStore(lease_ns=LEASE_NS, direct=True)
-        self.members = self.store.join([info])
-        self.core = NodeCore(info, strategy, config, seed=0)
-        self.log: list[LogRow] = self.store.shards[0].log
-        self.heard = 0  # so many rows of the log were passed on
+        self.held_back: dict[int, list[StartRun]] = {}  # runs that wait for their function
+        self.core = NodeCore(info_of(node, crew), strategy, CONFIG, seed=0)
+        self.journal = journal
         self.runs: dict[int, tuple[int, TaskSpec]] = {}  # by number of the run: its executor, and the task
-        self.failures: dict[int, bytes] = {}  # of tasks whose last run failed
-        self.batches = 0
-        self._thread: threading.Thread | None = None
         self._broken: BaseException | None = None
+        self._is_open = False
         self._is_closing = False
 
-    # -- from any thread -----------------------------------------------------------------------------------------------
+    # -- its life ------------------------------------------------------------------------------------------------------
 
-    def start(self) -> None:
+    async def open(self, loop: AbstractEventLoop) -> None:
         """Returns when the workers can take tasks."""
-        ready = threading.Event()
-        self._thread = threading.Thread(target=self._run, args=(ready,), name="daws-node", daemon=True)
-        self._thread.start()
-        ready.wait()
-        if self._broken is not None:
-            self._thread.join()
-            raise self._broken
+        self.loop = loop
+        crew = self.crew
+        self.pool = POOLS[crew.kind](
+            crew.count,
+            self.folder,
+            loop,
+            self._on_reports,
+            failed=self._break,
+            inline_max_bytes=INLINE_BYTES,
+            memory=self.folder if self.files.segments.has_memory else "",
+            scratch=str(self.files.segments.scratch),
+            setup=crew.setup,
+            teardown=crew.teardown,
+        )
+        self._is_open = True
+        await self.pool.start()
 
-    def wake(self) -> None:
-        self.awake = True
-        self.loop.call_soon_threadsafe(self._turn)
+    def begin(self, members: Members) -> None:
+        """From now on the node is one of these."""
+        self._step([Started(members)])
 
-    def learn(self, function: int, pickled: bytes) -> None:
-        """Has to be said before the first task of that kind is submitted."""
-        self.functions[function] = pickled
+    async def close(self) -> None:
+        """End all workers. What has not ended never will."""
+        self._is_closing = True
+        if self._is_open:
+            await self.pool.close()
 
-    def cancel(self, tasks: tuple[int, ...]) -> None:
-        self.loop.call_soon_threadsafe(self._cancel, tasks)
-
-    def stop(self) -> None:
-        """End all workers, then the thread. What has not ended never will."""
-        thread = self._thread
-        if thread is None or not thread.is_alive():
-            return
-        self.loop.call_soon_threadsafe(self.loop.stop)
-        thread.join()
-
-    # -- the thread ----------------------------------------------------------------------------------------------------
-
-    def _run(self, ready: threading.Event) -> None:
-        loop = self.loop = uvloop.new_event_loop()
-        asyncio.set_event_loop(loop)
-        loop.set_exception_handler(self._on_exception)
-        try:
-            self.pool = POOLS[self.kind](
-                self.workers,
-                self.folder,
-                loop,
-                self._on_reports,
-                failed=self._break,
-                inline_max_bytes=INLINE_BYTES,
-                memory=self.folder if self.files.segments.has_memory else "",
-                scratch=str(self.files.segments.scratch),
-                setup=self.setup,
-                teardown=self.teardown,
-            )
-            loop.run_until_complete(self.pool.start())
-            self._step([Started(self.members)])
-        except BaseException as error:
-            self._broken = error
-            ready.set()
-            loop.close()
-            return
-        ready.set()
-        try:
-            loop.run_forever()
-        finally:
-            self._is_closing = True
-            loop.run_until_complete(self.pool.close())
-            loop.close()
-
-    def _on_exception(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    def on_exception(self, loop: AbstractEventLoop, context: dict[str, Any]) -> None:
+        """Something was raised in a callback of the loop."""
         self._break(context.get("exception") or InternalError(str(context)))
 
     def _break(self, error: BaseException) -> None:
@@ -217,75 +151,68 @@ class Engine:
         self._broken = error
         self.listener.on_broken(error)
 
-    def _turn(self) -> None:
-        """Take in what the client has said since the last turn."""
-        self.awake = False
-        # Who is let go of was named by tasks that were submitted before: those first.
-        gone = len(self.let_go)
-        new_tasks = self.new_tasks
-        count = min(len(new_tasks), TASKS_PER_TURN)
-        events: list[EventType] = []
-        if count:
-            self.batches += 1
-            events.append(NewTasks(CLIENT, self.batches, tuple([new_tasks.popleft() for _ in range(count)])))
-        if new_tasks:
-            self.wake()
-        elif gone:
-            events.append(LetGo(CLIENT, tuple([self.let_go.popleft() for _ in range(gone)])))
-        if events:
-            self._step(events)
+    # -- what happens, and what is to be done --------------------------------------------------------------------------
 
-    def _cancel(self, tasks: tuple[int, ...]) -> None:
-        while self.new_tasks:
-            self._turn()  # the store must know of them first
-        self.batches += 1
-        self._step([CancelOrder(CLIENT, self.batches, tasks)])
+    def happened(self, events: list[EventType]) -> None:
+        """Something happened outside: messages, answers, objects."""
+        if self.notes is not None:
+            self.notes.happened(events)
+        self._step(events)
+
+    def learn(self, function: int, pickled: bytes) -> None:
+        """From now on, tasks of this kind can run here."""
+        self.functions[function] = pickled
+        for effect in self.held_back.pop(function, ()):
+            if effect.run in self.runs:
+                self._start_run(effect)
+        self.pool.flush()
 
     def _step(self, events: list[EventType]) -> None:
         """Give the node what happened, and do what it wants, until it wants nothing more."""
         if self._is_closing:
             return  # workers that are ended on purpose are no news
         now_ns = time.monotonic_ns()
-        core = self.core
+        core, store, journal = self.core, self.store, self.journal
         while events:
             out: list[EffectType] = []
             core.step(now_ns, events, out)
+            if journal is not None:
+                journal.note(now_ns, events, out)
             events = []
             for effect in out:
                 if type(effect) is StartRun:
                     self._start_run(effect)
                 elif type(effect) is CallStore:
-                    answers = self.store.apply(effect.shard, effect.rows, now_ns)
-                    fine = answers.count(None) == len(answers)
-                    events.append(CallFine(effect.token) if fine else StoreAnswered(effect.token, answers))
+                    store.call(effect, now_ns, events)
                 else:
                     self._perform(effect, now_ns, events)
         self.pool.flush()
-        if len(self.log) > self.heard:
-            self._pass_on()
+        store.settle()
 
     def _perform(self, effect: EffectType, now_ns: int, events: list[EventType]) -> None:
         if isinstance(effect, DropObject):
             self.files.drop(effect.object)
         elif isinstance(effect, SetTimer):
             delay_s = max(0, effect.at_ns - now_ns) / 1e9
-            self.loop.call_later(delay_s, self._step, [TimerFired(effect.timer)])
+            self.loop.call_later(delay_s, self._on_timer, effect.timer)
         elif isinstance(effect, StopRun):
             slot, _ = self.runs.pop(effect.run, (-1, None))
             if slot >= 0:
                 self.pool.kill(slot, effect.run)
         elif isinstance(effect, RecallRun):
             if effect.run in self.runs:
-                self.pool.recall(self.runs[effect.run][0], effect.run)
+                self._recall(effect, events)
         elif isinstance(effect, FetchObjects):
-            events.append(ObjectsFetched((), effect.wanted))  # there is nobody else to have it
+            self.peers.fetch(effect.wanted, events)
         elif isinstance(effect, Restart):
-            self._break(InternalError(f"the only node was declared dead: {effect.reason}"))
+            self._break(InternalError(f"the node was declared dead: {effect.reason}"))
         elif isinstance(effect, Send):
-            if effect.to == NODE:
-                events.append(effect.message)  # the client is here and needs no receipts
+            self.peers.send(effect.to, effect.message, events)
         else:
             self._break(InternalError(f"nobody can carry out {effect}"))
+
+    def _on_timer(self, timer: int) -> None:
+        self._step([TimerFired(timer)])
 
     # -- runs ----------------------------------------------------------------------------------------------------------
 
@@ -293,25 +220,44 @@ class Engine:
         ready = effect.ready
         spec = ready.spec
         self.runs[effect.run] = (effect.slot, spec)
-        if self.notes is not None:
-            self.notes.sent(effect.run, effect.slot, ready)
-        if spec.kind not in self.taught:
-            self.taught.add(spec.kind)
-            self.pool.learn(spec.kind, self.functions[spec.kind])
+        if spec.kind not in self.taught and not self._teach(effect):
+            return
         inputs: tuple[bytes | ObjectFile, ...] = ()
         if ready.inputs:
             known = {one[0]: one for one in ready.inputs}
             inputs = tuple([self._input(known[object_]) for object_ in spec.inputs])
         outputs = tuple(map(str, spec.outputs))
         options = None if spec.needs is None else RunOptions(spec.needs.cores, memory_bytes=spec.needs.memory_bytes)
+        if self.notes is not None:
+            self.notes.sent(effect.run, effect.slot, ready)
         self.pool.execute(effect.slot, Execute(effect.run, spec.kind, spec.payload, inputs, outputs, options))
+
+    def _teach(self, effect: StartRun) -> bool:
+        """Give the workers a function when it is first needed. A task that moved here may come before its function:
+        then its run waits."""
+        function = effect.ready.spec.kind
+        pickled = self.functions.get(function)
+        if pickled is None:
+            self.held_back.setdefault(function, []).append(effect)
+            return False
+        self.taught.add(function)
+        self.pool.learn(function, pickled)
+        return True
 
     def _input(self, one: Input) -> bytes | ObjectFile:
         return one[4] or ObjectFile(self.files.path(one[0]))
 
+    def _recall(self, effect: RecallRun, events: list[EventType]) -> None:
+        slot, spec = self.runs[effect.run]
+        if spec.kind in self.taught:
+            self.pool.recall(slot, effect.run)
+        else:  # it never left
+            del self.runs[effect.run]
+            events.append(RunRecalled(effect.task, effect.run))
+
     def _on_reports(self, reports: list[tuple[int, ReportType]]) -> None:
         if self.notes is not None:
-            self.listener.on_ran(NODE, self.notes.reported(reports), self.notes.busy_count)
+            self.listener.on_ran(self.notes.reported(reports))
         events: list[EventType] = []
         runs = self.runs
         for _, report in reports:
@@ -355,26 +301,8 @@ class Engine:
         return RunEnded(spec.id, report.run, report.duration_ns, tuple(sizes), "", False, tuple(values))
 
     def _failed(self, spec: TaskSpec, run: int, duration_ns: int, failure: bytes, retry: bool) -> RunEnded:
-        self.failures[spec.id] = failure
+        self.store.keep_failure(spec.id, failure)
         return RunEnded(spec.id, run, duration_ns, (), f"task {spec.id} failed", retry)
-
-    def _pass_on(self) -> None:
-        """Tell the client what was committed."""
-        rows = self.log[self.heard :]
-        self.heard = len(self.log)
-        records = self.store.shards[0].records
-        outcomes: list[Outcome] = []
-        for row in rows:
-            if isinstance(row, int):
-                record = records[row]
-                assert record is not None
-                outcomes.append(Outcome(row, record.outputs))
-                if self.failures:
-                    self.failures.pop(row, None)  # of an earlier run
-            else:
-                task, state, error, _ = row
-                outcomes.append(Outcome(task, (), state, error, self.failures.pop(task, b"")))
-        self.listener.on_ended(outcomes)
 
 
 def died(spec: TaskSpec, report: Died) -> TaskKilledError:

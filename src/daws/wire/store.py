@@ -299,6 +299,13 @@ class Available(Answer, frozen=True):
     inputs: tuple[Input, ...] = ()
 
 
+class Unheld(Answer, frozen=True):
+    """The client has let go of a task whose objects lie in `places`; `readers` are tasks that have yet to read them."""
+
+    places: tuple[NodeId, ...]
+    readers: tuple[int, ...] = ()
+
+
 class Stopped(Answer, frozen=True):
     """A cancel or failure took effect: the outbox entry, the children to stop next, who may be running it, and the
     suspended tasks that waited for its end."""
@@ -427,5 +434,18 @@ RowType = (
 )
 
 AnswerType = (
-    int | Ready | Committed | Granted | Resume | Available | Stopped | Noted | Leased | Estate | Story | Log | None
+    int
+    | Ready
+    | Committed
+    | Granted
+    | Resume
+    | Available
+    | Unheld
+    | Stopped
+    | Noted
+    | Leased
+    | Estate
+    | Story
+    | Log
+    | None
 )

@@ -74,4 +74,5 @@ def emulate(cluster: Cluster, graph: Graph, spin: bool = False) -> Summary:
     if emulation.failed is not None:
         raise emulation.failed[1]
     start_ns, end_ns, _ = emulation.columns()
-    return summarise(graph, start_ns, end_ns, 1, cluster.workers, cluster.strategy.name)
+    moved_bytes = emulation.timeline.moved_bytes
+    return summarise(graph, start_ns, end_ns, cluster.nodes, cluster.workers, cluster.strategy.name, moved_bytes)

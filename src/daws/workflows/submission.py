@@ -19,6 +19,7 @@ from daws.model.graph import Graph
 from daws.runs.timeline import Timeline
 
 PERIOD_S = 0.1
+NEWS_S = 5.0
 TASKS_PER_TICK = 4096
 
 
@@ -43,6 +44,7 @@ class Submission:
         self._futures: dict[int, Future[Any]] = {}  # by object
         self._readers: list[int] = np.bincount(graph.inputs, minlength=graph.object_count).tolist()
         self._over = Event()
+        self._count_before = 0
 
     def _call(self, task: int, inputs: list[Future[Any]]) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         """What to submit for a task: a function, and its arguments with `inputs` in them."""
@@ -55,6 +57,7 @@ class Submission:
         """Submit everything; `tick` is called now and then. Tasks run meanwhile."""
         graph, futures, readers = self.graph, self._futures, self._readers
         self.begun_ns = time.monotonic_ns()
+        self._count_before = self.timeline.count
         if not graph.task_count:
             self._over.set()
         input_start, output_start = graph.input_start.tolist(), graph.output_start.tolist()
@@ -119,6 +122,13 @@ class Submission:
         """Until all tasks have ended or one has failed; `tick` is called now and then."""
         while not self._over.wait(PERIOD_S):
             tick()
+        # What a node in another process tells of its last runs may come a moment after the end of their tasks.
+        until_s = time.monotonic() + NEWS_S
+        while self.failed is None and self._untold() and time.monotonic() < until_s:
+            time.sleep(PERIOD_S / 100)
+
+    def _untold(self) -> bool:
+        return self.timeline.count - self._count_before < self.graph.task_count
 
     def columns(self) -> tuple[Int64s, Int64s, Int64s]:
         """By task of the graph: start and end in ns since the first submission, and the node; -1 where none ended."""

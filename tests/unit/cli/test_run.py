@@ -55,6 +55,17 @@ def test_everything_that_can_be_written_is_written(tmp_path, capsys):
     assert len(exported["machines"]) == 1 and all(one["executedAt"] for one in exported["tasks"])
 
 
+def test_several_nodes_tell_of_all_their_runs(tmp_path, capsys):
+    export = str(tmp_path / "e.json")
+    argv = ["run", "fan-out:tasks=40", "--workers", "1", "--nodes", "2", "--time-scale", "0.1", "--data-scale", "0.01"]
+    assert main([*argv, "--json", "-", "--strategy", "mlb", "--export", export]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["nodes"], found["cores_total"], found["tasks"]) == (2, 2, 40)
+    exported = json.loads(Path(export).read_text())["workflow"]["execution"]
+    assert len(exported["machines"]) == 2 and len(exported["tasks"]) == 40
+    assert {one["machines"][0] for one in exported["tasks"]} == {one["nodeName"] for one in exported["machines"]}
+
+
 def test_json_goes_to_a_file_beside_the_table(tmp_path, capsys):
     assert main([*SMALL, "--json", str(tmp_path / "out.json")]) == 0
     assert "makespan" in capsys.readouterr().out
@@ -120,7 +131,7 @@ def commands_file(folder: Path, program: str) -> str:
         (["missing.json"], "cannot be read"),
         (["missing.py"], "cannot be read"),
         (["bot", "--workers", "0"], "--workers 0"),
-        (["bot", "--nodes", "4"], "--nodes 4"),
+        (["bot", "--nodes", "0"], "--nodes 0"),
         (["bot", "--strategy", "nope"], "nope"),
         (["bot", "--seed", "-1"], "--seed -1"),
         (["bot", "--execute"], "no commands"),
@@ -142,7 +153,7 @@ def test_too_wide_a_task_says_what_to_ask_for(capsys, tmp_path):
     builder.add_task("wide", 0, cores=3)
     write_wfformat(tmp_path / "flow.json", workflow_of(builder.build(), "flow"))
     argv = ["run", str(tmp_path / "flow.json"), "--workers", "2"]
-    assert "needs 3 cores, but there are 2 workers; give --workers 3, or --ignore-needs" in refusal(capsys, *argv)
+    assert "needs 3 cores, but a node has 2 workers; give --workers 3, or --ignore-needs" in refusal(capsys, *argv)
     assert main([*argv, "--ignore-needs"]) == 0
 
 

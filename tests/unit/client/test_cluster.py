@@ -6,6 +6,7 @@ import signal
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,10 +18,13 @@ from daws.client.waiting import as_completed, gather, wait
 from daws.model.errors import ClosedError, TaskCancelledError, TaskKilledError, UsageError
 from daws.strategy.presets import PRESETS
 
+FORMS: dict[str, dict[str, Any]] = {"thread": {}, "process": {"node": "process"}, "nodes": {"nodes": 4}}
 
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[Cluster]:
-    with Cluster(2) as one:
+
+@pytest.fixture(scope="module", params=FORMS)
+def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
+    """Wherever the nodes are, everything works alike."""
+    with Cluster(2, **FORMS[request.param]) as one:
         yield one
 
 
@@ -82,16 +86,20 @@ def test_large_results_are_mapped_not_copied(cluster: Cluster):
     assert big.result() is value
 
 
+def objects_of(cluster: Cluster) -> list[Path]:
+    folders = cluster._folders
+    return [*(folders.memory or folders.scratch).glob("*/objects/*")]
+
+
 def test_what_nobody_can_ask_for_any_more_is_gone(cluster: Cluster):
-    session = cluster._open()
     futures = [cluster.submit(np.ones, 100_000) for _ in range(4)]
     assert gather(futures)[0].sum() == 100_000
-    assert len(session.files) >= 4
+    assert len(objects_of(cluster)) >= 4
     del futures
     deadline = time.monotonic() + 30
-    while len(session.files) and time.monotonic() < deadline:
+    while objects_of(cluster) and time.monotonic() < deadline:
         cluster.submit(add).result()  # what is let go of leaves with the next task
-    assert len(session.files) == 0
+    assert objects_of(cluster) == []
 
 
 def test_exceptions_come_back_with_their_traceback(cluster: Cluster):
@@ -277,10 +285,12 @@ def test_refused_arguments_leave_nothing_behind(cluster: Cluster):
 
 
 def test_what_was_just_submitted_can_be_cancelled(cluster: Cluster):
-    blockers: list[Future[Any]] = [cluster.submit(time.sleep, 1000) for _ in range(2)]
+    blockers: list[Future[Any]] = [cluster.submit(time.sleep, 1000) for _ in range(cluster.workers)]
     waiting: list[Future[Any]] = [cluster.submit(add, number) for number in range(6000)]
     cluster.cancel([*waiting, *blockers])
-    assert all(isinstance(one.exception(60), TaskCancelledError) for one in (*waiting, *blockers))
+    assert all(isinstance(one.exception(60), TaskCancelledError) for one in blockers)
+    assert all(one.cancelled() or one.result(60) == number for number, one in enumerate(waiting) if one.exception(60))
+    assert waiting[-1].cancelled(), "there was nobody to run all of them"
     assert cluster.submit(add, 1).result(60) == 1
 
 

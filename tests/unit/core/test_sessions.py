@@ -2,8 +2,8 @@
 
 from daws.core.effects import DropObject, StartRun
 from daws.core.events import RunEnded
+from daws.core.moving import BATCHES_MAX
 from daws.core.node import SECOND_NS, NodeConfig
-from daws.core.sessions import BATCHES_MAX
 from daws.model.task import CLIENT, TaskSpec
 from daws.store.memory import MemoryStore
 from daws.testing import Driver
@@ -63,6 +63,7 @@ def test_what_the_client_holds_stays_until_it_lets_go():
         end(node, store, 1)
         assert node.core.has(1)
         node.give(LetGo(CLIENT, (1,)))
+        node.serve(store)
         node.expect(DropObject, object=1)
         node.serve(store)
         assert store.apply(0, [Inspect(1)], 0) == [DONE], "its record is gone too"

@@ -7,6 +7,7 @@ import pytest
 
 from daws.client.cluster import Cluster
 from daws.model.errors import UsageError
+from daws.runs.notes import News
 from daws.runs.timeline import Timeline
 from daws.runs.trace import COUNTER_STEPS_MAX, check_trace_target, running_steps, write_trace
 from daws.workflows.emulated import Emulated
@@ -18,7 +19,7 @@ def timeline_of(*runs: tuple[int, int, int]) -> Timeline:
     """Runs as (slot, start, end), in ms; the task is the position."""
     timeline = Timeline()
     for task, (slot, start, end) in enumerate(runs):
-        timeline.add(0, [(task, 0, 0, slot, start * MS, end * MS, 1, 0, 0, 1)], 0)
+        timeline.add(News(0, ((task, 0, 0, slot, start * MS, end * MS, 1, 0, 0, 1),), 0, 0))
     return timeline
 
 

@@ -5,6 +5,7 @@ import threading
 from daws.client.cluster import Cluster
 from daws.core.effects import StartRun
 from daws.model.errors import ClosedError, InternalError
+from daws.runtime.thread import NodeThread
 
 
 def test_a_node_that_stops_tells_everybody_who_waits():
@@ -16,7 +17,8 @@ def test_a_node_that_stops_tells_everybody_who_waits():
             blocked.wait(30)
             raise KeyError(6)
 
-        session.engine._start_run = fail  # type: ignore[method-assign]
+        assert isinstance(session.engine, NodeThread)
+        session.engine.node._start_run = fail  # type: ignore[method-assign]
         future = cluster.submit(abs, -1)
         blocked.set()
         error = future.exception(30)

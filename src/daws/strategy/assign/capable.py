@@ -10,7 +10,8 @@ from daws.model.columns import Int64s
 from daws.model.context import format_context
 from daws.model.errors import ClusterError, ContextError
 from daws.model.graph import Graph
-from daws.model.task import Needs
+from daws.model.task import INLINE_BYTES, Needs, NodeId
+from daws.strategy.decisions import Newcomer
 
 
 class Capable(NamedTuple):
@@ -69,3 +70,21 @@ def spread(graph: Graph, members: Members, choose: Callable[[Int64s, Int64s], In
 def in_turn(tasks: Int64s, able: Int64s) -> Int64s:
     """The first task to the first capable node, the second to the second, and so on around."""
     return able[np.arange(len(tasks)) % len(able)]
+
+
+def next_in_turn(newcomer: Newcomer, members: Members) -> NodeId:
+    """As `in_turn`, for a task that comes by itself."""
+    able = members.capable(newcomer.needs)
+    return able[newcomer.number % len(able)]
+
+
+def where_most_is(newcomer: Newcomer, members: Members) -> NodeId:
+    """The node that has most bytes of what the task reads, of those that can run it; in turn if none has any."""
+    held: dict[NodeId, int] = {}
+    for _, size_bytes, _, places, _ in newcomer.inputs:
+        if size_bytes > INLINE_BYTES:
+            for place in places:
+                held[place] = held.get(place, 0) + size_bytes
+    able = members.capable(newcomer.needs)
+    best = max(held, key=lambda node: (held[node] if node in able else 0, -node), default=-1)
+    return best if best in able else next_in_turn(newcomer, members)

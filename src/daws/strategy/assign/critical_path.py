@@ -5,10 +5,12 @@ from heapq import heapreplace
 
 import numpy as np
 
+from daws.model.cluster import Members
 from daws.model.graph import Graph
+from daws.model.task import NodeId
 from daws.strategy.answer import Answer
-from daws.strategy.assign.capable import capable
-from daws.strategy.decisions import Plan, Reasons, Site
+from daws.strategy.assign.capable import capable, where_most_is
+from daws.strategy.decisions import Newcomer, Plan, Reasons, Site
 
 
 class AssignCriticalPath(Answer, frozen=True):
@@ -30,6 +32,10 @@ class AssignCriticalPath(Answer, frozen=True):
 
     def plan(self, graph: Graph, site: Site) -> Plan:
         return Plan(np.array(_greedy(graph, site, -1, {}), np.int64), graph.planned_rank_ns())
+
+    def home(self, newcomer: Newcomer, members: Members, seed: int) -> NodeId:
+        """Without a graph all tasks are equally critical and nobody knows when nodes are free: the bytes decide."""
+        return where_most_is(newcomer, members)
 
     def explain(self, graph: Graph, site: Site, task: int) -> Reasons:
         ranks = graph.planned_rank_ns()

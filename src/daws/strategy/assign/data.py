@@ -2,11 +2,13 @@
 
 import numpy as np
 
+from daws.model.cluster import Members
 from daws.model.columns import Int64s
 from daws.model.graph import Graph
+from daws.model.task import NodeId
 from daws.strategy.answer import Answer
-from daws.strategy.assign.capable import capable, in_turn, spread
-from daws.strategy.decisions import Plan, Reasons, Site
+from daws.strategy.assign.capable import capable, in_turn, spread, where_most_is
+from daws.strategy.decisions import Newcomer, Plan, Reasons, Site
 
 
 class AssignData(Answer, frozen=True):
@@ -29,6 +31,9 @@ class AssignData(Answer, frozen=True):
         np.not_equal(tasks[1:], tasks[:-1], out=first[1:])
         homes[tasks[first]] = places[first]
         return Plan(homes)
+
+    def home(self, newcomer: Newcomer, members: Members, seed: int) -> NodeId:
+        return where_most_is(newcomer, members)
 
     def explain(self, graph: Graph, site: Site, task: int) -> Reasons:
         tasks, places, sizes = _held(graph, site)

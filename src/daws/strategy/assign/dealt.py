@@ -1,12 +1,16 @@
 """Tasks dealt out like cards: equal shares in a shuffled order."""
 
+from functools import lru_cache
+
 import numpy as np
 
+from daws.model.cluster import Members
 from daws.model.columns import Int64s
 from daws.model.graph import Graph
+from daws.model.task import NodeId
 from daws.strategy.answer import Answer
 from daws.strategy.assign.capable import capable, spread
-from daws.strategy.decisions import Plan, Reasons, Site
+from daws.strategy.decisions import Newcomer, Plan, Reasons, Site
 from daws.strategy.rng import hash_u64
 
 
@@ -29,6 +33,11 @@ class AssignDealt(Answer, frozen=True):
 
         return Plan(spread(graph, site.members, deal))
 
+    def home(self, newcomer: Newcomer, members: Members, seed: int) -> NodeId:
+        able = members.capable(newcomer.needs)
+        turn, position = divmod(newcomer.number, len(able))
+        return able[_dealt(turn, len(able), seed)[position]]
+
     def explain(self, graph: Graph, site: Site, task: int) -> Reasons:
         found = capable(graph, site.members)
         number = found.class_of[task]
@@ -38,3 +47,13 @@ class AssignDealt(Answer, frozen=True):
             "able_count": able_count,
             "choice": int(self.plan(graph, site).homes[task]),
         }
+
+
+@lru_cache(maxsize=64)
+def _dealt(turn: int, count: int, seed: int) -> tuple[int, ...]:
+    """In one round: which place gets the first task, the second, and so on; as in a plan for tasks that all need the
+    same."""
+    tasks = np.arange(turn * count, (turn + 1) * count)
+    homes = np.empty(count, np.int64)
+    homes[np.argsort(hash_u64(tasks, seed), kind="stable")] = np.arange(count)
+    return tuple(homes.tolist())

@@ -2,10 +2,12 @@
 
 import numpy as np
 
+from daws.model.cluster import Members
 from daws.model.graph import Graph
+from daws.model.task import NodeId
 from daws.strategy.answer import Answer
 from daws.strategy.assign.capable import capable, spread
-from daws.strategy.decisions import Plan, Reasons, Site
+from daws.strategy.decisions import Newcomer, Plan, Reasons, Site
 from daws.strategy.rng import hash_u64
 
 
@@ -24,6 +26,10 @@ class AssignHashed(Answer, frozen=True):
                 lambda tasks, able: able[(hash_u64(tasks, site.seed) % np.uint64(len(able))).astype(np.int64)],
             )
         )
+
+    def home(self, newcomer: Newcomer, members: Members, seed: int) -> NodeId:
+        able = members.capable(newcomer.needs)
+        return able[int(hash_u64(np.array([newcomer.number]), seed)[0]) % len(able)]
 
     def explain(self, graph: Graph, site: Site, task: int) -> Reasons:
         found = capable(graph, site.members)

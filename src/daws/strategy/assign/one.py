@@ -5,12 +5,14 @@ from typing import Annotated
 import numpy as np
 from msgspec import Meta
 
+from daws.model.cluster import Members
 from daws.model.columns import Int64s
 from daws.model.errors import StrategyError
 from daws.model.graph import Graph
+from daws.model.task import NodeId
 from daws.strategy.answer import Answer
 from daws.strategy.assign.capable import spread
-from daws.strategy.decisions import Plan, Reasons, Site
+from daws.strategy.decisions import Newcomer, Plan, Reasons, Site
 
 
 class AssignOne(Answer, frozen=True):
@@ -26,6 +28,12 @@ class AssignOne(Answer, frozen=True):
         if self.node >= len(site.members):
             raise StrategyError(f"node={self.node}: expected less than the number of nodes, {len(site.members)}")
         return Plan(spread(graph, site.members, self._choose))
+
+    def home(self, newcomer: Newcomer, members: Members, seed: int) -> NodeId:
+        if self.node >= len(members):
+            raise StrategyError(f"node={self.node}: expected less than the number of nodes, {len(members)}")
+        able = members.capable(newcomer.needs)
+        return members.nodes[self.node] if members.nodes[self.node] in able else able[0]
 
     def explain(self, graph: Graph, site: Site, task: int) -> Reasons:
         return {"node": self.node, "choice": int(self.plan(graph, site).homes[task])}
