@@ -28,7 +28,7 @@ from daws.workloads import parse_workload
 
 EMPTY_TASKS = 10_000
 BAG_SECONDS = 2.0
-LONG_MS = 20
+LONG_MS = 50
 OUTPUT_MB = 0.5
 COST_NS_MAX = 5_000_000
 JUDGED = (
@@ -39,8 +39,8 @@ JUDGED = (
     "random:tasks={tasks}",
     "all-pairs:files={files},length-ms=50",
 )
-TIME_SCALE = 0.4
-"""Of tasks of 50 ms on average: 20 ms."""
+TIME_SCALE = 1.0
+"""Of tasks of 50 ms on average."""
 DATA_SCALE = 0.1
 """Of objects of 5 MB on average: 0.5 MB."""
 
@@ -138,7 +138,7 @@ def main() -> None:
     parser.add_argument("--nodes", type=int, nargs="+", default=[1], help="numbers of nodes to try (default: 1)")
     parser.add_argument("--workers", type=int, default=default_workers(), help="of each node (default: one per core)")
     parser.add_argument("--strategy", default="daws")
-    parser.add_argument("--tasks", type=int, default=400, help="of each graph, per node (default: 400)")
+    parser.add_argument("--tasks", type=int, default=200, help="of each graph, per node (default: 200)")
     parser.add_argument("--rounds", type=int, default=3, help="live runs of which the median counts (default: 3)")
     parser.add_argument("--json", action="store_true", help="what was found as JSON, on stdout after the table")
     given = parser.parse_args()
