@@ -4,7 +4,7 @@ BIN := .venv/bin
 STAMP := .venv/.setup-done
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup lock test unit lint format demo bench bench-peers matrix faults mutants clean
+.PHONY: help setup lock test unit lint format demo policies bench bench-peers matrix faults mutants clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -40,8 +40,11 @@ format: setup ## let ruff format and mend what it can
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-demo: setup ## a simulation that compares policies and leaves its plot behind
+demo: setup ## a workflow live on all cores, and beside it what the simulator says; leaves its plot behind
 	$(BIN)/python examples/demo.py $(ARGS)
+
+policies: setup ## a simulation that compares policies and leaves its plot behind
+	$(BIN)/python examples/policies.py $(ARGS)
 
 bench: setup ## measure the simulator's speed and memory
 	$(BIN)/python -m bench $(ARGS)

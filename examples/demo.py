@@ -1,84 +1,89 @@
-"""Six policies on three workloads: what each does with 64 nodes, as a table and as a picture.
+"""A workflow live on all cores of this machine, and beside it what the simulator says of the same run.
 
 Run it with `make demo`. It leaves `demo.png` in the current folder, or writes the file named as its only argument.
 """
 
 import sys
-import time
 from pathlib import Path
 
+from daws.cli.run import carry_out
+from daws.client.cluster import Cluster
+from daws.formats import read_workflow
+from daws.model.graph import Graph
+from daws.runs.summary import Summary, summarise
+from daws.runs.timeline import Timeline
 from daws.sim.cluster import cluster_of
-from daws.sim.plot import Panel, check_target, draw_panels, panel_of
-from daws.sim.simulate import Result, simulate
-from daws.strategy import PRESETS, parse_strategy
-from daws.workloads import parse_workload
+from daws.sim.plot import Panel, check_target, draw_panels, panel_from, panel_of
+from daws.sim.profiles import profile
+from daws.sim.simulate import Result, Settings, simulate
+from daws.strategy import parse_strategy
+from daws.workflows.emulation import Emulation
 
-NODES, CORES = 64, 2
-POLICIES = ("mlb", "mdl", "rlds", "flds", "daws", "random")
-WORKLOADS = {
-    "bot:per-core=100": "independent tasks of 0–100 ms",
-    "fan-out:per-core=100": "a tree from one root; each task reads 0–10 MB that its parent made",
-    "all-pairs:files=150": "22,500 tasks of 100 ms, each of which reads two of 300 files of 12 MB",
-}
-SHOWN = 1.6  # the time axis of a row of pictures reaches this many times as far as its fastest policy
+WORKFLOW = Path(__file__).parent / "mosaic.json"
+TIME_SCALE = 1.0
+STRATEGY = "daws"
+WIDER = (2, 4, 8, 16)
 
 
 def main() -> None:
     target = check_target(Path(sys.argv[1] if len(sys.argv) > 1 else "demo.png"))
-    began = time.monotonic()
-    print(f"Six policies on {NODES} simulated nodes of {CORES} cores.\n")
-    for policy in POLICIES:
-        print(f"  {policy:<7} {PRESETS[policy].summary}")
-    panels: list[Panel] = []
-    results: dict[tuple[str, str], Result] = {}
-    for workload, about in WORKLOADS.items():
-        print(f"\n{workload}: {about}\n")
-        print("  policy   makespan  efficiency   data moved  read locally  steals  pushes")
-        runs = []
-        for policy in POLICIES:
-            graph = parse_workload(workload).build(NODES, CORES, seed=0)
-            result, kernel = simulate(graph, cluster_of(NODES, CORES), parse_strategy(policy))
-            results[workload, policy] = result
-            runs.append((result, kernel))
-            print(f"  {policy:<7}{row(result)}", flush=True)
-        until_s = SHOWN * min(result.makespan_s for result, _ in runs)
-        name = workload.partition(":")[0]
-        panels += [
-            panel_of(run, kernel, f"{name} · {run.strategy} · {run.efficiency:.0%}", until_s) for run, kernel in runs
-        ]
-    draw_panels(panels, target, "Busy executors over time, and efficiency", columns=len(POLICIES), size=(14.0, 6.4))
-    print(what_to_see(results))
-    print(f"\nThe picture is in {target} ({time.monotonic() - began:.0f} s for {len(panels)} simulations).")
+    graph = read_workflow(str(WORKFLOW)).graph.scaled(TIME_SCALE)
+    live, live_panel = run_live(graph)
+    simulated, simulated_panel = run_simulated(graph, live.cores_total, until_s=live.makespan_s)
+    print(table(live, simulated))
+    print(what_if(graph, live.cores_total))
+    heading = f"A mosaic of images on {live.cores_total} workers: busy ones over time"
+    draw_panels([live_panel, simulated_panel], target, heading, columns=1, size=(8.0, 5.6), time_label="time in s")
+    print(f"\nThe picture is in {target}. Next: daws run examples/{WORKFLOW.name} --trace trace.json")
 
 
-def row(result: Result) -> str:
-    reads = result.local_hits + result.cache_hits
-    local = f"{reads:,}" if result.bytes_moved or reads else "-"
+def run_live(graph: Graph) -> tuple[Summary, Panel]:
+    """On all cores: tasks sleep for their recorded time, and read and write real bytes."""
+    with Cluster(strategy=STRATEGY, timeline=Timeline()) as cluster:
+        print(
+            f"{WORKFLOW.name}: {graph.task_count} tasks that read {graph.input_bytes / 1e9:.1f} GB and write "
+            f"{graph.output_bytes / 1e9:.1f} GB,\nlive on {cluster.workers} workers of this machine …\n",
+            flush=True,
+        )
+        emulation = Emulation(cluster, graph)
+        if not carry_out(emulation):
+            raise KeyboardInterrupt
+        if emulation.failed is not None:
+            raise emulation.failed[1]
+    start_ns, end_ns, _ = emulation.columns()
+    summary = summarise(graph, start_ns, end_ns, 1, cluster.workers, STRATEGY)
+    shown = f"live: {summary.makespan_s:.1f} s", start_ns.tolist(), end_ns.tolist(), summary.cores_total
+    return summary, panel_from(*shown, summary.utilization, summary.makespan_s)
+
+
+def run_simulated(graph: Graph, workers: int, until_s: float = 0.0) -> tuple[Result, Panel]:
+    settings = Settings(costs=profile("local"))
+    result, kernel = simulate(graph, cluster_of(1, workers), parse_strategy(STRATEGY), settings)
+    return result, panel_of(result, kernel, f"simulated: {result.makespan_s:.1f} s", max(until_s, result.makespan_s))
+
+
+def table(live: Summary, simulated: Result) -> str:
+    rows = [
+        ("", "live", "simulated"),
+        ("makespan", f"{live.makespan_s:.2f} s", f"{simulated.makespan_s:.2f} s"),
+        ("efficiency", f"{live.efficiency:.1%}", f"{simulated.efficiency:.1%}"),
+        ("utilization", f"{live.utilization:.1%}", f"{simulated.utilization:.1%}"),
+    ]
+    off = simulated.makespan_s / live.makespan_s - 1
+    bound_s = max(live.work_s, live.critical_path_s)
     return (
-        f"{result.makespan_s:>9.1f} s {result.efficiency:>10.1%} {result.bytes_moved / 1e9:>9,.1f} GB"
-        f" {local:>13} {result.steals:>7,} {result.pushes:>7,}"
+        "\n".join(f"  {name:<12}{one:>10}  {other:>10}" for name, one, other in rows)
+        + f"\n\nThe simulator is {off:+.1%} off. No schedule could take less than {bound_s:.2f} s."
     )
 
 
-def what_to_see(results: dict[tuple[str, str], Result]) -> str:
-    bag, tree, pairs = WORKLOADS
-
-    def efficiency(workload: str, policy: str) -> str:
-        return f"{results[workload, policy].efficiency:.0%}"
-
-    def moved(workload: str, policy: str) -> str:
-        return f"{results[workload, policy].bytes_moved / 1e9:,.0f} GB"
-
-    return f"""
-What to see:
-- Where tasks read nothing, all policies that steal are one and the same ({efficiency(bag, "flds")}). What random
-  placement leaves uneven, nobody mends ({efficiency(bag, "random")}).
-- On the tree, running where the data is (mdl) means running where the root ran: {efficiency(tree, "mdl")}.
-  Ignoring data (mlb) gives {efficiency(tree, "mlb")}. Keeping to it has to know when to stop: rlds never does
-  ({efficiency(tree, "rlds")}), flds does when a queue gets too long ({efficiency(tree, "flds")}).
-- On all-pairs both matter. mlb moves {moved(pairs, "mlb")} and reaches {efficiency(pairs, "mlb")}.
-  mdl moves only {moved(pairs, "mdl")}, but some nodes have the files of too many tasks: {efficiency(pairs, "mdl")}.
-  flds shares what would wait too long: {moved(pairs, "flds")}, {efficiency(pairs, "flds")}."""
+def what_if(graph: Graph, workers: int) -> str:
+    """What nobody has to wait for: the same workflow on machines that are not here."""
+    lines = ["", "What would more workers bring? The simulator says:", ""]
+    for times in WIDER:
+        result, _ = run_simulated(graph, workers * times)
+        lines.append(f"  {workers * times:>4} workers {result.makespan_s:>7.2f} s {result.efficiency:>7.0%} efficiency")
+    return "\n".join(lines)
 
 
 if __name__ == "__main__":

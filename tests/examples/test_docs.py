@@ -57,6 +57,11 @@ def test_the_example_answer_is_short_and_works(restored_answers):
 def test_commands_are_valid(line, capsys):
     """As far as that can be known without running them."""
     arguments = make_parser().parse_args(shlex.split(line, comments=True)[1:])
+    if "what" in arguments:
+        parse_strategy(arguments.strategy)
+        if not arguments.what.startswith("./") and not arguments.what.endswith(".py"):
+            parse_workload(arguments.what)
+        return
     if "workload" not in arguments:
         assert "name" not in arguments or show_strategies(arguments.name) == 0
         return

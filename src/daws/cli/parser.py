@@ -14,7 +14,7 @@ from daws.cli.messages import complain, one_line
 Command = Callable[[argparse.Namespace], int]
 
 STRATEGY = "daws"
-PROFILES = ("measured", "simmatrix")
+PROFILES = ("measured", "simmatrix", "local")
 NODES = 64
 CORES = 2
 
@@ -26,6 +26,7 @@ _EXAMPLES = """\
 examples:
   daws sim bot                          a bag of 128,000 tasks on 64 nodes of 2 cores
   daws sim fan-out:per-core=200 --nodes 512 --strategy flds
+  daws run ./montage.xml                a recorded workflow, live on all cores of this machine
   daws strategies flds                  how one strategy answers each question
   daws workloads                        what can be run, and what each can be told
 
@@ -50,15 +51,46 @@ nodes that differ:
   Give --group once for each sort of node, in quotes because of the brackets."""
 
 
+_RUN_ABOUT = """\
+Run something for real, on worker processes of this machine. A recorded workflow or a
+workload runs as emulated tasks, which read and write real bytes and take their recorded
+time. A Python script runs as it is, and daws.Cluster() goes by --workers and --strategy."""
+
+_RUN_EXAMPLES = """\
+examples:
+  daws run ./montage.xml --time-scale 0.01 --trace trace.json
+  daws run fan-out:tasks=1000 --workers 2 --spin --plot busy.png
+  daws run ./genome.json --execute --folder ./data --export run.json
+  daws run --workers 4 script.py --its-own option
+
+What follows a name that ends in .py belongs to the script."""
+
+
 class Parser(argparse.ArgumentParser):
     """An argparse parser that complains in one line, and does not keep to itself that its help could not be written."""
+
+    leaves_rest_to_script = False
 
     def _print_message(self, message: str, file: Any = None) -> None:
         (file or sys.stderr).write(message)
 
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        rest: list[str] = []
+        if self.leaves_rest_to_script and args is not None:
+            at = next((number for number, one in enumerate(args) if is_script(one)), len(args))
+            args, rest = args[: at + 1], args[at + 1 :]
+        found, unknown = super().parse_known_args(args, namespace)
+        if rest:
+            found.script_arguments = rest
+        return found, unknown
+
     def error(self, message: str) -> NoReturn:
         complain(f"error: {one_line(message)} (see '{self.prog} --help')")
         sys.exit(2)
+
+
+def is_script(what: str) -> bool:
+    return what.endswith(".py")
 
 
 class _Format(argparse.RawDescriptionHelpFormatter):
@@ -105,6 +137,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser.set_defaults(load=lambda: lambda _: _print_help(parser))
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", parser_class=Parser)
     _add_sim(commands)
+    _add_run(commands)
     _add_strategies(commands)
     _add_workloads(commands)
     return parser
@@ -181,7 +214,7 @@ def _add_sim(commands: "argparse._SubParsersAction[Parser]") -> None:
         action=_Once,
         choices=PROFILES,
         default=PROFILES[0],
-        help="what things cost: as measured, or as in the papers' simulator (default: measured)",
+        help="what things cost: as measured, as in the papers' simulator, or as on one live node (default: measured)",
     )
     where.add_argument(
         "--set",
@@ -203,6 +236,66 @@ def _add_sim(commands: "argparse._SubParsersAction[Parser]") -> None:
     output.add_argument("--check", action="store_true", help="watch every step with independent checkers (slower)")
     output.add_argument("--quiet", action="store_true", help="no progress bar and no table")
     output.add_argument("-h", "--help", action=_SimHelp, nargs=0, help="show this help and exit")
+
+
+def _add_run(commands: "argparse._SubParsersAction[Parser]") -> None:
+    run = commands.add_parser(
+        "run",
+        help="run a workflow, a workload or a script on this machine",
+        description=_RUN_ABOUT,
+        epilog=_RUN_EXAMPLES,
+        formatter_class=_Format,
+        allow_abbrev=False,
+    )
+    run.leaves_rest_to_script = True
+    run.set_defaults(load=_load_run, script_arguments=[])
+    what = run.add_argument_group("what to run")
+    what.add_argument(
+        "what",
+        metavar="WHAT",
+        help="a DAX or WfFormat file, a workload (see 'daws workloads'), or a Python script with its arguments",
+    )
+    what.add_argument(
+        "--strategy",
+        metavar="S",
+        action=_Once,
+        default=STRATEGY,
+        help=f"name or name:key=value,… (see 'daws strategies'; default: {STRATEGY})",
+    )
+    what.add_argument(
+        "--time-scale", metavar="X", action=_Once, type=float, default=1.0, help="multiply the lengths of all tasks"
+    )
+    what.add_argument(
+        "--data-scale", metavar="X", action=_Once, type=float, default=1.0, help="multiply the sizes of all objects"
+    )
+    what.add_argument("--spin", action="store_true", help="tasks compute all the time instead of sleeping")
+    what.add_argument("--execute", action="store_true", help="run the commands in the file instead of emulating them")
+    what.add_argument(
+        "--folder",
+        metavar="DIR",
+        action=_Once,
+        default=".",
+        help="where commands find and leave their files (default: .)",
+    )
+    what.add_argument("--ignore-needs", action="store_true", help="each task runs on one worker, whatever it asks for")
+    what.add_argument(
+        "--seed", metavar="K", action=_Once, type=int, default=0, help="of a workload that is made (default: 0)"
+    )
+    where = run.add_argument_group("where to run it")
+    where.add_argument(
+        "--workers", metavar="N", action=_Once, type=int, help="workers of each node (default: one per core)"
+    )
+    where.add_argument("--nodes", metavar="N", action=_Once, type=int, help="nodes, each a process (default: 1)")
+    output = run.add_argument_group("what to show")
+    output.add_argument("--json", metavar="FILE", action=_Once, help="write how it went as JSON; - is stdout")
+    output.add_argument(
+        "--trace", metavar="FILE", action=_Once, help="write when and where each task ran, for Perfetto"
+    )
+    output.add_argument("--plot", metavar="FILE", action=_Once, help="draw busy workers over time (.png, .svg or .pdf)")
+    output.add_argument(
+        "--export", metavar="FILE", action=_Once, help="write the run as WfFormat 1.5 (.json, .json.gz)"
+    )
+    output.add_argument("--quiet", action="store_true", help="no progress bar and no table")
 
 
 def _add_strategies(commands: "argparse._SubParsersAction[Parser]") -> None:
@@ -241,6 +334,12 @@ def _print_help(parser: argparse.ArgumentParser) -> int:
 
 def _load_sim() -> Command:
     from daws.cli.sim import run
+
+    return run
+
+
+def _load_run() -> Command:
+    from daws.cli.run import run
 
     return run
 

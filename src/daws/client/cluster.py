@@ -15,22 +15,22 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from weakref import WeakSet
 
 from daws.client import current
+from daws.client.defaults import default_nodes, default_strategy, default_trace, default_workers
 from daws.data.session import Session as Folders
 from daws.model.errors import ClosedError, UsageError
 from daws.workers.errors import WorkerStartError
 from daws.workers.server import ForkServer
 
 if TYPE_CHECKING:
+    from daws.client.commands import Command, CommandFuture, Word
     from daws.client.future import Future
     from daws.client.mapping import Mapped
     from daws.client.options import Options
     from daws.client.session import Session
     from daws.client.waiting import Errors
+    from daws.runs.timeline import Timeline
     from daws.runtime.ports import Counters
     from daws.strategy.decisions import Strategy
-
-if TYPE_CHECKING:
-    from daws.client.commands import Command, CommandFuture, Word
 
 T = TypeVar("T")
 WORKERS_MAX = 4096
@@ -50,7 +50,9 @@ class Cluster:
 
     `workers` is the number of workers (one per processor unless given), `kind` what they are: processes, or threads for
     tasks that release the GIL or only wait (those cannot be stopped while they run). `strategy` is a preset or a
-    strategy as text, `memory_bytes` how much memory objects may take before they are spilled to disk.
+    strategy as text, `memory_bytes` how much memory objects may take before they are spilled to disk. `trace` is a file
+    that is written when the cluster is closed and shows in Perfetto when and where each task ran; a `timeline` is told
+    the same while the cluster runs.
 
     With `node="process"` the node is a process of its own, for clients that compute a lot themselves. With several
     `nodes` each of them is one, with `workers` workers of its own. `journal` is a folder for what each node was told
@@ -61,25 +63,39 @@ class Cluster:
         self,
         workers: int | None = None,
         *,
-        nodes: int = 1,
+        nodes: int | None = None,
         node: Literal["thread", "process"] = "thread",
         kind: Literal["processes", "threads"] = "processes",
-        strategy: str | Strategy = "daws",
+        strategy: str | Strategy | None = None,
         memory_bytes: int | None = None,
         setup: Callable[[], object] | None = None,
         teardown: Callable[[], object] | None = None,
         journal: str | os.PathLike[str] | None = None,
+        trace: str | os.PathLike[str] | None = None,
+        timeline: Timeline | None = None,
     ) -> None:
+        if nodes is None:
+            nodes = default_nodes()
         if type(nodes) is not int or not 1 <= nodes <= NODES_MAX:
             raise UsageError(f"nodes={nodes!r}: give a whole number from 1 to {NODES_MAX}")
         if node not in ("thread", "process"):
             raise UsageError(f"node={node!r}: give 'thread' or 'process'")
         if workers is None:
-            workers = max(1, len(os.sched_getaffinity(0)) // nodes)
+            workers = default_workers(nodes)
         if type(workers) is not int or not 1 <= workers <= WORKERS_MAX:
             raise UsageError(f"workers={workers!r}: give a whole number from 1 to {WORKERS_MAX}")
         if kind not in KINDS:
             raise UsageError(f"kind={kind!r}: give {' or '.join(map(repr, KINDS))}")
+        if strategy is None:
+            strategy = default_strategy()
+        self.timeline = timeline
+        self._trace = trace = default_trace() if trace is None else trace
+        if trace is not None:
+            from daws.runs.timeline import Timeline
+            from daws.runs.trace import check_trace_target
+
+            check_trace_target(trace)
+            self.timeline = timeline or Timeline()
         self.nodes = nodes
         self.workers = nodes * workers
         self._lock = Lock()
@@ -101,9 +117,9 @@ class Cluster:
             self.strategy = parse_strategy(strategy) if isinstance(strategy, str) else strategy
             given = {"setup": setup, "teardown": teardown}
             hooks = {name: dumps_function(hook, name) for name, hook in given.items() if hook is not None}
-            crew = Crew(workers, kind, **hooks)
+            crew = Crew(workers, kind, tells_runs=self.timeline is not None, **hooks)
             kept = _journal_folder(journal, self.strategy)
-            session = Session(crew, self.strategy, self._folders, memory_bytes, processes, kept, server)
+            session = Session(crew, self.strategy, self._folders, memory_bytes, processes, kept, server, self.timeline)
             server = None  # from now on the session's
             session.start()
         except BaseException:
@@ -217,6 +233,10 @@ class Cluster:
             return 0
         left = session.close(_closed())
         self._folders.close()
+        if self._trace is not None and self.timeline is not None:
+            from daws.runs.trace import write_trace
+
+            write_trace(self._trace, self.timeline)
         return left
 
     def _open(self) -> Session:

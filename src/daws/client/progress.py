@@ -61,11 +61,11 @@ def progress_line(done: int, total: int, passed_s: float) -> str:
     full = int(part * BAR_WIDTH)
     bar = "█" * full + "░" * (BAR_WIDTH - full)
     rate = done / passed_s if passed_s > 0 else 0.0
-    left = f"{_clock((total - done) / rate)} left" if rate else "…"
+    left = f"{clock((total - done) / rate)} left" if rate else "…"
     return f"{bar} {part:4.0%}  {done:,} of {total:,} tasks  {rate:,.0f}/s  {left}"
 
 
-def _clock(seconds: float) -> str:
+def clock(seconds: float) -> str:
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

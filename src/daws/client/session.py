@@ -31,6 +31,8 @@ from daws.model.errors import (
 )
 from daws.model.states import CANCELLED as STATE_CANCELLED
 from daws.model.task import FROM_OUTSIDE, INLINE_BYTES, Input, NodeId, TaskSpec
+from daws.runs.notes import News
+from daws.runs.timeline import Timeline
 from daws.runtime.engine import Crew
 from daws.runtime.ports import ClusterPort, Outcome
 from daws.runtime.thread import NODE, NodeThread
@@ -58,9 +60,11 @@ class Session:
         nodes: int = 0,
         journal: str = "",
         server: ForkServer | None = None,
+        timeline: Timeline | None = None,
     ) -> None:
         """`nodes` is the number of node processes, 0 for a node on a thread of this process. A fork `server` for these,
         or for the workers of that, may have been started already."""
+        self.timeline = timeline
         self.folders = folders
         self.strategy = strategy
         self.futures: dict[int, Future[Any]] = {}  # that have not ended
@@ -105,6 +109,8 @@ class Session:
         if known is None:
             known = self._functions[pickled] = len(self._functions)
             self.engine.learn(known, pickled)
+            if self.timeline is not None:
+                self.timeline.learn(known, function)
         return known
 
     def submit(
@@ -286,6 +292,10 @@ class Session:
         if out is not None:
             out.write(text.decode(errors="replace"))
             out.flush()
+
+    def on_ran(self, news: News) -> None:
+        if self.timeline is not None:
+            self.timeline.add(news)
 
     def on_broken(self, error: BaseException) -> None:
         self._closed = self._closed or error

@@ -32,6 +32,7 @@ from daws.data.files import ObjectFiles
 from daws.model.cluster import ExecutorClass, Members, NodeInfo
 from daws.model.errors import DawsError, InternalError, TaskKilledError
 from daws.model.task import INLINE_BYTES, Input, NodeId, TaskSpec, Transfer
+from daws.runs.notes import RunNotes
 from daws.runtime.nesting import Nesting
 from daws.runtime.ports import Counters, Listener, Outcome, PeersPort, StorePort
 from daws.strategy.decisions import Strategy
@@ -68,12 +69,13 @@ COPIES_SHARE = 4
 
 class Crew(msgspec.Struct, frozen=True, array_like=True):
     """The workers of one node: how many, of which kind (that `daws.workers.port` knows), and pickled functions that
-    each of them calls first and last."""
+    each of them calls first and last. With `tells_runs` the listener hears of all that they ran."""
 
     count: int
     kind: str = "processes"
     setup: bytes = b""
     teardown: bytes = b""
+    tells_runs: bool = False
 
 
 def config_of(limit_bytes: int) -> NodeConfig:
@@ -114,6 +116,7 @@ class Engine:
         self.peers = peers
         self.listener = listener
         self.server = server
+        self.notes = RunNotes(node) if crew.tells_runs else None
         self.functions: dict[int, bytes] = {}  # by kind of task
         self.taught: set[int] = set()  # those that the workers can be given
         self.held_back: dict[int, list[StartRun]] = {}  # runs that wait for their function
@@ -182,6 +185,8 @@ class Engine:
             for event in events:
                 if isinstance(event, ObjectsFetched):
                     self.nesting.on_fetched(event)
+        if self.notes is not None:
+            self.notes.happened(events)
         self._step(events)
 
     def on_ended(self, outcomes: list[Outcome]) -> None:
@@ -276,6 +281,8 @@ class Engine:
             options = RunOptions(needs.cores, memory_bytes=needs.memory_bytes, timeout_ns=spec.timeout_ns)
         elif spec.timeout_ns:
             options = RunOptions(timeout_ns=spec.timeout_ns)
+        if self.notes is not None:
+            self.notes.sent(effect.run, effect.slot, ready)
         self.pool.execute(effect.slot, Execute(effect.run, spec.kind, spec.payload, inputs, outputs, options))
 
     def _teach(self, effect: StartRun) -> bool:
@@ -302,6 +309,8 @@ class Engine:
             events.append(RunRecalled(effect.task, effect.run))
 
     def _on_reports(self, reports: list[tuple[int, ReportType]]) -> None:
+        if self.notes is not None:
+            self.listener.on_ran(self.notes.reported(reports))
         events: list[EventType] = []
         runs, nests = self.runs, self.nesting.nests
         for _, report in reports:

@@ -7,6 +7,7 @@ from socket import socket
 from daws.core.events import EventType
 from daws.data.files import ObjectFiles
 from daws.model.errors import UnavailableError
+from daws.runs.notes import News
 from daws.runtime.away import PeersAway, StoreAway
 from daws.runtime.connection import Connection, connect
 from daws.runtime.engine import Engine
@@ -25,6 +26,7 @@ from daws.runtime.talk import (
     FromStore,
     Go,
     Hello,
+    Ran,
     Said,
     Stop,
     ToNode,
@@ -118,6 +120,9 @@ class NodeServer:
 
     def on_printed(self, stream: int, text: bytes) -> None:
         self._client.say(Said(stream, text))
+
+    def on_ran(self, news: News) -> None:
+        self._client.say(Ran(news))
 
     def on_broken(self, error: BaseException) -> None:
         self._client.say(Broken(failure_of(error)))

@@ -45,6 +45,7 @@ from daws.runtime.talk import (
     FromNode,
     FromStore,
     Go,
+    Ran,
     Said,
     Stop,
     Up,
@@ -452,6 +453,8 @@ class NodeProcesses:
                 self._on_counted(message)
             elif isinstance(message, Adopted):
                 self._adopting.pop(message.object).set_result(None)
+            elif isinstance(message, Ran):
+                self.listener.on_ran(message.news)
             elif isinstance(message, Broken):
                 self._break(exception_of(message.failure))
             elif isinstance(message, Learn):  # a run there has brought in a function

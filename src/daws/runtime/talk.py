@@ -9,6 +9,7 @@ from daws.core.effects import CallStore
 from daws.core.events import CallFine, StoreAnswered
 from daws.model.cluster import Members
 from daws.model.task import NodeId
+from daws.runs.notes import News
 from daws.runtime.engine import Crew
 from daws.runtime.ports import Counters, Outcome
 from daws.wire.messages import MessageType
@@ -95,6 +96,12 @@ class Said(Word, frozen=True):
     text: bytes
 
 
+class Ran(Word, frozen=True):
+    """What the workers of a node have run."""
+
+    news: News
+
+
 # -- nodes, and the store ----------------------------------------------------------------------------------------------
 
 
@@ -119,7 +126,7 @@ class Ends(Word, frozen=True):
 
 ToFork = BeStore | BeNode
 ToNode = Go | Stop | Count | Adopt | Learn | MessageType
-FromNode = Up | Broken | Said | Counted | Adopted | Learn | MessageType
+FromNode = Up | Broken | Said | Ran | Counted | Adopted | Learn | MessageType
 ToStore = CallStore | KeepFailure | Hello
 FromStore = Up | Broken | StoreAnswered | CallFine | Ends
 

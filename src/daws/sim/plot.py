@@ -64,10 +64,23 @@ def _area_until(times_ns: Sequence[int], edges_ns: Floats) -> Floats:
 
 def panel_of(result: Result, kernel: Kernel, title: str, until_s: float = 0.0) -> Panel:
     """What a simulation looked like until it ended, or else until the given time."""
-    edges_s = np.linspace(0.0, max(until_s or result.makespan_s, 1e-9), BIN_COUNT + 1)
-    busy = busy_over_time(kernel.starts, kernel.ends, edges_s * SECOND_NS)
-    executors = result.cores_total
-    return Panel(title, edges_s, busy, executors, result.utilization * executors, result.makespan_s)
+    shares = result.cores_total, result.utilization, result.makespan_s
+    return panel_from(title, kernel.starts, kernel.ends, *shares, until_s)
+
+
+def panel_from(
+    title: str,
+    starts_ns: Sequence[int],
+    ends_ns: Sequence[int],
+    executors: int,
+    utilization: float,
+    end_s: float,
+    until_s: float = 0.0,
+) -> Panel:
+    """The same of any run of which it is known when executors began and ended to be busy."""
+    edges_s = np.linspace(0.0, max(until_s or end_s, 1e-9), BIN_COUNT + 1)
+    busy = busy_over_time(starts_ns, ends_ns, edges_s * SECOND_NS)
+    return Panel(title, edges_s, busy, executors, utilization * executors, end_s)
 
 
 def check_target(path: Path) -> Path:
@@ -114,6 +127,7 @@ def draw_panels(
     heading: str,
     columns: int = 3,
     size: tuple[float, float] | None = None,
+    time_label: str = "simulated time in s",
 ) -> None:
     """One small picture per panel, side by side on equal axes; written at once, so that no half file is left behind."""
     check_target(path)
@@ -126,7 +140,7 @@ def draw_panels(
         if index >= len(panels):
             axes.set_axis_off()
             continue
-        _draw(axes, panels[index], is_first=index % columns == 0, is_last=index + columns >= len(panels))
+        _draw(axes, panels[index], index % columns == 0, time_label if index + columns >= len(panels) else "")
     handles, labels = grid[0][0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False, fontsize=8, labelcolor=INK)
     buffer = BytesIO()
@@ -148,7 +162,7 @@ def _write(path: Path, data: bytes) -> None:
         raise
 
 
-def _draw(axes: Any, panel: Panel, is_first: bool, is_last: bool) -> None:
+def _draw(axes: Any, panel: Panel, is_first: bool, time_label: str) -> None:
     edges = panel.edges_s
     until_s = float(edges[-1])
     axes.stairs([panel.executors], [0.0, panel.end_s], fill=True, color=IDLE_COLOUR, label="all executors")
@@ -169,13 +183,14 @@ def _draw(axes: Any, panel: Panel, is_first: bool, is_last: bool) -> None:
         axes.text(0.97, 0.92, text, transform=axes.transAxes, fontsize=8, color=INK, ha="right", va="top", bbox=box)
     axes.set_xlim(0.0, until_s)
     axes.set_ylim(0.0, panel.executors * 1.03)
+    axes.yaxis.get_major_locator().set_params(integer=True)
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
     axes.tick_params(labelsize=8, colors=INK)
     if is_first:
         axes.set_ylabel("executors", fontsize=9, color=INK)
-    if is_last:
-        axes.set_xlabel("simulated time in s", fontsize=9, color=INK)
+    if time_label:
+        axes.set_xlabel(time_label, fontsize=9, color=INK)
 
 
 def _plain(text: str) -> str:

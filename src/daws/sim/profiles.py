@@ -1,7 +1,8 @@
-"""What things cost in a simulation. Two profiles; every number can be set by name.
+"""What things cost in a simulation. Three profiles; every number can be set by name.
 
 `measured` has the costs of a node in Python as measured on small machines and of a Valkey store; `simmatrix` has those
-of the papers' own simulator. Times are in nanoseconds.
+of the papers' own simulator; `local` those of one live node with its store in the client's process, where nothing
+travels (`bench/calibrate.py`). Times are in nanoseconds.
 """
 
 from math import inf
@@ -52,6 +53,15 @@ PROFILES: dict[str, Costs] = {
         dispatch_ns=1_000_000,
         store_call_ns=0,
         store_row_ns=1_000_000,
+    ),
+    "local": Costs(
+        latency_ns=0,
+        step_ns=20_000,
+        message_ns=0,
+        task_ns=0,
+        dispatch_ns=150_000,
+        store_call_ns=0,
+        store_row_ns=0,
     ),
 }
 

@@ -163,11 +163,12 @@ class Unfit(Report, frozen=True):
 
 class Ended(Report, frozen=True):
     """A run went well. Each result is a serialized value, the number of bytes that were written to the file that the
-    order named, or the file that was written."""
+    order named, or the file that was written. `began_ns` is of the machine's monotonic clock."""
 
     run: int
     duration_ns: int
     results: tuple[bytes | int | Written, ...]
+    began_ns: int = 0
 
 
 class Raised(Report, frozen=True):
@@ -176,6 +177,7 @@ class Raised(Report, frozen=True):
     run: int
     duration_ns: int
     error: bytes
+    began_ns: int = 0
 
 
 class Recalled(Report, frozen=True):

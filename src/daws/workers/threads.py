@@ -234,9 +234,9 @@ class ThreadPool:
             report: ReportType
             try:
                 results = self.runner.execute(order)
-                report = Ended(order.run, self._worked_ns(hand, began_ns), results)
+                report = Ended(order.run, self._worked_ns(hand, began_ns), results, began_ns)
             except BaseException as error:
-                report = Raised(order.run, self._worked_ns(hand, began_ns), failure_of(error))
+                report = Raised(order.run, self._worked_ns(hand, began_ns), failure_of(error), began_ns)
             self._say(hand, report)
         hand.order = None
 

@@ -186,10 +186,10 @@ class Worker:
             try:
                 results = execute(order)
                 ended_ns = now()
-                report = Ended(run, ended_ns - began_ns, results)
+                report = Ended(run, ended_ns - began_ns, results, began_ns)
             except BaseException as error:
                 ended_ns = now()
-                report = self._raised(run, ended_ns - began_ns, error)
+                report = self._raised(run, began_ns, ended_ns, error)
             if signs.any or ended_ns - began_ns > QUIET_NS:
                 self._look_around(order)
             if hand.nest is not None:
@@ -285,10 +285,10 @@ class Worker:
     def _announce(self, group: int) -> None:
         self._fields[2] = group
 
-    def _raised(self, run: int, duration_ns: int, error: BaseException) -> Raised:
+    def _raised(self, run: int, began_ns: int, ended_ns: int, error: BaseException) -> Raised:
         if self._is_copy:
             _end_copy(error)
-        return Raised(run, duration_ns, failure_of(error))
+        return Raised(run, ended_ns - began_ns, failure_of(error), began_ns)
 
     def _look_around(self, order: Execute) -> None:
         """After a run that took a while, or has done something that others would notice."""

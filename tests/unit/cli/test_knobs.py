@@ -60,12 +60,15 @@ def test_nothing_is_set_twice():
 def test_the_table_tells_what_depends_on_the_size():
     assert simulate.CORES_PER_SHARD == CORES_PER_SHARD
     shown = " ".join(knobs_table().split())
-    assert f"shards cores/{CORES_PER_SHARD} cores/{CORES_PER_SHARD} of the store" in shown
-    assert "lease-s 10 10 a silent node" in shown and "more where there are over 10,000 nodes" in shown
+    shards = f"cores/{CORES_PER_SHARD} " * len(PROFILES)
+    assert f"shards {shards}of the store" in shown
+    assert (
+        f"lease-s {'10 ' * len(PROFILES)}a silent node" in shown and "more where there are over 10,000 nodes" in shown
+    )
 
 
-def test_the_table_shows_both_profiles():
+def test_the_table_shows_all_profiles():
     lines = knobs_table().splitlines()
     assert [line.split()[0] for line in lines if line[2] != " "] == ["key", *KNOBS]
-    assert lines[0].split() == ["key", "measured", "simmatrix", "meaning"]
+    assert lines[0].split() == ["key", *PROFILES, "meaning"]
     assert next(line for line in lines if "store-row-us" in line).split()[:3] == ["store-row-us", "5", "1000"]

@@ -307,7 +307,8 @@ def _double(x: int) -> int:
 
 
 def _doubled(xs: list[int]) -> list[int]:
-    return daws.gather([_double(x) for x in xs])
+    doubled: list[int] = daws.gather([_double(x) for x in xs])
+    return doubled
 
 
 @pytest.mark.parametrize("kind", ["processes", "threads"])

@@ -1,0 +1,30 @@
+"""A progress bar for live runs: what runs now, the bytes that were read and written, and the time that is left."""
+
+import time
+
+from daws.cli.table import size
+from daws.client.progress import BAR_WIDTH, Progress, clock
+from daws.workflows.submission import Submission
+
+
+class LiveProgress(Progress):
+    """Call `tick` now and then."""
+
+    def __init__(self, submission: Submission, quiet: bool) -> None:
+        super().__init__(submission.graph.task_count, quiet)
+        self.submission = submission
+
+    def tick(self) -> None:
+        one = self.submission
+        part = one.ended_ns / max(1, one.graph.total_core_ns)
+        running = min(one.timeline.busy_count, one.cluster.workers)
+        passed_s = (time.monotonic_ns() - one.begun_ns) / 1e9
+        self._draw(live_line(part, one.ended, self.total, running, one.timeline.bytes_total, passed_s))
+
+
+def live_line(part: float, done: int, total: int, running: int, moved_bytes: int, passed_s: float) -> str:
+    """`part` is the share of the work that is done."""
+    full = int(part * BAR_WIDTH)
+    bar = "█" * full + "░" * (BAR_WIDTH - full)
+    left = f"{clock(passed_s * (1 - part) / part)} left" if part else "…"
+    return f"{bar} {part:4.0%}  {done:,} of {total:,} tasks, {running:,} running  {size(moved_bytes)}  {left}"

@@ -1,0 +1,96 @@
+"""How a live run is shown: as a table, as JSON, as a picture."""
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+import msgspec
+import numpy as np
+
+from daws.cli.table import count, grid, seconds, share, significant, size
+from daws.model.columns import Int16s, Int64s
+from daws.model.errors import UnavailableError, UsageError
+from daws.runs.summary import Summary
+from daws.sim.plot import draw_panels, panel_from
+
+STDOUT = "-"
+
+
+def live_table(arguments: argparse.Namespace, summary: Summary, notes: tuple[str, ...]) -> str:
+    """What ran, and in groups of related numbers how it went."""
+    tasks = max(1, summary.tasks)
+    rows = [
+        ("run", "makespan", seconds(summary.makespan_s), "from the first submission to the last end"),
+        ("", "throughput", f"{significant(summary.throughput)} /s", "tasks per second"),
+        ("", "efficiency", share(summary.efficiency), "the time it would take if nothing ever waited / makespan"),
+        ("", "utilization", share(summary.utilization), "of the workers' time was spent running tasks"),
+        ("bound", "work", seconds(summary.work_s), "all tasks, shared by all workers"),
+        ("", "critical path", seconds(summary.critical_path_s), "the longest way through the graph"),
+        ("", "share", share(summary.bound_share), "of the makespan no schedule could have saved"),
+        ("data", "read", size(summary.bytes_read), f"{size(summary.bytes_read / tasks)} per task"),
+        ("", "written", size(summary.bytes_written), f"{size(summary.bytes_written / tasks)} per task"),
+        ("", "moved", size(summary.bytes_moved), "between nodes"),
+    ]
+    head = (
+        f"{arguments.what} with {summary.strategy}: {count(summary.tasks)} tasks, {count(summary.edges)} edges\n"
+        f"{what_ran(arguments)} on {where(summary)} of this machine\n"
+        + (f"notes: {'; '.join(notes)}\n" if notes else "")
+    )
+    return f"{head}\n{grid(rows, right=(2,), indent='  ')}"
+
+
+def where(summary: Summary) -> str:
+    workers = f"{summary.cores_total:,} workers"
+    return workers if summary.nodes == 1 else f"{summary.nodes:,} nodes with {workers}"
+
+
+def what_ran(arguments: argparse.Namespace) -> str:
+    if arguments.execute:
+        return "its commands"
+    scales = [
+        f"{what} × {factor:g}"
+        for what, factor in (("times", arguments.time_scale), ("sizes", arguments.data_scale))
+        if factor != 1
+    ]
+    return f"emulated ({', '.join(['spinning' if arguments.spin else 'sleeping', *scales])})"
+
+
+def check_json_target(target: str) -> None:
+    path = Path(target)
+    if target == STDOUT:
+        return
+    if not path.name or path.is_dir() or not path.parent.is_dir():
+        raise UsageError(f"--json {target!r}: expected the name of a file in a folder that is there, or -")
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise UsageError(f"--json {target!r}: cannot be written")
+
+
+def write_json(arguments: argparse.Namespace, summary: Summary, notes: tuple[str, ...]) -> None:
+    """One object: what was asked, what came of it."""
+    asked = {
+        "workload": arguments.what,
+        "seed": arguments.seed,
+        "time_scale": arguments.time_scale,
+        "data_scale": arguments.data_scale,
+        "mode": "execute" if arguments.execute else "spin" if arguments.spin else "sleep",
+    }
+    text = msgspec.json.encode({**asked, **msgspec.structs.asdict(summary), "notes": notes}) + b"\n"
+    if arguments.json == STDOUT:
+        sys.stdout.write(text.decode())
+        return
+    try:
+        Path(arguments.json).write_bytes(text)
+    except OSError as error:
+        raise UnavailableError(f"--json {arguments.json!r}: cannot be written: {error.strerror}", retry=True) from error
+
+
+def draw_live(summary: Summary, start_ns: Int64s, end_ns: Int64s, cores: Int16s, path: Path, title: str) -> None:
+    """Busy workers over time; a task of several cores keeps as many workers busy."""
+    ran = end_ns >= 0
+    starts, ends = (np.repeat(column[ran], cores[ran]).tolist() for column in (start_ns, end_ns))
+    workers = summary.cores_total
+    subtitle = f"{summary.tasks:,} tasks on {where(summary)}"
+    panel = panel_from(subtitle, starts, ends, workers, summary.utilization, summary.makespan_s)
+    heading = f"{title} · {summary.strategy} · efficiency {summary.efficiency:.1%}"
+    draw_panels([panel], path, heading=heading, columns=1, size=(8.0, 4.2), time_label="time in s")

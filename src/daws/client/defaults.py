@@ -1,0 +1,44 @@
+"""What `daws.Cluster()` goes by where nothing is said: the environment, which `daws run` sets for the script it runs.
+
+The only place that reads these variables.
+"""
+
+import os
+from itertools import count
+
+from daws.model.errors import UsageError
+
+NODES = "DAWS_NODES"
+WORKERS = "DAWS_WORKERS"
+STRATEGY = "DAWS_STRATEGY"
+TRACE = "DAWS_TRACE"
+_traces = count(1)
+
+
+def default_nodes() -> int:
+    return _number(NODES) or 1
+
+
+def default_workers(nodes: int = 1) -> int:
+    """Of each node: its share of the processors that this process may use, unless the environment says otherwise."""
+    return _number(WORKERS) or max(1, len(os.sched_getaffinity(0)) // nodes)
+
+
+def _number(name: str) -> int:
+    text = os.environ.get(name, "")
+    if text and (not text.isascii() or not text.isdigit() or len(text) > 6):
+        raise UsageError(f"{name}={text!r}: expected a whole number")
+    return int(text or 0)
+
+
+def default_strategy() -> str:
+    return os.environ.get(STRATEGY) or "daws"
+
+
+def default_trace() -> str | None:
+    """A file for each cluster of this process: out.json, out-2.json, …"""
+    text = os.environ.get(TRACE)
+    if not text:
+        return None
+    number, (stem, suffix) = next(_traces), os.path.splitext(text)
+    return text if number == 1 else f"{stem}-{number}{suffix}"

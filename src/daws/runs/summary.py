@@ -1,0 +1,68 @@
+"""How a live run of a graph went, beside the best that could be had."""
+
+import numpy as np
+from msgspec import Struct
+
+from daws.model.columns import Int64s
+from daws.model.graph import Graph
+
+NS_PER_S = 1_000_000_000
+
+
+class Summary(Struct, frozen=True):
+    """Times in seconds. The run begins with its first submission and ends with its last task.
+
+    `efficiency` is the time that all cores would need if nothing ever waited, divided by `makespan_s`; `utilization`
+    the share of the cores' time in which tasks ran, whatever they did. No schedule is shorter than `work_s` (all work
+    shared by all cores) or `critical_path_s`; `bound_share` is the larger of both divided by `makespan_s`.
+    """
+
+    tasks: int
+    edges: int
+    nodes: int
+    cores_total: int
+    strategy: str
+    makespan_s: float
+    throughput: float
+    efficiency: float
+    utilization: float
+    work_s: float
+    critical_path_s: float
+    bound_share: float
+    bytes_read: int
+    bytes_written: int
+    bytes_moved: int
+
+
+def summarise(
+    graph: Graph, start_ns: Int64s, end_ns: Int64s, nodes: int, cores_total: int, strategy: str, bytes_moved: int = 0
+) -> Summary:
+    """The columns have the start and the end of each task in ns since the run began, -1 for tasks that did not end."""
+    ran = end_ns >= 0
+    makespan_s = int(end_ns.max(initial=0)) / NS_PER_S
+    busy_s = float(((end_ns - start_ns) * graph.cores)[ran].sum()) / NS_PER_S
+    work_s = graph.total_core_ns / cores_total / NS_PER_S
+    critical_path_s = graph.critical_path_ns() / NS_PER_S
+    made = graph.producer >= 0
+    made[made] = ran[graph.producer[made]]
+
+    def part(value: float) -> float:
+        return value / makespan_s if makespan_s else 0.0
+
+    return Summary(
+        tasks=graph.task_count,
+        edges=graph.edge_count,
+        nodes=nodes,
+        cores_total=cores_total,
+        strategy=strategy,
+        makespan_s=makespan_s,
+        throughput=part(int(np.count_nonzero(ran))),
+        efficiency=part(work_s),
+        utilization=part(busy_s / cores_total),
+        work_s=work_s,
+        critical_path_s=critical_path_s,
+        bound_share=part(max(work_s, critical_path_s)),
+        bytes_read=int(graph.task_input_bytes[ran].sum()),
+        bytes_written=int(graph.object_bytes[made].sum()),
+        bytes_moved=bytes_moved,
+    )

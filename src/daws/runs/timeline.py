@@ -1,0 +1,73 @@
+"""When and where each task ran, as columns: a row for each run that ended, 80 bytes of it.
+
+Other threads may read while rows are added: columns only grow, and `count` never promises too much.
+"""
+
+from array import array
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from daws.runs.notes import News, Row
+
+
+class Timeline:
+    """Rows in the order in which runs were reported; the columns are those of `Row`."""
+
+    def __init__(self) -> None:
+        self.task = array("q")
+        self.kind = array("q")
+        self.node = array("q")
+        self.slot = array("q")
+        self.start_ns = array("q")
+        self.end_ns = array("q")
+        self.cores = array("q")
+        self.read_bytes = array("q")
+        self.written_bytes = array("q")
+        self.is_good = array("q")
+        self._columns = (
+            *(self.task, self.kind, self.node, self.slot, self.start_ns, self.end_ns),
+            *(self.cores, self.read_bytes, self.written_bytes, self.is_good),
+        )
+        self._names: dict[int, str] = {}  # by kind
+        self.bytes_total = 0  # read and written
+        self._busy: dict[int, int] = {}  # by node
+        self._fetched: dict[int, int] = {}
+
+    @property
+    def count(self) -> int:
+        return len(self.is_good)  # the last column that grows
+
+    @property
+    def busy_count(self) -> int:
+        """How many executors had something to do when their nodes were heard of last."""
+        return sum(list(self._busy.values()))
+
+    @property
+    def moved_bytes(self) -> int:
+        """So many bytes nodes have fetched from each other."""
+        return sum(list(self._fetched.values()))
+
+    def add(self, news: News) -> None:
+        """What a node tells."""
+        for row in news.rows:
+            self.bytes_total += row[7] + row[8]
+            for column, value in zip(self._columns, row, strict=True):
+                column.append(value)
+        self._busy[news.node] = news.busy_count
+        self._fetched[news.node] = news.fetched_bytes
+
+    def rows(self) -> Iterable[Row]:
+        count = self.count
+        return zip(*(column[:count] for column in self._columns), strict=True)
+
+    def learn(self, kind: int, function: Callable[..., Any]) -> None:
+        """From now on tasks of this kind are called after their function, or after the one that it calls many times."""
+        inner = getattr(function, "function", function)
+        name = getattr(inner, "__qualname__", None) or getattr(inner, "__name__", None)
+        self._names[kind] = name if isinstance(name, str) else type(inner).__name__
+
+    def name_of(self, kind: int) -> str:
+        return self._names.get(kind) or f"function {kind}"
+
+    def __repr__(self) -> str:
+        return f"<Timeline of {self.count:,} runs>"
