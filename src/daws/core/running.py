@@ -209,13 +209,16 @@ def put_back(core: NodeCore, ready: Ready) -> None:
 
 def release_slot(core: NodeCore, run: Run) -> None:
     """An executor falls free (or loses one of the runs that were sent to it)."""
-    slot = run.slot
-    if core.inflight is not None and slot in core.inflight:
-        core.inflight[slot] -= 1
-        core.ahead -= 1
-        if core.inflight[slot] == 1:
-            del core.inflight[slot]
-        return
+    slot, inflight = run.slot, core.inflight
+    if inflight is not None:
+        sent = inflight.get(slot)
+        if sent is not None:
+            core.ahead -= 1
+            if sent > 2:
+                inflight[slot] = sent - 1
+            else:
+                del inflight[slot]
+            return
     group = core.groups[0] if len(core.groups) == 1 else group_of(core, slot)
     group.free.append(slot)
     if run.more_slots:
@@ -394,6 +397,10 @@ def send_ahead(core: NodeCore) -> None:
         return
     ahead_ns, most = core.config.ahead_ns * core.cores, core.cores * core.config.ahead_count_max
     slots: list[tuple[int, int]] | None = None
+    if core.shared.fifo and not (core.dedicated.count or core.shared.heap or core.doomed):
+        slots = _slots_to_queue_at(core)
+        if slots:
+            _send_plain_ahead(core, slots, ahead_ns, most)
     while core.ahead < most:
         queue = core.dedicated if core.dedicated.count else core.shared
         ready = queue.peek() if queue.count else None
@@ -423,21 +430,53 @@ def send_ahead(core: NodeCore) -> None:
         start(core, ready, slot)
 
 
+def _send_plain_ahead(core: NodeCore, slots: list[tuple[int, int]], ahead_ns: int, most: int) -> None:
+    """`send_ahead` for tasks of one kind that read nothing and came one after the other: most of them, where it
+    matters."""
+    shared, out = core.shared, core.out
+    fifo = shared.fifo
+    assert fifo
+    kind = fifo[0].spec.kind
+    seen = core.kinds.get(kind)
+    if seen is None:
+        return
+    if core.inflight is None:
+        core.inflight = {}
+    inflight, running = core.inflight, core.running
+    token, ahead = core.token, core.ahead
+    most = min(most, ahead_ns * seen[0] // (seen[1] or 1))
+    while ahead < most and fifo:
+        ready = fifo[0]
+        spec = ready.spec
+        if ready.inputs or ready.mode or spec.needs is not None or spec.kind != kind:
+            break
+        fifo.popleft()
+        shared.count -= 1
+        sent, slot = slots[0]
+        heapreplace(slots, (sent + 1, slot))
+        inflight[slot] = sent + 1
+        ahead += 1
+        token += 1
+        running[spec.id] = Run(token, ready, slot)
+        out.append(StartRun(token, slot, ready))
+    core.token, core.ahead = token, ahead
+    if not inflight:
+        core.inflight = None
+
+
 def _slots_to_queue_at(core: NodeCore) -> list[tuple[int, int]]:
     """A heap of (runs that were sent to it, executor), leaving out those that run a task that is wide, suspect or not
-    known to be short."""
+    known to be short: such a run is the only one of its executor."""
     inflight, kinds, ahead_ns = core.inflight or EMPTY, core.kinds, core.config.ahead_ns
-    slots: dict[int, int] = {}
-    avoid: set[int] = set()
-    for run in core.running.values():
-        if run.suspended:
-            continue
-        spec = run.ready.spec
-        seen = kinds.get(spec.kind)
-        if seen is None or seen[1] > ahead_ns * seen[0] or spec.needs is not None or run.ready.mode & SUSPECT:
-            avoid.add(run.slot)
-        slots[run.slot] = inflight.get(run.slot, 1)
-    heap = [(sent, slot) for slot, sent in slots.items() if slot not in avoid]
+    heap = [(sent, slot) for slot, sent in inflight.items()]
+    if len(heap) < core.cores:
+        for run in core.running.values():
+            if run.slot in inflight or run.suspended:
+                continue
+            spec = run.ready.spec
+            seen = kinds.get(spec.kind)
+            if seen and seen[1] <= ahead_ns * seen[0] and spec.needs is None and not run.ready.mode & SUSPECT:
+                heap.append((1, run.slot))
     heapify(heap)
     return heap
 
