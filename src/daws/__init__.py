@@ -8,10 +8,16 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "Cluster": "daws.client.cluster",
+    "Command": "daws.client.commands",
+    "CommandError": "daws.model.errors",
+    "Completed": "daws.workers.commands",
+    "File": "daws.data.outside",
     "Future": "daws.client.future",
+    "Out": "daws.data.outside",
     "as_completed": "daws.client.waiting",
     "current": "daws.client.inside",
     "futures": "daws.futures",
+    "command": "daws.client.commands",
     "gather": "daws.client.waiting",
     "progress": "daws.client.progress",
     "task": "daws.client.tasks",

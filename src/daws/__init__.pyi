@@ -1,5 +1,7 @@
 from daws import futures as futures
 from daws.client.cluster import Cluster as Cluster
+from daws.client.commands import Command as Command
+from daws.client.commands import command as command
 from daws.client.current import use as use
 from daws.client.future import Future as Future
 from daws.client.inside import current as current
@@ -8,13 +10,17 @@ from daws.client.tasks import task as task
 from daws.client.waiting import as_completed as as_completed
 from daws.client.waiting import gather as gather
 from daws.client.waiting import wait as wait
+from daws.data.outside import File as File
+from daws.data.outside import Out as Out
 from daws.model.errors import ClosedError as ClosedError
+from daws.model.errors import CommandError as CommandError
 from daws.model.errors import DawsError as DawsError
 from daws.model.errors import TaskCancelledError as TaskCancelledError
 from daws.model.errors import TaskFailedError as TaskFailedError
 from daws.model.errors import TaskKilledError as TaskKilledError
 from daws.model.errors import UnpicklableError as UnpicklableError
 from daws.model.errors import UsageError as UsageError
+from daws.workers.commands import Completed as Completed
 from daws.workers.errors import RemoteError as RemoteError
 from daws.workers.errors import WorkerStartError as WorkerStartError
 

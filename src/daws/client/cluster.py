@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from daws.runtime.ports import Counters
     from daws.strategy.decisions import Strategy
 
+if TYPE_CHECKING:
+    from daws.client.commands import Command, CommandFuture, Word
+
 T = TypeVar("T")
 WORKERS_MAX = 4096
 NODES_MAX = 64
@@ -142,6 +145,17 @@ class Cluster:
         session.check(options)
         submit = session.submit if options.outputs == 1 else session.submit_several
         return submit(session.number_of(function), args, kwargs, options)
+
+    def run(self, words: Command | str | Sequence[Word], **described: Any) -> CommandFuture:
+        """Run a program in a worker: a `daws.command(…)`, or what would be given to it.
+
+        The result says how it ended; `outputs` of the future are the futures of the files that it makes, by name.
+        """
+        from daws.client.commands import Command, command, run  # most sessions have none
+
+        if isinstance(words, Command) and described:
+            raise UsageError("run: say all about a command in daws.command(…), or give its words here")
+        return run(self._open(), words if isinstance(words, Command) else command(words, **described))
 
     def map(self, function: Callable[..., T], *iterables: Iterable[Any], chunk: int | None = None) -> Mapped[T]:
         """Call `function` for each item (of several iterables: with one of each), several items per task.

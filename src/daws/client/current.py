@@ -1,6 +1,7 @@
 """Which cluster is meant when nobody names one: the only place that says so."""
 
-from typing import TYPE_CHECKING
+import sys
+from typing import TYPE_CHECKING, cast
 
 from daws.model.errors import UsageError
 
@@ -11,7 +12,13 @@ _in_use: "list[Cluster]" = []
 
 
 def cluster() -> "Cluster":
-    """The cluster of the innermost `with` block, or the one that was named last by `use`; the same in all threads."""
+    """Inside a task, the cluster that it runs in. Else that of the innermost `with` block, or the one that was named
+    last by `use`; the same in all threads."""
+    nest = sys.modules.get("daws.workers.nest")  # if nobody has imported it, nothing runs in this process
+    if nest is not None and nest.current_nest() is not None:
+        from daws.client.inside import current
+
+        return cast("Cluster", current())  # it has the same words
     if not _in_use:
         raise UsageError("there is no cluster to run it: call it inside `with daws.Cluster():`, or after `daws.use(…)`")
     return _in_use[-1]

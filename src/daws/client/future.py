@@ -163,6 +163,12 @@ class OutputFuture(Future[T]):
         """The first one lets go."""
 
 
+def output_futures(session: "Session", task: int, objects: list[int]) -> list[Future[Any]]:
+    """The futures of a task with several outputs."""
+    first: Future[Any] = Future(session, task, objects[0])
+    return [first, *[OutputFuture[Any](first, object_) for object_ in objects[1:]]]
+
+
 class _Callback:
     __slots__ = ("function", "future")
 

@@ -50,9 +50,13 @@ class InnerCluster:
         **options: Any,
     ) -> Any:
         """Like `submit`, with the options of `Cluster.call`."""
-        given = options_of(**options)
-        futures = self._session.submit_several(self._session.number_of(function), tuple(args), kwargs or {}, given)
-        return futures if given.outputs > 1 else futures[0]
+        return self._start(function, tuple(args), kwargs or {}, options_of(**options))
+
+    def _start(
+        self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], options: Options
+    ) -> Any:
+        futures = self._session.submit_several(self._session.number_of(function), args, kwargs, options)
+        return futures if options.outputs > 1 else futures[0]
 
     def map(self, function: Callable[..., T], *iterables: Iterable[Any], chunk: int | None = None) -> Mapped[T]:
         """Call `function` for each item, several items per task."""

@@ -5,7 +5,16 @@ from collections.abc import Callable, Iterable
 from itertools import count
 from typing import Any
 
-from daws.client.future import CANCELLED, FAILED, INLINE, PENDING, STORED, Future, OutputFuture, collecting
+from daws.client.future import (
+    CANCELLED,
+    FAILED,
+    INLINE,
+    PENDING,
+    STORED,
+    Future,
+    collecting,
+    output_futures,
+)
 from daws.client.options import OUTPUTS_MAX, USUAL, Options
 from daws.data.codec import Packed, dumps, dumps_call, encode
 from daws.data.files import ObjectFiles
@@ -55,7 +64,7 @@ class Session:
         self.folders = folders
         self.strategy = strategy
         self.futures: dict[int, Future[Any]] = {}  # that have not ended
-        self.outputs: dict[int, list[OutputFuture[Any]]] = {}  # further ones, of tasks with several outputs
+        self.outputs: dict[int, list[Future[Any]]] = {}  # further ones, of tasks with several outputs
         self.stored: dict[int, tuple[Input, ...]] = {}  # by task: where its outputs are, if that is elsewhere
         self.engine: ClusterPort
         if nodes:
@@ -109,16 +118,22 @@ class Session:
         return future
 
     def submit_several(
-        self, function: int, args: tuple[Any, ...], kwargs: dict[str, Any], options: Options
+        self,
+        function: int,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        options: Options,
+        make: "Callable[[Session, int, list[int]], list[Future[Any]]]" = output_futures,
     ) -> tuple[Future[Any], ...]:
-        """One task with several outputs."""
+        """One task with several outputs. `make` is given a task and its objects, and answers their futures."""
         payload, above = self._arguments(args, kwargs)
         task = self._next_task()
-        future: Future[Any] = Future(self, task, task)
-        more = [FIRST_EXTRA_OBJECT + task * OUTPUTS_MAX + index for index in range(1, options.outputs)]
-        others = [OutputFuture[Any](future, object_) for object_ in more]
-        self.outputs[task] = others
-        self._submit(function, payload, above, options, future, (task, *more))
+        first = FIRST_EXTRA_OBJECT + task * OUTPUTS_MAX
+        made = [task, *range(first + 1, first + options.outputs)]
+        future, *others = make(self, task, made)
+        if others:
+            self.outputs[task] = others
+        self._submit(function, payload, above, options, future, tuple(made))
         return (future, *others)
 
     def _arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[bytes, Iterable[Future[Any]]]:
@@ -289,9 +304,8 @@ class Session:
     # -- what futures ask ----------------------------------------------------------------------------------------------
 
     def load(self, object_: int) -> Any:
-        places = {output[0]: output[3] for output in self.stored.get(task_of(object_), ())}
         try:
-            return self.engine.load(object_, places.get(object_, ()))
+            return self.engine.load(object_, self._places(object_))
         except (OSError, UnavailableError):
             if self._closed is not None:
                 raise ClosedError("the result was not asked for before its cluster was closed") from None
@@ -301,6 +315,16 @@ class Session:
         """On the thread that brings the results, waiting for one would never end."""
         if self.engine.is_here:
             raise UsageError("callbacks run on the cluster's own thread and cannot wait; submit a task instead")
+
+    def path_of(self, object_: int) -> str:
+        """Where an object lies that is a file; it stays there as long as its future is kept."""
+        if self._closed is not None:
+            raise ClosedError("the file was not asked for before its cluster was closed")
+        return self.engine.bring(object_, self._places(object_))
+
+    def _places(self, object_: int) -> tuple[NodeId, ...]:
+        found = {output[0]: output[3] for output in self.stored.get(task_of(object_), ())}
+        return found.get(object_, ())
 
     def exception_of(self, future: Future[Any]) -> BaseException:
         what = future._what

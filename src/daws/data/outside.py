@@ -1,78 +1,322 @@
-"""Files that people and commands made: what they are, and how they get into a run's folder."""
+"""Files that people and programs made, as inputs of tasks: `File` is what users see, a *source* says where it is.
 
+A file of the user's own stays where it is and is never copied on this machine: what is noted of it (size and time of
+its last change) tells a task that it is still the file that was meant. A file that a command made is an object like any
+other: write-once, on disk under its object id or, when it is small, inside messages. A file at a URL is in `remote`.
+"""
+
+import io
 import os
 import shutil
-from hashlib import file_digest
-from pathlib import Path
-from typing import Literal
+import weakref
+from contextlib import suppress
+from itertools import count
+from pathlib import Path, PurePosixPath
+from typing import Any, BinaryIO, Protocol
 
-from daws.model.errors import UsageError
+from daws.model.errors import UnavailableError, UsageError
+
+PLAIN, EXECUTABLE = b"-", b"x"
+"""A small file inside a message is one of these and then its content."""
+
+NAME_BYTES_MAX = 255
+Stamp = tuple[int, int, int]
+"""Size in bytes, time of the last change in nanoseconds, and number of the inode."""
+
+_numbers = count()
+
+
+def checked_name(name: str | os.PathLike[str], what: str) -> str:
+    """A name for a file inside a run's folder, perhaps in a folder there; never one that leads out of it."""
+    text: Any = os.fspath(name)
+    if not isinstance(text, str) or not text or "\0" in text:
+        raise UsageError(f"{what} {text!r}: give a file name")
+    path = PurePosixPath(text)
+    if path.is_absolute() or ".." in path.parts or not path.parts or text.endswith("/"):
+        raise UsageError(f"{what} {text!r} leads out of the command's own folder; give the name of a file in it")
+    if any(len(os.fsencode(part)) > NAME_BYTES_MAX for part in path.parts):
+        raise UsageError(f"{what} {text[:40]!r}…: the name is longer than {NAME_BYTES_MAX} bytes")
+    return str(path)
+
+
+class Source(Protocol):
+    """Where the bytes of a file are."""
+
+    def size_bytes(self) -> int: ...
+
+    def open(self) -> BinaryIO: ...
+
+    def path(self, name: str) -> str:
+        """A path that can be opened as long as the source lives; its last part is `name` where that can be chosen."""
+
+    def place(self, target: str) -> None:
+        """Make the file appear under this path, without copying it if that is possible."""
+
+    def is_executable(self) -> bool: ...
+
+    def stamp(self) -> Stamp | None:
+        """What changes when somebody writes to it; None if nobody can."""
+
+
+class Own:
+    """A file of the user's own, as it was when it was named: `noted` are its size and the time of its last change."""
+
+    __slots__ = ("noted", "where")
+
+    def __init__(self, where: str, noted: tuple[int, int]) -> None:
+        self.where = where
+        self.noted = noted
+
+    def __reduce__(self) -> Any:
+        return Own, (self.where, self.noted)
+
+    def __repr__(self) -> str:
+        return repr(self.where)
+
+    def _check(self) -> None:
+        if stamp_of(self.where)[:2] != self.noted:
+            raise UsageError(f"{self.where} has changed since it was named; make a new daws.File of it")
+
+    def size_bytes(self) -> int:
+        return self.noted[0]
+
+    def open(self) -> BinaryIO:
+        self._check()
+        return open(self.where, "rb")
+
+    def path(self, name: str) -> str:
+        self._check()
+        return self.where
+
+    def place(self, target: str) -> None:
+        self._check()
+        link(self.where, target)
+
+    def is_executable(self) -> bool:
+        return os.access(self.where, os.X_OK)
+
+    def stamp(self) -> Stamp | None:
+        return stamp_of(self.where)
+
+
+class _Brought:
+    """A file without a name of its own; it gets one in `scratch` when somebody asks for its path."""
+
+    __slots__ = ("__weakref__", "_named", "scratch")
+
+    def __init__(self, scratch: str) -> None:
+        self.scratch = scratch
+        self._named = ""
+
+    def place(self, target: str) -> None:
+        raise NotImplementedError
+
+    def path(self, name: str) -> str:
+        if not self._named:
+            folder = f"{self.scratch}/named-{os.getpid()}-{next(_numbers)}"
+            os.mkdir(folder, 0o700)
+            weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+            named = f"{folder}/{os.path.basename(name)}"
+            self.place(named)
+            self._named = named
+        return self._named
+
+    def __reduce__(self) -> Any:
+        raise UsageError("a file that a task was given cannot be sent on; return what is in it, or a copy of your own")
+
+
+class Stored(_Brought):
+    """A file that a command made, at the path of its object."""
+
+    __slots__ = ("where",)
+
+    def __init__(self, where: str, scratch: str) -> None:
+        super().__init__(scratch)
+        self.where = where
+
+    def __repr__(self) -> str:
+        return f"{self.size_bytes():,} bytes"
+
+    def size_bytes(self) -> int:
+        return os.stat(self.where).st_size
+
+    def open(self) -> BinaryIO:
+        return open(self.where, "rb")
+
+    def place(self, target: str) -> None:
+        link(self.where, target)
+
+    def is_executable(self) -> bool:
+        return os.access(self.where, os.X_OK)
+
+    def stamp(self) -> Stamp | None:
+        return stamp_of(self.where)
+
+
+class Small(_Brought):
+    """A small file that a command made, in memory; the first byte says whether it may be executed."""
+
+    __slots__ = ("content",)
+
+    def __init__(self, content: bytes, scratch: str) -> None:
+        super().__init__(scratch)
+        self.content = content
+
+    def __repr__(self) -> str:
+        return f"{self.size_bytes():,} bytes"
+
+    def size_bytes(self) -> int:
+        return len(self.content) - 1
+
+    def open(self) -> BinaryIO:
+        return io.BytesIO(self.content[1:])
+
+    def place(self, target: str) -> None:
+        mode = 0o777 if self.is_executable() else 0o666
+        fd = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+        try:
+            os.write(fd, memoryview(self.content)[1:])
+        finally:
+            os.close(fd)
+
+    def is_executable(self) -> bool:
+        return self.content[:1] == EXECUTABLE
+
+    def stamp(self) -> Stamp | None:
+        return None
 
 
 class File:
-    """A file named by its path, as an argument, input or output of a task. Only the path travels."""
+    """A file as an input of a command or a function.
 
-    __slots__ = ("path",)
+    `File(path)` is a file of your own, as it is now: it is not copied, and a task that finds it changed fails and says
+    so. `File("s3://…")` and other URLs need the extra `daws[fsspec]`. Files that commands make are of this class too.
+    `name` is what a command sees it as.
+    """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = Path(os.path.abspath(path))
+    __slots__ = ("_keeper", "name", "source")
+
+    def __init__(self, path: str | os.PathLike[str], name: str = "") -> None:
+        text = os.fsdecode(path)
+        self._keeper: Any = None  # what keeps the object in being, in the client
+        self.source: Source
+        if "://" in text:
+            from daws.data.remote import Remote
+
+            self.source = Remote(text)
+        else:
+            where = os.path.abspath(text)
+            self.source = Own(where, stamp_of(where)[:2])
+        self.name = checked_name(name or os.path.basename(text), "the name")
+
+    @classmethod
+    def of(cls, name: str, source: Source, keeper: Any = None) -> "File":
+        """A file from elsewhere; `keeper` stands for it where it is pickled."""
+        file = cls.__new__(cls)
+        file.name = name
+        file.source = source
+        file._keeper = keeper
+        return file
+
+    def __reduce__(self) -> Any:
+        if self._keeper is not None:
+            return self._keeper.__reduce__()
+        return File.of, (self.name, self.source)
 
     def __repr__(self) -> str:
-        return f"File({str(self.path)!r})"
+        return f"<File {self.name}: {self.source!r}>"
 
     def __fspath__(self) -> str:
-        return str(self.path)
+        return self.source.path(self.name)
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, File) and self.path == other.path
+    def is_same(self, other: object) -> bool:
+        """Is it the same file, as far as can be known without looking into it?"""
+        if not isinstance(other, File):
+            return False
+        where = getattr(self.source, "where", None)
+        return self.source is other.source or (where is not None and where == getattr(other.source, "where", None))
 
-    def __hash__(self) -> int:
-        return hash(self.path)
+    @property
+    def path(self) -> Path:
+        """Where it can be read, as long as this File or the future that it came from lives."""
+        return Path(self.source.path(self.name))
 
     @property
     def size_bytes(self) -> int:
-        return self.check().st_size
+        return self.source.size_bytes()
 
-    def check(self) -> os.stat_result:
-        """Its status, or a `UsageError` if it is not there, not a file, or not ours to read."""
+    def open(self, mode: str = "rb", encoding: str = "utf-8") -> Any:
+        """To read it: "rb" for bytes, "r" for text."""
+        if mode not in ("rb", "r", "rt"):
+            raise UsageError(f"mode={mode!r}: files are read, not written; give 'rb' or 'r'")
+        opened = self.source.open()
+        return opened if mode == "rb" else io.TextIOWrapper(opened, encoding)
+
+    def read_bytes(self) -> bytes:
+        with self.source.open() as opened:
+            return opened.read()
+
+    def read_text(self, encoding: str = "utf-8") -> str:
+        return self.read_bytes().decode(encoding)
+
+    def copy_to(self, target: str | os.PathLike[str]) -> Path | str:
+        """Copy it to a path (or into a folder, or to a URL), where it appears when it is complete. Answers where."""
+        text = os.fspath(target)
+        if "://" in text:
+            from daws.data.remote import upload
+
+            with self.source.open() as opened:
+                return upload(opened, text)
+        goal = Path(text, os.path.basename(self.name)) if os.path.isdir(text) else Path(text)
+        partial = goal.with_name(f".daws-{os.getpid()}-{next(_numbers)}")
         try:
-            status = os.stat(self.path)
+            with self.source.open() as opened, open(partial, "xb", opener=self._opener) as copy:
+                shutil.copyfileobj(opened, copy, 1 << 20)
+            os.replace(partial, goal)
         except OSError as error:
-            raise UsageError(f"no file {self.path}: {error.strerror}") from error
-        if not self.path.is_file():
-            raise UsageError(f"{self.path} is not a file; name the files in it one by one")
-        if not os.access(self.path, os.R_OK):
-            raise UsageError(f"{self.path} cannot be read; see its permissions")
-        return status
+            raise UnavailableError(f"cannot copy {self.name} to {goal}: {error.strerror}", retry=False) from error
+        finally:
+            with suppress(FileNotFoundError):
+                os.unlink(partial)
+        return goal
 
-    def digest(self) -> str:
-        """What is in it, as 64 hexadecimal digits: equal files have equal digests."""
-        self.check()
-        with open(self.path, "rb") as file:
-            return file_digest(file, "sha256").hexdigest()
+    def _opener(self, path: str, flags: int) -> int:
+        return os.open(path, flags, 0o777 if self.source.is_executable() else 0o666)
 
-    def place_in(self, folder: str | os.PathLike[str], name: str = "", how: Literal["link", "copy"] = "link") -> "File":
-        """Make it appear in `folder`, as a second name for the same file or, across file systems, as a copy.
 
-        A program that changes a linked input in place changes the original: use "copy" for such programs.
-        """
-        self.check()
-        name = name or self.path.name
-        target = Path(folder, name)
-        if os.path.basename(name) != name or name in (".", ".."):
-            raise UsageError(f"{name!r} is not a plain file name; inputs go directly into the run's folder")
-        if how == "link":
-            try:
-                os.link(os.path.realpath(self.path), target)
-                return File(target)
-            except FileExistsError:
-                raise UsageError(f"{target} is there already; give the inputs different names") from None
-            except OSError:  # another file system, not our own file, too many links
-                pass
-        try:
-            with open(self.path, "rb") as source, open(target, "xb") as copy:
-                shutil.copyfileobj(source, copy)
-        except FileExistsError:
-            raise UsageError(f"{target} is there already; give the inputs different names") from None
-        shutil.copymode(self.path, target)
-        return File(target)
+class Out:
+    """A file that a command makes, by its name in the command's own folder."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str | os.PathLike[str]) -> None:
+        self.name = checked_name(name, "the output")
+
+    def __reduce__(self) -> Any:
+        return Out, (self.name,)
+
+    def __repr__(self) -> str:
+        return f"Out({self.name!r})"
+
+
+def stamp_of(path: str) -> Stamp:
+    """Of a file that can be read; a `UsageError` if it is none."""
+    try:
+        status = os.stat(path)
+    except OSError as error:
+        raise UsageError(f"no file {path}: {error.strerror}") from None
+    if not os.path.isfile(path):
+        raise UsageError(f"{path} is not a file; name the files in it one by one")
+    if not os.access(path, os.R_OK):
+        raise UsageError(f"{path} cannot be read; see its permissions")
+    return status.st_size, status.st_mtime_ns, status.st_ino
+
+
+def link(path: str, target: str) -> None:
+    """A second name for a file: a hard link, as programs like it best, or where that cannot be a symbolic one."""
+    try:
+        os.link(os.path.realpath(path), target)
+    except FileExistsError:
+        raise
+    except OSError:  # another file system, somebody else's file, too many links
+        os.symlink(path, target)

@@ -68,7 +68,25 @@ class ClusterError(UsageError):
 
 
 class TaskFailedError(DawsError):
-    """A task could not run because one that it needs has failed; the message names it."""
+    """A task could not run because one that it needs has failed; the message names it. Commands have their own kind."""
+
+
+class CommandError(TaskFailedError):
+    """A command did not do what it should: not found, an exit code, a signal, out of time, an output that is missing.
+
+    `command` is its line; `code` its exit code or, negative, the signal that ended it (127: not found, 126: not
+    executable, as shells have it); `stdout` and `stderr` are the end of what it wrote.
+    """
+
+    def __init__(self, message: str, command: str, code: int, stdout: bytes = b"", stderr: bytes = b"") -> None:
+        super().__init__(message)
+        self.command = command
+        self.code = code
+        self.stdout = stdout
+        self.stderr = stderr
+
+    def __reduce__(self) -> tuple[type["CommandError"], tuple[str, str, int, bytes, bytes]]:
+        return type(self), (str(self), self.command, self.code, self.stdout, self.stderr)
 
 
 class TaskKilledError(DawsError):

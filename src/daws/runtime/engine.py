@@ -5,7 +5,6 @@ carried out at once, and what the store answers at once goes back to it in the s
 nodes and the client are in this process or behind sockets is known to the ports alone. Nothing here decides anything.
 """
 
-import signal
 import time
 from asyncio import AbstractEventLoop
 from collections.abc import Callable, Sequence
@@ -57,6 +56,7 @@ from daws.wire.worker import (
 )
 from daws.workers.failures import failure_of
 from daws.workers.port import POOLS
+from daws.workers.programs import signal_name
 from daws.workers.server import ForkServer
 
 OUTPUT_SHOWN = 2000
@@ -366,7 +366,7 @@ class Engine:
             else:
                 assert isinstance(result, Written)  # the workers know the node's folders
                 self.files.adopt(object_, result.path, result.size_bytes)
-                sizes.append(result.size_bytes)
+                sizes.append(max(result.size_bytes, INLINE_BYTES + 1))  # smaller ones would travel inline
                 values.append(b"")
         return RunEnded(spec.id, report.run, report.duration_ns, tuple(sizes), "", False, tuple(values))
 
@@ -392,10 +392,3 @@ def died(spec: TaskSpec, report: Died, node: NodeId) -> TaskKilledError:
         how += " while it waited for other tasks"
     last = report.output.decode(errors="replace").strip()
     return TaskKilledError(f"task {spec.id}: {how}" + (f"; the last it wrote: {last[-OUTPUT_SHOWN:]}" if last else ""))
-
-
-def signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"

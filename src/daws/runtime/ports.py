@@ -85,6 +85,10 @@ class ClusterPort(Protocol):
         """One for each node."""
         ...
 
+    def bring(self, object_: int, places: tuple[NodeId, ...]) -> str:
+        """Where an object can be read that is a file itself."""
+        ...
+
     def stop(self) -> None:
         """End everything. What has not ended never will."""
         ...

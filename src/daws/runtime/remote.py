@@ -158,12 +158,16 @@ class NodeProcesses:
         adopting = self._adopting.get(object_)
         if adopting is not None:  # it was put there just now
             self._answer_of(adopting)
+        self.bring(object_, places)
+        try:
+            return self.files.value(object_)
+        finally:
+            self.files.drop(object_)  # what is mapped stays
+
+    def bring(self, object_: int, places: tuple[NodeId, ...]) -> str:
         for place in places:
             if place in self._sources and self._sources[place].fetch([object_], self.files):
-                try:
-                    return self.files.value(object_)
-                finally:
-                    self.files.drop(object_)  # what is mapped stays
+                return self.files.path(object_)
         raise UnavailableError(f"object {object_} is at none of its places any more: {places}", retry=False)
 
     def counters(self) -> list[Counters]:

@@ -97,6 +97,9 @@ class NodeThread:
     def counters(self) -> list[Counters]:
         return [self.node.counters()]
 
+    def bring(self, object_: int, places: tuple[NodeId, ...]) -> str:
+        return self.node.files.path(object_)
+
     def stop(self) -> None:
         """End all workers, then the thread. What has not ended never will."""
         thread = self._thread

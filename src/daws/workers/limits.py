@@ -1,5 +1,7 @@
 """How much memory a worker and its children hold, from /proc."""
 
+import os
+
 
 def held_bytes(pid: int) -> int:
     """Memory of a process and its descendants that is theirs alone: files they have mapped do not count."""
@@ -13,8 +15,9 @@ def held_bytes(pid: int) -> int:
                     if line.startswith(b"RssAnon:"):
                         total += int(line.split()[1]) * 1024
                         break
-            with open(f"/proc/{pid}/task/{pid}/children", "rb") as file:
-                waiting += map(int, file.read().split())
+            for thread in os.listdir(f"/proc/{pid}/task"):  # each has the children that it started
+                with open(f"/proc/{pid}/task/{thread}/children", "rb") as file:
+                    waiting += map(int, file.read().split())
         except (OSError, ValueError):
             continue  # it has just ended
     return total

@@ -11,10 +11,12 @@ from asyncio import AbstractEventLoop
 
 from msgspec import MsgspecError
 
+from daws.data.folders import remove_tree
 from daws.wire.worker import REPORTS, Learn, OrderType, Prepare, ReportType, RunOptions, frame_of
 from daws.workers.cursor import Cursor
 from daws.workers.frames import FrameReader
 from daws.workers.output import STREAMS, last_output, path_of
+from daws.workers.running import runs_folder
 
 BUFFER_MAX_BYTES = 1 << 20
 _buffer = bytearray()
@@ -167,6 +169,7 @@ class Link:
             self._loop.remove_writer(self.sock.fileno())
         self.sock.close()
         self.cursor.close()
+        remove_tree(runs_folder(self._prepare))
         folder, name = self._prepare.folder, self._prepare.name
         output = last_output(folder, name)
         for path in (self._cursor_path(self._prepare), *(path_of(folder, name, stream) for stream in STREAMS)):

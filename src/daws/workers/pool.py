@@ -250,6 +250,9 @@ class WorkerPool:
         batch = self._settled(link, link.rest())
         del self._by_number[link.number]
         current = link.current
+        # It was on a command, whose program may not even have been announced yet: the fork server finds it.
+        if link.cursor.fields[2] and self._server is not None and not self._server.sweep():
+            self._loop.add_writer(self._server.link.fileno(), self._on_server_writable)
         output = link.close()
         run, why = link.victim or (current, "")
         for other in link.outstanding:
@@ -378,8 +381,9 @@ class WorkerPool:
         self._server_falls += 1
         orphans = tuple(self._by_number.values())
         for link in orphans:
-            if link.pid:
-                end_group(link.pid)
+            for group in (link.pid, link.cursor.fields[2]):
+                if group > 0:
+                    end_group(group)
         if self._server_falls >= STARTS_MAX:
             self._give_up(WorkerStartError("the fork server ends as soon as it is started", retry=False))
             self._server = None

@@ -10,19 +10,52 @@ from daws.wire.worker import Execute, ObjectFile, Prepare, Written
 from daws.workers.errors import ResultCountError, UnreadableError
 from daws.workers.slots import filled
 
+
+class Kept:
+    """A result that is a file: its content if it is small, else the file that it was moved to."""
+
+    __slots__ = ("result",)
+
+    def __init__(self, result: bytes | Written) -> None:
+        self.result = result
+
+
 NOTHING = (codec.dumps(None),)
 """The results of most functions that have none."""
 
 
 class Runner:
-    """Knows functions by number, and calls them."""
+    """Knows functions by number, and calls them.
 
-    __slots__ = ("_folder", "_functions", "_inline_max_bytes", "_numbers", "_pickled", "_segments")
+    `announce` is told of commands (see `programs.run`). `is_process`: this process runs nothing but tasks, one at a
+    time.
+    """
 
-    def __init__(self, prepare: Prepare) -> None:
+    __slots__ = (
+        "_folder",
+        "_functions",
+        "_numbers",
+        "_pickled",
+        "announce",
+        "captures",
+        "free_folders",
+        "inline_max_bytes",
+        "is_process",
+        "runs_folder",
+        "scratch",
+        "segments",
+    )
+
+    def __init__(self, prepare: Prepare, announce: Callable[[int], None], is_process: bool) -> None:
         self._folder = prepare.folder
-        self._inline_max_bytes = prepare.inline_max_bytes
-        self._segments = _segments(prepare.memory, prepare.scratch) if prepare.scratch else None
+        self.inline_max_bytes = prepare.inline_max_bytes
+        self.segments = _segments(prepare.memory, prepare.scratch) if prepare.scratch else None
+        self.scratch = prepare.scratch or prepare.folder
+        self.runs_folder = runs_folder(prepare)
+        self.free_folders: list[str] = []
+        self.announce = announce
+        self.is_process = is_process
+        self.captures = is_process and prepare.capture
         self._functions: dict[int, Callable[..., Any]] = {}
         self._numbers: dict[int, int] = {}  # by identity of the function
         self._pickled: dict[int, bytes] = {}
@@ -44,7 +77,7 @@ class Runner:
             function = self._unpickled(order.function)
         try:
             if order.inputs:
-                args, kwargs = filled([self._input(one) for one in order.inputs], codec.loads, order.arguments)
+                args, kwargs = filled(order.inputs, self, codec.loads, order.arguments)
             else:
                 args, kwargs = codec.loads(order.arguments)
         except Exception as error:
@@ -70,14 +103,26 @@ class Runner:
             function: Callable[..., Any] = pickle.loads(self._pickled[number])
         except Exception as error:
             raise UnreadableError(f"the function cannot be loaded in a worker: {_said(error)}") from error
+        bind = getattr(type(function), "daws_bound_to", None)
+        if bind is not None:  # one of ours, that has to know where it runs
+            function = bind(function, self)
         self._functions[number] = function
         self._numbers[id(function)] = number
         return function
 
-    def _input(self, one: bytes | ObjectFile) -> Any:
+    def value(self, one: bytes | ObjectFile) -> Any:
+        """What an input is worth; asked for when the arguments name it."""
         if isinstance(one, bytes):
             return codec.loads(one)
         return codec.load_file(os.path.join(self._folder, one.path))
+
+    def file(self, one: bytes | ObjectFile, name: str) -> Any:
+        """An input that is a file."""
+        from daws.data.outside import File, Small, Stored  # most workers never see one
+
+        if isinstance(one, bytes):
+            return File.of(name, Small(one, self.scratch))
+        return File.of(name, Stored(os.path.join(self._folder, one.path), self.scratch))
 
     def _several(self, value: Any, count: int) -> Sequence[Any]:
         try:
@@ -90,12 +135,14 @@ class Runner:
 
     def _keep(self, value: Any, output: str, run: int, what: str) -> bytes | int | Written:
         """Small results come back inline, others go to their file, which appears when it is complete."""
-        made = codec.encode(value, self._inline_max_bytes, what)
+        if type(value) is Kept:
+            return value.result
+        made = codec.encode(value, self.inline_max_bytes, what)
         if isinstance(made, bytes):
             return made
         size_bytes: int = made.size_bytes
-        if self._segments is not None:
-            return Written(self._segments.write(made, int(output)), size_bytes)
+        if self.segments is not None:
+            return Written(self.segments.write(made, int(output)), size_bytes)
         path = os.path.join(self._folder, output)
         partial = f"{path}.{run}"
         fd = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
@@ -115,6 +162,11 @@ class Runner:
         for result, output in zip(results, outputs, strict=False):
             if not isinstance(result, bytes):
                 os.unlink(result.path if isinstance(result, Written) else os.path.join(self._folder, output))
+
+
+def runs_folder(prepare: Prepare) -> str:
+    """Where the folders of a worker's commands are."""
+    return f"{prepare.scratch or prepare.folder}/runs-{prepare.name}"
 
 
 def _segments(memory: str, scratch: str) -> Any:

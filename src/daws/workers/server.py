@@ -12,7 +12,7 @@ from struct import Struct
 LINK_FD = 3
 RECORD = Struct("=qqq")
 """What is said on the link: one of the words below, the number of a worker, and a number that belongs to the word."""
-FORK, KILL, BORN, GONE = range(4)
+FORK, KILL, SWEEP, BORN, GONE = range(5)
 
 _BOOT = (
     "import marshal, os, sys\n"
@@ -60,6 +60,11 @@ class ForkServer:
     def kill(self, number: int) -> bool:
         """End a worker with everything that it has started. Answered, as every other end, by (GONE, number, code)."""
         self._unsent.append((RECORD.pack(KILL, number, 0), None))
+        return self.send()
+
+    def sweep(self) -> bool:
+        """End the commands that dead workers have left running."""
+        self._unsent.append((RECORD.pack(SWEEP, 0, 0), None))
         return self.send()
 
     def send(self) -> bool:

@@ -7,11 +7,20 @@ about every single object.
 
 from collections.abc import Callable, Sequence
 from threading import local
-from typing import Any
+from typing import Any, Protocol
+
+
+class Reader(Protocol):
+    """Knows what an input is, as a value and as a file."""
+
+    def value(self, one: Any, /) -> Any: ...
+
+    def file(self, one: Any, name: str, /) -> Any: ...
 
 
 class _Inputs(local):
-    values: Sequence[Any] = ()
+    given: Sequence[Any] = ()
+    reader: Any = None
 
 
 _inputs = _Inputs()  # per thread: workers may be threads
@@ -19,7 +28,12 @@ _inputs = _Inputs()  # per thread: workers may be threads
 
 def fill(index: int) -> Any:
     """What a slot becomes; pickled arguments name this function."""
-    return _inputs.values[index]
+    return _inputs.reader.value(_inputs.given[index])
+
+
+def fill_file(index: int, name: str) -> Any:
+    """What a slot becomes whose input is no pickled value but a file."""
+    return _inputs.reader.file(_inputs.given[index], name)
 
 
 class Slot:
@@ -37,11 +51,11 @@ class Slot:
         return fill, (self.index,)
 
 
-def filled(inputs: Sequence[Any], load: Callable[[bytes], Any], arguments: bytes) -> Any:
-    """Load arguments, with these values in their slots."""
-    before = _inputs.values
-    _inputs.values = inputs
+def filled(given: Sequence[Any], reader: Reader, load: Callable[[bytes], Any], arguments: bytes) -> Any:
+    """Load arguments, with what was given in their slots."""
+    before = _inputs.given, _inputs.reader
+    _inputs.given, _inputs.reader = given, reader
     try:
         return load(arguments)
     finally:
-        _inputs.values = before
+        _inputs.given, _inputs.reader = before

@@ -2,8 +2,8 @@
 
 There is no process to kill, and no stream that belongs to one run alone: a run that is stopped or takes too long is
 reported as dead at once and its slot gets a new thread, while the old one goes on unheard until the task returns.
-Output is not captured, and cores, devices, environment and memory of the options are not looked at. A run that waits
-for tasks that it has created leaves its slot to a new thread as well.
+Commands are killed. Output is not captured, and cores, devices, environment and memory of the options are not looked
+at. A run that waits for tasks that it has created leaves its slot to a new thread as well.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from queue import SimpleQueue
-from threading import Thread
+from threading import Lock, Thread, get_ident
 from time import monotonic_ns
 
 from daws.data.folders import remove_tree
@@ -39,10 +39,12 @@ from daws.workers.failures import failure_of
 from daws.workers.nest import Hand, Nest, here
 from daws.workers.pool import INLINE_MAX_BYTES, WATCH_S, Reports
 from daws.workers.running import Runner
+from daws.workers.server import end_group
 
 KILLED = -int(signal.SIGKILL)
 SETTLING = (Ended, Raised, Recalled, Died)
 SPARE_MAX = 16
+UNWANTED = -2  # in the place of the group of a command: it is to be ended as soon as it has begun
 
 
 class _Hand(Hand):
@@ -61,6 +63,7 @@ class _Hand(Hand):
         self.waits_since_ns = 0
         self.has_strayed = False
         self.is_abandoned = False
+        self.thread = 0
 
 
 class ThreadPool:
@@ -89,10 +92,13 @@ class ThreadPool:
         self._teardown = teardown
         self.workers = slots
         self.taught: dict[bytes, int] = {}
-        self.runner = Runner(Prepare("threads", self._folder, inline_max_bytes, memory, scratch))
         self._hands = [_Hand(self, slot) for slot in range(slots)]
         self._strayed: dict[int, _Hand] = {}  # by run that has waited: its thread, which has no slot any more
         self._spare: list[SimpleQueue[_Hand | None]] = []  # threads without anything to do
+        self._commands: dict[int, int] = {}  # by thread: the process group of the command that it runs
+        self._ending = Lock()
+        prepare = Prepare(f"threads-{id(self)}", self._folder, inline_max_bytes, memory, scratch)
+        self.runner = Runner(prepare, self._announce, is_process=False)
         self._said: deque[tuple[_Hand, ReportType]] = deque()
         self._is_told = False
         self._watcher: asyncio.TimerHandle | None = None
@@ -222,6 +228,7 @@ class ThreadPool:
             except IndexError:
                 continue  # recalled
             hand.order = order
+            hand.thread = get_ident()
             began_ns = monotonic_ns()
             hand.current = order.run, began_ns
             report: ReportType
@@ -262,6 +269,16 @@ class ThreadPool:
         assert isinstance(hand, _Hand) and hand.nest is not None
         self._say(hand, asks)
         hand.nest.gate.acquire()
+
+    def _announce(self, group: int) -> None:
+        thread = get_ident()
+        with self._ending:
+            if not group:
+                del self._commands[thread]
+            elif self._commands.setdefault(thread, group) == UNWANTED:
+                end_group(group)
+            else:
+                self._commands[thread] = group
 
     def _say(self, hand: _Hand, report: ReportType) -> None:
         self._said.append((hand, report))
@@ -336,6 +353,12 @@ class ThreadPool:
     def _abandon(self, hand: _Hand, run: int, why: str) -> None:
         """Go on without the thread that is on this run."""
         hand.is_abandoned = True
+        with self._ending:
+            group = self._commands.get(hand.thread, 0)
+            if group:
+                self._commands[hand.thread] = UNWANTED
+            if group > 0:
+                end_group(group)
         self._alive_count -= 1
         nest = hand.nest
         if nest is not None:

@@ -106,7 +106,7 @@ class Worker:
         self._signs = Signs()
         self._output = Output(prepare.folder, prepare.name, self._signs) if prepare.capture else None
         self._surroundings = Surroundings(self._signs)
-        self.runner = Runner(prepare)
+        self.runner = Runner(prepare, self._announce, is_process=True)
         self._nests: dict[int, Nest] = {}  # of runs that wait for an answer
         self._spare: list[WorkerHand] = []
 
@@ -281,6 +281,9 @@ class Worker:
         assert nest is not None and isinstance(report, Ended | Raised)
         nest.close()
         return msgspec.structs.replace(report, duration_ns=max(0, report.duration_ns - nest.waited_ns))
+
+    def _announce(self, group: int) -> None:
+        self._fields[2] = group
 
     def _raised(self, run: int, duration_ns: int, error: BaseException) -> Raised:
         if self._is_copy:

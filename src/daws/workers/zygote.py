@@ -19,7 +19,7 @@ from importlib import import_module
 from typing import NoReturn
 
 from daws.data.folders import remove_tree
-from daws.workers.server import BORN, FORK, GONE, KILL, LINK_FD, RECORD, end_group
+from daws.workers.server import BORN, FORK, GONE, KILL, LINK_FD, RECORD, SWEEP, end_group
 from daws.workers.system import adopt_orphans, die_with_parent
 
 FD_BYTES = 4
@@ -68,6 +68,8 @@ class Zygote:
             for pid, known in self._workers.items():
                 if known == number:
                     end_group(pid)
+        elif what == SWEEP:
+            self._sweep()
         return True
 
     def _fork(self, number: int, fd: int) -> None:
@@ -119,6 +121,14 @@ class Zygote:
             if number is not None:
                 self._tell(GONE, number, os.waitstatus_to_exitcode(status))
 
+    def _sweep(self) -> None:
+        """End the commands of dead workers: programs that lead a group of their own, and are children of ours now."""
+        session = os.getsid(0)
+        with contextlib.suppress(OSError):
+            for pid in _children():
+                if pid not in self._workers and os.getpgid(pid) == pid and os.getsid(pid) == session:
+                    end_group(pid)
+
     def _tell(self, what: int, number: int, value: int) -> None:
         with contextlib.suppress(OSError):  # the owner may be gone, which the next look at the link will show
             self._link.sendall(RECORD.pack(what, number, value))
@@ -162,8 +172,7 @@ def main(folders: list[str], become: str) -> NoReturn:
 def _end_children() -> bool:
     """Kill and reap all children, those included whose parents have ended; False when there are none."""
     try:
-        with open(f"/proc/self/task/{os.getpid()}/children") as file:
-            children = [int(word) for word in file.read().split()]
+        children = _children()
     except OSError:
         return False
     for pid in children:
@@ -174,6 +183,12 @@ def _end_children() -> bool:
     except ChildProcessError:
         return False
     return True
+
+
+def _children() -> list[int]:
+    """All children that nobody has waited for: their numbers are theirs, dead or alive."""
+    with open(f"/proc/self/task/{os.getpid()}/children") as file:
+        return [int(word) for word in file.read().split()]
 
 
 def _warm_up() -> None:

@@ -299,3 +299,18 @@ def test_cancelling_a_task_that_waits_cancels_what_it_has_submitted(tmp_path: Pa
         cancelled.cancel()
         assert isinstance(cancelled.exception(60), TaskCancelledError)
         assert one.submit(depth, 3).result(60) == 3
+
+
+@daws.task
+def _double(x: int) -> int:
+    return 2 * x
+
+
+def _doubled(xs: list[int]) -> list[int]:
+    return daws.gather([_double(x) for x in xs])
+
+
+@pytest.mark.parametrize("kind", ["processes", "threads"])
+def test_decorated_functions_called_in_a_task_are_tasks_of_its_cluster(kind: Any):
+    with daws.Cluster(1, kind=kind) as cluster:
+        assert cluster.submit(_doubled, [1, 2, 3]).result() == [2, 4, 6]

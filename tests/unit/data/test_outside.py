@@ -1,71 +1,111 @@
 import os
 import pickle
+from collections.abc import Callable
 from pathlib import Path
-from typing import Literal
 
 import pytest
 
-from daws.data.outside import File
-from daws.model.errors import UsageError
+from daws.data.outside import EXECUTABLE, PLAIN, File, Out, Small, Stored, checked_name, link
+from daws.model.errors import UnavailableError, UsageError
 
 
 @pytest.fixture
-def file(tmp_path: Path) -> File:
+def path(tmp_path: Path) -> Path:
     path = tmp_path / "in.txt"
     path.write_text("words")
     path.chmod(0o640)
-    return File(path)
+    return path
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    folder = tmp_path / "run"
-    folder.mkdir()
-    return folder
+def test_a_file_is_read_where_it_is(path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(path.parent)
+    file = File("in.txt")
+    assert file.path == path and Path(file).read_text() == "words" and file.size_bytes == 5 and file.name == "in.txt"
+    assert file.read_text() == "words" and file.read_bytes() == b"words"
+    with file.open() as opened, file.open("r") as text:
+        assert (opened.read(), text.read()) == (b"words", "words")
+    assert "in.txt" in repr(file) and File(path, name="other").name == "other"
+    with pytest.raises(UsageError, match="read, not written"):
+        file.open("w")
 
 
-def test_a_file_is_its_path(file: File):
-    assert pickle.loads(pickle.dumps(file)) == file and hash(file) == hash(File(file.path))
-    assert Path(file).read_text() == "words" and file.size_bytes == 5 and repr(file) == f"File('{file.path}')"
-    assert file.digest() == File(file.place_in(file.path.parent, "again")).digest() and len(file.digest()) == 64
-    assert File("x").path == Path.cwd() / "x"
+def test_a_file_that_travels_is_still_the_same_one(path: Path):
+    file = File(path)
+    there = pickle.loads(pickle.dumps(file))
+    assert there.path == path and there.is_same(file) and not there.is_same(path)
 
 
-def test_it_is_linked_into_a_folder(file: File, folder: Path):
-    placed = file.place_in(folder)
-    assert placed.path == folder / "in.txt" and os.path.samefile(placed, file)
-
-
-def test_it_is_copied_when_asked_for_or_when_links_do_not_work(
-    file: File, folder: Path, monkeypatch: pytest.MonkeyPatch
-):
-    def refuse(source: str, target: str) -> None:
-        raise OSError(18, "Invalid cross-device link")
-
-    one = file.place_in(folder, "one", how="copy")
-    monkeypatch.setattr(os, "link", refuse)
-    two = file.place_in(folder, "two")
-    for placed in (one, two):
-        assert not os.path.samefile(placed, file) and Path(placed).read_text() == "words"
-        assert os.stat(placed).st_mode == os.stat(file).st_mode
-
-
-@pytest.mark.parametrize("how", ["link", "copy"])
-def test_nothing_is_overwritten(file: File, folder: Path, how: Literal["link", "copy"]):
-    (folder / "in.txt").write_text("mine")
-    with pytest.raises(UsageError, match="is there already"):
-        file.place_in(folder, how=how)
-    assert (folder / "in.txt").read_text() == "mine"
-
-
-@pytest.mark.parametrize("name", ["../x", "/x", "a/b", "..", "."])
-def test_names_stay_in_the_folder(file: File, folder: Path, name: str):
-    with pytest.raises(UsageError, match="not a plain file name"):
-        file.place_in(folder, name)
+@pytest.mark.parametrize("use", [os.fspath, File.read_bytes, lambda file: file.source.place("x")])
+def test_a_file_that_has_changed_is_refused(path: Path, use: Callable[[File], object]):
+    file = File(path)
+    os.utime(path, ns=(1, 1))
+    with pytest.raises(UsageError, match=r"in\.txt has changed since it was named"):
+        use(file)
 
 
 def test_what_is_not_there_or_not_a_file_is_one_clear_line(tmp_path: Path):
     with pytest.raises(UsageError, match=r"no file .*absent: No such file"):
-        _ = File(tmp_path / "absent").size_bytes
+        File(tmp_path / "absent")
     with pytest.raises(UsageError, match="is not a file"):
-        File(tmp_path).digest()
+        File(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["", "/x", "../x", "a/../x", "..", ".", "a/", "x\0y", "x" * 256, "a/" + "ü" * 128])
+def test_names_stay_in_the_folder(name: str):
+    with pytest.raises(UsageError, match="the output"):
+        Out(name)
+
+
+def test_names_may_have_folders_spaces_and_letters_of_all_kinds():
+    assert Out("a b/ü ñ.txt").name == "a b/ü ñ.txt" and checked_name("./a//b", "x") == "a/b"
+    assert pickle.loads(pickle.dumps(Out("x"))).name == "x" and repr(Out("x")) == "Out('x')"
+
+
+def test_links_are_hard_where_that_can_be(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    def refuse(source: str, target: str) -> None:
+        raise OSError(18, "Invalid cross-device link")
+
+    link(str(path), str(tmp_path / "hard"))
+    monkeypatch.setattr(os, "link", refuse)
+    link(str(path), str(tmp_path / "soft"))
+    assert os.path.samefile(path, tmp_path / "hard") and not os.path.islink(tmp_path / "hard")
+    assert os.path.samefile(path, tmp_path / "soft") and os.path.islink(tmp_path / "soft")
+
+
+def test_nothing_is_overwritten_by_a_link(path: Path, tmp_path: Path):
+    (tmp_path / "mine").write_text("mine")
+    with pytest.raises(FileExistsError):
+        link(str(path), str(tmp_path / "mine"))
+
+
+def test_a_stored_file_has_its_name_while_somebody_has_it(path: Path, tmp_path: Path):
+    file = File.of("folder/right.csv", Stored(str(path), str(tmp_path)))
+    named = file.path
+    assert named.name == "right.csv" and named.read_text() == "words" and file.path == named
+    assert file.size_bytes == 5 and "5 bytes" in repr(file)
+    with pytest.raises(UsageError, match="cannot be sent on"):
+        pickle.dumps(file)
+    del file
+    assert not named.parent.exists() and path.exists()
+
+
+@pytest.mark.parametrize("kind, mode", [(PLAIN, 0), (EXECUTABLE, 0o100)])
+def test_a_small_file_is_written_when_its_path_is_asked_for(tmp_path: Path, kind: bytes, mode: int):
+    file = File.of("x", Small(kind + b"words", str(tmp_path)))
+    assert file.read_bytes() == b"words" and file.size_bytes == 5 and os.listdir(tmp_path) == []
+    assert file.path.read_text() == "words" and os.stat(file).st_mode & 0o100 == mode
+
+
+def test_a_copy_appears_when_it_is_complete(path: Path, tmp_path: Path):
+    (tmp_path / "there").mkdir()
+    target = tmp_path / "there" / "copy"
+    target.write_text("before")
+    assert File(path).copy_to(target) == target and target.read_text() == "words"
+    assert not target.stat().st_mode & 0o111
+    path.chmod(0o700)
+    assert File(path).copy_to(target) == target and target.stat().st_mode & 0o100
+    assert File(path).copy_to(tmp_path / "there") == tmp_path / "there" / "in.txt"
+    assert File.of("x", Small(b"-tiny", "")).copy_to(target) == target and target.read_text() == "tiny"
+    assert sorted(os.listdir(tmp_path / "there")) == ["copy", "in.txt"]
+    with pytest.raises(UnavailableError, match=r"cannot copy in\.txt to .*: No such file"):
+        File(path).copy_to(tmp_path / "nowhere" / "x")

@@ -1,0 +1,276 @@
+"""Commands, from the client's side: descriptions that are checked when they are made, and the futures of their runs."""
+
+import math
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from daws.client.future import INLINE, VALUE, Future, collecting
+from daws.client.options import OUTPUTS_MAX, Options, options_of
+from daws.data.outside import File, Out, Small, Source, Stored, checked_name
+from daws.model.errors import UsageError
+from daws.workers.commands import CommandSpec, Completed, RunCommand
+from daws.workers.slots import fill_file
+
+if TYPE_CHECKING:
+    from daws.client.session import Session
+
+Word = str | int | float | os.PathLike[str] | File | Out | Future[Any]
+Content = str | bytes | File | Future[Any]
+TIMEOUT_MAX_S = 1_000_000_000
+
+
+class Command(Struct, frozen=True):
+    """A program to run, with all that it needs. Made by `daws.command`; the same one may be run many times."""
+
+    spec: CommandSpec
+    options: Options
+    program: str
+
+    def __repr__(self) -> str:
+        spec = self.spec
+        return f"<Command `{spec.line or ' '.join(map(_shown, spec.argv))}`>"
+
+
+def command(
+    words: str | Sequence[Word],
+    *,
+    inputs: Iterable[File | Future[Any]] | Mapping[str, Content] = (),
+    outputs: Iterable[str | Out] = (),
+    stdin: Content | None = None,
+    stdout: Out | None = None,
+    stderr: Out | None = None,
+    env: Mapping[str, str] | None = None,
+    cwd: str | os.PathLike[str] | None = None,
+    timeout: float | None = None,
+    check: bool = True,
+    show: bool = True,
+    **options: Any,
+) -> Command:
+    """Describe a program to run; `cluster.run` runs it.
+
+        daws.command(["sort", daws.File("words.txt"), "-o", daws.Out("sorted.txt")])
+        daws.command("sort words.txt | uniq -c > counts.txt", inputs=[daws.File("words.txt")], outputs=["counts.txt"])
+
+    `words` are a program and its arguments, or one line of text for a shell. With files, among the words or in `inputs`
+    and `outputs`, it runs in an empty folder of its own, where inputs appear under their names, and which is
+    removed afterwards; without, it runs where the cluster was started. `cwd` is another folder to run in: then the
+    files among the words are given to the program by their full paths.
+
+    `stdin` is a file, text or bytes; `stdout` and `stderr` may go to an `Out`, else their last part is kept and, if
+    `show`, printed here. `env` is added to the environment. After `timeout` seconds the program is killed, with all
+    that it has started. An exit code other than 0 is a failure unless `check` is False. The other options are those
+    of every task: retries, cores, memory, context, priority.
+    """
+    line, argv = (words, ()) if isinstance(words, str) else ("", _words(words))
+    if not line.strip() and not argv:
+        raise UsageError("the command is empty; give a program, or a line for a shell")
+    beside = _inputs(inputs)
+    made = _outputs(argv, outputs, stdout, stderr)
+    given = [*beside, *[(word.name, word) for word in argv if isinstance(word, (File, FileFuture))]]
+    seen: dict[str, Any] = {}
+    for name, value in given:
+        if name in made:
+            raise UsageError(f"{name!r} is an input and an output of the same command; give one another name")
+        other = seen.setdefault(name, value)
+        if other is not value and not (isinstance(other, File) and other.is_same(value)):
+            raise UsageError(f"two inputs are named {name!r}; name one of them in inputs={{name: file}}")
+    if cwd is not None and (beside or (line and made)):
+        raise UsageError("cwd= goes with files among the words of a command only: others would not be found by name")
+    if stdin is not None and not isinstance(stdin, (str, bytes, File, Future)):
+        raise UsageError(f"stdin={stdin!r}: give text, bytes, a file or a future")
+    spec = CommandSpec(
+        argv,
+        line,
+        _environment(env),
+        "" if cwd is None else os.path.abspath(cwd),
+        stdin,
+        beside,
+        made,
+        stdout.name if stdout else "",
+        stderr.name if stderr else "",
+        _timeout_ns(timeout),
+        check,
+        show,
+    )
+    if 1 + len(made) > OUTPUTS_MAX:
+        raise UsageError(f"{len(made):,} outputs: a command may have up to {OUTPUTS_MAX - 1:,}")
+    try:
+        checked = options_of(outputs=1 + len(made), **options)
+    except TypeError as error:
+        raise UsageError(str(error).replace("options_of()", "command")) from None
+    return Command(spec, checked, os.path.basename(_shown(argv[0])) if argv else line.split()[0])
+
+
+def _shown(word: Any) -> str:
+    if isinstance(word, (File, FileFuture, Out)):
+        return word.name
+    return "…" if isinstance(word, Future) else str(word)
+
+
+def _words(words: Sequence[Word]) -> tuple[Any, ...]:
+    if isinstance(words, (bytes, File, Future)):
+        raise UsageError(f"{words!r} is no command; give a list of words, or a line of text for a shell")
+    checked: list[Any] = []
+    for at, word in enumerate(words):
+        if not isinstance(word, (str, int, float, os.PathLike, Out, Future)):
+            raise UsageError(f"word {at} of the command is a {type(word).__name__}; give text, a number or a file")
+        if isinstance(word, os.PathLike) and not isinstance(word, File):
+            word = os.fspath(word)
+        if isinstance(word, str) and "\0" in word:
+            raise UsageError(f"word {at} of the command has a zero byte in it")
+        checked.append(word)
+    if checked and isinstance(checked[0], str) and "/" in checked[0]:
+        checked[0] = os.path.abspath(checked[0])  # as seen from here, wherever it runs
+    if checked and checked[0] == "":
+        raise UsageError("the command is empty; give a program, or a line for a shell")
+    return tuple(checked)
+
+
+def _inputs(inputs: Iterable[File | Future[Any]] | Mapping[str, Content]) -> tuple[tuple[str, Any], ...]:
+    if isinstance(inputs, Mapping):
+        found = [(checked_name(name, "the input"), value) for name, value in inputs.items()]
+    elif isinstance(inputs, (str, File, Future)):
+        raise UsageError(f"inputs={inputs!r}: give a list")
+    else:
+        found = []
+        for one in inputs:
+            if not isinstance(one, (File, FileFuture)):
+                raise UsageError(f"the input {one!r} has no name; give a daws.File, or inputs={{name: value}}")
+            found.append((one.name, one))
+    for name, value in found:
+        if not isinstance(value, (str, bytes, File, Future)):
+            raise UsageError(f"the input {name!r} is a {type(value).__name__}; give a file, a future, text or bytes")
+    return tuple(found)
+
+
+def _outputs(
+    argv: tuple[Any, ...], outputs: Iterable[str | Out], stdout: Out | None, stderr: Out | None
+) -> tuple[str, ...]:
+    if isinstance(outputs, (str, Out)):
+        raise UsageError(f"outputs={outputs!r}: give a list")
+    for name, stream in (("stdout", stdout), ("stderr", stderr)):
+        if stream is not None and not isinstance(stream, Out):
+            raise UsageError(f"{name}={stream!r}: give daws.Out(name)")
+    found = [word for word in argv if isinstance(word, Out)]
+    found += [one if isinstance(one, Out) else Out(one) for one in outputs]
+    found += [stream for stream in (stdout, stderr) if stream is not None]
+    return tuple(dict.fromkeys([one.name for one in found]))
+
+
+def _environment(env: Mapping[str, str] | None) -> dict[str, str] | None:
+    variables: Mapping[Any, Any] = env or {}
+    for name, value in variables.items():
+        if not isinstance(name, str) or not isinstance(value, str) or not name or "=" in name or "\0" in name + value:
+            raise UsageError(f"env: {name!r}: {value!r} cannot be a variable; give text for text")
+    return dict(env) if env else None
+
+
+def _timeout_ns(timeout: float | None) -> int:
+    if timeout is None:
+        return 0
+    if type(timeout) not in (int, float) or not 0 < timeout <= TIMEOUT_MAX_S:
+        raise UsageError(f"timeout={timeout!r}: give a number of seconds above 0, up to {TIMEOUT_MAX_S:,}")
+    return math.ceil(timeout * 1e9)
+
+
+# -- running -----------------------------------------------------------------------------------------------------------
+
+
+class _Hold:
+    """Lets go of a task when nobody has any of its futures any more."""
+
+    __slots__ = ("session", "task")
+
+    def __init__(self, session: "Session", task: int) -> None:
+        self.session = session
+        self.task = task
+
+    def __del__(self) -> None:
+        self.session.let_go(self.task)
+
+
+class FileFuture(Future[File]):
+    """A file that a command will make. Pass it to commands and functions; `name` is what commands see it as."""
+
+    __slots__ = ("_hold", "name")
+
+    def __init__(self, hold: _Hold, object_: int, name: str) -> None:
+        super().__init__(hold.session, hold.task, object_)
+        self._hold = hold
+        self.name = name
+
+    def result(self, timeout: float | None = None) -> File:
+        """The file; waits for it. It stays as long as this future, the command's, or the File itself is kept."""
+        error = self.exception(timeout)
+        if error is not None:
+            raise error
+        if self._state != VALUE:
+            self._what = self._source()
+            self._state = VALUE
+        return File.of(self.name, self._what, self)
+
+    def _source(self) -> Source:
+        scratch = str(self._session.folders.scratch)
+        if self._state == INLINE:
+            return Small(self._what, scratch)
+        return Stored(self._session.path_of(self.object), scratch)
+
+    def __reduce__(self) -> Any:
+        found = collecting.found
+        if found is None:
+            return super().__reduce__()
+        return fill_file, (found.setdefault(self, len(found)), self.name)
+
+    def __del__(self) -> None:
+        """The hold lets go."""
+
+    def __repr__(self) -> str:
+        return f"{super().__repr__()[:-1]}, file {self.name}>"
+
+
+class CommandFuture(Future[Completed]):
+    """How a command ended; `outputs` are the futures of the files that it makes, by name."""
+
+    __slots__ = ("_hold", "outputs")
+
+    def __init__(self, hold: _Hold, object_: int, outputs: dict[str, FileFuture]) -> None:
+        super().__init__(hold.session, hold.task, object_)
+        self._hold = hold
+        self.outputs = outputs
+
+    def result(self, timeout: float | None = None) -> Completed:
+        """How it ended, with its output files; waits for it. Raises CommandError if it failed."""
+        completed = super().result(timeout)
+        return replace(completed, outputs={name: one.result() for name, one in self.outputs.items()})
+
+    def __reduce__(self) -> Any:
+        how = super().__reduce__()
+        return (_with_outputs, (*how, self.outputs)) if self.outputs else how
+
+    def __del__(self) -> None:
+        """The hold lets go."""
+
+
+def _with_outputs(load: Any, args: tuple[Any, ...], outputs: dict[str, File]) -> Completed:
+    completed: Completed = replace(load(*args), outputs=outputs)
+    return completed
+
+
+def run(session: "Session", wanted: Command) -> CommandFuture:
+    """Submit a command."""
+
+    def make(session: "Session", task: int, objects: list[int]) -> list[Future[Any]]:
+        hold = _Hold(session, task)
+        names = wanted.spec.outputs
+        files = {name: FileFuture(hold, object_, name) for name, object_ in zip(names, objects[1:], strict=True)}
+        return [CommandFuture(hold, task, files), *files.values()]
+
+    session.check(wanted.options)
+    function = session.number_of(RunCommand(wanted.program))
+    future = session.submit_several(function, (wanted.spec,), {}, wanted.options, make)[0]
+    assert isinstance(future, CommandFuture)
+    return future

@@ -1,0 +1,84 @@
+"""Files at URLs, through fsspec: the only module that knows it. Needs the extra `daws[fsspec]`."""
+
+import io
+import os
+import shutil
+from typing import Any, BinaryIO
+
+from daws.model.errors import UnavailableError, UsageError
+
+
+def _file_system(url: str) -> tuple[Any, str]:
+    try:
+        import fsspec
+    except ImportError:
+        raise UsageError(f"{url}: files at URLs need fsspec; install daws[fsspec]") from None
+    try:
+        found: tuple[Any, str] = fsspec.core.url_to_fs(url)
+    except (ImportError, ValueError) as error:  # a protocol that nobody knows, or whose package is not there
+        raise UsageError(f"{url}: {error}") from error
+    return found
+
+
+class Remote:
+    """A file at a URL, as it was when it was named. Each task that needs it fetches it."""
+
+    __slots__ = ("noted", "size", "url")
+
+    def __init__(self, url: str, size: int = -1, noted: int = 0) -> None:
+        self.url = url
+        self.size = size
+        self.noted = noted
+        if size < 0:
+            files, path = _file_system(url)
+            try:
+                if not files.isfile(path):
+                    raise UsageError(f"no file {url}")
+                self.size = int(files.size(path) or 0)
+                self.noted = files.checksum(path)
+            except OSError as error:
+                raise UnavailableError(f"{url} cannot be had: {error}", retry=True) from error
+
+    def __reduce__(self) -> Any:
+        return Remote, (self.url, self.size, self.noted)
+
+    def __repr__(self) -> str:
+        return repr(self.url)
+
+    def size_bytes(self) -> int:
+        return self.size
+
+    def open(self) -> BinaryIO:
+        files, path = _file_system(self.url)
+        try:
+            if files.checksum(path) != self.noted:
+                raise UsageError(f"{self.url} has changed since it was named; make a new daws.File of it")
+            found: BinaryIO = files.open(path, "rb")
+        except OSError as error:
+            raise UnavailableError(f"{self.url} cannot be had: {error}", retry=True) from error
+        return found
+
+    def path(self, name: str) -> str:
+        raise UsageError(f"{self.url} has no path on this machine; use open() or read_bytes()")
+
+    def place(self, target: str) -> None:
+        with self.open() as opened, open(target, "xb") as copy:
+            shutil.copyfileobj(opened, copy, io.DEFAULT_BUFFER_SIZE * 32)
+
+    def is_executable(self) -> bool:
+        return False
+
+    def stamp(self) -> None:
+        return None
+
+
+def upload(opened: BinaryIO, url: str) -> str:
+    """Write what can be read to a URL."""
+    files, path = _file_system(url)
+    try:
+        files.makedirs(os.path.dirname(path), exist_ok=True)
+        with files.open(path, "wb") as copy:
+            shutil.copyfileobj(opened, copy, io.DEFAULT_BUFFER_SIZE * 32)
+    except OSError as error:
+        raise UnavailableError(f"{url} cannot be written: {error}", retry=True) from error
+    return url

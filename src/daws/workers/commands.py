@@ -1,0 +1,333 @@
+"""Commands as tasks: what a worker does to run one.
+
+A command with files runs in a folder of its own: inputs are linked in under their names, outputs are moved out as
+objects, and what else is in it goes. When the program ends, or its time is over, whatever it has started is killed;
+when the worker is killed instead, the fork server does so.
+"""
+
+import os
+import shlex
+import shutil
+import stat
+import sys
+from functools import partial
+from itertools import count
+from time import monotonic_ns
+from typing import Any, BinaryIO
+
+from msgspec import Struct
+
+from daws.data.folders import remove_tree
+from daws.data.outside import EXECUTABLE, PLAIN, File, Out, Own, Stamp
+from daws.model.errors import CommandError, UsageError
+from daws.wire.worker import Written
+from daws.workers.output import KEPT_BYTES
+from daws.workers.programs import NotStartedError, run, signal_name, start
+from daws.workers.running import Kept, Runner
+
+SHOWN_BYTES = 2000
+NO_STDIN = (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0)
+
+_numbers = count()
+
+
+class CommandSpec(Struct, frozen=True):
+    """A command as it travels. Checked by the client that made it; futures in it have become what they stand for.
+
+    `line` is there instead of `argv` if a shell is to read it. `inputs` are files beside those in `argv`, `outputs` all
+    names of files that are taken out, `stdout` and `stderr` those that a stream goes to. Limits of zero are none.
+    """
+
+    argv: tuple[Any, ...] = ()
+    line: str = ""
+    environment: dict[str, str] | None = None
+    cwd: str = ""
+    stdin: Any = None
+    inputs: tuple[tuple[str, Any], ...] = ()
+    outputs: tuple[str, ...] = ()
+    stdout: str = ""
+    stderr: str = ""
+    timeout_ns: int = 0
+    check: bool = True
+    show: bool = True
+
+
+class Completed(Struct, frozen=True):
+    """How a command ended. `code` is its exit code or, negative, a signal; the streams are the end of what it wrote."""
+
+    command: str
+    code: int
+    stdout: bytes
+    stderr: bytes
+    duration_s: float
+    outputs: dict[str, File] = {}
+
+    @property
+    def text(self) -> str:
+        """What it wrote to its standard output."""
+        return self.stdout.decode(errors="replace")
+
+    def __repr__(self) -> str:
+        outputs = f", outputs {', '.join(self.outputs)}" if self.outputs else ""
+        return f"<Completed `{self.command}`: code {self.code}, {self.duration_s:.3g} s{outputs}>"
+
+
+class RunCommand:
+    """The function of tasks that run commands. One for each program: nodes learn how long tasks take by function."""
+
+    __slots__ = ("_at", "program")
+
+    def __init__(self, program: str, at: Runner | None = None) -> None:
+        self.program = program
+        self._at = at
+
+    def __reduce__(self) -> tuple[type["RunCommand"], tuple[str]]:
+        return RunCommand, (self.program,)
+
+    def daws_bound_to(self, runner: Runner) -> "RunCommand":
+        return RunCommand(self.program, runner)
+
+    def __call__(self, spec: CommandSpec) -> Any:
+        if self._at is None:
+            raise UsageError("commands run in workers; give them to a cluster")
+        return _Run(self._at, spec).result()
+
+
+class _Run:
+    def __init__(self, at: Runner, spec: CommandSpec) -> None:
+        self.at = at
+        self.spec = spec
+        self.folder = ""
+        self.placed: dict[str, tuple[File, Stamp | None]] = {}
+        self.shown = spec.line
+
+    def result(self) -> Any:
+        """A Completed and, if there are outputs, what is kept of each; CommandError if something is wrong."""
+        spec = self.spec
+        try:
+            if spec.outputs or spec.inputs or any(isinstance(word, File) for word in spec.argv):
+                self.folder = _empty_folder(self.at)
+            argv = self._bring()
+            completed = self._run(argv)
+            self._check(completed)
+            return (completed, *self._take(completed)) if spec.outputs else completed
+        finally:
+            if self.folder and _is_emptied(self.folder):
+                self.at.free_folders.append(self.folder)
+
+    # -- before --------------------------------------------------------------------------------------------------------
+
+    def _bring(self) -> list[str]:
+        """Put all inputs into the folder; answers the words of the command."""
+        spec = self.spec
+        for name in spec.outputs:
+            os.makedirs(os.path.dirname(self._path(name)), exist_ok=True)
+        for name, value in spec.inputs:
+            self._place(value, name)
+        if spec.line:
+            return ["/bin/sh", "-c", spec.line]
+        argv = [self._word(index, word) for index, word in enumerate(spec.argv)]
+        self.shown = shlex.join(argv)
+        return argv
+
+    def _word(self, index: int, word: Any) -> str:
+        if isinstance(word, File):
+            self._place(word, word.name)
+            if not index and not isinstance(word.source, Own):
+                os.chmod(self._path(word.name), 0o700)  # on its way here it may have forgotten that it is a program
+        elif not isinstance(word, Out):
+            if isinstance(word, os.PathLike):
+                return os.fsdecode(word)
+            if isinstance(word, str) or not hasattr(word, "__iter__"):
+                return str(word)
+            raise UsageError(f"word {index} of the command is a {type(word).__name__}; give text, a number or a file")
+        if self.spec.cwd:
+            return self._path(word.name)
+        return word.name if index and not word.name.startswith("-") else f"./{word.name}"
+
+    def _place(self, value: Any, name: str) -> None:
+        if name in self.placed and self.placed[name][0].is_same(value):
+            return
+        path = self._path(name)
+        if "/" in name:
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+        try:
+            if isinstance(value, File):
+                value.source.place(path)
+                self.placed[name] = value, value.source.stamp()
+            elif isinstance(value, (str, bytes)):
+                with open(path, "xb") as new:
+                    new.write(value.encode() if isinstance(value, str) else value)
+            else:
+                raise UsageError(f"input {name!r} is a {type(value).__name__}; give a file, bytes or text")
+        except FileExistsError:
+            raise UsageError(f"two inputs are named {name!r}; give one of them another name") from None
+
+    def _path(self, name: str) -> str:
+        return f"{self.folder}/{name}"
+
+    # -- the program ---------------------------------------------------------------------------------------------------
+
+    def _run(self, argv: list[str]) -> Completed:
+        spec = self.spec
+        environment = {**os.environ, **spec.environment} if spec.environment else os.environ
+        given = self._stdin()
+        streams = _Streams(self.at)
+        try:
+            actions = [NO_STDIN if given is None else (os.POSIX_SPAWN_DUP2, given.fileno(), 0), *streams.actions]
+            for number, name in ((1, spec.stdout), (2, spec.stderr)):
+                if name and number == 2 and name == spec.stdout:
+                    actions.append((os.POSIX_SPAWN_DUP2, 1, 2))
+                elif name:
+                    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+                    actions.append((os.POSIX_SPAWN_OPEN, number, self._path(name), flags, 0o666))
+            began_ns = monotonic_ns()
+            begin = partial(start, argv, environment, spec.cwd or self.folder, actions, self.at.is_process)
+            in_time, code = run(begin, self.at.announce, spec.timeout_ns)
+            duration_s = (monotonic_ns() - began_ns) / 1e9
+            stdout, stderr = streams.taken(spec.show)
+        except NotStartedError as error:
+            raise CommandError(str(error), self.shown, error.code) from None
+        finally:
+            streams.close()
+            if given is not None:
+                given.close()
+        if not in_time:
+            limit = f"took longer than its time limit of {spec.timeout_ns / 1e9:g} s and was stopped"
+            raise self._error(limit, code, stdout, stderr)
+        return Completed(self.shown, code, stdout, stderr, duration_s)
+
+    def _stdin(self) -> BinaryIO | None:
+        stdin = self.spec.stdin
+        if stdin is None:
+            return None
+        if isinstance(stdin, File):
+            opened = stdin.source.open()
+            try:
+                opened.fileno()
+                return opened
+            except OSError:  # not a file of the system
+                with opened:
+                    stdin = opened.read()
+        if not isinstance(stdin, (str, bytes)):
+            raise UsageError(f"stdin is a {type(stdin).__name__}; give a file, bytes or text")
+        spool = _nameless(self.at.scratch)
+        spool.write(stdin.encode() if isinstance(stdin, str) else stdin)
+        spool.seek(0)
+        return spool
+
+    # -- after ---------------------------------------------------------------------------------------------------------
+
+    def _check(self, completed: Completed) -> None:
+        code = completed.code
+        if code and self.spec.check:
+            how = f"was killed by {signal_name(-code)}" if code < 0 else f"exited with code {code}"
+            raise self._error(how, code, completed.stdout, completed.stderr)
+        for name, (file, before) in self.placed.items():
+            now = file.source.stamp()
+            if before != now and before and now and before[2] == now[2]:  # else it was moved, as objects may be
+                how = f"changed its input {name!r} in place, which others may read; let it write a new file"
+                raise self._error(how, code, completed.stdout, completed.stderr)
+
+    def _take(self, completed: Completed) -> list[Kept]:
+        """Move the outputs out of the folder: small ones into memory, the others to where new objects are."""
+        missing = [name for name in self.spec.outputs if not os.path.isfile(self._path(name))]
+        if missing:
+            how = f"did not make its output {', '.join(map(repr, missing))}"
+            if completed.code:
+                how = f"exited with code {completed.code} and {how}"
+            raise self._error(how, completed.code, completed.stdout, completed.stderr)
+        kept: list[Kept] = []
+        try:
+            for name in self.spec.outputs:
+                kept.append(self._taken(self._path(name)))
+        except BaseException:
+            for one in kept:
+                if isinstance(one.result, Written):
+                    os.unlink(one.result.path)
+            raise
+        return kept
+
+    def _taken(self, path: str) -> Kept:
+        status = os.stat(path)
+        if status.st_size < self.at.inline_max_bytes:  # there is one byte more than what is in it
+            with open(path, "rb") as small:
+                return Kept((EXECUTABLE if status.st_mode & stat.S_IXUSR else PLAIN) + small.read())
+        assert self.at.segments is not None  # whoever submits commands has a node with folders
+        target = f"{self.at.segments.folders_new[-1]}/{os.getpid()}-file-{next(_numbers)}"
+        if status.st_nlink == 1 and not os.path.islink(path):
+            os.rename(path, target)
+        else:  # it is an input under another name, or something outside: that must not become an object of ours
+            shutil.copy(path, target)
+        return Kept(Written(target, status.st_size))
+
+    def _error(self, how: str, code: int, stdout: bytes, stderr: bytes) -> CommandError:
+        last = stderr[-SHOWN_BYTES:].decode(errors="replace").strip()
+        said = f"; the last it wrote: {last}" if last else ""
+        return CommandError(f"`{self.shown}` {how}{said}", self.shown, code, stdout, stderr)
+
+
+class _Streams:
+    """Where a command prints to: the files that keep what a worker's tasks print, or for threads, files of its own."""
+
+    def __init__(self, at: Runner) -> None:
+        self._files: list[BinaryIO] = []
+        self.actions: list[Any] = []
+        self._fds = (1, 2)
+        if not at.captures:
+            self._files = [_nameless(at.scratch) for _ in self._fds]
+            self.actions = [(os.POSIX_SPAWN_DUP2, self._files[n].fileno(), n + 1) for n in range(2)]
+            self._fds = (self._files[0].fileno(), self._files[1].fileno())
+        self._begun = [os.lseek(fd, 0, os.SEEK_END) for fd in self._fds]
+
+    def taken(self, show: bool) -> tuple[bytes, bytes]:
+        """The end of what was printed; the rest of it is shown where tasks' output is shown, or forgotten."""
+        found = []
+        for fd, begun, to in zip(self._fds, self._begun, (sys.stdout, sys.stderr), strict=True):
+            end = os.lseek(fd, 0, os.SEEK_END)
+            first = max(begun, end - KEPT_BYTES)
+            found.append(os.pread(fd, end - first, first) if end > first else b"")
+            if end > begun and not show and not self._files:
+                os.ftruncate(fd, begun)
+            elif self._files and show and found[-1] and to is not None:
+                to.write(found[-1].decode(errors="replace"))
+        return found[0], found[1]
+
+    def close(self) -> None:
+        for file in self._files:
+            file.close()
+
+
+def _empty_folder(at: Runner) -> str:
+    """One that an earlier run has left empty (removing folders takes milliseconds on some disks), or a new one."""
+    try:
+        return at.free_folders.pop()
+    except IndexError:
+        folder = f"{at.runs_folder}/{next(_numbers)}"
+    try:
+        os.mkdir(folder, 0o700)
+    except FileNotFoundError:
+        os.makedirs(folder, 0o700)
+    return folder
+
+
+def _is_emptied(folder: str) -> bool:
+    """Remove all that is in a folder, whatever its program has forbidden; False if something stays."""
+    try:
+        os.chmod(folder, 0o700)
+        for name in os.listdir(folder):
+            path = f"{folder}/{name}"
+            if os.path.isdir(path) and not os.path.islink(path):
+                remove_tree(path)
+            else:
+                os.unlink(path)
+        return not os.listdir(folder)
+    except OSError:
+        return False
+
+
+def _nameless(folder: str) -> BinaryIO:
+    """A file on disk that is gone when it is closed."""
+    from tempfile import TemporaryFile  # dear to import, and seldom needed
+
+    return TemporaryFile(dir=folder)
