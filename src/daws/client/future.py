@@ -4,9 +4,10 @@ Small, because there may be millions: whatever is needed only to wait for one is
 is garbage collected lets go of its task, and what the task made may go when no other task reads it.
 """
 
-from _thread import allocate_lock
+from _thread import LockType, allocate_lock
 from collections.abc import Callable, Generator, Iterable
 from threading import local
+from time import monotonic
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from daws.data.codec import loads
@@ -28,6 +29,9 @@ FAILED = 4
 CANCELLED = 5
 
 _WORDS = {PENDING: "pending", INLINE: "done", STORED: "done", VALUE: "done", FAILED: "failed", CANCELLED: "cancelled"}
+
+
+LOOK_UP_S = 1.0
 
 
 class _Collecting(local):
@@ -117,7 +121,7 @@ class Future(Generic[T]):
         lock = allocate_lock()
         lock.acquire()
         self.tell(lock)
-        if not lock.acquire(timeout=-1 if timeout is None else max(0.0, timeout)):
+        if not acquire(lock, timeout):
             if self._told and lock in self._told:
                 self._told.remove(lock)
             raise TimeoutError(f"task {self.task} has not ended within {timeout:g} s")
@@ -167,6 +171,18 @@ def output_futures(session: "Session", task: int, objects: list[int]) -> list[Fu
     """The futures of a task with several outputs."""
     first: Future[Any] = Future(session, task, objects[0])
     return [first, *[OutputFuture[Any](first, object_) for object_ in objects[1:]]]
+
+
+def acquire(lock: LockType, timeout: float | None) -> bool:
+    """Wait for a lock, and look up now and then: a Ctrl-C that comes just before the interpreter begins to wait does
+    not wake it."""
+    until = None if timeout is None else monotonic() + timeout
+    while True:
+        left = LOOK_UP_S if until is None else min(LOOK_UP_S, until - monotonic())
+        if lock.acquire(timeout=max(0.0, left)):
+            return True
+        if until is not None and monotonic() >= until:
+            return False
 
 
 class _Callback:

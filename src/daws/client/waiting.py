@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import Any, Literal, NamedTuple, TypeVar
 
-from daws.client.future import Future
+from daws.client.future import Future, acquire
 from daws.client.progress import Progress
 from daws.model.errors import UsageError
 
@@ -36,8 +36,7 @@ class _Gate:
             elif not self.arrived:
                 self.inner[0].exception(None if until is None else max(0.0, until - time.monotonic()))
         while not self.arrived:
-            left = -1.0 if until is None else max(0.0, until - time.monotonic())
-            if not self.lock.acquire(timeout=left):
+            if not acquire(self.lock, None if until is None else until - time.monotonic()):
                 raise TimeoutError
         return self.arrived.popleft()
 
