@@ -263,12 +263,18 @@ class Session:
     # -- out: on the engine's thread -----------------------------------------------------------------------------------
 
     def on_ended(self, outcomes: list[Outcome]) -> None:
-        take = self.futures.pop
+        take, several = self.futures.pop, self.outputs
         for outcome in outcomes:
             future = take(outcome.task, None)
             if future is None:
                 continue
-            others = self.outputs.pop(outcome.task, ()) if self.outputs else ()
+            if not several and not outcome.state and (value := outcome.outputs[0][4]):  # as usual
+                future._what = value
+                future._state = INLINE
+                if future._told is not None:
+                    future._tell_all()
+                continue
+            others = several.pop(outcome.task, ()) if several else ()
             if not outcome.state:
                 for one, output in zip((future, *others), outcome.outputs, strict=True):
                     if output[4]:

@@ -317,8 +317,15 @@ class Engine:
             if nests and isinstance(report, Ended | Raised | Died):
                 self.nesting.forget(report.run)
             if type(report) is Ended:
-                known = runs.pop(report.run, None)
-                if known is not None:
+                run = report.run
+                known = runs.pop(run, None)
+                if known is None:
+                    continue
+                results = report.results
+                if len(results) == 1 and type(value := results[0]) is bytes and len(value) <= INLINE_BYTES:
+                    ended = RunEnded(known[1].id, run, report.duration_ns, (len(value),), "", False, (value,))
+                    events.append(ended)  # as usual
+                else:
                     events.append(self._ended(known[1], report))
             elif isinstance(report, Raised):
                 known = runs.pop(report.run, None)
@@ -363,12 +370,9 @@ class Engine:
                 self.nesting.on_fetched(event)
 
     def _ended(self, spec: TaskSpec, report: Ended) -> RunEnded:
-        results = report.results
-        if len(results) == 1 and type(results[0]) is bytes and len(results[0]) <= INLINE_BYTES:
-            return RunEnded(spec.id, report.run, report.duration_ns, (len(results[0]),), "", False, (results[0],))
         sizes: list[int] = []
         values: list[bytes] = []
-        for object_, result in zip(spec.outputs, results, strict=True):
+        for object_, result in zip(spec.outputs, report.results, strict=True):
             if isinstance(result, bytes):
                 sizes.append(len(result))
                 values.append(result)
