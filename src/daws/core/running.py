@@ -286,6 +286,7 @@ def _goes_first(core: NodeCore, ready: Ready) -> bool:
     return not (
         core.dedicated.count
         or core.shared.heap
+        or core.shared.labelled
         or core.staged
         or core.resumable
         or core.has_short

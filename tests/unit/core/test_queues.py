@@ -1,5 +1,7 @@
 """The ready queue against a naive one: a list that is sorted whenever somebody takes from it."""
 
+from operator import itemgetter
+
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
@@ -97,6 +99,36 @@ def test_executors_get_what_they_may_run():
     assert popped(queue, "gpu") == [3]
 
 
+def test_labels_that_are_equally_good_share_one_order():
+    for executor in ("gpu|cpu", "cpu|gpu", "any|gpu|cpu"):
+        queue = ReadyQueue(MatchContexts())
+        for number, context in enumerate(["gpu", "cpu", "gpu", "cpu"]):
+            queue.push(-(number % 2), number, ready(number, context=context))
+        assert popped(queue, executor) == [1, 3, 0, 2], executor
+
+
+def test_a_priority_list_goes_label_by_label():
+    queue = ReadyQueue(MatchContexts())
+    for number, context in enumerate(["", "gpu@5", "gpu@1", "", "gpu@5"]):
+        queue.push(-number, number, ready(number, context=context))
+    assert popped(queue, "gpu@1>any>gpu@5") == [2, 3, 0, 4, 1]
+
+
+def test_plain_tasks_and_those_that_take_any_executor_share_one_order():
+    queue = ReadyQueue(MatchContexts())
+    for number, (key, context) in enumerate([(0, ""), (0, "any|gpu"), (0, ""), (-1, "any|gpu"), (-2, ""), (1, "")]):
+        queue.push(key, number, ready(number, context=context))
+    assert popped(queue) == [4, 3, 0, 1, 2, 5]
+
+
+def test_thieves_with_several_kinds_of_executors_get_what_comes_first_for_any_of_them():
+    queue = ReadyQueue(MatchContexts())
+    for number in range(4):
+        queue.push(-(number % 2), number, ready(number, context="gpu" if number % 2 else ""))
+    loot = queue.cut(3, True, (None, parse_context("gpu")))
+    assert [one.spec.id for one in loot] == [1, 3, 0]
+
+
 def test_a_task_with_several_labels_is_taken_once():
     queue = ReadyQueue(MatchContexts())
     queue.push(0, 1, ready(1, context="gpu|cpu"))
@@ -144,8 +176,8 @@ def test_a_task_with_several_labels_is_cut_once():
     queue = ReadyQueue(MatchContexts())
     queue.push(1, 1, ready(1, context="gpu|disk"))
     queue.push(2, 2, ready(2, context="disk"))
-    assert poured(queue, 1) == {1}, "from the heap of the first label"
-    assert poured(queue, 9) == {2}
+    assert poured(queue, 1) == {2}, "what would run last, under whichever label"
+    assert poured(queue, 9) == {1}
     assert queue.count == 0 and queue.pop(parse_context("disk")) is None
 
 
@@ -154,7 +186,7 @@ def test_whatever_they_need_the_last_are_cut():
     queue.push(0, 1, ready(1))
     queue.push(5, 2, ready(2, context="gpu"))
     queue.push(-5, 3, ready(3))
-    assert poured(queue, 2) == {1, 3} and poured(queue, 9) == {2}
+    assert poured(queue, 2) == {2, 1} and poured(queue, 9) == {3}
 
 
 def test_entries_that_nobody_here_would_ever_skip_are_thrown_out():
@@ -189,12 +221,10 @@ class QueueMachine(RuleBasedStateMachine):
 
     @rule(context=st.sampled_from(CONTEXTS))
     def pop(self, context: str) -> None:
-        offered = parse_context(context)
-        found = self.queue.pop(offered)
-        fitting = [one for one in self.naive if self.fits(one[2], context)]
-        assert (found is None) == (not fitting)
-        if found is not None:
-            self.remove([found])
+        first = self.first(context)
+        assert self.queue.pop(parse_context(context)) == first
+        if first is not None:
+            self.remove([first])
 
     @rule(amount=st.integers(1, 4), from_head=st.booleans(), context=st.sampled_from(CONTEXTS))
     def cut(self, amount: int, from_head: bool, context: str) -> None:
@@ -203,7 +233,16 @@ class QueueMachine(RuleBasedStateMachine):
         assert all(self.fits(one, context) for one in loot)
         fitting = [one for one in self.naive if self.fits(one[2], context)]
         assert len(loot) == min(amount, len(fitting))
-        self.remove(loot)
+        for one in loot:
+            assert not from_head or one == self.first(context)
+            self.remove([one])
+
+    def first(self, context: str) -> Ready | None:
+        """Under the first label of a priority list for which there is any task, the one with the smallest key."""
+        for tier in context.split(">"):
+            if fitting := [one for one in self.naive if self.fits(one[2], tier)]:
+                return min(fitting, key=itemgetter(0, 1))[2]
+        return None
 
     @rule(
         amount=st.integers(1, 4),
