@@ -82,6 +82,11 @@ def _pause(kernel: "Kernel") -> None:
     raise _Pause
 
 
+def is_end_of_time(event: Any) -> bool:
+    """Among what happens from outside: the simulation is over, and nothing else."""
+    return event is _pause
+
+
 class Kernel:
     """One simulated cluster with one session. Subclassed by nobody; faults and checkers are handed in."""
 

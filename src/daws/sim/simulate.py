@@ -22,8 +22,8 @@ from daws.model.task import Needs, NodeId
 from daws.sim.checkers import Checker
 from daws.sim.cluster import Cluster
 from daws.sim.kernel import Kernel
-from daws.sim.machine import FATE
 from daws.sim.profiles import Costs
+from daws.sim.watch import Watch
 from daws.store.memory import MemoryStore
 from daws.strategy.decisions import Site, Strategy
 from daws.strategy.fitting import check_fitting
@@ -35,9 +35,6 @@ LEASE_NS = 10 * SECOND_NS
 LEASE_S_MIN = 0.001
 LEASE_NS_PER_NODE = SECOND_NS // 1000
 """Renewals, four per lease, all go to one shard: 40,000 of them per second would keep it busy all the time."""
-STUCK_LEASES = 100
-STUCK_LOOKS = 3
-DEAD_LOOKS = 100  # nodes that restart take their time where everything is slow, but waiting for them costs little
 
 
 class Settings(Struct, frozen=True):
@@ -158,7 +155,7 @@ def lease_ns_of(settings: Settings, node_count: int) -> int:
 def check_renewals(costs: Costs, lease_ns: int) -> None:
     """Refuse costs with which the answer to every renewal comes too late: past half of its lease a node starts nothing.
 
-    What a renewal waits for in the queues of its node and its shard cannot be known before; see `_Watch`.
+    What a renewal waits for in the queues of its node and its shard cannot be known before; see `daws.sim.watch`.
     """
     parts = {
         "latency-us": 2 * costs.latency_ns,
@@ -175,40 +172,6 @@ def check_renewals(costs: Costs, lease_ns: int) -> None:
             f"their lease of {lease_ns / SECOND_NS:g} s: set lease-s to {enough_s:g} or more, or lower "
             f"{max(parts, key=parts.__getitem__)}"
         )
-
-
-class _Watch:
-    """Looks every hundred leases whether a simulation has come to rest without an end, and gives up if so.
-
-    Where steps, messages or calls cost seconds, the queues before nodes or shards grow faster than they are dealt
-    with: renewals of leases are answered later and later, and nothing ever starts again.
-    """
-
-    def __init__(self, kernel: Kernel) -> None:
-        self.every_ns = STUCK_LEASES * kernel.config.lease_ns
-        self.seen: tuple[int, ...] = ()
-        self.behind_ns = 0
-        self.silent = 0
-        kernel.push(self.every_ns, FATE, self.look)
-
-    def look(self, kernel: Kernel) -> None:
-        left = kernel.client.waiting_for
-        seen = (len(kernel.starts), len(kernel.ends), kernel.fetched_bytes, left)
-        may_start = any(kernel.now_ns < machine.core.leased_until_ns for machine in kernel.seats.values())
-        rests = seen == self.seen and len(kernel.starts) == len(kernel.ends) and not may_start
-        queues_ns = (*(machine.busy_ns for machine in kernel.seats.values()), *kernel.shard_free_ns)
-        behind_ns = max(queues_ns) - kernel.now_ns
-        hopeless = rests and (behind_ns >= self.behind_ns or not kernel.seats)
-        self.silent = self.silent + 1 if hopeless else 0
-        self.seen, self.behind_ns = seen, behind_ns
-        if left and self.silent >= (STUCK_LOOKS if kernel.seats else DEAD_LOOKS):
-            raise UsageError(
-                f"nothing could start for {self.silent * self.every_ns / SECOND_NS:g} simulated seconds with {left} "
-                f"tasks left: leases of {kernel.config.lease_ns / SECOND_NS:g} s are renewed too late; "
-                f"set lease-s higher, or lower what steps, messages and store calls cost"
-            )
-        if left and len(kernel.heap) > 1:  # something beside the end of time is still to come
-            kernel.push(kernel.now_ns + self.every_ns, FATE, self.look)
 
 
 def make_kernel(graph: Graph, cluster: Cluster, strategy: Strategy, settings: Settings) -> Kernel:
@@ -267,7 +230,7 @@ def simulate(
         if prepare is not None:
             prepare(kernel)
         kernel.start()
-        _Watch(kernel)
+        Watch(kernel)
         kernel.run()
         if kernel.client.waiting_for:
             raise InternalError(

@@ -204,7 +204,7 @@ def test_the_lease_that_is_advised_is_long_enough():
 
 @pytest.mark.parametrize("costs", [{"step_ns": 4_000_000_000}, {"message_ns": 3_000_000_000}])
 def test_queues_that_only_grow_are_noticed(costs, monkeypatch):
-    monkeypatch.setattr("daws.sim.simulate.STUCK_LEASES", 30)  # not as sure, but soon
+    monkeypatch.setattr("daws.sim.watch.STUCK_LEASES", 30)  # not as sure, but soon
     with pytest.raises(UsageError, match=r"^nothing could start for 900 simulated seconds with \d+ tasks left: .*$"):
         run("bot:tasks=20", 2, costs=Costs(**costs))
 
