@@ -112,6 +112,7 @@ class NodeCore:
         "cache_hits",
         "calls",
         "calm_count",
+        "commit_armed",
         "commit_by_ns",
         "config",
         "copies",
@@ -281,6 +282,7 @@ class NodeCore:
         # the store
         self.rows: list[Row] | None = None  # that have not left yet, for one shard
         self.commit_by_ns = 0  # when they have to leave, if they are all ends of tasks for which nobody waits
+        self.commit_armed = False
         self.rows_shard = 0
         self.more_rows: dict[int, list[Row]] | None = None  # for all other shards
         self.calls: dict[int, CallStore] = {}
