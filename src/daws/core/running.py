@@ -342,6 +342,7 @@ def relax(core: NodeCore) -> None:
 def adapt(core: NodeCore) -> None:
     core.adapt_at += core.strategy.adapt.period
     changes = core.strategy.adapt.adjust(core)
+    core.adapted = (core.done_count, core.sampled_count, core.sampled_ns, core.moved_bytes, core.read_bytes)
     if changes is None:
         return
     if changes.threshold is not None:

@@ -25,6 +25,15 @@ Reasons = dict[str, Any]
 """What a decision compared: names to numbers, and under "choice" what it chose."""
 
 
+class Lately(Struct, frozen=True, array_like=True, gc=False):
+    """What a node has seen since `adapt` was last asked."""
+
+    done_count: int = 0
+    run_ns: int = 0
+    moved_bytes: int = 0
+    read_bytes: int = 0
+
+
 class View(Protocol):
     """What a decision may see of the node that asks. Nothing here may be changed by a decision."""
 
@@ -53,6 +62,9 @@ class View(Protocol):
     def run_ns(self) -> int:
         """How long the tasks that finished here ran in all."""
         ...
+
+    @property
+    def lately(self) -> Lately: ...
 
     @property
     def shared_count(self) -> int: ...
