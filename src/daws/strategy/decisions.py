@@ -57,6 +57,7 @@ class View(Protocol):
     moved_bytes: int
     read_bytes: int
     failed_steals: int
+    copied: dict[int, int]  # how many copies of a task were offered to others so far
 
     @property
     def run_ns(self) -> int:
@@ -128,7 +129,9 @@ class Place(Protocol):
         """SHARED, DEDICATED, or the node to push it to."""
         ...
 
-    def explain(self, view: View, ready: Ready, rng: Rng) -> Reasons: ...
+    def explain(self, view: View, ready: Ready, rng: Rng) -> Reasons:
+        """What `choose` would compare and choose now. It leaves `rng` as it is: asking why changes nothing."""
+        ...
 
 
 class Order(Protocol):

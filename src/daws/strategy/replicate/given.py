@@ -21,7 +21,7 @@ class ReplicateGiven(Answer, frozen=True):
     )
 
     def copies(self, view: View, spec: TaskSpec) -> int:
-        return self.copies_max
+        return self.copies_max  # the core compares it with how many were offered
 
     def explain(self, view: View, spec: TaskSpec) -> Reasons:
-        return {"copies_max": self.copies_max, "choice": self.copies_max}
+        return {"copies_max": self.copies_max, "offered": view.copied.get(spec.id, 0), "choice": self.copies_max}
