@@ -16,7 +16,7 @@ TABLE_WIDTH = 100
 # As in daws.sim.simulate, which takes too long to import for a help text.
 CORES_PER_SHARD = 1024
 _SHARDS = f"cores/{CORES_PER_SHARD}"
-_LEASE = "a silent node is taken for dead after; more where there are over 10,000 nodes"
+_LEASE = "a silent node is taken for dead after; more where there are over 10,000 nodes or a run takes hours"
 
 
 class Knob(NamedTuple):

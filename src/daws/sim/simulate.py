@@ -33,6 +33,8 @@ CORES_PER_SHARD = 1024
 SHARDS_MAX = 65_536
 LEASE_NS = 10 * SECOND_NS
 LEASE_S_MIN = 0.001
+LEASES_PER_RUN = 100
+"""Leases that are never lost need not be short: where tasks run for hours or days, renewals would be all there is."""
 LEASE_NS_PER_NODE = SECOND_NS // 1000
 """Renewals, four per lease, all go to one shard: 40,000 of them per second would keep it busy all the time."""
 
@@ -43,7 +45,7 @@ class Settings(Struct, frozen=True):
     costs: Costs = Costs()
     seed: int = 0
     shards: int = 0  # 0: one for every 1,024 cores
-    lease_s: float = 0.0  # 0: ten seconds, but at least a millisecond for each node
+    lease_s: float = 0.0  # 0: ten seconds, but at least a millisecond for each node and a hundredth of the run
     freed_batch: int = 4096  # releases that a node collects before it tells the store
     audit_s: float = 120.0  # objects that wait so long for their readers are looked up in the store
     memory_bytes: int = 1 << 62
@@ -145,11 +147,19 @@ def _check_memory(graph: Graph, members: Members, able: tuple[NodeId, ...], task
         )
 
 
-def lease_ns_of(settings: Settings, node_count: int) -> int:
-    """The lease that is asked for, or else one that a cluster of this size can renew."""
+def lease_ns_of(settings: Settings, node_count: int, least_run_ns: int = 0) -> int:
+    """The lease that is asked for, or else one that a cluster of this size can renew, and not too often in a run that
+    takes at least so long."""
     if settings.lease_s:
         return int(settings.lease_s * SECOND_NS)
-    return max(LEASE_NS, LEASE_NS_PER_NODE * node_count)
+    return max(LEASE_NS, LEASE_NS_PER_NODE * node_count, least_run_ns // LEASES_PER_RUN)
+
+
+def least_run_ns(graph: Graph, cluster: Cluster) -> int:
+    """No run is shorter than its longest task, nor than all of them spread evenly over all cores."""
+    longest_ns = int(graph.length_ns.max()) if graph.task_count else 0
+    fastest = max(group.speed for group in cluster.groups)
+    return int(max(graph.total_core_ns / cluster.capacity, longest_ns / fastest))
 
 
 def check_renewals(costs: Costs, lease_ns: int) -> None:
@@ -180,7 +190,7 @@ def make_kernel(graph: Graph, cluster: Cluster, strategy: Strategy, settings: Se
     check_fitting(strategy)
     infos = cluster.infos()
     shards = settings.shards or max(1, cluster.core_count // CORES_PER_SHARD)
-    lease_ns = lease_ns_of(settings, cluster.node_count)
+    lease_ns = lease_ns_of(settings, cluster.node_count, least_run_ns(graph, cluster))
     check_renewals(settings.costs, lease_ns)
     copies = strategy.replicate.copies_max
     store = MemoryStore(shards, lease_ns, copies, settings.history, settings.direct)
