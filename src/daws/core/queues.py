@@ -22,6 +22,8 @@ Offered = tuple[Context | None, ...]
 """The contexts of executors."""
 PLAIN: Offered = (None,)
 TAKEN_MAX = 64
+SORTED_MAX = 512
+"""Of a longer heap the exact end is taken only if that is a good part of it."""
 
 
 class ReadyQueue:
@@ -257,7 +259,7 @@ class ReadyQueue:
     def _cut_last(self, amount: int, offered: Offered | None) -> tuple[list[Ready], list[Entry]]:
         """What would run last, among what these contexts may run (None: all): from `fifo`, and from the heaps.
 
-        The last entry of a heap is a leaf: what stays is still a heap.
+        The last entry of a heap is a leaf: what stays is still a heap. Where it is the last in order too, see `_sort`.
         """
         if self.labelled is None and (offered is None or ANY in _names(offered)):
             return self._cut_last_plain(amount)
@@ -266,6 +268,8 @@ class ReadyQueue:
         fifo = self.fifo if ANY in names else None
         if ANY in names and self.heap:
             heaps.append(self.heap)
+        for heap in heaps:
+            _sort(heap, amount)
         oldest: list[Ready] = []
         loot: list[Entry] = []
         passed: list[tuple[list[Entry], Entry]] = []
@@ -298,13 +302,19 @@ class ReadyQueue:
         fifo, heap = self.fifo, self.heap
         amount = min(amount, self.count)
         self.count -= amount
+        if heap:
+            _sort(heap, amount)
         if fifo:
+            while heap and amount > 0 and heap[-1][0] > 0:
+                loot.append(heap.pop())
+                amount -= 1
+            loot.reverse()
             oldest = [fifo.pop() for _ in range(min(amount, len(fifo)))]
             oldest.reverse()
             amount -= len(oldest)
         if heap and amount > 0:
             keep = len(heap) - amount
-            loot = heap[keep:]
+            loot = heap[keep:] + loot
             del heap[keep:]
         return oldest, loot
 
@@ -335,6 +345,14 @@ class ReadyQueue:
         unique = {entry[1]: entry[2] for heap in heaps for entry in heap}
         queued = [ready for sequence, ready in unique.items() if not (self.taken and sequence in self.taken)]
         return [*queued, *(self.fifo or ())]
+
+
+def _sort(heap: list[Entry], amount: int) -> None:
+    """A sorted list is a heap whose last entries are the last in order. To take a small part of a long one, sorting
+    would cost too much: there, leaves are taken, before each of which at least as many others come as the heap is
+    deep."""
+    if len(heap) <= SORTED_MAX or 4 * amount >= len(heap):
+        heap.sort()
 
 
 def _names(offered: Offered) -> dict[str, None]:

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from daws.core.queues import ReadyQueue
+from daws.core.queues import SORTED_MAX, ReadyQueue
 from daws.model.context import Wish, parse_context, preference, rank_of
 from daws.model.task import Needs, Ready
 from daws.strategy.match.contexts import MatchContexts
@@ -67,6 +67,28 @@ def test_the_tail_is_cut_and_the_rest_stays_in_order():
     queue = queue_of(0, 0, 0, 0)
     assert [one.spec.id for one in queue.cut(2, False, None)] == [2, 3]
     assert popped(queue) == [0, 1]
+
+
+def test_what_would_run_last_is_what_has_the_largest_key():
+    queue = queue_of(-5, -1, -4)
+    assert [one.spec.id for one in queue.cut(1, False, None)] == [1]
+    assert popped(queue) == [0, 2]
+    queue = queue_of(0, 3, -1, 0, 2)
+    assert poured(queue, 3) == {1, 4, 3}, "those with key 0 come after those with larger ones"
+    assert popped(queue) == [2, 0]
+
+
+def test_a_small_part_of_a_long_queue_is_never_what_runs_next():
+    """Finding the exact end of a long queue for each of many small steals would cost more than it brings."""
+    count = 4 * SORTED_MAX
+    queue = queue_of(*[-(number * 7919 % count) - 1 for number in range(count)])
+    loot = [one.spec.id for one in queue.cut(10, False, None)]
+    assert len(loot) == 10 and all(count - 1 - number * 7919 % count >= 10 for number in loot)
+    rest = popped(queue)
+    assert rest == sorted(rest, key=lambda number: -(number * 7919 % count))
+    exact = queue_of(*[-(number * 7919 % count) - 1 for number in range(count)])
+    taken = exact.cut(count // 2, False, None)
+    assert sorted(one.spec.id * 7919 % count for one in taken) == list(range(count // 2))
 
 
 def test_the_head_is_cut():
@@ -168,8 +190,8 @@ def test_what_is_poured_keeps_its_order():
     other.pop(None)
     other.push(2.5, 9, ready(9))
     queue.pour_into(other, 4)
-    assert popped(queue) == [1]
-    assert popped(other) == [3, 4, 2, 9, 0]
+    assert popped(queue) == [3]
+    assert popped(other) == [4, 1, 2, 9, 0]
 
 
 def test_a_task_with_several_labels_is_cut_once():
@@ -233,9 +255,19 @@ class QueueMachine(RuleBasedStateMachine):
         assert all(self.fits(one, context) for one in loot)
         fitting = [one for one in self.naive if self.fits(one[2], context)]
         assert len(loot) == min(amount, len(fitting))
+        if not from_head:
+            assert {id(one) for one in loot} == {id(one) for one in self.last(amount, context)}
         for one in loot:
             assert not from_head or one == self.first(context)
             self.remove([one])
+
+    def last(self, amount: int, context: str) -> list[Ready]:
+        found: dict[int, Ready] = {}
+        for tier in context.split(">"):
+            fitting = [one for one in self.naive if self.fits(one[2], tier) and one[1] not in found]
+            late = sorted(fitting, key=itemgetter(0, 1))[max(0, len(fitting) - amount + len(found)) :]
+            found |= {number: one for _, number, one in late}
+        return list(found.values())
 
     def first(self, context: str) -> Ready | None:
         """Under the first label of a priority list for which there is any task, the one with the smallest key."""
