@@ -18,7 +18,7 @@ class BalanceRandomSteal(PlainThief, frozen=True, dict=True):
 
     Constellation (2011), section 3.3; size and delay from its code. The task that is handed over is the one that
     would run first there, unless `take` asks for another. `pool=cluster` asks within the own cluster first and, after
-    a failed try, everywhere once.
+    a failed try, everywhere once; pools with names, which Constellation has, are left to contexts.
 
     Helps with long tasks and few nodes. Hurts with short ones: a task per round trip, and most victims have none.
     """

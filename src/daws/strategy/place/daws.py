@@ -24,6 +24,10 @@ class PlaceDaws(Answer, frozen=True):
     2014): bytes per second of estimated run time against `rate-gbps`, whatever the network; of `t` only 0 and inf count
     then.
 
+    Both papers have `t=0.5`, with which tasks of 50 ms may move 12 MB at 4 Gbit/s: on most workloads that is MLB. With
+    0.05 FLDS beats MLB on all-pairs; RLDS, which cannot relax, is better off with 0.5 except on fan-in
+    (`docs/strategies.md` has the numbers).
+
     Where the paper is silent: objects that travel inside records cost nothing (except at `t=0`); a task whose data is
     nowhere among the members, or only where it may not run, is shared.
 
