@@ -4,10 +4,10 @@ BIN := .venv/bin
 STAMP := .venv/.setup-done
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup lock test unit lint format demo bench matrix faults mutants clean
+.PHONY: help setup lock test unit lint format demo bench bench-peers matrix faults mutants clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(STAMP) ## put everything into .venv (only when pyproject.toml or uv.lock changed)
 
@@ -46,6 +46,16 @@ demo: setup ## a simulation that compares policies and leaves its plot behind
 bench: setup ## measure the simulator's speed and memory
 	$(BIN)/python -m bench $(ARGS)
 
+# Peers have an environment of their own; compiled beforehand, so that no system pays for it when it starts.
+.venv-peers/.setup-done: pyproject.toml uv.lock | setup
+	test -x .venv-peers/bin/python || $(PYTHON) -m venv .venv-peers
+	UV_PROJECT_ENVIRONMENT=.venv-peers $(BIN)/uv sync --quiet --locked --all-extras --no-default-groups \
+		--group peers --inexact --compile-bytecode
+	@touch $@
+
+bench-peers: .venv-peers/.setup-done ## daws beside a bare loop, concurrent.futures, Dask, Ray and others (an hour)
+	.venv-peers/bin/python -m bench.peers $(ARGS)
+
 matrix: setup ## every preset on every workload at up to 1,000 nodes
 	$(BIN)/python -m tests.sim.matrix $(ARGS)
 
@@ -56,4 +66,4 @@ mutants: setup ## take the rules out one by one; the fault seeds must notice
 	$(BIN)/python -m tests.sim.mutants $(ARGS)
 
 clean: ## remove what the targets above made
-	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache out build dist
+	rm -rf .venv .venv-peers .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache out build dist

@@ -10,10 +10,24 @@ _HOMES = {
     "Cluster": "daws.client.cluster",
     "Future": "daws.client.future",
     "as_completed": "daws.client.waiting",
+    "current": "daws.client.inside",
+    "futures": "daws.futures",
     "gather": "daws.client.waiting",
+    "progress": "daws.client.progress",
+    "task": "daws.client.tasks",
+    "use": "daws.client.current",
     "wait": "daws.client.waiting",
+    "ClosedError": "daws.model.errors",
+    "DawsError": "daws.model.errors",
+    "RemoteError": "daws.workers.errors",
+    "TaskCancelledError": "daws.model.errors",
+    "TaskFailedError": "daws.model.errors",
+    "TaskKilledError": "daws.model.errors",
+    "UnpicklableError": "daws.model.errors",
+    "UsageError": "daws.model.errors",
+    "WorkerStartError": "daws.workers.errors",
 }
-__all__ = ["Cluster", "Future", "__version__", "as_completed", "gather", "wait"]
+__all__ = ["__version__", *_HOMES]
 
 
 def __getattr__(name: str) -> object:
@@ -22,7 +36,7 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module 'daws' has no attribute {name!r}")
     from importlib import import_module
 
-    found: object = getattr(import_module(home), name)
+    found: object = import_module(home) if home == f"daws.{name}" else getattr(import_module(home), name)
     globals()[name] = found
     return found
 

@@ -1,7 +1,22 @@
+from daws import futures as futures
 from daws.client.cluster import Cluster as Cluster
+from daws.client.current import use as use
 from daws.client.future import Future as Future
+from daws.client.inside import current as current
+from daws.client.progress import progress as progress
+from daws.client.tasks import task as task
 from daws.client.waiting import as_completed as as_completed
 from daws.client.waiting import gather as gather
 from daws.client.waiting import wait as wait
+from daws.model.errors import ClosedError as ClosedError
+from daws.model.errors import DawsError as DawsError
+from daws.model.errors import TaskCancelledError as TaskCancelledError
+from daws.model.errors import TaskFailedError as TaskFailedError
+from daws.model.errors import TaskKilledError as TaskKilledError
+from daws.model.errors import UnpicklableError as UnpicklableError
+from daws.model.errors import UsageError as UsageError
+from daws.workers.errors import RemoteError as RemoteError
+from daws.workers.errors import WorkerStartError as WorkerStartError
 
+__all__: list[str]
 __version__: str

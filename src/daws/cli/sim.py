@@ -11,9 +11,9 @@ import numpy as np
 from daws.cli.knobs import KNOBS, read_settings
 from daws.cli.messages import complain, one_line, shown
 from daws.cli.parser import CORES, NODES
-from daws.cli.progress import Progress
 from daws.cli.source import graph_for, named, read_source
 from daws.cli.table import result_table
+from daws.client.progress import Progress
 from daws.formats import Execution, Machine, Workflow, check_target, write_wfformat
 from daws.model.context import Context, parse_context
 from daws.model.errors import UsageError

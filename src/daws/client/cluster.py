@@ -1,30 +1,45 @@
-"""A cluster on this machine, as users see it."""
+"""A cluster on this machine, as users see it.
 
+Little is imported before the process that starts the workers is there: it gets ready while this one imports the rest.
+"""
+
+from __future__ import annotations
+
+import atexit
 import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from threading import Lock
+from threading import Lock, Thread
 from types import TracebackType
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from weakref import WeakSet
 
-from daws.client.future import Future
-from daws.client.mapping import Mapped, map_chunks
-from daws.client.options import USUAL, options_of
-from daws.client.session import Session
-from daws.client.waiting import Errors, gather
-from daws.data.functions import dumps_function
+from daws.client import current
 from daws.data.session import Session as Folders
 from daws.model.errors import ClosedError, UsageError
-from daws.strategy import parse_strategy
-from daws.strategy.decisions import Strategy
-from daws.workers.port import POOLS
+from daws.workers.errors import WorkerStartError
+from daws.workers.server import ForkServer
+
+if TYPE_CHECKING:
+    from daws.client.future import Future
+    from daws.client.mapping import Mapped
+    from daws.client.options import Options
+    from daws.client.session import Session
+    from daws.client.waiting import Errors
+    from daws.runtime.ports import Counters
+    from daws.strategy.decisions import Strategy
 
 T = TypeVar("T")
 WORKERS_MAX = 4096
+NODES_MAX = 64
+KINDS = ("processes", "threads")
+_open: WeakSet[Cluster] = WeakSet()
+_abandoned: list[Session] = []
+"""Kept, because what they share with the process that they belong to must not be closed here."""
 
 
 class Cluster:
-    """Workers on this machine, and a node on a thread of this process that feeds them.
+    """Workers on this machine, and nodes that feed them: one on a thread of this process unless you say otherwise.
 
         with daws.Cluster() as cluster:
             future = cluster.submit(pow, 2, 10)
@@ -33,39 +48,68 @@ class Cluster:
     `workers` is the number of workers (one per processor unless given), `kind` what they are: processes, or threads for
     tasks that release the GIL or only wait (those cannot be stopped while they run). `strategy` is a preset or a
     strategy as text, `memory_bytes` how much memory objects may take before they are spilled to disk.
+
+    With `node="process"` the node is a process of its own, for clients that compute a lot themselves. With several
+    `nodes` each of them is one, with `workers` workers of its own. `journal` is a folder for what each node was told
+    and did.
     """
 
     def __init__(
         self,
         workers: int | None = None,
         *,
+        nodes: int = 1,
+        node: Literal["thread", "process"] = "thread",
         kind: Literal["processes", "threads"] = "processes",
         strategy: str | Strategy = "daws",
         memory_bytes: int | None = None,
         setup: Callable[[], object] | None = None,
         teardown: Callable[[], object] | None = None,
+        journal: str | os.PathLike[str] | None = None,
     ) -> None:
+        if type(nodes) is not int or not 1 <= nodes <= NODES_MAX:
+            raise UsageError(f"nodes={nodes!r}: give a whole number from 1 to {NODES_MAX}")
+        if node not in ("thread", "process"):
+            raise UsageError(f"node={node!r}: give 'thread' or 'process'")
         if workers is None:
-            workers = len(os.sched_getaffinity(0))
+            workers = max(1, len(os.sched_getaffinity(0)) // nodes)
         if type(workers) is not int or not 1 <= workers <= WORKERS_MAX:
             raise UsageError(f"workers={workers!r}: give a whole number from 1 to {WORKERS_MAX}")
-        if kind not in POOLS:
-            raise UsageError(f"kind={kind!r}: give {' or '.join(map(repr, POOLS))}")
-        chosen = parse_strategy(strategy) if isinstance(strategy, str) else strategy
-        self.workers = workers
-        self.strategy = chosen
-        self._folders = Folders()
+        if kind not in KINDS:
+            raise UsageError(f"kind={kind!r}: give {' or '.join(map(repr, KINDS))}")
+        self.nodes = nodes
+        self.workers = nodes * workers
         self._lock = Lock()
         self._session: Session | None = None
-        given = {"setup": setup, "teardown": teardown}
+        self._folders = Folders()
+        server: ForkServer | None = None
         try:
+            processes = nodes if nodes > 1 or node == "process" else 0
+            if processes:
+                server = _fork_server(*self._folders.all(), become="daws.runtime.fork")
+            elif kind == "processes":
+                memory, scratch = self._folders.node_folders(0)
+                server = _fork_server(str(memory or scratch))
+            from daws.client.session import Session
+            from daws.data.functions import dumps_function
+            from daws.runtime.engine import Crew
+            from daws.strategy import parse_strategy
+
+            self.strategy = parse_strategy(strategy) if isinstance(strategy, str) else strategy
+            given = {"setup": setup, "teardown": teardown}
             hooks = {name: dumps_function(hook, name) for name, hook in given.items() if hook is not None}
-            session = Session(workers, chosen, self._folders, memory_bytes, kind, **hooks)
+            crew = Crew(workers, kind, **hooks)
+            kept = _journal_folder(journal, self.strategy)
+            session = Session(crew, self.strategy, self._folders, memory_bytes, processes, kept, server)
+            server = None  # from now on the session's
             session.start()
         except BaseException:
+            if server is not None:
+                server.bury(kill=True)
             self._folders.close()
             raise
         self._session = session
+        _open.add(self)
 
     # -- tasks ---------------------------------------------------------------------------------------------------------
 
@@ -74,7 +118,7 @@ class Cluster:
         session = self._session
         if session is None:
             raise _closed()
-        return session.submit(session.number_of(function), args, kwargs, USUAL)
+        return session.submit(session.number_of(function), args, kwargs)
 
     def call(
         self,
@@ -83,53 +127,92 @@ class Cluster:
         kwargs: dict[str, Any] | None = None,
         **options: Any,
     ) -> Any:
-        """Like `submit`, with options: outputs, context, cores, memory, priority, retries.
+        """Like `submit`, with options: outputs, context, cores, memory, priority, retries, timeout (in seconds).
 
         With `outputs=n` the function returns n values, and there are n futures, as a tuple.
         """
+        from daws.client.options import options_of
+
+        return self._start(function, tuple(args), kwargs or {}, options_of(**options))
+
+    def _start(
+        self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], options: Options
+    ) -> Any:
         session = self._open()
-        try:
-            given = options_of(**options)
-        except TypeError as error:
-            raise UsageError(str(error).replace("options_of()", "call")) from None
-        session.check(given)
-        submit = session.submit if given.outputs == 1 else session.submit_several
-        return submit(session.number_of(function), tuple(args), kwargs or {}, given)
+        session.check(options)
+        submit = session.submit if options.outputs == 1 else session.submit_several
+        return submit(session.number_of(function), args, kwargs, options)
 
     def map(self, function: Callable[..., T], *iterables: Iterable[Any], chunk: int | None = None) -> Mapped[T]:
         """Call `function` for each item (of several iterables: with one of each), several items per task.
 
         `chunk` is the number of items per task; left out, chunks are large at first and small towards the end.
         """
+        from daws.client.mapping import map_chunks
+
         return map_chunks(self._open(), self.workers, function, iterables, chunk)
 
-    def gather(self, futures: Any, errors: Errors = "raise", timeout: float | None = None) -> Any:
-        """The results of futures in lists, tuples and dicts, however deep, in the same shape."""
-        return gather(futures, errors, timeout)
+    def put(self, value: T) -> Future[T]:
+        """Hand in an object once that many tasks read; workers map large ones into memory instead of copying them.
+
+        It goes when its future is gone and no task reads it any more. Nothing can make it again if it is lost.
+        """
+        return self._open().put(value)
+
+    def gather(
+        self, futures: Any, errors: Errors = "raise", timeout: float | None = None, progress: bool = False
+    ) -> Any:
+        """The results of futures in lists, tuples and dicts, however deep, in the same shape.
+
+        `errors="return"` puts exceptions where results would be, `"skip"` leaves failed ones out. `progress=True` shows
+        a bar on terminals and in notebooks.
+        """
+        from daws.client.waiting import gather
+
+        return gather(futures, errors, timeout, progress)
 
     def cancel(self, futures: Future[Any] | Iterable[Future[Any]]) -> None:
         """Stop tasks, and all that need them."""
-        self._open().cancel([futures] if isinstance(futures, Future) else futures)
+        self._open().cancel(futures if isinstance(futures, Iterable) else [futures])
+
+    def _cancel_waiting(self, futures: Iterable[Future[Any]]) -> None:
+        self._open().cancel(futures, running=False)
+
+    def counters(self) -> list[Counters]:
+        """What each node has seen so far: tasks that ended there, tasks that it stole, bytes read, bytes moved."""
+        return self._open().engine.counters()
 
     # -- its life ------------------------------------------------------------------------------------------------------
 
     def close(self) -> None:
         """End the workers and remove all files. Tasks that have not ended are given up."""
+        left = self._close()
+        if left and sys.exc_info()[0] is KeyboardInterrupt:
+            _say_unfinished(left)
+
+    def _close(self) -> int:
+        """How many tasks had not ended?"""
         with self._lock:
             session, self._session = self._session, None
-        if session is not None:
-            left = session.close(_closed())
-            self._folders.close()
-            if left and sys.exc_info()[0] is KeyboardInterrupt:
-                print(f"daws: {left:,} tasks were not finished", file=sys.stderr)
+            if session is not None and session.engine.is_here:  # a callback, or the garbage collector
+                self._session = session
+                Thread(target=self._close, name="daws-close").start()
+                return 0
+        current.forget(self)
+        if session is None:
+            return 0
+        left = session.close(_closed())
+        self._folders.close()
+        return left
 
     def _open(self) -> Session:
         if self._session is None:
             raise _closed()
         return self._session
 
-    def __enter__(self) -> "Cluster":
-        return self
+    def __enter__(self) -> Cluster:
+        self._open()
+        return current.use(self)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -143,7 +226,60 @@ class Cluster:
     def __repr__(self) -> str:
         session = self._session
         state = "closed" if session is None else f"{len(session.futures):,} tasks to end"
-        return f"<Cluster: {self.workers} workers, {self.strategy.name}, {state}>"
+        nodes = f"{self.nodes} nodes, " if self.nodes > 1 else ""
+        workers = "1 worker" if self.workers == 1 else f"{self.workers} workers"
+        return f"<Cluster: {nodes}{workers}, {self.strategy.name}, {state}>"
+
+
+def _journal_folder(folder: str | os.PathLike[str] | None, strategy: Strategy) -> str:
+    """Refuses at once what could not be written at the end."""
+    if folder is None:
+        return ""
+    from daws.strategy import format_strategy
+
+    format_strategy(strategy)
+    path = os.path.abspath(folder)
+    try:
+        os.makedirs(path, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"journal={path!r}: {error.strerror}") from None
+    if not os.access(path, os.W_OK | os.X_OK):
+        raise UsageError(f"journal={path!r}: nothing can be written there")
+    return path
+
+
+def _fork_server(*folders: str, become: str = "daws.workers.worker") -> ForkServer:
+    try:
+        return ForkServer(*folders, become=become)
+    except OSError as error:
+        raise WorkerStartError(f"the fork server cannot be started: {error}", retry=False) from error
+
+
+def _abandon_all() -> None:
+    """A fork of this process has no node: whatever it would wait for could never come."""
+    reason = ClosedError("the cluster belongs to the process that this one is a fork of; make a new one")
+    for cluster in tuple(_open):
+        session, cluster._session = cluster._session, None
+        if session is not None:
+            session.abandon(reason)
+            _abandoned.append(session)
+    _open.clear()
+
+
+os.register_at_fork(after_in_child=_abandon_all)
+
+
+@atexit.register
+def _close_all() -> None:
+    """A program that ends, in whatever way, ends what it has not closed itself, and hears what that has cost."""
+    left = sum([cluster._close() for cluster in tuple(_open)])
+    if left:
+        _say_unfinished(left)
+
+
+def _say_unfinished(count: int) -> None:
+    if sys.stderr is not None:
+        print(f"daws: {count:,} {'task was' if count == 1 else 'tasks were'} not finished", file=sys.stderr)
 
 
 def _closed() -> ClosedError:

@@ -4,9 +4,8 @@ Small, because there may be millions: whatever is needed only to wait for one is
 is garbage collected lets go of its task, and what the task made may go when no other task reads it.
 """
 
-import asyncio
 from _thread import allocate_lock
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from threading import local
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -15,6 +14,8 @@ from daws.model.errors import UsageError
 from daws.workers.slots import fill
 
 if TYPE_CHECKING:
+    import asyncio
+
     from daws.client.session import Session
 
 T = TypeVar("T")
@@ -41,6 +42,7 @@ class Future(Generic[T]):
     """The result of a task. Made by `submit` and its friends; pass it to other tasks to build a graph."""
 
     __slots__ = ("__weakref__", "_session", "_state", "_told", "_what", "object", "task")
+    is_inner = False  # submitted by a task: there, waiting is more than standing still (see `daws.client.inside`)
 
     def __init__(self, session: "Session", task: int, object_: int) -> None:
         self._session = session
@@ -54,7 +56,12 @@ class Future(Generic[T]):
         """Has it ended, well or not?"""
         return self._state != PENDING
 
+    def is_stored(self) -> bool:
+        """Does its result lie in a file, and has nobody asked for it yet?"""
+        return self._state == STORED
+
     def cancelled(self) -> bool:
+        """Was it cancelled, or something that it needs?"""
         return self._state == CANCELLED
 
     def result(self, timeout: float | None = None) -> T:
@@ -100,12 +107,13 @@ class Future(Generic[T]):
     def _tell_all(self) -> None:
         while self._told:
             try:
-                listener = self._told.pop()
+                listener = self._told.pop(0)
             except IndexError:
                 return  # another thread was faster
             listener.release()
 
     def _wait(self, timeout: float | None) -> None:
+        self._session.check_may_wait()
         lock = allocate_lock()
         lock.acquire()
         self.tell(lock)
@@ -114,7 +122,13 @@ class Future(Generic[T]):
                 self._told.remove(lock)
             raise TimeoutError(f"task {self.task} has not ended within {timeout:g} s")
 
+    def wait_with(self, others: "Iterable[Future[Any]]") -> None:
+        """Wait for this and others of the same task; for inner futures alone."""
+        raise NotImplementedError
+
     def __await__(self) -> Generator[Any, None, T]:
+        import asyncio  # dear, and tasks that submit tasks have no need of it
+
         loop = asyncio.get_running_loop()
         ended = loop.create_future()
         self.tell(_Awaited(loop, ended))
@@ -170,7 +184,7 @@ class _Awaited:
 
     __slots__ = ("ended", "loop")
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, ended: "asyncio.Future[None]") -> None:
+    def __init__(self, loop: "asyncio.AbstractEventLoop", ended: "asyncio.Future[None]") -> None:
         self.loop = loop
         self.ended = ended
 

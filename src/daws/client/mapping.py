@@ -1,11 +1,10 @@
 """Calling one function for many items: several items per task, one view on all results."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from daws.client.future import Future
-from daws.client.options import USUAL
-from daws.client.session import Session
+from daws.client.options import USUAL, Options
 from daws.model.errors import UsageError
 from daws.workers.failures import exception_of, failure_of
 
@@ -13,6 +12,14 @@ T = TypeVar("T")
 CHUNK_MAX = 1024
 SHARE = 4
 """A chunk is this part of what one worker's share of the rest is: large at first, small towards the end."""
+
+
+class Submits(Protocol):
+    """What is asked of a session, of a client or of a task."""
+
+    def number_of(self, function: Callable[..., Any]) -> int: ...
+
+    def submit(self, function: int, args: tuple[Any, ...], kwargs: dict[str, Any], options: Options) -> Future[Any]: ...
 
 
 class Failed:
@@ -99,7 +106,7 @@ def _value(result: Any) -> Any:
 
 
 def map_chunks(
-    session: Session, workers: int, function: Callable[..., T], iterables: tuple[Iterable[Any], ...], chunk: int | None
+    session: Submits, workers: int, function: Callable[..., T], iterables: tuple[Iterable[Any], ...], chunk: int | None
 ) -> Mapped[T]:
     if not iterables:
         raise UsageError("map: give at least one iterable")

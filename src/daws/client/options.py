@@ -1,5 +1,8 @@
 """What can be said about a task beyond its function and arguments."""
 
+import math
+from typing import Any
+
 from msgspec import Struct
 
 from daws.model.context import parse_context
@@ -8,6 +11,8 @@ from daws.model.task import Needs
 
 OUTPUTS_MAX = 4096
 PRIORITY_MAX = 1 << 20
+NAMES = ("outputs", "context", "cores", "memory", "priority", "retries", "timeout")
+TIMEOUT_MAX_S = 1_000_000_000
 
 
 class Options(Struct, frozen=True):
@@ -17,12 +22,26 @@ class Options(Struct, frozen=True):
     needs: Needs | None = None
     priority: int = 0
     retries: int = 0
+    timeout_ns: int = 0
 
 
-def options_of(
-    outputs: int = 1, context: str = "", cores: int = 1, memory: int = 0, priority: int = 0, retries: int = 0
+def options_of(**given: Any) -> Options:
+    """Refuses what makes no sense, by name. `memory` is in bytes, `timeout` in seconds."""
+    unknown = given.keys() - NAMES
+    if unknown:
+        raise UsageError(f"there is no option {min(unknown)!r} of tasks; there are {', '.join(NAMES)}")
+    return _checked(**given)
+
+
+def _checked(
+    outputs: int = 1,
+    context: str = "",
+    cores: int = 1,
+    memory: int = 0,
+    priority: int = 0,
+    retries: int = 0,
+    timeout: float | None = None,
 ) -> Options:
-    """Refuses what makes no sense, by name."""
     for name, value, low, high in (
         ("outputs", outputs, 1, OUTPUTS_MAX),
         ("cores", cores, 1, 1 << 16),
@@ -32,9 +51,13 @@ def options_of(
     ):
         if type(value) is not int or not low <= value <= high:
             raise UsageError(f"{name}={value!r}: give a whole number from {low} to {high}")
-    if cores == 1 and not memory and not context:
-        return Options(outputs, None, priority, retries) if (outputs, priority, retries) != (1, 0, 0) else USUAL
-    return Options(outputs, Needs(cores, parse_context(context), memory), priority, retries)
+    if timeout is not None and (type(timeout) not in (int, float) or not 0 < timeout <= TIMEOUT_MAX_S):
+        raise UsageError(f"timeout={timeout!r}: give a number of seconds above 0, up to {TIMEOUT_MAX_S:,}")
+    if not isinstance(context, str):
+        raise UsageError(f"context={context!r}: give a context as text")
+    usual = cores == 1 and not memory and not context
+    needs = None if usual else Needs(cores, parse_context(context), memory)
+    return Options(outputs, needs, priority, retries, math.ceil((timeout or 0) * 1e9))
 
 
 USUAL = Options()

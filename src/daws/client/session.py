@@ -6,22 +6,33 @@ from itertools import count
 from typing import Any
 
 from daws.client.future import CANCELLED, FAILED, INLINE, PENDING, STORED, Future, OutputFuture, collecting
-from daws.client.options import OUTPUTS_MAX, Options
-from daws.data.codec import dumps, dumps_call
+from daws.client.options import OUTPUTS_MAX, USUAL, Options
+from daws.data.codec import Packed, dumps, dumps_call, encode
 from daws.data.files import ObjectFiles
 from daws.data.functions import dumps_function
 from daws.data.session import Session as Folders
 from daws.model.context import format_context
-from daws.model.errors import ClosedError, ContextError, TaskCancelledError, TaskFailedError
+from daws.model.errors import (
+    ClosedError,
+    ContextError,
+    TaskCancelledError,
+    TaskFailedError,
+    UnavailableError,
+    UsageError,
+)
 from daws.model.states import CANCELLED as STATE_CANCELLED
-from daws.model.task import TaskSpec
-from daws.runtime.engine import NODE, Engine, Outcome
-from daws.strategy.decisions import Strategy
+from daws.model.task import FROM_OUTSIDE, INLINE_BYTES, Input, NodeId, TaskSpec
+from daws.runtime.engine import Crew
+from daws.runtime.ports import ClusterPort, Outcome
+from daws.runtime.thread import NODE, NodeThread
+from daws.strategy.decisions import Newcomer, Strategy
 from daws.wire.store import Submit
 from daws.workers.failures import exception_of
+from daws.workers.server import ForkServer
 
 NO_ARGUMENTS = dumps(((), {}))
 FIRST_EXTRA_OBJECT = 1 << 62
+SEED = 0
 LET_GO_MAX = 256
 """So many futures that nobody has any more are worth waking the engine."""
 
@@ -30,13 +41,32 @@ class Session:
     """Ids, futures and functions of one client; the engine does the rest."""
 
     def __init__(
-        self, workers: int, strategy: Strategy, folders: Folders, limit_bytes: int | None, kind: str, **hooks: bytes
+        self,
+        crew: Crew,
+        strategy: Strategy,
+        folders: Folders,
+        limit_bytes: int | None,
+        nodes: int = 0,
+        journal: str = "",
+        server: ForkServer | None = None,
     ) -> None:
+        """`nodes` is the number of node processes, 0 for a node on a thread of this process. A fork `server` for these,
+        or for the workers of that, may have been started already."""
         self.folders = folders
-        self.files = ObjectFiles(*folders.node_folders(NODE), limit_bytes=limit_bytes)
+        self.strategy = strategy
         self.futures: dict[int, Future[Any]] = {}  # that have not ended
         self.outputs: dict[int, list[OutputFuture[Any]]] = {}  # further ones, of tasks with several outputs
-        self.engine = Engine(workers, strategy, self.files, self, kind, **hooks)
+        self.stored: dict[int, tuple[Input, ...]] = {}  # by task: where its outputs are, if that is elsewhere
+        self.engine: ClusterPort
+        if nodes:
+            from daws.runtime.remote import NodeProcesses
+
+            self.files = ObjectFiles(*folders.part("client"), limit_bytes=limit_bytes)
+            self.engine = NodeProcesses(nodes, crew, strategy, folders, limit_bytes, self.files, self, journal, server)
+        else:
+            self.files = ObjectFiles(*folders.node_folders(NODE), limit_bytes=limit_bytes)
+            self.engine = NodeThread(crew, strategy, self.files, self, journal, server)
+        self._is_alone = not nodes
         self._next_task = count().__next__
         self._functions: dict[bytes, int] = {}
         self._closed: BaseException | None = None
@@ -46,13 +76,16 @@ class Session:
 
     def close(self, reason: BaseException) -> int:
         """End everything; how many tasks had not ended. Whoever waits for them is told `reason`."""
-        if self._closed is not None:
-            return 0
-        self._closed = reason
+        self._closed = self._closed or reason  # it may be broken already
         self.engine.stop()
         left = len(self.futures)
         self._fail_all(reason)
         return left
+
+    def abandon(self, reason: BaseException) -> None:
+        """The engine is not in this process: end nothing, but let nobody wait."""
+        self._closed = reason
+        self._fail_all(reason)
 
     # -- in ------------------------------------------------------------------------------------------------------------
 
@@ -65,7 +98,9 @@ class Session:
             self.engine.learn(known, pickled)
         return known
 
-    def submit(self, function: int, args: tuple[Any, ...], kwargs: dict[str, Any], options: Options) -> Future[Any]:
+    def submit(
+        self, function: int, args: tuple[Any, ...], kwargs: dict[str, Any], options: Options = USUAL
+    ) -> Future[Any]:
         """One task with one output."""
         payload, above = self._arguments(args, kwargs)
         task = self._next_task()
@@ -114,17 +149,67 @@ class Session:
             inputs = tuple([one.object for one in above])
             parents = tuple(dict.fromkeys([one.task for one in above]))
         task = future.task
+        home = NODE if self._is_alone else self._home(task, options, above)
         self.futures[task] = future
         spec = TaskSpec(
-            task, function, 0, inputs, made, options.needs, options.priority, 0, NODE, False, payload, options.retries
+            task,
+            function,
+            0,
+            inputs,
+            made,
+            options.needs,
+            options.priority,
+            0,
+            home,
+            False,
+            payload,
+            options.retries,
+            options.timeout_ns,
         )
         if self._closed is not None:
             del self.futures[task]
             raise ClosedError(f"no tasks can be submitted any more: {self._closed}")
         engine = self.engine
-        engine.new_tasks.append(Submit(spec, parents, NODE))
+        engine.new_tasks.append(Submit(spec, parents, home))
         if not engine.awake:
             engine.wake()
+
+    def _home(self, task: int, options: Options, above: Iterable[Future[Any]]) -> NodeId:
+        """The node that a new task is handed to, as the strategy says."""
+        known: list[Input] = []
+        for one in above:
+            known += [output for output in self.stored.get(one.task, ()) if output[0] == one.object]
+        return self.strategy.assign.home(Newcomer(task, options.needs, tuple(known)), self.engine.members, SEED)
+
+    def put(self, value: object) -> Future[Any]:
+        """An object that tasks read as if a task had made it: small ones inside messages, others from a file."""
+        if self._closed is not None:
+            raise ClosedError(f"nothing can be put in any more: {self._closed}")
+        made = encode(value, INLINE_BYTES, "the object")
+        task = self._next_task()
+        home = NODE if self._is_alone else self._home(task, USUAL, ())
+        future: Future[Any] = Future(self, task, task)
+        if isinstance(made, bytes):
+            future._what, future._state = made, INLINE
+            outputs = ((task, len(made), task, (home,), made),)
+        else:
+            outputs = ((task, self._write(task, made, home), task, (home,), b""),)
+            if not self._is_alone:
+                self.stored[task] = outputs
+            future._state = STORED
+        engine = self.engine
+        engine.new_tasks.append(Submit(TaskSpec(task, FROM_OUTSIDE, outputs=(task,)), (), home, outputs))
+        if not engine.awake:
+            engine.wake()
+        return future
+
+    def _write(self, object_: int, packed: Packed, home: NodeId) -> int:
+        try:
+            return self.engine.store_object(object_, packed, home)
+        except OSError:
+            if self._closed is not None:  # by another thread, with all its folders
+                raise ClosedError(f"nothing can be put in any more: {self._closed}") from None
+            raise
 
     def _check_own(self, futures: Iterable[Future[Any]]) -> None:
         for future in futures:
@@ -133,19 +218,23 @@ class Session:
 
     def check(self, options: Options) -> None:
         """Refuse what no executor of this cluster could ever run."""
-        needs, info = options.needs, self.engine.info
-        if needs is not None and not info.can_run(needs):
+        needs, members = options.needs, self.engine.members
+        if needs is not None and not members.capable(needs):
             asked = f"{needs.cores} cores" if needs.context is None else f"the context {format_context(needs.context)}"
-            raise ContextError(f"no executor offers {asked}: this cluster has {info.cores} workers without a context")
+            cores = members.infos[0].cores
+            raise ContextError(f"no executor offers {asked}: each node has {cores} workers without a context")
 
-    def cancel(self, futures: Iterable[Future[Any]]) -> None:
+    def cancel(self, futures: Iterable[Future[Any]], running: bool = True) -> None:
+        """Stop tasks; with `running=False` only those that no worker has yet."""
         tasks = tuple([future.task for future in futures if not future.done()])
         if tasks and self._closed is None:
-            self.engine.cancel(tasks)
+            self.engine.cancel(tasks, running)
 
     def let_go(self, task: int) -> None:
         """Nobody has the future of this task any more. Not urgent, and called by the garbage collector."""
         engine = self.engine
+        if self.stored:
+            self.stored.pop(task, None)
         engine.let_go.append(task)
         if not engine.awake and not len(engine.let_go) % LET_GO_MAX and self._closed is None:
             engine.wake()
@@ -165,6 +254,8 @@ class Session:
                         one._what = output[4]
                         one._state = INLINE
                     else:
+                        if not self._is_alone:
+                            self.stored[outcome.task] = outcome.outputs
                         one._state = STORED
             else:
                 for one in (future, *others):
@@ -198,9 +289,18 @@ class Session:
     # -- what futures ask ----------------------------------------------------------------------------------------------
 
     def load(self, object_: int) -> Any:
-        if object_ not in self.files:
-            raise ClosedError("the result was not asked for before its cluster was closed")
-        return self.files.value(object_)
+        places = {output[0]: output[3] for output in self.stored.get(task_of(object_), ())}
+        try:
+            return self.engine.load(object_, places.get(object_, ()))
+        except (OSError, UnavailableError):
+            if self._closed is not None:
+                raise ClosedError("the result was not asked for before its cluster was closed") from None
+            raise
+
+    def check_may_wait(self) -> None:
+        """On the thread that brings the results, waiting for one would never end."""
+        if self.engine.is_here:
+            raise UsageError("callbacks run on the cluster's own thread and cannot wait; submit a task instead")
 
     def exception_of(self, future: Future[Any]) -> BaseException:
         what = future._what
@@ -214,3 +314,8 @@ class Session:
             future._what = what
         assert isinstance(what, BaseException)
         return what
+
+
+def task_of(object_: int) -> int:
+    """The task that makes an object."""
+    return object_ if object_ < FIRST_EXTRA_OBJECT else (object_ - FIRST_EXTRA_OBJECT) // OUTPUTS_MAX

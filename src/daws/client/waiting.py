@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Literal, NamedTuple, TypeVar
 
 from daws.client.future import Future
+from daws.client.progress import Progress
 from daws.model.errors import UsageError
 
 T = TypeVar("T")
@@ -18,13 +19,22 @@ class _Gate:
 
     def __init__(self) -> None:
         self.arrived: deque[Future[Any]] = deque()
+        self.inner: deque[Future[Any]] = deque()
         self.lock = allocate_lock()
         self.lock.acquire()
 
     def expect(self, future: Future[Any]) -> None:
+        if future.is_inner:
+            self.inner.append(future)
         future.tell(_Arrival(self, future))
 
     def next(self, until: float | None) -> Future[Any]:
+        while not self.arrived and self.inner:
+            # Inside a task: what has ended by now, or else the oldest, which the executor need not stand still for.
+            if self.inner[0].done():
+                self.inner.popleft()
+            elif not self.arrived:
+                self.inner[0].exception(None if until is None else max(0.0, until - time.monotonic()))
         while not self.arrived:
             left = -1.0 if until is None else max(0.0, until - time.monotonic())
             if not self.lock.acquire(timeout=left):
@@ -53,6 +63,8 @@ def as_completed(futures: Iterable[Future[T]], timeout: float | None = None) -> 
     until = None if timeout is None else time.monotonic() + timeout
     gate = _Gate()
     waiting = list(dict.fromkeys(futures))
+    if any(not future.done() for future in waiting):
+        waiting[0]._session.check_may_wait()
     for future in waiting:
         gate.expect(future)
     for count in range(len(waiting)):
@@ -80,6 +92,8 @@ def wait(
         raise UsageError(f"return_when={return_when!r}: give 'all', 'first' or 'error'")
     waiting = dict.fromkeys(futures)
     done: set[Future[Any]] = set()
+    if return_when == "all" and timeout is None:
+        _wait_inside(waiting)
     try:
         for future in as_completed(waiting, timeout):
             done.add(future)
@@ -91,15 +105,46 @@ def wait(
     return Waited(done, {future for future in waiting if future not in done})
 
 
-def gather(futures: Any, errors: Errors = "raise", timeout: float | None = None) -> Any:
+def gather(futures: Any, errors: Errors = "raise", timeout: float | None = None, progress: bool = False) -> Any:
     """The results of all futures, in the same shape: lists, tuples and dicts of futures, however deep.
 
     `errors="return"` puts exceptions where results would be, `"skip"` leaves failed ones out of lists and dicts.
+    `progress=True` shows a bar on terminals and in notebooks.
     """
     if errors not in ("raise", "return", "skip"):
         raise UsageError(f"errors={errors!r}: give 'raise', 'return' or 'skip'")
     until = None if timeout is None else time.monotonic() + timeout
+    if progress:
+        _watch(list(dict.fromkeys(_leaves(futures))), errors == "raise", timeout)
+    elif timeout is None:
+        _wait_inside(_leaves(futures))
     return _gathered(futures, errors, until)
+
+
+def _watch(futures: "list[Future[Any]]", to_the_first_error: bool, timeout: float | None) -> None:
+    with Progress(len(futures)) as bar:
+        for done, future in enumerate(as_completed(futures, timeout), 1):
+            bar(done)
+            if to_the_first_error and future.exception() is not None:
+                return
+
+
+def _wait_inside(futures: Iterable[Future[Any]]) -> None:
+    """A task that waits for many of its own waits once for all of them."""
+    first = next(iter(futures), None)
+    if first is not None and first.is_inner:
+        first.wait_with(futures)
+
+
+def _leaves(what: Any) -> Iterator[Future[Any]]:
+    if isinstance(what, Future):
+        yield what
+    elif isinstance(what, dict):
+        for value in what.values():
+            yield from _leaves(value)
+    elif isinstance(what, (list, tuple, set, frozenset)):
+        for value in what:
+            yield from _leaves(value)
 
 
 def _gathered(what: Any, errors: Errors, until: float | None) -> Any:

@@ -21,7 +21,8 @@ class Started(Event, frozen=True):
 
 
 class RunEnded(Event, frozen=True):
-    """A run is over. `sizes` are the bytes of its outputs, `error` is empty if it went well. `retry`: its worker died.
+    """A run is over. `sizes` are the bytes of its outputs, `error` is empty if it went well. `retry`: its worker died;
+    `waited`: while it was suspended, so it was hardly its fault.
 
     `values` are the outputs that are small enough to travel inside records, empty for others; simulations have none.
     """
@@ -33,6 +34,7 @@ class RunEnded(Event, frozen=True):
     error: str = ""
     retry: bool = False
     values: tuple[bytes, ...] = ()
+    waited: bool = False
 
 
 class RunRecalled(Event, frozen=True):
@@ -43,11 +45,15 @@ class RunRecalled(Event, frozen=True):
 
 
 class RunSpawned(Event, frozen=True):
-    """A running task creates tasks; their ids follow from its own id, its attempt and their number."""
+    """A running task creates tasks; their ids follow from its own id, its attempt and their number.
+
+    If they are `held`, the run may ask for what they make: it stays until the run has ended.
+    """
 
     task: int
     run: int
     tasks: tuple[tuple[TaskSpec, tuple[int, ...]], ...]
+    held: bool = False
 
 
 class RunWaits(Event, frozen=True):

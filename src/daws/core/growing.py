@@ -34,14 +34,15 @@ from daws.wire.store import (
 class Seedling:
     """A task that is being added to the graph (or a task that is being suspended), on its way through the store."""
 
-    __slots__ = ("parents", "registering", "run", "spec", "waits")
+    __slots__ = ("held", "parents", "registering", "run", "spec", "waits")
 
-    def __init__(self, spec: TaskSpec, parents: tuple[int, ...], run: Run, waits: bool) -> None:
+    def __init__(self, spec: TaskSpec, parents: tuple[int, ...], run: Run, waits: bool, held: bool = False) -> None:
         self.spec = spec
         self.parents = parents
         self.run = run
         self.registering = 0
         self.waits = waits
+        self.held = held
 
 
 def _seedlings(core: NodeCore) -> dict[int, Seedling]:
@@ -61,7 +62,9 @@ def on_run_spawned(core: NodeCore, event: RunSpawned) -> None:
         name = spawned_id(event.task, attempt, run.spawned)
         run.spawned += 1
         names.append(name)
-        _seedlings(core)[name] = Seedling(msgspec.structs.replace(spec, id=name, home=core.node), parents, run, False)
+        spec = msgspec.structs.replace(spec, id=name, home=core.node)
+        _seedlings(core)[name] = Seedling(spec, parents, run, False, event.held)
+    run.holds = event.held
     run.growing += len(names)
     ask(core, event.task, Spawn(event.task, attempt, core.node, tuple(names)))
 
@@ -75,7 +78,7 @@ def on_spawn_answer(core: NodeCore, row: Spawn, answer: AnswerType) -> None:
         if seedling is None:
             continue
         if answer == OK:
-            ask(core, name, Create(seedling.spec, seedling.parents, (), (), core.node, True))
+            ask(core, name, Create(seedling.spec, seedling.parents, (), (), core.node, True, seedling.held))
         else:
             seedling.run.outcome = None  # it will not be committed
             _established(core, name)  # the attempt is over: nothing of it may come to life

@@ -31,6 +31,8 @@ from daws.wire.messages import (
 from daws.wire.store import ANNOUNCE, MOVE, REPLICATE, RETRY, AnswerType, Claim, Granted
 
 SEEN_OFFERS_MAX = 64
+BATCHES_MAX = 1024
+"""So many hand-outs are remembered, in case one of them comes twice."""
 BACK = -1
 """The reason of a claim by which a lender takes back what nobody claimed."""
 
@@ -221,9 +223,18 @@ def on_refusal(core: NodeCore, message: Refusal) -> None:
 def on_submission(core: NodeCore, message: Submission) -> None:
     """Tasks of a client that the store has given to this node from the start."""
     core.out.append(Send(message.sender, SubmissionTaken(core.node, message.batch)))
+    if had_before(core, message.batch):
+        return
+    accept_all(core, message.tasks if core.leaving is None else core.leaving.unheard(message.tasks))
+
+
+def had_before(core: NodeCore, batch: int) -> bool:
+    """Has this hand-out come before? From now on it has."""
     if core.batches is None:
         core.batches = set()
-    if message.batch in core.batches:
-        return
-    core.batches.add(message.batch)
-    accept_all(core, message.tasks if core.leaving is None else core.leaving.unheard(message.tasks))
+    if batch in core.batches:
+        return True
+    if len(core.batches) >= BATCHES_MAX:
+        core.batches = {known for known in core.batches if known > batch - BATCHES_MAX // 2}
+    core.batches.add(batch)
+    return False

@@ -14,9 +14,10 @@ from daws.core.events import RunEnded, RunRecalled
 from daws.core.memory import may_take_memory, memory_fits, stand_in_line, waits_for_memory
 from daws.core.node import EMPTY, Group, NodeCore, Run, handles
 from daws.core.ready import shared_queue
+from daws.core.sessions import let_go
 from daws.core.staging import end_reading, missing_inputs, pin, stage, unpin
 from daws.core.starting import start
-from daws.model.task import REPLICA, SUSPECT, Ready
+from daws.model.task import REPLICA, SUSPECT, Ready, spawned_id
 from daws.wire.store import ANNOUNCE, RETRY, Claim
 
 # How long tasks of a kind take is learnt from every run at first, later from every eighth.
@@ -24,6 +25,8 @@ SAMPLE_ALL = 16
 SAMPLE_MASK = 7
 CRASHES_MAX = 3
 """A task whose worker died under it is tried again so often, if it may not be tried more often anyway."""
+DEATHS_WAITED_MAX = 16
+"""So often if it was suspended: others are to blame, but they may be tasks that it spawned itself, each time anew."""
 
 
 def schedule(core: NodeCore) -> None:
@@ -206,13 +209,16 @@ def put_back(core: NodeCore, ready: Ready) -> None:
 
 def release_slot(core: NodeCore, run: Run) -> None:
     """An executor falls free (or loses one of the runs that were sent to it)."""
-    slot = run.slot
-    if core.inflight is not None and slot in core.inflight:
-        core.inflight[slot] -= 1
-        core.ahead -= 1
-        if core.inflight[slot] == 1:
-            del core.inflight[slot]
-        return
+    slot, inflight = run.slot, core.inflight
+    if inflight is not None:
+        sent = inflight.get(slot)
+        if sent is not None:
+            core.ahead -= 1
+            if sent > 2:
+                inflight[slot] = sent - 1
+            else:
+                del inflight[slot]
+            return
     group = core.groups[0] if len(core.groups) == 1 else group_of(core, slot)
     group.free.append(slot)
     if run.more_slots:
@@ -242,6 +248,8 @@ def on_run_ended(core: NodeCore, event: RunEnded) -> None:
             run.outcome = event  # what it spawned must be in the store before it may count as done
         return
     ready = run.ready
+    if run.holds:
+        let_go_of_spawned(core, run)
     if core.plain:
         shared = core.shared
         if shared.fifo and core.now_ns < core.leased_until_ns:
@@ -268,7 +276,7 @@ def on_run_ended(core: NodeCore, event: RunEnded) -> None:
     if event.error:
         if ready.mode & REPLICA:
             return  # only a copy: the owner's run decides
-        if ready.attempt < max(ready.spec.retries, CRASHES_MAX if event.retry else 0):
+        if ready.attempt < max(ready.spec.retries, tries_more(event)):
             ask(core, task, Claim(task, core.node, ready.move, core.node, RETRY))
             _remember_claim(core, ready)
             return
@@ -295,6 +303,20 @@ def _goes_first(core: NodeCore, ready: Ready) -> bool:
         or ready.spec.needs is not None
         or core.now_ns >= core.leased_until_ns
     )
+
+
+def tries_more(event: RunEnded) -> int:
+    """How many attempts a task has that ended like this, whatever it asked for."""
+    if not event.retry:
+        return 0
+    return DEATHS_WAITED_MAX if event.waited else CRASHES_MAX
+
+
+def let_go_of_spawned(core: NodeCore, run: Run) -> None:
+    """A run is over: it neither waits for the tasks that it spawned nor asks for what they made."""
+    task = run.ready.spec.id
+    for number in range(run.spawned):
+        let_go(core, spawned_id(task, run.ready.attempt, number))
 
 
 def learn_length(core: NodeCore, kind: int, duration_ns: int) -> None:
@@ -377,6 +399,10 @@ def send_ahead(core: NodeCore) -> None:
         return
     ahead_ns, most = core.config.ahead_ns * core.cores, core.cores * core.config.ahead_count_max
     slots: list[tuple[int, int]] | None = None
+    if core.shared.fifo and not (core.dedicated.count or core.shared.heap or core.doomed):
+        slots = _slots_to_queue_at(core)
+        if slots:
+            _send_plain_ahead(core, slots, ahead_ns, most)
     while core.ahead < most:
         queue = core.dedicated if core.dedicated.count else core.shared
         ready = queue.peek() if queue.count else None
@@ -406,21 +432,53 @@ def send_ahead(core: NodeCore) -> None:
         start(core, ready, slot)
 
 
+def _send_plain_ahead(core: NodeCore, slots: list[tuple[int, int]], ahead_ns: int, most: int) -> None:
+    """`send_ahead` for tasks of one kind that read nothing and came one after the other: most of them, where it
+    matters."""
+    shared, out = core.shared, core.out
+    fifo = shared.fifo
+    assert fifo
+    kind = fifo[0].spec.kind
+    seen = core.kinds.get(kind)
+    if seen is None:
+        return
+    if core.inflight is None:
+        core.inflight = {}
+    inflight, running = core.inflight, core.running
+    token, ahead = core.token, core.ahead
+    most = min(most, ahead_ns * seen[0] // (seen[1] or 1))
+    while ahead < most and fifo:
+        ready = fifo[0]
+        spec = ready.spec
+        if ready.inputs or ready.mode or spec.needs is not None or spec.kind != kind:
+            break
+        fifo.popleft()
+        shared.count -= 1
+        sent, slot = slots[0]
+        heapreplace(slots, (sent + 1, slot))
+        inflight[slot] = sent + 1
+        ahead += 1
+        token += 1
+        running[spec.id] = Run(token, ready, slot)
+        out.append(StartRun(token, slot, ready))
+    core.token, core.ahead = token, ahead
+    if not inflight:
+        core.inflight = None
+
+
 def _slots_to_queue_at(core: NodeCore) -> list[tuple[int, int]]:
     """A heap of (runs that were sent to it, executor), leaving out those that run a task that is wide, suspect or not
-    known to be short."""
+    known to be short: such a run is the only one of its executor."""
     inflight, kinds, ahead_ns = core.inflight or EMPTY, core.kinds, core.config.ahead_ns
-    slots: dict[int, int] = {}
-    avoid: set[int] = set()
-    for run in core.running.values():
-        if run.suspended:
-            continue
-        spec = run.ready.spec
-        seen = kinds.get(spec.kind)
-        if seen is None or seen[1] > ahead_ns * seen[0] or spec.needs is not None or run.ready.mode & SUSPECT:
-            avoid.add(run.slot)
-        slots[run.slot] = inflight.get(run.slot, 1)
-    heap = [(sent, slot) for slot, sent in slots.items() if slot not in avoid]
+    heap = [(sent, slot) for slot, sent in inflight.items()]
+    if len(heap) < core.cores:
+        for run in core.running.values():
+            if run.slot in inflight or run.suspended:
+                continue
+            spec = run.ready.spec
+            seen = kinds.get(spec.kind)
+            if seen and seen[1] <= ahead_ns * seen[0] and spec.needs is None and not run.ready.mode & SUSPECT:
+                heap.append((1, run.slot))
     heapify(heap)
     return heap
 
@@ -454,6 +512,8 @@ def on_run_recalled(core: NodeCore, event: RunRecalled) -> None:
 
 def recall_behind(core: NodeCore, run: Run) -> None:
     """Whatever was sent ahead behind a suspended run must not wait for it."""
+    if core.inflight is None or run.slot not in core.inflight:
+        return
     for other in core.running.values():
         if other.slot == run.slot and other is not run and not other.suspended:
             core.out.append(RecallRun(other.ready.spec.id, other.number))
@@ -471,7 +531,10 @@ def resume(core: NodeCore) -> None:
             cores = 1 if needs is None else needs.cores
             enough = needs is None or memory_fits(core, needs.memory_bytes)
             if enough and len(group.free) >= cores and fits(core, run.ready, group):
-                run.slot = group.free.pop()
+                if run.slot in group.free:
+                    group.free.remove(run.slot)  # what it has in memory is there
+                else:
+                    run.slot = group.free.pop()
                 run.widen(group, cores)
                 run.suspended = False
                 core.out.append(ResumeRun(run.ready.spec.id, run.number, run.slot))
@@ -497,6 +560,8 @@ def call_off(core: NodeCore, task: int, attempt: int) -> None:
             core.out.append(StopRun(task, run.number))
         else:  # it has ended, only its commit had to wait
             core.out.extend([DropObject(object_) for object_ in run.ready.spec.outputs])
+        if run.holds:
+            let_go_of_spawned(core, run)
         if not run.suspended:
             release_slot(core, run)
         unpin(core, run.ready)

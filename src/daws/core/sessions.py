@@ -1,20 +1,19 @@
 """Sessions whose graph grows task by task: what a live client submits, and what it holds.
 
 A client holds every task that it can still ask for; objects of such a task stay where they were made, as if the client
-were one of their readers, until it lets go.
+were one of their readers, until it lets go. Runs hold what they spawn in the same way.
 """
 
 from daws.core.calls import add_row, answers, ask, ask_later
+from daws.core.commits import large_objects
 from daws.core.effects import Send
+from daws.core.moving import had_before
 from daws.core.node import EMPTY, NodeCore, handles
 from daws.core.ready import accept, accept_all
-from daws.core.staging import release_made
-from daws.model.task import Ready
+from daws.core.staging import own_objects, release_made
+from daws.model.task import FIRST_SPAWNED_ID, Ready
 from daws.wire.messages import LetGo, NewTasks, SubmissionTaken
-from daws.wire.store import CLIENT_HOLDER, HELD, SHARD_BLOCK_BITS, UNKNOWN, AnswerType, Release, Submit
-
-BATCHES_MAX = 1024
-"""So many hand-outs are remembered, in case one of them comes twice."""
+from daws.wire.store import CLIENT_HOLDER, HELD, SHARD_BLOCK_BITS, UNKNOWN, AnswerType, Release, Submit, Unheld
 
 
 @handles(NewTasks)
@@ -23,39 +22,29 @@ def on_new_tasks(core: NodeCore, message: NewTasks) -> None:
     if core.leaving is not None and core.leaving.said:
         return  # who is as good as gone takes nothing on; the client, who hears nothing, asks another node
     core.out.append(Send(message.sender, SubmissionTaken(core.node, message.batch)))
-    if core.batches is None:
-        core.batches = set()
-    if message.batch in core.batches:
+    if had_before(core, message.batch):
         return
-    if len(core.batches) >= BATCHES_MAX:
-        core.batches = {batch for batch in core.batches if batch > message.batch - BATCHES_MAX // 2}
-    core.batches.add(message.batch)
     core.urgent = True
     shard_count = core.shard_count
     ready: list[Ready] = []
     for row in message.tasks:
         add_row(core, (row.spec.id >> SHARD_BLOCK_BITS) % shard_count, row)
-        if row.parents:
-            _read_by(core, row)
-        else:
+        if row.outputs:
+            _put(core, row)
+        elif not row.parents:
             ready.append(Ready(row.spec, 0, 0))
     accept_all(core, tuple(ready))
 
 
-def _read_by(core: NodeCore, row: Submit) -> None:
-    """Objects that were made here get a reader more."""
-    made = core.made
-    if made is EMPTY:
+def _put(core: NodeCore, row: Submit) -> None:
+    """Objects from outside that the client has put here: as if they were made here, for the client."""
+    objects = large_objects(row.outputs)
+    if not objects:
         return
-    for parent in row.parents:
-        entry = made.get(parent)
-        if entry is None:
-            continue
-        readers, since_ns, objects = entry
-        if isinstance(readers, set):
-            readers.add(row.spec.id)
-        else:
-            made[parent] = ((*readers, row.spec.id), since_ns, objects)
+    own_objects(core).update([(one[0], one[1]) for one in row.outputs if one[0] in objects])
+    if core.made is EMPTY:
+        core.made = {}
+    core.made[row.spec.id] = ((HELD,), core.now_ns, objects)
 
 
 @answers(Submit)
@@ -69,5 +58,31 @@ def on_submit_answer(core: NodeCore, row: Submit, answer: AnswerType) -> None:
 @handles(LetGo)
 def on_let_go(core: NodeCore, message: LetGo) -> None:
     for task in message.tasks:
-        ask(core, task, Release(task, CLIENT_HOLDER))
-        release_made(core, task, HELD)
+        let_go(core, task)
+
+
+def let_go(core: NodeCore, task: int) -> None:
+    ask(core, task, Release(task, CLIENT_HOLDER))
+
+
+@answers(Release)
+def on_release_answer(core: NodeCore, row: Release, answer: AnswerType) -> None:
+    """Objects that were made here and that the client does not hold any more wait for their readers alone, of whom this
+    node may never have heard: they were submitted elsewhere, after the objects had been made. Who has the objects is to
+    hear of it."""
+    if not isinstance(answer, Unheld):
+        return
+    if core.node not in answer.places:
+        for place in answer.places:
+            if place in core.members:
+                core.out.append(Send(place, LetGo(core.node, (row.task,))))
+        return
+    entry = core.made.get(row.task)
+    if entry is None:
+        return
+    readers, since_ns, objects = entry
+    if HELD in readers:
+        # Among the readers of a spawned task may be its spawner, who waited for it, and has ended.
+        known = readers if row.task < FIRST_SPAWNED_ID else ()
+        core.made[row.task] = ({*known, *answer.readers, HELD}, since_ns, objects)
+        release_made(core, row.task, HELD)

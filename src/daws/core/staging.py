@@ -310,11 +310,6 @@ def _drop(core: NodeCore, object_: int) -> None:
         core.out.append(DropObject(object_))
 
 
-@answers(Release)
-def on_release_answer(core: NodeCore, row: Release, answer: AnswerType) -> None:
-    """Freed; if somebody holds the record, the holder keeps its own copy of the value."""
-
-
 @answers(Inspect)
 def on_inspect_answer(core: NodeCore, row: Inspect, answer: AnswerType) -> None:
     """An audit: has this reader ended without telling us? (A remake that nobody claimed is none.)"""

@@ -26,7 +26,6 @@ from struct import Struct
 from struct import error as StructError
 from typing import Any
 
-from daws.data.culprit import complain
 from daws.data.mapping import map_file
 from daws.model.errors import DamagedObjectError, UnpicklableError
 
@@ -230,6 +229,8 @@ def pack_by_value(value: object, what: str = "the value") -> Packed:
     except MemoryError:
         raise
     except Exception as error:
+        from daws.data.culprit import complain  # dear, and mostly not needed
+
         raise complain(value, what, error, _is_picklable) from error
     return Packed(chunks, buffers)
 

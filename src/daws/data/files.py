@@ -9,7 +9,6 @@ Any thread may call. Copies and writes happen outside the lock, in the thread th
 """
 
 import os
-import shutil
 from collections.abc import Callable
 from contextlib import suppress
 from itertools import count
@@ -217,6 +216,8 @@ class ObjectFiles:
                 return 0
             entry.pins += 1  # against dropping and a second spill
         copy = f"{self.segments.folders_new[-1]}/spill-{os.getpid()}-{next(self._numbers)}"
+        import shutil  # dear, and most sessions never spill
+
         try:
             shutil.copyfile(self._path(object_id), copy)
         except BaseException:

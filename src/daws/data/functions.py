@@ -26,7 +26,7 @@ def dumps_function(function: Callable[..., object], what: str = "the function") 
     used: list[_Used] = []
     if not isinstance(function, FunctionType):
         return dumps(function, what)
-    if _is_by_value(function):
+    if is_by_value(function):
         data = pack_by_value(function, what).to_bytes()
         _collect(function, used, set())
     else:
@@ -36,7 +36,7 @@ def dumps_function(function: Callable[..., object], what: str = "the function") 
     return data
 
 
-def _is_by_value(function: FunctionType) -> bool:
+def is_by_value(function: Any) -> bool:
     """True if another process could not import it by its name and find the same function."""
     name: str | None = function.__module__
     if name is None or name == "__main__" or name in _modules_by_value():
@@ -60,7 +60,7 @@ def _collect(function: FunctionType, used: list[_Used], seen: set[int]) -> None:
     for entry in found:
         used.append(entry)
         inner = entry[2]
-        if isinstance(inner, FunctionType) and id(inner) not in seen and _is_by_value(inner):
+        if isinstance(inner, FunctionType) and id(inner) not in seen and is_by_value(inner):
             _collect(inner, used, seen)
 
 

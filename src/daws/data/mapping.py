@@ -1,10 +1,9 @@
 """Files mapped into memory, read-only, without holding a file descriptor.
 
 `mmap.mmap` keeps a descriptor for each mapping before Python 3.13, so a client that holds a few thousand results would
-run out of them. There the system call is made through ctypes (which numpy loads anyway).
+run out of them. There the system call is made through ctypes (which is imported late: small objects are read).
 """
 
-import ctypes
 import mmap
 import os
 import sys
@@ -21,6 +20,8 @@ def map_file(fd: int, size: int) -> memoryview:
     flags = mmap.MAP_SHARED | (mmap.MAP_POPULATE if size <= POPULATE_BYTES_MAX else 0)
     if sys.version_info >= (3, 13):
         return memoryview(mmap.mmap(fd, size, flags=flags, prot=mmap.PROT_READ, trackfd=False))
+    import ctypes
+
     map_, unmap = _calls()
     address = map_(None, size, mmap.PROT_READ, flags, fd, 0)
     if address == ctypes.c_void_p(-1).value:
@@ -34,6 +35,8 @@ def map_file(fd: int, size: int) -> memoryview:
 
 @cache
 def _calls() -> tuple[Any, Any]:
+    import ctypes
+
     libc = ctypes.CDLL(None, use_errno=True)
     libc.mmap.restype = ctypes.c_void_p
     libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]

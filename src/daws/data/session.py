@@ -10,10 +10,7 @@ hour old. The pid in the name is for people. Where locks do not work (some netwo
 import fcntl
 import os
 import re
-import secrets
-import shutil
 import stat
-import tempfile
 import time
 import weakref
 from collections.abc import Iterator
@@ -21,6 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 
+from daws.data.folders import remove_tree
 from daws.data.limits import file_system_of, free_bytes
 from daws.model.errors import UnavailableError
 
@@ -43,7 +41,7 @@ class Session:
         run_base = _runtime_base() or memory_base or scratch_base
         bases = list(dict.fromkeys(base for base in (memory_base, scratch_base, run_base) if base is not None))
         sweep(*bases)
-        token = secrets.token_hex(4)
+        token = os.urandom(4).hex()
         made: dict[Path, tuple[Path, int]] = {}
         # Also runs when the interpreter exits, so that nothing stays behind an exception that nobody caught.
         self._finalizer = weakref.finalize(self, _remove, os.getpid(), made)
@@ -62,9 +60,16 @@ class Session:
         state = "" if self._finalizer.alive else ", closed"
         return f"Session(memory={self.memory}, scratch={self.scratch}{state})"
 
+    def all(self) -> list[str]:
+        """Each of its folders once."""
+        return [str(one) for one in dict.fromkeys((self.run, self.memory, self.scratch)) if one is not None]
+
     def node_folders(self, index: int) -> tuple[Path | None, Path]:
         """The memory folder (if any) and the scratch folder of one node."""
-        name = f"node-{index}"
+        return self.part(f"node-{index}")
+
+    def part(self, name: str) -> tuple[Path | None, Path]:
+        """Folders of this session under one name: in memory (if there is any) and on scratch."""
         found = (self.memory and self.memory / name, self.scratch / name)
         for folder in found:
             if folder is not None:
@@ -94,7 +99,11 @@ def default_memory() -> Path | None:
 
 def default_scratch() -> Path:
     """TMPDIR if it is set; else the usual one, or /var/tmp where /tmp is in memory and no help when that is full."""
-    usual = Path(tempfile.gettempdir())
+    usual = Path(os.environ.get("TMPDIR") or "/tmp")
+    if not os.access(usual, os.W_OK | os.X_OK):
+        import tempfile  # dear to import, and it knows only of more unusual places
+
+        usual = Path(tempfile.gettempdir())
     on_disk = Path("/var/tmp")
     if os.environ.get("TMPDIR") or file_system_of(usual) not in MEMORY_FILE_SYSTEMS:
         return usual
@@ -119,7 +128,7 @@ def sweep(*bases: Path) -> list[Path]:
             with suppress(OSError):
                 fd = _lock(path)
                 try:
-                    shutil.rmtree(path, ignore_errors=True)
+                    remove_tree(path)
                     gone.append(path)
                 finally:
                     os.close(fd)
@@ -169,6 +178,6 @@ def _remove(pid: int, made: dict[Path, tuple[Path, int]]) -> None:
     if os.getpid() != pid:  # a forked child has a copy of the session, but the folders are not its own
         return
     for path, fd in made.values():
-        shutil.rmtree(path, ignore_errors=True)
+        remove_tree(path)
         if fd >= 0:
             os.close(fd)

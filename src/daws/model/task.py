@@ -23,6 +23,9 @@ INLINE_BYTES = 4096
 GUESS_NS = 50_000_000
 """The length assumed for a task of which nothing is known: the mean of MATRIX's Table 3."""
 
+FROM_OUTSIDE = -2
+"""The kind of a task that stands for an object that a client has put in: it was done when it came, and never runs."""
+
 Input = tuple[int, int, int, tuple[int, ...], bytes]
 """One object a task reads: (object id, size in bytes, producing task or -1, places that have it, its value).
 
@@ -65,6 +68,7 @@ class TaskSpec(Struct, frozen=True, array_like=True, gc=False):
     leaf: bool = False  # no task waits for it and none ever will: nobody needs to hear at once that it is done
     payload: bytes = b""  # what a worker needs to run it (its arguments); simulations have none
     retries: int = 0  # so often it may be tried again after it failed
+    timeout_ns: int = 0  # a run that takes longer is stopped; 0 is without limit
 
 
 # How a Ready came to be; they combine.

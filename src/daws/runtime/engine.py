@@ -1,19 +1,17 @@
-"""One node with its store, its workers and its objects, on a thread of its own inside the client's process.
+"""The driver of one node: gives it what happened, and does what it wants.
 
 Everything that happens between two turns of the loop is given to the node as one batch of events; what it wants done is
-carried out at once, and the store's answers go back to it in the same turn. So a task costs one hop to a worker and
-one back. Nothing here decides anything.
+carried out at once, and what the store answers at once goes back to it in the same turn. Whether the store, the other
+nodes and the client are in this process or behind sockets is known to the ports alone. Nothing here decides anything.
 """
 
-import asyncio
 import signal
-import threading
 import time
-from collections import deque
-from typing import Any, Protocol
+from asyncio import AbstractEventLoop
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import msgspec
-import uvloop
 
 from daws.core.effects import (
     CallStore,
@@ -22,34 +20,27 @@ from daws.core.effects import (
     FetchObjects,
     RecallRun,
     Restart,
+    ResumeRun,
     Send,
     SetTimer,
     StartRun,
     StopRun,
 )
-from daws.core.events import (
-    CallFine,
-    EventType,
-    ObjectsFetched,
-    RunEnded,
-    RunRecalled,
-    Started,
-    StoreAnswered,
-    TimerFired,
-)
+from daws.core.events import EventType, ObjectsFetched, RunEnded, RunRecalled, Started, TimerFired
+from daws.core.journal import Journal
 from daws.core.node import NodeConfig, NodeCore
 from daws.data.files import ObjectFiles
-from daws.model.cluster import ExecutorClass, NodeInfo
+from daws.model.cluster import ExecutorClass, Members, NodeInfo
 from daws.model.errors import DawsError, InternalError, TaskKilledError
-from daws.model.task import CLIENT, INLINE_BYTES, Input, TaskSpec
-from daws.store.memory import MemoryStore
+from daws.model.task import INLINE_BYTES, Input, NodeId, TaskSpec, Transfer
+from daws.runtime.nesting import Nesting
+from daws.runtime.ports import Counters, Listener, Outcome, PeersPort, StorePort
 from daws.strategy.decisions import Strategy
-from daws.wire.messages import CancelOrder, LetGo, NewTasks
-from daws.wire.store import LogRow, Submit
 from daws.wire.worker import (
     MEMORY,
     STOPPED,
     TIMEOUT,
+    Asks,
     Died,
     Ended,
     Execute,
@@ -59,146 +50,117 @@ from daws.wire.worker import (
     Recalled,
     ReportType,
     RunOptions,
+    Spawned,
+    Taught,
+    Waits,
     Written,
 )
 from daws.workers.failures import failure_of
 from daws.workers.port import POOLS
+from daws.workers.server import ForkServer
 
-NODE = 0
-"""The only node of such a cluster."""
-TASKS_PER_TURN = 4096
 OUTPUT_SHOWN = 2000
 LEASE_NS = 1 << 60
 TICK_NS = 2_000_000_000
+COPIES_SHARE = 4
+"""One part in so many of a node's memory may be taken by copies that nobody reads just now."""
 
 
-class Outcome(msgspec.Struct, frozen=True, gc=False):
-    """How a task ended: its outputs, or the state it is in now, why, and the exception as it travels."""
+class Crew(msgspec.Struct, frozen=True, array_like=True):
+    """The workers of one node: how many, of which kind (that `daws.workers.port` knows), and pickled functions that
+    each of them calls first and last."""
 
-    task: int
-    outputs: tuple[Input, ...] = ()
-    state: int = 0
-    error: str = ""
-    failure: bytes = b""
+    count: int
+    kind: str = "processes"
+    setup: bytes = b""
+    teardown: bytes = b""
 
 
-class Listener(Protocol):
-    """Who wants to know how tasks end. Called on the engine's thread."""
+def config_of(limit_bytes: int) -> NodeConfig:
+    """On one machine nobody watches leases: when a process is gone, its parent knows."""
+    return NodeConfig(
+        lease_ns=LEASE_NS,
+        tick_ns_max=TICK_NS,
+        commit_delay_ns=0,
+        freed_batch=256,
+        memory_bytes=limit_bytes // COPIES_SHARE,
+    )
 
-    def on_ended(self, outcomes: list[Outcome]) -> None: ...
 
-    def on_printed(self, stream: int, text: bytes) -> None: ...
-
-    def on_broken(self, error: BaseException) -> None: ...
+def info_of(node: NodeId, crew: Crew) -> NodeInfo:
+    return NodeInfo(node, (ExecutorClass(crew.count),))
 
 
 class Engine:
-    """Started by `start`; then any thread may append to `new_tasks` and `let_go` and call `wake`."""
+    """All methods belong to the thread of the loop."""
 
     def __init__(
         self,
-        workers: int,
+        node: NodeId,
+        crew: Crew,
         strategy: Strategy,
         files: ObjectFiles,
+        store: StorePort,
+        peers: PeersPort,
         listener: Listener,
-        kind: str = "processes",
-        setup: bytes = b"",
-        teardown: bytes = b"",
+        journal: bool = False,
+        server: ForkServer | None = None,
     ) -> None:
-        """Workers are of a `kind` that `daws.workers.port` knows. `setup` and `teardown` are pickled functions that
-        each worker calls first and last."""
-        self.workers = workers
+        """A fork `server` for the folder of `files` may have been started already."""
+        self.crew = crew
         self.files = files
         self.folder = files.segments.home
+        self.store = store
+        self.peers = peers
         self.listener = listener
-        self.kind = kind
-        self.setup = setup
-        self.teardown = teardown
-        self.new_tasks: deque[Submit] = deque()
-        self.let_go: deque[int] = deque()
+        self.server = server
         self.functions: dict[int, bytes] = {}  # by kind of task
         self.taught: set[int] = set()  # those that the workers can be given
-        self.awake = False
-        self.info = info = NodeInfo(NODE, (ExecutorClass(workers),))
-        config = NodeConfig(lease_ns=LEASE_NS, tick_ns_max=TICK_NS, commit_delay_ns=0, freed_batch=256)
-        self.store = MemoryStore(lease_ns=LEASE_NS, direct=True)
-        self.members = self.store.join([info])
+        self.held_back: dict[int, list[StartRun]] = {}  # runs that wait for their function
+        info, config = info_of(node, crew), config_of(files.limit_bytes)
         self.core = NodeCore(info, strategy, config, seed=0)
-        self.log: list[LogRow] = self.store.shards[0].log
-        self.heard = 0  # so many rows of the log were passed on
+        self.journal = Journal(info, strategy, config, 0) if journal else None
         self.runs: dict[int, tuple[int, TaskSpec]] = {}  # by number of the run: its executor, and the task
-        self.failures: dict[int, bytes] = {}  # of tasks whose last run failed
-        self.batches = 0
-        self._thread: threading.Thread | None = None
+        self.nesting = Nesting(self.core, files, self._bring, lambda *what: self.pool.resume(*what))
+        self.spread: Callable[[int, bytes], None] = lambda function, pickled: None  # tell other nodes of a function
         self._broken: BaseException | None = None
+        self._is_open = False
         self._is_closing = False
 
-    # -- from any thread -----------------------------------------------------------------------------------------------
+    # -- its life ------------------------------------------------------------------------------------------------------
 
-    def start(self) -> None:
+    async def open(self, loop: AbstractEventLoop) -> None:
         """Returns when the workers can take tasks."""
-        ready = threading.Event()
-        self._thread = threading.Thread(target=self._run, args=(ready,), name="daws-node", daemon=True)
-        self._thread.start()
-        ready.wait()
-        if self._broken is not None:
-            self._thread.join()
-            raise self._broken
+        self.loop = loop
+        crew = self.crew
+        self.pool = POOLS[crew.kind](
+            crew.count,
+            self.folder,
+            loop,
+            self._on_reports,
+            failed=self._break,
+            inline_max_bytes=INLINE_BYTES,
+            memory=self.folder if self.files.segments.has_memory else "",
+            scratch=str(self.files.segments.scratch),
+            setup=crew.setup,
+            teardown=crew.teardown,
+            server=self.server,
+        )
+        self._is_open = True
+        await self.pool.start()
 
-    def wake(self) -> None:
-        self.awake = True
-        self.loop.call_soon_threadsafe(self._turn)
+    def begin(self, members: Members) -> None:
+        """From now on the node is one of these."""
+        self._step([Started(members)])
 
-    def learn(self, function: int, pickled: bytes) -> None:
-        """Has to be said before the first task of that kind is submitted."""
-        self.functions[function] = pickled
+    async def close(self) -> None:
+        """End all workers. What has not ended never will."""
+        self._is_closing = True
+        if self._is_open:
+            await self.pool.close()
 
-    def cancel(self, tasks: tuple[int, ...]) -> None:
-        self.loop.call_soon_threadsafe(self._cancel, tasks)
-
-    def stop(self) -> None:
-        """End all workers, then the thread. What has not ended never will."""
-        thread = self._thread
-        if thread is None or not thread.is_alive():
-            return
-        self.loop.call_soon_threadsafe(self.loop.stop)
-        thread.join()
-
-    # -- the thread ----------------------------------------------------------------------------------------------------
-
-    def _run(self, ready: threading.Event) -> None:
-        loop = self.loop = uvloop.new_event_loop()
-        asyncio.set_event_loop(loop)
-        loop.set_exception_handler(self._on_exception)
-        try:
-            self.pool = POOLS[self.kind](
-                self.workers,
-                self.folder,
-                loop,
-                self._on_reports,
-                failed=self._break,
-                inline_max_bytes=INLINE_BYTES,
-                memory=self.folder if self.files.segments.has_memory else "",
-                scratch=str(self.files.segments.scratch),
-                setup=self.setup,
-                teardown=self.teardown,
-            )
-            loop.run_until_complete(self.pool.start())
-            self._step([Started(self.members)])
-        except BaseException as error:
-            self._broken = error
-            ready.set()
-            loop.close()
-            return
-        ready.set()
-        try:
-            loop.run_forever()
-        finally:
-            self._is_closing = True
-            loop.run_until_complete(self.pool.close())
-            loop.close()
-
-    def _on_exception(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    def on_exception(self, loop: AbstractEventLoop, context: dict[str, Any]) -> None:
+        """Something was raised in a callback of the loop."""
         self._break(context.get("exception") or InternalError(str(context)))
 
     def _break(self, error: BaseException) -> None:
@@ -212,75 +174,89 @@ class Engine:
         self._broken = error
         self.listener.on_broken(error)
 
-    def _turn(self) -> None:
-        """Take in what the client has said since the last turn."""
-        self.awake = False
-        # Who is let go of was named by tasks that were submitted before: those first.
-        gone = len(self.let_go)
-        new_tasks = self.new_tasks
-        count = min(len(new_tasks), TASKS_PER_TURN)
-        events: list[EventType] = []
-        if count:
-            self.batches += 1
-            events.append(NewTasks(CLIENT, self.batches, tuple([new_tasks.popleft() for _ in range(count)])))
-        if new_tasks:
-            self.wake()
-        elif gone:
-            events.append(LetGo(CLIENT, tuple([self.let_go.popleft() for _ in range(gone)])))
-        if events:
-            self._step(events)
+    # -- what happens, and what is to be done --------------------------------------------------------------------------
 
-    def _cancel(self, tasks: tuple[int, ...]) -> None:
-        while self.new_tasks:
-            self._turn()  # the store must know of them first
-        self.batches += 1
-        self._step([CancelOrder(CLIENT, self.batches, tasks)])
+    def happened(self, events: list[EventType]) -> None:
+        """Something happened outside: messages, answers, objects."""
+        if self.nesting.nests:
+            for event in events:
+                if isinstance(event, ObjectsFetched):
+                    self.nesting.on_fetched(event)
+        self._step(events)
+
+    def on_ended(self, outcomes: list[Outcome]) -> None:
+        """Tasks that runs of this node may have created have ended."""
+        if self.nesting.nests:
+            self.nesting.on_ended(outcomes)
+            self.pool.flush()
+
+    def counters(self) -> Counters:
+        core = self.core
+        return Counters(core.node, core.done_count, core.steals, core.read_bytes, core.moved_bytes)
+
+    def started(self) -> set[int]:
+        """The tasks that were sent to workers and have not ended."""
+        return {spec.id for _, spec in self.runs.values()}
+
+    def learn(self, function: int, pickled: bytes) -> None:
+        """From now on, tasks of this kind can run here."""
+        self.functions[function] = pickled
+        for effect in self.held_back.pop(function, ()):
+            if effect.run in self.runs:
+                self._start_run(effect)
+        self.pool.flush()
 
     def _step(self, events: list[EventType]) -> None:
         """Give the node what happened, and do what it wants, until it wants nothing more."""
         if self._is_closing:
             return  # workers that are ended on purpose are no news
         now_ns = time.monotonic_ns()
-        core = self.core
+        core, store, journal = self.core, self.store, self.journal
         while events:
             out: list[EffectType] = []
             core.step(now_ns, events, out)
+            if journal is not None:
+                journal.note(now_ns, events, out)
             events = []
             for effect in out:
                 if type(effect) is StartRun:
                     self._start_run(effect)
                 elif type(effect) is CallStore:
-                    answers = self.store.apply(effect.shard, effect.rows, now_ns)
-                    fine = answers.count(None) == len(answers)
-                    events.append(CallFine(effect.token) if fine else StoreAnswered(effect.token, answers))
+                    store.call(effect, now_ns, events)
                 else:
                     self._perform(effect, now_ns, events)
         self.pool.flush()
-        if len(self.log) > self.heard:
-            self._pass_on()
+        ended = store.settle()
+        if ended:
+            self.on_ended(ended)
 
     def _perform(self, effect: EffectType, now_ns: int, events: list[EventType]) -> None:
         if isinstance(effect, DropObject):
             self.files.drop(effect.object)
         elif isinstance(effect, SetTimer):
             delay_s = max(0, effect.at_ns - now_ns) / 1e9
-            self.loop.call_later(delay_s, self._step, [TimerFired(effect.timer)])
+            self.loop.call_later(delay_s, self._on_timer, effect.timer)
         elif isinstance(effect, StopRun):
             slot, _ = self.runs.pop(effect.run, (-1, None))
             if slot >= 0:
+                self.nesting.forget(effect.run)
                 self.pool.kill(slot, effect.run)
         elif isinstance(effect, RecallRun):
             if effect.run in self.runs:
-                self.pool.recall(self.runs[effect.run][0], effect.run)
+                self._recall(effect, events)
+        elif isinstance(effect, ResumeRun):
+            self.nesting.on_resume(effect)
         elif isinstance(effect, FetchObjects):
-            events.append(ObjectsFetched((), effect.wanted))  # there is nobody else to have it
+            self.peers.fetch(effect.wanted, events)
         elif isinstance(effect, Restart):
-            self._break(InternalError(f"the only node was declared dead: {effect.reason}"))
+            self._break(InternalError(f"the node was declared dead: {effect.reason}"))
         elif isinstance(effect, Send):
-            if effect.to == NODE:
-                events.append(effect.message)  # the client is here and needs no receipts
+            self.peers.send(effect.to, effect.message, events)
         else:
             self._break(InternalError(f"nobody can carry out {effect}"))
+
+    def _on_timer(self, timer: int) -> None:
+        self._step([TimerFired(timer)])
 
     # -- runs ----------------------------------------------------------------------------------------------------------
 
@@ -288,24 +264,49 @@ class Engine:
         ready = effect.ready
         spec = ready.spec
         self.runs[effect.run] = (effect.slot, spec)
-        if spec.kind not in self.taught:
-            self.taught.add(spec.kind)
-            self.pool.learn(spec.kind, self.functions[spec.kind])
+        if spec.kind not in self.taught and not self._teach(effect):
+            return
         inputs: tuple[bytes | ObjectFile, ...] = ()
         if ready.inputs:
             known = {one[0]: one for one in ready.inputs}
             inputs = tuple([self._input(known[object_]) for object_ in spec.inputs])
         outputs = tuple(map(str, spec.outputs))
-        options = None if spec.needs is None else RunOptions(spec.needs.cores, memory_bytes=spec.needs.memory_bytes)
+        options, needs = None, spec.needs
+        if needs is not None:
+            options = RunOptions(needs.cores, memory_bytes=needs.memory_bytes, timeout_ns=spec.timeout_ns)
+        elif spec.timeout_ns:
+            options = RunOptions(timeout_ns=spec.timeout_ns)
         self.pool.execute(effect.slot, Execute(effect.run, spec.kind, spec.payload, inputs, outputs, options))
+
+    def _teach(self, effect: StartRun) -> bool:
+        """Give the workers a function when it is first needed. A task that moved here may come before its function:
+        then its run waits."""
+        function = effect.ready.spec.kind
+        pickled = self.functions.get(function)
+        if pickled is None:
+            self.held_back.setdefault(function, []).append(effect)
+            return False
+        self.taught.add(function)
+        self.pool.learn(function, pickled)
+        return True
 
     def _input(self, one: Input) -> bytes | ObjectFile:
         return one[4] or ObjectFile(self.files.path(one[0]))
 
+    def _recall(self, effect: RecallRun, events: list[EventType]) -> None:
+        slot, spec = self.runs[effect.run]
+        if spec.kind in self.taught:
+            self.pool.recall(slot, effect.run)
+        else:  # it never left
+            del self.runs[effect.run]
+            events.append(RunRecalled(effect.task, effect.run))
+
     def _on_reports(self, reports: list[tuple[int, ReportType]]) -> None:
         events: list[EventType] = []
-        runs = self.runs
+        runs, nests = self.runs, self.nesting.nests
         for _, report in reports:
+            if nests and isinstance(report, Ended | Raised | Died):
+                self.nesting.forget(report.run)
             if type(report) is Ended:
                 known = runs.pop(report.run, None)
                 if known is not None:
@@ -317,16 +318,40 @@ class Engine:
             elif isinstance(report, Died):
                 known = runs.pop(report.run, None)
                 if known is not None and report.why != STOPPED:
-                    error = failure_of(died(known[1], report))
-                    events.append(self._failed(known[1], report.run, 0, error, not report.why))
+                    error = failure_of(died(known[1], report, self.core.node))
+                    events.append(self._failed(known[1], report.run, 0, error, not report.why, report.waited))
             elif isinstance(report, Recalled):
                 known = runs.pop(report.run, None)
                 if known is not None:
                     events.append(RunRecalled(known[1].id, report.run))
             elif isinstance(report, Printed):
                 self.listener.on_printed(report.stream, report.text)
+            elif isinstance(report, Taught):
+                self.learn(report.function, report.pickled)
+                self.spread(report.function, report.pickled)
+            elif report.run in runs:  # type: ignore[union-attr]
+                self._on_nested(report, events)
         if events:
             self._step(events)
+
+    def _on_nested(self, report: ReportType, events: list[EventType]) -> None:
+        """A run creates tasks, or waits for them."""
+        if isinstance(report, Spawned):
+            slot, spec = self.runs[report.run]
+            events.append(self.nesting.spawned(report, slot, spec, self.core.running[spec.id].ready.attempt))
+        elif isinstance(report, Waits):
+            events.append(self.nesting.waits(report, self.runs[report.run][1].id))
+        elif isinstance(report, Asks):
+            self.pool.tell(self.runs[report.run][0], report.run, self.nesting.news(report.run))
+            self.pool.flush()
+
+    def _bring(self, wanted: Sequence[Transfer]) -> None:
+        """Have objects fetched that a run waits for; the node, which knows nothing of it, ignores what comes of it."""
+        events: list[EventType] = []
+        self.peers.fetch(wanted, events)
+        for event in events:
+            if isinstance(event, ObjectsFetched):
+                self.nesting.on_fetched(event)
 
     def _ended(self, spec: TaskSpec, report: Ended) -> RunEnded:
         results = report.results
@@ -345,39 +370,26 @@ class Engine:
                 values.append(b"")
         return RunEnded(spec.id, report.run, report.duration_ns, tuple(sizes), "", False, tuple(values))
 
-    def _failed(self, spec: TaskSpec, run: int, duration_ns: int, failure: bytes, retry: bool) -> RunEnded:
-        self.failures[spec.id] = failure
-        return RunEnded(spec.id, run, duration_ns, (), f"task {spec.id} failed", retry)
-
-    def _pass_on(self) -> None:
-        """Tell the client what was committed."""
-        rows = self.log[self.heard :]
-        self.heard = len(self.log)
-        records = self.store.shards[0].records
-        outcomes: list[Outcome] = []
-        for row in rows:
-            if isinstance(row, int):
-                record = records[row]
-                assert record is not None
-                outcomes.append(Outcome(row, record.outputs))
-                if self.failures:
-                    self.failures.pop(row, None)  # of an earlier run
-            else:
-                task, state, error, _ = row
-                outcomes.append(Outcome(task, (), state, error, self.failures.pop(task, b"")))
-        self.listener.on_ended(outcomes)
+    def _failed(
+        self, spec: TaskSpec, run: int, duration_ns: int, failure: bytes, retry: bool, waited: bool = False
+    ) -> RunEnded:
+        self.store.keep_failure(spec.id, failure)
+        return RunEnded(spec.id, run, duration_ns, (), f"task {spec.id} failed", retry, (), waited)
 
 
-def died(spec: TaskSpec, report: Died) -> TaskKilledError:
+def died(spec: TaskSpec, report: Died, node: NodeId) -> TaskKilledError:
     """What to say of a task whose worker ended under it."""
     if report.why == TIMEOUT:
-        how = "it took longer than its time limit and was stopped"
+        how = f"it ran longer than its time limit of {spec.timeout_ns / 1e9:g} s on node {node} and was stopped"
     elif report.why == MEMORY:
-        how = "it used more memory than it may and was stopped"
+        limit = spec.needs.memory_bytes if spec.needs is not None else 0
+        how = f"it used more memory on node {node} than the {limit:,} bytes that it may, and was stopped"
     elif report.code < 0:
         how = f"its worker was killed by {signal_name(-report.code)}"
     else:
         how = f"its worker exited with code {report.code}"
+    if report.waited:
+        how += " while it waited for other tasks"
     last = report.output.decode(errors="replace").strip()
     return TaskKilledError(f"task {spec.id}: {how}" + (f"; the last it wrote: {last[-OUTPUT_SHOWN:]}" if last else ""))
 

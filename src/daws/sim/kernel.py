@@ -441,15 +441,16 @@ class Kernel:
             free_ns = arrives_ns
         if len(rows) == 1:
             free_ns += self.one_row_call_ns
-            row = rows[0]
-            answer = self.store.apply_one(shard, row, arrives_ns)
+            answer = self.store.apply_one(shard, rows[0], arrives_ns)
             if self.checker is not None:
-                self.checker.on_row(row, answer)
+                self.checker.on_row(rows[0], answer)
+            event: EventType
             if type(answer) is Committed:  # as `is_quiet` would say
-                quiet = call.lazy or not (answer.key >= 0 or answer.ready or answer.rivals or call.hopes)
+                quiet = not (answer.ready or answer.key >= 0 or answer.rivals or call.hopes) or call.lazy
+                event = StoreAnswered(call.token, [answer])
             else:
-                quiet = call.lazy or (not call.hopes and is_quiet(row, answer))
-            event: EventType = CallFine(call.token) if answer is None else StoreAnswered(call.token, [answer])
+                quiet = call.lazy or (not call.hopes and is_quiet(rows[0], answer))
+                event = CallFine(call.token) if answer is None else StoreAnswered(call.token, [answer])
         else:
             free_ns += self.costs.store_call_ns + self.costs.store_row_ns * len(rows)
             answers = self.store.apply(shard, rows, arrives_ns)

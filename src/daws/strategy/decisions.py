@@ -6,15 +6,20 @@ the choice. Answers keep no state: what changes while running (`t`, `tt`, pollin
 node and is seen through the view.
 """
 
-from typing import Any, Protocol
+from __future__ import annotations
 
-import numpy as np
+from typing import TYPE_CHECKING, Any, Protocol
+
 from msgspec import Struct
 
 from daws.model.cluster import Members
 from daws.model.context import Context, Wish
-from daws.model.graph import Graph
-from daws.model.task import NodeId, Ready, TaskSpec
+from daws.model.task import Input, Needs, NodeId, Ready, TaskSpec
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from daws.model.graph import Graph
 
 SHARED = -1
 """Keep the task here, where others may steal it."""
@@ -111,10 +116,26 @@ class Plan(Struct, frozen=True):
     ranks: np.ndarray | None = None
 
 
+class Newcomer(Struct, frozen=True, array_like=True, gc=False):
+    """A task that is submitted by itself: how many came before it, what it needs, what is known of what it reads."""
+
+    number: int
+    needs: Needs | None = None
+    inputs: tuple[Input, ...] = ()
+
+
 class Assign(Protocol):
-    """Which node receives each submitted task?"""
+    """Which node receives each submitted task?
+
+    A whole graph is planned at once. Where tasks come one by one, as from a live client, nobody knows what will follow:
+    `home` is asked for each of them.
+    """
 
     def plan(self, graph: Graph, site: Site) -> Plan: ...
+    def home(self, newcomer: Newcomer, members: Members, seed: int) -> NodeId:
+        """One of the members that can run it; there is at least one."""
+        ...
+
     def explain(self, graph: Graph, site: Site, task: int) -> Reasons: ...
 
 

@@ -1,7 +1,12 @@
 """Random numbers that cost eight bytes of state and are the same in every replay: splitmix64."""
 
-import numpy as np
-import numpy.typing as npt
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 _MASK = 2**64 - 1
 _GAMMA = 0x9E3779B97F4A7C15
@@ -39,8 +44,15 @@ class Rng:
         return (self.next_u64() >> 11) * _UNIT
 
 
+def hash_one(value: int, seed: int) -> int:
+    """As `hash_u64`, for a single value."""
+    return Rng(seed + value * _GAMMA).next_u64()
+
+
 def hash_u64(values: npt.NDArray[np.int64], seed: int) -> npt.NDArray[np.uint64]:
     """For each value `v` the number that the generator seeded with `seed` draws as its (v + 1)-th."""
+    import numpy as np
+
     z = values.astype(np.uint64) + np.uint64(1)
     z *= np.uint64(_GAMMA)
     z += np.uint64(seed & _MASK)

@@ -58,11 +58,13 @@ class Submit(Row, frozen=True):
 
     Answered with the task if it has parents and all of them are done (`node` owns it then), else with None: it is ready
     and belongs to `node` if it has no parents, waits for those that are not done, or is over because one of them is.
+    With `outputs` it is no task to run but what a client has put on `node`: done, and nobody can make it again.
     """
 
     spec: TaskSpec
     parents: tuple[int, ...]
     node: NodeId
+    outputs: tuple[Input, ...] = ()
 
 
 class Finish(Row, frozen=True):
@@ -299,6 +301,13 @@ class Available(Answer, frozen=True):
     inputs: tuple[Input, ...] = ()
 
 
+class Unheld(Answer, frozen=True):
+    """The client has let go of a task whose objects lie in `places`; `readers` are tasks that have yet to read them."""
+
+    places: tuple[NodeId, ...]
+    readers: tuple[int, ...] = ()
+
+
 class Stopped(Answer, frozen=True):
     """A cancel or failure took effect: the outbox entry, the children to stop next, who may be running it, and the
     suspended tasks that waited for its end."""
@@ -427,5 +436,18 @@ RowType = (
 )
 
 AnswerType = (
-    int | Ready | Committed | Granted | Resume | Available | Stopped | Noted | Leased | Estate | Story | Log | None
+    int
+    | Ready
+    | Committed
+    | Granted
+    | Resume
+    | Available
+    | Unheld
+    | Stopped
+    | Noted
+    | Leased
+    | Estate
+    | Story
+    | Log
+    | None
 )

@@ -9,6 +9,8 @@ from collections.abc import Sequence
 
 from msgspec import Struct, msgpack
 
+from daws.model.task import Needs
+
 FRAME_HEAD_BYTES = 4
 
 
@@ -39,6 +41,31 @@ class RunOptions(Struct, frozen=True, array_like=True, gc=False):
     environment: tuple[tuple[str, str], ...] = ()
 
 
+class Seed(Struct, frozen=True, array_like=True, gc=False):
+    """A task that a run creates. Those of one run are numbered from zero; `inputs` are pairs of such a number and which
+    of its outputs is meant."""
+
+    function: int
+    arguments: bytes
+    inputs: tuple[tuple[int, int], ...] = ()
+    outputs: int = 1
+    needs: Needs | None = None
+    priority: int = 0
+    retries: int = 0
+    timeout_ns: int = 0
+
+
+class ChildEnd(Struct, frozen=True, array_like=True, gc=False):
+    """How a task that a run created has ended: its results, or in which state it is now (`daws.model.states`), why, and
+    the encoded Failure if it raised something."""
+
+    number: int
+    results: tuple[bytes | ObjectFile, ...] = ()
+    state: int = 0
+    error: str = ""
+    failure: bytes = b""
+
+
 class Order(Struct, frozen=True, array_like=True, gc=False, tag=True):
     pass
 
@@ -58,6 +85,7 @@ class Prepare(Order, frozen=True):
     capture: bool = True
     setup: bytes = b""
     teardown: bytes = b""
+    workers: int = 1  # how many there are of its kind
 
 
 class Learn(Order, frozen=True):
@@ -90,11 +118,31 @@ class Recall(Order, frozen=True):
     run: int
 
 
+class Resume(Order, frozen=True):
+    """What a run waited for has ended; it may go on. `ended` is all that it has not been told before."""
+
+    run: int
+    ended: tuple[ChildEnd, ...] = ()
+
+
+class Told(Order, frozen=True):
+    """The answer to Asks: what has ended and was not told before."""
+
+    run: int
+    ended: tuple[ChildEnd, ...] = ()
+
+
+class Discard(Order, frozen=True):
+    """Nobody needs this run any more, which waits: let it come to its end."""
+
+    run: int
+
+
 class Exit(Order, frozen=True):
     """Finish what was ordered before, tear down, and end."""
 
 
-OrderType = Prepare | Learn | Execute | Recall | Exit
+OrderType = Prepare | Learn | Execute | Recall | Resume | Told | Discard | Exit
 
 
 class Report(Struct, frozen=True, array_like=True, gc=False, tag=True):
@@ -144,6 +192,34 @@ class Printed(Report, frozen=True):
     text: bytes
 
 
+class Taught(Report, frozen=True):
+    """A function that a run brings in, under the number that its tasks name."""
+
+    function: int
+    pickled: bytes
+
+
+class Spawned(Report, frozen=True):
+    """A run creates tasks."""
+
+    run: int
+    tasks: tuple[Seed, ...]
+
+
+class Waits(Report, frozen=True):
+    """A run waits for tasks that it created. Until Resume it needs no executor. So far it has worked for `used_ns`."""
+
+    run: int
+    used_ns: int
+    on: tuple[int, ...]
+
+
+class Asks(Report, frozen=True):
+    """A run wants to know which of its tasks have ended; answered at once."""
+
+    run: int
+
+
 # Why a worker was ended on purpose.
 STOPPED = "stopped"
 TIMEOUT = "timeout"
@@ -153,16 +229,18 @@ MEMORY = "memory"
 class Died(Report, frozen=True):
     """The worker ended during this run; said by the pool. `code` is an exit code or, negative, a signal.
 
-    `why` is empty unless the pool itself ended the worker. `output` is the last that the worker has written.
+    `why` is empty unless the pool itself ended the worker. `output` is the last that the worker has written. A run that
+    only waited there (`waited`) is not to blame.
     """
 
     run: int
     code: int
     output: bytes = b""
     why: str = ""
+    waited: bool = False
 
 
-ReportType = Fit | Unfit | Ended | Raised | Recalled | Printed | Died
+ReportType = Fit | Unfit | Ended | Raised | Recalled | Printed | Taught | Spawned | Waits | Asks | Died
 
 
 class Failure(Struct, frozen=True, array_like=True, gc=False):

@@ -1,16 +1,19 @@
-"""Bytes into frames, for both ends of a worker's link. Knows no socket: it lends out room and is told how much came."""
+"""Bytes into frames, for both ends of a link. Knows no socket: it lends out room and is told how much came."""
 
+from daws.model.errors import PeerError
 from daws.wire.worker import FRAME_HEAD_BYTES
 
 ROOM_BYTES = 1 << 16
+NO_LIMIT = 1 << 32
 
 
 class FrameReader:
-    """Collects what arrives, and cuts it into frames."""
+    """Collects what arrives, and cuts it into frames. PeerError if one says that it is longer than `limit_bytes`."""
 
-    __slots__ = ("_buffer", "_filled", "_view")
+    __slots__ = ("_buffer", "_filled", "_limit_bytes", "_view")
 
-    def __init__(self) -> None:
+    def __init__(self, limit_bytes: int = NO_LIMIT) -> None:
+        self._limit_bytes = limit_bytes
         self._buffer = bytearray(ROOM_BYTES)
         self._view = memoryview(self._buffer)
         self._filled = 0
@@ -41,6 +44,8 @@ class FrameReader:
         """The bytes from begin to end are part of a frame with this many bytes: make room for the rest of it."""
         self._filled = end - begin
         if needed > len(self._buffer):
+            if needed > self._limit_bytes:
+                raise PeerError(f"a frame of {needed:,} bytes, where at most {self._limit_bytes:,} make sense")
             grown = bytearray(needed)
         elif (begin and self._filled) or (not self._filled and len(self._buffer) > ROOM_BYTES):
             # Frames that were handed out still look at the old buffer, so what is kept moves to a new one.

@@ -1,4 +1,8 @@
-"""One worker, seen by the pool: its socket, what was ordered and not reported yet, where it is."""
+"""One worker, seen by the pool: its socket, what was ordered and not reported yet, where it is.
+
+Most runs are where the cursor shows them. Those that have created tasks are kept by name: they may have waited since,
+or go on beside others, and a new run of them must be another attempt, which the death of the worker makes sure of.
+"""
 
 import contextlib
 import os
@@ -25,6 +29,7 @@ class Link:
         "_prepare",
         "_reader",
         "condemned",
+        "creators",
         "cursor",
         "error",
         "is_fit",
@@ -33,8 +38,10 @@ class Link:
         "orders",
         "outstanding",
         "pid",
+        "resumed",
         "slot",
         "sock",
+        "suspended",
         "victim",
     )
 
@@ -46,6 +53,9 @@ class Link:
         self.orders: list[OrderType] = [prepare]
         self.outstanding: dict[int, RunOptions | None] = {}
         self.condemned: set[int] = set()
+        self.creators: set[int] = set()  # runs that have created tasks
+        self.suspended: dict[int, int] = {}  # runs that wait for tasks, and for how long they had worked before
+        self.resumed: dict[int, int] = {}  # runs that have waited, and when they began if waiting does not count
         self.victim: tuple[int, str] | None = None
         self.error: BaseException | None = None
         self.is_fit = False
@@ -72,13 +82,21 @@ class Link:
 
     @property
     def current(self) -> int | None:
-        """The run that it is on, or was on last, if that is still outstanding."""
+        """The run that it is on, or was on last, if that is still outstanding and has never waited."""
         run = self.cursor.fields[0]
-        return run if run in self.outstanding else None
+        return run if run in self.outstanding and run not in self.suspended and run not in self.resumed else None
 
     @property
-    def began_ns(self) -> int:
-        return self.cursor.fields[1]
+    def active(self) -> dict[int, int]:
+        """The runs that go on, as far as is known, and when they began."""
+        run = self.current
+        return self.resumed if run is None else {**self.resumed, run: self.cursor.fields[1]}
+
+    def forget(self, run: int) -> None:
+        """It was reported; if it had created tasks, that is over too."""
+        self.creators.discard(run)
+        self.suspended.pop(run, None)
+        self.resumed.pop(run, None)
 
     def flush(self) -> None:
         """Send all orders in one frame; what the socket does not take now it gets as soon as it can."""

@@ -1,8 +1,8 @@
 """The workers of a node, one per slot, on the node's own event loop.
 
 Everything that was handed over by `execute` is reported exactly once: by the worker (Ended, Raised, Recalled) or, when
-the worker is dead, by the pool (Died for the run it was on, Recalled for the others). Dead workers are replaced at
-once. All methods belong to the thread of the loop.
+the worker is dead, by the pool (Died for the run it was on and for those that had created tasks, Recalled for the
+others). Dead workers are replaced at once. All methods belong to the thread of the loop.
 """
 
 import asyncio
@@ -14,12 +14,16 @@ from time import monotonic_ns
 
 import msgspec
 
+from daws.data.folders import remove_tree
 from daws.model.errors import InternalError
 from daws.wire.worker import (
     MEMORY,
     STOPPED,
     TIMEOUT,
+    Asks,
+    ChildEnd,
     Died,
+    Discard,
     Ended,
     Execute,
     Exit,
@@ -30,12 +34,16 @@ from daws.wire.worker import (
     Recall,
     Recalled,
     ReportType,
+    Resume,
     RunOptions,
+    Spawned,
+    Taught,
+    Told,
     Unfit,
+    Waits,
 )
 from daws.workers.errors import WorkerStartError
 from daws.workers.failures import exception_of
-from daws.workers.folders import remove_tree
 from daws.workers.limits import held_bytes
 from daws.workers.link import Link
 from daws.workers.server import BORN, GONE, ForkServer, end_group
@@ -79,7 +87,7 @@ class WorkerPool:
         self._report = report
         self._failed = failed
         self._folder = os.path.abspath(folder)
-        self._prepare = Prepare("", self._folder, inline_max_bytes, memory, scratch, capture, setup, teardown)
+        self._prepare = Prepare("", self._folder, inline_max_bytes, memory, scratch, capture, setup, teardown, slots)
         self._server = server
         self._links: list[Link] = []
         self._by_number: dict[int, Link] = {}
@@ -139,18 +147,35 @@ class WorkerPool:
 
     def recall(self, slot: int, run: int) -> None:
         """Ask for a run that has not started: answered by Recalled or, too late, by what becomes of it."""
+        self._order(self._links[slot], Recall(run))
+
+    def resume(self, slot: int, run: int, ended: tuple[ChildEnd, ...]) -> None:
+        """Let a run go on that waited for tasks. It does so in its own process, whichever slot the node gave to it."""
         link = self._links[slot]
-        if run in link.outstanding:
+        if run in link.suspended:
+            link.resumed[run] = monotonic_ns() - link.suspended.pop(run)
+            self._order(link, Resume(run, ended))
+
+    def tell(self, slot: int, run: int, ended: tuple[ChildEnd, ...]) -> None:
+        """Answer a run that asked what has become of its tasks."""
+        self._order(self._links[slot], Told(run, ended))
+
+    def _order(self, link: Link, order: Recall | Resume | Told | Discard) -> None:
+        """Something about a run, if it is outstanding still."""
+        if order.run in link.outstanding:
             if not link.orders:
                 self._dirty.append(link)
-            link.orders.append(Recall(run))
+            link.orders.append(order)
 
     def kill(self, slot: int, run: int) -> None:
-        """Stop a run, with its worker if it has started. It is reported as Died or Recalled, or it was over already."""
+        """Stop a run, with its worker if it has started and does not wait. It is reported as Died, Recalled or (if it
+        waited) Raised, or it was over already."""
         link = self._links[slot]
         if run not in link.outstanding:
             return
-        if link.current == run:
+        if run in link.suspended:
+            self._order(link, Discard(run))
+        elif run == link.current or run in link.resumed:
             self._end(link, run, STOPPED)
         else:
             self.recall(slot, run)
@@ -228,7 +253,13 @@ class WorkerPool:
         output = link.close()
         run, why = link.victim or (current, "")
         for other in link.outstanding:
-            batch.append((link.slot, Died(other, code, output, why) if other == run else Recalled(other)))
+            if other == run:
+                batch.append((link.slot, Died(other, code, output, why)))
+            elif other in link.creators:
+                waited = other in link.suspended
+                batch.append((link.slot, Died(other, code, b"" if waited else output, "", waited)))
+            else:
+                batch.append((link.slot, Recalled(other)))
         link.outstanding.clear()
         self._replace(link, code, output)
         if batch:
@@ -268,14 +299,19 @@ class WorkerPool:
 
     def _settled(self, link: Link, reports: list[ReportType]) -> Reports:
         """What of this is for the owner: every run once."""
-        slot, outstanding = link.slot, link.outstanding
+        slot, outstanding, creators = link.slot, link.outstanding, link.creators
         batch: Reports = []
         for report in reports:
             kind = type(report)
             if kind in SETTLING:
                 if outstanding.pop(report.run, MISSING) is not MISSING:  # type: ignore[union-attr]
                     batch.append((slot, report))
-            elif kind is Printed:
+                    if creators:
+                        link.forget(report.run)  # type: ignore[union-attr]
+            elif kind is Printed or kind is Asks or kind is Taught:
+                batch.append((slot, report))
+            elif kind is Spawned or kind is Waits:
+                self._on_nested(link, report)  # type: ignore[arg-type]
                 batch.append((slot, report))
             elif kind is Fit:
                 link.pid = report.pid  # type: ignore[union-attr]
@@ -283,6 +319,12 @@ class WorkerPool:
             elif kind is Unfit:
                 link.error = exception_of(report.error)  # type: ignore[union-attr]
         return batch
+
+    def _on_nested(self, link: Link, report: Spawned | Waits) -> None:
+        link.creators.add(report.run)
+        if isinstance(report, Waits):
+            link.resumed.pop(report.run, None)
+            link.suspended[report.run] = report.used_ns
 
     def _on_fit(self, link: Link) -> None:
         link.is_fit = True
@@ -366,16 +408,14 @@ class WorkerPool:
                 self._check(link, now_ns)
 
     def _check(self, link: Link, now_ns: int) -> None:
-        run = link.current
-        if run is None:
-            return
-        options = link.outstanding[run]
-        if run in link.condemned:
-            self._end(link, run, STOPPED)
-        elif options is not None and 0 < options.timeout_ns < now_ns - link.began_ns:
-            self._end(link, run, TIMEOUT)
-        elif options is not None and 0 < options.memory_bytes < held_bytes(link.pid):
-            self._end(link, run, MEMORY)
+        for run, began_ns in link.active.items():
+            options = link.outstanding[run]
+            if run in link.condemned:
+                self._end(link, run, STOPPED)
+            elif options is not None and 0 < options.timeout_ns < now_ns - began_ns:
+                self._end(link, run, TIMEOUT)
+            elif options is not None and 0 < options.memory_bytes < held_bytes(link.pid):
+                self._end(link, run, MEMORY)
 
 
 def _is_limited(options: RunOptions | None) -> bool:

@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from daws.wire.worker import Execute
+from daws.wire.worker import ChildEnd, Execute
 from daws.workers.pool import WorkerPool
 from daws.workers.threads import ThreadPool
 
@@ -19,6 +19,10 @@ class Workers(Protocol):
     def execute(self, slot: int, order: Execute) -> None: ...
 
     def recall(self, slot: int, run: int) -> None: ...
+
+    def resume(self, slot: int, run: int, ended: tuple[ChildEnd, ...]) -> None: ...
+
+    def tell(self, slot: int, run: int, ended: tuple[ChildEnd, ...]) -> None: ...
 
     def kill(self, slot: int, run: int) -> None: ...
 

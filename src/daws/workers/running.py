@@ -17,18 +17,24 @@ NOTHING = (codec.dumps(None),)
 class Runner:
     """Knows functions by number, and calls them."""
 
-    __slots__ = ("_folder", "_functions", "_inline_max_bytes", "_pickled", "_segments")
+    __slots__ = ("_folder", "_functions", "_inline_max_bytes", "_numbers", "_pickled", "_segments")
 
     def __init__(self, prepare: Prepare) -> None:
         self._folder = prepare.folder
         self._inline_max_bytes = prepare.inline_max_bytes
         self._segments = _segments(prepare.memory, prepare.scratch) if prepare.scratch else None
         self._functions: dict[int, Callable[..., Any]] = {}
+        self._numbers: dict[int, int] = {}  # by identity of the function
         self._pickled: dict[int, bytes] = {}
 
     def learn(self, function: int, pickled: bytes) -> None:
         self._pickled[function] = pickled
-        self._functions.pop(function, None)
+        self._numbers.pop(id(self._functions.pop(function, None)), None)
+
+    def number_of(self, function: Callable[..., Any]) -> int | None:
+        """The number under which this very function was called here, so that it need not be pickled once more."""
+        number = self._numbers.get(id(function))
+        return number if number is not None and self._functions.get(number) is function else None
 
     def execute(self, order: Execute) -> tuple[bytes | int | Written, ...]:
         """The results of a call, or whatever exception comes up on the way to them."""
@@ -65,6 +71,7 @@ class Runner:
         except Exception as error:
             raise UnreadableError(f"the function cannot be loaded in a worker: {_said(error)}") from error
         self._functions[number] = function
+        self._numbers[id(function)] = number
         return function
 
     def _input(self, one: bytes | ObjectFile) -> Any:

@@ -16,21 +16,25 @@ FORK, KILL, BORN, GONE = range(4)
 
 _BOOT = (
     "import marshal, os, sys\n"
-    f"path, argv, folder = marshal.loads(os.read({LINK_FD}, int.from_bytes(os.read({LINK_FD}, 4), 'little')))\n"
+    f"first = os.read({LINK_FD}, int.from_bytes(os.read({LINK_FD}, 4), 'little'))\n"
+    "path, argv, folders, become = marshal.loads(first)\n"
     "sys.path[:], sys.argv[:] = path, argv\n"
     "from daws.workers.zygote import main\n"
-    "main(folder)\n"
+    "main(folders, become)\n"
 )
 
 
 class ForkServer:
-    """`folder` is removed with everything in it when this process lets go of the server, or ends without doing so."""
+    """`folders` are removed with everything in them when this process lets go of the server, or ends without doing so.
 
-    def __init__(self, folder: str) -> None:
+    A fork calls `main` of the module `become` with its end of the link.
+    """
+
+    def __init__(self, *folders: str, become: str = "daws.workers.worker") -> None:
         self.link, theirs = socketpair(AF_UNIX, SOCK_STREAM)
         self._unsent: deque[tuple[bytes, socket | None]] = deque()
         try:
-            first = marshal.dumps((_path(), sys.argv, os.path.abspath(folder)))
+            first = marshal.dumps((_path(), sys.argv, [*map(os.path.abspath, folders)], become))
             self.link.sendall(len(first).to_bytes(4, "little") + first)
             self.pid = os.posix_spawn(
                 sys.executable,
@@ -49,7 +53,7 @@ class ForkServer:
             theirs.close()
 
     def fork(self, number: int, link: socket) -> bool:
-        """Have a worker forked that gets `link`, which is closed here. Answered by (BORN, number, pid)."""
+        """Have a process forked that gets `link`, which is closed here. Answered by (BORN, number, pid)."""
         self._unsent.append((RECORD.pack(FORK, number, 0), link))
         return self.send()
 

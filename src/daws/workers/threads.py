@@ -2,7 +2,8 @@
 
 There is no process to kill, and no stream that belongs to one run alone: a run that is stopped or takes too long is
 reported as dead at once and its slot gets a new thread, while the old one goes on unheard until the task returns.
-Output is not captured, and cores, devices, environment and memory of the options are not looked at.
+Output is not captured, and cores, devices, environment and memory of the options are not looked at. A run that waits
+for tasks that it has created leaves its slot to a new thread as well.
 """
 
 import asyncio
@@ -17,25 +18,48 @@ from queue import SimpleQueue
 from threading import Thread
 from time import monotonic_ns
 
-from daws.wire.worker import STOPPED, TIMEOUT, Died, Ended, Execute, Prepare, Raised, Recalled, ReportType
+from daws.data.folders import remove_tree
+from daws.wire.worker import (
+    STOPPED,
+    TIMEOUT,
+    Asks,
+    ChildEnd,
+    Died,
+    Ended,
+    Execute,
+    Prepare,
+    Raised,
+    Recalled,
+    ReportType,
+    Taught,
+    Waits,
+)
 from daws.workers.errors import WorkerStartError
 from daws.workers.failures import failure_of
-from daws.workers.folders import remove_tree
+from daws.workers.nest import Hand, Nest, here
 from daws.workers.pool import INLINE_MAX_BYTES, WATCH_S, Reports
 from daws.workers.running import Runner
 
 KILLED = -int(signal.SIGKILL)
+SETTLING = (Ended, Raised, Recalled, Died)
+SPARE_MAX = 16
 
 
-class _Hand:
-    """One thread and what it has to do. `current` is written by the thread: the run that began last, and when."""
+class _Hand(Hand):
+    """One thread and what it has to do. `current` is written by the thread: the run that began last, and when.
 
-    def __init__(self, slot: int) -> None:
+    When its run waits for tasks, an heir takes over all else that it has, and it ends with that run.
+    """
+
+    def __init__(self, pool: "ThreadPool", slot: int) -> None:
+        super().__init__(pool)
         self.slot = slot
         self.wake: SimpleQueue[bool] = SimpleQueue()  # one for each order; False: end
         self.queue: deque[Execute] = deque()
         self.outstanding: dict[int, int] = {}  # run: time limit in ns
         self.current = (-1, 0)
+        self.waits_since_ns = 0
+        self.has_strayed = False
         self.is_abandoned = False
 
 
@@ -55,6 +79,7 @@ class ThreadPool:
         scratch: str = "",
         setup: bytes = b"",
         teardown: bytes = b"",
+        server: object = None,
     ) -> None:
         self._loop = loop
         self._report = report
@@ -62,8 +87,12 @@ class ThreadPool:
         self._folder = os.path.abspath(folder)
         self._setup = setup
         self._teardown = teardown
-        self._runner = Runner(Prepare("threads", self._folder, inline_max_bytes, memory, scratch))
-        self._hands = [_Hand(slot) for slot in range(slots)]
+        self.workers = slots
+        self.taught: dict[bytes, int] = {}
+        self.runner = Runner(Prepare("threads", self._folder, inline_max_bytes, memory, scratch))
+        self._hands = [_Hand(self, slot) for slot in range(slots)]
+        self._strayed: dict[int, _Hand] = {}  # by run that has waited: its thread, which has no slot any more
+        self._spare: list[SimpleQueue[_Hand | None]] = []  # threads without anything to do
         self._said: deque[tuple[_Hand, ReportType]] = deque()
         self._is_told = False
         self._watcher: asyncio.TimerHandle | None = None
@@ -87,7 +116,7 @@ class ThreadPool:
             self._hire(hand)
 
     def learn(self, function: int, pickled: bytes) -> None:
-        self._runner.learn(function, pickled)
+        self.runner.learn(function, pickled)
 
     def execute(self, slot: int, order: Execute) -> None:
         if self._error is not None:
@@ -110,12 +139,31 @@ class ThreadPool:
                     return  # the thread has just taken it
                 self._say(hand, Recalled(run))
 
+    def resume(self, slot: int, run: int, ended: tuple[ChildEnd, ...]) -> None:
+        hand = self._strayed.get(run)
+        nest = None if hand is None else hand.nest
+        if hand is not None and nest is not None and hand.waits_since_ns:
+            began_ns = hand.current[1] + monotonic_ns() - hand.waits_since_ns  # waiting does not count
+            hand.current, hand.waits_since_ns = (run, began_ns), 0
+            nest.hear(ended)
+
+    def tell(self, slot: int, run: int, ended: tuple[ChildEnd, ...]) -> None:
+        hand = self._strayed.get(run, self._hands[slot])
+        nest = hand.nest
+        if run in hand.outstanding and nest is not None:
+            nest.hear(ended)
+
     def kill(self, slot: int, run: int) -> None:
-        hand = self._hands[slot]
-        if run in hand.outstanding:
-            self.recall(slot, run)
-            if hand.current[0] == run:
-                self._abandon(hand, run, STOPPED)
+        hand = self._strayed.get(run, self._hands[slot])
+        if run not in hand.outstanding:
+            return
+        nest = hand.nest
+        if hand.waits_since_ns and nest is not None:
+            nest.discard()
+            return
+        self.recall(slot, run)
+        if hand.current[0] == run:
+            self._abandon(hand, run, STOPPED)
 
     def flush(self) -> None:
         """Orders are where they belong already."""
@@ -126,12 +174,14 @@ class ThreadPool:
         self._emptied = self._loop.create_future()
         if self._watcher is not None:
             self._watcher.cancel()
-        for hand in self._hands:
+        for hand in (*self._hands, *self._strayed.values()):
             for order in tuple(hand.queue):
                 self.recall(hand.slot, order.run)
             if hand.current[0] in hand.outstanding:
                 self._abandon(hand, hand.current[0], STOPPED)
             hand.wake.put(False)
+        while self._spare:
+            self._spare.pop().put(None)
         self._deliver()
         if self._alive_count:
             await asyncio.wait([self._emptied], timeout=grace_s)
@@ -147,27 +197,71 @@ class ThreadPool:
             self._call(self._on_unfit, error)
             return
         self._call(self._on_fit)
-        while not hand.is_abandoned and hand.wake.get():
-            try:
-                order = hand.queue.popleft()
-            except IndexError:
-                continue  # recalled
-            began_ns = monotonic_ns()
-            hand.current = order.run, began_ns
-            report: ReportType
-            try:
-                results = self._runner.execute(order)
-                report = Ended(order.run, monotonic_ns() - began_ns, results)
-            except BaseException as error:
-                report = Raised(order.run, monotonic_ns() - began_ns, failure_of(error))
-            self._say(hand, report)
-        if hand.is_abandoned:
-            return
+        served: _Hand | None = hand
+        while served is not None:
+            here.hand = served
+            self._serve(served)
+            if served.is_abandoned:
+                return
+            inbox: SimpleQueue[_Hand | None] = SimpleQueue()
+            if served.has_strayed:
+                self._call(self._on_spare, inbox)
+            else:
+                inbox.put(None)
+            served = inbox.get()
         try:
             if self._teardown:
                 pickle.loads(self._teardown)()
         finally:
             self._call(self._on_left)
+
+    def _serve(self, hand: _Hand) -> None:
+        while not (hand.is_abandoned or hand.has_strayed) and hand.wake.get():
+            try:
+                order = hand.queue.popleft()
+            except IndexError:
+                continue  # recalled
+            hand.order = order
+            began_ns = monotonic_ns()
+            hand.current = order.run, began_ns
+            report: ReportType
+            try:
+                results = self.runner.execute(order)
+                report = Ended(order.run, self._worked_ns(hand, began_ns), results)
+            except BaseException as error:
+                report = Raised(order.run, self._worked_ns(hand, began_ns), failure_of(error))
+            self._say(hand, report)
+        hand.order = None
+
+    def _worked_ns(self, hand: _Hand, began_ns: int) -> int:
+        """A run has ended, and took that long without the time for which it waited."""
+        worked_ns = monotonic_ns() - began_ns
+        if hand.nest is not None:
+            worked_ns -= hand.nest.waited_ns
+            hand.nest.close()
+            hand.nest = None
+        return max(0, worked_ns)
+
+    # What runs that create tasks ask for (see `daws.workers.nest.Host`), in their threads.
+
+    def open_nest(self, hand: Hand) -> Nest:
+        assert isinstance(hand, _Hand)
+        hand.nest = Nest(hand, *hand.current)
+        if hand.is_abandoned:
+            hand.nest.discard()
+        return hand.nest
+
+    def say(self, hand: Hand, report: ReportType) -> None:
+        assert isinstance(hand, _Hand)
+        self._say(hand, report)
+
+    def pause(self, hand: Hand, waits: Waits) -> None:
+        self.ask(hand, waits)
+
+    def ask(self, hand: Hand, asks: Asks | Waits) -> None:
+        assert isinstance(hand, _Hand) and hand.nest is not None
+        self._say(hand, asks)
+        hand.nest.gate.acquire()
 
     def _say(self, hand: _Hand, report: ReportType) -> None:
         self._said.append((hand, report))
@@ -182,6 +276,9 @@ class ThreadPool:
     # In the loop.
 
     def _hire(self, hand: _Hand) -> None:
+        if self._spare:
+            self._spare.pop().put(hand)
+            return
         self._alive_count += 1
         Thread(target=self._work, args=(hand,), name=f"daws-slot-{hand.slot}", daemon=True).start()
 
@@ -205,29 +302,57 @@ class ThreadPool:
         if self._emptied is not None and not self._alive_count and not self._emptied.done():
             self._emptied.set_result(None)
 
+    def _on_spare(self, inbox: "SimpleQueue[_Hand | None]") -> None:
+        if self._emptied is None and len(self._spare) < SPARE_MAX:
+            self._spare.append(inbox)
+        else:
+            inbox.put(None)
+
     def _deliver(self) -> None:
         self._is_told = False
         batch: Reports = []
         while self._said:
             hand, report = self._said.popleft()
-            if hand.outstanding.pop(report.run, None) is not None:  # type: ignore[union-attr]
+            if isinstance(report, SETTLING):
+                if hand.outstanding.pop(report.run, None) is not None:
+                    batch.append((hand.slot, report))
+                    if hand.has_strayed:
+                        self._strayed.pop(report.run, None)
+            elif isinstance(report, Taught) or report.run in hand.outstanding:  # type: ignore[union-attr]
                 batch.append((hand.slot, report))
+                if isinstance(report, Waits):
+                    self._step_aside(hand, report.run)
         if batch:
             self._report(batch)
+
+    def _step_aside(self, hand: _Hand, run: int) -> None:
+        """The run of this thread waits: its slot, and what stands in line there, is for another thread."""
+        hand.waits_since_ns = monotonic_ns()
+        if not hand.has_strayed:
+            hand.has_strayed = True
+            self._strayed[run] = hand
+            self._replace(hand)
 
     def _abandon(self, hand: _Hand, run: int, why: str) -> None:
         """Go on without the thread that is on this run."""
         hand.is_abandoned = True
         self._alive_count -= 1
-        heir = self._hands[hand.slot] = _Hand(hand.slot)
+        nest = hand.nest
+        if nest is not None:
+            nest.discard()
+        if not hand.has_strayed:
+            self._replace(hand)
+        self._say(hand, Died(run, KILLED, b"", why))
+        hand.wake.put(True)
+
+    def _replace(self, hand: _Hand) -> None:
+        heir = self._hands[hand.slot] = _Hand(self, hand.slot)
         # The runs that have ended but were not delivered yet are said by the old hand, the others by its heir.
         while hand.queue:
             order = hand.queue.popleft()
             heir.outstanding[order.run] = hand.outstanding.pop(order.run)
             heir.queue.append(order)
             heir.wake.put(True)
-        self._say(hand, Died(run, KILLED, b"", why))
-        hand.wake.put(True)
         if self._emptied is None:
             self._hire(heir)
 
@@ -238,9 +363,9 @@ class ThreadPool:
     def _watch(self) -> None:
         self._watcher = None
         now_ns = monotonic_ns()
-        for hand in tuple(self._hands):
+        for hand in (*self._hands, *self._strayed.values()):
             run, began_ns = hand.current
-            if 0 < hand.outstanding.get(run, 0) < now_ns - began_ns:
+            if not hand.waits_since_ns and 0 < hand.outstanding.get(run, 0) < now_ns - began_ns:
                 self._abandon(hand, run, TIMEOUT)
-        if any(any(hand.outstanding.values()) for hand in self._hands):
+        if any(any(hand.outstanding.values()) for hand in (*self._hands, *self._strayed.values())):
             self._watch_soon()

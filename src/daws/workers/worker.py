@@ -4,6 +4,10 @@ A report leaves when there is nothing left to do, or a millisecond after the run
 costs no system call. While a run goes on, a second thread looks after the link every now and then: it sends reports of
 runs before this one, hands back runs that are recalled, and sees it when the owner is gone. It sleeps while the worker
 is idle.
+
+A run that waits for tasks that it has created keeps its thread, and another thread goes on in its place: there is one
+*baton*, and who has it takes orders. A run that goes on later does so beside the one with the baton, which mostly has
+nothing to do then, because the node gave the executor back to the run.
 """
 
 import atexit
@@ -20,8 +24,13 @@ from time import monotonic_ns, sleep
 from types import ModuleType
 from typing import NoReturn
 
+import msgspec
+
+from daws.model.errors import UnavailableError, UsageError
 from daws.wire.worker import (
     ORDERS,
+    Asks,
+    Discard,
     Ended,
     Execute,
     Exit,
@@ -33,12 +42,16 @@ from daws.wire.worker import (
     Recall,
     Recalled,
     ReportType,
+    Resume,
+    Told,
     Unfit,
+    Waits,
     frame_of,
 )
 from daws.workers.cursor import Cursor
 from daws.workers.failures import failure_of
 from daws.workers.frames import FrameReader
+from daws.workers.nest import Hand, Nest, here
 from daws.workers.output import Output
 from daws.workers.running import Runner
 from daws.workers.signs import Signs
@@ -52,12 +65,30 @@ BUFFER_MAX_BYTES = 1 << 20
 IDLE_TICKS_MAX = 40
 FIRST_ORDER_S = 0.02
 UNFIT_CODE = 97
+SPARE_HANDS_MAX = 16
+AT_ONCE = frozenset((Recall, Resume, Told, Discard))
+"""Orders that do not stand in line."""
+
+
+class WorkerHand(Hand):
+    """A thread of this process. Without the baton it is on a run that has waited, or has nothing to do."""
+
+    __slots__ = ("baton", "has_baton", "is_main")
+
+    def __init__(self, worker: "Worker", is_main: bool) -> None:
+        super().__init__(worker)
+        self.is_main = is_main
+        self.has_baton = False
+        self.baton = allocate_lock()
+        self.baton.acquire()
 
 
 class Worker:
     """The state of this process."""
 
     def __init__(self, link: socket, prepare: Prepare) -> None:
+        self.workers = prepare.workers
+        self.taught: dict[bytes, int] = {}
         self._link = link
         self._prepare = prepare
         self._reader = FrameReader()
@@ -75,7 +106,9 @@ class Worker:
         self._signs = Signs()
         self._output = Output(prepare.folder, prepare.name, self._signs) if prepare.capture else None
         self._surroundings = Surroundings(self._signs)
-        self._runner = Runner(prepare)
+        self.runner = Runner(prepare)
+        self._nests: dict[int, Nest] = {}  # of runs that wait for an answer
+        self._spare: list[WorkerHand] = []
 
     def set_up(self) -> bool:
         """Make ready for orders; False if that went wrong."""
@@ -94,12 +127,43 @@ class Worker:
         return True
 
     def work(self) -> None:
-        """Until the order to exit."""
+        """In the first thread, until the order to exit."""
         if not select.select([self._link], [], [], FIRST_ORDER_S)[0]:
             _warm_up()
+        hand = WorkerHand(self, is_main=True)
+        hand.baton.release()
+        self._serve(hand)
+
+    def _serve(self, hand: WorkerHand) -> None:
+        """The life of a thread: take orders while it has the baton. Ends with the process, or when there are enough."""
+        here.hand = hand
+        while True:
+            hand.baton.acquire()
+            hand.has_baton = True
+            self._take_orders(hand)
+            hand.order = None
+            if hand.has_baton:
+                self._exit()
+            is_needed = hand.is_main or len(self._spare) < SPARE_HANDS_MAX
+            if is_needed:
+                # The main thread is the first to be taken: some things can be done nowhere else.
+                self._spare.insert(len(self._spare) if hand.is_main else 0, hand)
+            self._send()
+            if not is_needed:
+                return
+
+    def _serve_or_end(self, hand: WorkerHand) -> None:
+        try:
+            self._serve(hand)
+        except BaseException:  # nobody else would ever take orders again
+            sys.excepthook(*sys.exc_info())
+            end_process(1)
+
+    def _take_orders(self, hand: WorkerHand) -> None:
+        """Until the order to exit, or until the baton is with somebody else."""
         # The one loop that every run goes through: names are local because that is a tenth of its time.
         surroundings, fields, signs, reports = self._surroundings, self._fields, self._signs, self._reports
-        take, execute, now = self._queue.popleft, self._runner.execute, monotonic_ns
+        take, execute, now = self._queue.popleft, self.runner.execute, monotonic_ns
         sent_ns = 0
         report: ReportType
         while True:
@@ -112,8 +176,9 @@ class Worker:
             if type(order) is not Execute:
                 if type(order) is Exit:
                     return
-                self._runner.learn(order.function, order.pickled)  # type: ignore[union-attr]
+                self.runner.learn(order.function, order.pickled)  # type: ignore[union-attr]
                 continue
+            hand.order = order
             if order.options is not None or surroundings.is_changed:
                 surroundings.change(order.options)
             fields[1] = began_ns = now()
@@ -127,10 +192,26 @@ class Worker:
                 report = self._raised(run, ended_ns - began_ns, error)
             if signs.any or ended_ns - began_ns > QUIET_NS:
                 self._look_around(order)
+            if hand.nest is not None:
+                report = self._leave_nest(hand, report)
+                if not hand.has_baton:
+                    reports.append(report)
+                    return
             reports.append(report)
             if ended_ns - sent_ns > REPORT_NS:
                 self._send()
                 sent_ns = ended_ns
+
+    def _exit(self) -> NoReturn:
+        """In whichever thread heard the order."""
+        code = 1
+        try:
+            self.tear_down()
+            code = 0
+        except BaseException:
+            sys.excepthook(*sys.exc_info())
+        finally:
+            end_process(code)
 
     def tear_down(self) -> None:
         try:
@@ -138,6 +219,68 @@ class Worker:
                 pickle.loads(self._prepare.teardown)()
         finally:
             self._send()
+
+    # What runs that create tasks ask for (see `daws.workers.nest.Host`).
+
+    def open_nest(self, hand: Hand) -> Nest:
+        if self._is_copy:
+            raise UsageError("a process that a task has forked cannot submit tasks")
+        assert hand.order is not None
+        hand.nest = Nest(hand, hand.order.run, self._fields[1])
+        return hand.nest
+
+    def say(self, hand: Hand, report: ReportType) -> None:
+        self._reports.append(report)
+        if not hand.has_baton:  # type: ignore[attr-defined]
+            self._send()  # who has the baton may be idle, and then nobody looks after reports
+
+    def pause(self, hand: Hand, waits: Waits) -> None:
+        assert isinstance(hand, WorkerHand) and hand.nest is not None and hand.order is not None
+        heir = self._heir() if hand.has_baton else None
+        self._look_around(hand.order)
+        self._nests[waits.run] = hand.nest
+        self._reports.append(waits)
+        self._send()
+        if heir is not None:
+            hand.has_baton = False
+            heir.baton.release()
+        hand.nest.gate.acquire()
+        del self._nests[waits.run]
+        if hand.order.options is not None:
+            self._surroundings.change(hand.order.options)
+
+    def ask(self, hand: Hand, asks: Asks) -> None:
+        assert isinstance(hand, WorkerHand) and hand.nest is not None
+        gate = hand.nest.gate
+        self._nests[asks.run] = hand.nest
+        self._reports.append(asks)
+        self._send()
+        while hand.has_baton and not gate.acquire(False):
+            with self._reading:
+                if gate.locked():
+                    self._receive(0)
+        if not hand.has_baton:
+            gate.acquire()
+        del self._nests[asks.run]
+
+    def _heir(self) -> WorkerHand:
+        """A thread for the baton."""
+        if self._spare:
+            return self._spare.pop()
+        heir = WorkerHand(self, is_main=False)
+        try:
+            start_new_thread(self._serve_or_end, (heir,))
+        except RuntimeError as error:
+            text = f"too many tasks of this worker wait for others ({len(self._nests)}): {error}"
+            raise UnavailableError(text, retry=True) from error
+        return heir
+
+    def _leave_nest(self, hand: WorkerHand, report: ReportType) -> ReportType:
+        """A run that has created tasks is over: the time for which it waited does not count."""
+        nest, hand.nest = hand.nest, None
+        assert nest is not None and isinstance(report, Ended | Raised)
+        nest.close()
+        return msgspec.structs.replace(report, duration_ns=max(0, report.duration_ns - nest.waited_ns))
 
     def _raised(self, run: int, duration_ns: int, error: BaseException) -> Raised:
         if self._is_copy:
@@ -185,14 +328,20 @@ class Worker:
             end_group()
         for frame in self._reader.arrived(count):
             orders = ORDERS.decode(frame)
-            if Recall in map(type, orders):
-                for order in orders:
-                    if isinstance(order, Recall):
-                        self._recall(order.run)
-                    else:
-                        self._queue.append(order)
-            else:
+            if AT_ONCE.isdisjoint(map(type, orders)):
                 self._queue.extend(orders)
+                continue
+            for order in orders:
+                if isinstance(order, Recall):
+                    self._recall(order.run)
+                elif isinstance(order, Resume | Told):
+                    if order.run in self._nests:
+                        self._nests[order.run].hear(order.ended)
+                elif isinstance(order, Discard):
+                    if order.run in self._nests:
+                        self._nests[order.run].discard()
+                else:
+                    self._queue.append(order)
 
     def _recall(self, run: int) -> None:
         # In the second thread: the first one may take orders from the queue between any two lines of this.
@@ -258,15 +407,19 @@ def main(link_fd: int) -> NoReturn:
         gc.set_threshold(50_000, 20, 100)
         if worker.set_up():
             worker.work()
-            worker.tear_down()
-            code = 0
         else:
             code = UNFIT_CODE
+    except BaseException:
+        sys.excepthook(*sys.exc_info())
+    finally:
+        end_process(code)
+
+
+def end_process(code: int) -> NoReturn:
+    try:
         atexit._run_exitfuncs()
         sys.stdout.flush()
         sys.stderr.flush()
-    except BaseException:
-        sys.excepthook(*sys.exc_info())
     finally:
         os._exit(code)
 

@@ -14,10 +14,11 @@ import select
 import signal
 import sys
 from _socket import CMSG_SPACE, MSG_CMSG_CLOEXEC, socket
+from collections.abc import Callable
+from importlib import import_module
 from typing import NoReturn
 
-from daws.workers import worker
-from daws.workers.folders import remove_tree
+from daws.data.folders import remove_tree
 from daws.workers.server import BORN, FORK, GONE, KILL, LINK_FD, RECORD, end_group
 from daws.workers.system import adopt_orphans, die_with_parent
 
@@ -26,8 +27,9 @@ WARM_UP_MS = 200
 
 
 class Zygote:
-    def __init__(self, link: socket, wake_fd: int, alarm_fd: int) -> None:
+    def __init__(self, link: socket, wake_fd: int, alarm_fd: int, become: Callable[[int], object]) -> None:
         self._link = link
+        self._become = become
         self._wake_fd = wake_fd
         self._alarm_fd = alarm_fd
         self._workers: dict[int, int] = {}  # pid: number
@@ -39,7 +41,8 @@ class Zygote:
         poll.register(self._wake_fd, select.POLLIN)
         is_warm = False
         while True:
-            ready = poll.poll(None if is_warm or not self._workers else WARM_UP_MS)
+            # Who was started early has time to get ready before the first order; later only when all is quiet.
+            ready = poll.poll(None if is_warm else WARM_UP_MS if self._workers else 0)
             if not ready:
                 _warm_up()
                 is_warm = True
@@ -97,7 +100,7 @@ class Zygote:
             os.close(self._alarm_fd)
             with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
                 file.write("500")  # when memory runs out, a worker goes before the owner does
-            worker.main(fd)
+            self._become(fd)
         finally:
             os._exit(1)
 
@@ -128,7 +131,7 @@ class Zygote:
             pass
 
 
-def main(folder: str) -> NoReturn:
+def main(folders: list[str], become: str) -> NoReturn:
     link = socket(fileno=LINK_FD)
     os.set_inheritable(LINK_FD, False)
     os.closerange(LINK_FD + 1, os.sysconf("SC_OPEN_MAX"))
@@ -140,9 +143,10 @@ def main(folder: str) -> NoReturn:
     signal.signal(signal.SIGCHLD, lambda *_: None)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit())
     adopt_orphans()
+    forked: Callable[[int], object] = import_module(become).main
     gc.collect()
     gc.freeze()
-    zygote = Zygote(link, wake_fd, alarm_fd)
+    zygote = Zygote(link, wake_fd, alarm_fd, forked)
     is_over = False
     try:
         zygote.serve()
@@ -150,7 +154,8 @@ def main(folder: str) -> NoReturn:
     finally:
         zygote.end()
         if is_over:  # otherwise the owner will start another one
-            remove_tree(folder)
+            for folder in folders:
+                remove_tree(folder)
         os._exit(0)
 
 

@@ -26,6 +26,7 @@ from daws.wire.store import (
     Retain,
     Satisfy,
     Story,
+    Unheld,
     Unready,
     outbox_key,
 )
@@ -113,7 +114,7 @@ class ReferencesContract(Contract):
         desk(Retain(PARENT, 5))
         desk.done(PARENT, ANN, 0, made(7, PARENT, ANN))
         assert desk(Release(PARENT)) == REFUSED
-        assert desk(Release(PARENT, CLIENT_HOLDER)) == OK
+        assert desk(Release(PARENT, CLIENT_HOLDER)) == OK, "somebody else holds it"
         assert desk(Release(PARENT)) == REFUSED
         assert desk(Release(PARENT, 5)) == OK
         assert desk(Locate(PARENT)) == Available((made(7, PARENT, ANN),))
@@ -140,10 +141,21 @@ class ReferencesContract(Contract):
         for task, attempt in ((PARENT, 0), (OTHER, 1)):
             desk.done(task, ANN, attempt, made(7, task, ANN))
             assert desk(Release(task, -1, attempt)) == REFUSED
-            assert desk(Release(task, CLIENT_HOLDER)) == OK
+            assert desk(Release(task, CLIENT_HOLDER)) == Unheld((ANN,))
             assert desk(Locate(task)) == Available((made(7, task, ANN),))
             assert desk(Release(task, -1, attempt)) == OK
             assert desk(Inspect(task)) == DONE
+
+    def test_who_lets_go_hears_where_the_objects_are_and_who_has_yet_to_read_them(self, desk: Desk):
+        desk.create(PARENT, children=[CHILD, OTHER], outputs=[7], held=True)
+        for task in (CHILD, OTHER):
+            desk.create(task, parents=[PARENT], inputs=[7])
+        desk.done(PARENT, ANN, 0, made(7, PARENT, ANN))
+        for task in (CHILD, OTHER):
+            desk(Satisfy(task, PARENT, BOB, (made(7, PARENT, ANN),)))
+        desk.done(OTHER, desk.story(OTHER).owner)
+        for _ in range(2):  # also when it is said again
+            assert desk(Release(PARENT, CLIENT_HOLDER)) == Unheld((ANN,), (CHILD,))
 
     def test_a_client_holds_what_it_retains(self, desk: Desk):
         desk.create(PARENT, outputs=[7])

@@ -3,7 +3,7 @@
 from daws.model.states import DONE as STATE_DONE
 from daws.model.states import FAILED as STATE_FAILED
 from daws.model.states import READY, WAITING
-from daws.model.task import Ready, TaskSpec
+from daws.model.task import FROM_OUTSIDE, Ready, TaskSpec
 from daws.wire.store import (
     CLIENT_HOLDER,
     DONE,
@@ -48,6 +48,15 @@ class SessionsContract(Contract):
         assert isinstance(ready, Ready) and ready.inputs == (made(FIRST, FIRST, ANN),)
         assert desk.story(SECOND).owner == BOB
         assert isinstance(desk.finish(SECOND, BOB), Committed | None)
+
+    def test_what_was_put_in_from_outside_is_done_and_read_like_anything_else(self, desk: Desk):
+        put = Submit(TaskSpec(FIRST, FROM_OUTSIDE, outputs=(FIRST,)), (), ANN, (made(FIRST, FIRST, ANN),))
+        assert desk(put) is None
+        assert desk.state(FIRST) == STATE_DONE
+        ready = submit(desk, SECOND, FIRST, node=BOB)
+        assert isinstance(ready, Ready) and ready.inputs == (made(FIRST, FIRST, ANN),)
+        assert desk.once(Release(FIRST)) == REFUSED, "the client holds it"
+        assert desk(Remake(FIRST, SECOND, BOB, (ANN,))) == REFUSED, "nobody can make it again"
 
     def test_a_parent_that_is_not_done_is_waited_for(self, desk: Desk):
         submit(desk, FIRST)

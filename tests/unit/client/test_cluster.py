@@ -2,25 +2,36 @@
 
 import asyncio
 import os
+import pydoc
 import signal
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+import daws
 from daws.client.cluster import Cluster
 from daws.client.future import Future
 from daws.client.waiting import as_completed, gather, wait
 from daws.model.errors import ClosedError, TaskCancelledError, TaskKilledError, UsageError
 from daws.strategy.presets import PRESETS
 
+FORMS: dict[str, dict[str, Any]] = {
+    "thread": {},
+    "process": {"node": "process"},
+    "nodes": {"nodes": 4, "strategy": "daws:cache=none"},
+}
 
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[Cluster]:
-    with Cluster(2) as one:
+
+@pytest.fixture(scope="module", params=FORMS)
+def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
+    """Wherever the nodes are, everything works alike."""
+    with Cluster(2, **FORMS[request.param]) as one:  # without a cache nothing stays that nobody needs
         yield one
 
 
@@ -82,16 +93,69 @@ def test_large_results_are_mapped_not_copied(cluster: Cluster):
     assert big.result() is value
 
 
+def objects_of(cluster: Cluster) -> list[Path]:
+    folders = cluster._folders
+    return [*(folders.memory or folders.scratch).glob("*/objects/*")]
+
+
 def test_what_nobody_can_ask_for_any_more_is_gone(cluster: Cluster):
-    session = cluster._open()
     futures = [cluster.submit(np.ones, 100_000) for _ in range(4)]
     assert gather(futures)[0].sum() == 100_000
-    assert len(session.files) >= 4
+    assert len(objects_of(cluster)) >= 4
     del futures
+    assert files_left(cluster) == 0
+
+
+def files_left(cluster: Cluster) -> int:
+    """Object files that are there when everything that was let go of has gone."""
     deadline = time.monotonic() + 30
-    while len(session.files) and time.monotonic() < deadline:
+    while objects_of(cluster) and time.monotonic() < deadline:
         cluster.submit(add).result()  # what is let go of leaves with the next task
-    assert len(session.files) == 0
+    return len(objects_of(cluster))
+
+
+def test_an_object_is_put_in_once_and_read_by_many(cluster: Cluster):
+    big, small = cluster.put(np.arange(100_000)), cluster.put({"x": 1})
+    assert big.done() and small.done() and repr(big).endswith("done>")
+    assert gather([cluster.submit(np.sum, big) for _ in range(5)]) == [4999950000] * 5
+    assert cluster.submit(reads_without_a_copy, big).result()
+    assert small.result() == {"x": 1}
+    assert cluster.submit(dict.get, small, "x").result() == 1, "also when it was asked for here"
+
+
+def reads_without_a_copy(array: Any) -> bool:
+    return not array.flags.owndata and not array.flags.writeable
+
+
+def test_what_was_put_in_goes_with_its_future_and_its_readers(cluster: Cluster, tmp_path: Any):
+    big = cluster.put(np.ones(100_000))
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
+    reader = cluster.submit(sum_after, str(gate), big)
+    del big
+    cluster.submit(add).result()
+    gate.write_text("go on")
+    assert reader.result(60) == 100_000
+    assert files_left(cluster) == 0
+
+
+def sum_after(gate: str, array: Any) -> float:
+    with open(gate) as file:
+        file.read()
+    return float(array.sum())
+
+
+def test_what_cannot_be_put_in_says_so(cluster: Cluster):
+    with pytest.raises(UsageError, match="the object"):
+        cluster.put(one for one in range(3))
+
+
+def test_a_run_over_its_time_limit_is_stopped(cluster: Cluster):
+    slow = cluster.call(time.sleep, (1000,), timeout=0.05)
+    error = slow.exception(60)
+    assert isinstance(error, TaskKilledError) and f"task {slow.task}" in str(error)
+    assert "0.05 s" in str(error) and "on node" in str(error)
+    assert cluster.call(add, (1,), timeout=60).result() == 1
 
 
 def test_exceptions_come_back_with_their_traceback(cluster: Cluster):
@@ -246,12 +310,32 @@ def test_callbacks(cluster: Cluster):
     assert heard == [future, future]
 
 
+def test_callbacks_are_called_in_their_order(cluster: Cluster, tmp_path: Any):
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
+    future = cluster.submit(sum_after, str(gate), np.ones(3))
+    heard: list[int] = []
+    for number in range(5):
+        future.add_done_callback(lambda _, number=number: heard.append(number))  # type: ignore[misc]
+    gate.write_text("go on")
+    future.result(60)
+    assert heard == list(range(5))
+
+
 def test_a_thousand_futures_one_by_one(cluster: Cluster):
     futures = [cluster.submit(add, number) for number in range(3000)]
     assert gather(futures) == list(range(3000))
 
 
-@pytest.mark.parametrize("options, message", [({"outputs": 0}, "outputs=0"), ({"retries": -1}, "retries=-1")])
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({"outputs": 0}, "outputs=0"),
+        ({"retries": -1}, "retries=-1"),
+        ({"timeout": 0}, "timeout=0"),
+        ({"context": 3}, "context=3"),
+    ],
+)
 def test_options_that_make_no_sense_are_refused(cluster: Cluster, options: dict[str, Any], message: str):
     with pytest.raises(UsageError, match=message):
         cluster.call(add, **options)
@@ -277,10 +361,12 @@ def test_refused_arguments_leave_nothing_behind(cluster: Cluster):
 
 
 def test_what_was_just_submitted_can_be_cancelled(cluster: Cluster):
-    blockers: list[Future[Any]] = [cluster.submit(time.sleep, 1000) for _ in range(2)]
+    blockers: list[Future[Any]] = [cluster.submit(time.sleep, 1000) for _ in range(cluster.workers)]
     waiting: list[Future[Any]] = [cluster.submit(add, number) for number in range(6000)]
     cluster.cancel([*waiting, *blockers])
-    assert all(isinstance(one.exception(60), TaskCancelledError) for one in (*waiting, *blockers))
+    assert all(isinstance(one.exception(60), TaskCancelledError) for one in blockers)
+    assert all(one.cancelled() or one.result(60) == number for number, one in enumerate(waiting) if one.exception(60))
+    assert waiting[-1].cancelled(), "there was nobody to run all of them"
     assert cluster.submit(add, 1).result(60) == 1
 
 
@@ -324,3 +410,84 @@ def test_a_closed_cluster_says_so():
         pending.result(10)
     assert not any(folder.exists() for folder in folders), "nothing is left behind"
     one.close()
+
+
+@pytest.mark.parametrize("kind", ["processes", "threads"])
+def test_closing_while_others_submit_is_no_other_error(kind: Any):
+    one = Cluster(1, kind=kind)
+    found: list[BaseException] = []
+    started = threading.Barrier(4)
+
+    def submit_until_closed() -> None:
+        started.wait()
+        try:
+            while True:
+                future = one.submit(add, 1)
+                one.put(np.ones(10_000))
+                future.result(60)
+        except BaseException as error:
+            found.append(error)
+
+    threads = [threading.Thread(target=submit_until_closed) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    started.wait()
+    one.close()
+    for thread in threads:
+        thread.join()
+    assert [type(error) for error in found] == [ClosedError] * 3
+
+
+def test_a_callback_may_not_wait_but_may_close():
+    one = Cluster(1)
+    heard: list[Any] = []
+    ended = threading.Event()
+
+    def callback(future: Future[int]) -> None:
+        for function in (one.submit(add).result, lambda: wait([one.submit(add)])):
+            try:
+                function()
+            except UsageError as error:
+                heard.append(str(error))
+        one.close()
+        ended.set()
+
+    one.submit(add, 1).add_done_callback(callback)
+    assert ended.wait(60)
+    assert len(heard) == 2 and all("cannot wait" in text for text in heard)
+    for thread in threading.enumerate():
+        if thread.name == "daws-close":
+            thread.join()
+    assert "closed" in repr(one)
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
+def test_a_fork_of_the_client_has_no_cluster(cluster: Cluster):
+    pending = cluster.submit(time.sleep, 1000)
+    reader, writer = os.pipe()
+    pid = os.fork()
+    if not pid:
+        found = []
+        for what in (lambda: pending.result(60), lambda: cluster.submit(add), lambda: daws.wait([pending], 60)):
+            try:
+                found.append(type(what()).__name__)
+            except BaseException as error:
+                found.append(type(error).__name__)
+        os.write(writer, " ".join(found).encode())
+        os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader) as file:
+        assert file.read() == "ClosedError ClosedError Waited"
+    os.waitpid(pid, 0)
+    cluster.cancel(pending)
+    assert cluster.submit(add, 1).result(60) == 1, "here nothing has changed"
+
+
+def test_help_is_pleasant():
+    text = pydoc.render_doc(Cluster)
+    assert "with daws.Cluster() as cluster" in text
+    for name in ("submit", "call", "map", "put", "gather", "cancel", "close"):
+        assert getattr(Cluster, name).__doc__
+    with Cluster(1) as one:
+        assert repr(one) == "<Cluster: 1 worker, daws, 0 tasks to end>"
+    assert repr(one) == "<Cluster: 1 worker, daws, closed>"

@@ -4,6 +4,7 @@ from daws.core.effects import CallStore, DropObject, ResumeRun, StartRun, StopRu
 from daws.core.events import RunEnded, RunSpawned, RunWaits
 from daws.core.outbox import carry_out
 from daws.core.remaking import claim_remake
+from daws.core.running import DEATHS_WAITED_MAX
 from daws.model.states import CANCELLED as STATE_CANCELLED
 from daws.model.states import DONE as STATE_DONE
 from daws.model.states import FAILED as STATE_FAILED
@@ -12,7 +13,7 @@ from daws.model.task import CLIENT, Ready, TaskSpec, spawned_id
 from daws.store.memory import MemoryStore
 from daws.testing import Driver, created, members_of, ready, task
 from daws.testing.build import BIG, object_at
-from daws.wire.messages import StopOrder, Submission, SubmissionTaken
+from daws.wire.messages import StopDone, StopOrder, Submission, SubmissionTaken
 from daws.wire.store import (
     OK,
     REFUSED,
@@ -193,6 +194,26 @@ def test_children_of_an_attempt_that_is_tried_again_are_cancelled():
     assert node.expect(StartRun, task=1).ready.attempt == 1
 
 
+def test_who_waited_when_its_worker_died_is_tried_again_more_often():
+    node, store, run = with_store()
+    for number in range(DEATHS_WAITED_MAX):
+        assert run.ready.attempt == number
+        name = spawned_id(1, number, 0)
+        node.give(RunSpawned(1, run.run, ((task(-1), ()),)), RunWaits(1, run.run, (name,)))
+        node.serve(store)
+        node.expect(StartRun, task=name)
+        node.give(RunEnded(1, run.run, 5, (), "worker died", True, (), True))
+        node.serve(store)
+        node.give(node.expect(StopOrder, task=name))
+        node.expect(StopRun, task=name)
+        node.give(node.expect(StopDone))
+        node.serve(store)
+        run = node.expect(StartRun, task=1)
+    node.give(RunEnded(1, run.run, 5, (), "worker died", True, (), True))
+    node.serve(store)
+    assert state(store, 1) == STATE_FAILED
+
+
 def test_children_of_an_attempt_that_died_with_its_node_are_cancelled():
     node, store, run = with_store()
     node.give(RunSpawned(1, run.run, ((task(-1), ()),)))
@@ -268,3 +289,78 @@ def test_what_a_remake_has_spawned_ends_with_it_when_it_fails():
     end(node, rerun, (), "bad")
     node.serve(store)
     assert [state(store, one) for one in (2, 3, name)] == [STATE_DONE, STATE_FAILED, STATE_FAILED]
+
+
+def child_with_object(node: Driver, store: MemoryStore, run: StartRun) -> None:
+    """Task 1 holds the large object of its child, and nobody has asked for it yet."""
+    node.give(RunSpawned(1, run.run, ((task(-1, makes=[CHILD]), ()),), held=True))
+    node.give(RunWaits(1, run.run, (CHILD,)))
+    node.serve(store)
+    end(node, node.expect(StartRun, task=CHILD), (BIG,))
+    node.serve(store)
+    node.expect(ResumeRun, task=1)
+
+
+def test_what_a_child_has_made_stays_until_its_spawner_has_ended():
+    node, store, run = with_store()
+    child_with_object(node, store, run)
+    assert not any(isinstance(effect, DropObject) for effect in node.effects)
+    end(node, run)
+    node.serve(store)
+    node.expect(DropObject, object=CHILD)
+    node.nothing_left()
+    record = store.record(CHILD)
+    assert record is None or not record.held
+
+
+def test_what_a_child_makes_after_its_spawner_has_ended_goes_at_once():
+    node, store, run = with_store()
+    node.give(RunSpawned(1, run.run, ((task(-1, makes=[CHILD]), ()),), held=True))
+    node.serve(store)
+    end(node, run)
+    node.serve(store)
+    end(node, node.expect(StartRun, task=CHILD), (BIG,))
+    node.serve(store)
+    node.expect(DropObject, object=CHILD)
+
+
+def test_a_child_reads_what_another_has_made_though_their_spawner_has_ended():
+    node, store, run = with_store()
+    child_with_object(node, store, run)
+    node.give(RunSpawned(1, run.run, ((task(-1, [CHILD]), (CHILD,)),), held=True))
+    node.serve(store)
+    end(node, run)
+    node.serve(store)
+    reader = node.expect(StartRun, task=OTHER)
+    assert not any(isinstance(effect, DropObject) for effect in node.effects), "it is being read"
+    end(node, reader, ())
+    node.serve(store)
+    node.expect(DropObject, object=CHILD)
+
+
+def test_a_spawner_that_is_called_off_holds_nothing():
+    node, store, run = with_store()
+    child_with_object(node, store, run)
+    store.apply(0, [Cancel(1, 0)], 0)
+    node.give(StopOrder(0, 1, -1, 0))
+    node.expect(StopRun, task=1)
+    node.serve(store)
+    node.expect(DropObject, object=CHILD)
+    record = store.record(CHILD)
+    assert record is None or not record.held
+
+
+def test_a_task_goes_on_where_it_has_waited():
+    node = Driver("mlb", members=1, cores=3)
+    store = MemoryStore()
+    store.join(members_of(1).infos)
+    store.apply(0, created({1: [], 2: [], 3: []}, 0), 0)
+    node.give(Submission(CLIENT, 0, (ready(1), ready(2), ready(3))))
+    node.expect(SubmissionTaken)
+    runs = {number: node.expect(StartRun, task=number) for number in (1, 2, 3)}
+    for number in (1, 2):
+        node.give(RunWaits(number, runs[number].run, (3,)))
+    node.serve(store)
+    end(node, runs[3])
+    node.serve(store)
+    assert [node.expect(ResumeRun, task=number).slot for number in (1, 2)] == [runs[1].slot, runs[2].slot]

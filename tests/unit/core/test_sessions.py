@@ -1,15 +1,15 @@
 """What a live client submits task by task, and what stays because it holds it."""
 
-from daws.core.effects import DropObject, StartRun
+from daws.core.effects import DropObject, Send, StartRun
 from daws.core.events import RunEnded
+from daws.core.moving import BATCHES_MAX
 from daws.core.node import SECOND_NS, NodeConfig
-from daws.core.sessions import BATCHES_MAX
-from daws.model.task import CLIENT, TaskSpec
+from daws.model.task import CLIENT, FROM_OUTSIDE, TaskSpec
 from daws.store.memory import MemoryStore
 from daws.testing import Driver
 from daws.testing.build import BIG
-from daws.wire.messages import LetGo, NewTasks, SubmissionTaken
-from daws.wire.store import DONE, Inspect, Submit
+from daws.wire.messages import LetGo, NewTasks, Releases, SubmissionTaken
+from daws.wire.store import CLIENT_HOLDER, DONE, Inspect, Release, Submit, Unheld
 
 MS = 1_000_000
 
@@ -63,6 +63,7 @@ def test_what_the_client_holds_stays_until_it_lets_go():
         end(node, store, 1)
         assert node.core.has(1)
         node.give(LetGo(CLIENT, (1,)))
+        node.serve(store)
         node.expect(DropObject, object=1)
         node.serve(store)
         assert store.apply(0, [Inspect(1)], 0) == [DONE], "its record is gone too"
@@ -91,3 +92,42 @@ def test_small_values_need_no_holding_here():
         node.serve(store)
         assert not node.core.made and not node.core.objects
         assert store.apply(0, [Inspect(1)], 0) == [DONE]
+
+
+def test_what_the_client_lets_go_of_stays_for_readers_that_were_submitted_elsewhere():
+    node, store = live()
+    with node:
+        submit(node, store, 1, (1, ()))
+        end(node, store, 1)
+        store.apply(0, [Submit(TaskSpec(2, inputs=(1,), outputs=(2,)), (1,), 5)], 0)  # at another node
+        node.give(LetGo(CLIENT, (1,)))
+        node.serve(store)
+        assert node.core.has(1), "task 2 has yet to read it"
+        node.give(Releases(5, ((1, 2),)))
+        node.expect(DropObject, object=1)
+        node.serve(store)
+
+
+def test_who_hears_that_the_client_has_let_go_tells_who_has_the_objects():
+    node = Driver("mlb", members=3)
+    with node:
+        node.give(LetGo(CLIENT, (1,)))
+        node.answer(node.expect_rows(Release(1, CLIENT_HOLDER)), Unheld((2,), (7,)))
+        assert node.expect(Send, to=2).message == LetGo(0, (1,))
+
+
+def test_what_the_client_has_put_here_is_read_here_and_goes_when_nobody_needs_it():
+    node, store = live()
+    with node:
+        put = Submit(TaskSpec(1, FROM_OUTSIDE, outputs=(1,)), (), 0, ((1, BIG, 1, (0,), b""),))
+        node.give(NewTasks(CLIENT, 1, (put,)))
+        node.expect(SubmissionTaken, batch=1)
+        node.serve(store)
+        assert node.core.has(1)
+        submit(node, store, 2, (2, (1,)))
+        node.give(LetGo(CLIENT, (1,)))
+        node.serve(store)
+        assert node.core.has(1), "task 2 still reads it"
+        end(node, store, 2)
+        node.expect(DropObject, object=1)
+        assert not node.core.has(1)

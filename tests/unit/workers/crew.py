@@ -10,7 +10,21 @@ from typing import Any
 
 import cloudpickle
 
-from daws.wire.worker import Died, Ended, Execute, ObjectFile, Printed, Raised, Recalled, ReportType, RunOptions
+from daws.wire.worker import (
+    Asks,
+    Died,
+    Ended,
+    Execute,
+    ObjectFile,
+    Printed,
+    Raised,
+    Recalled,
+    ReportType,
+    RunOptions,
+    Spawned,
+    Taught,
+    Waits,
+)
 from daws.workers.failures import exception_of
 from daws.workers.port import POOLS
 
@@ -25,6 +39,7 @@ class Crew:
         self.folder = folder / "session"
         self.reports: dict[int, ReportType] = {}
         self.printed: dict[int, bytes] = {}
+        self.nested: list[Taught | Spawned | Waits | Asks] = []
         self.batches: list[list[tuple[int, ReportType]]] = []
         self.orders: dict[int, tuple[int, Execute]] = {}
         self._functions: dict[Any, int] = {}
@@ -48,6 +63,9 @@ class Crew:
         for slot, report in batch:
             if isinstance(report, Printed):
                 self.printed[report.run] = self.printed.get(report.run, b"") + report.text
+                continue
+            if isinstance(report, Taught | Spawned | Waits | Asks):
+                self.nested.append(report)
                 continue
             assert isinstance(report, Ended | Raised | Recalled | Died)
             assert report.run not in self.reports, f"{report} after {self.reports[report.run]}"
@@ -108,6 +126,13 @@ class Crew:
         """Wait until a run says in this pipe that it has begun; answers its process."""
         self.pool.flush()
         return int(Path(fifo).read_text())
+
+
+def let_through(fifo: str) -> None:
+    """Let whoever reads from this pipe go on, if there is anybody."""
+    fd = os.open(fifo, os.O_RDWR | os.O_NONBLOCK)
+    os.write(fd, b"go on")
+    os.close(fd)
 
 
 def gone(pids: Iterable[int], paths: Iterable[Path] = ()) -> bool:

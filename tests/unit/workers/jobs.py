@@ -5,9 +5,13 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any, NoReturn
+
+import daws
+from daws.model.errors import UsageError
 
 
 def add(a: int, b: int = 0) -> int:
@@ -207,3 +211,46 @@ def mark(path: str) -> None:
 
 def setup_value() -> None:
     os.environ["JOB_SETUP"] = "done"
+
+
+def wait_for(count: int) -> list[int]:
+    here = daws.current()
+    return [future.result() for future in [here.submit(add, number) for number in range(count)]]
+
+
+def wait_then_await_word(fifo: str, other: str) -> str:
+    wait_for(1)
+    return await_word(fifo, other)
+
+
+def wait_and_clean(path: str) -> None:
+    try:
+        wait_for(1)
+    finally:
+        mark(path)
+
+
+def ask() -> list[Any]:
+    future = daws.current().submit(add, 1)
+    return [future.done(), future.done(), future.result()]
+
+
+def submit_itself() -> None:
+    daws.current().submit(submit_itself)
+
+
+def is_main_thread() -> bool:
+    return threading.current_thread() is threading.main_thread()
+
+
+def submit_in_a_fork() -> str:
+    reading, writing = os.pipe()
+    if not os.fork():
+        try:
+            daws.current()
+        except UsageError as error:
+            os.write(writing, str(error).encode())
+        os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading) as file:
+        return file.read()

@@ -26,7 +26,8 @@ def submit(store: MemoryStore, shard: Shard, row: wire.Submit, now_ns: int) -> A
     if shard.dead and row.node in shard.dead:
         return STRUCK
     if not parents:
-        records[task] = Record(spec, READY, row.node, held=True)
+        state = STATE_DONE if row.outputs else READY
+        records[task] = Record(spec, state, row.node, outputs=row.outputs, held=True)
         return None
     inputs: tuple[Input, ...] = ()
     left: list[int] = []

@@ -8,7 +8,7 @@ owner's run or a listed copy of the current attempt commits, and the first that 
 from daws.model.states import DONE as STATE_DONE
 from daws.model.states import FAILED as STATE_FAILED
 from daws.model.states import READY, SUSPENDED, WAITING
-from daws.model.task import AGAIN, Input, NodeId, Ready
+from daws.model.task import AGAIN, INLINE_BYTES, Input, NodeId, Ready
 from daws.store.memory.outbox import intend, unzip
 from daws.store.memory.record import FINAL_CODE, MANY_EDGES, STILLBORN, Record, audience, is_held, read_by, ready_of
 from daws.store.memory.stopping import fail, failed_remake_answer, stop_answer
@@ -76,8 +76,10 @@ def finish(store: MemoryStore, shard: Shard, row: wire.Finish, now_ns: int) -> A
         record.state = STATE_DONE
         record.outputs = row.outputs
         if not record.children:
-            if not record.inputs and not row.outputs:
-                return None
+            outputs = row.outputs
+            if not record.inputs and (not outputs or (len(outputs) == 1 and outputs[0][1] <= INLINE_BYTES)):
+                record.freed = bool(outputs) and not record.held
+                return None  # it has read nothing that somebody keeps for it, and what it made is in its record
             if record.held:
                 return _ONLY_HELD
             record.freed = True

@@ -8,6 +8,7 @@ only a store that has all of them in one process can do within one update.
 from collections.abc import Callable
 
 from daws.model.states import DONE as STATE_DONE
+from daws.model.states import FINAL
 from daws.model.task import INLINE_BYTES, Input, NodeId
 from daws.store.memory.record import FINAL_CODE, Record, is_held
 from daws.store.memory.store import MemoryStore, Shard, serves
@@ -45,8 +46,13 @@ def release(store: MemoryStore, shard: Shard, row: wire.Release, now_ns: int) ->
         return OK if row.task in shard.records else UNKNOWN
     if row.holder == CLIENT_HOLDER:
         record.held = False
-        if record.state == STATE_DONE and all(one[1] <= INLINE_BYTES for one in record.outputs):
-            record.freed = True  # whoever reads them has them in its own record
+        if record.state == STATE_DONE:
+            large = [one for one in record.outputs if one[1] > INLINE_BYTES]
+            if not large:
+                record.freed = True  # whoever reads them has them in its own record
+            elif not record.freed and not is_held(record):
+                places = dict.fromkeys([place for one in large for place in one[3]])
+                return wire.Unheld(tuple(places), _yet_to_read(store, record))
     elif row.holder >= 0:
         if record.rare is not None:
             record.rare.holders.discard(row.holder)
@@ -57,6 +63,16 @@ def release(store: MemoryStore, shard: Shard, row: wire.Release, now_ns: int) ->
         record.outputs = tuple((one[0], one[1], one[2], (), b"") for one in record.outputs)
     retire(store, record)
     return OK
+
+
+def _yet_to_read(store: MemoryStore, record: Record) -> tuple[int, ...]:
+    """Children that have not ended."""
+    found = []
+    for task in record.children:
+        child = store.record(task)
+        if child is not None and child.state not in FINAL:
+            found.append(task)
+    return tuple(found)
 
 
 def retire(store: MemoryStore, record: Record) -> None:

@@ -8,6 +8,7 @@ from daws.model.states import CANCELLED as STATE_CANCELLED
 from daws.model.states import DONE as STATE_DONE
 from daws.model.states import FAILED as STATE_FAILED
 from daws.model.states import READY, WAITING
+from daws.model.task import FROM_OUTSIDE
 from daws.store.memory.moving import new_attempt
 from daws.store.memory.outbox import intend
 from daws.store.memory.record import FINAL_CODE, MANY_EDGES, is_unclaimed, ready_of
@@ -52,6 +53,8 @@ def remake(store: MemoryStore, shard: Shard, row: wire.Remake, now_ns: int) -> A
         )
         if record.outputs and all(one[3] or one[4] for one in record.outputs):
             return wire.Available(record.outputs)
+        if record.spec.kind == FROM_OUTSIDE:
+            return REFUSED
         record.state = READY
         record.owner = -1
         record.move += 1

@@ -1,16 +1,19 @@
 """Which nodes may be a task's home: those that have an executor for it."""
 
-from collections.abc import Callable
-from typing import NamedTuple
+from __future__ import annotations
 
-import numpy as np
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
 
 from daws.model.cluster import Members
-from daws.model.columns import Int64s
 from daws.model.context import format_context
 from daws.model.errors import ClusterError, ContextError
-from daws.model.graph import Graph
-from daws.model.task import Needs
+from daws.model.task import INLINE_BYTES, Needs, NodeId
+from daws.strategy.decisions import Newcomer
+
+if TYPE_CHECKING:
+    from daws.model.columns import Int64s
+    from daws.model.graph import Graph
 
 
 class Capable(NamedTuple):
@@ -26,6 +29,8 @@ def capable(graph: Graph, members: Members) -> Capable:
 
     Of memory only matters which nodes have enough: where tasks declare many amounts, they are still few classes.
     """
+    import numpy as np
+
     if not len(members):
         raise ClusterError("tasks cannot be assigned: the cluster has no nodes")
     # Both numbers fit: there are fewer than 2**31 contexts, and cores are 16 bits.
@@ -58,6 +63,8 @@ def capable(graph: Graph, members: Members) -> Capable:
 
 def spread(graph: Graph, members: Members, choose: Callable[[Int64s, Int64s], Int64s]) -> Int64s:
     """A home for each task: `choose(tasks, able)` is asked once per class of tasks that need the same."""
+    import numpy as np
+
     found = capable(graph, members)
     homes = np.empty(graph.task_count, np.int64)
     for number, able in enumerate(found.positions):
@@ -68,4 +75,24 @@ def spread(graph: Graph, members: Members, choose: Callable[[Int64s, Int64s], In
 
 def in_turn(tasks: Int64s, able: Int64s) -> Int64s:
     """The first task to the first capable node, the second to the second, and so on around."""
+    import numpy as np
+
     return able[np.arange(len(tasks)) % len(able)]
+
+
+def next_in_turn(newcomer: Newcomer, members: Members) -> NodeId:
+    """As `in_turn`, for a task that comes by itself."""
+    able = members.capable(newcomer.needs)
+    return able[newcomer.number % len(able)]
+
+
+def where_most_is(newcomer: Newcomer, members: Members) -> NodeId:
+    """The node that has most bytes of what the task reads, of those that can run it; in turn if none has any."""
+    held: dict[NodeId, int] = {}
+    for _, size_bytes, _, places, _ in newcomer.inputs:
+        if size_bytes > INLINE_BYTES:
+            for place in places:
+                held[place] = held.get(place, 0) + size_bytes
+    able = members.capable(newcomer.needs)
+    best = max(held, key=lambda node: (held[node] if node in able else 0, -node), default=-1)
+    return best if best in able else next_in_turn(newcomer, members)

@@ -1,14 +1,19 @@
 """ADAGE's planner: the most critical task first, each to the node where it can start first."""
 
+from __future__ import annotations
+
 from bisect import insort
 from heapq import heapreplace
+from typing import TYPE_CHECKING
 
-import numpy as np
-
-from daws.model.graph import Graph
+from daws.model.cluster import Members
+from daws.model.task import NodeId
 from daws.strategy.answer import Answer
-from daws.strategy.assign.capable import capable
-from daws.strategy.decisions import Plan, Reasons, Site
+from daws.strategy.assign.capable import capable, where_most_is
+from daws.strategy.decisions import Newcomer, Plan, Reasons, Site
+
+if TYPE_CHECKING:
+    from daws.model.graph import Graph
 
 
 class AssignCriticalPath(Answer, frozen=True):
@@ -29,7 +34,13 @@ class AssignCriticalPath(Answer, frozen=True):
     """
 
     def plan(self, graph: Graph, site: Site) -> Plan:
+        import numpy as np
+
         return Plan(np.array(_greedy(graph, site, -1, {}), np.int64), graph.planned_rank_ns())
+
+    def home(self, newcomer: Newcomer, members: Members, seed: int) -> NodeId:
+        """Without a graph all tasks are equally critical and nobody knows when nodes are free: the bytes decide."""
+        return where_most_is(newcomer, members)
 
     def explain(self, graph: Graph, site: Site, task: int) -> Reasons:
         ranks = graph.planned_rank_ns()
@@ -40,6 +51,8 @@ class AssignCriticalPath(Answer, frozen=True):
 
 def _greedy(graph: Graph, site: Site, watched: int, reasons: Reasons) -> list[int]:
     """The home of each task; what was compared for the watched one goes to `reasons`."""
+    import numpy as np
+
     found = capable(graph, site.members)
     class_of = found.class_of.tolist()
     able = [None if len(some) == len(site.members) else frozenset(some.tolist()) for some in found.positions]

@@ -1,12 +1,18 @@
 """Tasks where their data is."""
 
-import numpy as np
+from __future__ import annotations
 
-from daws.model.columns import Int64s
-from daws.model.graph import Graph
+from typing import TYPE_CHECKING
+
+from daws.model.cluster import Members
+from daws.model.task import NodeId
 from daws.strategy.answer import Answer
-from daws.strategy.assign.capable import capable, in_turn, spread
-from daws.strategy.decisions import Plan, Reasons, Site
+from daws.strategy.assign.capable import capable, in_turn, spread, where_most_is
+from daws.strategy.decisions import Newcomer, Plan, Reasons, Site
+
+if TYPE_CHECKING:
+    from daws.model.columns import Int64s
+    from daws.model.graph import Graph
 
 
 class AssignData(Answer, frozen=True):
@@ -20,6 +26,8 @@ class AssignData(Answer, frozen=True):
     """
 
     def plan(self, graph: Graph, site: Site) -> Plan:
+        import numpy as np
+
         homes = spread(graph, site.members, in_turn)
         tasks, places, sizes = _held(graph, site)
         # By task, then by bytes falling, then by position: the first of each task is its home.
@@ -29,6 +37,9 @@ class AssignData(Answer, frozen=True):
         np.not_equal(tasks[1:], tasks[:-1], out=first[1:])
         homes[tasks[first]] = places[first]
         return Plan(homes)
+
+    def home(self, newcomer: Newcomer, members: Members, seed: int) -> NodeId:
+        return where_most_is(newcomer, members)
 
     def explain(self, graph: Graph, site: Site, task: int) -> Reasons:
         tasks, places, sizes = _held(graph, site)
@@ -41,6 +52,8 @@ class AssignData(Answer, frozen=True):
 
 def _held(graph: Graph, site: Site) -> tuple[Int64s, Int64s, Int64s]:
     """Rows of (task, position of a node that can run it, bytes of its inputs that are there)."""
+    import numpy as np
+
     outside = np.flatnonzero(graph.inputs >= graph.external_start)
     objects = graph.inputs[outside]
     tasks = np.searchsorted(graph.input_start, outside, side="right") - 1

@@ -1,13 +1,20 @@
 """Tasks dealt out like cards: equal shares in a shuffled order."""
 
-import numpy as np
+from __future__ import annotations
 
-from daws.model.columns import Int64s
-from daws.model.graph import Graph
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from daws.model.cluster import Members
+from daws.model.task import NodeId
 from daws.strategy.answer import Answer
 from daws.strategy.assign.capable import capable, spread
-from daws.strategy.decisions import Plan, Reasons, Site
-from daws.strategy.rng import hash_u64
+from daws.strategy.decisions import Newcomer, Plan, Reasons, Site
+from daws.strategy.rng import hash_one, hash_u64
+
+if TYPE_CHECKING:
+    from daws.model.columns import Int64s
+    from daws.model.graph import Graph
 
 
 class AssignDealt(Answer, frozen=True):
@@ -19,6 +26,8 @@ class AssignDealt(Answer, frozen=True):
     """
 
     def plan(self, graph: Graph, site: Site) -> Plan:
+        import numpy as np
+
         def deal(tasks: Int64s, able: Int64s) -> Int64s:
             # Sorting by (round, hash) shuffles within each round and keeps tasks of one round near each other.
             rounds = np.arange(len(tasks)) // len(able)
@@ -29,6 +38,11 @@ class AssignDealt(Answer, frozen=True):
 
         return Plan(spread(graph, site.members, deal))
 
+    def home(self, newcomer: Newcomer, members: Members, seed: int) -> NodeId:
+        able = members.capable(newcomer.needs)
+        turn, position = divmod(newcomer.number, len(able))
+        return able[_dealt(turn, len(able), seed)[position]]
+
     def explain(self, graph: Graph, site: Site, task: int) -> Reasons:
         found = capable(graph, site.members)
         number = found.class_of[task]
@@ -38,3 +52,14 @@ class AssignDealt(Answer, frozen=True):
             "able_count": able_count,
             "choice": int(self.plan(graph, site).homes[task]),
         }
+
+
+@lru_cache(maxsize=64)
+def _dealt(turn: int, count: int, seed: int) -> tuple[int, ...]:
+    """In one round: which place gets the first task, the second, and so on; as in a plan for tasks that all need the
+    same."""
+    order = sorted(range(count), key=lambda position: hash_one(turn * count + position, seed))
+    places = [0] * count
+    for place, position in enumerate(order):
+        places[position] = place
+    return tuple(places)

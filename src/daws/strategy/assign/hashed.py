@@ -1,12 +1,18 @@
 """Tasks by a hash of their number."""
 
-import numpy as np
+from __future__ import annotations
 
-from daws.model.graph import Graph
+from typing import TYPE_CHECKING
+
+from daws.model.cluster import Members
+from daws.model.task import NodeId
 from daws.strategy.answer import Answer
 from daws.strategy.assign.capable import capable, spread
-from daws.strategy.decisions import Plan, Reasons, Site
-from daws.strategy.rng import hash_u64
+from daws.strategy.decisions import Newcomer, Plan, Reasons, Site
+from daws.strategy.rng import hash_one, hash_u64
+
+if TYPE_CHECKING:
+    from daws.model.graph import Graph
 
 
 class AssignHashed(Answer, frozen=True):
@@ -17,6 +23,8 @@ class AssignHashed(Answer, frozen=True):
     """
 
     def plan(self, graph: Graph, site: Site) -> Plan:
+        import numpy as np
+
         return Plan(
             spread(
                 graph,
@@ -25,7 +33,13 @@ class AssignHashed(Answer, frozen=True):
             )
         )
 
+    def home(self, newcomer: Newcomer, members: Members, seed: int) -> NodeId:
+        able = members.capable(newcomer.needs)
+        return able[hash_one(newcomer.number, seed) % len(able)]
+
     def explain(self, graph: Graph, site: Site, task: int) -> Reasons:
+        import numpy as np
+
         found = capable(graph, site.members)
         return {
             "hash": int(hash_u64(np.array([task]), site.seed)[0]),

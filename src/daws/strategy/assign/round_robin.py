@@ -1,9 +1,17 @@
 """One task after the other around the nodes."""
 
-from daws.model.graph import Graph
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from daws.model.cluster import Members
+from daws.model.task import NodeId
 from daws.strategy.answer import Answer
-from daws.strategy.assign.capable import capable, in_turn, spread
-from daws.strategy.decisions import Plan, Reasons, Site
+from daws.strategy.assign.capable import capable, in_turn, next_in_turn, spread
+from daws.strategy.decisions import Newcomer, Plan, Reasons, Site
+
+if TYPE_CHECKING:
+    from daws.model.graph import Graph
 
 
 class AssignRoundRobin(Answer, frozen=True):
@@ -15,6 +23,9 @@ class AssignRoundRobin(Answer, frozen=True):
 
     def plan(self, graph: Graph, site: Site) -> Plan:
         return Plan(spread(graph, site.members, in_turn))
+
+    def home(self, newcomer: Newcomer, members: Members, seed: int) -> NodeId:
+        return next_in_turn(newcomer, members)
 
     def explain(self, graph: Graph, site: Site, task: int) -> Reasons:
         found = capable(graph, site.members)

@@ -1,6 +1,6 @@
 from pathlib import Path
 
-from daws.workers.folders import remove_tree
+from daws.data.folders import remove_tree
 
 
 def test_a_folder_goes_with_everything_in_it_and_nothing_that_it_points_to(tmp_path: Path):

@@ -1,0 +1,20 @@
+"""What can be said about a single task: retries, time limit, several outputs, what it needs, how urgent it is."""
+
+import time
+
+import daws
+
+
+def divide(a: int, b: int) -> tuple[int, int]:
+    return a // b, a % b
+
+
+with daws.Cluster(workers=2) as cluster:
+    quotient, rest = cluster.call(divide, (17, 5), outputs=2, retries=1)
+    print(quotient.result(), rest.result())  # prints: 3 2
+
+    slow = cluster.call(time.sleep, (1000,), timeout=0.1)
+    print(slow.exception())  # prints: time limit of 0.1 s
+
+    wide = cluster.call(sum, ([1, 2, 3],), cores=2, memory=500_000_000, priority=5)
+    print(wide.result())  # prints: 6

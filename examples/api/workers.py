@@ -1,0 +1,16 @@
+"""What the workers are: processes that are set up once each, or threads for tasks that only wait."""
+
+import os
+
+import daws
+
+
+def set_up() -> None:
+    os.environ["GREETING"] = "hello"
+
+
+with daws.Cluster(workers=2, setup=set_up) as cluster:
+    print(cluster.submit(os.getenv, "GREETING").result())  # prints: hello
+
+with daws.Cluster(workers=2, kind="threads") as cluster:
+    print(cluster.submit(os.getpid).result() == os.getpid())  # prints: True

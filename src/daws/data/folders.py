@@ -1,0 +1,17 @@
+"""Removing a folder with everything in it."""
+
+import os
+from contextlib import suppress
+
+
+def remove_tree(path: str | os.PathLike[str]) -> None:
+    """As shutil.rmtree, which is dear to import; what cannot be removed stays."""
+    with suppress(OSError):
+        with os.scandir(path) as entries:
+            for entry in entries:
+                with suppress(OSError):
+                    if entry.is_dir(follow_symlinks=False):
+                        remove_tree(entry.path)
+                    else:
+                        os.unlink(entry.path)
+        os.rmdir(path)

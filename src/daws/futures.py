@@ -1,0 +1,214 @@
+"""`Executor`: a cluster for programs that were written for `concurrent.futures`.
+
+    from daws.futures import Executor
+
+    with Executor() as executor:
+        print(list(executor.map(pow, range(10), range(10), chunksize=4)))
+
+Its futures are those of the standard library: `wait`, `as_completed` and `asyncio.wrap_future` know them. What differs
+from a ProcessPoolExecutor: a task that is running can be cancelled too, and a worker that dies takes only its own task
+with it, after that was tried again.
+"""
+
+import atexit
+import concurrent.futures
+import contextlib
+import functools
+import itertools
+import logging
+import threading
+import weakref
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, TypeVar
+
+from daws.client.cluster import Cluster
+from daws.client.future import Future
+from daws.model.errors import ClosedError, InternalError, UnpicklableError, UsageError
+from daws.workers.errors import WorkerStartError
+
+T = TypeVar("T")
+
+_CLOSED = "cannot schedule new futures after shutdown"
+_BROKEN = (ClosedError, InternalError, WorkerStartError)
+_open: "weakref.WeakSet[Executor]" = weakref.WeakSet()
+
+
+class ExecutorFuture(concurrent.futures.Future[T]):
+    """A future of the standard library for one of ours, which it keeps: the value is loaded when it is asked for."""
+
+    def __init__(self, stored: "weakref.WeakSet[ExecutorFuture[Any]]") -> None:
+        super().__init__()
+        self._stored = stored
+        self._task: Future[T] | None = None
+
+    def result(self, timeout: float | None = None) -> T:
+        super().result(timeout)
+        assert self._task is not None
+        return self._task.result()
+
+    def cancel(self) -> bool:
+        """As in the standard library, but what runs can be cancelled too."""
+        if not super().cancel():
+            return False
+        if self._task is not None:
+            self._task.cancel()
+        return True
+
+    def _end(self, task: Future[T]) -> None:
+        """Called when the task has ended, on the cluster's thread."""
+        if task.cancelled():
+            super().cancel()
+        if not self.set_running_or_notify_cancel():
+            return
+        error = task.exception()
+        if error is None:
+            if task.is_stored():
+                self._stored.add(self)
+            self.set_result(None)  # type: ignore[arg-type]
+        else:
+            self.set_exception(_broken(error) if isinstance(error, _BROKEN) else error)
+
+
+class Executor(concurrent.futures.Executor):
+    """Runs calls on workers of its own, or on a `cluster` that is there already (and stays open).
+
+    `initializer(*initargs)` is called in each worker first. Workers are started with the first task.
+    """
+
+    def __init__(
+        self,
+        max_workers: int | None = None,
+        *,
+        initializer: Callable[..., object] | None = None,
+        initargs: tuple[Any, ...] = (),
+        cluster: Cluster | None = None,
+    ) -> None:
+        if max_workers is not None and max_workers <= 0:
+            raise ValueError("max_workers must be greater than 0")
+        if initializer is not None and not callable(initializer):
+            raise TypeError("initializer must be a callable")
+        if cluster is not None and (max_workers is not None or initializer is not None):
+            raise UsageError("a cluster has its workers already: leave out max_workers and initializer")
+        self._max_workers = max_workers
+        self._initializer = functools.partial(initializer, *initargs) if initializer is not None else None
+        self._lock = threading.Lock()
+        self._cluster = cluster
+        self._owns_cluster = cluster is None
+        self._broken: str = ""
+        self._is_shut = False
+        self._ender: threading.Thread | None = None
+        self._pending: set[ExecutorFuture[Any]] = set()
+        self._stored: weakref.WeakSet[ExecutorFuture[Any]] = weakref.WeakSet()  # results that lie in files
+        _open.add(self)
+
+    def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> ExecutorFuture[T]:
+        """A future of `fn(*args, **kwargs)`. Arguments that cannot be pickled are an error of that future."""
+        future: ExecutorFuture[T] = ExecutorFuture(self._stored)
+        with self._lock:
+            if self._broken:
+                raise concurrent.futures.BrokenExecutor(self._broken)
+            if self._is_shut:
+                raise RuntimeError(_CLOSED)
+            try:
+                task = self._started().submit(fn, *args, **kwargs)
+            except UnpicklableError as error:
+                future.set_exception(error)
+                return future
+            except _BROKEN as error:
+                broken = _broken(error)
+                self._broken = str(broken)
+                raise broken from error
+            future._task = task
+            self._pending.add(future)
+        future.add_done_callback(self._pending.discard)
+        task.add_done_callback(future._end)
+        return future
+
+    def map(
+        self,
+        fn: Callable[..., T],
+        *iterables: Iterable[Any],
+        timeout: float | None = None,
+        chunksize: int = 1,
+        **more: Any,
+    ) -> Iterator[T]:
+        """As `map`, all calls at once, `chunksize` of them in each task; results come in order."""
+        if chunksize < 1:
+            raise ValueError("chunksize must be >= 1.")
+        if chunksize == 1:
+            return super().map(fn, *iterables, timeout=timeout, **more)
+        chunks = _chunks(zip(*iterables, strict=False), chunksize)
+        return _each(super().map(functools.partial(_call_all, fn), chunks, timeout=timeout, **more))
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """Take no more; with `cancel_futures` drop what no worker has yet. Workers end when the rest is done."""
+        with self._lock:
+            self._is_shut = True
+            cluster, self._cluster = self._cluster, None
+            if cluster is not None:
+                pending = tuple(self._pending)
+                if cancel_futures:
+                    with contextlib.suppress(ClosedError):  # then they have ended already
+                        cluster._cancel_waiting([one._task for one in pending if one._task is not None])
+                given = pending, self._stored, cluster if self._owns_cluster else None
+                self._ender = threading.Thread(target=_finish, args=given, name="daws-shutdown")
+                self._ender.start()
+        if wait and self._ender is not None:
+            self._ender.join()
+
+    def _started(self) -> Cluster:
+        if self._cluster is None:
+            self._cluster = Cluster(self._max_workers, setup=self._initializer)
+        return self._cluster
+
+    def __del__(self) -> None:
+        if not getattr(self, "_is_shut", True):
+            self.shutdown(wait=False)
+
+    def __repr__(self) -> str:
+        state = "broken" if self._broken else "shut down" if self._is_shut else f"{len(self._pending):,} tasks to end"
+        return f"<Executor: {state}>"
+
+
+def _finish(
+    pending: Iterable[ExecutorFuture[Any]], stored: Iterable[ExecutorFuture[Any]], cluster: Cluster | None
+) -> None:
+    """Wait for what is left, then end the workers. Results that nobody has asked for yet must outlive them."""
+    concurrent.futures.wait(pending)
+    if cluster is not None:
+        for future in tuple(stored):
+            with contextlib.suppress(Exception):  # whoever asks for it is told
+                future.result()
+        cluster.close()
+
+
+def _broken(error: BaseException) -> concurrent.futures.BrokenExecutor:
+    if isinstance(error, WorkerStartError):
+        logging.getLogger("concurrent.futures").critical("Exception in initializer: %s", error)
+    broken = concurrent.futures.BrokenExecutor(str(error))
+    broken.__cause__ = error
+    return broken
+
+
+def _chunks(items: Iterable[tuple[Any, ...]], size: int) -> Iterator[tuple[tuple[Any, ...], ...]]:
+    items = iter(items)
+    while chunk := tuple(itertools.islice(items, size)):
+        yield chunk
+
+
+def _call_all(function: Callable[..., T], chunk: tuple[tuple[Any, ...], ...]) -> list[T]:
+    return [function(*item) for item in chunk]
+
+
+def _each(chunks: Iterator[list[T]]) -> Iterator[T]:
+    for chunk in chunks:
+        chunk.reverse()
+        while chunk:
+            yield chunk.pop()  # no reference is kept to what was handed out
+
+
+@atexit.register
+def _finish_all() -> None:
+    """A program that ends waits for what it has submitted, as with the executors of the standard library."""
+    for executor in tuple(_open):
+        executor.shutdown(wait=True)

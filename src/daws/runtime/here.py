@@ -1,0 +1,50 @@
+"""Store and peers of a node that has both in its own process: answers come at once, and there is nobody else."""
+
+from collections.abc import Sequence
+
+from daws.core.effects import CallStore
+from daws.core.events import CallFine, EventType, ObjectsFetched, StoreAnswered
+from daws.model.task import NodeId, Transfer
+from daws.runtime.outcomes import Outcomes
+from daws.runtime.ports import Listener, Outcome
+from daws.store.memory import MemoryStore
+from daws.wire.messages import MessageType
+
+NO_NEWS: list[Outcome] = []
+
+
+class StoreHere:
+    def __init__(self, store: MemoryStore, listener: Listener) -> None:
+        self.store = store
+        self.listener = listener
+        self.outcomes = Outcomes(store)
+
+    def call(self, effect: CallStore, now_ns: int, events: list[EventType]) -> None:
+        answers = self.store.apply(effect.shard, effect.rows, now_ns)
+        fine = answers.count(None) == len(answers)
+        events.append(CallFine(effect.token) if fine else StoreAnswered(effect.token, answers))
+
+    def keep_failure(self, task: int, failure: bytes) -> None:
+        self.outcomes.failures[task] = failure
+
+    def settle(self) -> list[Outcome]:
+        outcomes = self.outcomes
+        if len(outcomes.log) <= outcomes.heard:
+            return NO_NEWS
+        news = outcomes.news()
+        self.listener.on_ended(news)
+        return news
+
+
+class NobodyElse:
+    """The peers of the only node, whose client is in the same process and needs no receipts."""
+
+    def __init__(self, node: NodeId) -> None:
+        self.node = node
+
+    def send(self, to: NodeId, message: MessageType, events: list[EventType]) -> None:
+        if to == self.node:
+            events.append(message)
+
+    def fetch(self, wanted: Sequence[Transfer], events: list[EventType]) -> None:
+        events.append(ObjectsFetched((), tuple(wanted)))

@@ -1,0 +1,214 @@
+"""Runs that create tasks and wait for them, between the workers and the node.
+
+Workers number the tasks of a run from zero; here they get their ids. How a task has ended is kept for the run that
+created it until that run asks or goes on. Results that lie on other nodes are brought here when the run waits for them,
+and stay until it has ended. Nothing here decides anything.
+"""
+
+from collections.abc import Callable, Sequence
+
+from daws.core.effects import ResumeRun
+from daws.core.events import ObjectsFetched, RunSpawned, RunWaits
+from daws.core.node import NodeCore
+from daws.data.files import ObjectFiles
+from daws.model.context import format_context
+from daws.model.states import FAILED
+from daws.model.task import Input, TaskSpec, Transfer, spawned_id
+from daws.runtime.ports import Outcome
+from daws.wire.worker import ChildEnd, ObjectFile, Seed, Spawned, Waits
+
+FURTHER_OUTPUT = 1 << 32
+"""In the place of an attempt: further outputs of a task get ids in the way of tasks that it would have spawned."""
+REFUSED = -1
+"""In the place of the id of a task that was not created."""
+
+
+class Nest:
+    """A run that has created tasks."""
+
+    def __init__(self, run: int, slot: int, spec: TaskSpec, attempt: int) -> None:
+        self.run = run
+        self.slot = slot
+        self.spec = spec
+        self.attempt = attempt
+        self.tasks: list[tuple[int, tuple[int, ...]]] = []  # by number: the task and its outputs
+        self.created = 0
+        self.heard: set[int] = set()  # tasks that have ended
+        self.news: list[ChildEnd] = []  # that the run has not been told
+        self.awaited: tuple[int, ...] = ()  # without which the run cannot go on
+        self.afar: dict[int, tuple[int, Outcome]] = {}  # tasks that have ended, with results that are not here
+        self.pinned: list[int] = []  # objects that the run may read
+
+
+class Nesting:
+    """All such runs of one node. `bring` asks other nodes for objects, `resume(slot, run, ended)` lets a worker go on
+    with a run."""
+
+    def __init__(
+        self,
+        core: NodeCore,
+        files: ObjectFiles,
+        bring: Callable[[Sequence[Transfer]], None],
+        resume: Callable[[int, int, tuple[ChildEnd, ...]], None],
+    ) -> None:
+        self._core = core
+        self._files = files
+        self._bring = bring
+        self._resume = resume
+        self.nests: dict[int, Nest] = {}  # by run
+        self._creators: dict[int, tuple[Nest, int]] = {}  # by task: whose it is, and under which number
+        self._going_on: dict[int, Nest] = {}  # runs that may go on, and were not told everything yet
+        self._coming: dict[int, tuple[Nest, int, list[int]]] = {}  # by object: for whom, of which task, other places
+
+    # -- tasks that are created ----------------------------------------------------------------------------------------
+
+    def spawned(self, report: Spawned, slot: int, spec: TaskSpec, attempt: int) -> RunSpawned:
+        nest = self.nests.get(report.run)
+        if nest is None:
+            nest = self.nests[report.run] = Nest(report.run, slot, spec, attempt)
+        created = [self._created(nest, seed) for seed in report.tasks]
+        return RunSpawned(spec.id, report.run, tuple([one for one in created if one is not None]), held=True)
+
+    def _created(self, nest: Nest, seed: Seed) -> tuple[TaskSpec, tuple[int, ...]] | None:
+        number = len(nest.tasks)
+        why = self._refusal(nest, seed)
+        if why:
+            nest.tasks.append((REFUSED, ()))
+            nest.news.append(ChildEnd(number, (), FAILED, why))
+            return None
+        task = spawned_id(nest.spec.id, nest.attempt, nest.created)
+        nest.created += 1
+        outputs = (task, *(spawned_id(task, FURTHER_OUTPUT, index) for index in range(1, seed.outputs)))
+        nest.tasks.append((task, outputs))
+        self._creators[task] = nest, number
+        inputs = tuple([nest.tasks[other][1][index] for other, index in seed.inputs])
+        parents = tuple(dict.fromkeys([nest.tasks[other][0] for other, _ in seed.inputs]))
+        # Those that were created last go first: so few runs wait at a time, instead of a whole generation of them.
+        priority = nest.spec.priority + 1 + seed.priority
+        spec = TaskSpec(
+            -1,
+            seed.function,
+            0,
+            inputs,
+            outputs,
+            seed.needs,
+            priority,
+            payload=seed.arguments,
+            retries=seed.retries,
+            timeout_ns=seed.timeout_ns,
+        )
+        return spec, parents
+
+    def _refusal(self, nest: Nest, seed: Seed) -> str:
+        """Why nobody could ever run it."""
+        for other, _ in seed.inputs:
+            if nest.tasks[other][0] == REFUSED:
+                return "a task that it needs was refused"
+        needs = seed.needs
+        if needs is None or self._core.members.capable(needs):
+            return ""
+        asked = f"{needs.cores} cores" if needs.context is None else f"the context {format_context(needs.context)}"
+        return f"no executor offers {asked}"
+
+    # -- waiting for them ----------------------------------------------------------------------------------------------
+
+    def waits(self, report: Waits, task: int) -> RunWaits:
+        nest = self.nests[report.run]
+        nest.awaited = tuple([nest.tasks[number][0] for number in report.on if nest.tasks[number][0] != REFUSED])
+        for awaited in nest.awaited:
+            if awaited in nest.afar:
+                self._fetch(nest, awaited)
+        return RunWaits(task, report.run, nest.awaited)
+
+    def news(self, run: int) -> tuple[ChildEnd, ...]:
+        """What a run has not been told before."""
+        nest = self.nests.get(run)
+        if nest is None:
+            return ()
+        ended, nest.news = tuple(nest.news), []
+        return ended
+
+    def on_resume(self, effect: ResumeRun) -> None:
+        """The node lets a run go on; it does when all that it waited for was heard of and is here, too."""
+        nest = self.nests.get(effect.run)
+        if nest is not None:
+            self._going_on[effect.run] = nest
+            self._go_on(nest)
+
+    def _go_on(self, nest: Nest) -> None:
+        if nest.run in self._going_on and nest.heard.issuperset(nest.awaited):
+            del self._going_on[nest.run]
+            nest.awaited = ()
+            self._resume(nest.slot, nest.run, self.news(nest.run))
+
+    # -- what becomes of them ------------------------------------------------------------------------------------------
+
+    def on_ended(self, outcomes: list[Outcome]) -> None:
+        """Tasks have ended; some of them may belong to runs of this node."""
+        for outcome in outcomes:
+            nest, number = self._creators.pop(outcome.task, (None, 0))
+            if nest is None:
+                continue
+            if not self._missing(outcome):
+                self._hear(nest, number, outcome)
+                continue
+            nest.afar[outcome.task] = number, outcome
+            if outcome.task in nest.awaited:
+                self._fetch(nest, outcome.task)
+
+    def _hear(self, nest: Nest, number: int, outcome: Outcome, lost: str = "") -> None:
+        nest.heard.add(outcome.task)
+        if outcome.state or lost:
+            end = ChildEnd(number, (), outcome.state or FAILED, outcome.error or lost, outcome.failure)
+        else:
+            end = ChildEnd(number, tuple([self._result(nest, one) for one in outcome.outputs]))
+        nest.news.append(end)
+        self._go_on(nest)
+
+    def _result(self, nest: Nest, one: Input) -> bytes | ObjectFile:
+        if one[4]:
+            return one[4]
+        self._files.pin(one[0])
+        nest.pinned.append(one[0])
+        return ObjectFile(self._files.path(one[0]))
+
+    def _missing(self, outcome: Outcome) -> list[Input]:
+        return [one for one in outcome.outputs if not one[4] and one[0] not in self._files]
+
+    def _fetch(self, nest: Nest, task: int) -> None:
+        wanted: list[Transfer] = []
+        for object_, size_bytes, _, places, _ in self._missing(nest.afar[task][1]):
+            if object_ not in self._coming and places:
+                self._coming[object_] = nest, task, list(places[1:])
+                wanted.append((object_, size_bytes, places[0]))
+        self._bring(wanted)
+
+    def on_fetched(self, event: ObjectsFetched) -> None:
+        for object_, _, _ in event.fetched:
+            nest, task, _ = self._coming.pop(object_, (None, 0, []))
+            if nest is not None and task in nest.afar and not self._missing(nest.afar[task][1]):
+                self._hear(nest, *nest.afar.pop(task))
+        for object_, size_bytes, _ in event.failed:
+            nest, task, others = self._coming.get(object_, (None, 0, []))
+            if nest is None:
+                continue
+            if others:
+                self._bring([(object_, size_bytes, others.pop(0))])
+                continue
+            del self._coming[object_]
+            if task in nest.afar:
+                self._hear(nest, *nest.afar.pop(task), f"what task {task} made is lost")
+
+    def forget(self, run: int) -> None:
+        """A run is over."""
+        nest = self.nests.pop(run, None)
+        if nest is None:
+            return
+        self._going_on.pop(run, None)
+        nest.afar.clear()
+        for task, _ in nest.tasks:
+            self._creators.pop(task, None)
+        for object_ in nest.pinned:
+            self._files.unpin(object_)
+            if object_ not in self._core.objects:
+                self._files.drop(object_)  # it was brought here for this run

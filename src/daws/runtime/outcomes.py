@@ -1,0 +1,42 @@
+"""From the store's log to what a client wants to hear: every end of a task once, with what it made or raised."""
+
+from daws.model.states import DONE
+from daws.runtime.ports import Outcome
+from daws.store.memory import MemoryStore
+from daws.wire.store import LogRow
+
+
+class Outcomes:
+    """Stands beside a store of one shard, and reads its log."""
+
+    def __init__(self, store: MemoryStore) -> None:
+        self.log: list[LogRow] = store.shards[0].log
+        self.heard = 0  # so many rows of the log were passed on
+        self.failures: dict[int, bytes] = {}  # of tasks whose last run failed
+        self._records = store.shards[0].records
+
+    def news(self) -> list[Outcome]:
+        """What was committed since the last time."""
+        rows = self.log[self.heard :]
+        self.heard = len(self.log)
+        outcomes: list[Outcome] = []
+        for row in rows:
+            if isinstance(row, int):
+                record = self._records[row]
+                if record is not None:  # else nobody holds it, and it is forgotten already
+                    outcomes.append(Outcome(row, record.outputs))
+                if self.failures:
+                    self.failures.pop(row, None)  # of an earlier run
+            else:
+                task, state, error, _ = row
+                failure = self.failures.pop(task, b"")
+                if state != DONE:
+                    outcomes.append(Outcome(task, (), state, error, failure))
+                elif (record := self._records[task]) is not None:  # it has created tasks
+                    outcomes.append(Outcome(task, record.outputs))
+        return outcomes
+
+    def creator_of(self, task: int) -> int:
+        """On which node the run was that has created a task."""
+        record = self._records.get(task)
+        return -1 if record is None else record.spec.home

@@ -1,0 +1,114 @@
+"""What the driver of a node needs of others, wherever they are: in the same process, or behind sockets."""
+
+from collections import deque
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import msgspec
+
+from daws.core.effects import CallStore
+from daws.core.events import EventType
+from daws.data.codec import Packed
+from daws.model.cluster import Members
+from daws.model.task import Input, NodeId, Transfer
+from daws.wire.messages import MessageType
+from daws.wire.store import Submit
+
+
+class Outcome(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """How a task ended: its outputs, or the state it is in now, why, and the exception as it travels."""
+
+    task: int
+    outputs: tuple[Input, ...] = ()
+    state: int = 0
+    error: str = ""
+    failure: bytes = b""
+
+
+class Counters(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """What one node has seen so far: tasks that ended well there, tasks that it has stolen, the bytes that its tasks
+    have read, and how many of them it had to fetch."""
+
+    node: NodeId
+    done: int
+    stolen: int
+    read_bytes: int
+    moved_bytes: int
+
+
+class Listener(Protocol):
+    """Who wants to know how tasks end. Called on the thread of the loop."""
+
+    def on_ended(self, outcomes: list[Outcome]) -> None: ...
+
+    def on_printed(self, stream: int, text: bytes) -> None: ...
+
+    def on_broken(self, error: BaseException) -> None: ...
+
+
+class ClusterPort(Protocol):
+    """Nodes and a store, as a client's session knows them. Any thread may append to the lists and call `wake`."""
+
+    new_tasks: deque[Submit]
+    let_go: deque[int]
+    awake: bool
+    members: Members
+
+    def start(self) -> None:
+        """Returns when workers can take tasks."""
+        ...
+
+    def wake(self) -> None: ...
+
+    def learn(self, function: int, pickled: bytes) -> None:
+        """Has to be said before the first task of that kind is submitted."""
+        ...
+
+    @property
+    def is_here(self) -> bool:
+        """Is this the thread that brings the results?"""
+        ...
+
+    def cancel(self, tasks: tuple[int, ...], running: bool = True) -> None:
+        """Stop these tasks; with `running=False` only those that no worker has yet."""
+        ...
+
+    def store_object(self, object_: int, packed: Packed, home: NodeId) -> int:
+        """Write an object from outside where `home` has its own; returns its size. Submit it then."""
+        ...
+
+    def load(self, object_: int, places: tuple[NodeId, ...]) -> Any:
+        """The value of an object that lies in a file."""
+        ...
+
+    def counters(self) -> list[Counters]:
+        """One for each node."""
+        ...
+
+    def stop(self) -> None:
+        """End everything. What has not ended never will."""
+        ...
+
+
+class StorePort(Protocol):
+    """The store as one node calls it. What is answered at once goes into `events`, the rest comes later."""
+
+    def call(self, effect: CallStore, now_ns: int, events: list[EventType]) -> None: ...
+
+    def keep_failure(self, task: int, failure: bytes) -> None:
+        """What the last run of a task raised: the client is told with the task's end, if that is how it ends."""
+        ...
+
+    def settle(self) -> list[Outcome]:
+        """All calls of this turn have been made. Answers what has ended by them, if that can be known here."""
+        ...
+
+
+class PeersPort(Protocol):
+    """All other nodes, and the client."""
+
+    def send(self, to: NodeId, message: MessageType, events: list[EventType]) -> None: ...
+
+    def fetch(self, wanted: Sequence[Transfer], events: list[EventType]) -> None:
+        """Answered by ObjectsFetched, once or in parts."""
+        ...

@@ -1,0 +1,172 @@
+"""Runs that create tasks and wait for them: the side of the worker, the same in processes and in threads.
+
+A run that asks for it gets a *nest*, in which it finds what became of the tasks that it has created. While it waits, it
+sits in its own thread, and its executor goes on with others in another one.
+"""
+
+from _thread import allocate_lock, get_ident
+from collections import deque
+from collections.abc import Callable, Iterable
+from hashlib import blake2b
+from threading import local
+from time import monotonic_ns
+from typing import Any, Protocol
+
+from daws.data.functions import dumps_function
+from daws.model.errors import ClosedError, UsageError
+from daws.wire.worker import Asks, ChildEnd, Execute, ReportType, Seed, Spawned, Taught, Waits
+from daws.workers.running import Runner
+
+FIRST_TAUGHT = 1 << 60
+"""Functions that clients bring in are counted from zero. Those of runs have the numbers above: digests, so that nobody
+has to be asked for one, and all who bring in the same function give it the same number."""
+
+
+class Discarded(BaseException):
+    """Ends a run that waits and that nobody needs any more. No `Exception`, so that tasks do not catch it by chance."""
+
+
+class Host(Protocol):
+    """Who has the threads, and talks to the node."""
+
+    workers: int
+    runner: Runner
+    taught: dict[bytes, int]
+
+    def open_nest(self, hand: "Hand") -> "Nest":
+        """For the run that this thread is on."""
+
+    def say(self, hand: "Hand", report: ReportType) -> None:
+        """Not urgent."""
+
+    def pause(self, hand: "Hand", waits: Waits) -> None:
+        """Give the executor back; returns when the nest's gate was opened."""
+
+    def ask(self, hand: "Hand", asks: Asks) -> None:
+        """Keep the executor; returns when the nest's gate was opened."""
+
+
+class Hand:
+    """A thread that runs tasks, one at a time: the order that it is on, and the nest of that run, if it has one."""
+
+    __slots__ = ("host", "nest", "order")
+
+    def __init__(self, host: Host) -> None:
+        self.host = host
+        self.order: Execute | None = None
+        self.nest: Nest | None = None
+
+
+class _Here(local):
+    hand: Hand | None = None
+
+
+here = _Here()
+"""Set by each thread that runs tasks."""
+
+
+def current_nest() -> "Nest | None":
+    """The nest of the run that this thread is on; None outside of tasks."""
+    hand = here.hand
+    if hand is None or hand.order is None:
+        return None
+    return hand.nest or hand.host.open_nest(hand)
+
+
+class Nest:
+    """What one run has created. `session` is for whoever shows it to the user."""
+
+    def __init__(self, hand: Hand, run: int, began_ns: int) -> None:
+        self.run = run
+        self.workers = hand.host.workers
+        self.ends: dict[int, ChildEnd] = {}
+        self.gate = allocate_lock()
+        self.gate.acquire()
+        self.waited_ns = 0
+        self.session: Any = None
+        self.on_end: Callable[[ChildEnd], None] | None = None
+        self._hand = hand
+        self._host = hand.host
+        self._began_ns = began_ns
+        self._thread = get_ident()
+        self._count = 0
+        self._spawning = allocate_lock()
+        self._news: deque[ChildEnd] = deque()
+        self._is_discarded = False
+        self._is_over = False
+
+    def number_of(self, function: Callable[..., Any]) -> int:
+        """The number under which the node knows a function."""
+        known = self._host.runner.number_of(function)
+        if known is not None:
+            return known
+        pickled = dumps_function(function)
+        number = self._host.taught.get(pickled)
+        if number is None:
+            number = FIRST_TAUGHT | int.from_bytes(blake2b(pickled, digest_size=7).digest(), "little")
+            self._host.say(self._hand, Taught(number, pickled))
+            self._host.taught[pickled] = number
+        return number
+
+    def spawn(self, seed: Seed) -> int:
+        """Create a task; answers its number among those of this run."""
+        self._check()
+        with self._spawning:  # the numbers follow from the order in which the node hears of them
+            number = self._count
+            self._count += 1
+            self._host.say(self._hand, Spawned(self.run, (seed,)))
+        return number
+
+    def wait(self, numbers: Iterable[int]) -> None:
+        """Until all these tasks have ended, without an executor meanwhile."""
+        left = tuple([number for number in numbers if number not in self.ends])
+        if not left:
+            return
+        self._check_thread("wait for tasks")
+        began_ns = monotonic_ns()
+        used_ns = began_ns - self._began_ns - self.waited_ns
+        self._host.pause(self._hand, Waits(self.run, used_ns, left))
+        self.waited_ns += monotonic_ns() - began_ns
+        self._take_in()
+
+    def look(self) -> None:
+        """Hear what has ended, without waiting for more."""
+        self._check_thread("ask for tasks")
+        self._host.ask(self._hand, Asks(self.run))
+        self._take_in()
+
+    def hear(self, ended: tuple[ChildEnd, ...]) -> None:
+        """In whatever thread listens to the node: the one that is at the gate takes it in."""
+        for end in ended:
+            self.ends[end.number] = end
+            self._news.append(end)
+        if self.gate.locked():
+            self.gate.release()
+
+    def discard(self) -> None:
+        """The run, which waits, is not needed any more."""
+        self._is_discarded = True
+        self.hear(())
+
+    def close(self) -> None:
+        """The run has ended."""
+        self._is_over = True
+        self.session = self.on_end = None
+
+    def _take_in(self) -> None:
+        self._check()
+        while self._news:
+            end = self._news.popleft()
+            if self.on_end is not None:
+                self.on_end(end)
+
+    def _check(self) -> None:
+        if self._is_discarded:
+            raise Discarded
+        if self._is_over:
+            raise ClosedError("the task that this belongs to has ended")
+
+    def _check_thread(self, what: str) -> None:
+        self._check()
+        if get_ident() != self._thread:
+            raise UsageError(f"only the thread in which a task was called can {what}")

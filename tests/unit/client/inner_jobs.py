@@ -1,0 +1,33 @@
+"""Tasks that submit tasks. A module of their own, because workers import it and should not have to import pytest."""
+
+import os
+from pathlib import Path
+
+import daws
+
+
+def fibonacci(n: int) -> int:
+    if n < 2:
+        return n
+    here = daws.current()
+    one, other = here.submit(fibonacci, n - 1), here.submit(fibonacci, n - 2)
+    return one.result() + other.result()
+
+
+def depth(n: int) -> int:
+    return 0 if not n else daws.current().submit(depth, n - 1).result() + 1
+
+
+def divide(one: int, other: int) -> float:
+    return one / other
+
+
+def touch(path: str) -> None:
+    Path(path).touch()
+
+
+def attempt(path: str) -> int:
+    """Says that it was here, and how often somebody was."""
+    with open(path, "a") as file:
+        file.write("x")
+    return os.path.getsize(path)

@@ -1,0 +1,301 @@
+"""Tasks that submit tasks, from the user's side: on processes and on threads, with few workers."""
+
+import asyncio
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import daws
+from daws.client.cluster import Cluster
+from daws.model.errors import ClosedError, TaskCancelledError, TaskFailedError, TaskKilledError, UsageError
+from tests.unit.client.inner_jobs import attempt, depth, divide, fibonacci, touch
+
+KINDS = ("processes", "threads")
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
+    """One worker: whatever blocks it blocks everything."""
+    with Cluster(1, kind=request.param) as one:
+        yield one
+
+
+@pytest.fixture
+def processes() -> Iterator[Cluster]:
+    with Cluster(2) as one:
+        yield one
+
+
+def eventually(is_so: Callable[[], bool]) -> bool:
+    until = time.monotonic() + 60
+    while not is_so():
+        if time.monotonic() > until:
+            return False
+        time.sleep(0.002)
+    return True
+
+
+def test_recursion_by_tasks(cluster: Cluster):
+    assert cluster.submit(fibonacci, 10).result(60) == 55
+
+
+def test_deep_recursion_needs_one_worker(cluster: Cluster):
+    assert cluster.submit(depth, 50).result(60) == 50
+
+
+def test_many_children_of_one_task(cluster: Cluster):
+    def many(n: int) -> int:
+        here = daws.current()
+        return sum(here.gather([here.submit(abs, number) for number in range(n)]))
+
+    assert cluster.submit(many, 1000).result(60) == 499500
+
+
+def test_children_build_graphs(cluster: Cluster):
+    def graph() -> list[Any]:
+        here = daws.current()
+        two, three = here.submit(abs, -2), here.submit(abs, -3)
+        low, high = here.call(divmod, (here.submit(pow, two, three), three), outputs=2)
+        return [here.submit(max, [low, high]).result(), low.result(), high.result(), two.result()]
+
+    assert cluster.submit(graph).result(60) == [2, 2, 2, 2]
+
+
+def test_large_results_of_children_are_files(cluster: Cluster):
+    def total() -> float:
+        here = daws.current()
+        made = here.submit(np.full, 100_000, 2.0)
+        half = here.submit(np.multiply, made, 0.5)
+        return float(made.result().sum() + half.result().sum())
+
+    assert cluster.submit(total).result(60) == 300_000.0
+
+
+def test_objects_of_children_go_with_their_parent(cluster: Cluster):
+    def make() -> int:
+        here = daws.current()
+        waited, left = here.submit(np.zeros, 100_000), here.submit(np.ones, 100_000)
+        assert here.submit(np.sum, left).result() == 100_000
+        return len(waited.result())
+
+    files = cluster._open().files
+    assert cluster.submit(make).result(60) == 100_000
+    assert eventually(lambda: not len(files))
+
+
+def test_children_run_on_other_nodes_and_their_results_come_back():
+    def child(number: int) -> tuple[int, np.ndarray[Any, Any]]:
+        time.sleep(0.02)  # so that others find something to steal
+        return os.getppid(), np.full(10_000, number)
+
+    def parent() -> tuple[int, int]:
+        here = daws.current()
+        results = here.gather([here.submit(child, number) for number in range(30)])
+        return len({worker for worker, _ in results}), int(sum(array.sum() for _, array in results))
+
+    with Cluster(1, nodes=3) as three:
+        nodes, total = three.submit(parent).result(60)
+        assert nodes > 1 and total == 435 * 10_000
+        assert three.submit(fibonacci, 8).result(60) == 21
+        error = three.submit(lambda: daws.current().submit(divide, 1, 0).result()).exception(60)
+        assert isinstance(error, ZeroDivisionError)
+
+
+def test_an_error_of_a_child_is_raised_in_its_parent(cluster: Cluster):
+    def parent() -> str:
+        here = daws.current()
+        bad = here.submit(divide, 1, 0)
+        after = here.submit(divide, bad, 2)
+        error = after.exception()
+        assert isinstance(error, TaskFailedError)
+        try:
+            return str(bad.result())
+        except ZeroDivisionError as said:
+            assert "divide" in str(said.__cause__)
+            return f"{type(said).__name__}: {said}"
+
+    assert cluster.submit(parent).result(60) == "ZeroDivisionError: division by zero"
+
+
+def test_an_error_that_the_parent_does_not_catch_is_its_own(cluster: Cluster):
+    future = cluster.submit(lambda: daws.current().submit(divide, 1, 0).result())
+    assert isinstance(future.exception(60), ZeroDivisionError)
+
+
+def test_children_outlive_a_parent_that_does_not_wait(cluster: Cluster, tmp_path: Path):
+    def parent() -> int:
+        for number in range(3):
+            daws.current().submit(touch, str(tmp_path / str(number)))
+        return 7
+
+    assert cluster.submit(parent).result(60) == 7
+    assert eventually(lambda: len(list(tmp_path.iterdir())) == 3)
+
+
+def test_map_and_waiting_for_several(cluster: Cluster):
+    def several() -> tuple[Any, ...]:
+        here = daws.current()
+        squares = list(here.map(lambda x: x * x, range(100)))
+        made = [here.submit(abs, -number) for number in range(10)]
+        ended = sorted(future.result() for future in daws.as_completed(made))
+        done, not_done = daws.wait([here.submit(abs, -1), here.submit(divide, 1, 0)])
+        first = daws.wait([here.submit(abs, -1)], return_when="first")
+        found = here.gather({"a": [here.submit(abs, -4)], "b": here.submit(divide, 1, 0)}, errors="skip")
+        return sum(squares), ended, len(done), len(not_done), len(first.done), found
+
+    assert cluster.submit(several).result(60) == (328350, list(range(10)), 2, 0, 1, {"a": [4]})
+
+
+def test_asking_does_not_wait(cluster: Cluster):
+    def ask() -> tuple[bool, bool, int]:
+        here = daws.current()
+        future = here.submit(abs, -5)
+        before = future.done()  # with one worker, it cannot have been run yet
+        try:
+            future.result(timeout=0)
+        except TimeoutError:
+            late = True
+        return before, late, future.result()
+
+    assert cluster.submit(ask).result(60) == (False, True, 5)
+
+
+def test_callbacks_and_await(cluster: Cluster):
+    def parent() -> list[int]:
+        here = daws.current()
+        heard: list[int] = []
+        future = here.submit(abs, -5)
+        future.add_done_callback(lambda one: heard.append(one.result()))
+
+        async def wait() -> int:
+            return int(await future)
+
+        return [*heard, asyncio.run(wait()), *heard]
+
+    assert cluster.submit(parent).result(60) == [5, 5]
+
+
+def test_what_makes_no_sense_is_refused(cluster: Cluster):
+    def waits_with_a_limit() -> None:
+        daws.current().submit(abs, 1).result(timeout=1)
+
+    def cancels() -> None:
+        daws.current().submit(abs, 1).cancel()
+
+    def returns_a_future() -> Any:
+        return daws.current().submit(abs, 1)
+
+    def asks_too_much() -> None:
+        daws.current().call(abs, (1,), cores=64).result()
+
+    def waits_in_a_thread() -> None:
+        future = daws.current().submit(abs, 1)
+        raised: list[BaseException] = []
+
+        def wait() -> None:
+            try:
+                future.result()
+            except UsageError as error:
+                raised.append(error)
+
+        thread = threading.Thread(target=wait)
+        thread.start()
+        thread.join()
+        raise raised[0]
+
+    for task, error, text in (
+        (waits_with_a_limit, UsageError, "leave out timeout"),
+        (cancels, UsageError, "cancelled with it"),
+        (returns_a_future, UsageError, "return its result()"),
+        (asks_too_much, TaskFailedError, "64 cores"),
+        (waits_in_a_thread, UsageError, "only the thread"),
+    ):
+        found = cluster.submit(task).exception(60)
+        assert isinstance(found, error), found
+        assert text in str(found)
+    with pytest.raises(UsageError, match=r"make a daws\.Cluster"):
+        daws.current()
+
+
+def test_futures_do_not_outlive_their_task(cluster: Cluster):
+    def leave() -> None:
+        daws.kept = daws.current().submit(abs, -1)  # type: ignore[attr-defined]
+
+    def take_it() -> Any:
+        kept = daws.kept  # type: ignore[attr-defined]
+        del daws.kept  # type: ignore[attr-defined]
+        try:
+            daws.current().submit(abs, kept)
+        except ClosedError as error:
+            assert "another task" in str(error)
+        return kept.result()
+
+    cluster.submit(leave).result(60)
+    assert isinstance(cluster.submit(take_it).exception(60), ClosedError)
+
+
+def test_retries_submit_again(cluster: Cluster, tmp_path: Path):
+    def parent(path: str) -> int:
+        made = daws.current().submit(attempt, path).result()
+        if made < 3:
+            raise ValueError(made)
+        return int(made)
+
+    assert cluster.call(parent, (str(tmp_path / "tries"),), retries=2).result(60) == 3
+
+
+def test_a_parent_that_dies_is_tried_again(processes: Cluster, tmp_path: Path):
+    """What it had submitted belongs to the attempt that died; results count once."""
+
+    def parent(path: str) -> int:
+        here = daws.current()
+        children = [here.submit(abs, number) for number in range(20)]
+        assert children[0].result() == 0
+        if attempt(path) < 3:
+            os._exit(3)
+        return sum([child.result() for child in children])
+
+    assert processes.submit(parent, str(tmp_path / "tries")).result(60) == 190
+    assert (tmp_path / "tries").read_text() == "xxx"
+
+
+def test_the_death_of_a_worker_takes_those_that_wait_in_it_along(tmp_path: Path):
+    def child(path: str) -> int:
+        if attempt(path) == 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return 5
+
+    def parent(path: str) -> int:
+        return daws.current().submit(child, path).result() + 1
+
+    with Cluster(1) as one:
+        assert one.submit(parent, str(tmp_path / "tries")).result(60) == 6
+        error = one.submit(lambda: daws.current().submit(os._exit, 3).result()).exception(60)
+        assert isinstance(error, TaskKilledError) and "exited with code 3" in str(error)
+        assert one.submit(fibonacci, 5).result(60) == 5
+
+
+def test_cancelling_a_task_that_waits_cancels_what_it_has_submitted(tmp_path: Path):
+    begun, never = str(tmp_path / "begun"), str(tmp_path / "never")
+    os.mkfifo(never)
+
+    def child() -> None:
+        touch(begun)
+        Path(never).read_text()
+
+    def parent() -> None:
+        daws.current().submit(child).result()
+
+    with Cluster(1) as one:
+        cancelled = one.submit(parent)
+        assert eventually(lambda: os.path.exists(begun))
+        cancelled.cancel()
+        assert isinstance(cancelled.exception(60), TaskCancelledError)
+        assert one.submit(depth, 3).result(60) == 3

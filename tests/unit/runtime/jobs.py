@@ -1,0 +1,37 @@
+"""What the tasks of these tests do. Workers import this file, so it imports little."""
+
+import os
+import time
+
+BLOB_BYTES = 16_000
+
+
+def add(*numbers: int) -> int:
+    return sum(numbers)
+
+
+def blob(number: int, size_bytes: int = BLOB_BYTES) -> bytes:
+    """Too large to travel inside records."""
+    return bytes([number]) * size_bytes
+
+
+def mix(*blobs: bytes) -> bytes:
+    return bytes([sum(one[0] for one in blobs)]) * len(blobs[0])
+
+
+def first(one: bytes) -> int:
+    return one[0]
+
+
+def which_node(path: str, count: int) -> int:
+    """Waits until so many nodes run this; whoever runs it is a child of its node's fork server."""
+    node = os.getppid()
+    open(os.path.join(path, str(node)), "w").close()
+    while len(os.listdir(path)) < count:
+        time.sleep(0.001)
+    return node
+
+
+def begin_and_hang(path: str) -> None:
+    with open(path, "w"):
+        time.sleep(1000)

@@ -1,0 +1,114 @@
+"""Objects from one folder to another over a socket."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from threading import Event, Thread
+
+import pytest
+
+from daws.data.files import ObjectFiles
+from daws.model.errors import NoSpaceError
+from daws.runtime import transfer
+from daws.runtime.connection import connect, listen
+from daws.runtime.transfer import ObjectServer, ObjectSource
+
+BIG = 3 * transfer.CHUNK_BYTES + 17
+
+
+def files_in(folder: Path) -> ObjectFiles:
+    for name in ("memory", "scratch"):
+        (folder / name).mkdir(parents=True)
+    return ObjectFiles(folder / "memory", folder / "scratch", limit_bytes=1 << 30)
+
+
+@pytest.fixture
+def there(tmp_path: Path) -> Iterator[ObjectServer]:
+    server = ObjectServer(str(tmp_path / "socket"), files_in(tmp_path / "there"))
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def source(there: ObjectServer, tmp_path: Path) -> Iterator[ObjectSource]:
+    one = ObjectSource(str(tmp_path / "socket"))
+    yield one
+    one.close()
+
+
+def test_objects_arrive_whole_and_those_that_are_not_there_are_left_out(
+    there: ObjectServer, source: ObjectSource, tmp_path: Path
+):
+    here = files_in(tmp_path / "here")
+    made = {1: b"small", 2: bytes(range(256)) * (BIG // 256), 4: b"\0"}
+    for number, value in made.items():
+        there.files.put_packed(number, value)
+    assert source.fetch([1, 3, 2, 4], here) == [1, 2, 4]
+    for number, value in made.items():
+        assert Path(here.path(number)).read_bytes() == value
+    assert source.fetch([3], here) == [], "the connection is good for more"
+    assert there.sent_bytes == sum(map(len, made.values()))
+    there.files.drop(2)
+    assert 2 not in there.files, "nothing stays pinned"
+
+
+def test_a_source_that_is_gone_has_nothing(tmp_path: Path):
+    here = files_in(tmp_path / "here")
+    assert ObjectSource(str(tmp_path / "nobody")).fetch([1], here) == []
+    sock = listen(str(tmp_path / "rude"))
+
+    def serve() -> None:
+        for answer in (b"", b"\x05\0\0\0\0\0\0\0abc"):  # gone at once, and in the middle of an object
+            peer, _ = sock.accept()
+            peer.recv(100)
+            peer.sendall(answer)
+            peer.close()
+
+    thread = Thread(target=serve)
+    thread.start()
+    rude = ObjectSource(str(tmp_path / "rude"))
+    for _ in range(2):
+        assert rude.fetch([7], here) == []
+    thread.join()
+    sock.close()
+    assert 7 not in here and not [*(tmp_path / "here").glob("*/new/*")], "no half of it is left"
+
+
+def test_no_room_is_an_error_of_this_side(there: ObjectServer, source: ObjectSource, tmp_path: Path):
+    there.files.put_packed(1, b"x" * 10_000)
+    here = files_in(tmp_path / "here")
+
+    def refuse(packed: object, object_id: int, in_scratch: bool = False) -> str:
+        raise NoSpaceError("no room", object_id, 10_000)
+
+    here.segments.write = refuse  # type: ignore[method-assign]
+    with pytest.raises(NoSpaceError):
+        source.fetch([1], here)
+    assert source.fetch([2], here) == [], "and the next request starts anew"
+
+
+def test_requests_that_make_no_sense_are_not_answered(there: ObjectServer, tmp_path: Path):
+    sock = connect(str(tmp_path / "socket"))
+    sock.sendall(b"\xff\xff\xff\xff")
+    assert sock.recv(10) == b""
+    sock.close()
+
+
+def test_two_threads_share_a_source(there: ObjectServer, source: ObjectSource, tmp_path: Path):
+    here = files_in(tmp_path / "here")
+    for number in range(20):
+        there.files.put_packed(number, bytes([number]) * 5000)
+    begin = Event()
+    came: list[list[int]] = []
+
+    def fetch(numbers: range) -> None:
+        begin.wait(30)
+        came.append(source.fetch(numbers, here))
+
+    threads = [Thread(target=fetch, args=(range(low, 20, 2),)) for low in (0, 1)]
+    for thread in threads:
+        thread.start()
+    begin.set()
+    for thread in threads:
+        thread.join()
+    assert sorted([*came[0], *came[1]]) == list(range(20))
+    assert all(Path(here.path(number)).read_bytes() == bytes([number]) * 5000 for number in range(20))

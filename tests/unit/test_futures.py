@@ -1,0 +1,148 @@
+"""A cluster behind the interface of concurrent.futures."""
+
+import asyncio
+import concurrent.futures
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from daws.client.cluster import Cluster
+from daws.futures import Executor
+from daws.model.errors import TaskKilledError, UnpicklableError, UsageError
+
+
+@pytest.fixture(scope="module")
+def executor() -> Iterator[Executor]:
+    with Executor(2) as one:
+        yield one
+
+
+def add(*numbers: int) -> int:
+    return sum(numbers)
+
+
+def test_its_futures_are_those_of_the_standard_library(executor: Executor):
+    future = executor.submit(add, 1, 2)
+    assert isinstance(future, concurrent.futures.Future)
+    assert future.result() == 3
+    futures = [executor.submit(add, number) for number in range(10)]
+    done, not_done = concurrent.futures.wait(futures, timeout=60)
+    assert done == set(futures) and not not_done
+    assert sorted(one.result() for one in concurrent.futures.as_completed(futures)) == list(range(10))
+
+    async def waits() -> int:
+        return await asyncio.wrap_future(executor.submit(add, 4))
+
+    assert asyncio.run(waits()) == 4
+
+
+def test_map_takes_chunks_and_a_time_limit(executor: Executor):
+    assert list(executor.map(add, range(10), range(10), chunksize=3)) == list(range(0, 20, 2))
+    with pytest.raises(concurrent.futures.TimeoutError):
+        list(executor.map(time.sleep, [1000], timeout=0.01))
+
+
+def test_what_runs_can_be_cancelled(executor: Executor):
+    sleeper = executor.submit(time.sleep, 1000)
+    assert sleeper.cancel() and sleeper.cancelled()
+    with pytest.raises(concurrent.futures.CancelledError):
+        sleeper.result(60)
+    concurrent.futures.wait([sleeper], timeout=60)
+    assert executor.submit(add, 1).result(60) == 1
+
+
+def test_arguments_that_cannot_travel_are_an_error_of_their_future(executor: Executor):
+    future: Any = executor.submit(list, (one for one in range(3)))
+    with pytest.raises(UnpicklableError, match="argument 1"):
+        future.result(60)
+
+
+def test_a_worker_that_dies_breaks_nothing_else(executor: Executor):
+    assert isinstance(executor.submit(os._exit, 3).exception(60), TaskKilledError)
+    assert executor.submit(add, 1).result(60) == 1
+
+
+def test_results_outlive_the_workers():
+    with Executor(1) as one:
+        big, bad = one.submit(np.arange, 100_000), one.submit(divmod, 1, 0)
+    assert big.result().sum() == 4999950000
+    assert isinstance(bad.exception(), ZeroDivisionError)
+    with pytest.raises(RuntimeError, match="after shutdown"):
+        one.submit(add)
+    assert "shut down" in repr(one)
+
+
+def test_an_executor_that_nobody_has_any_more_finishes_its_work():
+    one = Executor(1)
+    future = one.submit(add, 1, 2)
+    ender = one.shutdown
+    del one, ender
+    assert future.result(60) == 3
+
+
+def test_waiting_can_be_asked_for_later():
+    one = Executor(1)
+    future = one.submit(time.sleep, 0.05)
+    one.shutdown(wait=False)
+    one.shutdown(wait=True)
+    assert future.done()
+
+
+def test_a_cluster_that_is_there_already_stays_open():
+    with Cluster(1) as cluster:
+        with Executor(cluster=cluster) as one:
+            assert one.submit(add, 1).result() == 1
+        assert cluster.submit(add, 2).result() == 2
+        with pytest.raises(UsageError, match="has its workers already"):
+            Executor(2, cluster=cluster)
+
+
+def test_an_executor_whose_cluster_was_closed_is_broken():
+    with Cluster(1) as cluster:
+        one = Executor(cluster=cluster)
+        sleeper = one.submit(time.sleep, 1000)
+    with pytest.raises(concurrent.futures.BrokenExecutor, match="closed"):
+        sleeper.result(60)
+    with pytest.raises(concurrent.futures.BrokenExecutor, match="closed"):
+        one.submit(add)
+    one.shutdown(cancel_futures=True)
+
+
+HEAD = """
+import atexit, time
+
+@atexit.register
+def last():
+    if "late" in globals():
+        try:
+            late.submit(int)
+        except RuntimeError as error:
+            print(error)
+
+from daws.futures import Executor
+
+def slow_print(text):
+    time.sleep(0.2)
+    print(text)
+
+"""
+ENDS = {
+    "Executor(2).submit(slow_print, 'apple')": "apple\n",
+    "one = Executor(2); one.submit(slow_print, 'apple'); one.shutdown(wait=False)": "apple\n",
+    "late = Executor(1); late.submit(int).result()": "cannot schedule new futures after shutdown\n",
+}
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_a_program_that_ends_waits_for_its_tasks(end: str, tmp_path: Path):
+    script = tmp_path / "script.py"
+    script.write_text(HEAD + end)
+    out = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=60)
+    assert (out.stdout, out.stderr) == (ENDS[end], "")
