@@ -1,22 +1,21 @@
 """What `--set` can set: numbers of the simulated cluster, with their units in their names."""
 
-import re
 import textwrap
 from collections.abc import Iterable
 from typing import Literal, NamedTuple
 
 from daws.cli.messages import shown
 from daws.model.errors import UsageError
+from daws.model.numbers import read_number
 from daws.sim.profiles import PROFILES, Costs
 
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d{1,3})?", re.ASCII | re.IGNORECASE)
 _US, _MS, _GBIT, _GB = 1e3, 1e6, 0.125e9, 1e9
 TABLE_WIDTH = 100
 
 # As in daws.sim.simulate, which takes too long to import for a help text.
 CORES_PER_SHARD = 1024
 _SHARDS = f"cores/{CORES_PER_SHARD}"
-_LEASE = "a silent node is taken for dead after; more where there are over 10,000 nodes"
+_LEASE = "a silent node is taken for dead after; more where there are over 10,000 nodes or a run takes hours"
 
 
 class Knob(NamedTuple):
@@ -33,9 +32,10 @@ class Knob(NamedTuple):
     default: str = ""
 
     def read(self, text: str) -> int | float:
-        if len(text) > 40 or not _NUMBER.fullmatch(text):
+        number = read_number(text)
+        if number is None:
             raise UsageError(f"--set {self.key}={shown(text)} is not a number")
-        value = float(text)
+        value = float(number)
         if self.whole and not value.is_integer():
             raise UsageError(f"--set {self.key}={text}: expected a whole number")
         if not self.low <= value <= self.high:

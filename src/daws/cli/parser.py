@@ -9,7 +9,8 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 from daws import __version__
-from daws.cli.messages import complain, one_line
+from daws.cli.messages import complain, one_line, shown
+from daws.model.numbers import read_number, read_whole
 
 Command = Callable[[argparse.Namespace], int]
 
@@ -91,6 +92,20 @@ class Parser(argparse.ArgumentParser):
 
 def is_script(what: str) -> bool:
     return what.endswith(".py")
+
+
+def _whole(text: str) -> int:
+    value = read_whole(text)
+    if value is None:
+        raise argparse.ArgumentTypeError(f"{shown(text)} is not a whole number")
+    return value
+
+
+def _number(text: str) -> float:
+    value = read_number(text)
+    if value is None:
+        raise argparse.ArgumentTypeError(f"{shown(text)} is not a number")
+    return float(value)
 
 
 class _Format(argparse.RawDescriptionHelpFormatter):
@@ -187,20 +202,21 @@ def _add_sim(commands: "argparse._SubParsersAction[Parser]") -> None:
         default="none",
         help="what nodes are told of lengths: none, exact, or how far off at most, as in 20%% (default: none)",
     )
-    what.add_argument("--seed", metavar="K", action=_Once, type=int, default=0, help="a run is one number (default: 0)")
-
     what.add_argument(
-        "--time-scale", metavar="X", action=_Once, type=float, default=1.0, help="multiply the lengths of all tasks"
+        "--seed", metavar="K", action=_Once, type=_whole, default=0, help="a run is one number (default: 0)"
     )
     what.add_argument(
-        "--data-scale", metavar="X", action=_Once, type=float, default=1.0, help="multiply the sizes of all objects"
+        "--time-scale", metavar="X", action=_Once, type=_number, default=1.0, help="multiply the lengths of all tasks"
+    )
+    what.add_argument(
+        "--data-scale", metavar="X", action=_Once, type=_number, default=1.0, help="multiply the sizes of all objects"
     )
 
     where = sim.add_argument_group("where to run it")
-    where.add_argument("--nodes", metavar="N", action=_Once, type=int, help=f"number of nodes (default: {NODES})")
-    where.add_argument("--cores", metavar="C", action=_Once, type=int, help=f"cores of each node (default: {CORES})")
+    where.add_argument("--nodes", metavar="N", action=_Once, type=_whole, help=f"number of nodes (default: {NODES})")
+    where.add_argument("--cores", metavar="C", action=_Once, type=_whole, help=f"cores of each node (default: {CORES})")
     where.add_argument(
-        "--memory-gb", metavar="G", action=_Once, type=float, help="memory of each node for tasks (default: no limit)"
+        "--memory-gb", metavar="G", action=_Once, type=_number, help="memory of each node for tasks (default: no limit)"
     )
     where.add_argument(
         "--group",

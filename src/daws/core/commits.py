@@ -1,7 +1,7 @@
 """Finish and satisfy: a run is committed once, and its children are told."""
 
 from daws.core.calls import add_row, answers, ask_later
-from daws.core.effects import Send
+from daws.core.effects import COMMIT, Send, SetTimer
 from daws.core.moving import accept_once_more
 from daws.core.node import EMPTY, NodeCore
 from daws.core.outbox import spread_stop, tell_children, told, wake
@@ -24,6 +24,8 @@ from daws.wire.store import (
     Stopped,
 )
 
+ENDS_PER_LOOK = 64
+"""Whether kept rows are due is looked up once while so many tasks end."""
 FEW_READERS = 8
 """Up to so many, a tuple is smaller and quicker than a set."""
 
@@ -68,10 +70,29 @@ def finish(core: NodeCore, ready: Ready, sizes: tuple[int, ...], error: str, val
     if not spec.leaf or error:
         core.urgent = True
         return
-    # No other task waits for a leaf: while all executors are busy, its end may wait for others to share a call with. If
-    # nothing happens here for long, it could only leave with the next tick: then it leaves at once.
+    # No other task waits for a leaf: while all executors are busy, its end may wait for others to share a call with.
     delay_ns = core.config.commit_delay_ns
-    core.commit_by_ns = core.now_ns + delay_ns if core.one_group and core.mean_run_ns <= delay_ns else 0
+    if core.one_group and core.mean_run_ns <= delay_ns:
+        core.commit_by_ns = core.now_ns + delay_ns
+        if not core.commit_armed:
+            look_later(core)
+    else:
+        core.commit_by_ns = 0
+
+
+def look_later(core: NodeCore) -> None:
+    """The next end of a run wakes this node up, but that run may take unusually long. A timer for each kept row would
+    cost more than keeping rows saves: one comes after so many ends as it may cost."""
+    core.commit_armed = True
+    ends_ns = ENDS_PER_LOOK * core.mean_run_ns // core.cores
+    core.out.append(SetTimer(COMMIT, core.now_ns + max(core.config.commit_delay_ns, ends_ns)))
+
+
+def look_at_held(core: NodeCore) -> None:
+    """The step sends what is due; what was kept back only lately is looked at again."""
+    core.commit_armed = False
+    if core.rows is not None and core.now_ns < core.commit_by_ns:
+        look_later(core)
 
 
 @answers(Finish)

@@ -107,3 +107,4 @@ EffectType = (
 TICK = 0  # leases, things to repeat, audits
 POLL = 1  # look for work again, or for somebody to give work to
 DEADLINE = 2  # of a node that leaves
+COMMIT = 3  # ends of tasks that were kept back for company

@@ -7,7 +7,8 @@ rests on the store alone.
 
 from daws.core.balancing import forget_lost_round, look_for_work_soon, poll
 from daws.core.calls import answers, ask_shard, repeat_calls, restart
-from daws.core.effects import POLL, TICK, SetTimer
+from daws.core.commits import look_at_held
+from daws.core.effects import COMMIT, POLL, TICK, SetTimer
 from daws.core.events import Started, TimerFired
 from daws.core.moving import take_back
 from daws.core.node import NodeCore, handles
@@ -48,6 +49,8 @@ def on_timer_fired(core: NodeCore, event: TimerFired) -> None:
         tick(core)
     elif event.timer == POLL:
         poll(core)
+    elif event.timer == COMMIT:
+        look_at_held(core)
 
 
 def tick(core: NodeCore) -> None:

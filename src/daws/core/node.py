@@ -34,7 +34,7 @@ from daws.core.events import EventType
 from daws.core.queues import NO_TASKS
 from daws.model.cluster import Members, NodeInfo
 from daws.model.task import GUESS_NS, NodeId, Ready, TaskSpec
-from daws.strategy.decisions import Strategy
+from daws.strategy.decisions import Lately, Strategy
 from daws.strategy.rng import Rng
 from daws.wire.store import Row
 
@@ -113,6 +113,7 @@ class NodeCore:
         "cache_hits",
         "calls",
         "calm_count",
+        "commit_armed",
         "commit_by_ns",
         "config",
         "copies",
@@ -221,6 +222,7 @@ class NodeCore:
     leaving: Any = None  # how far it has come, if it was told to leave
     leavers: set[NodeId] = NO_COPIES  # members that are about to leave, as far as we know
     # what was seen
+    adapted: tuple[int, int, int, int, int] = (0, 0, 0, 0, 0)  # what had been seen when `adapt` was last asked
     pushes: int = 0
     gives: int = 0
     replicas: int = 0
@@ -282,6 +284,7 @@ class NodeCore:
         # the store
         self.rows: list[Row] | None = None  # that have not left yet, for one shard
         self.commit_by_ns = 0  # when they have to leave, if they are all ends of tasks for which nobody waits
+        self.commit_armed = False
         self.rows_shard = 0
         self.more_rows: dict[int, list[Row]] | None = None  # for all other shards
         self.calls: dict[int, CallStore] = {}
@@ -390,6 +393,14 @@ class NodeCore:
     def run_ns(self) -> int:
         """How long all tasks that finished here ran, estimated from a sample."""
         return self.mean_run_ns * self.done_count
+
+    @property
+    def lately(self) -> Lately:
+        done, timed, timed_ns, moved_bytes, read_bytes = self.adapted
+        timed = self.sampled_count - timed
+        mean_ns = (self.sampled_ns - timed_ns) // timed if timed else self.mean_run_ns
+        done = self.done_count - done
+        return Lately(done, done * mean_ns, self.moved_bytes - moved_bytes, self.read_bytes - read_bytes)
 
     def has(self, object_: int) -> bool:
         return object_ in self.objects

@@ -1,7 +1,7 @@
 """Ready queues: what is to run here, in the order that the strategy wants.
 
 First come first served for tasks with the neutral key 0, a heap for all others, one heap per label for tasks with a
-context.
+context. An executor with several labels compares the heads of their heaps, unless it prefers some of its labels.
 
 Smaller keys leave first; equal keys leave in the order in which they came (keys of heaps end in a sequence number, so
 no two entries ever compare their tasks). A task with several labels stands in each of their heaps and is skipped where
@@ -13,12 +13,17 @@ from collections.abc import Callable
 from heapq import heapify, heappop, heappush
 from operator import itemgetter
 
-from daws.model.context import ANY, Context, Wish, labels, rank_of
+from daws.model.context import ANY, AnyOf, Context, Wish, labels, rank_of
 from daws.model.task import Needs, Ready
 from daws.strategy.decisions import Match
 
 Entry = tuple[float, int, Ready]
+Offered = tuple[Context | None, ...]
+"""The contexts of executors."""
+PLAIN: Offered = (None,)
 TAKEN_MAX = 64
+SORTED_MAX = 512
+"""Of a longer heap the exact end is taken only if that is a good part of it."""
 
 
 class ReadyQueue:
@@ -29,8 +34,8 @@ class ReadyQueue:
     def __init__(self, match: Match) -> None:
         self.match = match
         self.count = 0
-        self.fifo: deque[Ready] | None = None  # plain tasks with key 0
-        self.heap: list[Entry] | None = None  # plain tasks with any other key
+        self.fifo: deque[Ready] | None = None  # plain tasks with key 0 that came before all that have a context
+        self.heap: list[Entry] | None = None  # all other plain tasks
         self.labelled: dict[str, list[Entry]] | None = None
         # Tasks that stand in several heaps, by sequence number: entries that are left, and which were taken already.
         self.doubles: dict[int, int] | None = None
@@ -41,7 +46,7 @@ class ReadyQueue:
         needs = ready.spec.needs
         if needs is not None and needs.context is not None:
             self._push_labelled(key, sequence, ready, needs.context)
-        elif not key:
+        elif not key and self.labelled is None:
             if self.fifo is None:
                 self.fifo = deque()
             self.fifo.append(ready)
@@ -69,29 +74,65 @@ class ReadyQueue:
             heappush(self.labelled.setdefault(name, []), (key, sequence, ready))
 
     def pop(self, context: Context | None) -> Ready | None:
-        """The first task that an executor with this context may run, in the order of its labels."""
-        if context is None and self.labelled is None:
-            heap, fifo = self.heap, self.fifo
-            if heap and (not fifo or heap[0][0] < 0):
-                self.count -= 1
-                return heappop(heap)[2]
-            if fifo:
-                self.count -= 1
-                return fifo.popleft()
-            return None
-        for name in (ANY,) if context is None else labels(context):
-            if name == ANY:
-                found = self._pop_plain()
-                if found is not None:
-                    return found
-            heap = self.labelled.get(name) if self.labelled is not None else None
-            if heap:
-                found = self._pop_match(heap, context)
-                if found is not None:
-                    return found
+        """The first task that an executor with this context may run."""
+        if context is not None or self.labelled is not None:
+            return self._pop_labelled(context)
+        heap, fifo = self.heap, self.fifo  # as `pop_head`, which most runs would call for nothing else
+        if heap and (not fifo or heap[0][0] < 0):
+            self.count -= 1
+            return heappop(heap)[2]
+        if fifo:
+            self.count -= 1
+            return fifo.popleft()
         return None
 
-    def _pop_plain(self) -> Ready | None:
+    def _pop_labelled(self, context: Context | None) -> Ready | None:
+        """Label by label for an executor that prefers some, else whatever comes first under any of its labels."""
+        for tier in _tiers((context,)):
+            found = self._pop_first(tier)
+            if found is not None:
+                return found
+        return None
+
+    def _pop_first(self, offered: Offered) -> Ready | None:
+        """The heads of all heaps that these contexts open are compared."""
+        found: Entry | None = None
+        home: list[Entry] = []
+        names = _names(offered)
+        for name in names:
+            heap = self.labelled.get(name) if self.labelled is not None else None
+            if heap and (found is None or heap[0] < found):
+                entry = self._pop_match(heap, offered)
+                if entry is not None and (found is None or entry < found):
+                    if found is not None:
+                        heappush(home, found)
+                    found, home = entry, heap
+                elif entry is not None:
+                    heappush(heap, entry)
+        if ANY in names and self._plain_comes_before(found):
+            if found is not None:
+                heappush(home, found)
+            return self.pop_head()
+        if found is None:
+            return None
+        self._take(found)
+        return found[2]
+
+    def _plain_comes_before(self, entry: Entry | None) -> bool:
+        heap, fifo = self.heap, self.fifo
+        if entry is None:
+            return bool(heap or fifo)
+        return bool((fifo and entry[0] >= 0) or (heap and heap[0] < entry))
+
+    def peek(self) -> Ready | None:
+        """The first of the tasks that need no particular executor."""
+        heap, fifo = self.heap, self.fifo
+        if heap and (heap[0][0] < 0 or not fifo):
+            return heap[0][2]
+        return fifo[0] if fifo else None
+
+    def pop_head(self) -> Ready | None:
+        """Take out what `peek` shows."""
         heap, fifo = self.heap, self.fifo
         if heap and (heap[0][0] < 0 or not fifo):
             self.count -= 1
@@ -101,18 +142,8 @@ class ReadyQueue:
             return fifo.popleft()
         return None
 
-    def peek(self) -> Ready | None:
-        """The first of the tasks that need no particular executor."""
-        heap, fifo = self.heap, self.fifo
-        if heap and (heap[0][0] < 0 or not fifo):
-            return heap[0][2]
-        return fifo[0] if fifo else None
-
-    def pop_head(self) -> None:
-        """Take out what `peek` has just shown."""
-        self._pop_plain()
-
-    def _pop_match(self, heap: list[Entry], context: Context | None) -> Ready | None:
+    def _pop_match(self, heap: list[Entry], offered: Offered) -> Entry | None:
+        """Take the first entry that these contexts may run out of its heap; it still counts."""
         passed: list[Entry] = []
         found: Entry | None = None
         while heap:
@@ -120,20 +151,18 @@ class ReadyQueue:
             if self.taken and entry[1] in self.taken:
                 self._forget_one(entry[1])
                 continue
-            if self._fits(entry, context):
+            if self._fits(entry, offered):
                 found = entry
                 break
             passed.append(entry)  # same label, but its rank is out of this executor's range
         for entry in passed:
             heappush(heap, entry)
-        if found is None:
-            return None
-        self._take(found)
-        return found[2]
+        return found
 
-    def _fits(self, entry: Entry, context: Context | None) -> bool:
+    def _fits(self, entry: Entry, offered: Offered) -> bool:
         needs = entry[2].spec.needs
-        return self.match.preference(needs.context if needs is not None else None, context) >= 0
+        wanted = needs.context if needs is not None else None
+        return any(self.match.preference(wanted, context) >= 0 for context in offered)
 
     def _take(self, entry: Entry) -> None:
         """This entry was taken out of its heap: those of the same task in other heaps count no more."""
@@ -162,38 +191,35 @@ class ReadyQueue:
             del self.doubles[sequence]
         self.taken.clear()
 
-    def cut(self, amount: int, from_head: bool, contexts: tuple[Context | None, ...] | None) -> list[Ready]:
-        """Up to `amount` tasks to hand over, for executors with any of these contexts (None: plain ones)."""
+    def cut(self, amount: int, from_head: bool, contexts: Offered | None) -> list[Ready]:
+        """Up to `amount` tasks to hand over, for executors with any of these contexts (None: plain ones).
+
+        One executor's priority list counts; several executors are equally good."""
         found: list[Ready] = []
-        for context in contexts if contexts is not None else (None,):
+        for tier in _tiers(contexts if contexts is not None else PLAIN):
             if from_head:
-                while len(found) < amount and (ready := self.pop(context)) is not None:
+                while len(found) < amount and (ready := self._pop_first(tier)) is not None:
                     found.append(ready)
-                continue
-            for name in (ANY,) if context is None else labels(context):
-                if name == ANY:
-                    found += self._cut_tail(amount - len(found))
-                heap = self.labelled.get(name) if self.labelled is not None else None
-                if heap:
-                    cut = self._cut_labelled(heap, amount - len(found), context, False)
-                    found += [entry[2] for entry in cut]
+            else:
+                oldest, entries = self._cut_last(amount - len(found), tier)
+                found += oldest
+                found += [entry[2] for entry in entries]
         return found
 
     def select(
         self,
         amount: int,
         from_head: bool,
-        contexts: tuple[Context | None, ...] | None,
+        contexts: Offered | None,
         wish: Wish,
         able: Callable[[Needs | None], bool],
     ) -> list[Ready]:
         """As `cut`, but by rank, within a range of ranks, and only what `able` allows. (A search through all tasks.)"""
-        offered = contexts if contexts is not None else (None,)
+        offered = contexts if contexts is not None else PLAIN
         found: list[Entry] = []
         for entry in self._entries():
             needs = entry[2].spec.needs
-            fits = any(self._fits(entry, context) for context in offered)
-            if fits and wish.low <= _rank(entry) <= wish.high and able(needs):
+            if self._fits(entry, offered) and wish.low <= _rank(entry) <= wish.high and able(needs):
                 found.append(entry)
         if wish.by == "any":
             found.sort(key=itemgetter(1))
@@ -215,19 +241,10 @@ class ReadyQueue:
 
     def pour_into(self, other: "ReadyQueue", amount: int) -> None:
         """Move up to `amount` tasks that would run last, whatever they need, with the keys that they have."""
-        fifo, heap = self.fifo, self.heap
-        if fifo and amount > 0:
-            tasks = [fifo.pop() for _ in range(min(amount, len(fifo)))]
-            tasks.reverse()
-            self.count -= len(tasks)
-            amount -= len(tasks)
-            other.push_plain(tasks)
-        if heap and amount > 0:
-            keep = max(0, len(heap) - amount)
-            entries = heap[keep:]
-            del heap[keep:]
-            self.count -= len(entries)
-            amount -= len(entries)
+        oldest, entries = self._cut_last(amount, None)
+        if oldest:
+            other.push_plain(oldest)
+        if self.labelled is None and entries:
             other.count += len(entries)
             if other.heap:
                 for entry in entries:
@@ -235,43 +252,71 @@ class ReadyQueue:
             else:
                 heapify(entries)
                 other.heap = entries
-        for labelled in list((self.labelled or {}).values()):
-            for key, sequence, ready in self._cut_labelled(labelled, amount, None, True):
-                amount -= 1
-                other.push(key, sequence, ready)
+            return
+        for key, sequence, ready in entries:
+            other.push(key, sequence, ready)
 
-    def _cut_labelled(self, heap: list[Entry], amount: int, context: Context | None, anybody: bool) -> list[Entry]:
-        """From the end of a heap, whose last entry is always a leaf: what stays is still a heap."""
-        passed: list[Entry] = []
+    def _cut_last(self, amount: int, offered: Offered | None) -> tuple[list[Ready], list[Entry]]:
+        """What would run last, among what these contexts may run (None: all): from `fifo`, and from the heaps.
+
+        The last entry of a heap is a leaf: what stays is still a heap. Where it is the last in order too, see `_sort`.
+        """
+        if self.labelled is None and (offered is None or ANY in _names(offered)):
+            return self._cut_last_plain(amount)
+        names = _names(offered) if offered is not None else dict.fromkeys((ANY, *(self.labelled or ())))
+        heaps = [heap for name in names if (heap := (self.labelled or {}).get(name))]
+        fifo = self.fifo if ANY in names else None
+        if ANY in names and self.heap:
+            heaps.append(self.heap)
+        for heap in heaps:
+            _sort(heap, amount)
+        oldest: list[Ready] = []
         loot: list[Entry] = []
-        while heap and len(loot) < amount:
-            entry = heap.pop()
-            if self.taken and entry[1] in self.taken:
-                self._forget_one(entry[1])
-            elif anybody or self._fits(entry, context):
-                self._take(entry)
-                loot.append(entry)
+        passed: list[tuple[list[Entry], Entry]] = []
+        while len(oldest) + len(loot) < amount:
+            heap = max(filter(None, heaps), key=itemgetter(-1), default=None)
+            if fifo and (heap is None or heap[-1][0] < 0):
+                self.count -= 1
+                oldest.append(fifo.pop())
+            elif heap is None:
+                break
             else:
-                passed.append(entry)
-        for entry in passed:
+                entry = heap.pop()
+                if self.taken and entry[1] in self.taken:
+                    self._forget_one(entry[1])
+                elif offered is None or self._fits(entry, offered):
+                    self._take(entry)
+                    loot.append(entry)
+                else:
+                    passed.append((heap, entry))
+        for heap, entry in passed:
             heappush(heap, entry)
-        return loot
+        oldest.reverse()
+        loot.reverse()
+        return oldest, loot
 
-    def _cut_tail(self, amount: int) -> list[Ready]:
-        """Plain tasks that would run last. The tail of a heap is made of leaves: what stays is still a heap."""
-        loot: list[Ready] = []
+    def _cut_last_plain(self, amount: int) -> tuple[list[Ready], list[Entry]]:
+        """The same where no task has a context."""
+        oldest: list[Ready] = []
+        loot: list[Entry] = []
         fifo, heap = self.fifo, self.heap
-        amount = min(amount, len(fifo or ()) + len(heap or ()))
+        amount = min(amount, self.count)
         self.count -= amount
+        if heap:
+            _sort(heap, amount)
         if fifo:
-            while fifo and len(loot) < amount:
-                loot.append(fifo.pop())
+            while heap and amount > 0 and heap[-1][0] > 0:
+                loot.append(heap.pop())
+                amount -= 1
             loot.reverse()
-        if heap and len(loot) < amount:
-            keep = len(heap) - (amount - len(loot))
-            loot.extend([entry[2] for entry in heap[keep:]])
+            oldest = [fifo.pop() for _ in range(min(amount, len(fifo)))]
+            oldest.reverse()
+            amount -= len(oldest)
+        if heap and amount > 0:
+            keep = len(heap) - amount
+            loot = heap[keep:] + loot
             del heap[keep:]
-        return loot
+        return oldest, loot
 
     def remove(self, task: int) -> Ready | None:
         """Take one task out, wherever it stands. (A long search, for rare cases.)"""
@@ -300,6 +345,25 @@ class ReadyQueue:
         unique = {entry[1]: entry[2] for heap in heaps for entry in heap}
         queued = [ready for sequence, ready in unique.items() if not (self.taken and sequence in self.taken)]
         return [*queued, *(self.fifo or ())]
+
+
+def _sort(heap: list[Entry], amount: int) -> None:
+    """A sorted list is a heap whose last entries are the last in order. To take a small part of a long one, sorting
+    would cost too much: there, leaves are taken, before each of which at least as many others come as the heap is
+    deep."""
+    if len(heap) <= SORTED_MAX or 4 * amount >= len(heap):
+        heap.sort()
+
+
+def _names(offered: Offered) -> dict[str, None]:
+    return dict.fromkeys([name for context in offered for name in labels(context)])
+
+
+def _tiers(offered: Offered) -> list[Offered]:
+    """What executors offer, in parts of which one is emptied after the other: only a priority list has several."""
+    if len(offered) == 1 and isinstance(offered[0], AnyOf) and offered[0].ordered:
+        return [(option,) for option in offered[0].options]
+    return [offered]
 
 
 def _rank(entry: Entry) -> int:

@@ -58,8 +58,9 @@ def accept_all(core: NodeCore, tasks: tuple[Ready, ...]) -> None:
     place, order = core.strategy.place, core.strategy.order
     choose, key = place.choose, order.key
     rng, takes_plain = core.rng, core.takes_plain
-    neutral = getattr(place, "plain_is_neutral", False) and getattr(order, "plain_is_neutral", False)
     shared, dedicated = shared_queue(core), core.dedicated
+    unlabelled = shared.labelled is None  # else those that came before and have a context would have to wait
+    neutral = unlabelled and getattr(place, "plain_is_neutral", False) and getattr(order, "plain_is_neutral", False)
     plain: list[Ready] = []
     sequence = core.sequence
     for ready in tasks:
@@ -79,7 +80,7 @@ def accept_all(core: NodeCore, tasks: tuple[Ready, ...]) -> None:
             sequence = core.sequence
             continue
         rank = key(core, ready)
-        if choice == SHARED and not rank and not ready.inputs:
+        if choice == SHARED and unlabelled and not rank and not ready.inputs:
             plain.append(ready)
         else:
             sequence += 1

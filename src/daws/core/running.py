@@ -294,6 +294,7 @@ def _goes_first(core: NodeCore, ready: Ready) -> bool:
     return not (
         core.dedicated.count
         or core.shared.heap
+        or core.shared.labelled
         or core.staged
         or core.resumable
         or core.has_short
@@ -363,6 +364,7 @@ def relax(core: NodeCore) -> None:
 def adapt(core: NodeCore) -> None:
     core.adapt_at += core.strategy.adapt.period
     changes = core.strategy.adapt.adjust(core)
+    core.adapted = (core.done_count, core.sampled_count, core.sampled_ns, core.moved_bytes, core.read_bytes)
     if changes is None:
         return
     if changes.threshold is not None:

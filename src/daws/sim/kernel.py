@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from daws.core.client import ClientCore
 from daws.core.effects import (
+    COMMIT,
     DEADLINE,
     POLL,
     TICK,
@@ -62,7 +63,7 @@ from daws.wire.store import Committed, is_quiet
 
 HEAVY = frozenset((Offer, Submission))
 """Messages that bring tasks: a node needs time for each of them."""
-FIRED = (TimerFired(TICK), TimerFired(POLL), TimerFired(DEADLINE))
+FIRED = (TimerFired(TICK), TimerFired(POLL), TimerFired(DEADLINE), TimerFired(COMMIT))
 """By timer: every node of a large cluster has one under way."""
 PROGRESS_EVENTS = 1 << 16
 END_OF_TIME_NS = 1 << 62
@@ -80,6 +81,11 @@ class _Pause(Exception):
 
 def _pause(kernel: "Kernel") -> None:
     raise _Pause
+
+
+def is_end_of_time(event: Any) -> bool:
+    """Among what happens from outside: the simulation is over, and nothing else."""
+    return event is _pause
 
 
 class Kernel:

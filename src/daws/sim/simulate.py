@@ -22,8 +22,8 @@ from daws.model.task import Needs, NodeId
 from daws.sim.checkers import Checker
 from daws.sim.cluster import Cluster
 from daws.sim.kernel import Kernel
-from daws.sim.machine import FATE
 from daws.sim.profiles import Costs
+from daws.sim.watch import Watch
 from daws.store.memory import MemoryStore
 from daws.strategy.decisions import Site, Strategy
 from daws.strategy.fitting import check_fitting
@@ -33,11 +33,10 @@ CORES_PER_SHARD = 1024
 SHARDS_MAX = 65_536
 LEASE_NS = 10 * SECOND_NS
 LEASE_S_MIN = 0.001
+LEASES_PER_RUN = 100
+"""Leases that are never lost need not be short: where tasks run for hours or days, renewals would be all there is."""
 LEASE_NS_PER_NODE = SECOND_NS // 1000
 """Renewals, four per lease, all go to one shard: 40,000 of them per second would keep it busy all the time."""
-STUCK_LEASES = 100
-STUCK_LOOKS = 3
-DEAD_LOOKS = 100  # nodes that restart take their time where everything is slow, but waiting for them costs little
 
 
 class Settings(Struct, frozen=True):
@@ -46,7 +45,7 @@ class Settings(Struct, frozen=True):
     costs: Costs = Costs()
     seed: int = 0
     shards: int = 0  # 0: one for every 1,024 cores
-    lease_s: float = 0.0  # 0: ten seconds, but at least a millisecond for each node
+    lease_s: float = 0.0  # 0: ten seconds, but at least a millisecond for each node and a hundredth of the run
     freed_batch: int = 4096  # releases that a node collects before it tells the store
     audit_s: float = 120.0  # objects that wait so long for their readers are looked up in the store
     memory_bytes: int = 1 << 62
@@ -148,17 +147,25 @@ def _check_memory(graph: Graph, members: Members, able: tuple[NodeId, ...], task
         )
 
 
-def lease_ns_of(settings: Settings, node_count: int) -> int:
-    """The lease that is asked for, or else one that a cluster of this size can renew."""
+def lease_ns_of(settings: Settings, node_count: int, least_run_ns: int = 0) -> int:
+    """The lease that is asked for, or else one that a cluster of this size can renew, and not too often in a run that
+    takes at least so long."""
     if settings.lease_s:
         return int(settings.lease_s * SECOND_NS)
-    return max(LEASE_NS, LEASE_NS_PER_NODE * node_count)
+    return max(LEASE_NS, LEASE_NS_PER_NODE * node_count, least_run_ns // LEASES_PER_RUN)
+
+
+def least_run_ns(graph: Graph, cluster: Cluster) -> int:
+    """No run is shorter than its longest task, nor than all of them spread evenly over all cores."""
+    longest_ns = int(graph.length_ns.max()) if graph.task_count else 0
+    fastest = max(group.speed for group in cluster.groups)
+    return int(max(graph.total_core_ns / cluster.capacity, longest_ns / fastest))
 
 
 def check_renewals(costs: Costs, lease_ns: int) -> None:
     """Refuse costs with which the answer to every renewal comes too late: past half of its lease a node starts nothing.
 
-    What a renewal waits for in the queues of its node and its shard cannot be known before; see `_Watch`.
+    What a renewal waits for in the queues of its node and its shard cannot be known before; see `daws.sim.watch`.
     """
     parts = {
         "latency-us": 2 * costs.latency_ns,
@@ -177,47 +184,13 @@ def check_renewals(costs: Costs, lease_ns: int) -> None:
         )
 
 
-class _Watch:
-    """Looks every hundred leases whether a simulation has come to rest without an end, and gives up if so.
-
-    Where steps, messages or calls cost seconds, the queues before nodes or shards grow faster than they are dealt
-    with: renewals of leases are answered later and later, and nothing ever starts again.
-    """
-
-    def __init__(self, kernel: Kernel) -> None:
-        self.every_ns = STUCK_LEASES * kernel.config.lease_ns
-        self.seen: tuple[int, ...] = ()
-        self.behind_ns = 0
-        self.silent = 0
-        kernel.push(self.every_ns, FATE, self.look)
-
-    def look(self, kernel: Kernel) -> None:
-        left = kernel.client.waiting_for
-        seen = (len(kernel.starts), len(kernel.ends), kernel.fetched_bytes, left)
-        may_start = any(kernel.now_ns < machine.core.leased_until_ns for machine in kernel.seats.values())
-        rests = seen == self.seen and len(kernel.starts) == len(kernel.ends) and not may_start
-        queues_ns = (*(machine.busy_ns for machine in kernel.seats.values()), *kernel.shard_free_ns)
-        behind_ns = max(queues_ns) - kernel.now_ns
-        hopeless = rests and (behind_ns >= self.behind_ns or not kernel.seats)
-        self.silent = self.silent + 1 if hopeless else 0
-        self.seen, self.behind_ns = seen, behind_ns
-        if left and self.silent >= (STUCK_LOOKS if kernel.seats else DEAD_LOOKS):
-            raise UsageError(
-                f"nothing could start for {self.silent * self.every_ns / SECOND_NS:g} simulated seconds with {left} "
-                f"tasks left: leases of {kernel.config.lease_ns / SECOND_NS:g} s are renewed too late; "
-                f"set lease-s higher, or lower what steps, messages and store calls cost"
-            )
-        if left and len(kernel.heap) > 1:  # something beside the end of time is still to come
-            kernel.push(kernel.now_ns + self.every_ns, FATE, self.look)
-
-
 def make_kernel(graph: Graph, cluster: Cluster, strategy: Strategy, settings: Settings) -> Kernel:
     """A cluster that is about to start."""
     graph.check()
     check_fitting(strategy)
     infos = cluster.infos()
     shards = settings.shards or max(1, cluster.core_count // CORES_PER_SHARD)
-    lease_ns = lease_ns_of(settings, cluster.node_count)
+    lease_ns = lease_ns_of(settings, cluster.node_count, least_run_ns(graph, cluster))
     check_renewals(settings.costs, lease_ns)
     copies = strategy.replicate.copies_max
     store = MemoryStore(shards, lease_ns, copies, settings.history, settings.direct)
@@ -267,7 +240,7 @@ def simulate(
         if prepare is not None:
             prepare(kernel)
         kernel.start()
-        _Watch(kernel)
+        Watch(kernel)
         kernel.run()
         if kernel.client.waiting_for:
             raise InternalError(

@@ -7,15 +7,17 @@ here.
 """
 
 from functools import cache
-from math import isnan
+from math import inf, isnan
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 from msgspec import NODEFAULT, Meta, Struct
 from msgspec.structs import fields
 
 from daws.model.errors import StrategyError
+from daws.model.numbers import read_number, read_whole
 
 Value = int | float | str
+INFINITE = {"inf": inf, "-inf": -inf}
 
 
 class Parameter(Struct, frozen=True):
@@ -49,12 +51,9 @@ class Parameter(Struct, frozen=True):
         if text in self.words:
             return text
         if self.kind is not None:
-            try:
-                value: Value = self.kind(text)
-            except (ValueError, OverflowError):
-                pass
-            else:
-                return self.check(value)
+            value = read_whole(text) if self.kind is int else INFINITE.get(text, read_number(text))
+            if value is not None:
+                return self.check(self.kind(value))
         raise StrategyError(f"{self.key}={_shown(text)}: expected {self.expects}")
 
     def check(self, value: Value) -> Value:

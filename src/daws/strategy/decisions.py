@@ -30,6 +30,15 @@ Reasons = dict[str, Any]
 """What a decision compared: names to numbers, and under "choice" what it chose."""
 
 
+class Lately(Struct, frozen=True, array_like=True, gc=False):
+    """What a node has seen since `adapt` was last asked."""
+
+    done_count: int = 0
+    run_ns: int = 0
+    moved_bytes: int = 0
+    read_bytes: int = 0
+
+
 class View(Protocol):
     """What a decision may see of the node that asks. Nothing here may be changed by a decision."""
 
@@ -53,11 +62,15 @@ class View(Protocol):
     moved_bytes: int
     read_bytes: int
     failed_steals: int
+    copied: dict[int, int]  # how many copies of a task were offered to others so far
 
     @property
     def run_ns(self) -> int:
         """How long the tasks that finished here ran in all."""
         ...
+
+    @property
+    def lately(self) -> Lately: ...
 
     @property
     def shared_count(self) -> int: ...
@@ -137,7 +150,9 @@ class Place(Protocol):
         """SHARED, DEDICATED, or the node to push it to."""
         ...
 
-    def explain(self, view: View, ready: Ready, rng: Rng) -> Reasons: ...
+    def explain(self, view: View, ready: Ready, rng: Rng) -> Reasons:
+        """What `choose` would compare and choose now. It leaves `rng` as it is: asking why changes nothing."""
+        ...
 
 
 class Order(Protocol):

@@ -27,7 +27,7 @@ def check_fitting(strategy: Strategy) -> None:
     if type(balance) is BalanceMasterWorker and not brought and _is_ours(assign, place):
         raise StrategyError(
             "balance=master-worker lets idle nodes ask the first node alone, and nothing brings the tasks there: "
-            "it goes with place=master,relax=above,tt=0 or with assign=one"
+            "it goes with place=master,relax=above,tt=0 or with assign=one,node=0"
         )
     if type(strategy.relax) is RelaxNever and type(balance) in THIEVES:
         if type(place) is PlaceHome:

@@ -4,15 +4,14 @@ Knows nothing of graphs. Every refusal is a WorkloadError of one line that says 
 """
 
 import math
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from daws.model.errors import WorkloadError
+from daws.model.numbers import read_number
 
 Value = int | float | str
 TASK_COUNT_MAX = 200_000_000
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d{1,3})?", re.ASCII | re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -147,12 +146,9 @@ def shown(text: str) -> str:
 
 
 def _read_number(key: str, text: str, what: str) -> int | float:
-    # Python's own int() and float() also take nan, inf, 1_000 and digits of other scripts.
-    if len(text) > 40 or _NUMBER.fullmatch(text) is None:
+    number = read_number(text)
+    if number is None:
         raise WorkloadError(f"{key}={shown(text)} is not {what}")
-    if text.lstrip("+-").isdigit():
-        return int(text)
-    number = float(text)
     if math.isinf(number):
         raise WorkloadError(f"{key}={shown(text)} is too large")
     return number

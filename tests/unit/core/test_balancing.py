@@ -349,7 +349,7 @@ def ranked(strategy_text: str) -> Driver:
         (None, [4, 1, 2, 5, 3]),  # the victim's order: the labels of the thief, the biggest rank first
         (Wish("biggest"), [4, 1, 2, 5, 3]),
         (Wish("smallest"), [3, 2, 5, 1, 4]),
-        (Wish("any"), [3, 1, 2, 4, 5]),
+        (Wish("any"), [1, 2, 3, 4, 5]),
         (Wish("biggest", high=3), [1, 2, 5, 3]),
         (Wish("smallest", low=1, high=4), [2, 5, 1]),
         (Wish("order", low=3), [4, 1]),

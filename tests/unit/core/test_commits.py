@@ -1,7 +1,8 @@
 """Ends of tasks: those that somebody waits for leave at once, those of leaves in company."""
 
 from daws.core.calls import COMMITS_HELD_MAX
-from daws.core.effects import TICK, CallStore, StartRun
+from daws.core.commits import ENDS_PER_LOOK
+from daws.core.effects import COMMIT, TICK, CallStore, StartRun
 from daws.core.events import CallFine, RunEnded
 from daws.core.node import SECOND_NS, NodeConfig
 from daws.core.outbox import carry_out
@@ -75,6 +76,33 @@ def test_the_tick_sends_what_an_unusually_long_task_has_kept():
         finish, lease = node.expect(CallStore).rows
         assert finish == Finish(0, 0, 0) and isinstance(lease, Lease)
         node.expect(StartRun, task=1)
+
+
+def test_an_unusually_long_task_keeps_the_ends_of_short_ones_not_until_the_tick():
+    """One core, 5 ms each: whether something is due is looked up after as many runs as that may cost."""
+    with busy(leaves=42) as node:
+        for task in range(40):
+            end(node, task, took_ns=5 * MS)
+        rows = sum(len(effect.rows) for effect in node.effects if isinstance(effect, CallStore))
+        assert rows < 40, "the last ones are kept"
+        node.drop(CallStore)
+        node.fire(COMMIT)
+        assert node.now_ns <= (ENDS_PER_LOOK + 1) * 5 * MS
+        assert len(node.expect(CallStore).rows) == 40 - rows
+        node.expect(StartRun, task=40)
+
+
+def test_what_was_kept_lately_is_looked_at_again():
+    with busy(leaves=99) as node:
+        for task in range(63):
+            end(node, task)
+        node.drop(CallStore)
+        node.fire(COMMIT)
+        node.expect(StartRun, task=63)
+        assert not node.effects, "nothing is due yet"
+        node.fire(COMMIT)
+        assert node.expect(CallStore).rows[-1] == Finish(62, 0, 0)
+        assert not node.core.commit_armed
 
 
 def test_there_is_a_limit_to_company():

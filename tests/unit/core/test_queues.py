@@ -1,10 +1,12 @@
 """The ready queue against a naive one: a list that is sorted whenever somebody takes from it."""
 
+from operator import itemgetter
+
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from daws.core.queues import ReadyQueue
+from daws.core.queues import SORTED_MAX, ReadyQueue
 from daws.model.context import Wish, parse_context, preference, rank_of
 from daws.model.task import Needs, Ready
 from daws.strategy.match.contexts import MatchContexts
@@ -67,6 +69,28 @@ def test_the_tail_is_cut_and_the_rest_stays_in_order():
     assert popped(queue) == [0, 1]
 
 
+def test_what_would_run_last_is_what_has_the_largest_key():
+    queue = queue_of(-5, -1, -4)
+    assert [one.spec.id for one in queue.cut(1, False, None)] == [1]
+    assert popped(queue) == [0, 2]
+    queue = queue_of(0, 3, -1, 0, 2)
+    assert poured(queue, 3) == {1, 4, 3}, "those with key 0 come after those with larger ones"
+    assert popped(queue) == [2, 0]
+
+
+def test_a_small_part_of_a_long_queue_is_never_what_runs_next():
+    """Finding the exact end of a long queue for each of many small steals would cost more than it brings."""
+    count = 4 * SORTED_MAX
+    queue = queue_of(*[-(number * 7919 % count) - 1 for number in range(count)])
+    loot = [one.spec.id for one in queue.cut(10, False, None)]
+    assert len(loot) == 10 and all(count - 1 - number * 7919 % count >= 10 for number in loot)
+    rest = popped(queue)
+    assert rest == sorted(rest, key=lambda number: -(number * 7919 % count))
+    exact = queue_of(*[-(number * 7919 % count) - 1 for number in range(count)])
+    taken = exact.cut(count // 2, False, None)
+    assert sorted(one.spec.id * 7919 % count for one in taken) == list(range(count // 2))
+
+
 def test_the_head_is_cut():
     queue = queue_of(4, 3, 2, 1)
     assert [one.spec.id for one in queue.cut(2, True, None)] == [3, 2]
@@ -95,6 +119,36 @@ def test_executors_get_what_they_may_run():
     assert popped(queue, "gpu@1..3") == [0]
     assert popped(queue, "cpu>any") == [2, 1]
     assert popped(queue, "gpu") == [3]
+
+
+def test_labels_that_are_equally_good_share_one_order():
+    for executor in ("gpu|cpu", "cpu|gpu", "any|gpu|cpu"):
+        queue = ReadyQueue(MatchContexts())
+        for number, context in enumerate(["gpu", "cpu", "gpu", "cpu"]):
+            queue.push(-(number % 2), number, ready(number, context=context))
+        assert popped(queue, executor) == [1, 3, 0, 2], executor
+
+
+def test_a_priority_list_goes_label_by_label():
+    queue = ReadyQueue(MatchContexts())
+    for number, context in enumerate(["", "gpu@5", "gpu@1", "", "gpu@5"]):
+        queue.push(-number, number, ready(number, context=context))
+    assert popped(queue, "gpu@1>any>gpu@5") == [2, 3, 0, 4, 1]
+
+
+def test_plain_tasks_and_those_that_take_any_executor_share_one_order():
+    queue = ReadyQueue(MatchContexts())
+    for number, (key, context) in enumerate([(0, ""), (0, "any|gpu"), (0, ""), (-1, "any|gpu"), (-2, ""), (1, "")]):
+        queue.push(key, number, ready(number, context=context))
+    assert popped(queue) == [4, 3, 0, 1, 2, 5]
+
+
+def test_thieves_with_several_kinds_of_executors_get_what_comes_first_for_any_of_them():
+    queue = ReadyQueue(MatchContexts())
+    for number in range(4):
+        queue.push(-(number % 2), number, ready(number, context="gpu" if number % 2 else ""))
+    loot = queue.cut(3, True, (None, parse_context("gpu")))
+    assert [one.spec.id for one in loot] == [1, 3, 0]
 
 
 def test_a_task_with_several_labels_is_taken_once():
@@ -136,16 +190,16 @@ def test_what_is_poured_keeps_its_order():
     other.pop(None)
     other.push(2.5, 9, ready(9))
     queue.pour_into(other, 4)
-    assert popped(queue) == [1]
-    assert popped(other) == [3, 4, 2, 9, 0]
+    assert popped(queue) == [3]
+    assert popped(other) == [4, 1, 2, 9, 0]
 
 
 def test_a_task_with_several_labels_is_cut_once():
     queue = ReadyQueue(MatchContexts())
     queue.push(1, 1, ready(1, context="gpu|disk"))
     queue.push(2, 2, ready(2, context="disk"))
-    assert poured(queue, 1) == {1}, "from the heap of the first label"
-    assert poured(queue, 9) == {2}
+    assert poured(queue, 1) == {2}, "what would run last, under whichever label"
+    assert poured(queue, 9) == {1}
     assert queue.count == 0 and queue.pop(parse_context("disk")) is None
 
 
@@ -154,7 +208,7 @@ def test_whatever_they_need_the_last_are_cut():
     queue.push(0, 1, ready(1))
     queue.push(5, 2, ready(2, context="gpu"))
     queue.push(-5, 3, ready(3))
-    assert poured(queue, 2) == {1, 3} and poured(queue, 9) == {2}
+    assert poured(queue, 2) == {2, 1} and poured(queue, 9) == {3}
 
 
 def test_entries_that_nobody_here_would_ever_skip_are_thrown_out():
@@ -189,12 +243,10 @@ class QueueMachine(RuleBasedStateMachine):
 
     @rule(context=st.sampled_from(CONTEXTS))
     def pop(self, context: str) -> None:
-        offered = parse_context(context)
-        found = self.queue.pop(offered)
-        fitting = [one for one in self.naive if self.fits(one[2], context)]
-        assert (found is None) == (not fitting)
-        if found is not None:
-            self.remove([found])
+        first = self.first(context)
+        assert self.queue.pop(parse_context(context)) == first
+        if first is not None:
+            self.remove([first])
 
     @rule(amount=st.integers(1, 4), from_head=st.booleans(), context=st.sampled_from(CONTEXTS))
     def cut(self, amount: int, from_head: bool, context: str) -> None:
@@ -203,7 +255,26 @@ class QueueMachine(RuleBasedStateMachine):
         assert all(self.fits(one, context) for one in loot)
         fitting = [one for one in self.naive if self.fits(one[2], context)]
         assert len(loot) == min(amount, len(fitting))
-        self.remove(loot)
+        if not from_head:
+            assert {id(one) for one in loot} == {id(one) for one in self.last(amount, context)}
+        for one in loot:
+            assert not from_head or one == self.first(context)
+            self.remove([one])
+
+    def last(self, amount: int, context: str) -> list[Ready]:
+        found: dict[int, Ready] = {}
+        for tier in context.split(">"):
+            fitting = [one for one in self.naive if self.fits(one[2], tier) and one[1] not in found]
+            late = sorted(fitting, key=itemgetter(0, 1))[max(0, len(fitting) - amount + len(found)) :]
+            found |= {number: one for _, number, one in late}
+        return list(found.values())
+
+    def first(self, context: str) -> Ready | None:
+        """Under the first label of a priority list for which there is any task, the one with the smallest key."""
+        for tier in context.split(">"):
+            if fitting := [one for one in self.naive if self.fits(one[2], tier)]:
+                return min(fitting, key=itemgetter(0, 1))[2]
+        return None
 
     @rule(
         amount=st.integers(1, 4),

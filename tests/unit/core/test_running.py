@@ -42,6 +42,28 @@ def test_tasks_start_in_order_on_free_executors():
         finished(node, 2)
 
 
+def test_a_task_that_takes_any_executor_goes_by_its_priority():
+    with Driver(cores=1) as node:
+        submit(node, ready(1))
+        first = node.expect(StartRun, task=1)
+        submit(node, ready(2), ready(3, context="any|gpu", priority=1))
+        end(node, first)
+        node.expect(StartRun, task=3)
+        finished(node, 1)
+
+
+def test_what_was_seen_lately_starts_anew_with_each_look():
+    with Driver("daws:adapt=matrix,period=2", cores=1) as node:
+        submit(node, *[ready(task) for task in range(5)])
+        for task, took_ns in enumerate((10, 20, 40, 60)):
+            if task == 3:
+                assert (node.core.lately.done_count, node.core.lately.run_ns) == (1, 40)
+            end(node, node.expect(StartRun, task=task), took_ns)
+        assert node.core.lately.done_count == 0
+        node.drop(CallStore)
+        node.expect(StartRun, task=4)
+
+
 def test_a_batch_is_taken_once_and_acknowledged_always():
     with Driver() as node:
         batch = Submission(CLIENT, 7, (ready(1),))

@@ -15,7 +15,7 @@ from daws.sim.cluster import cluster_of, joined, parse_group
 from daws.sim.kernel import Kernel
 from daws.sim.machine import FATE
 from daws.sim.profiles import PROFILES, Costs
-from daws.sim.simulate import Settings, lease_ns_of, make_kernel, simulate
+from daws.sim.simulate import Settings, lease_ns_of, least_run_ns, make_kernel, simulate
 from daws.strategy import PRESETS, parse_strategy
 from daws.workloads import parse_workload
 
@@ -204,7 +204,7 @@ def test_the_lease_that_is_advised_is_long_enough():
 
 @pytest.mark.parametrize("costs", [{"step_ns": 4_000_000_000}, {"message_ns": 3_000_000_000}])
 def test_queues_that_only_grow_are_noticed(costs, monkeypatch):
-    monkeypatch.setattr("daws.sim.simulate.STUCK_LEASES", 30)  # not as sure, but soon
+    monkeypatch.setattr("daws.sim.watch.STUCK_LEASES", 30)  # not as sure, but soon
     with pytest.raises(UsageError, match=r"^nothing could start for 900 simulated seconds with \d+ tasks left: .*$"):
         run("bot:tasks=20", 2, costs=Costs(**costs))
 
@@ -212,6 +212,23 @@ def test_queues_that_only_grow_are_noticed(costs, monkeypatch):
 def test_what_is_slow_but_ends_may_take_its_time():
     assert run("bot:tasks=20", 2, costs=Costs(task_ns=30_000_000_000)).makespan_s > 5000
     assert run("bot:tasks=20", 2, costs=Costs(dispatch_ns=1_000_000_000_000)).makespan_s > 3000
+
+
+def test_days_do_not_take_more_events_than_hours():
+    hours = run("bot:tasks=10,length-ms=1e7,spread=constant", 2)
+    days = run("bot:tasks=10,length-ms=1e9,spread=constant", 2)
+    assert days.makespan_s == pytest.approx(3e6, rel=1e-3)
+    assert days.events < 2 * hours.events < 20_000
+
+
+def test_leases_are_as_long_as_ever_unless_the_run_is():
+    settings = Settings()
+    assert lease_ns_of(settings, 4, 999 * SECOND_NS) == lease_ns_of(settings, 4) == 10 * SECOND_NS
+    assert lease_ns_of(settings, 4, 3000 * SECOND_NS) == 30 * SECOND_NS
+    assert lease_ns_of(Settings(lease_s=3.0), 4, 3000 * SECOND_NS) == 3 * SECOND_NS
+    graph = bag((50, 1), (8000, 2), (50, 1))
+    assert least_run_ns(graph, cluster_of(1, 2)) == 8050 * 1_000_000
+    assert least_run_ns(graph, cluster_of(8, 2, slow=0.5)) == 8000 * 1_000_000
 
 
 def test_a_run_without_an_end_has_no_result():

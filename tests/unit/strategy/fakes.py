@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from daws.model.cluster import ExecutorClass, Members, NodeInfo
 from daws.model.context import parse_context
 from daws.model.task import Needs, NodeId, Ready, TaskSpec
+from daws.strategy.decisions import Lately
 
 
 def members_of(count: int, cores: int = 2, contexts: dict[int, str] | None = None, clusters: int = 1) -> Members:
@@ -51,15 +52,22 @@ class FakeView:
     moved_bytes: int = 0
     read_bytes: int = 0
     failed_steals: int = 0
+    copied: dict[int, int] = field(default_factory=dict)
     shared_count: int = 0
     dedicated_count: int = 0
     idle_count: int = 0
     mean_ns: int = 1_000_000_000
+    adapted: tuple[int, int, int, int] = (0, 0, 0, 0)
     objects: frozenset[int] = frozenset()
 
     def __post_init__(self) -> None:
         if self.done_count:
             self.mean_run_ns = self.run_ns // self.done_count
+
+    @property
+    def lately(self) -> Lately:
+        now = (self.done_count, self.run_ns, self.moved_bytes, self.read_bytes)
+        return Lately(*[count - before for count, before in zip(now, self.adapted, strict=True)])
 
     def estimate_ns(self, spec: TaskSpec) -> int:
         return self.mean_ns

@@ -22,7 +22,7 @@ from daws.workloads import parse_workload
     [
         ("flds:balance=master-worker", ("balance=master-worker", "place=master,relax=above,tt=0", "assign=one")),
         ("constellation:balance=master-worker", ("balance=master-worker", "assign=one")),
-        ("mlb:balance=master-worker,assign=one,node=3", ("balance=master-worker", "assign=one")),
+        ("mlb:balance=master-worker,assign=one,node=3", ("balance=master-worker", "assign=one,node=0")),
         ("adage:balance=steal", ("place=home", "balance=give", "relax=above")),
         ("adage:balance=steal,relax=above", ("replicate=given", "balance=give", "replicate=never")),
         ("adage:balance=none", ("replicate=given", "balance=give", "replicate=never")),

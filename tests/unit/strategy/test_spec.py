@@ -96,6 +96,8 @@ def test_a_parameter_of_one_answer_alone():
         ("flds:probes=0", "probes=0: expected a whole number of at least 1"),
         ("flds:share=0", "share=0.0: expected a number above 0 and at most 1"),
         ("flds:form=raw", "form=raw: expected 'ratio' or 'rate'"),
+        ("flds:form=rate,t=0.5", "t=0.5 counts only with form=ratio (or as 0 or inf); with form=rate set rate-gbps"),
+        ("flds:rate-gbps=3", "rate-gbps=3 counts only with form=rate; with form=ratio set t"),
         ("flds:poll-min-ms=200", "poll-max-ms=100 is less than poll-min-ms=200"),
         ("flds:tt-min=3,tt-max=2", "tt-max=2 is less than tt-min=3"),
         ("daws:little=3", "much=1 must be more than 2 times little=3"),

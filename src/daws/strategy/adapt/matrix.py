@@ -7,7 +7,7 @@ from msgspec import Meta
 
 from daws.model.errors import StrategyError
 from daws.strategy.answer import Answer
-from daws.strategy.decisions import Changes, Reasons, View
+from daws.strategy.decisions import Changes, Lately, Reasons, View
 
 HYSTERESIS = 2.0
 """A policy is left only when the number that led to it has changed by this factor."""
@@ -17,11 +17,11 @@ class AdaptMatrix(Answer, frozen=True):
     """Starts as FLDS with threshold `t`; holds on to data when moving it takes too long, ignores it when it is small.
 
     MATRIX (2015), section 4.4, which says "too much" and "few" without numbers. Every `period` finished tasks a
-    node looks at two ratios. Time to move what it moved / run time: above `much` it turns to MDL (threshold 0),
-    because it spends more time on transfers than on tasks. Time it would take to move all that it read / run time:
-    up to `little` it turns to MLB (threshold inf), because data does not matter; bytes that were really moved would
-    not do here, since under FLDS they are few exactly when locality works; and having read nothing says nothing of
-    what is to come (a fan-in begins so). In between it is FLDS.
+    node looks at two ratios over these tasks. Time to move what it moved / run time: above `much` it turns to MDL
+    (threshold 0), because it spends more time on transfers than on tasks. Time it would take to move all that it read /
+    run time: up to `little` it turns to MLB (threshold inf), because data does not matter; bytes that were really moved
+    would not do here, since under FLDS they are few exactly when locality works; and having read nothing says nothing
+    of what is to come (a fan-in begins so). In between it is FLDS.
 
     MDL must not starve the cluster: dedicated tasks are withheld from others only while their queue is done sooner than
     one of them could be moved. Every policy can be left again, at half of `much` and at twice `little`.
@@ -45,41 +45,44 @@ class AdaptMatrix(Answer, frozen=True):
         return Changes(threshold=threshold, relaxing=True)
 
     def adjust(self, view: View) -> Changes | None:
-        if not view.run_ns:
+        lately = view.lately
+        if not lately.run_ns:
             return None
-        threshold = self._threshold(view)
-        relaxing = threshold > 0 or self._queue_ns(view) > self._transfer_ns(view)
+        threshold = self._threshold(view, lately)
+        relaxing = threshold > 0 or self._queue_ns(view, lately) > self._transfer_ns(view, lately)
         if threshold == view.threshold and relaxing == view.relaxing:
             return None
         return Changes(threshold=threshold, relaxing=relaxing)
 
     def explain(self, view: View) -> Reasons:
+        lately = view.lately
         return {
-            "moved_ratio": _ratio(view, view.moved_bytes),
-            "read_ratio": _ratio(view, view.read_bytes),
-            "queue_ns": self._queue_ns(view),
-            "transfer_ns": self._transfer_ns(view),
+            "done_count": lately.done_count,
+            "moved_ratio": _ratio(view, lately.moved_bytes, lately.run_ns),
+            "read_ratio": _ratio(view, lately.read_bytes, lately.run_ns),
+            "queue_ns": self._queue_ns(view, lately),
+            "transfer_ns": self._transfer_ns(view, lately),
             "threshold": view.threshold,
             "relaxing": view.relaxing,
             "choice": self.adjust(view),
         }
 
-    def _threshold(self, view: View) -> float:
+    def _threshold(self, view: View, lately: Lately) -> float:
         much = self.much / HYSTERESIS if view.threshold == 0 else self.much
         little = self.little * HYSTERESIS if view.threshold == inf else self.little
-        if _ratio(view, view.moved_bytes) > much:
+        if _ratio(view, lately.moved_bytes, lately.run_ns) > much:
             return 0.0
-        return inf if 0 < _ratio(view, view.read_bytes) <= little else self.t
+        return inf if 0 < _ratio(view, lately.read_bytes, lately.run_ns) <= little else self.t
 
-    def _queue_ns(self, view: View) -> float:
-        """How long this node needs for what is dedicated to it."""
-        return view.dedicated_count * view.run_ns / max(1, view.done_count) / view.cores
+    def _queue_ns(self, view: View, lately: Lately) -> float:
+        """How long this node needs for what is dedicated to it, if that runs like the tasks before it."""
+        return view.dedicated_count * lately.run_ns / max(1, lately.done_count) / view.cores
 
-    def _transfer_ns(self, view: View) -> float:
+    def _transfer_ns(self, view: View, lately: Lately) -> float:
         """How long it took to move the data of one task, on average."""
-        return view.moved_bytes * 1e9 / view.net_bytes_per_s / max(1, view.done_count)
+        return lately.moved_bytes * 1e9 / view.net_bytes_per_s / max(1, lately.done_count)
 
 
-def _ratio(view: View, size_bytes: int) -> float:
+def _ratio(view: View, size_bytes: int, run_ns: int) -> float:
     """The time to move so many bytes over the time that tasks ran."""
-    return size_bytes * 1e9 / view.net_bytes_per_s / view.run_ns if view.run_ns else 0.0
+    return size_bytes * 1e9 / view.net_bytes_per_s / run_ns if run_ns else 0.0

@@ -76,5 +76,7 @@ class BalanceGive(Answer, frozen=True):
             "loads": dict(loads),
             "own_load": view.dedicated_count + view.shared_count,
             "poll_ns": view.poll_ns,
+            "poll_after_failure_min_ns": self.start_poll_ns(),
+            "poll_after_failure_max_ns": int(self.period_max_ms * NS_PER_MS),
             "choice": self.pick(view, loads),
         }

@@ -79,19 +79,27 @@ class BalanceSteal(Thief, frozen=True, dict=True):
         return self.start_poll_ns(), self.probes
 
     def after_failure(self, view: View) -> tuple[int, int]:
-        # Who has been idle for long may ask more rarely: it loses at most a tenth of that time again.
-        longest_ns = max(int(self.poll_max_ms * NS_PER_MS), (view.now_ns - view.idle_since_ns) // 10)
+        shortest_ns, longest_ns, neighbours = self._bounds(view)
+        poll_ns = min(max(2 * view.poll_ns, shortest_ns), longest_ns)
+        return poll_ns, max(self.probes, min(view.neighbour_count + self.grow, neighbours))
+
+    def _bounds(self, view: View) -> tuple[int, int, int]:
+        """Of the interval after a failed round, shortest and longest, and of how many are asked then."""
         # New work comes up when tasks end: asking more often than that is in vain.
         shortest_ns = max(self.start_poll_ns(), view.mean_run_ns)
-        poll_ns = min(max(2 * view.poll_ns, shortest_ns), longest_ns)
-        bound = root(len(view.members)) if self.neighbours == "sqrt" else self.neighbours
-        return poll_ns, max(self.probes, min(view.neighbour_count + self.grow, bound))
+        # Who has been idle for long may ask more rarely: it loses at most a tenth of that time again.
+        longest_ns = max(int(self.poll_max_ms * NS_PER_MS), (view.now_ns - view.idle_since_ns) // 10)
+        return shortest_ns, longest_ns, root(len(view.members)) if self.neighbours == "sqrt" else self.neighbours
 
     def explain(self, view: View, loads: list[tuple[NodeId, int]]) -> Reasons:
+        shortest_ns, longest_ns, neighbours = self._bounds(view)
         return {
             "loads": dict(loads),
             "poll_ns": view.poll_ns,
+            "poll_after_failure_min_ns": shortest_ns,
+            "poll_after_failure_max_ns": longest_ns,
             "neighbour_count": view.neighbour_count,
+            "neighbours_max": neighbours,
             "failed_steals": view.failed_steals,
             **self.wished(),
             "choice": self.pick(view, loads),

@@ -1,14 +1,16 @@
-"""What thieves may wish for: which of the tasks that they could run, by the ranks in their contexts."""
+"""What thieves have in common: what they may wish for, and how those ask that do not ask for loads first."""
 
 from functools import cached_property
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta
 
 from daws.model.context import RANK_MAX, Wish
 from daws.model.errors import StrategyError
+from daws.model.task import NodeId
 from daws.strategy.answer import Answer
-from daws.strategy.decisions import Reasons
+from daws.strategy.balance.neighbours import NS_PER_MS
+from daws.strategy.decisions import Reasons, View
 
 
 class Thief(Answer, frozen=True, dict=True, kw_only=True):
@@ -39,3 +41,40 @@ class Thief(Answer, frozen=True, dict=True, kw_only=True):
     def wished(self) -> Reasons:
         """For `explain`."""
         return {"take": self.take, "take_low": self.take_low, "take_high": self.take_high}
+
+
+class PlainThief(Thief, frozen=True, dict=True):
+    """A base for thieves that turn to one node at a time, without asking for its load first, every `delay-ms`.
+
+    Constellation (2011), section 3.3; size and delay from its code. Whom they ask is left to those who derive from it.
+    """
+
+    mode: ClassVar[str] = "steal"
+    asks_load: ClassVar[bool] = False
+    follows_rumours: ClassVar[bool] = False
+    from_head: ClassVar[bool] = True
+
+    count: Annotated[int, Meta(ge=1, le=1_000_000, description="tasks handed over at once")] = 1
+    delay_ms: Annotated[float, Meta(ge=0.001, le=1e6, description="ms between requests")] = 20.0
+
+    def start_poll_ns(self) -> int:
+        return int(self.delay_ms * NS_PER_MS)
+
+    def start_neighbours(self, member_count: int) -> int:
+        return 1
+
+    def pick(self, view: View, loads: list[tuple[NodeId, int]]) -> NodeId:
+        return next((node for node, load in loads if load > 0), -1)
+
+    def amount(self, view: View, available: int) -> int:
+        return min(available, self.count)
+
+    def after_success(self, view: View) -> tuple[int, int]:
+        return self.start_poll_ns(), 1
+
+    def after_failure(self, view: View) -> tuple[int, int]:
+        return self.start_poll_ns(), 1
+
+    def explain(self, view: View, loads: list[tuple[NodeId, int]]) -> Reasons:
+        reasons: Reasons = {"loads": dict(loads), "poll_ns": self.start_poll_ns(), **self.wished()}
+        return reasons | {"choice": self.pick(view, loads)}

@@ -8,7 +8,8 @@ class CacheAll(Answer, frozen=True):
     """A node keeps every object that it fetched, for whatever else it may run (others fetch from where it was made).
 
     MATRIX (2015): without caching, all-pairs stays below half of its best. Helps when objects are read more than once.
-    Hurts only memory: the node's own limit is the only one.
+    Hurts only memory: the node's own limit is the only one. Beyond it the copies that came first go first, whatever
+    they are worth, unless a task here is about to read them.
     """
 
     def keeps(self, view: View, size_bytes: int) -> bool:

@@ -5,10 +5,14 @@ from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta
 
+from daws.model.errors import StrategyError
 from daws.model.task import INLINE_BYTES, Input, Needs, Ready
 from daws.strategy.answer import Answer
 from daws.strategy.decisions import DEDICATED, SHARED, Reasons, Rng, View
 from daws.strategy.place.able import may_run
+
+T = 0.05
+RATE_GBPS = 5.0
 
 
 class PlaceDaws(Answer, frozen=True):
@@ -17,7 +21,12 @@ class PlaceDaws(Answer, frozen=True):
     MATRIX, Algorithm 1 (journal 2015): a task is shared if moving all its inputs takes at most `t` times its estimated
     run time, or else if moving the largest one does; otherwise it is dedicated to a node that has the largest.
     `t=inf` is MLB, `t=0` is MDL: whatever reads data at all stays with it. `form=rate` is the older form (BigData
-    2014): bytes per second of estimated run time against `rate-gbps`, whatever the network.
+    2014): bytes per second of estimated run time against `rate-gbps`, whatever the network; of `t` only 0 and inf count
+    then.
+
+    Both papers have `t=0.5`, with which tasks of 50 ms may move 12 MB at 4 Gbit/s: on most workloads that is MLB. With
+    0.05 FLDS beats MLB on all-pairs; RLDS, which cannot relax, is better off with 0.5 except on fan-in
+    (`docs/strategies.md` has the numbers).
 
     Where the paper is silent: objects that travel inside records cost nothing (except at `t=0`); a task whose data is
     nowhere among the members, or only where it may not run, is shared.
@@ -28,11 +37,19 @@ class PlaceDaws(Answer, frozen=True):
 
     plain_is_neutral: ClassVar[bool] = True
 
-    t: Annotated[float, Meta(ge=0, description="seconds of transfer tolerated per second of run time; 0 to inf")] = 0.05
+    t: Annotated[float, Meta(ge=0, description="seconds of transfer tolerated per second of run time; 0 to inf")] = T
     form: Annotated[
         Literal["ratio", "rate"], Meta(description="compare transfer to run time (2015) or bytes per second (2014)")
     ] = "ratio"
-    rate_gbps: Annotated[float, Meta(gt=0, description="Gbit read per second of run time, for form=rate")] = 5.0
+    rate_gbps: Annotated[float, Meta(gt=0, description="Gbit read per second of run time, for form=rate")] = RATE_GBPS
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.form == "ratio" and self.rate_gbps != RATE_GBPS:
+            raise StrategyError(f"rate-gbps={self.rate_gbps:g} counts only with form=rate; with form=ratio set t")
+        if self.form == "rate" and self.t not in (0, T, inf):
+            other = "(or as 0 or inf); with form=rate set rate-gbps"
+            raise StrategyError(f"t={self.t:g} counts only with form=ratio {other}")
 
     def choose(self, view: View, ready: Ready, rng: Rng) -> int:
         inputs = ready.inputs

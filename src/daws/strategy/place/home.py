@@ -1,5 +1,7 @@
 """Tasks go to the node that the planner chose."""
 
+from copy import copy
+
 from daws.model.task import NodeId, Ready
 from daws.strategy.answer import Answer
 from daws.strategy.decisions import DEDICATED, Reasons, Rng, View
@@ -31,7 +33,7 @@ class PlaceHome(Answer, frozen=True):
             "home": ready.spec.home,
             "home_can_run": may_run(view, ready.spec.home, ready.spec.needs),
             "held_bytes": _held(view, ready),
-            "choice": self.choose(view, ready, rng),
+            "choice": self.choose(view, ready, copy(rng)),
         }
 
 

@@ -1,5 +1,7 @@
 """All ready tasks are collected at one node."""
 
+from copy import copy
+
 from daws.model.task import Ready
 from daws.strategy.answer import Answer
 from daws.strategy.decisions import SHARED, Reasons, Rng, View
@@ -34,5 +36,5 @@ class PlaceMaster(Answer, frozen=True):
         return {
             "master": nodes[0] if nodes else -1,
             "master_can_run": bool(nodes) and may_run(view, nodes[0], ready.spec.needs),
-            "choice": self.choose(view, ready, rng),
+            "choice": self.choose(view, ready, copy(rng)),
         }

@@ -1,5 +1,7 @@
 """Tasks go anywhere."""
 
+from copy import copy
+
 from daws.model.task import Ready
 from daws.strategy.answer import Answer
 from daws.strategy.decisions import SHARED, Reasons, Rng, View
@@ -19,5 +21,5 @@ class PlaceRandom(Answer, frozen=True):
     def explain(self, view: View, ready: Ready, rng: Rng) -> Reasons:
         return {
             "able_count": len(view.members.capable(ready.spec.needs)),
-            "choice": self.choose(view, ready, rng),
+            "choice": self.choose(view, ready, copy(rng)),
         }

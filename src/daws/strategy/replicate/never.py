@@ -20,4 +20,4 @@ class ReplicateNever(Answer, frozen=True):
         return 0
 
     def explain(self, view: View, spec: TaskSpec) -> Reasons:
-        return {"choice": 0}
+        return {"copies_max": 0, "offered": view.copied.get(spec.id, 0), "choice": 0}

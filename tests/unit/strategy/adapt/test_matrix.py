@@ -61,6 +61,17 @@ def test_mdl_does_not_starve_the_others():
     assert ADAPT.adjust(seen(1.1, 3, dedicated_count=500, **mdl)) == Changes(threshold=0.0, relaxing=True)
 
 
+def test_only_the_last_period_counts():
+    """However long a node has held little data: once what it reads is large, it changes with the next look."""
+    view = seen(0, 0.02, threshold=inf)
+    view.adapted = (view.done_count, view.run_ns, view.moved_bytes, view.read_bytes)
+    view.done_count += 10
+    view.run_ns += 10 * S
+    view.read_bytes += 30 * S
+    assert ADAPT.adjust(view) == Changes(threshold=0.5, relaxing=True)
+    assert ADAPT.explain(view)["read_ratio"] == 3
+
+
 def test_it_returns_to_its_own_threshold():
     assert AdaptMatrix().t == PlaceDaws().t
     changes = AdaptMatrix(t=0.2).adjust(seen(0.1, 3, threshold=0.0))

@@ -43,6 +43,15 @@ def test_nobody_asks_more_often_than_tasks_end():
     assert balance.after_failure(FakeView(poll_ns=MS))[0] == 2 * MS, "before the first has ended, nothing is known"
 
 
+def test_explain_has_the_bounds_of_what_follows_a_failure():
+    balance = BalanceSteal(poll_min_ms=1, poll_max_ms=100, neighbours=9)
+    view = FakeView(now_ns=5_000 * MS, idle_since_ns=1_000 * MS, poll_ns=MS, done_count=4, run_ns=320 * MS)
+    reasons = balance.explain(view, [])
+    assert (reasons["poll_after_failure_min_ns"], reasons["poll_after_failure_max_ns"]) == (80 * MS, 400 * MS)
+    assert reasons["neighbours_max"] == 9
+    assert balance.after_failure(view)[0] == 80 * MS
+
+
 def test_who_is_idle_for_long_may_wait_for_a_tenth_of_it():
     balance = BalanceSteal(poll_min_ms=1, poll_max_ms=100)
     view = FakeView(now_ns=5_000 * MS, idle_since_ns=1_000 * MS, poll_ns=300 * MS)

@@ -9,3 +9,9 @@ def test_as_many_as_were_asked_for():
     one = parse_strategy("adage:copies=1").replicate
     assert one == ReplicateGiven(copies_max=1)
     assert one.copies(view, spec) == one.explain(view, spec)["choice"] == 1
+
+
+def test_it_says_how_many_were_offered_already():
+    spec = ready_of().spec
+    reasons = ReplicateGiven().explain(FakeView(copied={spec.id: 1}), spec)
+    assert reasons == {"copies_max": 2, "offered": 1, "choice": 2}

@@ -1,0 +1,24 @@
+"""Numbers as users type them: one reader for the command line, workloads and strategies."""
+
+import math
+import re
+
+LENGTH_MAX = 40
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d{1,3})?", re.ASCII | re.IGNORECASE)
+
+
+def read_number(text: str) -> int | float | None:
+    """The number that a text stands for, None if it is none; whole numbers are exact.
+
+    Python's own int() and float() also take nan, 1_000, blanks around a number, and digits of other scripts. What is
+    too large for a float is inf.
+    """
+    if len(text) > LENGTH_MAX or _NUMBER.fullmatch(text) is None:
+        return None
+    return int(text) if text.lstrip("+-").isdigit() else float(text)
+
+
+def read_whole(text: str) -> int | None:
+    """The same, for whole numbers in whatever way they are written: 1000 or 1e3."""
+    number = read_number(text)
+    return None if number is None or math.isinf(number) or number != int(number) else int(number)
