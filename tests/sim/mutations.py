@@ -240,9 +240,9 @@ MUTANTS = (
     ),
     Mutant(
         "tasks are sent ahead behind a suspect", 4, "core/running.py",
-        " or spec.needs is not None or run.ready.mode & SUSPECT:\n            avoid",
-        " or spec.needs is not None:\n            avoid",
-        where=("sent ahead",),
+        " and spec.needs is None and not run.ready.mode & SUSPECT:\n                heap",
+        " and spec.needs is None:\n                heap",
+        where=("sent ahead", "rush"),
     ),
     Mutant(
         "suspects are sent ahead", 4, "core/running.py",
@@ -376,8 +376,8 @@ MUTANTS = (
     # -- 7. growing graphs ------------------------------------------------------------------------------------------
     Mutant(
         "a new task has no edge to itself", 7, "core/growing.py",
-        "Create(seedling.spec, seedling.parents, (), (), core.node, True)",
-        "Create(seedling.spec, seedling.parents, (), (), core.node, False)",
+        "Create(seedling.spec, seedling.parents, (), (), core.node, True, seedling.held)",
+        "Create(seedling.spec, seedling.parents, (), (), core.node, False, seedling.held)",
     ),
     Mutant(
         "nobody registers with the parents", 7, "core/growing.py",
@@ -450,8 +450,8 @@ MUTANTS = (
     ),
     Mutant(
         "tasks are sent behind kinds that nobody has seen", 8, "core/running.py",
-        "        seen = kinds.get(spec.kind)\n        if seen is None or seen[1]",
-        "        seen = kinds.get(spec.kind, (1, 0))\n        if seen[1]",
+        "            seen = kinds.get(spec.kind)\n            if seen and seen[1]",
+        "            seen = kinds.get(spec.kind, (1, 0))\n            if seen[1]",
         where=("sent ahead",),
     ),
     # -- 9. cancel --------------------------------------------------------------------------------------------------
@@ -520,7 +520,7 @@ MUTANTS = (
     ),
     Mutant(
         "a hand-out that comes twice is taken twice", 10, "core/moving.py",
-        "    if message.batch in core.batches:\n        return\n",
+        "    if had_before(core, message.batch):\n        return\n",
         "",
     ),
 )  # fmt: skip
