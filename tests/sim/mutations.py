@@ -88,6 +88,16 @@ MUTANTS = (
         "        core.out.append(call)\n    core.old_token",
         "        pass\n    core.old_token",
     ),
+    Mutant(
+        "ends are kept as long as there is something to do", 1, "core/node.py",
+        "            self.urgent or self.plain_free or now_ns >= self.commit_by_ns or len(rows) >= COMMITS_HELD_MAX\n",
+        "            self.urgent or self.plain_free or len(rows) >= COMMITS_HELD_MAX\n",
+    ),
+    Mutant(
+        "ends for which others wait are kept", 1, "core/commits.py",
+        "    core.rows_shard = shard\n    if not spec.leaf or error:\n        core.urgent = True\n",
+        "    core.rows_shard = shard\n    if error:\n        core.urgent = True\n",
+    ),
     # -- 2. moving is claiming --------------------------------------------------------------------------------------
     Mutant(
         "a claim does not compare the move", 2, "store/memory/moving.py",
@@ -124,6 +134,17 @@ MUTANTS = (
         "    core.claims[task] = (ready, core.node, BACK)\n",
         "    enqueue(core, ready, False)\n    return\n",
     ),
+    Mutant(
+        "what is told again is taken again", 2, "core/ready.py",
+        "        if ready.move <= core.given_up.get(task, -1) or holds(core, task):\n",
+        "        if ready.move <= core.given_up.get(task, -1):\n",
+        where=("rush",),
+    ),
+    Mutant(
+        "what is granted again is taken again", 2, "core/moving.py",
+        "        if not (answer.mode & AGAIN and _has_it(core, row.task, answer.move, why)):\n",
+        "        if True:\n",
+    ),
     # -- 3. commit by run -------------------------------------------------------------------------------------------
     Mutant(
         "any run may commit", 3, "store/memory/life.py",
@@ -146,6 +167,11 @@ MUTANTS = (
         "    record.owner = row.node\n    if row.error:\n        return fail(",
         "    if row.error:\n        return fail(",
         where=("fan-in", "pipeline",),
+    ),
+    Mutant(
+        "rivals are not told to stop", 3, "core/commits.py",
+        "        if answer.rivals:\n            stop_rivals(core, answer.rivals, task, row.attempt)\n",
+        "",
     ),
     # -- 4. death ---------------------------------------------------------------------------------------------------
     Mutant(
@@ -205,6 +231,25 @@ MUTANTS = (
         "        rare.losses += 1\n",
         "        rare.losses = 1\n",
         where=("deadly",),
+    ),
+    Mutant(
+        "two losses are enough", 4, "store/memory/estates.py",
+        "LOSSES_MAX = 3\n",
+        "LOSSES_MAX = 2\n",
+        where=("deadly",),
+    ),
+    Mutant(
+        "tasks are sent ahead behind a suspect", 4, "core/running.py",
+        " and spec.needs is None and not run.ready.mode & SUSPECT:\n                heap",
+        " and spec.needs is None:\n                heap",
+        where=("sent ahead", "rush"),
+    ),
+    Mutant(
+        "suspects are sent ahead", 4, "core/running.py",
+        "        if ready is None or ready.spec.needs is not None or ready.mode & SUSPECT:\n"
+        "            return\n        seen",
+        "        if ready is None or ready.spec.needs is not None:\n            return\n        seen",
+        where=("rush",),
     ),
     Mutant(
         "suspects run unannounced", 4, "core/running.py",
@@ -331,8 +376,8 @@ MUTANTS = (
     # -- 7. growing graphs ------------------------------------------------------------------------------------------
     Mutant(
         "a new task has no edge to itself", 7, "core/growing.py",
-        "Create(seedling.spec, seedling.parents, (), (), core.node, True)",
-        "Create(seedling.spec, seedling.parents, (), (), core.node, False)",
+        "Create(seedling.spec, seedling.parents, (), (), core.node, True, seedling.held)",
+        "Create(seedling.spec, seedling.parents, (), (), core.node, False, seedling.held)",
     ),
     Mutant(
         "nobody registers with the parents", 7, "core/growing.py",
@@ -361,6 +406,24 @@ MUTANTS = (
         "    spawned[row.attempt] = (*known, *(task for task in row.tasks if task not in known))\n",
         "",
     ),
+    Mutant(
+        "what a remake spawned lives on", 7, "store/memory/life.py",
+        "            intend(shard, outbox_key(row.task, STOP), row.node, all_spawned(rare))\n",
+        "",
+        where=("long children",),
+    ),
+    Mutant(
+        "whoever has remade a task does not stop what it spawned", 7, "core/commits.py",
+        "        if answer.stop is not None:\n            spread_stop(core, task, answer.stop)\n",
+        "",
+        where=("growing", "long children",),
+    ),
+    Mutant(
+        "children of failed tasks are not born so", 7, "core/growing.py",
+        "            ask(core, row.child, Cancel(row.child, core.node, error))\n",
+        "            assert error\n",
+        where=("born late",),
+    ),
     # -- 8. no self-made deadlock -----------------------------------------------------------------------------------
     Mutant(
         "a waiting task keeps its executor", 8, "core/growing.py",
@@ -378,6 +441,18 @@ MUTANTS = (
         "        core.wakes[number, task] = (owner, core.lease_count)\n"
         "        core.out.append(Send(owner, Wake(core.node, task, number)))\n",
         "        told(core, number)\n",
+    ),
+    Mutant(
+        "kinds that nobody has seen are sent ahead", 8, "core/running.py",
+        "        seen = core.kinds.get(ready.spec.kind)\n        if seen is None or (core.ahead",
+        "        seen = core.kinds.get(ready.spec.kind, (1, 0))\n        if (core.ahead",
+        where=("sent ahead",),
+    ),
+    Mutant(
+        "tasks are sent behind kinds that nobody has seen", 8, "core/running.py",
+        "            seen = kinds.get(spec.kind)\n            if seen and seen[1]",
+        "            seen = kinds.get(spec.kind, (1, 0))\n            if seen[1]",
+        where=("sent ahead",),
     ),
     # -- 9. cancel --------------------------------------------------------------------------------------------------
     Mutant(
@@ -445,7 +520,7 @@ MUTANTS = (
     ),
     Mutant(
         "a hand-out that comes twice is taken twice", 10, "core/moving.py",
-        "    if message.batch in core.batches:\n        return\n",
+        "    if had_before(core, message.batch):\n        return\n",
         "",
     ),
 )  # fmt: skip

@@ -121,6 +121,8 @@ def on_finish_answer(core: NodeCore, row: Finish, answer: AnswerType) -> None:
                     if core.attempts is None:
                         core.attempts = {}
                     core.attempts[task] = row.attempt
+        if answer.stop is not None:
+            spread_stop(core, task, answer.stop)
         if answer.ready:
             if len(answer.ready) == 1:
                 accept(core, answer.ready[0], True)

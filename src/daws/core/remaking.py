@@ -8,6 +8,7 @@ asked.
 from daws.core.calls import answers, ask, ask_later
 from daws.core.node import EMPTY, NodeCore
 from daws.core.outbox import ask_for_remakes, told
+from daws.core.places import ends, holds_itself
 from daws.model.task import REPLICA, NodeId, Ready
 from daws.wire.store import (
     CANCELLED,
@@ -74,6 +75,9 @@ def on_unready_answer(core: NodeCore, row: Unready, answer: AnswerType) -> None:
 
 def claim_remake(core: NodeCore, ready: Ready, intent: int) -> None:
     task = ready.spec.id
+    if holds_itself(core, task, ready.move) or ends(core, task):
+        told(core, intent)  # others had asked for it too, and it is ours since; a second grant might come after its end
+        return
     if core.claims is None:
         core.claims = {}
     known = core.claims.get(task)

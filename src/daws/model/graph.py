@@ -45,13 +45,18 @@ NARROW = 32
 
 
 class Growth(NamedTuple):
-    """Tasks of `kind` create `count` tasks of `child_kind` halfway through, and wait for them if `waits`."""
+    """Tasks of `kind` create `count` tasks of `child_kind` halfway through, and wait for them if `waits`.
+
+    What they create also waits for the task `after` of the graph, if there is one; somebody must still read what that
+    makes by then, or it may be forgotten.
+    """
 
     kind: int
     child_kind: int
     count: int  # type: ignore[assignment]  # a tuple has a method of this name
     child_length_ns: int
     waits: bool = True
+    after: int = -1
 
 
 class Graph:
@@ -461,6 +466,8 @@ class Graph:
                     raise GraphError(f"{growth}: there is no kind {kind}; the graph has {len(self.kinds)} kinds")
             _check_number(f"{growth} has a count", growth.count, 0, TASK_COUNT_MAX)
             _check_number(f"{growth} has a length in ns", growth.child_length_ns, 0, TOTAL_MAX)
+            if not -1 <= growth.after < self.task_count:
+                raise GraphError(f"{growth}: there is no task {growth.after}; the graph has {self.task_count} tasks")
             if growth.kind in children:
                 raise GraphError(f"{growth}: tasks of kind {self.kinds[growth.kind]} already grow in another way")
             children[growth.kind] = growth.child_kind

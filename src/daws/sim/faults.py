@@ -84,6 +84,8 @@ class Faults:
             )
         for _ in range(plan.slow_nodes):
             kernel.push(rng.below(plan.horizon_ns), FATE, self._slow_down)
+        if plan.slow_nodes:
+            kernel.push(plan.horizon_ns, FATE, self._speed_up)
         for _ in range(plan.cancels):
             kernel.push(rng.below(plan.horizon_ns), FATE, self._cancel)
 
@@ -167,7 +169,14 @@ class Faults:
         machine.speed = 0.1 + 0.4 * self.rng.unit()
         self.note("slowed")
 
+    def _speed_up(self, kernel: "Kernel") -> None:
+        """Whoever lives there now; what runs already still takes the time that it was to take."""
+        for machine in kernel.machines:
+            machine.speed = machine.info.speed
+
     def _cancel(self, kernel: "Kernel") -> None:
-        task = self.rng.below(kernel.graph.task_count)
+        self.cancel(kernel, self.rng.below(kernel.graph.task_count))
+
+    def cancel(self, kernel: "Kernel", task: int) -> None:
         kernel.cancel((task,))
         self.note("cancelled")

@@ -446,7 +446,7 @@ class Kernel:
                 self.checker.on_row(rows[0], answer)
             event: EventType
             if type(answer) is Committed:  # as `is_quiet` would say
-                quiet = not (answer.ready or answer.key >= 0 or answer.rivals or call.hopes) or call.lazy
+                quiet = not (answer.ready or answer.key >= 0 or answer.rivals or answer.stop or call.hopes) or call.lazy
                 event = StoreAnswered(call.token, [answer])
             else:
                 quiet = call.lazy or (not call.hopes and is_quiet(rows[0], answer))
@@ -514,7 +514,8 @@ class Kernel:
         growth = self.growth[ready.spec.kind]
         half_ns = begin_ns + length_ns // 2
         spec = TaskSpec(-1, growth.child_kind, growth.child_length_ns)
-        self.push(half_ns, node, RunSpawned(ready.spec.id, effect.run, ((spec, ()),) * growth.count))
+        parents = () if growth.after < 0 else (growth.after,)
+        self.push(half_ns, node, RunSpawned(ready.spec.id, effect.run, ((spec, parents),) * growth.count))
         if not growth.waits:
             self._end_run(node, machine, effect.run, effect.slot, begin_ns, length_ns, length_ns, ready.spec)
             return

@@ -139,7 +139,8 @@ class Register(Row, frozen=True):
 
 
 class Spawn(Row, frozen=True):
-    """An attempt of `task` is about to create these tasks; refused once another attempt has the task."""
+    """An attempt of `task` is about to create these tasks; refused once another attempt has the task. What a remake
+    creates is for itself alone, and stopped when it is committed."""
 
     task: int
     attempt: int
@@ -287,6 +288,7 @@ class Committed(Answer, frozen=True):
     needs: tuple[int, ...] = ()
     ready: tuple[Ready, ...] = ()
     held: bool = False  # by the client: the objects stay until it lets go
+    stop: "Stopped | None" = None  # what a remake has spawned: it was for that remake alone
 
 
 class Resume(Answer, frozen=True):
@@ -402,7 +404,11 @@ def is_quiet(row: Row, answer: "AnswerType") -> bool:
     """Nobody waits for this answer: the caller may be told of it when it wakes up for something else."""
     if type(row) is Finish:
         return answer is None or (
-            type(answer) is Committed and answer.key < 0 and not answer.ready and not answer.rivals
+            type(answer) is Committed
+            and answer.key < 0
+            and not answer.ready
+            and not answer.rivals
+            and answer.stop is None
         )
     return answer == OK and type(row) in (Satisfy, Release, Clear)
 

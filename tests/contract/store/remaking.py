@@ -68,15 +68,30 @@ class RemakingContract(Contract):
         _, outbox = desk.bury(BOB, CAT)
         assert not [one for one in outbox if one.verb == REMAKE_FOR]
 
-    def test_what_a_remake_spawned_stands_on_its_own_feet(self, desk: Desk):
-        need = desk.lose()
-        desk.remake(PARENT, CHILD, BOB, need)
-        assert desk(Spawn(PARENT, 1, BOB, (spawned_id(PARENT, 1, 0),))) == OK
-        desk.done(PARENT, BOB, 1, made(7, PARENT, BOB))
-        desk.bury(BOB, CAT)
+    def test_what_a_remake_spawned_is_stopped_when_it_is_committed(self, desk: Desk):
+        desk.remake(PARENT, CHILD, BOB, desk.lose())
+        name = spawned_id(PARENT, 1, 0)
+        assert desk(Spawn(PARENT, 1, BOB, (name,))) == OK
+        answer = desk.done(PARENT, BOB, 1, made(7, PARENT, BOB))
+        key = outbox_key(PARENT, STOP)
+        assert answer is not None and answer.stop is not None
+        assert (answer.stop.key, answer.stop.children, answer.stop.nodes) == (key, (name,), ())
+        _, outbox = desk.bury(BOB, CAT)
+        assert [(one.key, one.others) for one in outbox if one.verb == STOP] == [(key, (name,))], "it outlives Bob"
+        desk(Clear(CAT, (key,)))
         desk.remake(PARENT, OTHER, CAT)
         _, outbox = desk.bury(CAT, DAN)
-        assert not [one for one in outbox if one.verb == STOP], "there is nothing to be stopped"
+        assert not [one for one in outbox if one.verb == STOP], "it was stopped once"
+
+    def test_what_a_remake_spawned_is_stopped_also_if_nobody_waits_for_it_any_more(self, desk: Desk):
+        desk.create(PARENT, outputs=[7])
+        desk.done(PARENT, ANN, 0, made(7, PARENT))
+        desk.remake(PARENT, CHILD, BOB)
+        desk.once(Cancel(CHILD, BOB))
+        name = spawned_id(PARENT, 1, 0)
+        desk(Spawn(PARENT, 1, BOB, (name,)))
+        answer = desk.done(PARENT, BOB, 1, made(7, PARENT, BOB))
+        assert answer is not None and answer.stop is not None and answer.stop.children == (name,)
 
     def test_a_remake_runs_once_however_many_ask(self, desk: Desk):
         need = desk.lose()

@@ -1,5 +1,7 @@
 """Graphs that grow: tasks that create tasks and wait for them."""
 
+import pytest
+
 from daws.core.effects import CallStore, DropObject, ResumeRun, StartRun, StopRun
 from daws.core.events import RunEnded, RunSpawned, RunWaits
 from daws.core.outbox import carry_out
@@ -271,7 +273,8 @@ def test_who_needs_a_remake_that_nobody_runs_has_it_run():
     assert state(store, CHILD) == STATE_DONE
 
 
-def test_what_a_remake_has_spawned_ends_with_it_when_it_fails():
+@pytest.mark.parametrize("error", ["", "bad"])
+def test_what_a_remake_has_spawned_ends_with_it(error):
     node, store, run = with_store()
     remade(store, claimed=False)
     end(node, run)
@@ -286,9 +289,12 @@ def test_what_a_remake_has_spawned_ends_with_it_when_it_fails():
     node.serve(store)
     name = spawned_id(2, 1, 0)
     assert state(store, name) == READY
-    end(node, rerun, (), "bad")
+    end(node, rerun, () if error else (BIG,), error)
     node.serve(store)
-    assert [state(store, one) for one in (2, 3, name)] == [STATE_DONE, STATE_FAILED, STATE_FAILED]
+    if error:
+        assert [state(store, one) for one in (2, 3, name)] == [STATE_DONE, STATE_FAILED, STATE_FAILED]
+    else:
+        assert [state(store, one) for one in (2, 3, name)] == [STATE_DONE, READY, STATE_CANCELLED]
 
 
 def child_with_object(node: Driver, store: MemoryStore, run: StartRun) -> None:

@@ -7,7 +7,7 @@ from daws.core.events import RunEnded
 from daws.core.moving import accept_once_more
 from daws.core.places import places
 from daws.core.remaking import claim_remake
-from daws.model.task import AGAIN, CLIENT, REPLICA
+from daws.model.task import AGAIN, CLIENT, REMAKE, REPLICA
 from daws.testing import Driver, ready
 from daws.testing.build import object_at
 from daws.wire.messages import (
@@ -245,6 +245,24 @@ def test_a_task_is_run_where_a_copy_of_it_was_called_off():
         node.give(RunEnded(9, next(iter(node.core.running.values())).number, 1_000_000_000))
         node.expect(StartRun, task=1)
         node.drop(CallStore)
+
+
+def test_a_remake_that_is_here_already_is_not_claimed_again():
+    """Several tasks asked for it; the answer to the last comes when it runs. A grant could come after its end."""
+    with Driver(cores=1) as node:
+        claim_remake(node.core, ready(1, move=5, mode=REMAKE), 0)
+        node.give()
+        node.answer(node.expect(CallStore), Granted(6, 1, REMAKE))
+        run = node.expect(StartRun, task=1)
+        claim_remake(node.core, ready(1, move=5, mode=REMAKE), 0)
+        node.give()
+        node.nothing_left()
+        node.give(RunEnded(1, run.run, 1_000_000_000))
+        finish = node.expect(CallStore)
+        claim_remake(node.core, ready(1, move=5, mode=REMAKE), 0)
+        node.give()
+        node.nothing_left()
+        node.answer(finish, None)
 
 
 def test_a_late_word_of_a_remake_does_not_hide_a_claim():

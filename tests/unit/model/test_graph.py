@@ -110,6 +110,7 @@ def test_wide_tasks_count_once_for_each_core():
         ([Growth(-1, 1, 1, 1)], "there is no kind -1"),
         ([Growth(0, 1, -3, 1)], "has a count of -3"),
         ([Growth(0, 1, 1, -10)], "has a length in ns of -10"),
+        ([Growth(0, 1, 1, 1, True, 1)], "there is no task 1; the graph has 1 tasks"),
         ([Growth(0, 1, 1, 1), Growth(0, 1, 2, 1)], "tasks of kind a already grow in another way"),
         ([Growth(0, 0, 1, 1)], "tasks of kind a would create others without end"),
         ([Growth(1, 0, 1, 1), Growth(0, 1, 1, 1)], "tasks of kind a would create others without end"),

@@ -2,6 +2,7 @@
 
 import pytest
 
+from daws.sim.checkers import Violation
 from daws.sim.scenario import draw_scenario, make_scenario_kernel, run_scenario
 from daws.store.memory.store import HANDLERS
 from daws.wire.store import TakeOver
@@ -58,6 +59,40 @@ def test_word_that_an_intent_was_carried_out_comes_twice():
     scenarios = (draw_scenario(seed) for seed in range(700))
     outcomes = (run_scenario(one.seed) for one in scenarios if one.echoes)
     assert any("echoed" in one.faults for one in outcomes)
+
+
+def test_what_is_born_late_ends_as_the_task_does_that_it_waits_for():
+    drawn = [one for one in map(draw_scenario, range(300)) if one.kind == "born late"]
+    assert {bool(one.cancelled) for one in drawn} == {True, False}
+    ends = [run_scenario(one.seed) for one in drawn]
+    assert any(one.failed and one.cancelled for one in ends), "some were born after that was cancelled, some before"
+    assert any(not one.failed and not one.cancelled for one in ends)
+
+
+def test_heirs_in_a_rush_meet_both_short_tasks_and_lost_objects():
+    drawn = [one for one in map(draw_scenario, range(300)) if one.kind == "rush"]
+    assert {bool(one.words) for one in drawn} == {True, False}
+    assert all(one.lease_s < 1 for one in drawn)
+
+
+@pytest.mark.parametrize("kills", [2, 4])
+def test_a_killer_that_is_found_out_too_early_or_too_late_is_noticed(kills, monkeypatch):
+    scenario = next(
+        one for one in map(draw_scenario, range(900)) if one.killers and not one.strategy.replicate.copies_max
+    )
+    monkeypatch.setattr("daws.sim.scenario.KILLS", kills)
+    with pytest.raises(Violation, match=f"has killed 3 nodes and not {kills}"):
+        run_scenario(scenario.seed)
+
+
+def test_slow_nodes_are_themselves_again_when_the_world_has_healed():
+    scenario = next(one for one in map(draw_scenario, range(400)) if one.plan.slow_nodes)
+    kernel = make_scenario_kernel(scenario)
+    kernel.start()
+    kernel.run_on(scenario.plan.horizon_ns - 1)
+    assert any(machine.speed < machine.info.speed for machine in kernel.machines)
+    kernel.run_on(scenario.plan.horizon_ns + 1)
+    assert all(machine.speed == machine.info.speed for machine in kernel.machines)
 
 
 def test_nodes_leave_alone_and_among_other_faults():

@@ -296,8 +296,8 @@ def drained(workload, preset, deadline_ns=NEVER_NS):
 def test_nodes_leave_and_nothing_begins_again(preset):
     result, kernel = drained("random:per-core=20,output-mb=1", preset)
     assert not result.failed and sorted(kernel.seats) == [4, 5, 6, 7]
-    kernel.checker.check_left(orderly=True)
-    kernel.checker.check_begun_once()
+    kernel.checker.leavers.check_left(orderly=True)
+    kernel.checker.ends.check_begun_once()
     assert len(kernel.departed) == 4 and not kernel.leave(0)
 
 
@@ -305,6 +305,6 @@ def test_who_is_pressed_for_time_leaves_all_the_same():
     length_s = 3
     result, kernel = drained(f"bot:tasks=32,length-ms={1000 * length_s},spread=constant", "flds", SECOND_NS)
     assert not result.failed and sorted(kernel.seats) == [4, 5, 6, 7]
-    assert max(kernel.checker.attempts.values()) == 1, "runs that were stopped began again elsewhere"
+    assert max(kernel.checker.known.attempts.values()) == 1, "runs that were stopped began again elsewhere"
     suspected = [record.rare.losses for record in kernel.store.shards[0].records.values() if record and record.rare]
     assert not any(suspected)

@@ -10,8 +10,18 @@ from daws.model.states import FAILED as STATE_FAILED
 from daws.model.states import READY, SUSPENDED, WAITING
 from daws.model.task import AGAIN, INLINE_BYTES, Input, NodeId, Ready
 from daws.store.memory.outbox import intend, unzip
-from daws.store.memory.record import FINAL_CODE, MANY_EDGES, STILLBORN, Record, audience, is_held, read_by, ready_of
-from daws.store.memory.stopping import fail, failed_remake_answer, stop_answer
+from daws.store.memory.record import (
+    FINAL_CODE,
+    MANY_EDGES,
+    STILLBORN,
+    Record,
+    all_spawned,
+    audience,
+    is_held,
+    read_by,
+    ready_of,
+)
+from daws.store.memory.stopping import fail, failed_remake_answer, stop_answer, stop_spawned
 from daws.store.memory.store import MemoryStore, Others, Shard, serves
 from daws.wire import store as wire
 from daws.wire.store import (
@@ -108,7 +118,10 @@ def finish(store: MemoryStore, shard: Shard, row: wire.Finish, now_ns: int) -> A
         rare.remaking = False
         told: Others = rare.waiters  # only those who asked; everybody else was told the first time
         rare.waiters = ()
-        rare.spawned = {}  # as at its first end
+        if rare.spawned:
+            # What the committed attempt spawned lives on. This was only to make the lost objects: it is over.
+            intend(shard, outbox_key(row.task, STOP), row.node, all_spawned(rare))
+            rare.spawned = {}
     else:
         spawned: tuple[int, ...] = ()
         if rare is not None and rare.spawned:
@@ -124,7 +137,7 @@ def finish(store: MemoryStore, shard: Shard, row: wire.Finish, now_ns: int) -> A
     else:
         held = is_held(record)
         record.freed = not held  # nobody reads what it made
-        if not rivals:
+        if not rivals and outbox_key(row.task, STOP) not in shard.outbox:
             return _ONLY_HELD if held else _NOTHING_TO_TELL
     return _commit_answer(store, shard, record, rivals)
 
@@ -247,12 +260,13 @@ def _commit_answer(store: MemoryStore, shard: Shard, record: Record, rivals: tup
     held = is_held(record)
     entry = shard.outbox.get(key)
     ready = _told_here(shard, record) if store.direct else ()
+    stop = stop_spawned(shard, record, record.owner)
     if entry is None:
-        return Committed(-1, (), rivals, record.children, ready=ready, held=held)
+        return Committed(-1, (), rivals, record.children, ready=ready, held=held, stop=stop)
     if entry[1] is None:
-        return Committed(key, audience(record), rivals, mark=entry[2], held=held)
+        return Committed(key, audience(record), rivals, mark=entry[2], held=held, stop=stop)
     told, needs = unzip(entry[1])
-    return Committed(key, told, rivals, record.children, entry[2], needs, ready, held)
+    return Committed(key, told, rivals, record.children, entry[2], needs, ready, held, stop)
 
 
 @serves(wire.Satisfy)

@@ -9,6 +9,7 @@ from daws.model.states import READY, SUSPENDED
 from daws.model.task import AGAIN, REPLICA, NodeId
 from daws.store.memory.outbox import intend
 from daws.store.memory.record import FINAL_CODE, Record, all_spawned, ready_of
+from daws.store.memory.stopping import stop_spawned
 from daws.store.memory.store import MemoryStore, Shard, serves
 from daws.wire import store as wire
 from daws.wire.store import (
@@ -54,17 +55,8 @@ def claim(store: MemoryStore, shard: Shard, row: wire.Claim, now_ns: int) -> Ans
     else:
         again = AGAIN
     mode = ready_of(record).mode if record.rare is not None else 0
-    stop = _stop_spawned(shard, record, row.node) if row.why == RETRY else None
+    stop = stop_spawned(shard, record, row.node) if row.why == RETRY else None
     return Granted(record.move, record.attempt, mode | again, stop)
-
-
-def _stop_spawned(shard: Shard, record: Record, node: NodeId) -> wire.Stopped | None:
-    """What earlier attempts spawned, if this node is to cancel it."""
-    key = outbox_key(record.spec.id, STOP)
-    entry = shard.outbox.get(key)
-    if entry is None or entry[0] != node:
-        return None
-    return wire.Stopped(key, entry[1] or (), (), "", (), entry[2])
 
 
 def _replicate(store: MemoryStore, record: Record, row: wire.Claim) -> AnswerType:

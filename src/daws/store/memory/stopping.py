@@ -85,3 +85,12 @@ def stop_answer(shard: Shard, record: Record, runners: tuple[NodeId, ...]) -> wi
     if rare is None:
         return wire.Stopped(key, children, runners, "", (), mark)
     return wire.Stopped(key, children, runners, rare.error, rare.watchers, mark)
+
+
+def stop_spawned(shard: Shard, record: Record, node: NodeId) -> wire.Stopped | None:
+    """What attempts spawned that do not count, if this node is to cancel it."""
+    key = outbox_key(record.spec.id, STOP)
+    entry = shard.outbox.get(key)
+    if entry is None or entry[0] != node:
+        return None
+    return wire.Stopped(key, entry[1] or (), (), "", (), entry[2])

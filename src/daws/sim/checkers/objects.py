@@ -1,0 +1,128 @@
+"""Nothing is read that is not there, and nothing is dropped that will be read."""
+
+from collections import defaultdict
+
+from daws.core.events import ObjectsFetched, ObjectsPut, RunEnded
+from daws.model.task import INLINE_BYTES, NodeId, TaskSpec
+from daws.sim.checkers.known import NODE_MASK, Known
+
+
+class Objects:
+    """Watches what is made, fetched and dropped; objects that travel inside records are nowhere."""
+
+    def __init__(self, known: Known) -> None:
+        self.known = known
+        self.sizes = known.kernel.sizes
+        self.holdings: defaultdict[NodeId, set[int]] = defaultdict(set)
+        self.copies: defaultdict[NodeId, set[int]] = defaultdict(set)
+        self.fetched_bytes = 0
+        graph = known.graph
+        self.read = len(graph.inputs) > 0
+        self.made = graph.object_count > 0
+        if self.made:
+            # Views, not lists: they give plain integers and take no memory of their own.
+            self.producer = graph.producer.data
+            self.parent_start, self.parents = graph.parent_start.data, graph.parents.data
+            self.child_start, self.children = graph.child_start.data, graph.children.data
+
+    def on_outputs(self, node: NodeId, spec: TaskSpec, event: RunEnded) -> None:
+        if not event.error:
+            for object_, size in zip(spec.outputs, event.sizes, strict=True):
+                if size > INLINE_BYTES:
+                    self.holdings[node].add(object_)
+
+    def on_put(self, node: NodeId, event: ObjectsPut) -> None:
+        self.holdings[node].update([object_ for object_, _ in event.objects])
+
+    def on_fetched(self, node: NodeId, event: ObjectsFetched) -> None:
+        held = self.holdings[node]
+        for object_, _, _ in event.fetched:
+            if object_ not in held:
+                held.add(object_)
+                self.copies[node].add(object_)
+            self.fetched_bytes += self.sizes[object_]
+
+    def on_death(self, node: NodeId) -> None:
+        self.holdings.pop(node, None)
+        self.copies.pop(node, None)
+
+    def on_drop(self, node: NodeId, object_: int) -> None:
+        self.holdings[node].discard(object_)
+        copies = self.copies[node]
+        if object_ in copies:
+            copies.discard(object_)
+            self._check_not_read(node, object_)
+            return
+        producer = self.producer[object_]
+        if producer < 0:
+            return  # it was put in from outside
+        committed, ended = self.known.committed, self.known.ended
+        won = committed[producer]
+        if won is None or won & NODE_MASK != node:
+            return  # the object of a run that did not win
+        for child in self.children[self.child_start[producer] : self.child_start[producer + 1]].tolist():
+            if committed[child] is None and child not in ended:
+                self._check_unread(node, object_, child)
+
+    def _check_unread(self, node: NodeId, object_: int, child: int) -> None:
+        """A node has dropped its own object before a reader of it has ended, for which there are few excuses."""
+        store = self.known.kernel.store
+        if node not in store.infos:
+            return  # it is dead and does not know it yet
+        record = store.record(self.producer[object_])
+        if record is not None and not any(one[0] == object_ and node in one[3] for one in record.outputs):
+            return  # it was out of reach for somebody who has it made again
+        self.known.fail(f"node {node} dropped object {object_} although task {child} has not read it yet")
+
+    def _check_not_read(self, node: NodeId, object_: int) -> None:
+        for started in self.known.running[node].values():
+            ready = started.ready
+            if any(one[0] == object_ for one in ready.inputs):
+                self.known.fail(f"node {node} dropped object {object_} while task {ready.spec.id} was reading it")
+
+    def check_inputs(self, node: NodeId, spec: TaskSpec) -> None:
+        """All that a task reads was made, and is here."""
+        task = spec.id
+        committed = self.known.committed
+        for parent in self.parents[self.parent_start[task] : self.parent_start[task + 1]].tolist():
+            if committed[parent] is None:
+                self.known.fail(f"task {task} started on node {node} before its parent {parent} was done")
+        held = self.holdings[node]
+        for object_ in spec.inputs:
+            if object_ not in held and self.sizes[object_] > INLINE_BYTES:
+                self.known.fail(f"task {task} started on node {node} without its input {object_}")
+
+    # -- at the end --------------------------------------------------------------------------------------------------
+
+    def check_held(self) -> None:
+        """What nodes hold is what they think they hold, and what was sent has arrived or is on its way."""
+        kernel, fail = self.known.kernel, self.known.fail
+        for node, machine in kernel.seats.items():
+            core = machine.core
+            if core.restarting or not self.made:
+                continue
+            thought = set(core.objects)
+            held = self.holdings[node]
+            if thought != held:
+                fail(f"node {node} thinks it holds {sorted(thought - held)[:5]} but not {sorted(held - thought)[:5]}")
+        sent_bytes = kernel.fetched_bytes
+        if self.fetched_bytes > sent_bytes:
+            fail(f"{self.fetched_bytes} bytes arrived but only {sent_bytes} were sent")
+        if kernel.faults is None and not kernel.departed:
+            coming_bytes = sum(
+                self.sizes[object_]
+                for _, _, _, event in kernel.heap
+                if type(event) is ObjectsFetched
+                for object_, _, _ in event.fetched
+            )
+            if self.fetched_bytes + coming_bytes != sent_bytes:
+                fail(f"{sent_bytes} bytes were sent, {self.fetched_bytes} arrived and {coming_bytes} are under way")
+
+    def check_freed(self) -> None:
+        """Long after the end: no node keeps objects for readers that have all finished."""
+        for node, machine in self.known.kernel.seats.items():
+            for producer, (pending, _, objects) in machine.core.made.items():
+                if all(map(self.known.has_ended, pending)):
+                    self.known.fail(
+                        f"node {node} still keeps objects {objects[:3]} of task {producer}, which nobody will read"
+                    )
