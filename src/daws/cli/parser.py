@@ -279,10 +279,10 @@ def _add_run(commands: "argparse._SubParsersAction[Parser]") -> None:
         help=f"name or name:key=value,… (see 'daws strategies'; default: {STRATEGY})",
     )
     what.add_argument(
-        "--time-scale", metavar="X", action=_Once, type=float, default=1.0, help="multiply the lengths of all tasks"
+        "--time-scale", metavar="X", action=_Once, type=_number, default=1.0, help="multiply the lengths of all tasks"
     )
     what.add_argument(
-        "--data-scale", metavar="X", action=_Once, type=float, default=1.0, help="multiply the sizes of all objects"
+        "--data-scale", metavar="X", action=_Once, type=_number, default=1.0, help="multiply the sizes of all objects"
     )
     what.add_argument("--spin", action="store_true", help="tasks compute all the time instead of sleeping")
     what.add_argument("--execute", action="store_true", help="run the commands in the file instead of emulating them")
@@ -295,13 +295,13 @@ def _add_run(commands: "argparse._SubParsersAction[Parser]") -> None:
     )
     what.add_argument("--ignore-needs", action="store_true", help="each task runs on one worker, whatever it asks for")
     what.add_argument(
-        "--seed", metavar="K", action=_Once, type=int, default=0, help="of a workload that is made (default: 0)"
+        "--seed", metavar="K", action=_Once, type=_whole, default=0, help="of a workload that is made (default: 0)"
     )
     where = run.add_argument_group("where to run it")
     where.add_argument(
-        "--workers", metavar="N", action=_Once, type=int, help="workers of each node (default: one per core)"
+        "--workers", metavar="N", action=_Once, type=_whole, help="workers of each node (default: one per core)"
     )
-    where.add_argument("--nodes", metavar="N", action=_Once, type=int, help="nodes, each a process (default: 1)")
+    where.add_argument("--nodes", metavar="N", action=_Once, type=_whole, help="nodes, each a process (default: 1)")
     output = run.add_argument_group("what to show")
     output.add_argument("--json", metavar="FILE", action=_Once, help="write how it went as JSON; - is stdout")
     output.add_argument(
