@@ -40,7 +40,8 @@ with daws.Cluster(1) as cluster:
 with daws.Cluster(1) as cluster:
     ready(cluster)
     futures = [cluster.submit(hang, gate) for _ in range(3)]
-    time.sleep(1000)
+    while True:  # a signal that comes just before a long sleep begins would be seen at its end
+        time.sleep(0.05)
 """,
     "no block": """
 cluster = daws.Cluster(1)
@@ -63,7 +64,10 @@ def test_ctrl_c(way: str, tmp_path: Path):
         folders = [name for name in process.stdout.readline().split() if name != "None"]
         worker = int(gate.read_text())  # the first task runs
         os.killpg(process.pid, signal.SIGINT)  # as a terminal does: everybody in the group hears it
-        _, errors = process.communicate(timeout=60)
+        try:
+            _, errors = process.communicate(timeout=60)
+        finally:
+            process.kill()
     assert process.returncode == -signal.SIGINT
     assert errors.count("daws:") == 1 and "daws: 3 tasks were not finished\n" in errors
     assert errors.splitlines()[-1] == "KeyboardInterrupt" or way == "no block"
