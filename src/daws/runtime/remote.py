@@ -45,6 +45,7 @@ from daws.runtime.talk import (
     FromNode,
     FromStore,
     Go,
+    Learnt,
     Ran,
     Said,
     Stop,
@@ -455,6 +456,8 @@ class NodeProcesses:
                 self._adopting.pop(message.object).set_result(None)
             elif isinstance(message, Ran):
                 self.listener.on_ran(message.news)
+            elif isinstance(message, Learnt):
+                self.listener.on_fact(message.fact)
             elif isinstance(message, Broken):
                 self._break(exception_of(message.failure))
             elif isinstance(message, Learn):  # a run there has brought in a function

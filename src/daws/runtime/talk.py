@@ -9,6 +9,7 @@ from daws.core.effects import CallStore
 from daws.core.events import CallFine, StoreAnswered
 from daws.model.cluster import Members
 from daws.model.task import NodeId
+from daws.runs.facts import FactType
 from daws.runs.notes import News
 from daws.runtime.engine import Crew
 from daws.runtime.ports import Counters, Outcome
@@ -102,6 +103,12 @@ class Ran(Word, frozen=True):
     news: News
 
 
+class Learnt(Word, frozen=True):
+    """Something about one task, for those who ask why."""
+
+    fact: FactType
+
+
 # -- nodes, and the store ----------------------------------------------------------------------------------------------
 
 
@@ -126,7 +133,7 @@ class Ends(Word, frozen=True):
 
 ToFork = BeStore | BeNode
 ToNode = Go | Stop | Count | Adopt | Learn | MessageType
-FromNode = Up | Broken | Said | Ran | Counted | Adopted | Learn | MessageType
+FromNode = Up | Broken | Said | Ran | Learnt | Counted | Adopted | Learn | MessageType
 ToStore = CallStore | KeepFailure | Hello
 FromStore = Up | Broken | StoreAnswered | CallFine | Ends
 
