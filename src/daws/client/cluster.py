@@ -214,6 +214,17 @@ class Cluster:
     def _cancel_waiting(self, futures: Iterable[Future[Any]]) -> None:
         self._open().cancel(futures, running=False)
 
+    def use_strategy(self, strategy: str | Strategy) -> None:
+        """Go by another strategy from now on. Returns when all nodes do.
+
+        What waits is placed and ordered anew; what runs, or is on its way, goes on as it was decided.
+        """
+        from daws.strategy import parse_strategy
+
+        chosen = parse_strategy(strategy) if isinstance(strategy, str) else strategy
+        self._open().use_strategy(chosen)
+        self.strategy = chosen
+
     def counters(self) -> list[Counters]:
         """What each node has seen so far: tasks that ended there, tasks that it stole, bytes read, bytes moved."""
         return self._open().engine.counters()

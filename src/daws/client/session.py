@@ -27,6 +27,7 @@ from daws.model.errors import (
     ClosedError,
     ContextError,
     DawsError,
+    StrategyError,
     TaskCancelledError,
     TaskFailedError,
     UnavailableError,
@@ -241,6 +242,25 @@ class Session:
             if self._closed is not None:  # by another thread, with all its folders
                 raise ClosedError(f"nothing can be put in any more: {self._closed}") from None
             raise
+
+    def use_strategy(self, strategy: Strategy) -> None:
+        """Returns when all nodes go by it. Only what can be spelled out can be told to them."""
+        from daws.strategy import DECISIONS, check_fitting, format_strategy
+        from daws.strategy.fitting import is_ours
+
+        if self._closed is not None:
+            raise ClosedError(f"the strategy cannot be changed any more: {self._closed}")
+        self.check_may_wait()
+        check_fitting(strategy)
+        text = format_strategy(strategy)
+        if not self._is_alone and not is_ours(*[getattr(strategy, decision) for decision in DECISIONS]):
+            raise StrategyError(
+                "nodes in processes of their own do not know your answers by name; "
+                "give such a strategy to daws.Cluster(strategy=…), which sends it as it is"
+            )
+        self.engine.use_strategy(text)
+        self.strategy = strategy
+        self._assign = self._watched(strategy.assign)
 
     def _check_own(self, futures: Iterable[Future[Any]]) -> None:
         for future in futures:

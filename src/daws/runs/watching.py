@@ -12,6 +12,7 @@ import msgspec
 from daws.model.cluster import Members
 from daws.model.task import INLINE_BYTES, NodeId, Ready
 from daws.runs.facts import Decided, FactType, Handed, Sent
+from daws.strategy import parse_strategy
 from daws.strategy.decisions import Assign, Balance, Newcomer, Order, Place, Reasons, Strategy, View
 from daws.strategy.registry import answer_name
 from daws.strategy.rng import Rng
@@ -37,6 +38,10 @@ class Watch:
             order=WatchedOrder(strategy.order, self),
             balance=WatchedBalance(strategy.balance, self),
         )
+
+    def read(self, text: str) -> Strategy:
+        """A strategy that is named while the node runs."""
+        return self.over(parse_strategy(text))
 
     def offered(self, offer: Offer) -> None:
         """Another node offers tasks; those that are claimed will be asked about."""

@@ -135,6 +135,8 @@ class Engine:
         info, config = info_of(node, crew), config_of(files.limit_bytes)
         watched = strategy if self.watch is None else self.watch.over(strategy)
         self.core = NodeCore(info, watched, config, seed=0)
+        if self.watch is not None:
+            self.core.read_strategy = self.watch.read
         self.journal = Journal(info, strategy, config, 0) if journal else None
         self.runs: dict[int, tuple[int, TaskSpec]] = {}  # by number of the run: its executor, and the task
         self.nesting = Nesting(self.core, files, self._bring, lambda *what: self.pool.resume(*what))

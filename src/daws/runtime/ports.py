@@ -87,6 +87,10 @@ class ClusterPort(Protocol):
         """The value of an object that lies in a file."""
         ...
 
+    def use_strategy(self, text: str) -> None:
+        """Returns when all nodes go by another strategy, which was checked before."""
+        ...
+
     def counters(self) -> list[Counters]:
         """One for each node."""
         ...

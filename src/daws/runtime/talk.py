@@ -6,7 +6,7 @@ What a node and the store tell each other are the core's own effects and events:
 from msgspec import Struct, msgpack
 
 from daws.core.effects import CallStore
-from daws.core.events import CallFine, StoreAnswered
+from daws.core.events import CallFine, NewStrategy, StoreAnswered
 from daws.model.cluster import Members
 from daws.model.task import NodeId
 from daws.runs.facts import FactType
@@ -132,7 +132,7 @@ class Ends(Word, frozen=True):
 
 
 ToFork = BeStore | BeNode
-ToNode = Go | Stop | Count | Adopt | Learn | MessageType
+ToNode = Go | Stop | Count | Adopt | Learn | NewStrategy | MessageType
 FromNode = Up | Broken | Said | Ran | Learnt | Counted | Adopted | Learn | MessageType
 ToStore = CallStore | KeepFailure | Hello
 FromStore = Up | Broken | StoreAnswered | CallFine | Ends
