@@ -88,6 +88,8 @@ class Cluster:
             raise UsageError(f"workers={workers!r}: give a whole number from 1 to {WORKERS_MAX}")
         if kind not in KINDS:
             raise UsageError(f"kind={kind!r}: give {' or '.join(map(repr, KINDS))}")
+        if type(explain) is not bool:
+            raise UsageError(f"explain={explain!r}: give True or False")
         if strategy is None:
             strategy = default_strategy()
         self.timeline = timeline

@@ -18,6 +18,8 @@ HANDED = {
 }
 NOT_RECORDED = "how it was placed was not recorded; daws.Cluster(explain=True) does that"
 
+NOTHING_TOLD = "nothing is recorded of it: it was put in, it never became ready, or it was long ago"
+
 
 class Explanation(Struct, frozen=True):
     """What is known of a task. Print it, or take it apart.
@@ -70,7 +72,7 @@ class Explanation(Struct, frozen=True):
         if self.facts is None:
             lines.append(NOT_RECORDED)
         elif not self.facts:
-            lines.append("no node was heard of it" + (" yet" if self.state == "pending" else " (or that was long ago)"))
+            lines.append("no node has told of it yet" if self.state == "pending" else NOTHING_TOLD)
         else:
             first_ns = self.facts[0].at_ns
             lines += [f"+{(fact.at_ns - first_ns) / 1e6:.1f} ms  {_line(fact)}" for fact in self.facts]

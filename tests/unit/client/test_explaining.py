@@ -6,7 +6,7 @@ import pytest
 
 import daws
 from daws.client.cluster import Cluster
-from daws.client.explaining import NOT_RECORDED, Explanation
+from daws.client.explaining import NOT_RECORDED, NOTHING_TOLD, Explanation
 from daws.model.errors import UsageError
 from daws.runs.facts import Decided, Handed, Ran, Sent
 from daws.wire.messages import STOLEN
@@ -58,6 +58,8 @@ def test_a_future_says_where_its_task_ran_and_why(form: dict[str, Any]):
 
 
 def test_nothing_is_recorded_unless_asked_for():
+    with pytest.raises(UsageError, match="True or False"):
+        Cluster(1, explain="yes")  # type: ignore[arg-type]
     with Cluster(1) as cluster:
         made = cluster.submit(large, 100_000)
         assert cluster.submit(length, made).result() == 100_000
@@ -75,11 +77,12 @@ def test_what_waits_is_explained_as_far_as_it_came(tmp_path: Any):
             pass
 
     with Cluster(1, explain=True) as cluster:
+        assert NOTHING_TOLD in str(cluster.put(7).explain())
         first = cluster.submit(wait)
         behind = cluster.submit(pow, 2, 3)
         never = cluster.submit(length, first)
         try:
-            assert "no node was heard of it yet" in str(never.explain())
+            assert "no node has told of it yet" in str(never.explain())
         finally:
             gate.touch()
         assert behind.result() == 8
