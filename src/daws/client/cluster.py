@@ -52,7 +52,8 @@ class Cluster:
     tasks that release the GIL or only wait (those cannot be stopped while they run). `strategy` is a preset or a
     strategy as text, `memory_bytes` how much memory objects may take before they are spilled to disk. `trace` is a file
     that is written when the cluster is closed and shows in Perfetto when and where each task ran; a `timeline` is told
-    the same while the cluster runs.
+    the same while the cluster runs. With `explain` it is recorded why each task ran where it did, for
+    `future.explain()`.
 
     With `node="process"` the node is a process of its own, for clients that compute a lot themselves. With several
     `nodes` each of them is one, with `workers` workers of its own. `journal` is a folder for what each node was told
@@ -73,6 +74,7 @@ class Cluster:
         journal: str | os.PathLike[str] | None = None,
         trace: str | os.PathLike[str] | None = None,
         timeline: Timeline | None = None,
+        explain: bool = False,
     ) -> None:
         if nodes is None:
             nodes = default_nodes()
@@ -86,6 +88,8 @@ class Cluster:
             raise UsageError(f"workers={workers!r}: give a whole number from 1 to {WORKERS_MAX}")
         if kind not in KINDS:
             raise UsageError(f"kind={kind!r}: give {' or '.join(map(repr, KINDS))}")
+        if type(explain) is not bool:
+            raise UsageError(f"explain={explain!r}: give True or False")
         if strategy is None:
             strategy = default_strategy()
         self.timeline = timeline
@@ -111,15 +115,19 @@ class Cluster:
                 server = _fork_server(str(memory or scratch))
             from daws.client.session import Session
             from daws.data.functions import dumps_function
+            from daws.runs.facts import Facts
             from daws.runtime.engine import Crew
             from daws.strategy import parse_strategy
 
             self.strategy = parse_strategy(strategy) if isinstance(strategy, str) else strategy
             given = {"setup": setup, "teardown": teardown}
             hooks = {name: dumps_function(hook, name) for name, hook in given.items() if hook is not None}
-            crew = Crew(workers, kind, tells_runs=self.timeline is not None, **hooks)
+            crew = Crew(workers, kind, tells_runs=self.timeline is not None, explains=explain, **hooks)
             kept = _journal_folder(journal, self.strategy)
-            session = Session(crew, self.strategy, self._folders, memory_bytes, processes, kept, server, self.timeline)
+            facts = Facts() if explain else None
+            session = Session(
+                crew, self.strategy, self._folders, memory_bytes, processes, kept, server, self.timeline, facts
+            )
             server = None  # from now on the session's
             session.start()
         except BaseException:
@@ -207,6 +215,17 @@ class Cluster:
 
     def _cancel_waiting(self, futures: Iterable[Future[Any]]) -> None:
         self._open().cancel(futures, running=False)
+
+    def use_strategy(self, strategy: str | Strategy) -> None:
+        """Go by another strategy from now on. Returns when all nodes do.
+
+        What waits is placed and ordered anew; what runs, or is on its way, goes on as it was decided.
+        """
+        from daws.strategy import parse_strategy
+
+        chosen = parse_strategy(strategy) if isinstance(strategy, str) else strategy
+        self._open().use_strategy(chosen)
+        self.strategy = chosen
 
     def counters(self) -> list[Counters]:
         """What each node has seen so far: tasks that ended there, tasks that it stole, bytes read, bytes moved."""

@@ -17,6 +17,7 @@ from daws.workers.slots import fill
 if TYPE_CHECKING:
     import asyncio
 
+    from daws.client.explaining import Explanation
     from daws.client.session import Session
 
 T = TypeVar("T")
@@ -91,6 +92,15 @@ class Future(Generic[T]):
             self._wait(timeout)
         return self._session.exception_of(self) if self._state >= FAILED else None
 
+    @property
+    def state(self) -> str:
+        """In a word: pending, done, failed or cancelled."""
+        return _WORDS[self._state]
+
+    def explain(self) -> "Explanation":
+        """Where the task ran and why, in numbers; most of it is recorded only with `Cluster(explain=True)`."""
+        return self._session.explain(self)
+
     def cancel(self) -> None:
         """Stop the task if it runs, forget it if it waits; tasks that need it are cancelled too."""
         self._session.cancel([self])
@@ -151,7 +161,7 @@ class Future(Generic[T]):
         self._session.let_go(self.task)
 
     def __repr__(self) -> str:
-        return f"<Future {self.task}: {_WORDS[self._state]}>"
+        return f"<Future {self.task}: {self.state}>"
 
 
 class OutputFuture(Future[T]):

@@ -6,7 +6,7 @@ given to other tasks of the same one, not returned, because it goes when that ta
 """
 
 from collections.abc import Callable, Generator, Iterable, Sequence
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from daws.client.future import CANCELLED, FAILED, INLINE, PENDING, STORED, Future, collecting
 from daws.client.mapping import Mapped, map_chunks
@@ -170,6 +170,9 @@ class InnerFuture(Future[T]):
 
     def cancel(self) -> None:
         raise UsageError("a task cannot cancel the tasks that it has submitted; they are cancelled with it")
+
+    def explain(self) -> NoReturn:
+        raise UsageError("inside a task nobody knows why others ran where they did; ask futures outside of tasks")
 
     def _wait(self, timeout: float | None) -> None:
         if timeout is None:

@@ -2,8 +2,10 @@
 
 import sys
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from itertools import count
-from typing import Any
+from time import monotonic_ns
+from typing import TYPE_CHECKING, Any
 
 from daws.client.future import (
     CANCELLED,
@@ -24,6 +26,8 @@ from daws.model.context import format_context
 from daws.model.errors import (
     ClosedError,
     ContextError,
+    DawsError,
+    StrategyError,
     TaskCancelledError,
     TaskFailedError,
     UnavailableError,
@@ -31,15 +35,19 @@ from daws.model.errors import (
 )
 from daws.model.states import CANCELLED as STATE_CANCELLED
 from daws.model.task import FROM_OUTSIDE, INLINE_BYTES, Input, NodeId, TaskSpec
+from daws.runs.facts import Facts, FactType
 from daws.runs.notes import News
 from daws.runs.timeline import Timeline
 from daws.runtime.engine import Crew
 from daws.runtime.ports import ClusterPort, Outcome
 from daws.runtime.thread import NODE, NodeThread
-from daws.strategy.decisions import Newcomer, Strategy
+from daws.strategy.decisions import Assign, Newcomer, Strategy
 from daws.wire.store import Submit
 from daws.workers.failures import exception_of
 from daws.workers.server import ForkServer
+
+if TYPE_CHECKING:
+    from daws.client.explaining import Explanation
 
 NO_ARGUMENTS = dumps(((), {}))
 FIRST_EXTRA_OBJECT = 1 << 62
@@ -61,10 +69,12 @@ class Session:
         journal: str = "",
         server: ForkServer | None = None,
         timeline: Timeline | None = None,
+        facts: Facts | None = None,
     ) -> None:
         """`nodes` is the number of node processes, 0 for a node on a thread of this process. A fork `server` for these,
         or for the workers of that, may have been started already."""
         self.timeline = timeline
+        self.facts = facts
         self.folders = folders
         self.strategy = strategy
         self.futures: dict[int, Future[Any]] = {}  # that have not ended
@@ -80,6 +90,7 @@ class Session:
             self.files = ObjectFiles(*folders.node_folders(NODE), limit_bytes=limit_bytes)
             self.engine = NodeThread(crew, strategy, self.files, self, journal, server)
         self._is_alone = not nodes
+        self._assign = self._watched(strategy.assign)
         self._next_task = count().__next__
         self._functions: dict[bytes, int] = {}
         self._closed: BaseException | None = None
@@ -200,7 +211,7 @@ class Session:
         known: list[Input] = []
         for one in above:
             known += [output for output in self.stored.get(one.task, ()) if output[0] == one.object]
-        return self.strategy.assign.home(Newcomer(task, options.needs, tuple(known)), self.engine.members, SEED)
+        return self._assign.home(Newcomer(task, options.needs, tuple(known)), self.engine.members, SEED)
 
     def put(self, value: object) -> Future[Any]:
         """An object that tasks read as if a task had made it: small ones inside messages, others from a file."""
@@ -231,6 +242,25 @@ class Session:
             if self._closed is not None:  # by another thread, with all its folders
                 raise ClosedError(f"nothing can be put in any more: {self._closed}") from None
             raise
+
+    def use_strategy(self, strategy: Strategy) -> None:
+        """Returns when all nodes go by it. Only what can be spelled out can be told to them."""
+        from daws.strategy import DECISIONS, check_fitting, format_strategy
+        from daws.strategy.fitting import is_ours
+
+        if self._closed is not None:
+            raise ClosedError(f"the strategy cannot be changed any more: {self._closed}")
+        self.check_may_wait()
+        check_fitting(strategy)
+        text = format_strategy(strategy)
+        if not self._is_alone and not is_ours(*[getattr(strategy, decision) for decision in DECISIONS]):
+            raise StrategyError(
+                "nodes in processes of their own do not know your answers by name; "
+                "give such a strategy to daws.Cluster(strategy=…), which sends it as it is"
+            )
+        self.engine.use_strategy(text)
+        self.strategy = strategy
+        self._assign = self._watched(strategy.assign)
 
     def _check_own(self, futures: Iterable[Future[Any]]) -> None:
         for future in futures:
@@ -302,6 +332,12 @@ class Session:
     def on_ran(self, news: News) -> None:
         if self.timeline is not None:
             self.timeline.add(news)
+        if self.facts is not None:
+            self.facts.ran(news)
+
+    def on_fact(self, fact: FactType) -> None:
+        if self.facts is not None:
+            self.facts.add(fact)
 
     def on_broken(self, error: BaseException) -> None:
         self._closed = self._closed or error
@@ -337,6 +373,32 @@ class Session:
         if self._closed is not None:
             raise ClosedError("the file was not asked for before its cluster was closed")
         return self.engine.bring(object_, self._places(object_))
+
+    def explain(self, future: Future[Any]) -> "Explanation":
+        """Where a task ran and why, as far as that is known here."""
+        from daws.client.explaining import Explanation
+
+        if self.facts is not None and not self._is_alone and self._closed is None and not self.engine.is_here:
+            with suppress(DawsError):
+                self.engine.counters()  # behind their answers nothing is on its way that nodes said before
+        facts = None if self.facts is None else self.facts.of(future.task)
+        outputs = tuple([(output[1], output[3]) for output in self.stored.get(future.task, ())])
+        if future._state == INLINE:
+            outputs = ((len(future._what), ()),)
+        elif self._is_alone and future._state == STORED and future.object in self.files:
+            outputs = ((self.files.size_bytes(future.object), (NODE,)),)
+        error = ""
+        if future._state in (FAILED, CANCELLED):
+            raised = self.exception_of(future)
+            error = f"{type(raised).__name__}: {raised}"
+        return Explanation(future.task, future.state, error, outputs, facts)
+
+    def _watched(self, assign: Assign) -> Assign:
+        if self.facts is None or self._is_alone:
+            return assign
+        from daws.runs.watching import WatchedAssign
+
+        return WatchedAssign(assign, self.facts.add, monotonic_ns)
 
     def _places(self, object_: int) -> tuple[NodeId, ...]:
         found = {output[0]: output[3] for output in self.stored.get(task_of(object_), ())}

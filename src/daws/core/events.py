@@ -97,6 +97,12 @@ class Leave(Event, frozen=True):
     deadline_ns: int = NEVER_NS
 
 
+class NewStrategy(Event, frozen=True):
+    """From now on the node goes by another strategy, which was checked before. `text` spells all of it out."""
+
+    text: str
+
+
 class TimerFired(Event, frozen=True):
     timer: int
 
@@ -112,6 +118,7 @@ EventType = (
     | StoreAnswered
     | CallFine
     | Leave
+    | NewStrategy
     | TimerFired
     | MessageType
 )

@@ -19,6 +19,7 @@ of a task's life:
     sessions   what a live client submits and holds
     stopping   cancelled and failed tasks and their subtrees
     members    leases, deaths, take-over, and the tick that repeats what was not answered
+    switching  another strategy while it runs
     leaving    a node that is told to leave: it starts nothing, gives away what waits, and says farewell
 """
 
@@ -34,6 +35,7 @@ from daws.core.events import EventType
 from daws.core.queues import NO_TASKS
 from daws.model.cluster import Members, NodeInfo
 from daws.model.task import GUESS_NS, NodeId, Ready, TaskSpec
+from daws.strategy import parse_strategy
 from daws.strategy.decisions import Lately, Strategy
 from daws.strategy.rng import Rng
 from daws.wire.store import Row
@@ -221,6 +223,8 @@ class NodeCore:
     burying: dict[NodeId, int] | None = None
     leaving: Any = None  # how far it has come, if it was told to leave
     leavers: set[NodeId] = NO_COPIES  # members that are about to leave, as far as we know
+    read_strategy: Callable[[str], Strategy] = staticmethod(parse_strategy)
+    """How the text of a new strategy becomes one; a driver that watches decisions puts its own in here."""
     # what was seen
     adapted: tuple[int, int, int, int, int] = (0, 0, 0, 0, 0)  # what had been seen when `adapt` was last asked
     pushes: int = 0
@@ -231,7 +235,6 @@ class NodeCore:
         self.info = info
         self.node: NodeId = info.id
         self.here: tuple[NodeId, ...] = ()  # the places of an object that only this node has, once there is one
-        self.strategy = strategy
         self.config = config
         self.cores = info.cores
         self.net_bytes_per_s = config.net_bytes_per_s
@@ -262,9 +265,6 @@ class NodeCore:
         self.one_group = len(self.groups) == 1
         self.plain_free = self.groups[0].free if self.one_group else []
         self.takes_plain = info.can_run(None)
-        self.is_giver = strategy.balance.mode == "give"
-        self.one_kind = self.one_group and self.groups[0].context is None and not self.is_giver
-        self.plain = self.one_kind
         self.running: dict[int, Run] = EMPTY
         self.inflight: dict[int, int] | None = None  # runs on a slot, where more than one was sent
         self.ahead = 0
@@ -301,16 +301,7 @@ class NodeCore:
         self.idle_since_ns = 0
         self.done_when_idle = 0
         self.probe_count = 0
-        # tuning
-        start = strategy.adapt.start(getattr(strategy.place, "t", 0.5))
-        self.threshold = 0.5 if start.threshold is None else start.threshold
-        self.relaxing = True if start.relaxing is None else start.relaxing
-        self.tt_ns = strategy.relax.start_tt_ns()
-        self.calm_count = 0  # so many dedicated tasks are not too many
         self.fetch_until_ns = 0
-        self.poll_ns = strategy.balance.start_poll_ns()
-        self.neighbour_count = 0
-        self.adapt_at = strategy.adapt.period
         # what was seen
         self.kinds: dict[int, list[int]] = EMPTY  # how many ran, for how long in all, and on average
         self.done_count = 0
@@ -324,6 +315,22 @@ class NodeCore:
         self.steals = 0
         self.failed_steals = 0
         self.failed_steals_total = 0
+        self.go_by(strategy)
+        self.plain = self.one_kind
+
+    def go_by(self, strategy: Strategy) -> None:
+        """From now on; whatever a strategy tunes begins anew."""
+        self.strategy = strategy
+        self.is_giver = strategy.balance.mode == "give"
+        self.one_kind = self.one_group and self.groups[0].context is None and not self.is_giver
+        start = strategy.adapt.start(getattr(strategy.place, "t", 0.5))
+        self.threshold = 0.5 if start.threshold is None else start.threshold
+        self.relaxing = True if start.relaxing is None else start.relaxing
+        self.tt_ns = strategy.relax.start_tt_ns()
+        self.calm_count = 0  # so many dedicated tasks are not too many
+        self.poll_ns = strategy.balance.start_poll_ns()
+        self.neighbour_count = 0
+        self.adapt_at = self.done_count + strategy.adapt.period
 
     def step(self, now_ns: int, events: Sequence[EventType], out: list[EffectType]) -> None:
         """Take in what happened and append what is to be done about it."""
@@ -429,7 +436,7 @@ def handles(*events: type) -> Callable[[Handler], Handler]:
 
 
 # The handlers need NodeCore and `handles` from above.
-from daws.core import commits, growing, members, moving, remaking, sessions, stopping  # noqa: E402, F401
+from daws.core import commits, growing, members, moving, remaking, sessions, stopping, switching  # noqa: E402, F401
 from daws.core.calls import COMMITS_HELD_MAX, ROWS_PER_CALL, send_rows  # noqa: E402
 from daws.core.leaving import go_on  # noqa: E402
 from daws.core.ready import send_offers  # noqa: E402

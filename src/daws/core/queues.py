@@ -239,6 +239,10 @@ class ReadyQueue:
         unique = {entry[1]: entry for heap in heaps for entry in heap if not (self.taken and entry[1] in self.taken)}
         return [*entries, *unique.values()]
 
+    def oldest_first(self) -> list[Ready]:
+        """Every task, in the order in which they came."""
+        return [ready for _, _, ready in sorted(self._entries(), key=itemgetter(1))]
+
     def pour_into(self, other: "ReadyQueue", amount: int) -> None:
         """Move up to `amount` tasks that would run last, whatever they need, with the keys that they have."""
         oldest, entries = self._cut_last(amount, None)

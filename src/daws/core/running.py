@@ -364,7 +364,7 @@ def relax(core: NodeCore) -> None:
 def adapt(core: NodeCore) -> None:
     core.adapt_at += core.strategy.adapt.period
     changes = core.strategy.adapt.adjust(core)
-    core.adapted = (core.done_count, core.sampled_count, core.sampled_ns, core.moved_bytes, core.read_bytes)
+    begin_period(core)
     if changes is None:
         return
     if changes.threshold is not None:
@@ -373,6 +373,11 @@ def adapt(core: NodeCore) -> None:
         core.relaxing = changes.relaxing
     if changes.tt_ns is not None:
         core.tt_ns = changes.tt_ns
+
+
+def begin_period(core: NodeCore) -> None:
+    """What is seen from now on is what `adapt` will be asked about."""
+    core.adapted = (core.done_count, core.sampled_count, core.sampled_ns, core.moved_bytes, core.read_bytes)
 
 
 def fetch_ahead(core: NodeCore) -> None:

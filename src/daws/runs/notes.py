@@ -1,12 +1,17 @@
 """What the driver of a node notes of each run, for whoever keeps a timeline: perhaps in another process."""
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from daws.core.events import EventType, ObjectsFetched
 from daws.model.task import NODE_INDEX_MASK, NodeId, Ready
+from daws.wire.messages import Offer
 from daws.wire.worker import Died, Ended, Raised, Recalled, ReportType, Written
+
+if TYPE_CHECKING:
+    from daws.runs.watching import Watch
 
 Row = tuple[int, int, int, int, int, int, int, int, int, int]
 """A run that ended: (task, kind, node, executor, start, end, cores, bytes read, bytes written, 1 or 0 if it raised).
@@ -27,21 +32,27 @@ class News(Struct, frozen=True, array_like=True, gc=False):
 class RunNotes:
     """Is told what was sent to executors and what they reported, and gives rows for runs that ended by themselves."""
 
-    def __init__(self, node: NodeId) -> None:
+    def __init__(self, node: NodeId, watch: "Watch | None" = None) -> None:
+        """A `watch` hears of it too, task by task."""
+        self.watch = watch
         self.node = node & NODE_INDEX_MASK
         self.fetched_bytes = 0
         self._sent: dict[int, tuple[int, Ready]] = {}  # by number of the run: its executor, and the task
         self._loads: dict[int, int] = {}  # by executor that has something to do: so many runs
 
-    def sent(self, run: int, slot: int, ready: Ready) -> None:
+    def sent(self, run: int, slot: int, ready: Ready, now_ns: int) -> None:
         self._sent[run] = slot, ready
         self._loads[slot] = self._loads.get(slot, 0) + 1
+        if self.watch is not None:
+            self.watch.sent(self.node, slot, ready, now_ns)
 
     def happened(self, events: Iterable[EventType]) -> None:
-        """Objects may have come from other nodes."""
+        """Objects may have come from other nodes, or tasks."""
         for event in events:
             if isinstance(event, ObjectsFetched):
                 self.fetched_bytes += sum([transfer[1] for transfer in event.fetched])
+            elif self.watch is not None and isinstance(event, Offer):
+                self.watch.offered(event)
 
     def reported(self, reports: Iterable[tuple[int, ReportType]]) -> News:
         busy_count = len(self._loads)

@@ -8,7 +8,7 @@ nodes and the client are in this process or behind sockets is known to the ports
 import time
 from asyncio import AbstractEventLoop
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -60,6 +60,9 @@ from daws.workers.port import POOLS
 from daws.workers.programs import signal_name
 from daws.workers.server import ForkServer
 
+if TYPE_CHECKING:
+    from daws.runs.watching import Watch
+
 OUTPUT_SHOWN = 2000
 LEASE_NS = 1 << 60
 TICK_NS = 2_000_000_000
@@ -69,13 +72,15 @@ COPIES_SHARE = 4
 
 class Crew(msgspec.Struct, frozen=True, array_like=True):
     """The workers of one node: how many, of which kind (that `daws.workers.port` knows), and pickled functions that
-    each of them calls first and last. With `tells_runs` the listener hears of all that they ran."""
+    each of them calls first and last. With `tells_runs` the listener hears of all that they ran, with `explains` also
+    of every decision about a task."""
 
     count: int
     kind: str = "processes"
     setup: bytes = b""
     teardown: bytes = b""
     tells_runs: bool = False
+    explains: bool = False
 
 
 def config_of(limit_bytes: int) -> NodeConfig:
@@ -91,6 +96,12 @@ def config_of(limit_bytes: int) -> NodeConfig:
 
 def info_of(node: NodeId, crew: Crew) -> NodeInfo:
     return NodeInfo(node, (ExecutorClass(crew.count),))
+
+
+def watch_of(listener: Listener) -> "Watch":
+    from daws.runs.watching import Watch  # few sessions want it
+
+    return Watch(listener.on_fact)
 
 
 class Engine:
@@ -116,12 +127,16 @@ class Engine:
         self.peers = peers
         self.listener = listener
         self.server = server
-        self.notes = RunNotes(node) if crew.tells_runs else None
+        self.watch = watch_of(listener) if crew.explains else None
+        self.notes = RunNotes(node, self.watch) if crew.tells_runs or crew.explains else None
         self.functions: dict[int, bytes] = {}  # by kind of task
         self.taught: set[int] = set()  # those that the workers can be given
         self.held_back: dict[int, list[StartRun]] = {}  # runs that wait for their function
         info, config = info_of(node, crew), config_of(files.limit_bytes)
-        self.core = NodeCore(info, strategy, config, seed=0)
+        watched = strategy if self.watch is None else self.watch.over(strategy)
+        self.core = NodeCore(info, watched, config, seed=0)
+        if self.watch is not None:
+            self.core.read_strategy = self.watch.read
         self.journal = Journal(info, strategy, config, 0) if journal else None
         self.runs: dict[int, tuple[int, TaskSpec]] = {}  # by number of the run: its executor, and the task
         self.nesting = Nesting(self.core, files, self._bring, lambda *what: self.pool.resume(*what))
@@ -282,7 +297,7 @@ class Engine:
         elif spec.timeout_ns:
             options = RunOptions(timeout_ns=spec.timeout_ns)
         if self.notes is not None:
-            self.notes.sent(effect.run, effect.slot, ready)
+            self.notes.sent(effect.run, effect.slot, ready, self.core.now_ns)
         self.pool.execute(effect.slot, Execute(effect.run, spec.kind, spec.payload, inputs, outputs, options))
 
     def _teach(self, effect: StartRun) -> bool:

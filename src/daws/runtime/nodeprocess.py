@@ -7,6 +7,7 @@ from socket import socket
 from daws.core.events import EventType
 from daws.data.files import ObjectFiles
 from daws.model.errors import UnavailableError
+from daws.runs.facts import FactType
 from daws.runs.notes import News
 from daws.runtime.away import PeersAway, StoreAway
 from daws.runtime.connection import Connection, connect
@@ -26,6 +27,7 @@ from daws.runtime.talk import (
     FromStore,
     Go,
     Hello,
+    Learnt,
     Ran,
     Said,
     Stop,
@@ -123,6 +125,9 @@ class NodeServer:
 
     def on_ran(self, news: News) -> None:
         self._client.say(Ran(news))
+
+    def on_fact(self, fact: FactType) -> None:
+        self._client.say(Learnt(fact))
 
     def on_broken(self, error: BaseException) -> None:
         self._client.say(Broken(failure_of(error)))

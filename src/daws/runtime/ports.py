@@ -11,6 +11,7 @@ from daws.core.events import EventType
 from daws.data.codec import Packed
 from daws.model.cluster import Members
 from daws.model.task import Input, NodeId, Transfer
+from daws.runs.facts import FactType
 from daws.runs.notes import News
 from daws.wire.messages import MessageType
 from daws.wire.store import Submit
@@ -45,6 +46,8 @@ class Listener(Protocol):
     def on_printed(self, stream: int, text: bytes) -> None: ...
 
     def on_ran(self, news: News) -> None: ...
+
+    def on_fact(self, fact: FactType) -> None: ...
 
     def on_broken(self, error: BaseException) -> None: ...
 
@@ -82,6 +85,10 @@ class ClusterPort(Protocol):
 
     def load(self, object_: int, places: tuple[NodeId, ...]) -> Any:
         """The value of an object that lies in a file."""
+        ...
+
+    def use_strategy(self, text: str) -> None:
+        """Returns when all nodes go by another strategy, which was checked before."""
         ...
 
     def counters(self) -> list[Counters]:

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 import uvloop
 
 from daws.core.effects import CallStore
-from daws.core.events import CallFine, StoreAnswered
+from daws.core.events import CallFine, NewStrategy, StoreAnswered
 from daws.data.codec import Packed
 from daws.data.files import ObjectFiles
 from daws.data.segments import Segments
@@ -45,9 +45,11 @@ from daws.runtime.talk import (
     FromNode,
     FromStore,
     Go,
+    Learnt,
     Ran,
     Said,
     Stop,
+    ToNode,
     Up,
     objects_path,
 )
@@ -176,6 +178,14 @@ class NodeProcesses:
         asked: Future[list[Counted]] = Future()
         self._call(self._count, asked)
         return sorted([one.counters for one in self._answer_of(asked)], key=lambda one: one.node)
+
+    def use_strategy(self, text: str) -> None:
+        self._call(self._say_to_nodes, NewStrategy(text))
+        self.counters()  # who answers has heard of it before
+
+    def _say_to_nodes(self, word: ToNode) -> None:
+        for node in self.members.nodes:
+            self._links[node].say(word)
 
     def _answer_of(self, asked: "Future[T]") -> T:
         """Wait for something that the thread will say, as long as there is one."""
@@ -339,8 +349,7 @@ class NodeProcesses:
             self._links[home].say(file)
         while self._new_functions:  # all that these tasks need are among them
             function = self._new_functions.popleft()
-            for node in self.members.nodes:
-                self._links[node].say(function)
+            self._say_to_nodes(function)
         rows: list[Row] = []
         size_bytes = 0
         while len(rows) < count and size_bytes < BYTES_PER_TURN:
@@ -455,6 +464,8 @@ class NodeProcesses:
                 self._adopting.pop(message.object).set_result(None)
             elif isinstance(message, Ran):
                 self.listener.on_ran(message.news)
+            elif isinstance(message, Learnt):
+                self.listener.on_fact(message.fact)
             elif isinstance(message, Broken):
                 self._break(exception_of(message.failure))
             elif isinstance(message, Learn):  # a run there has brought in a function

@@ -6,9 +6,10 @@ What a node and the store tell each other are the core's own effects and events:
 from msgspec import Struct, msgpack
 
 from daws.core.effects import CallStore
-from daws.core.events import CallFine, StoreAnswered
+from daws.core.events import CallFine, NewStrategy, StoreAnswered
 from daws.model.cluster import Members
 from daws.model.task import NodeId
+from daws.runs.facts import FactType
 from daws.runs.notes import News
 from daws.runtime.engine import Crew
 from daws.runtime.ports import Counters, Outcome
@@ -102,6 +103,12 @@ class Ran(Word, frozen=True):
     news: News
 
 
+class Learnt(Word, frozen=True):
+    """Something about one task, for those who ask why."""
+
+    fact: FactType
+
+
 # -- nodes, and the store ----------------------------------------------------------------------------------------------
 
 
@@ -125,8 +132,8 @@ class Ends(Word, frozen=True):
 
 
 ToFork = BeStore | BeNode
-ToNode = Go | Stop | Count | Adopt | Learn | MessageType
-FromNode = Up | Broken | Said | Ran | Counted | Adopted | Learn | MessageType
+ToNode = Go | Stop | Count | Adopt | Learn | NewStrategy | MessageType
+FromNode = Up | Broken | Said | Ran | Learnt | Counted | Adopted | Learn | MessageType
 ToStore = CallStore | KeepFailure | Hello
 FromStore = Up | Broken | StoreAnswered | CallFine | Ends
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import uvloop
 
-from daws.core.events import EventType
+from daws.core.events import EventType, NewStrategy
 from daws.data.codec import Packed
 from daws.data.files import ObjectFiles
 from daws.model.cluster import Members
@@ -28,6 +28,7 @@ from daws.workers.server import ForkServer
 NODE = 0
 """The only node of such a cluster."""
 TASKS_PER_TURN = 4096
+ALIVE_S = 0.5
 
 
 class NodeThread:
@@ -94,6 +95,12 @@ class NodeThread:
     def load(self, object_: int, places: tuple[NodeId, ...]) -> Any:
         return self.node.files.value(object_)
 
+    def use_strategy(self, text: str) -> None:
+        used = threading.Event()
+        self._call(self._use_strategy, text, used)
+        while not used.wait(ALIVE_S) and self._thread is not None and self._thread.is_alive():
+            pass
+
     def counters(self) -> list[Counters]:
         return [self.node.counters()]
 
@@ -149,6 +156,12 @@ class NodeThread:
             events.append(LetGo(CLIENT, tuple([self.let_go.popleft() for _ in range(gone)])))
         if events:
             self.node.happened(events)
+
+    def _use_strategy(self, text: str, used: threading.Event) -> None:
+        try:
+            self.node.happened([NewStrategy(text)])
+        finally:
+            used.set()
 
     def _cancel(self, tasks: tuple[int, ...], running: bool) -> None:
         while self.new_tasks:

@@ -24,7 +24,7 @@ def check_fitting(strategy: Strategy) -> None:
     assign, place, balance = strategy.assign, strategy.place, strategy.balance
     # By type and not by isinstance: who derives from an answer of ours may do something else.
     brought = type(place) is PlaceMaster or (type(assign) is AssignOne and assign.node == 0)
-    if type(balance) is BalanceMasterWorker and not brought and _is_ours(assign, place):
+    if type(balance) is BalanceMasterWorker and not brought and is_ours(assign, place):
         raise StrategyError(
             "balance=master-worker lets idle nodes ask the first node alone, and nothing brings the tasks there: "
             "it goes with place=master,relax=above,tt=0 or with assign=one,node=0"
@@ -47,5 +47,6 @@ def check_fitting(strategy: Strategy) -> None:
         )
 
 
-def _is_ours(*answers: object) -> bool:
+def is_ours(*answers: object) -> bool:
+    """Whether all of these are answers of daws itself, as opposed to users' own."""
     return all(type(answer).__module__.startswith("daws.strategy.") for answer in answers)

@@ -1,0 +1,30 @@
+"""Another strategy, while the node runs.
+
+What waits here is looked at once more, as if it had just become ready: placed, and queued by the new order. What runs,
+is being fetched for or is on its way to another node goes on as it was decided.
+"""
+
+from daws.core.events import NewStrategy
+from daws.core.node import NodeCore, handles
+from daws.core.queues import NO_TASKS
+from daws.core.ready import accept_all, enqueue
+from daws.core.running import begin_period, is_doomed
+from daws.model.task import REPLICA
+
+
+@handles(NewStrategy)
+def on_new_strategy(core: NodeCore, event: NewStrategy) -> None:
+    core.go_by(core.read_strategy(event.text))
+    begin_period(core)
+    core.plain = core.plain and core.one_kind
+    core.probe = None  # a round under the old strategy asked for something else
+    core.stealing_since_ns = -1
+    waiting = [*core.dedicated.oldest_first(), *core.shared.oldest_first()]
+    core.dedicated = core.shared = NO_TASKS
+    core.dirty = True
+    if core.doomed:
+        waiting = [ready for ready in waiting if not is_doomed(core, ready)]
+    accept_all(core, tuple([ready for ready in waiting if not ready.mode & REPLICA]))
+    for ready in waiting:
+        if ready.mode & REPLICA:
+            enqueue(core, ready, False)  # a copy is never moved
