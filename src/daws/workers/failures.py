@@ -11,6 +11,7 @@ from daws.workers.errors import RemoteError, RemoteTraceback
 
 TEXT_MAX = 1 << 16
 PICKLED_MAX_BYTES = 1 << 20
+ENDING = ("SystemExit", "KeyboardInterrupt", "GeneratorExit")  # they would end the client, which no task may do
 
 
 def failure_of(error: BaseException) -> bytes:
@@ -22,7 +23,7 @@ def exception_of(failure: bytes) -> BaseException:
     """The exception that a task raised, or a RemoteError that speaks for it; its traceback is its cause."""
     read = FAILURE.decode(failure)
     found: object = None
-    reason = "it cannot be pickled" if not read.pickled else ""
+    reason = "it cannot be pickled" if not read.pickled and read.kind not in ENDING else ""
     if read.pickled:
         try:
             found = pickle.loads(read.pickled)
@@ -64,7 +65,7 @@ def _trace(error: BaseException) -> str:
 
 def _pickled(error: BaseException) -> bytes:
     if not isinstance(error, Exception):
-        return b""  # SystemExit and KeyboardInterrupt would end the client, which is not what a task may do
+        return b""  # see ENDING
     try:
         data = pickle.dumps(error, pickle.HIGHEST_PROTOCOL)
     except Exception:
