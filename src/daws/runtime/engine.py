@@ -55,7 +55,7 @@ from daws.wire.worker import (
     Waits,
     Written,
 )
-from daws.workers.failures import failure_of
+from daws.workers.failures import failure_of, outline_of
 from daws.workers.port import POOLS
 from daws.workers.programs import signal_name
 from daws.workers.server import ForkServer
@@ -392,7 +392,7 @@ class Engine:
         self, spec: TaskSpec, run: int, duration_ns: int, failure: bytes, retry: bool, waited: bool = False
     ) -> RunEnded:
         self.store.keep_failure(spec.id, failure)
-        return RunEnded(spec.id, run, duration_ns, (), f"task {spec.id} failed", retry, (), waited)
+        return RunEnded(spec.id, run, duration_ns, (), outline_of(failure, spec.id), retry, (), waited)
 
 
 def died(spec: TaskSpec, report: Died, node: NodeId, attempt: int = 1) -> TaskKilledError:

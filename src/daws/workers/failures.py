@@ -10,6 +10,7 @@ from daws.wire.worker import ENCODER, FAILURE, Failure
 from daws.workers.errors import RemoteError, RemoteTraceback
 
 TEXT_MAX = 1 << 16
+OUTLINE_MAX = 200
 PICKLED_MAX_BYTES = 1 << 20
 ENDING = ("SystemExit", "KeyboardInterrupt", "GeneratorExit")  # they would end the client, which no task may do
 
@@ -36,6 +37,16 @@ def exception_of(failure: bytes) -> BaseException:
     raised = found if isinstance(found, Exception) else RemoteError(read.kind, read.message, read.trace, reason)
     raised.__cause__ = RemoteTraceback(read.trace)
     return raised
+
+
+def outline_of(failure: bytes, task: int) -> str:
+    """One line about a task that failed, for those that need what it would have made."""
+    read = FAILURE.decode(failure)
+    said = read.message.partition("\n")[0][:OUTLINE_MAX]
+    prefix = f"task {task}: "
+    if said.startswith(prefix):  # an error of ours, which names the task itself
+        return f"task {task} failed: {said.removeprefix(prefix)}"
+    return f"task {task} failed: {read.kind}: {said}" if said else f"task {task} failed: {read.kind}"
 
 
 def _kind(error: BaseException) -> str:

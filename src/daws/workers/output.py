@@ -100,7 +100,7 @@ class Output:
         sys.__stdout__, sys.__stderr__ = self._text  # type: ignore[misc]
 
     def take(self) -> list[tuple[int, bytes]]:
-        """What was written since the last time, per stream, shortened to its end with a note; the files are empty again."""
+        """What was written since the last time, per stream: its end, noted if that is not all. Empties the files."""
         for text in self._text:
             with suppress(OSError):  # no room: the task that printed was told
                 text.flush()

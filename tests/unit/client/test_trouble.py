@@ -12,7 +12,7 @@ import pytest
 from daws.client.cluster import Cluster
 from daws.client.future import Future
 from daws.client.waiting import as_completed, gather
-from daws.model.errors import TaskKilledError, UnpicklableError
+from daws.model.errors import TaskFailedError, TaskKilledError, UnpicklableError
 from daws.workers.errors import RemoteError
 from tests.unit.client import trouble_jobs as jobs
 from tests.unit.workers.crew import gone
@@ -88,6 +88,18 @@ def test_a_hundred_thousand_others_finish_beside_every_trouble(capfd: pytest.Cap
     printed = capfd.readouterr().out
     assert printed.endswith("so much to say 199999\n") and len(printed) < 100_000
     assert "bytes of output are left out" in printed
+
+
+@pytest.mark.parametrize("nodes", [1, 2])
+def test_a_failure_spreads_through_any_graph_at_once(nodes: int):
+    """There are 3 ** 60 ways through this one."""
+    with Cluster(1, nodes=nodes) as cluster:
+        layer = [cluster.submit(jobs.raises, 7)]
+        for _ in range(60):
+            layer = [cluster.submit(jobs.mix, number, *layer) for number in range(3)]
+        for future in layer:
+            expect(future, TaskFailedError, "task 0 failed: LookupError: nothing is known of 7")
+        assert cluster.submit(jobs.same, 1).result(LONG_S) == 1
 
 
 def folders_of(cluster: Cluster) -> list[Path]:
