@@ -144,6 +144,12 @@ def _intents(core: NodeCore) -> list[str]:
         left = core.telling[number].left if number in core.telling else 0
         if count > left:
             wrong.append(f"{count} nodes are to be told for intent {number}, which waits for {left}")
+    known = {(one.key, one.mark) for one in core.telling.values()}.union(*core.clearing.values())
+    wrong += [
+        f"the end under key {key} spreads, but nobody is told"
+        for key, mark in core.spreading or ()
+        if (key, mark) not in known
+    ]
     wrong += [f"shard {shard} is to be cleared of nothing" for shard, keys in core.clearing.items() if not keys]
     wrong += [f"order {batch} waits for {left} cancels" for batch, left in (core.cancelling or {}).items() if left <= 0]
     return wrong

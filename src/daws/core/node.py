@@ -213,6 +213,7 @@ class NodeCore:
     given_up: dict[int, int] = EMPTY  # tasks that went back to waiting, and the move with which they were here
     telling: dict[int, Any] = EMPTY  # intents that are being carried out
     clearing: dict[int, list[tuple[int, int]]] = EMPTY
+    spreading: set[tuple[int, int]] | None = None  # key and mark of ends that are being spread, until they are cleared
     wakes: dict[tuple[int, int], tuple[NodeId, int]] | None = None
     stops: dict[tuple[int, NodeId], tuple[int, int]] | None = None
     release_ticks: int = 0

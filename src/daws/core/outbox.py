@@ -80,6 +80,8 @@ def send_clears(core: NodeCore) -> None:
 
 
 def _send_clear(core: NodeCore, shard: int, pairs: list[tuple[int, int]]) -> None:
+    if core.spreading:
+        core.spreading.difference_update(pairs)
     ask_shard(core, shard, Clear(core.node, tuple([key for key, _ in pairs]), tuple([mark for _, mark in pairs])))
 
 
@@ -136,6 +138,11 @@ def ask_for_remakes(
 
 def spread_stop(core: NodeCore, task: int, stopped: Stopped) -> None:
     """A task was cancelled or failed: so are its children, who runs it is told to stop, and who waited for it wakes."""
+    if core.spreading is None:
+        core.spreading = set()
+    if (stopped.key, stopped.mark) in core.spreading:
+        return  # another of its parents brought the news: in a graph of diamonds, twice each layer is too often
+    core.spreading.add((stopped.key, stopped.mark))
     count = len(stopped.children) + len(stopped.nodes) + len(stopped.watchers)
     if not count:
         clear(core, stopped.key, stopped.mark)

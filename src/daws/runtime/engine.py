@@ -55,7 +55,7 @@ from daws.wire.worker import (
     Waits,
     Written,
 )
-from daws.workers.failures import failure_of
+from daws.workers.failures import failure_of, outline_of
 from daws.workers.port import POOLS
 from daws.workers.programs import signal_name
 from daws.workers.server import ForkServer
@@ -349,7 +349,7 @@ class Engine:
             elif isinstance(report, Died):
                 known = runs.pop(report.run, None)
                 if known is not None and report.why != STOPPED:
-                    error = failure_of(died(known[1], report, self.core.node))
+                    error = failure_of(died(known[1], report, self.core.node, self._attempt(known[1].id)))
                     events.append(self._failed(known[1], report.run, 0, error, not report.why, report.waited))
             elif isinstance(report, Recalled):
                 known = runs.pop(report.run, None)
@@ -384,6 +384,11 @@ class Engine:
             if isinstance(event, ObjectsFetched):
                 self.nesting.on_fetched(event)
 
+    def _attempt(self, task: int) -> int:
+        """Which one a task is on, counted from 1 as people do."""
+        run = self.core.running.get(task)
+        return 1 if run is None else run.ready.attempt + 1
+
     def _ended(self, spec: TaskSpec, report: Ended) -> RunEnded:
         sizes: list[int] = []
         values: list[bytes] = []
@@ -402,10 +407,10 @@ class Engine:
         self, spec: TaskSpec, run: int, duration_ns: int, failure: bytes, retry: bool, waited: bool = False
     ) -> RunEnded:
         self.store.keep_failure(spec.id, failure)
-        return RunEnded(spec.id, run, duration_ns, (), f"task {spec.id} failed", retry, (), waited)
+        return RunEnded(spec.id, run, duration_ns, (), outline_of(failure, spec.id), retry, (), waited)
 
 
-def died(spec: TaskSpec, report: Died, node: NodeId) -> TaskKilledError:
+def died(spec: TaskSpec, report: Died, node: NodeId, attempt: int = 1) -> TaskKilledError:
     """What to say of a task whose worker ended under it."""
     if report.why == TIMEOUT:
         how = f"it ran longer than its time limit of {spec.timeout_ns / 1e9:g} s on node {node} and was stopped"
@@ -418,5 +423,7 @@ def died(spec: TaskSpec, report: Died, node: NodeId) -> TaskKilledError:
         how = f"its worker exited with code {report.code}"
     if report.waited:
         how += " while it waited for other tasks"
+    if attempt > 1:
+        how += f" (attempt {attempt})"
     last = report.output.decode(errors="replace").strip()
     return TaskKilledError(f"task {spec.id}: {how}" + (f"; the last it wrote: {last[-OUTPUT_SHOWN:]}" if last else ""))

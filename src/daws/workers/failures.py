@@ -10,7 +10,9 @@ from daws.wire.worker import ENCODER, FAILURE, Failure
 from daws.workers.errors import RemoteError, RemoteTraceback
 
 TEXT_MAX = 1 << 16
+OUTLINE_MAX = 200
 PICKLED_MAX_BYTES = 1 << 20
+ENDING = ("SystemExit", "KeyboardInterrupt", "GeneratorExit")  # they would end the client, which no task may do
 
 
 def failure_of(error: BaseException) -> bytes:
@@ -22,7 +24,7 @@ def exception_of(failure: bytes) -> BaseException:
     """The exception that a task raised, or a RemoteError that speaks for it; its traceback is its cause."""
     read = FAILURE.decode(failure)
     found: object = None
-    reason = "it cannot be pickled" if not read.pickled else ""
+    reason = "it cannot be pickled" if not read.pickled and read.kind not in ENDING else ""
     if read.pickled:
         try:
             found = pickle.loads(read.pickled)
@@ -35,6 +37,16 @@ def exception_of(failure: bytes) -> BaseException:
     raised = found if isinstance(found, Exception) else RemoteError(read.kind, read.message, read.trace, reason)
     raised.__cause__ = RemoteTraceback(read.trace)
     return raised
+
+
+def outline_of(failure: bytes, task: int) -> str:
+    """One line about a task that failed, for those that need what it would have made."""
+    read = FAILURE.decode(failure)
+    said = read.message.partition("\n")[0][:OUTLINE_MAX]
+    prefix = f"task {task}: "
+    if said.startswith(prefix):  # an error of ours, which names the task itself
+        return f"task {task} failed: {said.removeprefix(prefix)}"
+    return f"task {task} failed: {read.kind}: {said}" if said else f"task {task} failed: {read.kind}"
 
 
 def _kind(error: BaseException) -> str:
@@ -64,7 +76,7 @@ def _trace(error: BaseException) -> str:
 
 def _pickled(error: BaseException) -> bytes:
     if not isinstance(error, Exception):
-        return b""  # SystemExit and KeyboardInterrupt would end the client, which is not what a task may do
+        return b""  # see ENDING
     try:
         data = pickle.dumps(error, pickle.HIGHEST_PROTOCOL)
     except Exception:

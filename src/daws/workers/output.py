@@ -43,6 +43,11 @@ def _tail(fd: int, size: int, max_bytes: int) -> bytes:
     return os.pread(fd, min(size, max_bytes), max(0, size - max_bytes))
 
 
+def _said_shortened(size: int) -> bytes:
+    """Whoever reads the end alone should know that there was more."""
+    return f"[the first {size - KEPT_BYTES:,} bytes of output are left out]\n".encode() if size > KEPT_BYTES else b""
+
+
 class _Raw(io.FileIO):
     """A standard stream that comes back when a task closes it."""
 
@@ -95,7 +100,7 @@ class Output:
         sys.__stdout__, sys.__stderr__ = self._text  # type: ignore[misc]
 
     def take(self) -> list[tuple[int, bytes]]:
-        """What was written since the last time, per stream, shortened to its end; the files are empty again."""
+        """What was written since the last time, per stream: its end, noted if that is not all. Empties the files."""
         for text in self._text:
             with suppress(OSError):  # no room: the task that printed was told
                 text.flush()
@@ -104,7 +109,7 @@ class Output:
             for stream, fd in self._files:
                 size = os.lseek(fd, 0, os.SEEK_END)
                 if size:
-                    found.append((stream, _tail(fd, size, KEPT_BYTES)))
+                    found.append((stream, _said_shortened(size) + _tail(fd, size, KEPT_BYTES)))
                     os.ftruncate(fd, 0)
             self._empty_up_to.clear()
         return found

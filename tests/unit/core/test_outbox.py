@@ -127,6 +127,25 @@ def cancelled(node: Driver, *children: int, nodes: tuple[int, ...] = ()) -> Call
     return node.expect(CallStore) if children else None
 
 
+def test_an_end_that_comes_from_two_parents_spreads_once():
+    with Driver() as node:
+        call = cancelled(node, 2, 3)
+        assert call is not None
+        both = Stopped(outbox_key(4, STOP), (5, 6), (), mark=11)
+        node.answer(
+            call, Stopped(outbox_key(2, STOP), (4,), (), mark=10), Stopped(outbox_key(3, STOP), (4,), (), mark=12)
+        )
+        below = node.expect(CallStore)
+        assert [(row.task, row.parent) for row in below.rows] == [(4, 2), (4, 3)]  # type: ignore[union-attr]
+        node.answer(below, both, both)  # the store says it to its holder as often as it is asked
+        last = node.expect(CallStore)
+        assert [row.task for row in last.rows] == [5, 6], "not twice"  # type: ignore[union-attr]
+        node.answer(last, CANCELLED, CANCELLED)
+        (clear,) = tick(node).rows[1:]
+        assert isinstance(clear, Clear) and sorted(clear.marks) == [9, 10, 11, 12]
+        assert not node.core.spreading
+
+
 def test_a_cancel_spreads_to_children_and_to_who_runs_it():
     with Driver() as node:
         call = cancelled(node, 2, nodes=(2,))

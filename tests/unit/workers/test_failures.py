@@ -2,9 +2,10 @@ import pickle
 
 import pytest
 
+from daws.model.errors import TaskKilledError
 from daws.wire.worker import ENCODER, Failure
 from daws.workers.errors import RemoteError
-from daws.workers.failures import PICKLED_MAX_BYTES, TEXT_MAX, exception_of, failure_of
+from daws.workers.failures import OUTLINE_MAX, PICKLED_MAX_BYTES, TEXT_MAX, exception_of, failure_of, outline_of
 
 
 def raised(error: BaseException) -> BaseException:
@@ -31,7 +32,20 @@ def test_classes_of_functions_come_back():
 def test_what_would_end_the_client_is_put_into_words(error: BaseException):
     found = raised(error)
     assert isinstance(found, RemoteError)
-    assert found.kind == type(error).__name__
+    assert found.kind == type(error).__name__ and not found.reason
+
+
+@pytest.mark.parametrize(
+    "error, said",
+    [
+        (ValueError("no such\nstar"), "task 7 failed: ValueError: no such"),
+        (KeyboardInterrupt(), "task 7 failed: KeyboardInterrupt"),
+        (TaskKilledError("task 7: its worker was killed"), "task 7 failed: its worker was killed"),
+        (ValueError("x" * 999), "task 7 failed: ValueError: " + "x" * OUTLINE_MAX),
+    ],
+)
+def test_those_that_need_a_failed_task_hear_why_in_a_line(error: BaseException, said: str):
+    assert outline_of(failure_of(error), 7) == said
 
 
 def test_huge_exceptions_are_cut():

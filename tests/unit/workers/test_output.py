@@ -27,4 +27,7 @@ def test_a_run_that_prints_much_takes_little_room_and_loses_nothing_of_the_end(t
     told = subprocess.run([sys.executable, "-c", PRINTS_MUCH, str(tmp_path)], capture_output=True, check=True)
     room, rest = told.stdout.decode().split(" ", 1)
     assert int(room) <= FILE_MAX_BYTES + (1 << 20)
-    assert rest == f"{KEPT_BYTES} the end 0 []"
+    told_bytes, rest = rest.split(" ", 1)
+    said = f"[the first {(40 << 20) + 7 - KEPT_BYTES:,} bytes of output are left out]\n"
+    assert int(told_bytes) == len(said) + KEPT_BYTES
+    assert rest == "the end 0 []"
