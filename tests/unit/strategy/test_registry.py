@@ -86,7 +86,8 @@ def test_answers_fit_their_protocols():
     cache: list[type[Cache]] = [CacheNone, CacheAll]
     listed = {"assign": assign, "place": place, "match": match, "relax": relax, "replicate": replicate, "cache": cache}
     for decision, classes in listed.items():
-        ours = [one for one in answers(decision).values() if one.__module__.startswith("daws.")]  # tests enter their own
+        # Tests enter answers of their own.
+        ours = [one for one in answers(decision).values() if one.__module__.startswith("daws.")]
         assert ours == classes
 
 
