@@ -10,9 +10,7 @@ import pickle
 import threading
 from asyncio import FIRST_COMPLETED
 from collections import deque
-from collections.abc import Callable
 from concurrent.futures import Future
-from contextlib import suppress
 from socket import AF_UNIX, SOCK_STREAM, socketpair
 from typing import Any, TypeVar
 
@@ -30,6 +28,7 @@ from daws.model.task import CLIENT, NodeId, Ready
 from daws.runtime.connection import Connection
 from daws.runtime.engine import Crew, info_of
 from daws.runtime.journals import journal_path
+from daws.runtime.loopthread import LoopThread
 from daws.runtime.ports import Counters, Listener
 from daws.runtime.talk import (
     FROM_NODE,
@@ -71,9 +70,8 @@ LINK_LOST_S = 1.0
 T = TypeVar("T")
 
 
-class NodeProcesses:
-    """As NodeThread, for several nodes: started by `start`; then any thread may append to `new_tasks` and `let_go` and
-    call `wake`."""
+class NodeProcesses(LoopThread):
+    """As NodeThread, for several nodes."""
 
     def __init__(
         self,
@@ -88,9 +86,7 @@ class NodeProcesses:
         server: ForkServer | None = None,
     ) -> None:
         """`files` are those of the client, where results arrive that it asks for; `journal` is a folder."""
-        self.new_tasks: deque[Submit] = deque()
-        self.let_go: deque[int] = deque()
-        self.awake = False
+        super().__init__("daws-client")
         self.members = Members(1, tuple([info_of(node, crew) for node in range(nodes)]))
         self.files = files
         self.listener = listener
@@ -114,33 +110,9 @@ class NodeProcesses:
         self._starts: dict[NodeId, asyncio.Future[None]] = {}  # done when the process is up
         self._lives: dict[NodeId, asyncio.Future[None]] = {}  # done when it is gone
         self._server = server
-        self._thread: threading.Thread | None = None
-        self._broken: BaseException | None = None
         self._is_closing = False
 
     # -- from any thread -----------------------------------------------------------------------------------------------
-
-    def start(self) -> None:
-        """Returns when all nodes can take tasks."""
-        ready = threading.Event()
-        self._thread = threading.Thread(target=self._run, args=(ready,), name="daws-client", daemon=True)
-        self._thread.start()
-        ready.wait()
-        if self._broken is not None:
-            self._thread.join()
-            raise self._broken
-
-    def wake(self) -> None:
-        self.awake = True
-        self._call(self._turn)
-
-    def _call(self, function: Callable[..., object], *args: object) -> None:
-        with suppress(RuntimeError):  # the loop was closed by another thread, and everybody who waits was told so
-            self.loop.call_soon_threadsafe(function, *args)
-
-    @property
-    def is_here(self) -> bool:
-        return self._thread is not None and self._thread.ident == threading.get_ident()
 
     def learn(self, function: int, pickled: bytes) -> None:
         """Has to be said before the first task of that kind is submitted."""
@@ -198,11 +170,7 @@ class NodeProcesses:
 
     def stop(self) -> None:
         """End all processes, then the thread. What has not ended never will."""
-        thread = self._thread
-        if thread is None or not thread.is_alive():
-            return
-        self._call(self.loop.stop)
-        thread.join()
+        super().stop()
         for source in self._sources.values():
             source.close()
 

@@ -3,9 +3,6 @@ back. The client talks to it by lists."""
 
 import asyncio
 import threading
-from collections import deque
-from collections.abc import Callable
-from contextlib import suppress
 from typing import Any
 
 import uvloop
@@ -18,11 +15,11 @@ from daws.model.task import CLIENT, NodeId
 from daws.runtime.engine import LEASE_NS, Crew, Engine, info_of
 from daws.runtime.here import NobodyElse, StoreHere
 from daws.runtime.journals import journal_path, write_journal
+from daws.runtime.loopthread import LoopThread
 from daws.runtime.ports import Counters, Listener
 from daws.store.memory import MemoryStore
 from daws.strategy.decisions import Strategy
 from daws.wire.messages import CancelOrder, LetGo, NewTasks
-from daws.wire.store import Submit
 from daws.workers.server import ForkServer
 
 NODE = 0
@@ -31,8 +28,8 @@ TASKS_PER_TURN = 4096
 ALIVE_S = 0.5
 
 
-class NodeThread:
-    """Started by `start`; then any thread may append to `new_tasks` and `let_go` and call `wake`."""
+class NodeThread(LoopThread):
+    """The only node of a cluster."""
 
     def __init__(
         self,
@@ -43,9 +40,7 @@ class NodeThread:
         journal: str = "",
         server: ForkServer | None = None,
     ) -> None:
-        self.new_tasks: deque[Submit] = deque()
-        self.let_go: deque[int] = deque()
-        self.awake = False
+        super().__init__("daws-node")
         info = info_of(NODE, crew)
         self._journal_path = journal_path(journal, NODE)
         self.store = MemoryStore(lease_ns=LEASE_NS, direct=True)
@@ -53,33 +48,8 @@ class NodeThread:
         store = StoreHere(self.store, listener)
         self.node = Engine(NODE, crew, strategy, files, store, NobodyElse(NODE), listener, bool(journal), server)
         self.batches = 0
-        self._thread: threading.Thread | None = None
-        self._error: BaseException | None = None
 
     # -- from any thread -----------------------------------------------------------------------------------------------
-
-    def start(self) -> None:
-        """Returns when the workers can take tasks."""
-        ready = threading.Event()
-        self._thread = threading.Thread(target=self._run, args=(ready,), name="daws-node", daemon=True)
-        self._thread.start()
-        ready.wait()
-        if self._error is not None:
-            self._thread.join()
-            raise self._error
-
-    def wake(self) -> None:
-        self.awake = True
-        self._call(self._turn)
-
-    def _call(self, function: Callable[..., object], *args: object) -> None:
-        with suppress(RuntimeError):  # the loop was closed by another thread, and everybody who waits was told so
-            self.loop.call_soon_threadsafe(function, *args)
-
-    @property
-    def is_here(self) -> bool:
-        """Is this the node's own thread?"""
-        return self._thread is not None and self._thread.ident == threading.get_ident()
 
     def learn(self, function: int, pickled: bytes) -> None:
         """Has to be said before the first task of that kind is submitted."""
@@ -107,14 +77,6 @@ class NodeThread:
     def bring(self, object_: int, places: tuple[NodeId, ...]) -> str:
         return self.node.files.path(object_)
 
-    def stop(self) -> None:
-        """End all workers, then the thread. What has not ended never will."""
-        thread = self._thread
-        if thread is None or not thread.is_alive():
-            return
-        self._call(self.loop.stop)
-        thread.join()
-
     # -- the thread ----------------------------------------------------------------------------------------------------
 
     def _run(self, ready: threading.Event) -> None:
@@ -125,7 +87,7 @@ class NodeThread:
             loop.run_until_complete(self.node.open(loop))
             self.node.begin(self.members)
         except BaseException as error:
-            self._error = error
+            self._broken = error
             loop.run_until_complete(self.node.close())
             loop.close()
             ready.set()

@@ -1,0 +1,65 @@
+"""A thread with an event loop behind a client: what all such threads have in common, however many nodes there are."""
+
+import threading
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from daws.wire.store import Submit
+
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
+
+
+class LoopThread:
+    """Started by `start`; then any thread may append to `new_tasks` and `let_go` and call `wake`."""
+
+    loop: "AbstractEventLoop"  # of the thread, once it runs
+
+    def __init__(self, name: str) -> None:
+        self.new_tasks: deque[Submit] = deque()
+        self.let_go: deque[int] = deque()
+        self.awake = False
+        self._name = name
+        self._thread: threading.Thread | None = None
+        self._broken: BaseException | None = None
+
+    def start(self) -> None:
+        """Returns when tasks can be taken."""
+        ready = threading.Event()
+        self._thread = threading.Thread(target=self._run, args=(ready,), name=self._name, daemon=True)
+        self._thread.start()
+        ready.wait()
+        if self._broken is not None:
+            self._thread.join()
+            raise self._broken
+
+    def wake(self) -> None:
+        self.awake = True
+        self._call(self._turn)
+
+    def _call(self, function: Callable[..., object], *args: object) -> None:
+        with suppress(RuntimeError):  # the loop was closed by another thread, and everybody who waits was told so
+            self.loop.call_soon_threadsafe(function, *args)
+
+    @property
+    def is_here(self) -> bool:
+        """Is this the thread itself?"""
+        return self._thread is not None and self._thread.ident == threading.get_ident()
+
+    def stop(self) -> None:
+        """End all workers, then the thread. What has not ended never will."""
+        thread = self._thread
+        if thread is None or not thread.is_alive():
+            return
+        self._call(self.loop.stop)
+        thread.join()
+
+    def _run(self, ready: threading.Event) -> None:
+        """The thread: set `ready` when tasks can be taken, or `_broken` was set because none ever will."""
+        raise NotImplementedError
+
+    def _turn(self) -> None:
+        """Take in what the client has said since the last turn."""
+        raise NotImplementedError
