@@ -5,6 +5,7 @@ appends the effects to `out`. The handlers are plain functions in the modules be
 of a task's life:
 
     calls      rows to the store, collected per shard and answered in batches
+    bursts     many short runs that end together
     running    executors: what runs where, what is sent ahead, what is suspended
     memory     what tasks that run together may need
     starting   a run begins
@@ -43,6 +44,8 @@ from daws.wire.store import Row
 SECOND_NS = 1_000_000_000
 NO_NEWS: tuple[NodeId, int, int] = (-1, 0, -(1 << 62))
 NO_CALL = 0
+SEVERAL = 4
+"""Fewer events are taken one by one."""
 THIS_STEP = -1
 """Instead of the token of a call: there is none, and the one that is to leave at the end of this step."""
 
@@ -337,6 +340,8 @@ class NodeCore:
         """Take in what happened and append what is to be done about it."""
         self.now_ns = now_ns
         self.out = out
+        if len(events) > SEVERAL and self.inflight is not None:
+            events = end_together(self, events)
         for event in events:
             HANDLERS[type(event)](self, event)
         if self.outgoing:
@@ -438,6 +443,7 @@ def handles(*events: type) -> Callable[[Handler], Handler]:
 
 # The handlers need NodeCore and `handles` from above.
 from daws.core import commits, growing, members, moving, remaking, sessions, stopping, switching  # noqa: E402, F401
+from daws.core.bursts import end_together  # noqa: E402
 from daws.core.calls import COMMITS_HELD_MAX, ROWS_PER_CALL, send_rows  # noqa: E402
 from daws.core.leaving import go_on  # noqa: E402
 from daws.core.ready import send_offers  # noqa: E402

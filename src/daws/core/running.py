@@ -282,7 +282,7 @@ def on_run_ended(core: NodeCore, event: RunEnded) -> None:
             return
     else:
         core.done_count = done = core.done_count + 1
-        if done < SAMPLE_ALL or not done & SAMPLE_MASK:
+        if done < SAMPLE_ALL or not done & SAMPLE_MASK:  # as `is_sampled` says
             learn_length(core, ready.spec.kind, event.duration_ns)
         if done == core.adapt_at:
             adapt(core)
@@ -317,6 +317,11 @@ def let_go_of_spawned(core: NodeCore, run: Run) -> None:
     task = run.ready.spec.id
     for number in range(run.spawned):
         let_go(core, spawned_id(task, run.ready.attempt, number))
+
+
+def is_sampled(done: int) -> bool:
+    """Is the length of that run looked at?"""
+    return done < SAMPLE_ALL or not done & SAMPLE_MASK
 
 
 def learn_length(core: NodeCore, kind: int, duration_ns: int) -> None:
@@ -452,21 +457,21 @@ def _send_plain_ahead(core: NodeCore, slots: list[tuple[int, int]], ahead_ns: in
     inflight, running = core.inflight, core.running
     token, ahead = core.token, core.ahead
     most = min(most, ahead_ns * seen[0] // (seen[1] or 1))
-    while ahead < most and fifo:
+    first = token
+    for _ in range(min(most - ahead, len(fifo))):
         ready = fifo[0]
         spec = ready.spec
         if ready.inputs or ready.mode or spec.needs is not None or spec.kind != kind:
             break
-        fifo.popleft()
-        shared.count -= 1
+        del fifo[0]
         sent, slot = slots[0]
-        heapreplace(slots, (sent + 1, slot))
-        inflight[slot] = sent + 1
-        ahead += 1
+        inflight[slot] = sent = sent + 1
+        heapreplace(slots, (sent, slot))
         token += 1
         running[spec.id] = Run(token, ready, slot)
         out.append(StartRun(token, slot, ready))
-    core.token, core.ahead = token, ahead
+    shared.count -= token - first
+    core.token, core.ahead = token, ahead + token - first
     if not inflight:
         core.inflight = None
 
