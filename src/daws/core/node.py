@@ -64,12 +64,18 @@ class NodeConfig(Struct, frozen=True):
     lease_ns: int = 10 * SECOND_NS
     net_bytes_per_s: float = 1.25e9
     memory_bytes: int = 1 << 62
-    ahead_ns: int = 1_000_000
+    ahead_ns: int = 1_000_000  # so much work may wait at an executor itself
     ahead_count_max: int = 64
+    next_ns: int = 0  # and one task in any case, if its kind takes no longer than this
     audit_ns: int = 120 * SECOND_NS
     commit_delay_ns: int = 100_000_000  # so long may a busy node keep the ends of tasks for which nobody waits
     tick_ns_max: int = 1 << 62  # where leases are long because nobody watches, what is not urgent leaves as often
     freed_batch: int = 4096  # releases that a node collects before it tells the store
+
+    @property
+    def short_ns(self) -> int:
+        """Kinds of tasks that take no longer may be sent ahead."""
+        return max(self.ahead_ns, self.next_ns)
 
     @property
     def tick_ns(self) -> int:

@@ -338,7 +338,7 @@ def learn_length(core: NodeCore, kind: int, duration_ns: int) -> None:
     core.sampled_ns += duration_ns
     core.mean_run_ns = core.sampled_ns // core.sampled_count or 1
     core.calm_count = 0
-    if seen[1] < core.config.ahead_ns * seen[0]:
+    if seen[1] < core.config.short_ns * seen[0]:
         core.has_short = True
         core.plain = False  # such short tasks are sent ahead
 
@@ -407,19 +407,17 @@ def send_ahead(core: NodeCore) -> None:
     """
     if not core.one_group or core.groups[0].context is not None:
         return
-    ahead_ns, most = core.config.ahead_ns * core.cores, core.cores * core.config.ahead_count_max
     slots: list[tuple[int, int]] | None = None
     if core.shared.fifo and not (core.dedicated.count or core.shared.heap or core.doomed):
         slots = _slots_to_queue_at(core)
         if slots:
-            _send_plain_ahead(core, slots, ahead_ns, most)
-    while core.ahead < most:
+            _send_plain_ahead(core, slots)
+    while True:
         queue = core.dedicated if core.dedicated.count else core.shared
         ready = queue.peek() if queue.count else None
         if ready is None or ready.spec.needs is not None or ready.mode & SUSPECT:
             return
-        seen = core.kinds.get(ready.spec.kind)
-        if seen is None or (core.ahead + 1) * seen[1] > ahead_ns * seen[0]:
+        if core.ahead >= ahead_most(core, ready.spec.kind):
             return
         if ready.inputs and missing_inputs(core, ready):
             return
@@ -442,23 +440,33 @@ def send_ahead(core: NodeCore) -> None:
         start(core, ready, slot)
 
 
-def _send_plain_ahead(core: NodeCore, slots: list[tuple[int, int]], ahead_ns: int, most: int) -> None:
+def ahead_most(core: NodeCore, kind: int) -> int:
+    """How many tasks of this kind may wait at the executors; none if it is not known to be short."""
+    seen = core.kinds.get(kind)
+    if seen is None:
+        return 0
+    config, cores = core.config, core.cores
+    most = config.ahead_ns * cores * seen[0] // (seen[1] or 1)
+    if most < cores and seen[1] <= config.next_ns * seen[0]:
+        return cores
+    return min(most, cores * config.ahead_count_max)
+
+
+def _send_plain_ahead(core: NodeCore, slots: list[tuple[int, int]]) -> None:
     """`send_ahead` for tasks of one kind that read nothing and came one after the other: most of them, where it
     matters."""
     shared, out = core.shared, core.out
     fifo = shared.fifo
     assert fifo
     kind = fifo[0].spec.kind
-    seen = core.kinds.get(kind)
-    if seen is None:
+    most = ahead_most(core, kind)
+    if not most:
         return
     if core.inflight is None:
         core.inflight = {}
     inflight, running = core.inflight, core.running
-    token, ahead = core.token, core.ahead
-    most = min(most, ahead_ns * seen[0] // (seen[1] or 1))
-    first = token
-    for _ in range(min(most - ahead, len(fifo))):
+    first = token = core.token
+    for _ in range(min(most - core.ahead, len(fifo))):
         ready = fifo[0]
         spec = ready.spec
         if ready.inputs or ready.mode or spec.needs is not None or spec.kind != kind:
@@ -471,7 +479,8 @@ def _send_plain_ahead(core: NodeCore, slots: list[tuple[int, int]], ahead_ns: in
         running[spec.id] = Run(token, ready, slot)
         out.append(StartRun(token, slot, ready))
     shared.count -= token - first
-    core.token, core.ahead = token, ahead + token - first
+    core.token = token
+    core.ahead += token - first
     if not inflight:
         core.inflight = None
 
@@ -479,7 +488,7 @@ def _send_plain_ahead(core: NodeCore, slots: list[tuple[int, int]], ahead_ns: in
 def _slots_to_queue_at(core: NodeCore) -> list[tuple[int, int]]:
     """A heap of (runs that were sent to it, executor), leaving out those that run a task that is wide, suspect or not
     known to be short: such a run is the only one of its executor."""
-    inflight, kinds, ahead_ns = core.inflight or EMPTY, core.kinds, core.config.ahead_ns
+    inflight, kinds, short_ns = core.inflight or EMPTY, core.kinds, core.config.short_ns
     heap = [(sent, slot) for slot, sent in inflight.items()]
     if len(heap) < core.cores:
         for run in core.running.values():
@@ -487,7 +496,7 @@ def _slots_to_queue_at(core: NodeCore) -> list[tuple[int, int]]:
                 continue
             spec = run.ready.spec
             seen = kinds.get(spec.kind)
-            if seen and seen[1] <= ahead_ns * seen[0] and spec.needs is None and not run.ready.mode & SUSPECT:
+            if seen and seen[1] <= short_ns * seen[0] and spec.needs is None and not run.ready.mode & SUSPECT:
                 heap.append((1, run.slot))
     heapify(heap)
     return heap
