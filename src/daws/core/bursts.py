@@ -1,8 +1,8 @@
 """Short runs end in bursts: what `on_run_ended` does with each of them, in one go for all that are alike.
 
 A worker that has short tasks waiting reports many ends at once. Where all of them are the plain kind (sent ahead, read
-nothing, made one small object, spawned nothing), a tight loop does the same in a third of the time. Whatever is not of
-that kind is left to the usual handlers, in its turn.
+nothing large, made one small object, spawned nothing), a tight loop does the same in a third of the time. Whatever is
+not of that kind is left to the usual handlers, in its turn.
 """
 
 from collections.abc import Sequence
@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from daws.core.events import EventType, RunDone, RunEnded
 from daws.core.node import HANDLERS, NodeCore, handles
 from daws.core.running import SAMPLE_ALL, SAMPLE_MASK, adapt, is_sampled, learn_length, on_run_ended
+from daws.core.staging import are_small
 from daws.wire.store import Finish
 
 
@@ -35,7 +36,7 @@ def end_together(core: NodeCore, events: Sequence[EventType]) -> Sequence[EventT
         if run is None or run.number != event.run or run.spawned or run.suspended:
             break
         ready = run.ready
-        if ready.inputs:
+        if ready.inputs and not are_small(ready.inputs):
             break
         if run.slot != slot:  # mostly all are of one executor
             if sent:

@@ -15,7 +15,7 @@ from daws.core.memory import may_take_memory, memory_fits, stand_in_line, waits_
 from daws.core.node import EMPTY, Group, NodeCore, Run, handles
 from daws.core.ready import shared_queue
 from daws.core.sessions import let_go
-from daws.core.staging import end_reading, missing_inputs, pin, stage, unpin
+from daws.core.staging import are_small, end_reading, missing_inputs, pin, stage, unpin
 from daws.core.starting import start
 from daws.model.task import REPLICA, SUSPECT, Ready, spawned_id
 from daws.wire.store import ANNOUNCE, RETRY, Claim
@@ -453,7 +453,7 @@ def ahead_most(core: NodeCore, kind: int) -> int:
 
 
 def _send_plain_ahead(core: NodeCore, slots: list[tuple[int, int]]) -> None:
-    """`send_ahead` for tasks of one kind that read nothing and came one after the other: most of them, where it
+    """`send_ahead` for tasks of one kind that read nothing large and came one after the other: most of them, where it
     matters."""
     shared, out = core.shared, core.out
     fifo = shared.fifo
@@ -469,7 +469,9 @@ def _send_plain_ahead(core: NodeCore, slots: list[tuple[int, int]]) -> None:
     for _ in range(min(most - core.ahead, len(fifo))):
         ready = fifo[0]
         spec = ready.spec
-        if ready.inputs or ready.mode or spec.needs is not None or spec.kind != kind:
+        if ready.mode or spec.needs is not None or spec.kind != kind:
+            break
+        if ready.inputs and not are_small(ready.inputs):
             break
         del fifo[0]
         sent, slot = slots[0]

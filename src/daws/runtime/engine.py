@@ -309,7 +309,9 @@ class Engine:
         if spec.kind not in self.taught and not self._teach(effect):
             return
         inputs: tuple[bytes | ObjectFile, ...] = ()
-        if ready.inputs:
+        if len(ready.inputs) == 1:
+            inputs = (self._input(ready.inputs[0]),)
+        elif ready.inputs:
             known = {one[0]: one for one in ready.inputs}
             inputs = tuple([self._input(known[object_]) for object_ in spec.inputs])
         outputs = tuple(map(str, spec.outputs))
