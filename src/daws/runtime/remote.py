@@ -102,6 +102,7 @@ class NodeProcesses(LoopThread):
         self._token = 0
         self._batches = 0
         self._cancels: deque[tuple[int, tuple[int, ...]]] = deque()  # behind which call, and what to cancel
+        self._early_cancels: list[tuple[int, ...]] = []  # of tasks that the store does not know yet
         self._counting: deque[tuple[Future[list[Counted]], list[Counted]]] = deque()
         self._new_files: deque[tuple[NodeId, Adopt]] = deque()
         self._adopting: dict[int, Future[None]] = {}  # objects that were put in, and that no node has taken in yet
@@ -320,12 +321,13 @@ class NodeProcesses(LoopThread):
             self._say_to_nodes(function)
         rows: list[Row] = []
         size_bytes = 0
-        while len(rows) < count and size_bytes < BYTES_PER_TURN:
+        while len(rows) < count and size_bytes < BYTES_PER_TURN and not self._waits_for_adoption():
             row = self.new_tasks.popleft()
             size_bytes += len(row.spec.payload)
             rows.append(row)
         if self.new_tasks:
-            self.wake()
+            if not self._waits_for_adoption():
+                self.wake()
         elif gone:
             rows += [Release(self.let_go.popleft(), CLIENT_HOLDER) for _ in range(gone)]
         if rows:
@@ -333,8 +335,26 @@ class NodeProcesses(LoopThread):
             self._calls[self._token] = rows
             self._links[STORE].say(CallStore(self._token, 0, rows))  # type: ignore[arg-type]
 
+    def _waits_for_adoption(self) -> bool:
+        """Is an object next that was put in, and that its node does not have yet? Another node that heard of it now
+        might ask for it too early, and would take it for lost."""
+        row = self.new_tasks[0]
+        return bool(row.outputs) and row.spec.id in self._adopting
+
+    def _on_adopted(self, object_: int) -> None:
+        self._adopting.pop(object_).set_result(None)
+        if self.new_tasks:
+            self._turn()
+        if self._early_cancels:
+            early, self._early_cancels = self._early_cancels, []
+            for tasks in early:
+                self._cancel(tasks)
+
     def _cancel(self, tasks: tuple[int, ...]) -> None:
         while self.new_tasks:
+            if self._waits_for_adoption():
+                self._early_cancels.append(tasks)
+                return
             self._turn()
         self._cancels.append((self._token, tasks))
         self._send_cancels()
@@ -429,7 +449,7 @@ class NodeProcesses(LoopThread):
             elif isinstance(message, Counted):
                 self._on_counted(message)
             elif isinstance(message, Adopted):
-                self._adopting.pop(message.object).set_result(None)
+                self._on_adopted(message.object)
             elif isinstance(message, Ran):
                 self.listener.on_ran(message.news)
             elif isinstance(message, Learnt):

@@ -52,6 +52,21 @@ def test_large_objects_travel_between_nodes_and_to_the_client(four: Cluster):
     assert [one.result(60)[-1] for one in made] == list(range(8))
 
 
+def test_what_is_put_in_can_be_read_elsewhere_at_once(tmp_path: Path):
+    """By a node that hears of it before the node that it was given to."""
+    with Cluster(1, nodes=2, strategy="daws:assign=round-robin,place=keep") as cluster:
+        for number in range(150):
+            big = cluster.put(blob(number % 100, 100_000))
+            readers = [cluster.submit(first, big) for _ in range(2)]
+            del big
+            assert gather(readers, timeout=60) == [number % 100] * 2
+        gone, kept = cluster.put(blob(1, 100_000)), cluster.put(blob(2, 100_000))
+        cancelled, read = cluster.submit(first, gone), cluster.submit(first, kept)
+        cancelled.cancel()
+        assert read.result(60) == 2
+        assert cancelled.cancelled() or cancelled.result(60) == 1
+
+
 def test_every_node_counts_what_it_did(four: Cluster):
     before = {one.node: one for one in four.counters()}
     made = [four.submit(blob, number, 1 << 20) for number in range(8)]
