@@ -23,6 +23,8 @@ RUMOUR_NS = 100_000_000
 
 def look_for_work(core: NodeCore) -> None:
     """An executor is idle and nothing is queued here."""
+    if len(core.members.infos) < 2:
+        return  # a new member is told with a lease, after which there is a scheduling pass
     if core.poll_armed or core.probe is not None or core.stealing_since_ns >= 0:
         return
     if core.strategy.balance.mode == "steal":

@@ -22,6 +22,7 @@ class StoreAway:
     """The answers come from the connection as events."""
 
     def __init__(self, connection: Connection[FromStore]) -> None:
+        self.unsaid: list[EventType] = []  # every answer wakes the node
         self._connection = connection
 
     def call(self, effect: CallStore, now_ns: int, events: list[EventType]) -> None:

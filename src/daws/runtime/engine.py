@@ -242,6 +242,9 @@ class Engine:
         now_ns = time.monotonic_ns()
         core, store, journal = self.core, self.store, self.journal
         runs, taught, execute, is_quiet = self.runs, self.taught, self.pool.execute, self.notes is None
+        if store.unsaid:
+            events = [*events, *store.unsaid]
+            store.unsaid = []
         while events:
             out: list[EffectType] = []
             core.step(now_ns, events, out)
@@ -275,7 +278,9 @@ class Engine:
             self.on_ended(ended)
 
     def _perform(self, effect: EffectType, now_ns: int, events: list[EventType]) -> None:
-        if isinstance(effect, DropObject):
+        if isinstance(effect, Send):
+            self.peers.send(effect.to, effect.message, events)
+        elif isinstance(effect, DropObject):
             self.files.drop(effect.object)
         elif isinstance(effect, SetTimer):
             delay_s = max(0, effect.at_ns - now_ns) / 1e9
@@ -294,8 +299,6 @@ class Engine:
             self.peers.fetch(effect.wanted, events)
         elif isinstance(effect, Restart):
             self._break(InternalError(f"the node was declared dead: {effect.reason}"))
-        elif isinstance(effect, Send):
-            self.peers.send(effect.to, effect.message, events)
         else:
             self._break(InternalError(f"nobody can carry out {effect}"))
 

@@ -18,11 +18,16 @@ class StoreHere:
         self.store = store
         self.listener = listener
         self.outcomes = Outcomes(store)
+        self.unsaid: list[EventType] = []
 
     def call(self, effect: CallStore, now_ns: int, events: list[EventType]) -> None:
         answers = self.store.apply(effect.shard, effect.rows, now_ns)
-        fine = answers.count(None) == len(answers)
-        events.append(CallFine(effect.token) if fine else StoreAnswered(effect.token, answers))
+        if answers.count(None) < len(answers):
+            events.append(StoreAnswered(effect.token, answers))
+        elif effect.hopes:
+            events.append(CallFine(effect.token))
+        else:
+            self.unsaid.append(CallFine(effect.token))
 
     def keep_failure(self, task: int, failure: bytes) -> None:
         self.outcomes.failures[task] = failure

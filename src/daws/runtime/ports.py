@@ -105,7 +105,10 @@ class ClusterPort(Protocol):
 
 
 class StorePort(Protocol):
-    """The store as one node calls it. What is answered at once goes into `events`, the rest comes later."""
+    """The store as one node calls it. What is answered at once goes into `events`, the rest comes later. From what is
+    `unsaid` nothing follows: the node hears of it with whatever happens next."""
+
+    unsaid: list[EventType]
 
     def call(self, effect: CallStore, now_ns: int, events: list[EventType]) -> None: ...
 
