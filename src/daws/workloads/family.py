@@ -122,9 +122,12 @@ class Family:
         return -np.arange(first, first + len(sizes), dtype=np.int64)
 
     def stage(self, kind: str, count: int, length_s: Normal | Floats, *outputs_bytes: Normal | Floats) -> Stage:
-        """Add `count` tasks that make one object for each of `outputs_bytes`; what is not drawn yet is drawn here."""
+        """Add `count` tasks that make one object for each of `outputs_bytes`; what is not drawn yet is drawn here.
+
+        A kind may come back in a later stage, with draws of its own.
+        """
         sizes = [
-            self.draw(f"{kind}/output/{number}", one, count) if isinstance(one, Normal) else one
+            self.draw(f"{kind}/output/{number}/{len(self._kind)}", one, count) if isinstance(one, Normal) else one
             for number, one in enumerate(outputs_bytes)
         ]
         first = self._object_count
@@ -143,7 +146,6 @@ class Family:
         number = self._kinds.setdefault(kind, len(self._kinds))
         self._kind.append(np.full(len(tasks), number, np.int32))
         if isinstance(length_s, Normal):
-            # A kind may come back in a later stage, which must not repeat the lengths of the first.
             length_s = self.draw(f"{kind}/length/{len(self._kind)}", length_s, len(tasks))
         self._seconds.append(length_s)
         self._output_counts.append(counts)

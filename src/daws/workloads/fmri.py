@@ -1,12 +1,13 @@
 """fMRI: volumes of brain images. Each volume is two files, and each file goes down a pipe of its own.
 
-    image  -> image-1 -> image-2 -> ... -> image-12
-    header -> header-1 -> ... -> header-6
+    file -> image -> image -> ... -> image      12 tasks
+    file -> header -> ... -> header             6 tasks
 
 MATRIX has the workflow from Swift: a volume is two files that differ in their suffix, with a pipe for each, and the
 longer pipe has 12 tasks. How long the other is, is not said; it has half as many here unless `header-steps` says
-otherwise. Tasks take a few seconds, as the papers on Swift and Falkon have it. The sizes are those of the ANALYZE
-format: 348 bytes of header, and 64 x 64 x 24 voxels of two bytes.
+otherwise. Tasks take a few seconds, as the papers on Swift and Falkon have it; they are all of one kind in each pipe,
+as nothing is known of the steps. The sizes are those of the ANALYZE format: 348 bytes of header, and 64 x 64 x 24 voxels
+of two bytes.
 
 Tasks are numbered step by step, as those of `pipeline`. The last volume gets what is left.
 """
@@ -37,7 +38,7 @@ def make(plan: Plan) -> Graph:
         for step in range(length):
             width = whole + (step < last)
             if width:
-                added = family.stage(f"{pipe}-{step + 1}", width, LENGTH_S[pipe], FILE_BYTES[pipe])
+                added = family.stage(pipe, width, LENGTH_S[pipe], FILE_BYTES[pipe])
                 family.read(added.tasks, files[:width])
                 (files,) = added.outputs
     return family.graph()
