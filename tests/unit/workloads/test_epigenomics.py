@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from daws.workloads import parse_workload
+from daws.workloads.epigenomics import BYTES_PER_S, REFERENCE_BYTES
 from tests.unit.workloads.shape import counts, mean_s, of_kind, parents
 
 CHUNK_KINDS = ("filterContams", "sol2sanger", "fastq2bfq", "map")
@@ -40,11 +41,14 @@ def test_sizes_follow_from_what_is_read():
     assert abs(graph.object_bytes[list(graph.outputs_of(split))].sum() - lane) <= 35
     reference = {int(graph.inputs_of(task)[0]) for task in of_kind(graph, "map")}
     assert len(reference) == 1
-    assert graph.object_bytes[reference.pop()] == 5_304_606_607
+    assert graph.object_bytes[reference.pop()] == REFERENCE_BYTES
 
 
 def test_nearly_all_time_goes_into_mapping():
     graph = parse_workload("epigenomics:tasks=20000").build(1, 1, 0)
-    # The reference over a rate that is cut off at half of its mean to either side.
-    assert abs(mean_s(graph, "map") / 15_700 - 1) < 0.02
+    rate, rates = BYTES_PER_S["map"], np.linspace(0.5, 1.5, 10_001) * BYTES_PER_S["map"].mean
+    likely = np.exp(-(((rates - rate.mean) / rate.deviation) ** 2) / 2)
+    expected = REFERENCE_BYTES * (likely / rates).sum() / likely.sum()
+    assert 15_000 < expected < 16_000  # the classic file of 997 tasks has 15,704
+    assert abs(mean_s(graph, "map") / expected - 1) < 0.02
     assert graph.length_ns[of_kind(graph, "map")].sum() / graph.total_length_ns > 0.99
