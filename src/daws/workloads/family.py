@@ -27,8 +27,14 @@ TASKS_DEFAULT = 1000
 TASKS_MAX = 10_000_000
 
 FAMILY_KEYS: tuple[Parameter, ...] = (
-    Whole("tasks", None, f"number of tasks; {TASKS_DEFAULT} unless per-core is set", "tasks", high=TASKS_MAX),
-    Whole("per-core", None, "tasks per core of the cluster; instead of tasks", "tasks"),
+    Whole(
+        "tasks",
+        None,
+        f"number of tasks, {TASKS_DEFAULT} if unset; overrides per-core",
+        "tasks",
+        high=TASKS_MAX,
+    ),
+    Whole("per-core", None, "tasks per core of the cluster", "tasks"),
     Real("time-scale", 1.0, "multiplies the lengths of all tasks", high=1e6),
     Real("data-scale", 1.0, "multiplies the sizes of all files", high=1e6),
     Choice("spread", "fitted", "lengths and sizes: as published, or all the mean", ("fitted", "constant")),
