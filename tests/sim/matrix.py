@@ -38,6 +38,14 @@ WORKLOADS: dict[str, Builder] = {
     "all-pairs": _workload("all-pairs:files=16,length-ms=20"),
     "image-stacking": _workload("image-stacking:per-core=6,degree=100,length-ms=20"),
     "random": _workload("random:per-core=6,layers=4,output-mb=1,length-ms=20"),
+    # Real workflows take hours, in which idle nodes ask around: scaled down to tasks of some 20 ms.
+    "cybershake": _workload("cybershake:per-core=6,time-scale=1e-3,data-scale=1e-3"),
+    "epigenomics": _workload("epigenomics:per-core=6,time-scale=5e-6,data-scale=1e-3"),
+    "inspiral": _workload("inspiral:per-core=6,time-scale=1e-4,data-scale=0.1"),
+    "montage": _workload("montage:per-core=8,time-scale=2e-3,data-scale=0.1"),
+    "sipht": _workload("sipht:per-core=7,time-scale=1e-4,data-scale=0.01"),
+    "moldyn": _workload("moldyn:per-core=6,time-scale=1e-4,data-scale=0.1"),
+    "fmri": _workload("fmri:per-core=6,time-scale=0.01"),
     "growing": lambda nodes: growing_graph(Rng(SEED), waits=False, roots=2 * nodes),
     "waiting": lambda nodes: growing_graph(Rng(SEED), waits=True, roots=2 * nodes),
 }

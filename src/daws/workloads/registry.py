@@ -1,7 +1,22 @@
 """All kinds of workload by name, and the way from a text such as `pipeline:size=10` to a workload."""
 
 from daws.model.errors import WorkloadError
-from daws.workloads import all_pairs, bot, fan_in, fan_out, image_stacking, layered, pipeline
+from daws.workloads import (
+    all_pairs,
+    bot,
+    cybershake,
+    epigenomics,
+    fan_in,
+    fan_out,
+    fmri,
+    image_stacking,
+    inspiral,
+    layered,
+    moldyn,
+    montage,
+    pipeline,
+    sipht,
+)
 from daws.workloads.parameters import read_values, shown, written
 from daws.workloads.workload import Kind, Workload
 
@@ -15,6 +30,13 @@ KINDS: dict[str, Kind] = {
         all_pairs.KIND,
         image_stacking.KIND,
         layered.KIND,
+        cybershake.KIND,
+        epigenomics.KIND,
+        inspiral.KIND,
+        montage.KIND,
+        sipht.KIND,
+        moldyn.KIND,
+        fmri.KIND,
     )
 }
 
