@@ -18,6 +18,7 @@ from daws.model.task import CLIENT, NodeId
 from daws.runtime.engine import LEASE_NS, Crew, Engine, info_of
 from daws.runtime.here import NobodyElse, StoreHere
 from daws.runtime.journals import journal_path, write_journal
+from daws.runtime.outcomes import RETIRED_MAX
 from daws.runtime.ports import Counters, Listener
 from daws.store.memory import MemoryStore
 from daws.strategy.decisions import Strategy
@@ -47,7 +48,7 @@ class NodeThread:
         self.awake = False
         info = info_of(NODE, crew)
         self._journal_path = journal_path(journal, NODE)
-        self.store = MemoryStore(lease_ns=LEASE_NS, direct=True)
+        self.store = MemoryStore(lease_ns=LEASE_NS, direct=True, retired_max=RETIRED_MAX)
         self.members: Members = self.store.join([info])
         store = StoreHere(self.store, listener)
         self.node = Engine(NODE, crew, strategy, files, store, NobodyElse(NODE), listener, bool(journal), server)
