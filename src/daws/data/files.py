@@ -126,13 +126,19 @@ class ObjectFiles:
         with open(path, "rb") as file:
             self.put_packed(object_id, file.read())
 
+    def discard(self, path: str) -> None:
+        """Remove a file that was written to be adopted and that nobody wants any more."""
+        if os.path.dirname(path) in self.segments.folders_new:
+            with suppress(FileNotFoundError):
+                os.unlink(path)
+
     def discard_of(self, pid: int) -> int:
         """Remove what a dead worker wrote and never told of; returns how many. Adopt what it did tell of first."""
         count = 0
         for folder in self.segments.folders_new:
             for name in os.listdir(folder):
                 if name.startswith(f"{pid}-"):
-                    os.unlink(f"{folder}/{name}")
+                    self.discard(f"{folder}/{name}")
                     count += 1
         return count
 

@@ -124,6 +124,7 @@ class Engine:
         self.core = NodeCore(info, strategy, config, seed=0)
         self.journal = Journal(info, strategy, config, 0) if journal else None
         self.runs: dict[int, tuple[int, TaskSpec]] = {}  # by number of the run: its executor, and the task
+        self.reading: dict[int, list[int]] = {}  # by run: the files that it was told of, which stay until it is over
         self.nesting = Nesting(self.core, files, self._bring, lambda *what: self.pool.resume(*what))
         self.spread: Callable[[int, bytes], None] = lambda function, pickled: None  # tell other nodes of a function
         self._broken: BaseException | None = None
@@ -142,6 +143,7 @@ class Engine:
             loop,
             self._on_reports,
             failed=self._break,
+            gone=self.files.discard_of,
             inline_max_bytes=INLINE_BYTES,
             memory=self.folder if self.files.segments.has_memory else "",
             scratch=str(self.files.segments.scratch),
@@ -244,6 +246,7 @@ class Engine:
         elif isinstance(effect, StopRun):
             slot, _ = self.runs.pop(effect.run, (-1, None))
             if slot >= 0:
+                self._unpin(effect.run)
                 self.nesting.forget(effect.run)
                 self.pool.kill(slot, effect.run)
         elif isinstance(effect, RecallRun):
@@ -274,7 +277,7 @@ class Engine:
         inputs: tuple[bytes | ObjectFile, ...] = ()
         if ready.inputs:
             known = {one[0]: one for one in ready.inputs}
-            inputs = tuple([self._input(known[object_]) for object_ in spec.inputs])
+            inputs = tuple([self._input(effect.run, known[object_]) for object_ in spec.inputs])
         outputs = tuple(map(str, spec.outputs))
         options, needs = None, spec.needs
         if needs is not None:
@@ -297,8 +300,18 @@ class Engine:
         self.pool.learn(function, pickled)
         return True
 
-    def _input(self, one: Input) -> bytes | ObjectFile:
-        return one[4] or ObjectFile(self.files.path(one[0]))
+    def _input(self, run: int, one: Input) -> bytes | ObjectFile:
+        """What lies in a file stays where it is while the run may open it: to spill it then would free nothing."""
+        if one[4]:
+            return one[4]
+        self.files.pin(one[0])
+        self.reading.setdefault(run, []).append(one[0])
+        return ObjectFile(self.files.path(one[0]))
+
+    def _unpin(self, run: int) -> None:
+        """A run is over."""
+        for object_ in self.reading.pop(run, ()):
+            self.files.unpin(object_)
 
     def _recall(self, effect: RecallRun, events: list[EventType]) -> None:
         slot, spec = self.runs[effect.run]
@@ -312,16 +325,21 @@ class Engine:
         if self.notes is not None:
             self.listener.on_ran(self.notes.reported(reports))
         events: list[EventType] = []
-        runs, nests = self.runs, self.nesting.nests
+        runs, nests, reading = self.runs, self.nesting.nests, self.reading
         for _, report in reports:
             if nests and isinstance(report, Ended | Raised | Died):
                 self.nesting.forget(report.run)
+            if reading and isinstance(report, Ended | Raised | Died | Recalled):
+                self._unpin(report.run)
             if type(report) is Ended:
                 run = report.run
                 known = runs.pop(run, None)
-                if known is None:
-                    continue
                 results = report.results
+                if known is None:  # it was stopped too late
+                    for result in results:
+                        if isinstance(result, Written):
+                            self.files.discard(result.path)
+                    continue
                 if len(results) == 1 and type(value := results[0]) is bytes and len(value) <= INLINE_BYTES:
                     ended = RunEnded(known[1].id, run, report.duration_ns, (len(value),), "", False, (value,))
                     events.append(ended)  # as usual

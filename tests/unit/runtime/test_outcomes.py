@@ -5,7 +5,7 @@ from daws.runtime.outcomes import RETIRED_MAX
 from daws.runtime.thread import NodeThread
 from daws.store.memory.store import Shard
 
-WAVE = 10_000
+WAVE = 4_000
 
 
 def nothing() -> None:
@@ -25,7 +25,7 @@ def shard_of(cluster: Cluster) -> Shard:
 def test_what_nobody_holds_any_more_takes_no_room():
     with Cluster(workers=2) as cluster:
         shard = shard_of(cluster)
-        for _ in range(20):
+        for _ in range(8):
             cluster.gather([cluster.submit(nothing) for _ in range(WAVE)])
             assert len(shard.records) <= RETIRED_MAX + 2 * WAVE and len(shard.log) <= WAVE
         assert sum(record is not None for record in shard.records.values()) <= WAVE
