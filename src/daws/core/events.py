@@ -97,6 +97,12 @@ class Leave(Event, frozen=True):
     deadline_ns: int = NEVER_NS
 
 
+class Pressure(Event, frozen=True):
+    """Objects take more room here than they may (`on`), or there is enough again."""
+
+    on: bool
+
+
 class TimerFired(Event, frozen=True):
     timer: int
 
@@ -112,6 +118,7 @@ EventType = (
     | StoreAnswered
     | CallFine
     | Leave
+    | Pressure
     | TimerFired
     | MessageType
 )

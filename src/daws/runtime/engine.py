@@ -8,6 +8,7 @@ nodes and the client are in this process or behind sockets is known to the ports
 import time
 from asyncio import AbstractEventLoop
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -25,7 +26,7 @@ from daws.core.effects import (
     StartRun,
     StopRun,
 )
-from daws.core.events import EventType, ObjectsFetched, RunEnded, RunRecalled, Started, TimerFired
+from daws.core.events import EventType, ObjectsFetched, Pressure, RunEnded, RunRecalled, Started, TimerFired
 from daws.core.journal import Journal
 from daws.core.node import NodeConfig, NodeCore
 from daws.data.files import ObjectFiles
@@ -35,6 +36,7 @@ from daws.model.task import INLINE_BYTES, Input, NodeId, TaskSpec, Transfer
 from daws.runs.notes import RunNotes
 from daws.runtime.nesting import Nesting
 from daws.runtime.ports import Counters, Listener, Outcome, PeersPort, StorePort
+from daws.runtime.spilling import Spiller
 from daws.strategy.decisions import Strategy
 from daws.wire.worker import (
     MEMORY,
@@ -127,6 +129,8 @@ class Engine:
         self.reading: dict[int, list[int]] = {}  # by run: the files that it was told of, which stay until it is over
         self.nesting = Nesting(self.core, files, self._bring, lambda *what: self.pool.resume(*what))
         self.spread: Callable[[int, bytes], None] = lambda function, pickled: None  # tell other nodes of a function
+        self._spiller = Spiller(files)
+        self._is_pressed = False
         self._broken: BaseException | None = None
         self._is_open = False
         self._is_closing = False
@@ -152,6 +156,7 @@ class Engine:
             server=self.server,
         )
         self._is_open = True
+        self.files.on_pressure = self._on_pressure
         await self.pool.start()
 
     def begin(self, members: Members) -> None:
@@ -162,6 +167,7 @@ class Engine:
         """End all workers. What has not ended never will."""
         self._is_closing = True
         if self._is_open:
+            self._spiller.close()  # before its folders are gone
             await self.pool.close()
 
     def on_exception(self, loop: AbstractEventLoop, context: dict[str, Any]) -> None:
@@ -262,6 +268,18 @@ class Engine:
             self.peers.send(effect.to, effect.message, events)
         else:
             self._break(InternalError(f"nobody can carry out {effect}"))
+
+    def _on_pressure(self) -> None:
+        """In any thread: there is too little room for objects, or enough again."""
+        self._spiller.look()
+        with suppress(RuntimeError):  # the loop was closed meanwhile
+            self.loop.call_soon_threadsafe(self._tell_pressure)
+
+    def _tell_pressure(self) -> None:
+        is_high = self.files.is_high
+        if is_high is not self._is_pressed:
+            self._is_pressed = is_high
+            self._step([Pressure(is_high)])
 
     def _on_timer(self, timer: int) -> None:
         self._step([TimerFired(timer)])

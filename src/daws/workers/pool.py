@@ -76,7 +76,7 @@ class WorkerPool:
         report: Callable[[Reports], None],
         *,
         failed: Callable[[WorkerStartError], None] | None = None,
-        gone: Callable[[int], None] | None = None,
+        gone: Callable[[int], object] | None = None,
         inline_max_bytes: int = INLINE_MAX_BYTES,
         memory: str = "",
         scratch: str = "",

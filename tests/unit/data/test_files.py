@@ -201,7 +201,8 @@ def test_a_full_disk_ends_the_spilling_quietly(session: Session, monkeypatch: py
 
 def test_pressure_is_told_at_the_water_marks(session: Session):
     told: list[bool] = []
-    files = ObjectFiles(*session.node_folders(0), limit_bytes=10 * 65 * KB, on_pressure=told.append)
+    files = ObjectFiles(*session.node_folders(0), limit_bytes=10 * 65 * KB)
+    files.on_pressure = lambda: told.append(files.is_high)
     pressures = []
     for number in range(9):
         files.put(number, BIG)

@@ -47,3 +47,9 @@ class Deadly:
 def die_half_way() -> tuple[bytes, Deadly]:
     """Its first result is written when its worker dies of the second."""
     return bytes(1_000_000), Deadly()
+
+
+def slow_blob(number: int, size_bytes: int = BLOB_BYTES) -> bytes:
+    """Too long to be sent ahead."""
+    time.sleep(0.002)
+    return blob(number, size_bytes)
