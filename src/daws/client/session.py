@@ -249,8 +249,11 @@ class Session:
         needs, members = options.needs, self.engine.members
         if needs is not None and not members.capable(needs):
             asked = f"{needs.cores} cores" if needs.context is None else f"the context {format_context(needs.context)}"
-            cores = members.infos[0].cores
-            raise ContextError(f"no executor offers {asked}: each node has {cores} workers without a context")
+            plain, *labelled = members.infos[0].executors
+            there = "".join([f", {one.count} with {format_context(one.context)}" for one in labelled])
+            raise ContextError(
+                f"no executor offers {asked}: each node has {plain.count} workers without a context{there}"
+            )
 
     def cancel(self, futures: Iterable[Future[Any]], running: bool = True) -> None:
         """Stop tasks; with `running=False` only those that no worker has yet."""

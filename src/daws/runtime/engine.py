@@ -31,6 +31,7 @@ from daws.core.journal import Journal
 from daws.core.node import NodeConfig, NodeCore
 from daws.data.files import ObjectFiles
 from daws.model.cluster import ExecutorClass, Members, NodeInfo
+from daws.model.context import parse_context
 from daws.model.errors import DawsError, InternalError, TaskKilledError
 from daws.model.task import INLINE_BYTES, Input, NodeId, TaskSpec, Transfer
 from daws.runs.notes import RunNotes
@@ -71,13 +72,28 @@ COPIES_SHARE = 4
 
 class Crew(msgspec.Struct, frozen=True, array_like=True):
     """The workers of one node: how many, of which kind (that `daws.workers.port` knows), and pickled functions that
-    each of them calls first and last. With `tells_runs` the listener hears of all that they ran."""
+    each of them calls first and last. With `tells_runs` the listener hears of all that they ran. Beside the `count`
+    workers there is one for each device: `devices` says how many there are under each label."""
 
     count: int
     kind: str = "processes"
     setup: bytes = b""
     teardown: bytes = b""
     tells_runs: bool = False
+    devices: tuple[tuple[str, int], ...] = ()
+
+    @property
+    def slots(self) -> int:
+        return self.count + sum([count for _, count in self.devices])
+
+    def device_of(self, node: NodeId, slot: int) -> int:
+        """The number of an executor's device on its machine, which nodes share; -1 if it has none."""
+        first = self.count
+        for _, count in self.devices:
+            if first <= slot < first + count:
+                return node * count + slot - first
+            first += count
+        return -1
 
 
 def config_of(limit_bytes: int) -> NodeConfig:
@@ -92,7 +108,8 @@ def config_of(limit_bytes: int) -> NodeConfig:
 
 
 def info_of(node: NodeId, crew: Crew) -> NodeInfo:
-    return NodeInfo(node, (ExecutorClass(crew.count),))
+    devices = [ExecutorClass(count, parse_context(label)) for label, count in crew.devices]
+    return NodeInfo(node, (ExecutorClass(crew.count), *devices))
 
 
 class Engine:
@@ -142,7 +159,7 @@ class Engine:
         self.loop = loop
         crew = self.crew
         self.pool = POOLS[crew.kind](
-            crew.count,
+            crew.slots,
             self.folder,
             loop,
             self._on_reports,
@@ -299,12 +316,19 @@ class Engine:
         outputs = tuple(map(str, spec.outputs))
         options, needs = None, spec.needs
         if needs is not None:
-            options = RunOptions(needs.cores, memory_bytes=needs.memory_bytes, timeout_ns=spec.timeout_ns)
+            devices = self._devices(effect) if self.crew.devices else None
+            options = RunOptions(needs.cores, devices, needs.memory_bytes, spec.timeout_ns)
         elif spec.timeout_ns:
             options = RunOptions(timeout_ns=spec.timeout_ns)
         if self.notes is not None:
             self.notes.sent(effect.run, effect.slot, ready)
         self.pool.execute(effect.slot, Execute(effect.run, spec.kind, spec.payload, inputs, outputs, options))
+
+    def _devices(self, effect: StartRun) -> tuple[int, ...] | None:
+        """Those of all executors that a run has."""
+        run = self.core.running[effect.ready.spec.id]
+        found = [self.crew.device_of(self.core.node, slot) for slot in (run.slot, *run.more_slots)]
+        return None if -1 in found else tuple(sorted(found))
 
     def _teach(self, effect: StartRun) -> bool:
         """Give the workers a function when it is first needed. A task that moved here may come before its function:
