@@ -137,10 +137,11 @@ class ObjectFiles:
         """Remove what a dead worker wrote and never told of; returns how many. Adopt what it did tell of first."""
         count = 0
         for folder in self.segments.folders_new:
-            for name in os.listdir(folder):
-                if name.startswith(f"{pid}-"):
-                    self.discard(f"{folder}/{name}")
-                    count += 1
+            with suppress(FileNotFoundError):  # at the end of a session its folders may have gone first
+                for name in os.listdir(folder):
+                    if name.startswith(f"{pid}-"):
+                        self.discard(f"{folder}/{name}")
+                        count += 1
         return count
 
     # What goes out.

@@ -336,6 +336,8 @@ files.put(1, np.zeros(10**6))
     assert left.startswith("node-0/new/")
     files = files_of(session)
     assert 1 not in files and files.discard_of(writer.pid) == 1 and names(session) == []
+    session.close()
+    assert files.discard_of(writer.pid) == 0
 
 
 STEPS = st.sampled_from(["put", "drop", "pin", "unpin", "room", "read"])
