@@ -103,6 +103,12 @@ class NewStrategy(Event, frozen=True):
     text: str
 
 
+class Pressure(Event, frozen=True):
+    """Objects take more room here than they may (`on`), or there is enough again."""
+
+    on: bool
+
+
 class TimerFired(Event, frozen=True):
     timer: int
 
@@ -119,6 +125,7 @@ EventType = (
     | CallFine
     | Leave
     | NewStrategy
+    | Pressure
     | TimerFired
     | MessageType
 )

@@ -7,6 +7,7 @@ of a task's life:
     calls      rows to the store, collected per shard and answered in batches
     running    executors: what runs where, what is sent ahead, what is suspended
     memory     what tasks that run together may need
+    pressure   what may start while there is little room for objects
     starting   a run begins
     staging    objects: fetched before a run, kept, released
     commits    finish and satisfy: readiness is told
@@ -202,6 +203,7 @@ class NodeCore:
     attempts: dict[int, int] | None = None  # which attempt made what is in `made`, where it was not the first
     batches: set[int] | None = None
     stranded: list[Ready] | None = None
+    pressed: bool = False  # there is too little room for objects
     hungry: Ready | None = None  # among those that are staged: memory is kept for it
     tried: dict[int, tuple[NodeId, ...]] = EMPTY  # by object that is fetched: places that did not have it
     copied: dict[int, int] = EMPTY  # how many copies of a task were offered to others

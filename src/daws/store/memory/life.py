@@ -21,6 +21,7 @@ from daws.store.memory.record import (
     read_by,
     ready_of,
 )
+from daws.store.memory.references import retire
 from daws.store.memory.stopping import fail, failed_remake_answer, stop_answer, stop_spawned
 from daws.store.memory.store import MemoryStore, Others, Shard, serves
 from daws.wire import store as wire
@@ -89,10 +90,14 @@ def finish(store: MemoryStore, shard: Shard, row: wire.Finish, now_ns: int) -> A
             outputs = row.outputs
             if not record.inputs and (not outputs or (len(outputs) == 1 and outputs[0][1] <= INLINE_BYTES)):
                 record.freed = bool(outputs) and not record.held
+                if store.retired_max and not record.held:
+                    retire(store, record)
                 return None  # it has read nothing that somebody keeps for it, and what it made is in its record
             if record.held:
                 return _ONLY_HELD
             record.freed = True
+            if store.retired_max:
+                retire(store, record)
             return _NOTHING_TO_TELL
         if store.direct:
             if len(record.children) == 1:
@@ -137,6 +142,8 @@ def finish(store: MemoryStore, shard: Shard, row: wire.Finish, now_ns: int) -> A
     else:
         held = is_held(record)
         record.freed = not held  # nobody reads what it made
+        if store.retired_max and not held:
+            retire(store, record)
         if not rivals and outbox_key(row.task, STOP) not in shard.outbox:
             return _ONLY_HELD if held else _NOTHING_TO_TELL
     return _commit_answer(store, shard, record, rivals)
