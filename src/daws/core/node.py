@@ -84,7 +84,7 @@ class Run(Struct, gc=False):
     suspended: bool = False
     recalled: bool = False  # it was sent ahead and asked for again
     spawned: int = 0
-    holds: bool = False  # it may ask for what those have made
+    holds: bool = False  # they are its own, and it may ask for what they have made
     growing: int = 0  # spawned tasks that are not yet safely in the store
     outcome: Any = None  # the RunEnded that waits for them
 
