@@ -280,7 +280,7 @@ def _commit_answer(store: MemoryStore, shard: Shard, record: Record, rivals: tup
 def satisfy(store: MemoryStore, shard: Shard, row: wire.Satisfy, now_ns: int) -> AnswerType:
     record = shard.records.get(row.task)
     if record is None:
-        return DONE if row.task in shard.records else UNKNOWN
+        return DONE if store.has_retired(shard, row.task) else UNKNOWN
     state = record.state
     if state == WAITING or state == SUSPENDED:  # noqa: SIM109 (half the time)
         edges = record.edges

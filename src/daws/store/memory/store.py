@@ -86,6 +86,11 @@ class MemoryStore:
         """The record of a task, for checkers and tests; None when it is unknown or retired."""
         return self.shards[shard_of(task, self.shard_count)].records.get(task)
 
+    def has_retired(self, shard: Shard, task: int) -> bool:
+        """Of a task without a record, that must have been created by now: where retired tasks are forgotten, it was one
+        of those."""
+        return task in shard.records or self.retired_max > 0
+
     def join(self, infos: Iterable[NodeInfo], now_ns: int = 0) -> Members:
         """Make many nodes members at once (a cluster that starts together)."""
         until_ns = now_ns + self.lease_ns
