@@ -89,9 +89,10 @@ def finish(store: MemoryStore, shard: Shard, row: wire.Finish, now_ns: int) -> A
         if not record.children:
             outputs = row.outputs
             if not record.inputs and (not outputs or (len(outputs) == 1 and outputs[0][1] <= INLINE_BYTES)):
-                record.freed = bool(outputs) and not record.held
-                if store.retired_max and not record.held:
-                    retire(store, record)
+                if not record.held:
+                    record.freed = bool(outputs)
+                    if store.retired_max:
+                        retire(store, record)
                 return None  # it has read nothing that somebody keeps for it, and what it made is in its record
             if record.held:
                 return _ONLY_HELD
