@@ -148,15 +148,18 @@ def serve(link: socket.socket) -> None:
 class Pool(Side):
     def __init__(self, folder: str, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__()
+        self.slots: dict[int, int] = {}  # by run
         self.pool = WorkerPool(SLOTS, folder, loop, self.on_batch)
         self.pool.learn(0, b"cbench.workers\nno_op\n.")
 
-    def on_batch(self, batch: list[tuple[int, ReportType]]) -> None:
-        if not isinstance(batch[0][1], Ended):
-            sys.exit(f"bench: {batch[0][1]}")
-        self.on_reports(batch[0][0], len(batch))
+    def on_batch(self, batch: list[ReportType]) -> None:
+        first = batch[0]
+        if not isinstance(first, Ended):
+            sys.exit(f"bench: {first}")
+        self.on_reports(self.slots[first.run], len(batch))
 
     def give(self, slot: int, run: int) -> None:
+        self.slots[run] = slot
         self.pool.execute(slot, Execute(run, 0, NOTHING))
 
     def flush(self) -> None:

@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from weakref import WeakSet
 
-from daws.client import current
+from daws.client import current, patience
 from daws.client.defaults import default_nodes, default_strategy, default_trace, default_workers
 from daws.data.session import Session as Folders
 from daws.model.errors import ClosedError, UsageError
@@ -143,6 +143,7 @@ class Cluster:
             self._folders.close()
             raise
         self._session = session
+        patience.begin()
         _open.add(self)
 
     # -- tasks ---------------------------------------------------------------------------------------------------------
@@ -257,6 +258,7 @@ class Cluster:
         current.forget(self)
         if session is None:
             return 0
+        patience.end()
         left = session.close(_closed())
         self._folders.close()
         if self._trace is not None and self.timeline is not None:

@@ -19,7 +19,7 @@ from daws.client.future import (
     output_futures,
 )
 from daws.client.options import OUTPUTS_MAX, USUAL, Options
-from daws.data.codec import Packed, dumps, dumps_call, encode
+from daws.data.codec import Packed, dumps_call, encode
 from daws.data.files import ObjectFiles
 from daws.data.functions import dumps_function
 from daws.data.session import Session as Folders
@@ -44,13 +44,13 @@ from daws.runtime.ports import ClusterPort, Outcome
 from daws.runtime.thread import NODE, NodeThread
 from daws.strategy.decisions import Assign, Newcomer, Strategy
 from daws.wire.store import Submit
+from daws.wire.worker import INPUTS_ALONE
 from daws.workers.failures import exception_of
 from daws.workers.server import ForkServer
 
 if TYPE_CHECKING:
     from daws.client.explaining import Explanation
 
-NO_ARGUMENTS = dumps(((), {}))
 FIRST_EXTRA_OBJECT = 1 << 62
 SEED = 0
 PENDING_SHARE = 2
@@ -160,8 +160,13 @@ class Session:
 
     def _arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[bytes, Iterable[Future[Any]]]:
         """Pickled arguments, and the futures that were found in them."""
-        if not args and not kwargs:
-            return NO_ARGUMENTS, ()
+        if not kwargs:
+            for one in args:
+                if one.__class__ is not Future or one._state == INLINE or one._session is not self:
+                    break
+            else:
+                if len(args) < 2 or len(set(args)) == len(args):
+                    return INPUTS_ALONE, args
         found: dict[Future[Any], int] = {}
         collecting.found = found
         try:

@@ -4,13 +4,13 @@ A call that stays unanswered is sent again by the tick (every row is idempotent)
 before is dropped by its token.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from daws.core.effects import CallStore, Left, Restart
 from daws.core.events import CallFine, StoreAnswered
 from daws.core.node import NO_CALL, THIS_STEP, NodeCore, handles
-from daws.wire.store import SHARD_BLOCK_BITS, STRUCK, AnswerType, Row
+from daws.wire.store import SHARD_BLOCK_BITS, STRUCK, AnswerType, Row, Submit
 
 AnswerHandler = Callable[[NodeCore, Any, AnswerType], None]
 ANSWERED: dict[type[Row], AnswerHandler] = {}
@@ -51,6 +51,19 @@ def add_row(core: NodeCore, shard: int, row: Row) -> None:
         if core.more_rows is None:
             core.more_rows = {}
         core.more_rows.setdefault(shard, []).append(row)
+
+
+def add_rows(core: NodeCore, rows: Sequence[Submit]) -> None:
+    """The same for many new tasks."""
+    shard_count = core.shard_count
+    if shard_count > 1:
+        for row in rows:
+            add_row(core, (row.spec.id >> SHARD_BLOCK_BITS) % shard_count, row)
+    elif core.rows is None:
+        core.rows = [*rows]
+        core.rows_shard = 0
+    else:
+        core.rows += rows
 
 
 def ask_later(core: NodeCore, row: Row) -> None:

@@ -37,6 +37,15 @@ class RunEnded(Event, frozen=True):
     waited: bool = False
 
 
+class RunDone(Event, frozen=True):
+    """The usual end of a short run: it went well and made one object that is small enough to travel inside records."""
+
+    task: int
+    run: int
+    duration_ns: int
+    value: bytes
+
+
 class RunRecalled(Event, frozen=True):
     """A run that was sent ahead came back without having started."""
 
@@ -116,6 +125,7 @@ class TimerFired(Event, frozen=True):
 EventType = (
     Started
     | RunEnded
+    | RunDone
     | RunRecalled
     | RunSpawned
     | RunWaits

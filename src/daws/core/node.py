@@ -5,6 +5,7 @@ appends the effects to `out`. The handlers are plain functions in the modules be
 of a task's life:
 
     calls      rows to the store, collected per shard and answered in batches
+    bursts     many short runs that end together
     running    executors: what runs where, what is sent ahead, what is suspended
     memory     what tasks that run together may need
     pressure   what may start while there is little room for objects
@@ -44,6 +45,8 @@ from daws.wire.store import Row
 SECOND_NS = 1_000_000_000
 NO_NEWS: tuple[NodeId, int, int] = (-1, 0, -(1 << 62))
 NO_CALL = 0
+SEVERAL = 4
+"""Fewer events are taken one by one."""
 THIS_STEP = -1
 """Instead of the token of a call: there is none, and the one that is to leave at the end of this step."""
 
@@ -62,12 +65,18 @@ class NodeConfig(Struct, frozen=True):
     lease_ns: int = 10 * SECOND_NS
     net_bytes_per_s: float = 1.25e9
     memory_bytes: int = 1 << 62
-    ahead_ns: int = 1_000_000
+    ahead_ns: int = 1_000_000  # so much work may wait at an executor itself
     ahead_count_max: int = 64
+    next_ns: int = 0  # and one task in any case, if its kind takes no longer than this
     audit_ns: int = 120 * SECOND_NS
     commit_delay_ns: int = 100_000_000  # so long may a busy node keep the ends of tasks for which nobody waits
     tick_ns_max: int = 1 << 62  # where leases are long because nobody watches, what is not urgent leaves as often
     freed_batch: int = 4096  # releases that a node collects before it tells the store
+
+    @property
+    def short_ns(self) -> int:
+        """Kinds of tasks that take no longer may be sent ahead."""
+        return max(self.ahead_ns, self.next_ns)
 
     @property
     def tick_ns(self) -> int:
@@ -339,6 +348,8 @@ class NodeCore:
         """Take in what happened and append what is to be done about it."""
         self.now_ns = now_ns
         self.out = out
+        if len(events) > SEVERAL and self.inflight is not None:
+            events = end_together(self, events)
         for event in events:
             HANDLERS[type(event)](self, event)
         if self.outgoing:
@@ -440,6 +451,7 @@ def handles(*events: type) -> Callable[[Handler], Handler]:
 
 # The handlers need NodeCore and `handles` from above.
 from daws.core import commits, growing, members, moving, remaking, sessions, stopping, switching  # noqa: E402, F401
+from daws.core.bursts import end_together  # noqa: E402
 from daws.core.calls import COMMITS_HELD_MAX, ROWS_PER_CALL, send_rows  # noqa: E402
 from daws.core.leaving import go_on  # noqa: E402
 from daws.core.ready import send_offers  # noqa: E402

@@ -9,6 +9,7 @@ from daws.core.node import EMPTY, NO_COPIES, NodeCore
 from daws.core.places import holds
 from daws.core.pressure import step_forward
 from daws.core.queues import NO_TASKS, ReadyQueue
+from daws.core.staging import are_small
 from daws.core.starting import start_at_once
 from daws.model.task import AGAIN, NodeId, Ready
 from daws.strategy.decisions import DEDICATED, SHARED
@@ -88,8 +89,10 @@ def accept_all(core: NodeCore, tasks: tuple[Ready, ...]) -> None:
             sequence = core.sequence
             continue
         rank = key(core, ready)
-        if choice == SHARED and unlabelled and not rank and not ready.inputs:
+        if choice == SHARED and unlabelled and not rank and (not ready.inputs or are_small(ready.inputs)):
             plain.append(ready)
+            if ready.inputs:
+                core.plain = False
         else:
             sequence += 1
             if choice == SHARED:

@@ -17,7 +17,7 @@ from daws.core.node import EMPTY, Group, NodeCore, Run, handles
 from daws.core.pressure import is_busy, makes_room, step_forward
 from daws.core.ready import shared_queue
 from daws.core.sessions import let_go
-from daws.core.staging import end_reading, missing_inputs, pin, stage, unpin
+from daws.core.staging import are_small, end_reading, missing_inputs, pin, stage, unpin
 from daws.core.starting import start
 from daws.model.task import REPLICA, SUSPECT, Ready, spawned_id
 from daws.wire.store import ANNOUNCE, RETRY, Claim
@@ -297,7 +297,7 @@ def on_run_ended(core: NodeCore, event: RunEnded) -> None:
             return
     else:
         core.done_count = done = core.done_count + 1
-        if done < SAMPLE_ALL or not done & SAMPLE_MASK:
+        if done < SAMPLE_ALL or not done & SAMPLE_MASK:  # as `is_sampled` says
             learn_length(core, ready.spec.kind, event.duration_ns)
         if done == core.adapt_at:
             adapt(core)
@@ -335,6 +335,11 @@ def let_go_of_spawned(core: NodeCore, run: Run) -> None:
         let_go(core, spawned_id(task, run.ready.attempt, number))
 
 
+def is_sampled(done: int) -> bool:
+    """Is the length of that run looked at?"""
+    return done < SAMPLE_ALL or not done & SAMPLE_MASK
+
+
 def learn_length(core: NodeCore, kind: int, duration_ns: int) -> None:
     seen = core.kinds.get(kind)
     if seen is None:
@@ -349,7 +354,7 @@ def learn_length(core: NodeCore, kind: int, duration_ns: int) -> None:
     core.sampled_ns += duration_ns
     core.mean_run_ns = core.sampled_ns // core.sampled_count or 1
     core.calm_count = 0
-    if seen[1] < core.config.ahead_ns * seen[0]:
+    if seen[1] < core.config.short_ns * seen[0]:
         core.has_short = True
         core.plain = False  # such short tasks are sent ahead
 
@@ -418,19 +423,17 @@ def send_ahead(core: NodeCore) -> None:
     """
     if not core.one_group or core.groups[0].context is not None:
         return
-    ahead_ns, most = core.config.ahead_ns * core.cores, core.cores * core.config.ahead_count_max
     slots: list[tuple[int, int]] | None = None
     if core.shared.fifo and not (core.dedicated.count or core.shared.heap or core.doomed):
         slots = _slots_to_queue_at(core)
         if slots:
-            _send_plain_ahead(core, slots, ahead_ns, most)
-    while core.ahead < most:
+            _send_plain_ahead(core, slots)
+    while True:
         queue = core.dedicated if core.dedicated.count else core.shared
         ready = queue.peek() if queue.count else None
         if ready is None or ready.spec.needs is not None or ready.mode & SUSPECT:
             return
-        seen = core.kinds.get(ready.spec.kind)
-        if seen is None or (core.ahead + 1) * seen[1] > ahead_ns * seen[0]:
+        if core.ahead >= ahead_most(core, ready.spec.kind):
             return
         if ready.inputs and missing_inputs(core, ready):
             return
@@ -453,36 +456,49 @@ def send_ahead(core: NodeCore) -> None:
         start(core, ready, slot)
 
 
-def _send_plain_ahead(core: NodeCore, slots: list[tuple[int, int]], ahead_ns: int, most: int) -> None:
-    """`send_ahead` for tasks of one kind that read nothing and came one after the other: most of them, where it
+def ahead_most(core: NodeCore, kind: int) -> int:
+    """How many tasks of this kind may wait at the executors; none if it is not known to be short."""
+    seen = core.kinds.get(kind)
+    if seen is None:
+        return 0
+    config, cores = core.config, core.cores
+    most = config.ahead_ns * cores * seen[0] // (seen[1] or 1)
+    if most < cores and seen[1] <= config.next_ns * seen[0]:
+        return cores
+    return min(most, cores * config.ahead_count_max)
+
+
+def _send_plain_ahead(core: NodeCore, slots: list[tuple[int, int]]) -> None:
+    """`send_ahead` for tasks of one kind that read nothing large and came one after the other: most of them, where it
     matters."""
     shared, out = core.shared, core.out
     fifo = shared.fifo
     assert fifo
     kind = fifo[0].spec.kind
-    seen = core.kinds.get(kind)
-    if seen is None:
+    most = ahead_most(core, kind)
+    if not most:
         return
     if core.inflight is None:
         core.inflight = {}
     inflight, running = core.inflight, core.running
-    token, ahead = core.token, core.ahead
-    most = min(most, ahead_ns * seen[0] // (seen[1] or 1))
-    while ahead < most and fifo:
+    first = token = core.token
+    for _ in range(min(most - core.ahead, len(fifo))):
         ready = fifo[0]
         spec = ready.spec
-        if ready.inputs or ready.mode or spec.needs is not None or spec.kind != kind:
+        if ready.mode or spec.needs is not None or spec.kind != kind:
             break
-        fifo.popleft()
-        shared.count -= 1
+        if ready.inputs and not are_small(ready.inputs):
+            break
+        del fifo[0]
         sent, slot = slots[0]
-        heapreplace(slots, (sent + 1, slot))
-        inflight[slot] = sent + 1
-        ahead += 1
+        inflight[slot] = sent = sent + 1
+        heapreplace(slots, (sent, slot))
         token += 1
         running[spec.id] = Run(token, ready, slot)
         out.append(StartRun(token, slot, ready))
-    core.token, core.ahead = token, ahead
+    shared.count -= token - first
+    core.token = token
+    core.ahead += token - first
     if not inflight:
         core.inflight = None
 
@@ -490,7 +506,7 @@ def _send_plain_ahead(core: NodeCore, slots: list[tuple[int, int]], ahead_ns: in
 def _slots_to_queue_at(core: NodeCore) -> list[tuple[int, int]]:
     """A heap of (runs that were sent to it, executor), leaving out those that run a task that is wide, suspect or not
     known to be short: such a run is the only one of its executor."""
-    inflight, kinds, ahead_ns = core.inflight or EMPTY, core.kinds, core.config.ahead_ns
+    inflight, kinds, short_ns = core.inflight or EMPTY, core.kinds, core.config.short_ns
     heap = [(sent, slot) for slot, sent in inflight.items()]
     if len(heap) < core.cores:
         for run in core.running.values():
@@ -498,7 +514,7 @@ def _slots_to_queue_at(core: NodeCore) -> list[tuple[int, int]]:
                 continue
             spec = run.ready.spec
             seen = kinds.get(spec.kind)
-            if seen and seen[1] <= ahead_ns * seen[0] and spec.needs is None and not run.ready.mode & SUSPECT:
+            if seen and seen[1] <= short_ns * seen[0] and spec.needs is None and not run.ready.mode & SUSPECT:
                 heap.append((1, run.slot))
     heapify(heap)
     return heap

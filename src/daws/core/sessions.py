@@ -4,7 +4,7 @@ A client holds every task that it can still ask for; objects of such a task stay
 were one of their readers, until it lets go. Runs hold what they spawn in the same way.
 """
 
-from daws.core.calls import add_row, answers, ask, ask_later
+from daws.core.calls import add_rows, answers, ask, ask_later
 from daws.core.commits import large_objects
 from daws.core.effects import Send
 from daws.core.moving import had_before
@@ -13,7 +13,7 @@ from daws.core.ready import accept, accept_all
 from daws.core.staging import own_objects, release_made
 from daws.model.task import FIRST_SPAWNED_ID, Ready
 from daws.wire.messages import LetGo, NewTasks, SubmissionTaken
-from daws.wire.store import CLIENT_HOLDER, HELD, SHARD_BLOCK_BITS, UNKNOWN, AnswerType, Release, Submit, Unheld
+from daws.wire.store import CLIENT_HOLDER, HELD, UNKNOWN, AnswerType, Release, Submit, Unheld
 
 
 @handles(NewTasks)
@@ -25,10 +25,9 @@ def on_new_tasks(core: NodeCore, message: NewTasks) -> None:
     if had_before(core, message.batch):
         return
     core.urgent = True
-    shard_count = core.shard_count
+    add_rows(core, message.tasks)
     ready: list[Ready] = []
     for row in message.tasks:
-        add_row(core, (row.spec.id >> SHARD_BLOCK_BITS) % shard_count, row)
         if row.outputs:
             _put(core, row)
         elif not row.parents:

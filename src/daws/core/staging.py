@@ -39,6 +39,14 @@ def missing_inputs(core: NodeCore, ready: Ready) -> Sequence[Input]:
     return [one for one in inputs if one[0] not in objects and one[1] > INLINE_BYTES]
 
 
+def are_small(inputs: tuple[Input, ...]) -> bool:
+    """Do all of these travel inside records? Then there is nothing to fetch, to pin or to let go of."""
+    for one in inputs:  # noqa: SIM110 (a generator would cost more than the question)
+        if one[1] > INLINE_BYTES:
+            return False
+    return True
+
+
 def stage(core: NodeCore, ready: Ready, missing: Sequence[Input]) -> None:
     """Fetch what is missing; the task waits beside the queues meanwhile and holds no executor."""
     task = ready.spec.id

@@ -54,27 +54,27 @@ class RunNotes:
             elif self.watch is not None and isinstance(event, Offer):
                 self.watch.offered(event)
 
-    def reported(self, reports: Iterable[tuple[int, ReportType]]) -> News:
+    def reported(self, reports: Iterable[ReportType]) -> News:
         busy_count = len(self._loads)
         rows: list[Row] = []
-        for slot, report in reports:
+        for report in reports:
             if isinstance(report, (Ended, Raised)):
-                ready = self._back(report.run)
-                if ready is not None:
-                    rows.append(self._row(slot, ready, report))
+                sent = self._back(report.run)
+                if sent is not None:
+                    rows.append(self._row(*sent, report))
             elif isinstance(report, (Died, Recalled)):
                 self._back(report.run)
         return News(self.node, tuple(rows), busy_count, self.fetched_bytes)
 
-    def _back(self, run: int) -> Ready | None:
-        """The task of a run that its executor is rid of."""
+    def _back(self, run: int) -> tuple[int, Ready] | None:
+        """The executor that is rid of a run, and its task."""
         if run not in self._sent:
             return None
         slot, ready = self._sent.pop(run)
         self._loads[slot] -= 1
         if not self._loads[slot]:
             del self._loads[slot]
-        return ready
+        return slot, ready
 
     def _row(self, slot: int, ready: Ready, report: Ended | Raised) -> Row:
         spec = ready.spec

@@ -95,8 +95,13 @@ class Learn(Order, frozen=True):
     pickled: bytes
 
 
+INPUTS_ALONE = b""
+"""The arguments of a call are its inputs and nothing else, as often in graphs: there is nothing to pickle."""
+
+
 class Execute(Order, frozen=True):
-    """Call a function. `arguments` is a pickled (args, kwargs) in which `Slot(i)` stands for `inputs[i]`.
+    """Call a function. `arguments` is a pickled (args, kwargs) in which `Slot(i)` stands for `inputs[i]`, or
+    `INPUTS_ALONE`.
 
     Inputs are serialized values or files that hold one. Without `outputs` there is one result, which always travels
     inline. Otherwise there are as many results as `outputs`, and those larger than `inline_max_bytes` are written to

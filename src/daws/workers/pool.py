@@ -48,7 +48,7 @@ from daws.workers.limits import held_bytes
 from daws.workers.link import Link
 from daws.workers.server import BORN, GONE, ForkServer, end_group
 
-Reports = list[tuple[int, ReportType]]
+Reports = list[ReportType]
 
 INLINE_MAX_BYTES = 1 << 16
 STARTS_MAX = 5
@@ -260,12 +260,12 @@ class WorkerPool:
         run, why = link.victim or (current, "")
         for other in link.outstanding:
             if other == run:
-                batch.append((link.slot, Died(other, code, output, why)))
+                batch.append(Died(other, code, output, why))
             elif other in link.creators:
                 waited = other in link.suspended
-                batch.append((link.slot, Died(other, code, b"" if waited else output, "", waited)))
+                batch.append(Died(other, code, b"" if waited else output, "", waited))
             else:
-                batch.append((link.slot, Recalled(other)))
+                batch.append(Recalled(other))
         link.outstanding.clear()
         self._replace(link, code, output)
         if batch:
@@ -307,20 +307,23 @@ class WorkerPool:
 
     def _settled(self, link: Link, reports: list[ReportType]) -> Reports:
         """What of this is for the owner: every run once."""
-        slot, outstanding, creators = link.slot, link.outstanding, link.creators
+        outstanding, creators = link.outstanding, link.creators
         batch: Reports = []
         for report in reports:
-            kind = type(report)
-            if kind in SETTLING:
+            kind = report.__class__
+            if kind is Ended and not creators:  # by far the most common
                 if outstanding.pop(report.run, MISSING) is not MISSING:  # type: ignore[union-attr]
-                    batch.append((slot, report))
+                    batch.append(report)
+            elif kind in SETTLING:
+                if outstanding.pop(report.run, MISSING) is not MISSING:  # type: ignore[union-attr]
+                    batch.append(report)
                     if creators:
                         link.forget(report.run)  # type: ignore[union-attr]
             elif kind is Printed or kind is Asks or kind is Taught:
-                batch.append((slot, report))
+                batch.append(report)
             elif kind is Spawned or kind is Waits:
                 self._on_nested(link, report)  # type: ignore[arg-type]
-                batch.append((slot, report))
+                batch.append(report)
             elif kind is Fit:
                 link.pid = report.pid  # type: ignore[union-attr]
                 self._on_fit(link)

@@ -7,7 +7,7 @@ from typing import Any
 
 from daws.data import codec
 from daws.model.errors import NoSpaceError
-from daws.wire.worker import Execute, ObjectFile, Prepare, Written
+from daws.wire.worker import INPUTS_ALONE, Execute, ObjectFile, Prepare, Written
 from daws.workers.errors import ResultCountError, UnreadableError
 from daws.workers.slots import filled
 
@@ -77,7 +77,9 @@ class Runner:
         except KeyError:
             function = self._unpickled(order.function)
         try:
-            if order.inputs:
+            if order.arguments == INPUTS_ALONE:
+                args, kwargs = [self.value(one) for one in order.inputs], {}
+            elif order.inputs:
                 args, kwargs = filled(order.inputs, self, codec.loads, order.arguments)
             else:
                 args, kwargs = codec.loads(order.arguments)

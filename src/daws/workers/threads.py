@@ -342,13 +342,13 @@ class ThreadPool:
             hand, report = self._said.popleft()
             if isinstance(report, SETTLING):
                 if hand.outstanding.pop(report.run, None) is not None:
-                    batch.append((hand.slot, report))
+                    batch.append(report)
                     if hand.has_strayed:
                         self._strayed.pop(report.run, None)
                 elif isinstance(report, Ended):
                     _discard(report)
             elif isinstance(report, Taught) or report.run in hand.outstanding:  # type: ignore[union-attr]
-                batch.append((hand.slot, report))
+                batch.append(report)
                 if isinstance(report, Waits):
                     self._step_aside(hand, report.run)
         if batch:

@@ -4,7 +4,7 @@ import pytest
 
 from daws.core.effects import CallStore, RecallRun, ResumeRun, StartRun, StopRun
 from daws.core.events import RunEnded, RunRecalled, RunWaits, StoreAnswered
-from daws.core.node import SECOND_NS
+from daws.core.node import SECOND_NS, NodeConfig
 from daws.model.cluster import ExecutorClass, Members, NodeInfo
 from daws.model.context import parse_context
 from daws.model.task import CLIENT, Ready
@@ -332,3 +332,16 @@ def test_nothing_is_sent_ahead_behind_a_suspect():
         node.answer(node.expect(CallStore), Granted(1, 0, 4))
         node.expect(StartRun, task=1)
         submit(node, ready(2), ready(3))
+
+
+@pytest.mark.parametrize(("took_ns", "ahead"), [(10_000_000, 2), (30_000_000, 0), (600_000, 13)])
+def test_each_executor_has_its_next_task_at_hand_unless_tasks_are_long(took_ns: int, ahead: int):
+    config = NodeConfig(lease_ns=8 * SECOND_NS, ahead_ns=4_000_000, next_ns=25_000_000)
+    with Driver(cores=2, config=config) as node:
+        submit(node, *[ready(task) for task in range(30)])
+        for task in range(2):
+            end(node, node.expect(StartRun, task=task), took_ns)
+        node.drop(CallStore)
+        assert node.core.ahead == ahead
+        assert len(node.core.running) == 2 + node.core.ahead
+        node.drop(StartRun)

@@ -57,7 +57,9 @@ def small(task: int, size: int = 10, priority: int = 0) -> Ready:
 
 def test_what_is_queued_is_ordered_anew():
     node = Noted("mlb:order=submission")
-    node.submit(small(1), small(2, 20), small(3, 40), small(4, 30), small(5, priority=1))
+    sizes = {2: 20_000, 3: 40_000, 4: 30_000}
+    node.step(ObjectsPut(tuple([(task + 100, size) for task, size in sizes.items()])))
+    node.submit(small(1), *[small(task, size) for task, size in sizes.items()], small(5, priority=1))
     node.switch("mlb")
     assert node.core.strategy.order == parse_strategy("mlb").order
     assert node.runs() == [5, 3, 4, 2, 1]

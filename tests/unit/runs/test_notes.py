@@ -17,7 +17,7 @@ def test_a_run_that_ended_is_a_row_with_all_its_numbers():
     notes = RunNotes(5)
     notes.sent(7, 1, ready(42, cores=2, sizes=(10, 20)), 0)
     notes.happened([ObjectsFetched(((0, 10, 1), (1, 20, 1)), ((2, 99, 1),))])
-    news = notes.reported([(1, Ended(7, 500, (b"abc", Written("file", 1000)), 10_000))])
+    news = notes.reported([Ended(7, 500, (b"abc", Written("file", 1000)), 10_000)])
     assert news == News(5, ((42, 3, 5, 1, 10_000, 10_500, 2, 30, 1003, 1),), 1, 30)
     assert msgpack.decode(msgpack.encode(news), type=News) == news
 
@@ -25,7 +25,7 @@ def test_a_run_that_ended_is_a_row_with_all_its_numbers():
 def test_a_run_that_raised_is_marked():
     notes = RunNotes(0)
     notes.sent(7, 1, ready(42), 0)
-    (row,) = notes.reported([(1, Raised(7, 500, b"", 10_000))]).rows
+    (row,) = notes.reported([Raised(7, 500, b"", 10_000)]).rows
     assert row[-1] == 0 and row[4:6] == (10_000, 10_500)
 
 
@@ -33,7 +33,7 @@ def test_runs_that_did_not_end_by_themselves_leave_nothing():
     notes = RunNotes(0)
     for run in (1, 2):
         notes.sent(run, 0, ready(run), 0)
-    news = notes.reported([(0, Died(1, -9)), (0, Recalled(2)), (0, Ended(3, 1, (), 1))])
+    news = notes.reported([Died(1, -9), Recalled(2), Ended(3, 1, (), 1)])
     assert (news.rows, news.busy_count) == ((), 1)  # one executor had both
-    news = notes.reported([(0, Recalled(2))])
+    news = notes.reported([Recalled(2)])
     assert (news.rows, news.busy_count) == ((), 0)

@@ -119,7 +119,7 @@ def test_what_a_run_may_open_is_neither_spilled_nor_dropped_until_the_run_is_ove
         assert os.path.islink(files.path(6)) and not os.path.islink(files.path(5))
         files.drop(5)
         assert len(files.value(5)) == 100_000
-        engine._on_reports([(0, end)])
+        engine._on_reports([end])
         assert 5 not in files and not engine.reading
 
 
@@ -134,7 +134,7 @@ def test_a_run_that_is_stopped_holds_nothing():
         assert 5 not in files
         path = f"{files.segments.folders_new[0]}/1-1"
         Path(path).write_bytes(b"too late")
-        engine._on_reports([(0, Ended(1, 1, (Written(path, 8),)))])
+        engine._on_reports([Ended(1, 1, (Written(path, 8),))])
         assert not os.path.exists(path)
 
 

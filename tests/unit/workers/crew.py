@@ -40,7 +40,7 @@ class Crew:
         self.reports: dict[int, ReportType] = {}
         self.printed: dict[int, bytes] = {}
         self.nested: list[Taught | Spawned | Waits | Asks] = []
-        self.batches: list[list[tuple[int, ReportType]]] = []
+        self.batches: list[list[ReportType]] = []
         self.orders: dict[int, tuple[int, Execute]] = {}
         self._functions: dict[Any, int] = {}
         self._changed = asyncio.Event()
@@ -58,9 +58,9 @@ class Crew:
         self.loop.run_until_complete(self.pool.close())
         self.loop.close()
 
-    def _on_report(self, batch: list[tuple[int, ReportType]]) -> None:
+    def _on_report(self, batch: list[ReportType]) -> None:
         self.batches.append(batch)
-        for slot, report in batch:
+        for report in batch:
             if isinstance(report, Printed):
                 self.printed[report.run] = self.printed.get(report.run, b"") + report.text
                 continue
@@ -69,7 +69,6 @@ class Crew:
                 continue
             assert isinstance(report, Ended | Raised | Recalled | Died)
             assert report.run not in self.reports, f"{report} after {self.reports[report.run]}"
-            assert slot == self.orders[report.run][0]
             self.reports[report.run] = report
         self._changed.set()
 

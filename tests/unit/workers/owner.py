@@ -10,7 +10,7 @@ from daws.workers.pool import WorkerPool
 
 
 async def own(folder: str, fifo: str) -> None:
-    def report(batch: list[tuple[int, ReportType]]) -> None:
+    def report(batch: list[ReportType]) -> None:
         pass
 
     pool = WorkerPool(3, folder, asyncio.get_running_loop(), report)

@@ -37,7 +37,7 @@ class Runs:
         if graph.task_count:
             lengths.append(int(graph.length_ns.min()))
         fastest = max((info.speed for info in infos), default=1.0)
-        self.hasty = min(lengths, default=0) / fastest < known.kernel.config.ahead_ns
+        self.hasty = min(lengths, default=0) / fastest < known.kernel.config.short_ns
 
     def check_attempt(self, node: NodeId, ready: Ready) -> None:
         """Later attempts and runs of an unusual mode; the checker deals with all others."""

@@ -36,6 +36,9 @@ def submit(store: MemoryStore, shard: Shard, row: wire.Submit, now_ns: int) -> A
         above = records.get(parent)
         if above is None:
             return UNKNOWN if parent not in records else REFUSED
+        if above.rare is None and (above.state == WAITING or above.state == READY):  # mostly
+            left.append(parent)
+            continue
         remade = above.rare if above.rare is not None and above.rare.remaking else None
         if above.state == STATE_DONE or (remade and is_unclaimed(above)):
             inputs += read_by(spec, above.outputs)  # who finds no place for them asks for a remake

@@ -72,9 +72,10 @@ def create(store: MemoryStore, shard: Shard, row: wire.Create, now_ns: int) -> A
 
 @serves(wire.Finish)
 def finish(store: MemoryStore, shard: Shard, row: wire.Finish, now_ns: int) -> AnswerType:
-    record = shard.records.get(row.task)
+    task = row.task
+    record = shard.records.get(task)
     if record is None:
-        return DONE if row.task in shard.records else UNKNOWN
+        return DONE if task in shard.records else UNKNOWN
     rare = record.rare
     if (  # by far the most common case
         rare is None
@@ -83,11 +84,10 @@ def finish(store: MemoryStore, shard: Shard, row: wire.Finish, now_ns: int) -> A
         and record.attempt == row.attempt
         and not row.error
     ):
-        shard.log.append(row.task)
+        shard.log.append(task)
         record.state = STATE_DONE
-        record.outputs = row.outputs
+        outputs = record.outputs = row.outputs
         if not record.children:
-            outputs = row.outputs
             if not record.inputs and (not outputs or (len(outputs) == 1 and outputs[0][1] <= INLINE_BYTES)):
                 if not record.held:
                     record.freed = bool(outputs)

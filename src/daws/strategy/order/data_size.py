@@ -2,14 +2,15 @@
 
 from typing import ClassVar
 
-from daws.model.task import Ready
+from daws.model.task import INLINE_BYTES, Ready
 from daws.strategy.answer import Answer
 from daws.strategy.decisions import Reasons, View
 from daws.strategy.order.priority import STEP
 
 
 class OrderDataSize(Answer, frozen=True):
-    """The task with most input bytes first, so that what is left for thieves is cheap to move.
+    """The task with most input bytes first, so that what is left for thieves is cheap to move. Objects that travel
+    inside records cost nothing: tasks that read nothing else leave in the order in which they came.
 
     MATRIX (2014, 2015): both ready queues are max heaps by data size. Helps when tasks are stolen from the tail. Hurts
     when a small task holds up a long chain.
@@ -21,13 +22,14 @@ class OrderDataSize(Answer, frozen=True):
     def key(self, view: View, ready: Ready) -> float:
         total = 0
         for item in ready.inputs:
-            total += item[1]
+            if item[1] > INLINE_BYTES:
+                total += item[1]
         priority = ready.spec.priority
         return -total - priority * STEP if priority else -total
 
     def explain(self, view: View, ready: Ready) -> Reasons:
         return {
-            "input_bytes": sum(item[1] for item in ready.inputs),
+            "input_bytes": sum(item[1] for item in ready.inputs if item[1] > INLINE_BYTES),
             "priority": ready.spec.priority,
             "choice": self.key(view, ready),
         }
