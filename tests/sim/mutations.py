@@ -247,8 +247,8 @@ MUTANTS = (
     Mutant(
         "suspects are sent ahead", 4, "core/running.py",
         "        if ready is None or ready.spec.needs is not None or ready.mode & SUSPECT:\n"
-        "            return\n        seen",
-        "        if ready is None or ready.spec.needs is not None:\n            return\n        seen",
+        "            return\n        if core.ahead",
+        "        if ready is None or ready.spec.needs is not None:\n            return\n        if core.ahead",
         where=("rush",),
     ),
     Mutant(
@@ -444,8 +444,8 @@ MUTANTS = (
     ),
     Mutant(
         "kinds that nobody has seen are sent ahead", 8, "core/running.py",
-        "        seen = core.kinds.get(ready.spec.kind)\n        if seen is None or (core.ahead",
-        "        seen = core.kinds.get(ready.spec.kind, (1, 0))\n        if (core.ahead",
+        "    seen = core.kinds.get(kind)\n    if seen is None:\n        return 0\n",
+        "    seen = core.kinds.get(kind, (1, 0))\n",
         where=("sent ahead",),
     ),
     Mutant(

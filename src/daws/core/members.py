@@ -8,13 +8,13 @@ rests on the store alone.
 from daws.core.balancing import forget_lost_round, look_for_work_soon, poll
 from daws.core.calls import answers, ask_shard, repeat_calls, restart
 from daws.core.commits import look_at_held
-from daws.core.effects import COMMIT, POLL, TICK, SetTimer
+from daws.core.effects import COMMIT, POLL, RECALL, TICK, SetTimer
 from daws.core.events import Started, TimerFired
 from daws.core.moving import take_back
 from daws.core.node import NodeCore, handles
 from daws.core.outbox import ask_unknown_again, carry_out, repeat_orders, send_clears
 from daws.core.ready import accept, forget_leavers, place_stranded
-from daws.core.running import call_off
+from daws.core.running import call_off, recall_now
 from daws.core.staging import audit, send_releases
 from daws.model.task import NodeId
 from daws.wire.store import AnswerType, Buried, Estate, Lease, Leased, TakeOver
@@ -51,6 +51,8 @@ def on_timer_fired(core: NodeCore, event: TimerFired) -> None:
         poll(core)
     elif event.timer == COMMIT:
         look_at_held(core)
+    elif event.timer == RECALL:
+        recall_now(core)
 
 
 def tick(core: NodeCore) -> None:

@@ -68,6 +68,7 @@ class NodeConfig(Struct, frozen=True):
     ahead_ns: int = 1_000_000  # so much work may wait at an executor itself
     ahead_count_max: int = 64
     next_ns: int = 0  # and one task in any case, if its kind takes no longer than this
+    recall_ns: int = 0  # an executor is idle for so long before what waits at others is asked back for it
     audit_ns: int = 120 * SECOND_NS
     commit_delay_ns: int = 100_000_000  # so long may a busy node keep the ends of tasks for which nobody waits
     tick_ns_max: int = 1 << 62  # where leases are long because nobody watches, what is not urgent leaves as often
@@ -228,6 +229,7 @@ class NodeCore:
     wakes: dict[tuple[int, int], tuple[NodeId, int]] | None = None
     stops: dict[tuple[int, NodeId], tuple[int, int]] | None = None
     release_ticks: int = 0
+    recall_armed: bool = False
     copied_bytes: int = 0
     # membership
     restarting: bool = False

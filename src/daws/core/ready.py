@@ -70,13 +70,20 @@ def accept_all(core: NodeCore, tasks: tuple[Ready, ...]) -> None:
     shared, dedicated = shared_queue(core), core.dedicated
     unlabelled = shared.labelled is None  # else those that came before and have a context would have to wait
     neutral = unlabelled and getattr(place, "plain_is_neutral", False) and getattr(order, "plain_is_neutral", False)
+    light = neutral and core.threshold > 0 and getattr(place, "small_is_neutral", False)
+    light = light and getattr(order, "small_is_neutral", False)
     plain: list[Ready] = []
     sequence = core.sequence
     for ready in tasks:
         spec = ready.spec
-        if neutral and not (ready.inputs or ready.mode or spec.priority) and spec.needs is None and takes_plain:
-            plain.append(ready)
-            continue
+        if neutral and not (ready.mode or spec.priority) and spec.needs is None and takes_plain:
+            if not ready.inputs:
+                plain.append(ready)
+                continue
+            if light and are_small(ready.inputs):
+                plain.append(ready)
+                core.plain = False
+                continue
         if ready.mode:
             core.sequence = sequence
             accept(core, ready)

@@ -10,7 +10,7 @@ from itertools import islice
 from daws.core.balancing import look_for_takers, look_for_work
 from daws.core.calls import ask
 from daws.core.commits import finish
-from daws.core.effects import DropObject, RecallRun, ResumeRun, StartRun, StopRun
+from daws.core.effects import RECALL, DropObject, RecallRun, ResumeRun, SetTimer, StartRun, StopRun
 from daws.core.events import Pressure, RunEnded, RunRecalled
 from daws.core.memory import may_take_memory, memory_fits, stand_in_line, waits_for_memory
 from daws.core.node import EMPTY, Group, NodeCore, Run, handles
@@ -56,7 +56,7 @@ def schedule(core: NodeCore) -> None:
     if not (dedicated.count or shared.count or core.staged or core.resumable):
         if not (core.staging or core.pressed) and (core.plain_free or (len(core.groups) > 1 and core.idle_count)):
             if core.inflight:
-                recall_ahead(core)
+                recall_soon(core)
             look_for_work(core)
         return
     if dedicated.count > core.calm_count and core.relaxing:
@@ -99,7 +99,7 @@ def schedule(core: NodeCore) -> None:
             look_for_takers(core)
     elif idle and not (core.staging or core.pressed):
         if core.inflight:
-            recall_ahead(core)
+            recall_soon(core)
         look_for_work(core)
 
 
@@ -520,9 +520,25 @@ def _slots_to_queue_at(core: NodeCore) -> list[tuple[int, int]]:
     return heap
 
 
+def recall_soon(core: NodeCore) -> None:
+    """An executor has nothing to do while others have tasks waiting behind what they run, which may take long for once.
+    Mostly it does not, and asking for tasks costs more than a short one takes: ask only after a while."""
+    if not core.config.recall_ns:
+        recall_ahead(core)
+    elif not core.recall_armed:
+        core.recall_armed = True
+        core.out.append(SetTimer(RECALL, core.now_ns + core.config.recall_ns))
+
+
+def recall_now(core: NodeCore) -> None:
+    """If it is still so."""
+    core.recall_armed = False
+    if core.inflight and core.plain_free and not (core.dedicated.count or core.shared.count or core.staged):
+        recall_ahead(core)
+
+
 def recall_ahead(core: NodeCore, kept: int = 2) -> None:
-    """An executor has nothing to do while others have tasks waiting behind what they run, which may take long for once:
-    ask for half of those back, the last first. (One in `kept` stays, and what runs.)"""
+    """Ask for half of what waits at executors back, the last first. (One in `kept` stays, and what runs.)"""
     assert core.inflight is not None
     behind: dict[int, list[Run]] = {slot: [] for slot in core.inflight}
     for run in core.running.values():

@@ -71,9 +71,10 @@ LEASE_NS = 1 << 60
 TICK_NS = 2_000_000_000
 AHEAD_NS = 4_000_000
 NEXT_NS = 25_000_000
+RECALL_NS = 1_000_000
 """A worker that has to ask for its next task waits for some tenths of a millisecond, and longer where all processors
 are busy: too long for short tasks. Of tasks up to NEXT_NS each worker has one more at hand, of shorter ones as many as
-take AHEAD_NS; what waits behind a long one is asked back when another worker is idle."""
+take AHEAD_NS; what waits behind a long one is asked back when another worker has been idle for RECALL_NS."""
 COPIES_SHARE = 4
 """One part in so many of a node's memory may be taken by copies that nobody reads just now."""
 
@@ -114,6 +115,7 @@ def config_of(limit_bytes: int) -> NodeConfig:
         commit_delay_ns=0,
         ahead_ns=AHEAD_NS,
         next_ns=NEXT_NS,
+        recall_ns=RECALL_NS,
         freed_batch=256,
         memory_bytes=limit_bytes // COPIES_SHARE,
     )

@@ -21,6 +21,7 @@ from daws.core.effects import (
     COMMIT,
     DEADLINE,
     POLL,
+    RECALL,
     TICK,
     CallStore,
     DropObject,
@@ -63,7 +64,7 @@ from daws.wire.store import Committed, is_quiet
 
 HEAVY = frozenset((Offer, Submission))
 """Messages that bring tasks: a node needs time for each of them."""
-FIRED = (TimerFired(TICK), TimerFired(POLL), TimerFired(DEADLINE), TimerFired(COMMIT))
+FIRED = (TimerFired(TICK), TimerFired(POLL), TimerFired(DEADLINE), TimerFired(COMMIT), TimerFired(RECALL))
 """By timer: every node of a large cluster has one under way."""
 PROGRESS_EVENTS = 1 << 16
 END_OF_TIME_NS = 1 << 62

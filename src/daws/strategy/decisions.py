@@ -144,6 +144,8 @@ class Place(Protocol):
 
     An answer with `plain_is_neutral = True` shares every task that reads nothing, needs no particular executor and has
     no priority, so nobody needs to ask about those. (The same name in an `Order`: the key of such a task is 0.)
+    `small_is_neutral = True`: the same holds for a task that reads only what travels inside records, unless the
+    threshold is 0.
     """
 
     def choose(self, view: View, ready: Ready, rng: Rng) -> int:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from daws.core.effects import CallStore, RecallRun, ResumeRun, StartRun, StopRun
+from daws.core.effects import RECALL, CallStore, RecallRun, ResumeRun, StartRun, StopRun
 from daws.core.events import RunEnded, RunRecalled, RunWaits, StoreAnswered
 from daws.core.node import SECOND_NS, NodeConfig
 from daws.model.cluster import ExecutorClass, Members, NodeInfo
@@ -345,3 +345,20 @@ def test_each_executor_has_its_next_task_at_hand_unless_tasks_are_long(took_ns: 
         assert node.core.ahead == ahead
         assert len(node.core.running) == 2 + node.core.ahead
         node.drop(StartRun)
+
+
+def test_what_waits_at_others_is_asked_back_when_an_executor_has_been_idle_for_a_while():
+    config = NodeConfig(lease_ns=8 * SECOND_NS, recall_ns=1_000_000)
+    with Driver(cores=2, config=config) as node:
+        submit(node, *[ready(task) for task in range(8)])
+        for task in range(2):
+            end(node, node.expect(StartRun, task=task), SHORT_NS)
+        runs = [node.expect(StartRun, task=task) for task in range(2, 8)]
+        idle = [run for run in runs if run.slot != runs[0].slot]
+        for run in idle:
+            end(node, run, SHORT_NS)
+        assert len(node.core.plain_free) == 1 and not node.drop(RecallRun)
+        node.fire(RECALL)
+        assert node.drop(RecallRun)
+        assert not node.core.recall_armed
+        node.drop(CallStore)

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from daws.model.task import INLINE_BYTES
 from daws.strategy.decisions import SHARED
 from daws.strategy.presets import PRESETS
 from daws.strategy.registry import DECISIONS, answer_class, answers
@@ -27,6 +28,19 @@ def test_plain_tasks_are_shared_with_the_neutral_key(decision: str, name: str, t
         assert answer.choose(view, ready, Rng(1)) == SHARED
     else:
         assert answer.key(view, ready) == 0
+
+
+@pytest.mark.parametrize("decision, name", [one for one in NEUTRAL if answer_class(*one).small_is_neutral])  # type: ignore[attr-defined]
+@given(threshold=st.floats(0.001, 10), sizes=st.lists(st.integers(1, INLINE_BYTES), min_size=1, max_size=4))
+def test_so_are_tasks_that_read_only_what_travels_inside_records(
+    decision: str, name: str, threshold: float, sizes: list[int]
+):
+    answer = answer_class(decision, name)()
+    ready = ready_of(*[(number, size, number, (1,)) for number, size in enumerate(sizes)])
+    if decision == "place":
+        assert answer.choose(FakeView(threshold=threshold), ready, Rng(1)) == SHARED
+    else:
+        assert answer.key(FakeView(threshold=threshold), ready) == 0
 
 
 def test_the_default_strategy_is_among_them():

@@ -18,6 +18,7 @@ class OrderDataSize(Answer, frozen=True):
 
     needs_ranks: ClassVar[bool] = False
     plain_is_neutral: ClassVar[bool] = True
+    small_is_neutral: ClassVar[bool] = True
 
     def key(self, view: View, ready: Ready) -> float:
         total = 0

@@ -16,6 +16,7 @@ class OrderSubmission(Answer, frozen=True):
 
     needs_ranks: ClassVar[bool] = False
     plain_is_neutral: ClassVar[bool] = True
+    small_is_neutral: ClassVar[bool] = True
 
     def key(self, view: View, ready: Ready) -> float:
         priority = ready.spec.priority

@@ -36,6 +36,7 @@ class PlaceDaws(Answer, frozen=True):
     """
 
     plain_is_neutral: ClassVar[bool] = True
+    small_is_neutral: ClassVar[bool] = True
 
     t: Annotated[float, Meta(ge=0, description="seconds of transfer tolerated per second of run time; 0 to inf")] = T
     form: Annotated[

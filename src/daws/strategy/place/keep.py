@@ -15,6 +15,7 @@ class PlaceKeep(Answer, frozen=True):
     """
 
     plain_is_neutral: ClassVar[bool] = True
+    small_is_neutral: ClassVar[bool] = True
 
     def choose(self, view: View, ready: Ready, rng: Rng) -> int:
         return SHARED
