@@ -8,7 +8,7 @@ from __future__ import annotations
 import atexit
 import os
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from threading import Lock, Thread
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
@@ -55,6 +55,9 @@ class Cluster:
     the same while the cluster runs. With `explain` it is recorded why each task ran where it did, for
     `future.explain()`.
 
+    `devices={"gpu": 2}` adds two workers to each node for tasks with that context, each with a device of its own, whose
+    number tasks find in CUDA_VISIBLE_DEVICES.
+
     With `node="process"` the node is a process of its own, for clients that compute a lot themselves. With several
     `nodes` each of them is one, with `workers` workers of its own. `journal` is a folder for what each node was told
     and did.
@@ -67,6 +70,7 @@ class Cluster:
         nodes: int | None = None,
         node: Literal["thread", "process"] = "thread",
         kind: Literal["processes", "threads"] = "processes",
+        devices: Mapping[str, int] | None = None,
         strategy: str | Strategy | None = None,
         memory_bytes: int | None = None,
         setup: Callable[[], object] | None = None,
@@ -90,6 +94,7 @@ class Cluster:
             raise UsageError(f"kind={kind!r}: give {' or '.join(map(repr, KINDS))}")
         if type(explain) is not bool:
             raise UsageError(f"explain={explain!r}: give True or False")
+        labelled = _devices(devices, kind)
         if strategy is None:
             strategy = default_strategy()
         self.timeline = timeline
@@ -122,7 +127,9 @@ class Cluster:
             self.strategy = parse_strategy(strategy) if isinstance(strategy, str) else strategy
             given = {"setup": setup, "teardown": teardown}
             hooks = {name: dumps_function(hook, name) for name, hook in given.items() if hook is not None}
-            crew = Crew(workers, kind, tells_runs=self.timeline is not None, explains=explain, **hooks)
+            crew = Crew(
+                workers, kind, tells_runs=self.timeline is not None, explains=explain, devices=labelled, **hooks
+            )
             kept = _journal_folder(journal, self.strategy)
             facts = Facts() if explain else None
             session = Session(
@@ -284,6 +291,22 @@ class Cluster:
         nodes = f"{self.nodes} nodes, " if self.nodes > 1 else ""
         workers = "1 worker" if self.workers == 1 else f"{self.workers} workers"
         return f"<Cluster: {nodes}{workers}, {self.strategy.name}, {state}>"
+
+
+def _devices(given: Mapping[Any, Any] | None, kind: str) -> tuple[tuple[str, int], ...]:
+    if not given:
+        return ()
+    from daws.model.context import ANY, Label, parse_context
+
+    if kind != "processes":
+        raise UsageError("devices: threads share one environment; use kind='processes'")
+    for label, count in given.items():
+        if type(count) is not int or not 1 <= count <= WORKERS_MAX:
+            raise UsageError(f"devices: {label!r}: {count!r}: give a whole number from 1 to {WORKERS_MAX}")
+        context = parse_context(label) if isinstance(label, str) else None
+        if not isinstance(context, Label) or context.name == ANY:
+            raise UsageError(f"devices: {label!r}: give a label, such as 'gpu'")
+    return tuple(given.items())
 
 
 def _journal_folder(folder: str | os.PathLike[str] | None, strategy: Strategy) -> str:

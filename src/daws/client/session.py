@@ -7,6 +7,7 @@ from itertools import count
 from time import monotonic_ns
 from typing import TYPE_CHECKING, Any
 
+from daws.client.brake import COUNTED_BYTES_MIN, Brake
 from daws.client.future import (
     CANCELLED,
     FAILED,
@@ -52,6 +53,8 @@ if TYPE_CHECKING:
 
 FIRST_EXTRA_OBJECT = 1 << 62
 SEED = 0
+PENDING_SHARE = 2
+"""One part in so many of the room for objects may be taken by arguments of tasks that have not ended."""
 LET_GO_MAX = 256
 """So many futures that nobody has any more are worth waking the engine."""
 
@@ -79,7 +82,7 @@ class Session:
         self.strategy = strategy
         self.futures: dict[int, Future[Any]] = {}  # that have not ended
         self.outputs: dict[int, list[Future[Any]]] = {}  # further ones, of tasks with several outputs
-        self.stored: dict[int, tuple[Input, ...]] = {}  # by task: where its outputs are, if that is elsewhere
+        self.stored: dict[int, tuple[Input, ...]] = {}  # by task: where its outputs are, if they are in files
         self.engine: ClusterPort
         if nodes:
             from daws.runtime.remote import NodeProcesses
@@ -89,6 +92,7 @@ class Session:
         else:
             self.files = ObjectFiles(*folders.node_folders(NODE), limit_bytes=limit_bytes)
             self.engine = NodeThread(crew, strategy, self.files, self, journal, server)
+        self.brake = Brake(self.files.limit_bytes // PENDING_SHARE)
         self._is_alone = not nodes
         self._assign = self._watched(strategy.assign)
         self._next_task = count().__next__
@@ -101,6 +105,7 @@ class Session:
     def close(self, reason: BaseException) -> int:
         """End everything; how many tasks had not ended. Whoever waits for them is told `reason`."""
         self._closed = self._closed or reason  # it may be broken already
+        self.brake.release()
         self.engine.stop()
         left = len(self.futures)
         self._fail_all(reason)
@@ -187,6 +192,8 @@ class Session:
             parents = tuple(dict.fromkeys([one.task for one in above]))
         task = future.task
         home = NODE if self._is_alone else self._home(task, options, above)
+        if len(payload) >= COUNTED_BYTES_MIN:
+            self.brake.add(task, len(payload), not self.engine.is_here)
         self.futures[task] = future
         spec = TaskSpec(
             task,
@@ -205,6 +212,7 @@ class Session:
         )
         if self._closed is not None:
             del self.futures[task]
+            self.brake.remove(task)
             raise ClosedError(f"no tasks can be submitted any more: {self._closed}")
         engine = self.engine
         engine.new_tasks.append(Submit(spec, parents, home))
@@ -231,8 +239,7 @@ class Session:
             outputs = ((task, len(made), task, (home,), made),)
         else:
             outputs = ((task, self._write(task, made, home), task, (home,), b""),)
-            if not self._is_alone:
-                self.stored[task] = outputs
+            self.stored[task] = outputs
             future._state = STORED
         engine = self.engine
         engine.new_tasks.append(Submit(TaskSpec(task, FROM_OUTSIDE, outputs=(task,)), (), home, outputs))
@@ -277,8 +284,11 @@ class Session:
         needs, members = options.needs, self.engine.members
         if needs is not None and not members.capable(needs):
             asked = f"{needs.cores} cores" if needs.context is None else f"the context {format_context(needs.context)}"
-            cores = members.infos[0].cores
-            raise ContextError(f"no executor offers {asked}: each node has {cores} workers without a context")
+            plain, *labelled = members.infos[0].executors
+            there = "".join([f", {one.count} with {format_context(one.context)}" for one in labelled])
+            raise ContextError(
+                f"no executor offers {asked}: each node has {plain.count} workers without a context{there}"
+            )
 
     def cancel(self, futures: Iterable[Future[Any]], running: bool = True) -> None:
         """Stop tasks; with `running=False` only those that no worker has yet."""
@@ -287,19 +297,21 @@ class Session:
             self.engine.cancel(tasks, running)
 
     def let_go(self, task: int) -> None:
-        """Nobody has the future of this task any more. Not urgent, and called by the garbage collector."""
+        """Nobody has the future of this task any more. Called by the garbage collector, and not urgent unless a large
+        object waits for it."""
         engine = self.engine
-        if self.stored:
-            self.stored.pop(task, None)
+        large = self.stored.pop(task, None) if self.stored else None
         engine.let_go.append(task)
-        if not engine.awake and not len(engine.let_go) % LET_GO_MAX and self._closed is None:
+        if not engine.awake and (large or not len(engine.let_go) % LET_GO_MAX) and self._closed is None:
             engine.wake()
 
     # -- out: on the engine's thread -----------------------------------------------------------------------------------
 
     def on_ended(self, outcomes: list[Outcome]) -> None:
-        take, several = self.futures.pop, self.outputs
+        take, several, counted = self.futures.pop, self.outputs, self.brake.sizes
         for outcome in outcomes:
+            if counted and outcome.task in counted:
+                self.brake.remove(outcome.task)
             future = take(outcome.task, None)
             if future is None:
                 continue
@@ -316,8 +328,7 @@ class Session:
                         one._what = output[4]
                         one._state = INLINE
                     else:
-                        if not self._is_alone:
-                            self.stored[outcome.task] = outcome.outputs
+                        self.stored[outcome.task] = outcome.outputs
                         one._state = STORED
             else:
                 for one in (future, *others):
@@ -346,6 +357,7 @@ class Session:
 
     def on_broken(self, error: BaseException) -> None:
         self._closed = self._closed or error
+        self.brake.release()
         self._fail_all(error)
 
     def _fail_all(self, reason: BaseException) -> None:

@@ -112,6 +112,12 @@ class NewStrategy(Event, frozen=True):
     text: str
 
 
+class Pressure(Event, frozen=True):
+    """Objects take more room here than they may (`on`), or there is enough again."""
+
+    on: bool
+
+
 class TimerFired(Event, frozen=True):
     timer: int
 
@@ -129,6 +135,7 @@ EventType = (
     | CallFine
     | Leave
     | NewStrategy
+    | Pressure
     | TimerFired
     | MessageType
 )

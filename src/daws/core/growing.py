@@ -64,7 +64,6 @@ def on_run_spawned(core: NodeCore, event: RunSpawned) -> None:
         names.append(name)
         spec = msgspec.structs.replace(spec, id=name, home=core.node)
         _seedlings(core)[name] = Seedling(spec, parents, run, False, event.held)
-    run.holds = event.held
     run.growing += len(names)
     ask(core, event.task, Spawn(event.task, attempt, core.node, tuple(names)))
 
@@ -78,6 +77,7 @@ def on_spawn_answer(core: NodeCore, row: Spawn, answer: AnswerType) -> None:
         if seedling is None:
             continue
         if answer == OK:
+            seedling.run.holds = seedling.held  # not before: a copy spawns under the same names what is not its own
             ask(core, name, Create(seedling.spec, seedling.parents, (), (), core.node, True, seedling.held))
         else:
             seedling.run.outcome = None  # it will not be committed

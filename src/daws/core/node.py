@@ -8,6 +8,7 @@ of a task's life:
     bursts     many short runs that end together
     running    executors: what runs where, what is sent ahead, what is suspended
     memory     what tasks that run together may need
+    pressure   what may start while there is little room for objects
     starting   a run begins
     staging    objects: fetched before a run, kept, released
     commits    finish and satisfy: readiness is told
@@ -93,7 +94,7 @@ class Run(Struct, gc=False):
     suspended: bool = False
     recalled: bool = False  # it was sent ahead and asked for again
     spawned: int = 0
-    holds: bool = False  # it may ask for what those have made
+    holds: bool = False  # they are its own, and it may ask for what they have made
     growing: int = 0  # spawned tasks that are not yet safely in the store
     outcome: Any = None  # the RunEnded that waits for them
 
@@ -212,6 +213,7 @@ class NodeCore:
     attempts: dict[int, int] | None = None  # which attempt made what is in `made`, where it was not the first
     batches: set[int] | None = None
     stranded: list[Ready] | None = None
+    pressed: bool = False  # there is too little room for objects
     hungry: Ready | None = None  # among those that are staged: memory is kept for it
     tried: dict[int, tuple[NodeId, ...]] = EMPTY  # by object that is fetched: places that did not have it
     copied: dict[int, int] = EMPTY  # how many copies of a task were offered to others

@@ -228,7 +228,7 @@ class ReadyQueue:
             if wish.by != "order":
                 found.sort(key=_rank, reverse=wish.by == "biggest")  # those of equal rank stay in their order
         loot = [ready for _, _, ready in found[:amount]]
-        self._drop(loot)
+        self.take_out(loot)
         return loot
 
     def _entries(self) -> list[Entry]:
@@ -327,11 +327,13 @@ class ReadyQueue:
         found = next((one for one in self.all() if one.spec.id == task), None)
         if found is None:
             return None
-        self._drop([found])
+        self.take_out([found])
         return found
 
-    def _drop(self, tasks: list[Ready]) -> None:
+    def take_out(self, tasks: list[Ready]) -> None:
         """Take these very tasks out of all containers."""
+        if not tasks:
+            return
         gone = set(map(id, tasks))
         self.count -= len(gone)
         if self.fifo:

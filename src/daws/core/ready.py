@@ -7,6 +7,7 @@ while this node claims it back from itself, so that a late claim fails.
 from daws.core.effects import Send
 from daws.core.node import EMPTY, NO_COPIES, NodeCore
 from daws.core.places import holds
+from daws.core.pressure import step_forward
 from daws.core.queues import NO_TASKS, ReadyQueue
 from daws.core.staging import are_small
 from daws.core.starting import start_at_once
@@ -33,6 +34,8 @@ def dedicated_queue(core: NodeCore) -> ReadyQueue:
 
 
 def enqueue(core: NodeCore, ready: Ready, dedicated: bool) -> None:
+    if core.pressed and step_forward(core, ready):
+        return
     if core.plain and (dedicated or ready.inputs or ready.mode or ready.spec.needs is not None):
         core.plain = False
     core.sequence = sequence = core.sequence + 1
@@ -56,6 +59,11 @@ def accept(core: NodeCore, ready: Ready, alone: bool = False) -> None:
 
 def accept_all(core: NodeCore, tasks: tuple[Ready, ...]) -> None:
     """Many tasks at once, from a client or when their parent has ended: those that run anywhere take a short way."""
+    if core.pressed:
+        for ready in tasks:
+            accept(core, ready)
+        core.dirty = True
+        return
     place, order = core.strategy.place, core.strategy.order
     choose, key = place.choose, order.key
     rng, takes_plain = core.rng, core.takes_plain

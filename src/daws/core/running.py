@@ -5,14 +5,16 @@ ones fetched meanwhile, and when nothing is left to do it looks for work elsewhe
 """
 
 from heapq import heapify, heapreplace
+from itertools import islice
 
 from daws.core.balancing import look_for_takers, look_for_work
 from daws.core.calls import ask
 from daws.core.commits import finish
 from daws.core.effects import RECALL, DropObject, RecallRun, ResumeRun, SetTimer, StartRun, StopRun
-from daws.core.events import RunEnded, RunRecalled
+from daws.core.events import Pressure, RunEnded, RunRecalled
 from daws.core.memory import may_take_memory, memory_fits, stand_in_line, waits_for_memory
 from daws.core.node import EMPTY, Group, NodeCore, Run, handles
+from daws.core.pressure import is_busy, makes_room, step_forward
 from daws.core.ready import shared_queue
 from daws.core.sessions import let_go
 from daws.core.staging import are_small, end_reading, missing_inputs, pin, stage, unpin
@@ -27,6 +29,8 @@ CRASHES_MAX = 3
 """A task whose worker died under it is tried again so often, if it may not be tried more often anyway."""
 DEATHS_WAITED_MAX = 16
 """So often if it was suspended: others are to blame, but they may be tasks that it spawned itself, each time anew."""
+LOOKED_AT_MAX = 1024
+"""Under pressure, so many tasks are looked through for one that makes room."""
 
 
 def schedule(core: NodeCore) -> None:
@@ -50,7 +54,7 @@ def schedule(core: NodeCore) -> None:
         if fifo:
             return
     if not (dedicated.count or shared.count or core.staged or core.resumable):
-        if not core.staging and (core.plain_free or (len(core.groups) > 1 and core.idle_count)):
+        if not (core.staging or core.pressed) and (core.plain_free or (len(core.groups) > 1 and core.idle_count)):
             if core.inflight:
                 recall_soon(core)
             look_for_work(core)
@@ -63,7 +67,7 @@ def schedule(core: NodeCore) -> None:
     for group in core.groups:
         free = group.free
         while free:
-            some = next_ready(core, group)
+            some = next_ready(core, group) if not (core.pressed and is_busy(core)) else next_to_make_room(core, group)
             if some is None:
                 idle = True
                 break
@@ -79,20 +83,21 @@ def schedule(core: NodeCore) -> None:
                 stand_in_line(core, some)
                 if feed(core):
                     continue
-                go_on_beside(core, group, needs.cores)
+                if not core.pressed:
+                    go_on_beside(core, group, needs.cores)
                 break
             run = start(core, some, free.pop())
             if needs.cores > 1:
                 run.widen(group, needs.cores)
     if dedicated.count or shared.count:
-        if not idle:
+        if not (idle or core.pressed):
             if core.now_ns < core.fetch_until_ns:
                 fetch_ahead(core)
             if core.has_short:
                 send_ahead(core)
         if core.is_giver:
             look_for_takers(core)
-    elif idle and not core.staging:
+    elif idle and not (core.staging or core.pressed):
         if core.inflight:
             recall_soon(core)
         look_for_work(core)
@@ -190,6 +195,16 @@ def next_staged(core: NodeCore, group: Group) -> Ready | None:
             unpin(core, one)
             stage(core, one, missing)
             return None
+    return None
+
+
+def next_to_make_room(core: NodeCore, group: Group) -> Ready | None:
+    """The first task for an executor of this group whose end lets go of objects."""
+    for index, one in enumerate(islice(core.staged or (), LOOKED_AT_MAX)):
+        if fits(core, one, group) and makes_room(core, one) and not missing_inputs(core, one):
+            assert core.staged is not None
+            del core.staged[index]
+            return one
     return None
 
 
@@ -298,6 +313,7 @@ def _goes_first(core: NodeCore, ready: Ready) -> bool:
         or core.staged
         or core.resumable
         or core.has_short
+        or core.pressed
         or core.doomed
         or ready.mode
         or ready.spec.needs is not None
@@ -521,8 +537,8 @@ def recall_now(core: NodeCore) -> None:
         recall_ahead(core)
 
 
-def recall_ahead(core: NodeCore) -> None:
-    """Ask for half of what waits at executors back, the last first."""
+def recall_ahead(core: NodeCore, kept: int = 2) -> None:
+    """Ask for half of what waits at executors back, the last first. (One in `kept` stays, and what runs.)"""
     assert core.inflight is not None
     behind: dict[int, list[Run]] = {slot: [] for slot in core.inflight}
     for run in core.running.values():
@@ -530,10 +546,22 @@ def recall_ahead(core: NodeCore) -> None:
             behind[run.slot].append(run)
     for runs in behind.values():
         asked = sum(run.recalled for run in runs)
-        for run in runs[len(runs) - len(runs) // 2 :]:
+        for run in runs[max(1, -(-len(runs) // kept)) :]:
             if not asked and not run.recalled:
                 run.recalled = True
                 core.out.append(RecallRun(run.ready.spec.id, run.number))
+
+
+@handles(Pressure)
+def on_pressure(core: NodeCore, event: Pressure) -> None:
+    core.pressed = event.on
+    core.plain = False
+    core.dirty = True
+    if event.on:
+        for queue in (core.dedicated, core.shared):
+            queue.take_out([ready for ready in queue.all() if step_forward(core, ready)])
+        if core.inflight:
+            recall_ahead(core, core.ahead + 2)
 
 
 @handles(RunRecalled)

@@ -25,6 +25,7 @@ def start_at_once(core: NodeCore, ready: Ready) -> bool:
         or core.dedicated.count
         or core.staged
         or core.resumable
+        or core.pressed
         or ready.mode
         or ready.spec.needs is not None
         or core.groups[0].context is not None

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
-from threading import Lock
+from threading import Event, Lock
 from typing import Any
 
 from daws.data.codec import Buffer, Packed, load_file, pack
@@ -45,16 +45,17 @@ class ObjectFiles:
         memory: str | Path | None,
         scratch: str | Path,
         limit_bytes: int | None = None,
-        on_pressure: Callable[[bool], None] | None = None,
+        on_pressure: Callable[[], None] | None = None,
     ) -> None:
-        """`on_pressure(True)` is called when the high water mark is passed, `on_pressure(False)` below the low one."""
+        """`on_pressure` is called when `is_high` has changed, by whichever thread has changed it."""
         self.segments = Segments(memory, scratch)
         self.limit_bytes = default_limit_bytes(memory, scratch) if limit_bytes is None else limit_bytes
         self.used_bytes = 0
         """Of objects in memory (on disk, where there is no memory file system)."""
         self.spilled_bytes = 0
-        self._on_pressure = on_pressure
-        self._is_high = False
+        self.on_pressure = on_pressure
+        self.is_high = False
+        """Has the high water mark been passed, and the low one not since?"""
         self._lock = Lock()
         self._entries: dict[int, _Entry] = {}  # the least recently used first
         self._numbers = count()
@@ -126,14 +127,21 @@ class ObjectFiles:
         with open(path, "rb") as file:
             self.put_packed(object_id, file.read())
 
+    def discard(self, path: str) -> None:
+        """Remove a file that was written to be adopted and that nobody wants any more."""
+        if os.path.dirname(path) in self.segments.folders_new:
+            with suppress(FileNotFoundError):
+                os.unlink(path)
+
     def discard_of(self, pid: int) -> int:
         """Remove what a dead worker wrote and never told of; returns how many. Adopt what it did tell of first."""
         count = 0
         for folder in self.segments.folders_new:
-            for name in os.listdir(folder):
-                if name.startswith(f"{pid}-"):
-                    os.unlink(f"{folder}/{name}")
-                    count += 1
+            with suppress(FileNotFoundError):  # at the end of a session its folders may have gone first
+                for name in os.listdir(folder):
+                    if name.startswith(f"{pid}-"):
+                        self.discard(f"{folder}/{name}")
+                        count += 1
         return count
 
     # What goes out.
@@ -186,10 +194,10 @@ class ObjectFiles:
         """How full it is: 0 empty, 1 at the limit. Slow producers above `HIGH_WATER`, and `make_room`."""
         return min(1.0, self.used_bytes / self.limit_bytes) if self.limit_bytes > 0 else 1.0
 
-    def make_room(self, size_bytes: int = 0) -> int:
+    def make_room(self, size_bytes: int = 0, stop: Event | None = None) -> int:
         """Spill until that much fits below the low water mark; returns bytes freed. Waits for the disk: use a thread.
 
-        Frees less than asked for when all else is pinned or the disk is full.
+        Frees less than asked for when all else is pinned, the disk is full, or it is told to `stop`.
         """
         if not self.segments.has_memory:
             return 0
@@ -198,7 +206,7 @@ class ObjectFiles:
         with self._lock:
             candidates = list(self._entries)
         for object_id in candidates:
-            if self.used_bytes <= aim:
+            if self.used_bytes <= aim or (stop is not None and stop.is_set()):
                 break
             try:
                 freed += self._spill(object_id)
@@ -277,8 +285,7 @@ class ObjectFiles:
     def _tell(self) -> None:
         """Call back when a water mark was crossed; outside the lock, so that the callee may call us."""
         with self._lock:
-            was_high = self._is_high
-            self._is_high = self.pressure() > (LOW_WATER if was_high else HIGH_WATER)
-            is_high = self._is_high
-        if is_high is not was_high and self._on_pressure is not None:
-            self._on_pressure(is_high)
+            was_high = self.is_high
+            self.is_high = is_high = self.pressure() > (LOW_WATER if was_high else HIGH_WATER)
+        if is_high is not was_high and self.on_pressure is not None:
+            self.on_pressure()

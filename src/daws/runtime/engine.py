@@ -8,6 +8,7 @@ nodes and the client are in this process or behind sockets is known to the ports
 import time
 from asyncio import AbstractEventLoop
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -25,16 +26,18 @@ from daws.core.effects import (
     StartRun,
     StopRun,
 )
-from daws.core.events import EventType, ObjectsFetched, RunDone, RunEnded, RunRecalled, Started, TimerFired
+from daws.core.events import EventType, ObjectsFetched, Pressure, RunDone, RunEnded, RunRecalled, Started, TimerFired
 from daws.core.journal import Journal
 from daws.core.node import NodeConfig, NodeCore
 from daws.data.files import ObjectFiles
 from daws.model.cluster import ExecutorClass, Members, NodeInfo
+from daws.model.context import parse_context
 from daws.model.errors import DawsError, InternalError, TaskKilledError
 from daws.model.task import INLINE_BYTES, Input, NodeId, TaskSpec, Transfer
 from daws.runs.notes import RunNotes
 from daws.runtime.nesting import Nesting
 from daws.runtime.ports import Counters, Listener, Outcome, PeersPort, StorePort
+from daws.runtime.spilling import Spiller
 from daws.strategy.decisions import Strategy
 from daws.wire.worker import (
     MEMORY,
@@ -79,7 +82,8 @@ COPIES_SHARE = 4
 class Crew(msgspec.Struct, frozen=True, array_like=True):
     """The workers of one node: how many, of which kind (that `daws.workers.port` knows), and pickled functions that
     each of them calls first and last. With `tells_runs` the listener hears of all that they ran, with `explains` also
-    of every decision about a task."""
+    of every decision about a task. Beside the `count` workers there is one for each device: `devices` says how many
+    there are under each label."""
 
     count: int
     kind: str = "processes"
@@ -87,6 +91,20 @@ class Crew(msgspec.Struct, frozen=True, array_like=True):
     teardown: bytes = b""
     tells_runs: bool = False
     explains: bool = False
+    devices: tuple[tuple[str, int], ...] = ()
+
+    @property
+    def slots(self) -> int:
+        return self.count + sum([count for _, count in self.devices])
+
+    def device_of(self, node: NodeId, slot: int) -> int:
+        """The number of an executor's device on its machine, which nodes share; -1 if it has none."""
+        first = self.count
+        for _, count in self.devices:
+            if first <= slot < first + count:
+                return node * count + slot - first
+            first += count
+        return -1
 
 
 def config_of(limit_bytes: int) -> NodeConfig:
@@ -104,7 +122,8 @@ def config_of(limit_bytes: int) -> NodeConfig:
 
 
 def info_of(node: NodeId, crew: Crew) -> NodeInfo:
-    return NodeInfo(node, (ExecutorClass(crew.count),))
+    devices = [ExecutorClass(count, parse_context(label)) for label, count in crew.devices]
+    return NodeInfo(node, (ExecutorClass(crew.count), *devices))
 
 
 def watch_of(listener: Listener) -> "Watch":
@@ -148,8 +167,11 @@ class Engine:
             self.core.read_strategy = self.watch.read
         self.journal = Journal(info, strategy, config, 0) if journal else None
         self.runs: dict[int, tuple[int, TaskSpec]] = {}  # by number of the run: its executor, and the task
+        self.reading: dict[int, list[int]] = {}  # by run: the files that it was told of, which stay until it is over
         self.nesting = Nesting(self.core, files, self._bring, lambda *what: self.pool.resume(*what))
         self.spread: Callable[[int, bytes], None] = lambda function, pickled: None  # tell other nodes of a function
+        self._spiller = Spiller(files)
+        self._is_pressed = False
         self._broken: BaseException | None = None
         self._is_open = False
         self._is_closing = False
@@ -161,11 +183,12 @@ class Engine:
         self.loop = loop
         crew = self.crew
         self.pool = POOLS[crew.kind](
-            crew.count,
+            crew.slots,
             self.folder,
             loop,
             self._on_reports,
             failed=self._break,
+            gone=self.files.discard_of,
             inline_max_bytes=INLINE_BYTES,
             memory=self.folder if self.files.segments.has_memory else "",
             scratch=str(self.files.segments.scratch),
@@ -174,6 +197,7 @@ class Engine:
             server=self.server,
         )
         self._is_open = True
+        self.files.on_pressure = self._on_pressure
         await self.pool.start()
 
     def begin(self, members: Members) -> None:
@@ -184,6 +208,7 @@ class Engine:
         """End all workers. What has not ended never will."""
         self._is_closing = True
         if self._is_open:
+            self._spiller.close()  # before its folders are gone
             await self.pool.close()
 
     def on_exception(self, loop: AbstractEventLoop, context: dict[str, Any]) -> None:
@@ -288,6 +313,7 @@ class Engine:
         elif isinstance(effect, StopRun):
             slot, _ = self.runs.pop(effect.run, (-1, None))
             if slot >= 0:
+                self._unpin(effect.run)
                 self.nesting.forget(effect.run)
                 self.pool.kill(slot, effect.run)
         elif isinstance(effect, RecallRun):
@@ -302,6 +328,18 @@ class Engine:
         else:
             self._break(InternalError(f"nobody can carry out {effect}"))
 
+    def _on_pressure(self) -> None:
+        """In any thread: there is too little room for objects, or enough again."""
+        self._spiller.look()
+        with suppress(RuntimeError):  # the loop was closed meanwhile
+            self.loop.call_soon_threadsafe(self._tell_pressure)
+
+    def _tell_pressure(self) -> None:
+        is_high = self.files.is_high
+        if is_high is not self._is_pressed:
+            self._is_pressed = is_high
+            self._step([Pressure(is_high)])
+
     def _on_timer(self, timer: int) -> None:
         self._step([TimerFired(timer)])
 
@@ -315,19 +353,26 @@ class Engine:
             return
         inputs: tuple[bytes | ObjectFile, ...] = ()
         if len(ready.inputs) == 1:
-            inputs = (self._input(ready.inputs[0]),)
+            inputs = (self._input(effect.run, ready.inputs[0]),)
         elif ready.inputs:
             known = {one[0]: one for one in ready.inputs}
-            inputs = tuple([self._input(known[object_]) for object_ in spec.inputs])
+            inputs = tuple([self._input(effect.run, known[object_]) for object_ in spec.inputs])
         outputs = tuple(map(str, spec.outputs))
         options, needs = None, spec.needs
         if needs is not None:
-            options = RunOptions(needs.cores, memory_bytes=needs.memory_bytes, timeout_ns=spec.timeout_ns)
+            devices = self._devices(effect) if self.crew.devices else None
+            options = RunOptions(needs.cores, devices, needs.memory_bytes, spec.timeout_ns)
         elif spec.timeout_ns:
             options = RunOptions(timeout_ns=spec.timeout_ns)
         if self.notes is not None:
             self.notes.sent(effect.run, effect.slot, ready, self.core.now_ns)
         self.pool.execute(effect.slot, Execute(effect.run, spec.kind, spec.payload, inputs, outputs, options))
+
+    def _devices(self, effect: StartRun) -> tuple[int, ...] | None:
+        """Those of all executors that a run has."""
+        run = self.core.running[effect.ready.spec.id]
+        found = [self.crew.device_of(self.core.node, slot) for slot in (run.slot, *run.more_slots)]
+        return None if -1 in found else tuple(sorted(found))
 
     def _teach(self, effect: StartRun) -> bool:
         """Give the workers a function when it is first needed. A task that moved here may come before its function:
@@ -341,8 +386,18 @@ class Engine:
         self.pool.learn(function, pickled)
         return True
 
-    def _input(self, one: Input) -> bytes | ObjectFile:
-        return one[4] or ObjectFile(self.files.path(one[0]))
+    def _input(self, run: int, one: Input) -> bytes | ObjectFile:
+        """What lies in a file stays where it is while the run may open it: to spill it then would free nothing."""
+        if one[4]:
+            return one[4]
+        self.files.pin(one[0])
+        self.reading.setdefault(run, []).append(one[0])
+        return ObjectFile(self.files.path(one[0]))
+
+    def _unpin(self, run: int) -> None:
+        """A run is over."""
+        for object_ in self.reading.pop(run, ()):
+            self.files.unpin(object_)
 
     def _recall(self, effect: RecallRun, events: list[EventType]) -> None:
         slot, spec = self.runs[effect.run]
@@ -356,16 +411,21 @@ class Engine:
         if self.notes is not None:
             self.listener.on_ran(self.notes.reported(reports))
         events: list[EventType] = []
-        runs, nests = self.runs, self.nesting.nests
+        runs, nests, reading = self.runs, self.nesting.nests, self.reading
         for report in reports:
             if nests and isinstance(report, Ended | Raised | Died):
                 self.nesting.forget(report.run)
+            if reading and isinstance(report, Ended | Raised | Died | Recalled):
+                self._unpin(report.run)
             if report.__class__ is Ended:
                 run = report.run
                 known = runs.pop(run, None)
-                if known is None:
-                    continue
                 results = report.results
+                if known is None:  # it was stopped too late
+                    for result in results:
+                        if isinstance(result, Written):
+                            self.files.discard(result.path)
+                    continue
                 if len(results) == 1 and results[0].__class__ is bytes and len(results[0]) <= INLINE_BYTES:
                     events.append(RunDone(known[1].id, run, report.duration_ns, results[0]))  # as usual
                 else:

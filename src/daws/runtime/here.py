@@ -34,7 +34,7 @@ class StoreHere:
 
     def settle(self) -> list[Outcome]:
         outcomes = self.outcomes
-        if len(outcomes.log) <= outcomes.heard:
+        if not outcomes.log:
             return NO_NEWS
         news = outcomes.news()
         self.listener.on_ended(news)

@@ -1,28 +1,34 @@
-"""From the store's log to what a client wants to hear: every end of a task once, with what it made or raised."""
+"""From the store's log to what a client wants to hear: every end of a task once, with what it made or raised.
+
+What was passed on is taken out of the log: nobody else reads it, and a session may go on for days.
+"""
 
 from daws.model.states import DONE
 from daws.runtime.ports import Outcome
 from daws.store.memory import MemoryStore
 from daws.wire.store import LogRow
 
+RETIRED_MAX = 1 << 14
+"""So many tasks that nobody needs any more are remembered by the store of a live session: on one machine messages are
+not lost and come soon, so those that are about older ones are none."""
+
 
 class Outcomes:
-    """Stands beside a store of one shard, and reads its log."""
+    """Stands beside a store of one shard, and empties its log."""
 
     def __init__(self, store: MemoryStore) -> None:
         self.log: list[LogRow] = store.shards[0].log
-        self.heard = 0  # so many rows of the log were passed on
         self.failures: dict[int, bytes] = {}  # of tasks whose last run failed
         self._records = store.shards[0].records
 
     def news(self) -> list[Outcome]:
         """What was committed since the last time."""
-        rows = self.log[self.heard :]
-        self.heard = len(self.log)
+        rows = self.log[:]
+        self.log.clear()
         outcomes: list[Outcome] = []
         for row in rows:
             if isinstance(row, int):
-                record = self._records[row]
+                record = self._records.get(row)
                 if record is not None:  # else nobody holds it, and it is forgotten already
                     outcomes.append(Outcome(row, record.outputs))
                 if self.failures:
@@ -32,7 +38,7 @@ class Outcomes:
                 failure = self.failures.pop(task, b"")
                 if state != DONE:
                     outcomes.append(Outcome(task, (), state, error, failure))
-                elif (record := self._records[task]) is not None:  # it has created tasks
+                elif (record := self._records.get(task)) is not None:  # it has created tasks
                     outcomes.append(Outcome(task, record.outputs))
         return outcomes
 

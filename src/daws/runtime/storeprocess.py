@@ -13,7 +13,7 @@ from daws.core.events import CallFine, StoreAnswered
 from daws.model.task import FIRST_SPAWNED_ID, NodeId
 from daws.runtime.connection import Connection, accept_on, listen
 from daws.runtime.engine import LEASE_NS
-from daws.runtime.outcomes import Outcomes
+from daws.runtime.outcomes import RETIRED_MAX, Outcomes
 from daws.runtime.ports import Outcome
 from daws.runtime.talk import TO_STORE, BeStore, Ends, Hello, ToStore, Up, store_path
 from daws.store.memory import MemoryStore
@@ -21,7 +21,7 @@ from daws.store.memory import MemoryStore
 
 class StoreServer:
     def __init__(self, loop: AbstractEventLoop, begin: BeStore, client: socket) -> None:
-        self.store = MemoryStore(lease_ns=LEASE_NS, direct=True)
+        self.store = MemoryStore(lease_ns=LEASE_NS, direct=True, retired_max=RETIRED_MAX)
         self.store.join(begin.members.infos)
         self.outcomes = Outcomes(self.store)
         self._loop = loop
@@ -53,7 +53,7 @@ class StoreServer:
                 self._by_node[message.node] = caller
             else:
                 self.outcomes.failures[message.task] = message.failure
-        if len(self.outcomes.log) > self.outcomes.heard:
+        if self.outcomes.log:
             self._tell(self.outcomes.news())
 
     def _tell(self, outcomes: list[Outcome]) -> None:

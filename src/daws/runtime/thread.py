@@ -16,6 +16,7 @@ from daws.runtime.engine import LEASE_NS, Crew, Engine, info_of
 from daws.runtime.here import NobodyElse, StoreHere
 from daws.runtime.journals import journal_path, write_journal
 from daws.runtime.loopthread import LoopThread
+from daws.runtime.outcomes import RETIRED_MAX
 from daws.runtime.ports import Counters, Listener
 from daws.store.memory import MemoryStore
 from daws.strategy.decisions import Strategy
@@ -43,7 +44,7 @@ class NodeThread(LoopThread):
         super().__init__("daws-node")
         info = info_of(NODE, crew)
         self._journal_path = journal_path(journal, NODE)
-        self.store = MemoryStore(lease_ns=LEASE_NS, direct=True)
+        self.store = MemoryStore(lease_ns=LEASE_NS, direct=True, retired_max=RETIRED_MAX)
         self.members: Members = self.store.join([info])
         store = StoreHere(self.store, listener)
         self.node = Engine(NODE, crew, strategy, files, store, NobodyElse(NODE), listener, bool(journal), server)

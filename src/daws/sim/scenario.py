@@ -48,6 +48,8 @@ LIVENESS_NS = 120_000 * MS
 """After the world has healed, everything must have ended within this time."""
 KILLS = 3
 """A task under which so many nodes died is not tried again."""
+RETIRED_MAX = 1 << 20
+"""None is forgotten for good: messages come very late here."""
 EVENTS_MAX = 250_000
 """Many times what any of these small runs needs: nodes that never come to rest are caught at the same event."""
 
@@ -614,6 +616,7 @@ def make_scenario_kernel(scenario: Scenario, deep: Callable[[NodeCore], None] | 
         memory_bytes=scenario.memory_bytes,
         digest=True,
         direct=scenario.seed % 2 == 0,
+        retired_max=RETIRED_MAX if scenario.seed % 4 == 0 else 0,
     )
     kernel = make_kernel(scenario.graph, scenario.cluster, scenario.strategy, settings)
     kernel.faults = faults = _Aimed(kernel, scenario.plan, scenario.seed)

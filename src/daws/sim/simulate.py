@@ -54,6 +54,7 @@ class Settings(Struct, frozen=True):
     digest: bool = False
     history: bool = False
     direct: bool = True  # a commit satisfies children in its own shard in the same update
+    retired_max: int = 0  # as live stores have it: tasks retire as soon as they can, and are forgotten after so many
 
     def __post_init__(self) -> None:
         if self.shards not in range(SHARDS_MAX + 1):
@@ -193,7 +194,7 @@ def make_kernel(graph: Graph, cluster: Cluster, strategy: Strategy, settings: Se
     lease_ns = lease_ns_of(settings, cluster.node_count, least_run_ns(graph, cluster))
     check_renewals(settings.costs, lease_ns)
     copies = strategy.replicate.copies_max
-    store = MemoryStore(shards, lease_ns, copies, settings.history, settings.direct)
+    store = MemoryStore(shards, lease_ns, copies, settings.history, settings.direct, settings.retired_max)
     members = store.join(infos)
     check_runnable(graph, members)
     config = NodeConfig(

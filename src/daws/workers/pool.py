@@ -59,7 +59,8 @@ MISSING = RunOptions(cores=-1)  # stands for no run at all
 
 
 class WorkerPool:
-    """`report` gets batches of (slot, report); `failed` is told when workers cannot be started any more.
+    """`report` gets batches of (slot, report); `failed` is told when workers cannot be started any more, `gone` of each
+    worker that is dead, after all that it has said was reported.
 
     `folder` is made if it is not there, and removed with everything in it when the pool is closed or its process ends
     in whatever way. `memory` and `scratch` are the folders of the node's objects (see `Prepare`). `setup` and
@@ -75,6 +76,7 @@ class WorkerPool:
         report: Callable[[Reports], None],
         *,
         failed: Callable[[WorkerStartError], None] | None = None,
+        gone: Callable[[int], object] | None = None,
         inline_max_bytes: int = INLINE_MAX_BYTES,
         memory: str = "",
         scratch: str = "",
@@ -86,6 +88,7 @@ class WorkerPool:
         self._loop = loop
         self._report = report
         self._failed = failed
+        self._gone = gone
         self._folder = os.path.abspath(folder)
         self._prepare = Prepare("", self._folder, inline_max_bytes, memory, scratch, capture, setup, teardown, slots)
         self._server = server
@@ -267,6 +270,8 @@ class WorkerPool:
         self._replace(link, code, output)
         if batch:
             self._report(batch)
+        if self._gone is not None and link.pid:
+            self._gone(link.pid)
         if self._emptied is not None and not self._by_number and not self._emptied.done():
             self._emptied.set_result(None)
 

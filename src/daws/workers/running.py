@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from daws.data import codec
+from daws.model.errors import NoSpaceError
 from daws.wire.worker import INPUTS_ALONE, Execute, ObjectFile, Prepare, Written
 from daws.workers.errors import ResultCountError, UnreadableError
 from daws.workers.slots import filled
@@ -90,11 +91,11 @@ class Runner:
         if not order.outputs:
             return (codec.dumps(value, "the result"),)
         if len(order.outputs) == 1:
-            return (self._keep(value, order.outputs[0], order.run, "the result"),)
+            return (self._keep(value, order.outputs[0], order, "the result"),)
         results: list[bytes | int | Written] = []
         try:
             for at, one in enumerate(self._several(value, len(order.outputs))):
-                results.append(self._keep(one, order.outputs[at], order.run, f"result {at + 1}"))
+                results.append(self._keep(one, order.outputs[at], order, f"result {at + 1}"))
         except BaseException:
             self._drop(results, order.outputs)
             raise
@@ -135,7 +136,7 @@ class Runner:
             raise ResultCountError(f"the task should return {count} results, it returned {len(values)}")
         return values
 
-    def _keep(self, value: Any, output: str, run: int, what: str) -> bytes | int | Written:
+    def _keep(self, value: Any, output: str, order: Execute, what: str) -> bytes | int | Written:
         """Small results come back inline, others go to their file, which appears when it is complete."""
         if type(value) is Kept:
             return value.result
@@ -144,9 +145,13 @@ class Runner:
             return made
         size_bytes: int = made.size_bytes
         if self.segments is not None:
-            return Written(self.segments.write(made, int(output)), size_bytes)
+            try:
+                return Written(self.segments.write(made, int(output)), size_bytes)
+            except NoSpaceError as error:  # the first of its objects has the number of the task
+                text = f"task {order.outputs[0]}: {what} cannot be kept: {error}"
+                raise NoSpaceError(text, error.object_id, error.size_bytes) from error
         path = os.path.join(self._folder, output)
-        partial = f"{path}.{run}"
+        partial = f"{path}.{order.run}"
         fd = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         try:
             try:

@@ -31,6 +31,7 @@ class Surroundings:
         self.is_away = False
         self.is_changed = False
         self._cores = 0
+        self._devices = [name for name in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if name]
         self._before: dict[str, str | None] = {}
         self._use_cores(1)
 
@@ -60,10 +61,14 @@ class Surroundings:
         self._use_cores(options.cores if options is not None else 1)
         if options is not None:
             if options.devices is not None:
-                self._replace("CUDA_VISIBLE_DEVICES", ",".join(map(str, options.devices)))
+                self._replace("CUDA_VISIBLE_DEVICES", ",".join(map(self._device, options.devices)))
             for name, text in options.environment:
                 self._replace(name, text)
         self.is_changed = options is not None
+
+    def _device(self, number: int) -> str:
+        """Of those that we were given ourselves, if somebody has chosen some."""
+        return self._devices[number] if number < len(self._devices) else str(number)
 
     def _use_cores(self, cores: int) -> None:
         if cores != self._cores:

@@ -33,6 +33,7 @@ from daws.wire.worker import (
     ReportType,
     Taught,
     Waits,
+    Written,
 )
 from daws.workers.errors import WorkerStartError
 from daws.workers.failures import failure_of
@@ -45,6 +46,14 @@ KILLED = -int(signal.SIGKILL)
 SETTLING = (Ended, Raised, Recalled, Died)
 SPARE_MAX = 16
 UNWANTED = -2  # in the place of the group of a command: it is to be ended as soon as it has begun
+
+
+def _discard(report: Ended) -> None:
+    """Nobody wants to hear of this run any more: what it has written would stay until the end."""
+    for result in report.results:
+        if isinstance(result, Written):
+            with suppress(FileNotFoundError):
+                os.unlink(result.path)
 
 
 class _Hand(Hand):
@@ -77,6 +86,7 @@ class ThreadPool:
         report: Callable[[Reports], None],
         *,
         failed: Callable[[WorkerStartError], None] | None = None,
+        gone: object = None,
         inline_max_bytes: int = INLINE_MAX_BYTES,
         memory: str = "",
         scratch: str = "",
@@ -335,6 +345,8 @@ class ThreadPool:
                     batch.append(report)
                     if hand.has_strayed:
                         self._strayed.pop(report.run, None)
+                elif isinstance(report, Ended):
+                    _discard(report)
             elif isinstance(report, Taught) or report.run in hand.outstanding:  # type: ignore[union-attr]
                 batch.append(report)
                 if isinstance(report, Waits):

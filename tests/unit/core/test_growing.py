@@ -11,7 +11,7 @@ from daws.model.states import CANCELLED as STATE_CANCELLED
 from daws.model.states import DONE as STATE_DONE
 from daws.model.states import FAILED as STATE_FAILED
 from daws.model.states import READY
-from daws.model.task import CLIENT, Ready, TaskSpec, spawned_id
+from daws.model.task import CLIENT, REPLICA, Ready, TaskSpec, spawned_id
 from daws.store.memory import MemoryStore
 from daws.testing import Driver, created, members_of, ready, task
 from daws.testing.build import BIG, object_at
@@ -354,6 +354,28 @@ def test_a_spawner_that_is_called_off_holds_nothing():
     node.expect(DropObject, object=CHILD)
     record = store.record(CHILD)
     assert record is None or not record.held
+
+
+def test_a_copy_that_may_not_spawn_lets_go_of_nothing_that_its_owner_has_spawned():
+    """Both spawn under the same names. Who lets go of what another waits for has it forgotten before it is heard of."""
+    node, store, run = with_store()
+    node.give(RunSpawned(1, run.run, ((task(-1), ()),), held=True), RunWaits(1, run.run, (CHILD,)))
+    node.serve(store)
+    with Driver("mlb", members=2, cores=1, node=1) as other:
+        other.give(Submission(CLIENT, 0, (ready(1, makes=[1], mode=REPLICA),)))
+        other.expect(SubmissionTaken)
+        copy = other.expect(StartRun, task=1)
+        other.give(RunSpawned(1, copy.run, ((task(-1), ()),), held=True))
+        other.serve(store)
+        other.expect(StopRun, task=1)
+    record = store.record(CHILD)
+    assert record is not None and record.held
+    end(node, node.expect(StartRun, task=CHILD))
+    node.serve(store)
+    node.expect(ResumeRun, task=1)
+    end(node, run)
+    node.serve(store)
+    assert not record.held, "but its owner does"
 
 
 def test_a_task_goes_on_where_it_has_waited():

@@ -201,7 +201,8 @@ def test_a_full_disk_ends_the_spilling_quietly(session: Session, monkeypatch: py
 
 def test_pressure_is_told_at_the_water_marks(session: Session):
     told: list[bool] = []
-    files = ObjectFiles(*session.node_folders(0), limit_bytes=10 * 65 * KB, on_pressure=told.append)
+    files = ObjectFiles(*session.node_folders(0), limit_bytes=10 * 65 * KB)
+    files.on_pressure = lambda: told.append(files.is_high)
     pressures = []
     for number in range(9):
         files.put(number, BIG)
@@ -335,6 +336,8 @@ files.put(1, np.zeros(10**6))
     assert left.startswith("node-0/new/")
     files = files_of(session)
     assert 1 not in files and files.discard_of(writer.pid) == 1 and names(session) == []
+    session.close()
+    assert files.discard_of(writer.pid) == 0
 
 
 STEPS = st.sampled_from(["put", "drop", "pin", "unpin", "room", "read"])

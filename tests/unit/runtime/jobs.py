@@ -1,6 +1,7 @@
 """What the tasks of these tests do. Workers import this file, so it imports little."""
 
 import os
+import signal
 import time
 
 BLOB_BYTES = 16_000
@@ -35,3 +36,20 @@ def which_node(path: str, count: int) -> int:
 def begin_and_hang(path: str) -> None:
     with open(path, "w"):
         time.sleep(1000)
+
+
+class Deadly:
+    def __reduce__(self) -> str:
+        os.kill(os.getpid(), signal.SIGKILL)
+        return ""
+
+
+def die_half_way() -> tuple[bytes, Deadly]:
+    """Its first result is written when its worker dies of the second."""
+    return bytes(1_000_000), Deadly()
+
+
+def slow_blob(number: int, size_bytes: int = BLOB_BYTES) -> bytes:
+    """Too long to be sent ahead."""
+    time.sleep(0.002)
+    return blob(number, size_bytes)

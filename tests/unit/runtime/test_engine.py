@@ -1,19 +1,28 @@
 """The engine from below: what its listener hears when something is wrong with the engine itself."""
 
+import os
 import threading
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from daws.client.cluster import Cluster
 from daws.core.effects import RecallRun, StartRun, StopRun
 from daws.core.events import EventType, RunRecalled
 from daws.data.files import ObjectFiles
-from daws.model.errors import ClosedError, InternalError
+from daws.data.session import Session as Folders
+from daws.model.errors import ClosedError, InternalError, TaskKilledError
 from daws.model.task import Ready, TaskSpec
 from daws.runtime.engine import Crew, Engine
-from daws.runtime.here import NobodyElse
+from daws.runtime.here import NobodyElse, StoreHere
 from daws.runtime.thread import NodeThread
+from daws.store.memory import MemoryStore
 from daws.strategy import parse_strategy
+from daws.testing.build import object_at, ready
+from daws.wire.worker import Died, Ended, Raised, Recalled, ReportType, Written
+from daws.workers.failures import failure_of
+from tests.unit.runtime.jobs import die_half_way
 
 
 def test_a_node_that_stops_tells_everybody_who_waits():
@@ -73,3 +82,67 @@ def test_a_run_that_comes_before_its_function_waits_for_it(tmp_path: Path):
     assert events == [RunRecalled(2, 2)], "it never left"
     engine.learn(7, b"seven")
     assert hands.told == [(7, b"seven"), 1, 4]
+
+
+# -- files -------------------------------------------------------------------------------------------------------------
+
+
+def engine_with(files: ObjectFiles) -> Engine:
+    nobody: Any = None
+    store = StoreHere(MemoryStore(), nobody)
+    engine = Engine(0, Crew(4), parse_strategy("mlb"), files, store, NobodyElse(0), nobody)
+    hands: Any = Hands()
+    engine.pool = hands
+    engine._step = lambda events: None  # type: ignore[method-assign]
+    engine.learn(7, b"seven")
+    return engine
+
+
+ENDS: list[ReportType] = [
+    Ended(1, 1, (b"x",)),
+    Raised(1, 1, failure_of(ValueError())),
+    Died(1, -9, why="stopped"),
+    Recalled(1),
+]
+
+
+@pytest.mark.parametrize("end", ENDS, ids=lambda end: type(end).__name__)
+def test_what_a_run_may_open_is_neither_spilled_nor_dropped_until_the_run_is_over(end: ReportType):
+    with Folders() as folders:
+        files = ObjectFiles(*folders.node_folders(0), limit_bytes=1_000_000)
+        engine = engine_with(files)
+        files.put(5, b"x" * 100_000)
+        files.put(6, b"x" * 100_000)
+        engine._start_run(StartRun(1, 0, ready(1, object_at(5, 0), kind=7)))
+        files.limit_bytes = 1  # between the order and the moment when the worker opens the file
+        files.make_room()
+        assert os.path.islink(files.path(6)) and not os.path.islink(files.path(5))
+        files.drop(5)
+        assert len(files.value(5)) == 100_000
+        engine._on_reports([end])
+        assert 5 not in files and not engine.reading
+
+
+def test_a_run_that_is_stopped_holds_nothing():
+    with Folders() as folders:
+        files = ObjectFiles(*folders.node_folders(0), limit_bytes=1_000_000)
+        engine = engine_with(files)
+        files.put(5, b"x" * 100_000)
+        engine._start_run(StartRun(1, 0, ready(1, object_at(5, 0), kind=7)))
+        engine._perform(StopRun(1, 1), 0, [])
+        files.drop(5)
+        assert 5 not in files
+        path = f"{files.segments.folders_new[0]}/1-1"
+        Path(path).write_bytes(b"too late")
+        engine._on_reports([Ended(1, 1, (Written(path, 8),))])
+        assert not os.path.exists(path)
+
+
+def test_what_a_worker_wrote_before_it_was_killed_goes_with_it():
+    with Cluster(1) as cluster:
+        engine = cluster._open().engine
+        assert isinstance(engine, NodeThread)
+        first, second = cluster.call(die_half_way, outputs=2)
+        assert isinstance(first.exception(), TaskKilledError) and isinstance(second.exception(), TaskKilledError)
+        assert cluster.submit(abs, -1).result() == 1  # the engine's thread has gone on
+        assert [os.listdir(folder) for folder in engine.node.files.segments.folders_new] == [[], []]

@@ -21,6 +21,7 @@ from daws.store.memory.record import (
     read_by,
     ready_of,
 )
+from daws.store.memory.references import retire
 from daws.store.memory.stopping import fail, failed_remake_answer, stop_answer, stop_spawned
 from daws.store.memory.store import MemoryStore, Others, Shard, serves
 from daws.wire import store as wire
@@ -88,11 +89,16 @@ def finish(store: MemoryStore, shard: Shard, row: wire.Finish, now_ns: int) -> A
         outputs = record.outputs = row.outputs
         if not record.children:
             if not record.inputs and (not outputs or (len(outputs) == 1 and outputs[0][1] <= INLINE_BYTES)):
-                record.freed = bool(outputs) and not record.held
+                if not record.held:
+                    record.freed = bool(outputs)
+                    if store.retired_max:
+                        retire(store, record)
                 return None  # it has read nothing that somebody keeps for it, and what it made is in its record
             if record.held:
                 return _ONLY_HELD
             record.freed = True
+            if store.retired_max:
+                retire(store, record)
             return _NOTHING_TO_TELL
         if store.direct:
             if len(record.children) == 1:
@@ -137,6 +143,8 @@ def finish(store: MemoryStore, shard: Shard, row: wire.Finish, now_ns: int) -> A
     else:
         held = is_held(record)
         record.freed = not held  # nobody reads what it made
+        if store.retired_max and not held:
+            retire(store, record)
         if not rivals and outbox_key(row.task, STOP) not in shard.outbox:
             return _ONLY_HELD if held else _NOTHING_TO_TELL
     return _commit_answer(store, shard, record, rivals)
@@ -273,7 +281,7 @@ def _commit_answer(store: MemoryStore, shard: Shard, record: Record, rivals: tup
 def satisfy(store: MemoryStore, shard: Shard, row: wire.Satisfy, now_ns: int) -> AnswerType:
     record = shard.records.get(row.task)
     if record is None:
-        return DONE if row.task in shard.records else UNKNOWN
+        return DONE if store.has_retired(shard, row.task) else UNKNOWN
     state = record.state
     if state == WAITING or state == SUSPENDED:  # noqa: SIM109 (half the time)
         edges = record.edges

@@ -18,7 +18,7 @@ def read_log(store: MemoryStore, shard: Shard, row: wire.ReadLog, now_ns: int) -
 def inspect(store: MemoryStore, shard: Shard, row: wire.Inspect, now_ns: int) -> AnswerType:
     record = shard.records.get(row.task)
     if record is None:
-        return DONE if row.task in shard.records else UNKNOWN
+        return DONE if store.has_retired(shard, row.task) else UNKNOWN
     rare = record.rare or Rare()
     waiting = record.edges if isinstance(record.edges, (tuple, set)) else ()
     state = REMAKING if rare.remaking else record.state

@@ -53,6 +53,8 @@ def release(store: MemoryStore, shard: Shard, row: wire.Release, now_ns: int) ->
             elif not record.freed and not is_held(record):
                 places = dict.fromkeys([place for one in large for place in one[3]])
                 return wire.Unheld(tuple(places), _yet_to_read(store, record))
+        elif store.retired_max and record.state in FINAL:
+            record.freed = True  # it made nothing, and who asks again hears that it is over
     elif row.holder >= 0:
         if record.rare is not None:
             record.rare.holders.discard(row.holder)
@@ -81,7 +83,7 @@ def retire(store: MemoryStore, record: Record) -> None:
     shards, count = store.shards, store.shard_count
     while todo:
         one = todo.pop()
-        if one.state != STATE_DONE or (one.outputs and not one.freed):
+        if (one.outputs and not one.freed) or (one.state != STATE_DONE and not (one.freed and store.retired_max)):
             continue
         if is_held(one):
             continue
@@ -91,7 +93,7 @@ def retire(store: MemoryStore, record: Record) -> None:
         home = shards[(task >> SHARD_BLOCK_BITS) % count]
         if home.outbox and _has_intent(home, task):
             continue  # when it is cleared, we will be back
-        home.records[task] = None
+        _forget(store, home, task)
         for _, _, producer, _, _ in one.inputs:
             if producer >= 0:
                 parent = shards[(producer >> SHARD_BLOCK_BITS) % count].records.get(producer)
@@ -104,14 +106,24 @@ def _have_retired(store: MemoryStore, tasks: tuple[int, ...]) -> bool:
     for task in tasks:
         home = shards[(task >> SHARD_BLOCK_BITS) % count]
         record = home.records.get(task, store)
-        if record is None:
+        if record is None or (record is store and store.retired_max):
             continue
         if not isinstance(record, Record) or record.children or not record.freed or record.state != STATE_DONE:
             return False
         if record.held or (record.rare is not None and (record.rare.holders or _has_intent(home, task))):
             return False
-        home.records[task] = None  # nobody reads what it made: it retires with its parent
+        _forget(store, home, task)  # nobody reads what it made: it retires with its parent
     return True
+
+
+def _forget(store: MemoryStore, home: Shard, task: int) -> None:
+    home.records[task] = None
+    if store.retired_max:
+        home.retired.append(task)
+        if len(home.retired) > store.retired_max:
+            oldest = home.retired.popleft()
+            if home.records.get(oldest) is None:
+                home.records.pop(oldest, None)
 
 
 def _has_intent(home: Shard, task: int) -> bool:

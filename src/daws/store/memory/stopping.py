@@ -23,7 +23,7 @@ def cancel(store: MemoryStore, shard: Shard, row: wire.Cancel, now_ns: int) -> A
         if row.task in shard.records:
             return DONE
         if row.task < FIRST_SPAWNED_ID:
-            return UNKNOWN
+            return DONE if store.has_retired(shard, row.task) else UNKNOWN
         # Its creator died before it got here: it must not come to life later.
         shard.records[row.task] = Record(TaskSpec(row.task, STILLBORN), STATE_CANCELLED, -1)
         return CANCELLED

@@ -4,6 +4,7 @@
 beside this one, entered into the table by `serves`; `daws.store.memory` lists them.
 """
 
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
@@ -18,15 +19,17 @@ Others = tuple[Any, ...] | None
 
 
 class Shard:
-    """The part of the store within which an update is atomic. A retired task leaves None behind."""
+    """The part of the store within which an update is atomic. A retired task leaves None behind, for a while at least
+    (`retired_max`)."""
 
-    __slots__ = ("dead", "estates", "log", "marks", "outbox", "records")
+    __slots__ = ("dead", "estates", "log", "marks", "outbox", "records", "retired")
 
     def __init__(self) -> None:
         self.records: dict[int, Record | None] = {}
         self.outbox: dict[int, tuple[NodeId, Others, int]] = {}  # key -> holder, whom, mark
         self.marks = 0
         self.log: list[wire.LogRow] = []
+        self.retired: deque[int] = deque()  # the tasks behind those None, the oldest first, where they are counted
         self.dead: set[NodeId] = set()
         self.estates: dict[tuple[NodeId, NodeId], tuple[int, wire.Estate]] = {}
 
@@ -41,9 +44,13 @@ class MemoryStore:
         replicas_max: int = 2,
         history: bool = False,
         direct: bool = False,
+        retired_max: int = 0,
     ) -> None:
-        """`direct`: a commit satisfies the children in its own shard in the same update."""
+        """`direct`: a commit satisfies the children in its own shard in the same update. `retired_max`: of so many
+        retired tasks the store remembers that there were such (0: of all); only where no message about a task comes
+        very late, and no child is named before it exists."""
         self.direct = direct
+        self.retired_max = retired_max
         self.shard_count = shard_count
         self.lease_ns = lease_ns
         self.replicas_max = replicas_max
@@ -78,6 +85,11 @@ class MemoryStore:
     def record(self, task: int) -> Record | None:
         """The record of a task, for checkers and tests; None when it is unknown or retired."""
         return self.shards[shard_of(task, self.shard_count)].records.get(task)
+
+    def has_retired(self, shard: Shard, task: int) -> bool:
+        """Of a task without a record, that must have been created by now: where retired tasks are forgotten, it was one
+        of those."""
+        return task in shard.records or self.retired_max > 0
 
     def join(self, infos: Iterable[NodeInfo], now_ns: int = 0) -> Members:
         """Make many nodes members at once (a cluster that starts together)."""

@@ -7,13 +7,17 @@ from daws.testing import created
 from daws.testing.build import object_at
 from daws.wire.store import (
     CLIENT_HOLDER,
+    DONE,
+    OK,
     REFUSED,
     REPLICATE,
     RETRY,
+    Cancel,
     Claim,
     Clear,
     Committed,
     Finish,
+    Inspect,
     Register,
     Release,
     Retain,
@@ -86,3 +90,35 @@ def test_a_sink_that_somebody_holds_keeps_its_parent():
     assert store.record(1) is not None and store.record(2) is not None
     store.apply(0, [Release(2, CLIENT_HOLDER)], 0)
     assert store.record(1) is None and store.record(2) is None
+
+
+def test_a_task_that_nobody_holds_retires_with_its_end_and_is_forgotten_after_a_while():
+    store = MemoryStore(direct=True, retired_max=2)
+    store.apply(0, created({1: [], 2: [], 3: []}, 0), 0)
+    records = store.shards[0].records
+    for number in (1, 2, 3):
+        store.apply(0, [Finish(number, 0, 0)], 0)
+        assert records.get(number, store) is None, "it is remembered that there was such a task"
+    assert list(records) == [2, 3] and list(store.shards[0].retired) == [2, 3]
+    assert store.shards[0].log == [1, 2, 3]
+
+
+@pytest.mark.parametrize("forgotten", [True, False])
+def test_who_asks_late_about_a_retired_task_hears_that_it_is_over(forgotten: bool):
+    """Unknown would mean that it is still being created: such questions are asked again, for ever."""
+    store = MemoryStore(direct=True, retired_max=1)
+    store.apply(0, created({1: [], 2: []}, 0), 0)
+    store.apply(0, [Finish(1, 0, 0), Finish(2, 0, 0)], 0)
+    late = 1 if forgotten else 2
+    assert (late in store.shards[0].records) is not forgotten
+    rows = [Satisfy(late, 7, 0), Cancel(late, 0, "", 7), Inspect(late)]
+    assert store.apply(0, rows, 0) == [DONE, DONE, DONE]
+
+
+def test_what_is_held_stays_until_it_is_let_go_of():
+    store = MemoryStore(direct=True, retired_max=1)
+    store.apply(0, created({1: []}, 0), 0)
+    store.apply(0, [Retain(1, CLIENT_HOLDER), Finish(1, 0, 0)], 0)
+    assert store.record(1) is not None
+    assert store.apply(0, [Release(1, CLIENT_HOLDER)], 0) == [OK]
+    assert store.record(1) is None

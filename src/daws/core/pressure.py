@@ -1,0 +1,44 @@
+"""Room for objects is short: first what makes room, and never nothing.
+
+The driver says when the objects here take more room than they may, and when there is enough again (`Pressure`). In
+between, tasks that read objects which lie here come before all others, and those whose end lets go of some may start as
+always. Any other task could only make more: one of them starts when nothing else runs. So whatever was made is read
+before more is made, and a node under pressure still comes to an end. It takes back what it has sent ahead, fetches
+nothing ahead and looks for no work elsewhere; others may take what waits here.
+"""
+
+from daws.core.node import NodeCore
+from daws.core.staging import missing_inputs, pin
+from daws.model.task import INLINE_BYTES, Ready
+from daws.wire.store import HELD
+
+
+def step_forward(core: NodeCore, ready: Ready) -> bool:
+    """Under pressure, a task that reads objects and has them all here does not stand in a queue behind others."""
+    if ready.mode or (core.doomed and ready.spec.id in core.doomed):
+        return False
+    if not any(one[1] > INLINE_BYTES for one in ready.inputs) or missing_inputs(core, ready):
+        return False
+    pin(core, ready)
+    if core.staged is None:
+        core.staged = []
+    core.staged.append(ready)
+    core.dirty = True
+    return True
+
+
+def makes_room(core: NodeCore, ready: Ready) -> bool:
+    """Does it read something here that goes when its readers have ended? What a client holds does not."""
+    for object_, size_bytes, producer, _, _ in ready.inputs:
+        if size_bytes > INLINE_BYTES:
+            if core.copies and object_ in core.copies:
+                return True
+            made = core.made.get(producer)
+            if made is not None and HELD not in made[0]:
+                return True
+    return False
+
+
+def is_busy(core: NodeCore) -> bool:
+    """Does anything run here? Who is suspended may wait for tasks that have not started."""
+    return any(not run.suspended for run in core.running.values())
