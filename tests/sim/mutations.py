@@ -349,7 +349,7 @@ MUTANTS = (
     ),
     Mutant(
         "nobody looks after releases that got lost", 6, "core/members.py",
-        "    if core.made:\n        audit(core)\n",
+        "        audit(core)\n",
         "",
     ),
     Mutant(

@@ -20,6 +20,8 @@ from daws.model.task import NodeId
 from daws.wire.store import AnswerType, Buried, Estate, Lease, Leased, TakeOver
 
 MEMBERSHIP_SHARD = 0
+AUDITS = 4
+"""So many in the time after which something is audited."""
 
 
 @handles(Started)
@@ -71,7 +73,8 @@ def tick(core: NodeCore) -> None:
         send_clears(core)
     if core.releases:
         send_releases(core)
-    if core.made:
+    if core.made and core.now_ns >= core.audit_at_ns:
+        core.audit_at_ns = core.now_ns + core.config.audit_ns // AUDITS  # each looks through all that is here
         audit(core)
     forget_lost_round(core, tick_ns)
     if core.orphans:

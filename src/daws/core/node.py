@@ -69,7 +69,7 @@ class NodeConfig(Struct, frozen=True):
     ahead_count_max: int = 64
     next_ns: int = 0  # and one task in any case, if its kind takes no longer than this
     recall_ns: int = 0  # an executor is idle for so long before what waits at others is asked back for it
-    audit_ns: int = 120 * SECOND_NS
+    audit_ns: int = 600 * SECOND_NS
     commit_delay_ns: int = 100_000_000  # so long may a busy node keep the ends of tasks for which nobody waits
     tick_ns_max: int = 1 << 62  # where leases are long because nobody watches, what is not urgent leaves as often
     freed_batch: int = 4096  # releases that a node collects before it tells the store
@@ -230,6 +230,7 @@ class NodeCore:
     stops: dict[tuple[int, NodeId], tuple[int, int]] | None = None
     release_ticks: int = 0
     recall_armed: bool = False
+    audit_at_ns: int = 0
     copied_bytes: int = 0
     # membership
     restarting: bool = False

@@ -15,7 +15,7 @@ from daws.core.remaking import give_up_inputs
 from daws.model.states import FINAL, REMAKING
 from daws.model.task import CLIENT, INLINE_BYTES, Input, NodeId, Ready, Transfer
 from daws.wire.messages import Releases
-from daws.wire.store import DONE, AnswerType, Inspect, Release, Story
+from daws.wire.store import DONE, HELD, AnswerType, Inspect, Release, Story
 
 AUDIT_ROWS_MAX = 256
 RELEASES_MIN = 16
@@ -332,14 +332,15 @@ def on_inspect_answer(core: NodeCore, row: Inspect, answer: AnswerType) -> None:
 def audit(core: NodeCore) -> None:
     """Objects that wait for their readers for very long: a release may have been lost, so ask what became of them."""
     limit = core.now_ns - core.config.audit_ns
-    asked = 0
+    children: dict[int, None] = {}  # a task that reads very much is among the readers of very many
     for producer, (pending, since_ns, objects) in core.made.items():
-        if since_ns > limit or asked >= AUDIT_ROWS_MAX:
+        if since_ns > limit or len(children) >= AUDIT_ROWS_MAX:
             continue
         core.made[producer] = (pending, core.now_ns, objects)
-        for child in sorted(pending)[:AUDIT_ROWS_MAX]:
-            asked += 1
-            ask(core, child, Inspect(child))
+        children.update(dict.fromkeys(sorted(pending)[:AUDIT_ROWS_MAX]))
+    children.pop(HELD, None)
+    for child in children:
+        ask(core, child, Inspect(child, brief=True))
 
 
 def _input_of(core: NodeCore, tasks: list[int], object_: int) -> Input | None:

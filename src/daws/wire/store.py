@@ -202,9 +202,10 @@ class DropPlace(Row, frozen=True):
 
 
 class Inspect(Row, frozen=True):
-    """What became of a task? (For audits and `explain`.)"""
+    """What became of a task? (For audits and `explain`.) A `brief` answer leaves out what it waits for."""
 
     task: int
+    brief: bool = False
 
 
 class Clear(Row, frozen=True):

@@ -10,7 +10,16 @@ from daws.model.states import DONE as STATE_DONE
 from daws.model.states import FAILED as STATE_FAILED
 from daws.model.states import READY, SUSPENDED, WAITING
 from daws.model.task import AGAIN, Input
-from daws.store.memory.record import FINAL_CODE, MANY_EDGES, STILLBORN, Record, is_unclaimed, read_by, ready_of
+from daws.store.memory.record import (
+    FINAL_CODE,
+    MANY_EDGES,
+    STILLBORN,
+    Record,
+    add_child,
+    is_unclaimed,
+    read_by,
+    ready_of,
+)
 from daws.store.memory.store import MemoryStore, Shard, serves
 from daws.wire import store as wire
 from daws.wire.store import CANCELLED, DONE, OK, REFUSED, STRUCK, UNKNOWN, AnswerType
@@ -29,7 +38,7 @@ def submit(store: MemoryStore, shard: Shard, row: wire.Submit, now_ns: int) -> A
         state = STATE_DONE if row.outputs else READY
         records[task] = Record(spec, state, row.node, outputs=row.outputs, held=True)
         return None
-    inputs: tuple[Input, ...] = ()
+    known: list[Input] = []
     left: list[int] = []
     ended: Record | None = None
     for parent in parents:
@@ -41,14 +50,14 @@ def submit(store: MemoryStore, shard: Shard, row: wire.Submit, now_ns: int) -> A
             continue
         remade = above.rare if above.rare is not None and above.rare.remaking else None
         if above.state == STATE_DONE or (remade and is_unclaimed(above)):
-            inputs += read_by(spec, above.outputs)  # who finds no place for them asks for a remake
+            known += above.outputs  # who finds no place for them asks for a remake
         elif above.state == STATE_FAILED or above.state == STATE_CANCELLED:
             ended = above
         else:
             left.append(parent)
             if remade and (task, 0) not in remade.waiters:
                 remade.waiters += ((task, 0),)  # its other children were told the first time
-    record = Record(spec, WAITING, -1, (), None, inputs, held=True)
+    record = Record(spec, WAITING, -1, (), None, read_by(spec, known) if known else (), held=True)
     records[task] = record
     if ended is not None:  # children of failed and cancelled tasks are born so
         record.state = ended.state
@@ -59,7 +68,7 @@ def submit(store: MemoryStore, shard: Shard, row: wire.Submit, now_ns: int) -> A
     for parent in dict.fromkeys(parents):
         above = records[parent]
         assert above is not None
-        above.children += (task,)
+        add_child(above, task)
         above.freed = False
     if left:
         record.edges = set(left) if len(left) > MANY_EDGES else tuple(left)
@@ -97,7 +106,7 @@ def register(store: MemoryStore, shard: Shard, row: wire.Register, now_ns: int) 
             record.more().watchers += (row.child,)
         return OK
     if row.child not in record.children:
-        record.children += (row.child,)
+        add_child(record, row.child)
     if record.state == STATE_DONE or (remaking and is_unclaimed(record)):
         return wire.Available(record.outputs)  # perhaps without a place: then the child asks for a remake itself
     if rare is not None and remaking and (row.child, 0) not in rare.waiters:

@@ -15,6 +15,7 @@ from daws.store.memory.record import (
     MANY_EDGES,
     STILLBORN,
     Record,
+    add_inputs,
     all_spawned,
     audience,
     is_held,
@@ -107,7 +108,7 @@ def finish(store: MemoryStore, shard: Shard, row: wire.Finish, now_ns: int) -> A
         key = row.task << 2 | SATISFY
         shard.marks = mark = shard.marks + 1
         shard.outbox[key] = (row.node, None, mark)
-        return Committed(key, record.children, mark=mark, held=record.held)
+        return Committed(key, tuple(record.children), mark=mark, held=record.held)
     mine = record.owner == row.node or (rare is not None and row.node in rare.replicas)
     if not mine or record.attempt != row.attempt:
         return FINAL_CODE.get(record.state, REFUSED)
@@ -152,7 +153,7 @@ def finish(store: MemoryStore, shard: Shard, row: wire.Finish, now_ns: int) -> A
 
 def _tell_only(store: MemoryStore, shard: Shard, record: Record, row: wire.Finish) -> Committed:
     """`_tell_here` for a task with one child, as most of those have that are not leaves of their graph."""
-    children = record.children
+    children = tuple(record.children)
     child = shard.records.get(children[0])
     if child is None or child.state != WAITING or child.rare is not None:
         return _tell_here(store, shard, record, row)
@@ -161,7 +162,7 @@ def _tell_only(store: MemoryStore, shard: Shard, record: Record, row: wire.Finis
     task = row.task
     if edges.__class__ is set:
         edges.discard(task)
-        child.inputs += row.outputs  # who has so many parents mostly reads something of each: it is sifted at the end
+        add_inputs(child, row.outputs)  # who has so many parents mostly reads something of each: sifted at the end
         if not edges:
             child.inputs = read_by(child.spec, child.inputs)
     else:
@@ -189,7 +190,7 @@ def _tell_here(store: MemoryStore, shard: Shard, record: Record, row: wire.Finis
     """Satisfy the children that live in this shard in the same update; only the others need an outbox entry."""
     task, node = row.task, row.node
     records = shard.records
-    outputs, children = row.outputs, record.children
+    outputs, children = row.outputs, tuple(record.children)
     object_ = outputs[0][0] if len(outputs) == 1 else -1
     only = (task,)
     ready: list[Ready] = []
@@ -225,13 +226,13 @@ def _tell_here(store: MemoryStore, shard: Shard, record: Record, row: wire.Finis
     shard.marks = mark = shard.marks + 1
     shard.outbox[key] = (node, tuple(left), mark)
     children, needs = unzip(tuple(left))
-    return Committed(key, children, (), record.children, mark, needs, tuple(ready), record.held)
+    return Committed(key, children, (), tuple(record.children), mark, needs, tuple(ready), record.held)
 
 
 def _take_of_many(record: Record, edges: set[int], parent: int, inputs: tuple[Input, ...]) -> None:
     """Of many edges take one away. Who has so many parents mostly reads something of each: it is sifted at the end."""
     edges.discard(parent)
-    record.inputs += inputs
+    add_inputs(record, inputs)
     if not edges:
         record.inputs = read_by(record.spec, record.inputs)
 
@@ -270,11 +271,11 @@ def _commit_answer(store: MemoryStore, shard: Shard, record: Record, rivals: tup
     ready = _told_here(shard, record) if store.direct else ()
     stop = stop_spawned(shard, record, record.owner)
     if entry is None:
-        return Committed(-1, (), rivals, record.children, ready=ready, held=held, stop=stop)
+        return Committed(-1, (), rivals, tuple(record.children), ready=ready, held=held, stop=stop)
     if entry[1] is None:
         return Committed(key, audience(record), rivals, mark=entry[2], held=held, stop=stop)
     told, needs = unzip(entry[1])
-    return Committed(key, told, rivals, record.children, entry[2], needs, ready, held, stop)
+    return Committed(key, told, rivals, tuple(record.children), entry[2], needs, ready, held, stop)
 
 
 @serves(wire.Satisfy)

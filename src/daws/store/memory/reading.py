@@ -20,7 +20,7 @@ def inspect(store: MemoryStore, shard: Shard, row: wire.Inspect, now_ns: int) ->
     if record is None:
         return DONE if store.has_retired(shard, row.task) else UNKNOWN
     rare = record.rare or Rare()
-    waiting = record.edges if isinstance(record.edges, (tuple, set)) else ()
+    waiting = record.edges if isinstance(record.edges, (tuple, set)) and not row.brief else ()
     state = REMAKING if rare.remaking else record.state
     return wire.Story(
         state, record.owner, record.move, record.attempt, tuple(sorted(waiting)), rare.error, tuple(rare.history)

@@ -3,6 +3,9 @@
 Memory per task decides how large a graph can be, so the rare fields live apart.
 """
 
+from collections.abc import Sequence
+from typing import Any
+
 from msgspec import Struct
 
 from daws.model.states import CANCELLED as STATE_CANCELLED
@@ -61,9 +64,9 @@ class Record(Struct, gc=False):
     spec: TaskSpec
     state: int
     owner: NodeId
-    children: tuple[int, ...] = ()
+    children: Sequence[int] = ()  # a list when there are many: each new one would copy a tuple
     edges: tuple[int, ...] | set[int] | int | None = None
-    inputs: tuple[Input, ...] = ()
+    inputs: tuple[Input, ...] = ()  # while it waits for many parents: in truth a list, for the same reason
     outputs: tuple[Input, ...] = ()
     move: int = 0
     attempt: int = 0
@@ -77,6 +80,25 @@ class Record(Struct, gc=False):
         return self.rare
 
 
+def add_child(record: Record, child: int) -> None:
+    children = record.children
+    if children.__class__ is list:
+        children.append(child)
+    elif len(children) < MANY_EDGES:
+        record.children = (*children, child)
+    else:
+        record.children = [*children, child]
+
+
+def add_inputs(record: Record, inputs: tuple[Input, ...]) -> None:
+    """Of a parent of very many."""
+    known: Any = record.inputs
+    if known.__class__ is list:
+        known.extend(inputs)
+    else:
+        record.inputs = [*known, *inputs]  # type: ignore[assignment]
+
+
 def is_held(record: Record) -> bool:
     return record.held or (record.rare is not None and bool(record.rare.holders))
 
@@ -86,7 +108,7 @@ def is_unclaimed(record: Record) -> bool:
     return record.state == READY and record.owner == -1
 
 
-def read_by(spec: TaskSpec, inputs: tuple[Input, ...]) -> tuple[Input, ...]:
+def read_by(spec: TaskSpec, inputs: Sequence[Input]) -> tuple[Input, ...]:
     """Of what its parents made, what a task reads."""
     wanted = spec.inputs if len(spec.inputs) <= MANY_EDGES else set(spec.inputs)
     return tuple([one for one in inputs if one[0] in wanted])
@@ -97,7 +119,7 @@ def ready_of(record: Record, mode: int = 0) -> Ready:
     rare = record.rare
     if rare is not None:
         mode |= (REMAKE if rare.remaking else 0) | (SUSPECT if rare.losses else 0)
-    return Ready(record.spec, record.attempt, record.move, record.inputs, mode)
+    return Ready(record.spec, record.attempt, record.move, tuple(record.inputs), mode)
 
 
 def without_places(outputs: tuple[Input, ...]) -> tuple[Input, ...]:
@@ -112,7 +134,7 @@ def runners_of(record: Record) -> tuple[NodeId, ...]:
 
 def audience(record: Record) -> tuple[int, ...]:
     """Who is to hear that a task is done: its children, and suspended tasks that wait for its end."""
-    return record.children if record.rare is None else (*record.children, *record.rare.watchers)
+    return tuple(record.children) if record.rare is None else (*record.children, *record.rare.watchers)
 
 
 def all_spawned(rare: Rare) -> tuple[int, ...]:

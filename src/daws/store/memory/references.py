@@ -5,7 +5,7 @@ intent of its own stands in an outbox. To know that, `retire` looks into other s
 only a store that has all of them in one process can do within one update.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from daws.model.states import DONE as STATE_DONE
 from daws.model.states import FINAL
@@ -101,7 +101,7 @@ def retire(store: MemoryStore, record: Record) -> None:
                     todo.append(parent)
 
 
-def _have_retired(store: MemoryStore, tasks: tuple[int, ...]) -> bool:
+def _have_retired(store: MemoryStore, tasks: Sequence[int]) -> bool:
     shards, count = store.shards, store.shard_count
     for task in tasks:
         home = shards[(task >> SHARD_BLOCK_BITS) % count]

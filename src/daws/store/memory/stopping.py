@@ -79,7 +79,7 @@ def failed_remake_answer(shard: Shard, record: Record, runners: tuple[NodeId, ..
 
 def stop_answer(shard: Shard, record: Record, runners: tuple[NodeId, ...]) -> wire.Stopped:
     rare = record.rare
-    children = record.children if rare is None else (*record.children, *all_spawned(rare))
+    children = tuple(record.children) if rare is None else (*record.children, *all_spawned(rare))
     key = outbox_key(record.spec.id, STOP)
     mark = shard.outbox[key][2] if key in shard.outbox else 0
     if rare is None:
