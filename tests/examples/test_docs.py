@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from daws.cli.asked import read_cluster, with_contexts
 from daws.cli.knobs import read_settings
 from daws.cli.lists import show_strategies
 from daws.cli.parser import make_parser
-from daws.cli.sim import read_cluster, with_contexts
 from daws.sim.simulate import check_runnable
 from daws.store.memory import MemoryStore
 from daws.strategy import answers, parse_strategy, registry

@@ -95,7 +95,7 @@ def _ways(
         longest_ns = int(duration_ns.max(initial=0))
         return [
             ("critical path", longest_ns, "the longest task"),
-            ("in all", plain_ns + max(longest_ns, total / power), "after the first task could begin"),
+            ("work and paths", plain_ns + max(longest_ns, total / power), "after the first task could begin"),
         ]
     work_ns = flow.by_position(work_ns)
     cores = flow.by_position(graph.cores.astype(np.int64))
@@ -119,7 +119,7 @@ def _ways(
         parts.append(("shared input", shared_ns, "the readers of one object, wherever else it has to go first"))
     least_ns = max(late_ns, path_ns, total / power)
     all_ns = ramps_ns(head_ns, tail_ns, cores, total, fastest_cores(groups), least_ns)
-    parts.append(("in all", all_ns, "work that has to wait for its parents, or be followed by its children"))
+    parts.append(("work and paths", all_ns, "work that has to wait for its parents, or be followed by its children"))
     return parts
 
 

@@ -124,7 +124,7 @@ def bag(*lengths_ms: int, **columns: object) -> Graph:
 
 
 def test_work_is_shared_by_cores_and_fast_ones_take_more_of_it():
-    assert parts(bag(10, 10, 10, 10), "1x2")["in all"] == pytest.approx(0.02)
+    assert parts(bag(10, 10, 10, 10), "1x2")["work and paths"] == pytest.approx(0.02)
     assert parts(bag(10, 10, 10, 10), "1x2", "1x2:speed=3")["work"] == pytest.approx(0.005)
 
 
@@ -200,7 +200,7 @@ def test_cores_idle_while_few_tasks_could_have_begun():
     builder.add_task("some", 10 * MS, middle)
     found = parts(builder.build(), "1x4")
     assert found["work"] == pytest.approx(0.105)
-    assert found["in all"] == pytest.approx(0.12)
+    assert found["work and paths"] == pytest.approx(0.12)
 
 
 def test_an_empty_graph_takes_no_time():
