@@ -8,11 +8,13 @@ from daws.sim.plot import INK, new_figure
 
 # Okabe and Ito's colours can be told apart by everybody; with markers and dashes, in grey as well.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "h")
 DASHES = ("-", "--", "-.", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 1)), (0, (8, 2)))
 BOUND_COLOUR = "#777777"
 LEGEND_COLUMNS_MAX = 4
-NUDGE = 1.02
+LINEAR_MAX = 8.0
+"""Makespans that differ by no more than this are drawn on a linear axis."""
+SPREAD = 1.15
 """Lines lie beside each other rather than on top, so that all error bars can be seen."""
 
 
@@ -25,7 +27,7 @@ def draw_comparison(cells: Sequence[Cell], title: str, seeds: int) -> Any:
     times, shares = figure.subplots(1, 2)
     for number, strategy in enumerate(strategies):
         own = [cell for cell in cells if cell.strategy == strategy]
-        nudge = NUDGE ** (number - (len(strategies) - 1) / 2)
+        nudge = SPREAD ** ((number + 0.5) / len(strategies) - 0.5)
         at = [cell.nodes * nudge for cell in own]
         style = {
             "color": COLOURS[number % len(COLOURS)],
@@ -45,10 +47,10 @@ def draw_comparison(cells: Sequence[Cell], title: str, seeds: int) -> Any:
     times.plot(list(least), list(least.values()), marker="_", **line)
     shares.axhline(100, **line)
     _finish(times, list(least), "makespan in s")
-    times.set_yscale("log")
+    _scale(times, [cell.makespan_s for cell in cells])
     _finish(shares, list(least), "share of the makespan that no schedule\ncould have saved, in %")
     shares.set_ylim(0, 105)
-    handles, labels = times.get_legend_handles_labels()
+    handles, labels = (found[1:] + found[:1] for found in times.get_legend_handles_labels())  # the bound comes last
     spread = f"error bars: standard deviation over {seeds} seeds" if seeds > 1 else "one seed"
     figure.legend(
         handles,
@@ -62,6 +64,17 @@ def draw_comparison(cells: Sequence[Cell], title: str, seeds: int) -> Any:
         title_fontsize=8,
     )
     return figure
+
+
+def _scale(axes: Any, makespans_s: Sequence[float]) -> None:
+    """From 0 on, unless the shortest could not be told from nothing then."""
+    if max(makespans_s) <= LINEAR_MAX * min(makespans_s):
+        axes.set_ylim(bottom=0)
+        return
+    axes.set_yscale("log")
+    axes.yaxis.get_major_locator().set_params(subs=(1, 2, 5))
+    axes.yaxis.set_major_formatter("{x:,g}")
+    axes.yaxis.set_minor_formatter("")
 
 
 def _finish(axes: Any, sizes: list[int], label: str) -> None:

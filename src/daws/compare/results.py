@@ -4,6 +4,7 @@ The first line says what was asked for. Which strategies, sizes and seeds there 
 comparison can be used for a larger one. What else differs makes another file.
 """
 
+import fcntl
 import os
 from collections.abc import Iterable
 from hashlib import blake2b
@@ -33,11 +34,14 @@ class Results:
         self._file: BinaryIO
 
     def __enter__(self) -> "Results":
+        if self.path.exists() and not self.path.is_file():
+            raise UsageError(f"--results {str(self.path)!r}: this is no file of 'daws compare'")
         try:
             self._file = open(self.path, "r+b" if self.path.exists() else "w+b", buffering=0)
         except OSError as error:
             raise UsageError(f"--results {str(self.path)!r}: cannot be written: {error.strerror}") from error
         try:
+            self._lock()
             self._read()
         except BaseException:
             self._file.close()
@@ -56,6 +60,15 @@ class Results:
     def missing(self, cases: Iterable[Case]) -> list[Case]:
         return [case for case in cases if case not in self.runs]
 
+    def _lock(self) -> None:
+        """Until the file is closed. Two that write into one file would spoil it."""
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise UsageError(f"--results {str(self.path)!r}: another 'daws compare' is writing it right now") from error
+        except OSError:
+            return  # some file systems cannot lock
+
     def _write(self, line: object) -> None:
         try:
             self._file.write(msgspec.json.encode(line) + b"\n")
@@ -66,7 +79,8 @@ class Results:
         lines = self._file.read().split(b"\n")
         whole = lines[:-1]  # a line without an end was being written when everything stopped
         if not whole:
-            if lines[0] and not f'{{"{KEY}"'.startswith(lines[0].decode(errors="replace")[: len(KEY) + 3]):
+            begin = f'{{"{KEY}":'.encode()
+            if not lines[0].startswith(begin[: len(lines[0])]):
                 raise UsageError(f"--results {str(self.path)!r}: this is no file of 'daws compare'")
             self._file.seek(0)
             self._file.truncate()
