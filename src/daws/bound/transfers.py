@@ -139,9 +139,11 @@ def shared_input_ns(
     head_ns: Int64s,
     tail_ns: Int64s,
 ) -> float:
-    """An object from outside lies on one node. The others can only help its readers once they have fetched it.
+    """An object from outside lies on one node. The others can only help its readers once they have got it.
 
-    The columns are by task: its work on all its cores, the earliest it can begin, and the least that follows it.
+    Whoever has it sends it to one other at a time, and nobody passes on what is not whole, so that at most twice as
+    many have it after each transfer. The client counts as one who has it, though it runs nothing. The columns are by
+    task: its work on all its cores, the earliest it can begin, and the least that follows it.
     """
     reader, object_, _ = outside_reads(graph)
     if not len(reader):
@@ -154,8 +156,20 @@ def shared_input_ns(
     follows_ns = np.full(count, np.iinfo(np.int64).max)
     np.minimum.at(follows_ns, number, tail_ns[reader])
     read = work > 0
-    idle_ns = np.maximum((graph.object_bytes[first:] - 1) / link - 1 - begins_ns, 0.0)
-    total = sum(nodes.count * node_capacity(nodes) for nodes in groups)
-    holder = max(node_capacity(nodes) for nodes in groups)
-    took_ns = np.minimum(work / holder, (work + (total - holder) * idle_ns) / total)
-    return float((begins_ns + took_ns + follows_ns)[read].max(initial=0.0))
+    work, begins_ns, follows_ns = work[read], begins_ns[read], follows_ns[read]
+    transfer_ns = np.maximum(graph.object_bytes[first:][read] / link - 1, 0.0)
+    # With those that have it after so many transfers alone, the work would be done by …; with more it is, or it is not.
+    done_ns = np.full(len(work), np.inf)
+    power, waited = 0.0, np.zeros(len(work))
+    for turn, more in enumerate(_joining(groups)):
+        power += more
+        waited += more * np.maximum(begins_ns, turn * transfer_ns)
+        done_ns = np.minimum(done_ns, (work + waited) / power)
+    return float((done_ns + follows_ns).max(initial=0.0))
+
+
+def _joining(groups: Sequence[Nodes]) -> list[float]:
+    """What the nodes can do that join after 0, 1, 2, … transfers: 1, 2, 4, … of them, the most powerful first."""
+    sorts = sorted(((node_capacity(nodes), nodes.count) for nodes in groups), reverse=True)
+    powers = np.repeat([power for power, _ in sorts], [count for _, count in sorts])
+    return [float(powers[2**turn - 1 : 2 ** (turn + 1) - 1].sum()) for turn in range(len(powers).bit_length())]
