@@ -9,6 +9,7 @@ from daws.model.context import Context, parse_context
 from daws.model.graph import Graph, GraphBuilder
 from daws.sim.cluster import Cluster, NodeGroup, cluster_of, joined, parse_group
 from daws.sim.profiles import PROFILES, Costs
+from daws.sim.scenario import draw_scenario
 from daws.sim.simulate import Settings, simulate
 from daws.strategy import PRESETS, parse_strategy
 from daws.workloads import KINDS, parse_workload
@@ -109,6 +110,16 @@ def test_no_preset_beats_the_bound_of_a_workload(kind, strategy):
         least = bound(graph, cluster.groups, costs)
         result, _ = simulate(graph, cluster, parse_strategy(strategy), Settings(costs=costs))
         assert 0 < least.seconds <= result.makespan_s, (name, least)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_no_world_of_the_fault_seeds_beats_its_bound(seed):
+    """Contexts, wide tasks, little memory, tasks that create tasks; without the faults."""
+    world = draw_scenario(seed)
+    least = bound(world.graph, world.cluster.groups, Costs())
+    settings = Settings(seed=seed, memory_bytes=world.memory_bytes)
+    result, _ = simulate(world.graph, world.cluster, world.strategy, settings)
+    assert least.seconds <= result.makespan_s, (least, result)
 
 
 def parts(graph: Graph, *groups: str, costs: Costs = NO_LATENCY) -> dict[str, float]:

@@ -55,7 +55,7 @@ def test_processes_change_nothing():
 @pytest.mark.parametrize(
     ("recipe", "error", "says"),
     [
-        (Wrong(), UsageError, "daws on 1 nodes: cannot be"),
+        (Wrong(), UsageError, "on 1 nodes: cannot be"),
         (Broken(), InternalError, "a bug"),
         (Deadly(), UnavailableError, "ended without a result"),
     ],
