@@ -28,6 +28,8 @@ examples:
   daws sim bot                          a bag of 128,000 tasks on 64 nodes of 2 cores
   daws sim fan-out:per-core=200 --nodes 512 --strategy flds
   daws run ./montage.xml                a recorded workflow, live on all cores of this machine
+  daws bound fan-in --nodes 100         how fast it could be at best
+  daws compare pipeline --strategy daws,flds,random --nodes 1,4,16
   daws strategies flds                  how one strategy answers each question
   daws workloads                        what can be run, and what each can be told
 
@@ -438,7 +440,12 @@ def _add_compare(commands: "argparse._SubParsersAction[Parser]") -> None:
     _add_task_options(what)
     where = compare.add_argument_group("where to run it")
     where.add_argument(
-        "--nodes", metavar="N,…", dest="sizes", action=_Once, default="1,4,16,64", help="(default: 1,4,16,64)"
+        "--nodes",
+        metavar="N,…",
+        dest="sizes",
+        action=_Once,
+        default="1,4,16,64",
+        help="numbers of nodes (default: 1,4,16,64)",
     )
     _add_node_options(where)
     _add_cost_options(where)
