@@ -6,7 +6,8 @@ a hundred million tasks. The others are sorted by level first.
 """
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from functools import cached_property
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -15,10 +16,11 @@ from daws.model.columns import Int64s, distinct, offsets
 from daws.model.graph import Graph
 
 STEP_TASKS_MAX = 1 << 22
-"""What a step allocates is bounded by this, unless its tasks have very many parents."""
+"""What one allocates is bounded by this, unless its tasks have very many parents."""
 SEARCH_TASKS_MIN = 64
 
 Floats = npt.NDArray[np.float64]
+_Scalar = TypeVar("_Scalar", bound=np.generic)
 
 
 class Step(NamedTuple):
@@ -55,7 +57,7 @@ class Flow:
     def edge_count(self) -> int:
         return len(self.parent)
 
-    def by_position(self, column: Int64s) -> Int64s:
+    def by_position(self, column: npt.NDArray[_Scalar]) -> npt.NDArray[_Scalar]:
         """A column of the graph in the order of the flow."""
         return column if self.order is None else column[self.order]
 
@@ -65,16 +67,19 @@ class Flow:
             return self._edge_bytes[first:last]
         return self._counted(self.graph.object_bytes[self.parent[first:last]])
 
-    def steps(self) -> Iterator[Step]:
+    @cached_property
+    def steps(self) -> list[Step]:
         """All tasks, step by step."""
         low, count = 0, self.task_count
         latest = self._latest_parents() if self.edge_count else None
+        found = []
         while low < count:
             high = min(count, low + STEP_TASKS_MAX)
             if latest is not None:
                 high = _first_at_least(latest, low, high)
-            yield Step(low, high, int(self.start[low]), int(self.start[high]))
+            found.append(Step(low, high, int(self.start[low]), int(self.start[high])))
             low = high
+        return found
 
     def counts(self, step: Step) -> Int64s:
         """How many parents each task of a step has."""
@@ -106,8 +111,7 @@ class Flow:
         self.parent = graph.producer[object_[firsts]]
 
     def _has_parents_first(self) -> bool:
-        for low in range(0, self.task_count, STEP_TASKS_MAX):
-            high = min(self.task_count, low + STEP_TASKS_MAX)
+        for low, high in pieces(self.task_count):
             child = np.repeat(np.arange(low, high), np.diff(self.start[low : high + 1]))
             if (self.parent[self.start[low] : self.start[high]] >= child).any():
                 return False
@@ -149,6 +153,12 @@ def _first_at_least(latest: Int64s, low: int, high: int) -> int:
             return at + int(found.argmax())
         at, width = at + width, 2 * width
     return high
+
+
+def pieces(count: int) -> Iterator[tuple[int, int]]:
+    """So many tasks in pieces of which columns can be made without a second thought."""
+    for low in range(0, count, STEP_TASKS_MAX):
+        yield low, min(count, low + STEP_TASKS_MAX)
 
 
 def by_task(counts: Int64s) -> tuple[npt.NDArray[np.bool_], Int64s]:

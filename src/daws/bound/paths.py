@@ -2,21 +2,16 @@
 
 import numpy as np
 
-from daws.bound.flow import Floats, Flow, by_task
-from daws.model.columns import Int64s
+from daws.bound.flow import Floats, Flow, by_task, pieces
+from daws.model.columns import Int16s, Int64s
 
 THRESHOLDS = 256
 BISECTIONS = 60
 
 
-def heads_ns(flow: Flow, duration_ns: Int64s, start_ns: int, edge_ns: int, ready_ns: Floats | None) -> Int64s:
-    """By position, the earliest that a task can begin: after its parents, and not before `ready_ns`."""
-    head_ns = np.full(flow.task_count, start_ns, np.int64)
-    if ready_ns is not None:
-        np.maximum(head_ns, np.floor(ready_ns * (1 - 1e-12)).astype(np.int64), out=head_ns)
-    if not flow.edge_count:
-        return head_ns
-    for step in flow.steps():
+def add_parents(flow: Flow, head_ns: Int64s, duration_ns: Int64s, edge_ns: int) -> None:
+    """Raise heads, the earliest that the tasks by position can begin, to after the ends of their parents."""
+    for step in flow.steps:
         if step.last == step.first:
             continue
         parent = flow.parent[step.first : step.last]
@@ -24,7 +19,6 @@ def heads_ns(flow: Flow, duration_ns: Int64s, start_ns: int, edge_ns: int, ready
         latest_ns = np.maximum.reduceat(head_ns[parent] + duration_ns[parent], begins) + edge_ns
         part = head_ns[step.low : step.high]
         part[some] = np.maximum(part[some], latest_ns)
-    return head_ns
 
 
 def tails_ns(flow: Flow, duration_ns: Int64s, edge_ns: int) -> Int64s:
@@ -32,7 +26,7 @@ def tails_ns(flow: Flow, duration_ns: Int64s, edge_ns: int) -> Int64s:
     tail_ns = np.zeros(flow.task_count, np.int64)
     if not flow.edge_count:
         return tail_ns
-    for step in reversed(list(flow.steps())):
+    for step in reversed(flow.steps):
         if step.last > step.first:
             part = slice(step.low, step.high)
             after_ns = np.repeat(tail_ns[part] + duration_ns[part] + edge_ns, flow.counts(step))
@@ -40,7 +34,18 @@ def tails_ns(flow: Flow, duration_ns: Int64s, edge_ns: int) -> Int64s:
     return tail_ns
 
 
-def late_work_ns(early_ns: Int64s, late_ns: Int64s, work_ns: Floats, capacity: float) -> float:
+def longest_ns(*columns_ns: Int64s) -> int:
+    """The largest sum of their rows."""
+    longest = 0
+    for low, high in pieces(len(columns_ns[0])):
+        total = columns_ns[0][low:high].copy()
+        for column in columns_ns[1:]:
+            total += column[low:high]
+        longest = max(longest, int(total.max()))
+    return longest
+
+
+def late_work_ns(early_ns: Int64s, late_ns: Int64s, work_ns: Int64s, cores: Int16s, capacity: float) -> float:
     """Tasks that cannot begin before some time are spread over all cores after it, and the least of what follows them
     comes on top. (With heads and tails swapped: tasks that end before some time.)"""
     if not len(early_ns):
@@ -48,15 +53,18 @@ def late_work_ns(early_ns: Int64s, late_ns: Int64s, work_ns: Floats, capacity: f
     sample = np.sort(early_ns[:: max(1, len(early_ns) // 65_536)])
     limits = np.unique(sample[np.linspace(0, len(sample) - 1, THRESHOLDS).astype(np.int64)])
     limits[0] = min(limits[0], early_ns.min())
-    among = np.searchsorted(limits, early_ns, side="right") - 1
-    work = np.bincount(among, work_ns, len(limits))[::-1].cumsum()[::-1]
+    work = np.zeros(len(limits))
     least_ns = np.full(len(limits), np.iinfo(np.int64).max)
-    np.minimum.at(least_ns, among, late_ns)
+    for low, high in pieces(len(early_ns)):
+        among = np.searchsorted(limits, early_ns[low:high], side="right") - 1
+        work += np.bincount(among, work_ns[low:high].astype(np.float64) * cores[low:high], len(limits))
+        np.minimum.at(least_ns, among, late_ns[low:high])
+    work = work[::-1].cumsum()[::-1]
     least_ns = np.minimum.accumulate(least_ns[::-1])[::-1]
     return float((limits + work / capacity + least_ns).max())
 
 
-def ramps_ns(head_ns: Int64s, tail_ns: Int64s, cores: Int64s, work: float, speeds: Floats, least_ns: float) -> float:
+def ramps_ns(head_ns: Int64s, tail_ns: Int64s, cores: Int16s, work: float, speeds: Floats, least_ns: float) -> float:
     """At any time no more tasks can run than could have begun, nor more than can be followed by all that must follow.
 
     The shortest time from `least_ns` on in which so many cores get all the work done; `speeds` by number of cores.
@@ -85,7 +93,7 @@ def ramps_ns(head_ns: Int64s, tail_ns: Int64s, cores: Int64s, work: float, speed
     return low_ns
 
 
-def _first_cores(times_ns: Int64s, cores: Int64s, wanted: int) -> tuple[Int64s, Int64s]:
+def _first_cores(times_ns: Int64s, cores: Int16s, wanted: int) -> tuple[Int64s, Int64s]:
     """The earliest times, and how many cores could be busy from each of them on, until all are."""
     if len(times_ns) > 4 * wanted:
         limit = np.partition(times_ns, wanted)[wanted]  # each task takes one core at least

@@ -19,11 +19,11 @@ from daws.bound.capacity import (
     shortest_ns,
     sure_work_ns,
 )
-from daws.bound.flow import Floats, Flow
+from daws.bound.flow import Flow
 from daws.bound.ground import Costs, Nodes, edge_ns, first_start_ns, link_bytes_per_ns
-from daws.bound.paths import heads_ns, late_work_ns, ramps_ns, tails_ns
-from daws.bound.transfers import gathered_ns, shared_input_ns
-from daws.model.columns import Int64s
+from daws.bound.paths import add_parents, late_work_ns, longest_ns, ramps_ns, tails_ns
+from daws.bound.transfers import add_transfers, shared_input_ns
+from daws.model.columns import Int16s, Int64s
 from daws.model.graph import Graph
 from daws.model.task import INLINE_BYTES
 
@@ -90,32 +90,32 @@ def _ways(
     start_ns, between_ns, link = first_start_ns(costs), edge_ns(costs), link_bytes_per_ns(groups, costs)
     flow = Flow(graph, INLINE_BYTES)
     duration_ns = flow.by_position(shortest_ns(graph, groups))
-    plain_ns = start_ns * bool(graph.task_count)
     if not flow.edge_count and not graph.external_count:
-        longest_ns = int(duration_ns.max(initial=0))
+        critical_ns = int(duration_ns.max(initial=0))
+        first_ns = start_ns if graph.task_count else 0
         return [
-            ("critical path", longest_ns, "the longest task"),
-            ("work and paths", plain_ns + max(longest_ns, total / power), "after the first task could begin"),
+            ("critical path", critical_ns, "the longest task"),
+            ("work and paths", first_ns + max(critical_ns, total / power), "after the first task could begin"),
         ]
     work_ns = flow.by_position(work_ns)
-    cores = flow.by_position(graph.cores.astype(np.int64))
-    gathered = gathered_ns(flow, groups, start_ns, link, work_ns)
-    bare_ns = heads_ns(flow, duration_ns, 0, 0, None)
-    critical_ns = int((bare_ns + duration_ns).max(initial=0))
-    del bare_ns
-    head_ns = heads_ns(flow, duration_ns, start_ns, between_ns, gathered)
+    cores = flow.by_position(graph.cores)
+    head_ns = np.zeros(graph.task_count, np.int64)
+    add_parents(flow, head_ns, duration_ns, 0)
+    critical_ns = longest_ns(head_ns, duration_ns)
+    head_ns[:] = start_ns
+    add_transfers(flow, head_ns, groups, start_ns, link, work_ns)
+    add_parents(flow, head_ns, duration_ns, between_ns)
     tail_ns = tails_ns(flow, duration_ns, between_ns)
-    path_ns = int((head_ns + duration_ns + tail_ns).max(initial=0))
-    core_work: Floats = work_ns.astype(np.float64) * cores
+    path_ns = longest_ns(head_ns, duration_ns, tail_ns)
     late_ns = max(
-        late_work_ns(head_ns, tail_ns, core_work, power),
-        late_work_ns(tail_ns, head_ns, core_work, power),
+        late_work_ns(head_ns, tail_ns, work_ns, cores, power),
+        late_work_ns(tail_ns, head_ns, work_ns, cores, power),
     )
     parts: list[tuple[str, float, str]] = [
         ("critical path", critical_ns, "the longest way through the graph"),
         ("path with costs", path_ns, "the same with what lies between tasks, and data that cannot be on one node"),
     ]
-    if shared_ns := _shared_ns(flow, graph, groups, link, core_work, head_ns, tail_ns):
+    if shared_ns := _shared_ns(flow, groups, link, work_ns, cores, head_ns, tail_ns):
         parts.append(("shared input", shared_ns, "the readers of one object, wherever else it has to go first"))
     least_ns = max(late_ns, path_ns, total / power)
     all_ns = ramps_ns(head_ns, tail_ns, cores, total, fastest_cores(groups), least_ns)
@@ -125,16 +125,18 @@ def _ways(
 
 def _shared_ns(
     flow: Flow,
-    graph: Graph,
     groups: Sequence[Nodes],
     link: float,
-    core_work: Floats,
+    work_ns: Int64s,
+    cores: Int16s,
     head_ns: Int64s,
     tail_ns: Int64s,
 ) -> float:
     """The columns are by position; what reads from outside is known by task."""
+    graph = flow.graph
     if not graph.external_count:
         return 0.0
+    core_work = work_ns.astype(np.float64) * cores
     if flow.order is not None:
         position = np.empty(flow.task_count, np.int64)
         position[flow.order] = np.arange(flow.task_count)

@@ -74,7 +74,7 @@ class _Walk:
 
     def last_end_ns(self, progress: Callable[[int], None] | None) -> float:
         last_ns = 0.0
-        for step in self.flow.steps():
+        for step in self.flow.steps:
             ends_ns: Floats = self.length_ns[step.low : step.high] + np.float64(self.wait_ns)
             if step.last > step.first:
                 self._add_arrivals(step, ends_ns)

@@ -11,47 +11,47 @@ import numpy as np
 import numpy.typing as npt
 
 from daws.bound.capacity import node_capacity
-from daws.bound.flow import Floats, Flow, by_task
+from daws.bound.flow import Floats, Flow, by_task, pieces
 from daws.bound.ground import Nodes
 from daws.model.columns import Int64s
 from daws.model.graph import Graph
 from daws.model.task import INLINE_BYTES
 
 
-def gathered_ns(flow: Flow, groups: Sequence[Nodes], start_ns: int, link: float, work_ns: Int64s) -> Floats | None:
-    """For each position the time before which its inputs cannot all be on one node; None if that is never late.
+def add_transfers(
+    flow: Flow, head_ns: Int64s, groups: Sequence[Nodes], start_ns: int, link: float, work_ns: Int64s
+) -> None:
+    """Raise heads, the earliest that the tasks by position can begin, to when their inputs can all be on one node.
 
     An input is there because its producer ran on that node, which takes work of that node's cores, or because it came
     over its link. To have everything as soon as possible, the node makes what is large for its work itself; taking
     fractions of tasks, as if that were possible, gives a time that no schedule beats.
     """
-    counts = np.diff(flow.start)
     outside = _outside_bytes(flow, sum(nodes.count for nodes in groups))
-    late = counts > 1  # the only parent of a task can always run on the same node
-    if outside is not None:
-        late |= outside > 0
-    if not late.any():
-        return None
-    reads = _reads(flow, late, work_ns)
-    # A link saves less than a nanosecond with each transfer, as the simulator cuts off fractions.
-    need = np.maximum(np.bincount(reads.child, reads.size, flow.task_count) - reads.counts * link, 0.0)
-    first_ns = np.full(flow.task_count, float(start_ns))
-    some, begins = by_task(reads.counts)
-    if len(begins):
-        fastest = max(nodes.speed for nodes in groups)
-        first_ns[some] += np.minimum.reduceat(reads.cost, begins) / fastest
-    if outside is not None:
-        need += outside
-        first_ns[outside > 0] = 0.0
-    power = max(node_capacity(nodes) for nodes in groups)
-    return _earliest_ns(reads, need, first_ns, start_ns, link, power)
+    fastest, power = max(nodes.speed for nodes in groups), max(node_capacity(nodes) for nodes in groups)
+    for low, high in pieces(flow.task_count):
+        late = np.diff(flow.start[low : high + 1]) > 1  # the only parent of a task can always run on the same node
+        if outside is not None:
+            late |= outside[low:high] > 0
+        if not late.any():
+            continue
+        reads = _reads(flow, low, high, late, work_ns)
+        # A link saves less than a nanosecond with each transfer, as the simulator cuts off fractions.
+        need = np.maximum(np.bincount(reads.child, reads.size, high - low) - reads.counts * link, 0.0)
+        first_ns = np.full(high - low, float(start_ns))
+        some, begins = by_task(reads.counts)
+        if len(begins):
+            first_ns[some] += np.minimum.reduceat(reads.cost, begins) / fastest
+        if outside is not None:
+            need += outside[low:high]
+            first_ns[outside[low:high] > 0] = 0.0
+        ready_ns = np.floor(_earliest_ns(reads, need, first_ns, start_ns, link, power) * (1 - 1e-12))
+        np.maximum(head_ns[low:high], ready_ns.astype(np.int64), out=head_ns[low:high])
 
 
 class _Reads(NamedTuple):
-    """Inputs by position of their readers: bytes, and the work of making them; what is large for its work comes first.
-
-    `counts` is by position, and 0 for those that need not be looked at.
-    """
+    """Inputs of a piece of the flow by their readers: bytes, and the work of making them; what is large for its work
+    comes first. `counts` is by reader, and 0 for those that need not be looked at."""
 
     child: Int64s
     size: Floats
@@ -59,13 +59,14 @@ class _Reads(NamedTuple):
     counts: Int64s
 
 
-def _reads(flow: Flow, late: npt.NDArray[np.bool_], work_ns: Int64s) -> _Reads:
-    counts = np.diff(flow.start)
-    child = np.repeat(np.arange(flow.task_count), counts)
+def _reads(flow: Flow, low: int, high: int, late: npt.NDArray[np.bool_], work_ns: Int64s) -> _Reads:
+    counts = np.diff(flow.start[low : high + 1])
+    first, last = int(flow.start[low]), int(flow.start[high])
+    child = np.repeat(np.arange(high - low), counts)
     kept = late[child]
     child = child[kept]
-    size = flow.bytes(0, flow.edge_count)[kept].astype(np.float64)
-    cost = work_ns[flow.parent[kept]].astype(np.float64)
+    size = flow.bytes(first, last)[kept].astype(np.float64)
+    cost = work_ns[flow.parent[first:last][kept]].astype(np.float64)
     with np.errstate(divide="ignore", invalid="ignore"):
         density = np.where(size > 0, size / cost, 0.0)
     order = np.lexsort((-density, child))

@@ -66,7 +66,7 @@ def test_edges_and_steps(graph, monkeypatch):
     monkeypatch.setattr(module, "STEP_TASKS_MAX", 16)
     flow = Flow(graph)
     assert edges_of(flow) == expected(graph)
-    steps = list(flow.steps())
+    steps = flow.steps
     assert [step.low for step in steps[1:]] == [step.high for step in steps[:-1]]
     assert (steps[0].low, steps[-1].high, steps[-1].last) == (0, graph.task_count, flow.edge_count)
     for step in steps:
@@ -75,7 +75,7 @@ def test_edges_and_steps(graph, monkeypatch):
 
 
 def test_a_level_is_one_step():
-    assert len(list(Flow(parse_workload("fan-out:tasks=1111,degree=10").build(1, 1, 0)).steps())) == 4
+    assert len(Flow(parse_workload("fan-out:tasks=1111,degree=10").build(1, 1, 0)).steps) == 4
 
 
 def test_columns_follow_the_order():

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from daws.bound import NO_COSTS, AlikeNodes, bound
+from daws.bound import NO_COSTS, AlikeNodes, bound, flow
 from daws.model.cluster import ExecutorClass
 from daws.model.context import Context, parse_context
 from daws.model.graph import Graph, GraphBuilder
@@ -120,6 +120,18 @@ def test_no_world_of_the_fault_seeds_beats_its_bound(seed):
     settings = Settings(seed=seed, memory_bytes=world.memory_bytes)
     result, _ = simulate(world.graph, world.cluster, world.strategy, settings)
     assert least.seconds <= result.makespan_s, (least, result)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_large_graphs_are_taken_in_pieces_which_changes_nothing(seed, monkeypatch):
+    rng = np.random.default_rng(seed)
+    graph, cluster, costs = random_graph(rng), random_cluster(rng), random_costs(rng)
+    whole = bound(graph, cluster.groups, costs)
+    monkeypatch.setattr(flow, "STEP_TASKS_MAX", 7)
+    cut = bound(graph, cluster.groups, costs)
+    assert {part.name: part.seconds for part in cut.parts} == pytest.approx(
+        {part.name: part.seconds for part in whole.parts}
+    )
 
 
 def parts(graph: Graph, *groups: str, costs: Costs = NO_LATENCY) -> dict[str, float]:
