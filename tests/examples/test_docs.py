@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from daws.cli.asked import read_cluster, with_contexts
 from daws.cli.knobs import read_settings
 from daws.cli.lists import show_strategies
 from daws.cli.parser import make_parser
-from daws.cli.sim import read_cluster, with_contexts
+from daws.compare.cases import read_sizes, split_strategies
 from daws.sim.simulate import check_runnable
 from daws.store.memory import MemoryStore
 from daws.strategy import answers, parse_strategy, registry
@@ -65,7 +66,11 @@ def test_commands_are_valid(line, capsys):
     if "workload" not in arguments:
         assert "name" not in arguments or show_strategies(arguments.name) == 0
         return
-    parse_strategy(arguments.strategy)
+    if "sizes" in arguments:
+        split_strategies(arguments.strategies)
+        arguments.nodes = read_sizes(arguments.sizes)[-1]
+    elif "strategy" in arguments:
+        parse_strategy(arguments.strategy)
     given = read_settings(arguments.settings)
     members = MemoryStore(1, 1).join(read_cluster(arguments, given["cluster"]).infos())
     kind = arguments.workload.partition(":")[0]

@@ -28,6 +28,8 @@ examples:
   daws sim bot                          a bag of 128,000 tasks on 64 nodes of 2 cores
   daws sim fan-out:per-core=200 --nodes 512 --strategy flds
   daws run ./montage.xml                a recorded workflow, live on all cores of this machine
+  daws bound fan-in --nodes 100         how fast it could be at best
+  daws compare pipeline --strategy daws,flds,random --nodes 1,4,16
   daws strategies flds                  how one strategy answers each question
   daws workloads                        what can be run, and what each can be told
 
@@ -37,7 +39,13 @@ _SIM_ABOUT = """\
 Run a workload on a simulated cluster and say how it went: the very scheduling code of a
 real node, driven by an event heap with models of executors, network and store."""
 
-_SIM_EXAMPLES = """\
+_GROUPS = """\
+nodes that differ:
+  A group is NODESxCORES[:speed=S,cluster=K,memory-gb=G]. CORES is a number (8), a number
+  with the context that these executors offer (8[gpu>any]), or several of them (8+1[gpu]).
+  Give --group once for each sort of node, in quotes because of the brackets."""
+
+_SIM_EXAMPLES = f"""\
 examples:
   daws sim bot:per-core=1000 --nodes 1024
   daws sim all-pairs:files=200 --strategy mdl --plot busy.png
@@ -46,10 +54,7 @@ examples:
   daws sim image-stacking --group '16x8' --group '4x2[gpu]:speed=3' --context aggregate=gpu
   daws sim ./montage.xml --nodes 8 --time-scale 0.1 --export run.json
 
-nodes that differ:
-  A group is NODESxCORES[:speed=S,cluster=K,memory-gb=G]. CORES is a number (8), a number
-  with the context that these executors offer (8[gpu>any]), or several of them (8+1[gpu]).
-  Give --group once for each sort of node, in quotes because of the brackets."""
+{_GROUPS}"""
 
 
 _RUN_ABOUT = """\
@@ -65,6 +70,35 @@ examples:
   daws run --workers 4 script.py --its-own option
 
 What follows a name that ends in .py belongs to the script."""
+
+_BOUND_ABOUT = """\
+Say how fast a workload could be at best, whatever schedules it: lower bounds that hold for
+every schedule of the simulator's model, and which of them binds. Beside it stand the earliest
+finishing times that MATRIX published, which are not a bound (docs/bound.md says why)."""
+
+_BOUND_EXAMPLES = f"""\
+examples:
+  daws bound bot:per-core=1000 --nodes 65536 --cores 2
+  daws bound fan-in --nodes 100 --cores 2 --json
+  daws bound ./montage.xml --nodes 8 --profile simmatrix
+
+{_GROUPS}"""
+
+_COMPARE_ABOUT = """\
+Simulate a workload with several strategies on clusters of several sizes, with several seeds,
+and put the results side by side. Each finished run is kept in a file: what was interrupted
+goes on where it stopped, and more strategies, sizes or seeds can be added later."""
+
+_COMPARE_EXAMPLES = """\
+examples:
+  daws compare fan-out:per-core=100 --strategy daws,flds,random --nodes 1,4,16,64 --seeds 5
+  daws compare ./montage.xml --strategy daws --strategy flds:tt=5,t=0.2 --nodes 1,2,...,64
+  daws compare pipeline --nodes 16,64 --jobs 2 --plot lines.svg --csv runs.csv --html page.html
+
+strategies and sizes:
+  Commas separate strategies where the name of a preset follows; all others belong to the
+  settings of the strategy before them. --strategy can be repeated as well.
+  In '1,4,...,1024' the dots go on as the two numbers before them do, times four here."""
 
 
 class Parser(argparse.ArgumentParser):
@@ -129,13 +163,13 @@ class _Once(argparse.Action):
         setattr(namespace, self.dest, values)
 
 
-class _SimHelp(argparse.Action):
-    """The help of `daws sim` ends with a table of what can be set, which has to be fetched first."""
+class _KnobsHelp(argparse.Action):
+    """A help that ends with a table of what `--set` can set, which has to be fetched first."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
         from daws.cli.knobs import knobs_table
 
-        parser.epilog = f"{_SIM_EXAMPLES}\n\nwhat --set can set:\n{knobs_table()}"
+        parser.epilog = f"{parser.epilog}\n\nwhat --set can set:\n{knobs_table()}"
         parser.print_help()
         parser.exit()
 
@@ -153,6 +187,8 @@ def make_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", parser_class=Parser)
     _add_sim(commands)
     _add_run(commands)
+    _add_bound(commands)
+    _add_compare(commands)
     _add_strategies(commands)
     _add_workloads(commands)
     return parser
@@ -163,17 +199,14 @@ def _add_sim(commands: "argparse._SubParsersAction[Parser]") -> None:
         "sim",
         help="run a workload on a simulated cluster",
         description=_SIM_ABOUT,
+        epilog=_SIM_EXAMPLES,
         formatter_class=_Format,
         allow_abbrev=False,
         add_help=False,
     )
     sim.set_defaults(load=_load_sim)
     what = sim.add_argument_group("what to run")
-    what.add_argument(
-        "workload",
-        metavar="WORKLOAD",
-        help="kind or kind:key=value,… (see 'daws workloads'), or a DAX or WfFormat file",
-    )
+    _add_workload(what)
     what.add_argument(
         "--strategy",
         metavar="S",
@@ -181,6 +214,48 @@ def _add_sim(commands: "argparse._SubParsersAction[Parser]") -> None:
         default=STRATEGY,
         help=f"name or name:key=value,… (see 'daws strategies'; default: {STRATEGY})",
     )
+    what.add_argument(
+        "--seed", metavar="K", action=_Once, type=_whole, default=0, help="a run is one number (default: 0)"
+    )
+    _add_estimates(what)
+    _add_task_options(what)
+
+    where = sim.add_argument_group("where to run it")
+    _add_cluster_options(where)
+
+    output = sim.add_argument_group("what to show")
+    output.add_argument("--json", action="store_true", help="one JSON object on stdout instead of the table")
+    output.add_argument(
+        "--plot", metavar="FILE", action=_Once, help="draw busy executors over time (.png, .svg or .pdf)"
+    )
+    output.add_argument(
+        "--export", metavar="FILE", action=_Once, help="write the run as WfFormat 1.5 (.json, .json.gz)"
+    )
+    output.add_argument("--check", action="store_true", help="watch every step with independent checkers (slower)")
+    output.add_argument("--quiet", action="store_true", help="no progress bar and no table")
+    output.add_argument("-h", "--help", action=_KnobsHelp, nargs=0, help="show this help and exit")
+
+
+def _add_workload(what: "argparse._ArgumentGroup") -> None:
+    what.add_argument(
+        "workload",
+        metavar="WORKLOAD",
+        help="kind or kind:key=value,… (see 'daws workloads'), or a DAX or WfFormat file",
+    )
+
+
+def _add_estimates(what: "argparse._ArgumentGroup") -> None:
+    what.add_argument(
+        "--estimates",
+        metavar="E",
+        action=_Once,
+        default="none",
+        help="what nodes are told of lengths: none, exact, or how far off at most, as in 20%% (default: none)",
+    )
+
+
+def _add_task_options(what: "argparse._ArgumentGroup") -> None:
+    """What can be said of the tasks of a workload."""
     what.add_argument(
         "--context",
         metavar="[KIND=]CONTEXT",
@@ -196,28 +271,17 @@ def _add_sim(commands: "argparse._SubParsersAction[Parser]") -> None:
         help="what tasks (of a kind) declare to need while they run; matters where nodes have --memory-gb",
     )
     what.add_argument(
-        "--estimates",
-        metavar="E",
-        action=_Once,
-        default="none",
-        help="what nodes are told of lengths: none, exact, or how far off at most, as in 20%% (default: none)",
-    )
-    what.add_argument(
-        "--seed", metavar="K", action=_Once, type=_whole, default=0, help="a run is one number (default: 0)"
-    )
-    what.add_argument(
         "--time-scale", metavar="X", action=_Once, type=_number, default=1.0, help="multiply the lengths of all tasks"
     )
     what.add_argument(
         "--data-scale", metavar="X", action=_Once, type=_number, default=1.0, help="multiply the sizes of all objects"
     )
 
-    where = sim.add_argument_group("where to run it")
+
+def _add_cluster_options(where: "argparse._ArgumentGroup") -> None:
+    """Nodes, alike or not, and what things cost there."""
     where.add_argument("--nodes", metavar="N", action=_Once, type=_whole, help=f"number of nodes (default: {NODES})")
-    where.add_argument("--cores", metavar="C", action=_Once, type=_whole, help=f"cores of each node (default: {CORES})")
-    where.add_argument(
-        "--memory-gb", metavar="G", action=_Once, type=_number, help="memory of each node for tasks (default: no limit)"
-    )
+    _add_node_options(where)
     where.add_argument(
         "--group",
         metavar="GROUP",
@@ -225,6 +289,17 @@ def _add_sim(commands: "argparse._SubParsersAction[Parser]") -> None:
         default=[],
         help="nodes of one sort, instead of --nodes, --cores and --memory-gb; may be repeated (see below)",
     )
+    _add_cost_options(where)
+
+
+def _add_node_options(where: "argparse._ArgumentGroup") -> None:
+    where.add_argument("--cores", metavar="C", action=_Once, type=_whole, help=f"cores of each node (default: {CORES})")
+    where.add_argument(
+        "--memory-gb", metavar="G", action=_Once, type=_number, help="memory of each node for tasks (default: no limit)"
+    )
+
+
+def _add_cost_options(where: "argparse._ArgumentGroup") -> None:
     where.add_argument(
         "--profile",
         action=_Once,
@@ -240,18 +315,6 @@ def _add_sim(commands: "argparse._SubParsersAction[Parser]") -> None:
         default=[],
         help="change the cluster or a cost; may be repeated (see below)",
     )
-
-    output = sim.add_argument_group("what to show")
-    output.add_argument("--json", action="store_true", help="one JSON object on stdout instead of the table")
-    output.add_argument(
-        "--plot", metavar="FILE", action=_Once, help="draw busy executors over time (.png, .svg or .pdf)"
-    )
-    output.add_argument(
-        "--export", metavar="FILE", action=_Once, help="write the run as WfFormat 1.5 (.json, .json.gz)"
-    )
-    output.add_argument("--check", action="store_true", help="watch every step with independent checkers (slower)")
-    output.add_argument("--quiet", action="store_true", help="no progress bar and no table")
-    output.add_argument("-h", "--help", action=_SimHelp, nargs=0, help="show this help and exit")
 
 
 def _add_run(commands: "argparse._SubParsersAction[Parser]") -> None:
@@ -314,6 +377,94 @@ def _add_run(commands: "argparse._SubParsersAction[Parser]") -> None:
     output.add_argument("--quiet", action="store_true", help="no progress bar and no table")
 
 
+def _add_bound(commands: "argparse._SubParsersAction[Parser]") -> None:
+    bound = commands.add_parser(
+        "bound",
+        help="say how fast a workload could be at best",
+        description=_BOUND_ABOUT,
+        epilog=_BOUND_EXAMPLES,
+        formatter_class=_Format,
+        allow_abbrev=False,
+        add_help=False,
+    )
+    bound.set_defaults(load=_load_bound, estimates="none")
+    what = bound.add_argument_group("what to run")
+    _add_workload(what)
+    what.add_argument(
+        "--seed", metavar="K", action=_Once, type=_whole, default=0, help="of a workload that is made (default: 0)"
+    )
+    _add_task_options(what)
+    _add_cluster_options(bound.add_argument_group("where to run it"))
+    published = bound.add_argument_group("the recursion as published")
+    published.add_argument(
+        "--per-core", metavar="K", action=_Once, type=_number, help="tasks per core (default: those of the workload)"
+    )
+    published.add_argument(
+        "--mean-length-ms", metavar="L", action=_Once, type=_number, help="of a task (default: that of the workload)"
+    )
+    published.add_argument(
+        "--bandwidth-mbps", metavar="B", action=_Once, type=_number, help="MB/s between nodes (default: as --profile)"
+    )
+    published.add_argument(
+        "--task-bytes", metavar="N", action=_Once, type=_whole, help="of a task that moves (default: as --profile)"
+    )
+    output = bound.add_argument_group("what to show")
+    output.add_argument("--json", action="store_true", help="one JSON object on stdout instead of the table")
+    output.add_argument("--quiet", action="store_true", help="no progress bar")
+    output.add_argument("-h", "--help", action=_KnobsHelp, nargs=0, help="show this help and exit")
+
+
+def _add_compare(commands: "argparse._SubParsersAction[Parser]") -> None:
+    compare = commands.add_parser(
+        "compare",
+        help="simulate several strategies, sizes and seeds, and put them side by side",
+        description=_COMPARE_ABOUT,
+        epilog=_COMPARE_EXAMPLES,
+        formatter_class=_Format,
+        allow_abbrev=False,
+        add_help=False,
+    )
+    compare.set_defaults(load=_load_compare, group=[])
+    what = compare.add_argument_group("what to run")
+    _add_workload(what)
+    what.add_argument(
+        "--strategy",
+        metavar="S,…",
+        dest="strategies",
+        action="append",
+        default=[],
+        help="strategies as for 'daws sim'; may be repeated (default: daws,random)",
+    )
+    what.add_argument("--seeds", metavar="N", action=_Once, type=_whole, default=5, help="runs of each (default: 5)")
+    _add_estimates(what)
+    _add_task_options(what)
+    where = compare.add_argument_group("where to run it")
+    where.add_argument(
+        "--nodes",
+        metavar="N,…",
+        dest="sizes",
+        action=_Once,
+        default="1,4,16,64",
+        help="numbers of nodes (default: 1,4,16,64)",
+    )
+    _add_node_options(where)
+    _add_cost_options(where)
+    how = compare.add_argument_group("how to go about it")
+    how.add_argument("--jobs", metavar="N", action=_Once, type=_whole, help="processes (default: one per core)")
+    how.add_argument(
+        "--results", metavar="FILE", action=_Once, help="where runs are kept (default: compare-WORKLOAD-….jsonl here)"
+    )
+    output = compare.add_argument_group("what to show")
+    output.add_argument("--json", action="store_true", help="one JSON object on stdout instead of the tables")
+    output.add_argument("--csv", metavar="FILE", action=_Once, help="write all runs, one per line")
+    output.add_argument(
+        "--plot", metavar="FILE", action=_Once, help="draw makespans and shares of the bound (.png, .svg or .pdf)"
+    )
+    output.add_argument("--html", metavar="FILE", action=_Once, help="write one page with plot and tables")
+    output.add_argument("--quiet", action="store_true", help="no progress bar and no tables")
+    output.add_argument("-h", "--help", action=_KnobsHelp, nargs=0, help="show this help and exit")
+
+
 def _add_strategies(commands: "argparse._SubParsersAction[Parser]") -> None:
     strategies = commands.add_parser(
         "strategies",
@@ -356,6 +507,18 @@ def _load_sim() -> Command:
 
 def _load_run() -> Command:
     from daws.cli.run import run
+
+    return run
+
+
+def _load_bound() -> Command:
+    from daws.cli.bound import run
+
+    return run
+
+
+def _load_compare() -> Command:
+    from daws.cli.compare import run
 
     return run
 

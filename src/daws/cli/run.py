@@ -8,13 +8,13 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from daws.cli.asked import check_seed
 from daws.cli.command import EXIT_FAILED, EXIT_INTERRUPTED
 from daws.cli.live import LiveProgress
 from daws.cli.messages import complain, one_line, shown
 from daws.cli.parser import is_script
 from daws.cli.run_output import check_json_target, draw_live, live_table, write_json
 from daws.cli.script import run_script
-from daws.cli.sim import SEED_MAX
 from daws.cli.source import named, read_source
 from daws.client.cluster import NODES_MAX, WORKERS_MAX, Cluster
 from daws.client.defaults import default_nodes, default_workers
@@ -62,8 +62,7 @@ def cluster_size(arguments: argparse.Namespace) -> tuple[int, int]:
 
 def check_targets(arguments: argparse.Namespace) -> None:
     """Refuse what could not be written at the end."""
-    if not 0 <= arguments.seed <= SEED_MAX:
-        raise UsageError(f"--seed {arguments.seed}: a seed is between 0 and {SEED_MAX}")
+    check_seed(arguments.seed)
     if arguments.plot is not None:
         check_picture(Path(arguments.plot))
     if arguments.export is not None:

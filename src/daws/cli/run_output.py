@@ -27,6 +27,7 @@ def live_table(arguments: argparse.Namespace, summary: Summary, notes: tuple[str
         ("", "utilization", share(summary.utilization), "of the workers' time was spent running tasks"),
         ("bound", "work", seconds(summary.work_s), "all tasks, shared by all workers"),
         ("", "critical path", seconds(summary.critical_path_s), "the longest way through the graph"),
+        ("", "in all", seconds(summary.bound_s), "no schedule is shorter"),
         ("", "share", share(summary.bound_share), "of the makespan no schedule could have saved"),
         ("data", "read", size(summary.bytes_read), f"{size(summary.bytes_read / tasks)} per task"),
         ("", "written", size(summary.bytes_written), f"{size(summary.bytes_written / tasks)} per task"),

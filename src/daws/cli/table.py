@@ -1,7 +1,9 @@
 """Numbers and tables for people."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
+from daws.bound import Bound, Recursion
 from daws.sim.simulate import Result
 
 _BYTES = ((1e15, "PB"), (1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
@@ -48,8 +50,16 @@ def grid(rows: Sequence[Sequence[str]], right: Sequence[int] = (), indent: str =
     return "\n".join(lines)
 
 
-def result_table(result: Result) -> str:
+class Bounds(NamedTuple):
+    """What a run is measured by, and what was published to measure it by."""
+
+    provable: Bound
+    recursion: Recursion
+
+
+def result_table(result: Result, bounds: Bounds) -> str:
     """How a simulation went, in groups of related numbers."""
+    provable, published_s = bounds.provable, bounds.recursion.seconds
     tasks = max(1, result.tasks)
     reads = result.local_hits + result.cache_hits
 
@@ -68,6 +78,14 @@ def result_table(result: Result) -> str:
                     "the time it would take if nothing ever waited / makespan",
                 ),
                 ("utilization", share(result.utilization), "of the cores' time was spent running tasks"),
+            ],
+        ),
+        (
+            "bound",
+            [
+                ("no schedule below", seconds(provable.seconds), f"by {provable.binding.name}"),
+                ("share", share(provable.share_of(result.makespan_s)), "of the makespan no schedule could have saved"),
+                ("recursion", seconds(published_s), "as MATRIX published it; not a bound, see docs/bound.md"),
             ],
         ),
         (

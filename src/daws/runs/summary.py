@@ -3,6 +3,8 @@
 import numpy as np
 from msgspec import Struct
 
+from daws.bound import NO_COSTS, AlikeNodes, bound
+from daws.model.cluster import ExecutorClass
 from daws.model.columns import Int64s
 from daws.model.graph import Graph
 
@@ -13,8 +15,8 @@ class Summary(Struct, frozen=True):
     """Times in seconds. The run begins with its first submission and ends with its last task.
 
     `efficiency` is the time that all cores would need if nothing ever waited, divided by `makespan_s`; `utilization`
-    the share of the cores' time in which tasks ran, whatever they did. No schedule is shorter than `work_s` (all work
-    shared by all cores) or `critical_path_s`; `bound_share` is the larger of both divided by `makespan_s`.
+    the share of the cores' time in which tasks ran, whatever they did. No schedule is shorter than `bound_s`, which is
+    at least `work_s` (all work shared by all cores) and `critical_path_s`; `bound_share` is its share of `makespan_s`.
     """
 
     tasks: int
@@ -28,6 +30,7 @@ class Summary(Struct, frozen=True):
     utilization: float
     work_s: float
     critical_path_s: float
+    bound_s: float
     bound_share: float
     bytes_read: int
     bytes_written: int
@@ -42,7 +45,8 @@ def summarise(
     makespan_s = int(end_ns.max(initial=0)) / NS_PER_S
     busy_s = float(((end_ns - start_ns) * graph.cores)[ran].sum()) / NS_PER_S
     work_s = graph.total_core_ns / cores_total / NS_PER_S
-    critical_path_s = graph.critical_path_ns() / NS_PER_S
+    # What the engine itself costs is not known here, so it counts as nothing.
+    best = bound(graph, [AlikeNodes(nodes, (ExecutorClass(cores_total // nodes),))], NO_COSTS)
     made = graph.producer >= 0
     made[made] = ran[graph.producer[made]]
 
@@ -60,8 +64,9 @@ def summarise(
         efficiency=part(work_s),
         utilization=part(busy_s / cores_total),
         work_s=work_s,
-        critical_path_s=critical_path_s,
-        bound_share=part(max(work_s, critical_path_s)),
+        critical_path_s=best.part("critical path"),
+        bound_s=best.seconds,
+        bound_share=best.share_of(makespan_s),
         bytes_read=int(graph.task_input_bytes[ran].sum()),
         bytes_written=int(graph.object_bytes[made].sum()),
         bytes_moved=bytes_moved,

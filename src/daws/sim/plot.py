@@ -1,4 +1,4 @@
-"""Pictures of simulations. The only file that knows matplotlib, which is an optional extra.
+"""Pictures of simulations. The only file that imports matplotlib, which is an optional extra.
 
 A picture shows what the executors did: the light area is all of them, the dark area those that were running a task.
 What stays light is time that nobody used.
@@ -133,7 +133,7 @@ def draw_panels(
     check_target(path)
     columns = min(columns, len(panels))
     rows = math.ceil(len(panels) / columns)
-    figure = _figure_class()(figsize=size or (3.6 * columns, 2.1 * rows + 0.9), layout="constrained")
+    figure = new_figure(size or (3.6 * columns, 2.1 * rows + 0.9))
     figure.suptitle(_plain(fill(heading, HEADING_WIDTH)), fontsize=12, color=INK, fontweight="bold")
     grid = figure.subplots(rows, columns, sharex="row", squeeze=False)
     for index, axes in enumerate(grid.flat):
@@ -143,11 +143,25 @@ def draw_panels(
         _draw(axes, panels[index], index % columns == 0, time_label if index + columns >= len(panels) else "")
     handles, labels = grid[0][0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False, fontsize=8, labelcolor=INK)
+    write_figure(figure, path)
+
+
+def new_figure(size: tuple[float, float]) -> Any:
+    """An empty figure of so many inches; UsageError without matplotlib."""
+    return _figure_class()(figsize=size, layout="constrained")
+
+
+def bytes_of(figure: Any, suffix: str) -> bytes:
+    """The contents of a file that ends in `.png`, `.svg` or `.pdf`."""
     buffer = BytesIO()
     # Without a date in it, the same run gives the same file.
-    metadata = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(path.suffix.lower())
-    figure.savefig(buffer, format=path.suffix[1:].lower(), dpi=130, metadata=metadata)
-    _write(path, buffer.getvalue())
+    metadata = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(suffix)
+    figure.savefig(buffer, format=suffix[1:], dpi=130, metadata=metadata)
+    return buffer.getvalue()
+
+
+def write_figure(figure: Any, path: Path) -> None:
+    _write(path, bytes_of(figure, path.suffix.lower()))
 
 
 def _write(path: Path, data: bytes) -> None:

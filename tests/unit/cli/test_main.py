@@ -20,6 +20,7 @@ JSON_KEYS = {
     *("bytes_moved", "local_hits", "cache_hits", "pushes", "steals", "failed_steals", "gives", "replicas"),
     *("messages", "store_calls", "store_records", "wall_s", "peak_rss_mb"),
     *("workload", "profile", "estimates", "edges", "events", "cores_total"),
+    *("bound_s", "bound_by", "bound_share", "recursion_s"),
 }
 
 
@@ -44,7 +45,7 @@ def test_json_is_one_object_with_all_keys(capsys):
     assert set(found) >= JSON_KEYS
     assert (found["tasks"], found["nodes"], found["cores"], found["cores_total"]) == (60, 3, 2, 6)
     assert (found["strategy"], found["seed"], found["workload"]) == ("flds", 7, "bot:tasks=60")
-    assert 0 < found["efficiency"] <= 1
+    assert 0 < found["efficiency"] <= found["bound_share"] <= 1
     assert err == ""
 
 

@@ -1,0 +1,12 @@
+"""How fast a graph could be at best, whatever schedules it.
+
+`provable.py` has lower bounds on the makespan that hold for every schedule; runs are judged by them. `recursion.py` has
+the earliest finishing times as MATRIX (2015) published them, which are no bound; they are shown for comparison. Knows
+graphs and what nodes look like, and neither strategies nor simulators.
+"""
+
+from daws.bound.ground import NO_COSTS, AlikeNodes, Costs, Nodes
+from daws.bound.provable import Bound, Part, bound
+from daws.bound.recursion import Recursion, recursion
+
+__all__ = ["NO_COSTS", "AlikeNodes", "Bound", "Costs", "Nodes", "Part", "Recursion", "bound", "recursion"]
