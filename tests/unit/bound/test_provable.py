@@ -106,10 +106,10 @@ def test_no_preset_beats_the_bound_of_a_workload(kind, strategy):
     size = {"all-pairs": "files=7"}.get(kind, "per-core=15")
     graph = parse_workload(f"{kind}:{size}").build(3, 2, 1)
     cluster = cluster_of(3, 2)
-    for name, costs in PROFILES.items():
-        least = bound(graph, cluster.groups, costs)
-        result, _ = simulate(graph, cluster, parse_strategy(strategy), Settings(costs=costs))
-        assert 0 < least.seconds <= result.makespan_s, (name, least)
+    name = list(PROFILES)[(list(KINDS).index(kind) + list(PRESETS).index(strategy)) % len(PROFILES)]
+    least = bound(graph, cluster.groups, PROFILES[name])
+    result, _ = simulate(graph, cluster, parse_strategy(strategy), Settings(costs=PROFILES[name]))
+    assert 0 < least.seconds <= result.makespan_s, (name, least)
 
 
 @pytest.mark.parametrize("seed", range(40))

@@ -17,9 +17,9 @@ class BalanceGive(Answer, frozen=True):
 
     ADAGE (2021), section III-D. It gives only if nobody among them is more loaded, and to nobody as loaded as itself.
     The period doubles after a failure and starts anew after a gift. The paper starts it at 1 ms, its published code
-    at 1 s with at most 120 s; here it is 1 ms to 1 s. With `replicate=given` the receiver gets copies that race the
-    originals. Unlike in the paper a gift has at most `gift-max` tasks: half of a long queue at once would overload its
-    receiver.
+    at 1 s with at most 120 s; here it is 1 ms to 1 s, or to a twentieth of what tasks take. With `replicate=given` the
+    receiver gets copies that race the originals. Unlike in the paper a gift has at most `gift-max` tasks: half of a
+    long queue at once would overload its receiver.
 
     Helps when few nodes are overloaded: the many idle ones send nothing. Hurts when most are: who is idle cannot ask.
     """
@@ -68,8 +68,12 @@ class BalanceGive(Answer, frozen=True):
         return self.start_poll_ns(), root(len(view.members))
 
     def after_failure(self, view: View) -> tuple[int, int]:
-        poll_ns = min(max(2 * view.poll_ns, self.start_poll_ns()), int(self.period_max_ms * NS_PER_MS))
+        poll_ns = min(max(2 * view.poll_ns, self.start_poll_ns()), self._longest_ns(view))
         return poll_ns, root(len(view.members))
+
+    def _longest_ns(self, view: View) -> int:
+        """Nodes fall idle when tasks end: where these take minutes, it is in vain to ask every second."""
+        return max(int(self.period_max_ms * NS_PER_MS), view.mean_run_ns // 20)
 
     def explain(self, view: View, loads: list[tuple[NodeId, int]]) -> Reasons:
         return {
@@ -77,6 +81,6 @@ class BalanceGive(Answer, frozen=True):
             "own_load": view.dedicated_count + view.shared_count,
             "poll_ns": view.poll_ns,
             "poll_after_failure_min_ns": self.start_poll_ns(),
-            "poll_after_failure_max_ns": int(self.period_max_ms * NS_PER_MS),
+            "poll_after_failure_max_ns": self._longest_ns(view),
             "choice": self.pick(view, loads),
         }

@@ -32,7 +32,7 @@ class BalanceRandomSteal(PlainThief, frozen=True, dict=True):
         return draw(view, rng, 1)
 
     def after_failure(self, view: View) -> tuple[int, int]:
-        return self.start_poll_ns(), 2 if self.pool == "cluster" and view.neighbour_count == 1 else 1
+        return self.next_poll_ns(view), 2 if self.pool == "cluster" and view.neighbour_count == 1 else 1
 
     def explain(self, view: View, loads: list[tuple[NodeId, int]]) -> Reasons:
         return {"pool": self.pool, "neighbour_count": view.neighbour_count, **super().explain(view, loads)}

@@ -44,7 +44,7 @@ class Thief(Answer, frozen=True, dict=True, kw_only=True):
 
 
 class PlainThief(Thief, frozen=True, dict=True):
-    """A base for thieves that turn to one node at a time, without asking for its load first, every `delay-ms`.
+    """A base for thieves that turn to one node at a time, without asking for its load first, every `delay-ms` or so.
 
     Constellation (2011), section 3.3; size and delay from its code. Whom they ask is left to those who derive from it.
     """
@@ -73,8 +73,13 @@ class PlainThief(Thief, frozen=True, dict=True):
         return self.start_poll_ns(), 1
 
     def after_failure(self, view: View) -> tuple[int, int]:
-        return self.start_poll_ns(), 1
+        return self.next_poll_ns(view), 1
+
+    def next_poll_ns(self, view: View) -> int:
+        """Unlike in the original, who has been idle for long asks more rarely: it loses at most a hundredth of that
+        time again, and tasks that run for hours do not mean millions of requests."""
+        return max(self.start_poll_ns(), (view.now_ns - view.idle_since_ns) // 100)
 
     def explain(self, view: View, loads: list[tuple[NodeId, int]]) -> Reasons:
-        reasons: Reasons = {"loads": dict(loads), "poll_ns": self.start_poll_ns(), **self.wished()}
+        reasons: Reasons = {"loads": dict(loads), "poll_ns": self.next_poll_ns(view), **self.wished()}
         return reasons | {"choice": self.pick(view, loads)}
