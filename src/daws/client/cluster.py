@@ -117,7 +117,7 @@ class Cluster:
                 server = _fork_server(*self._folders.all(), become="daws.runtime.fork")
             elif kind == "processes":
                 memory, scratch = self._folders.node_folders(0)
-                server = _fork_server(str(memory or scratch))
+                server = _fork_server(str(memory or scratch), hire=workers)
             from daws.client.session import Session
             from daws.data.functions import dumps_function
             from daws.runs.facts import Facts
@@ -326,10 +326,15 @@ def _journal_folder(folder: str | os.PathLike[str] | None, strategy: Strategy) -
     return path
 
 
-def _fork_server(*folders: str, become: str = "daws.workers.worker") -> ForkServer:
+def _fork_server(*folders: str, become: str = "daws.workers.worker", hire: int = 0) -> ForkServer:
+    server = None
     try:
-        return ForkServer(*folders, become=become)
+        server = ForkServer(*folders, become=become)
+        server.hire(hire)
+        return server
     except OSError as error:
+        if server is not None:
+            server.bury(kill=True)
         raise WorkerStartError(f"the fork server cannot be started: {error}", retry=False) from error
 
 

@@ -27,7 +27,6 @@ from daws.core.effects import (
     StopRun,
 )
 from daws.core.events import EventType, ObjectsFetched, Pressure, RunDone, RunEnded, RunRecalled, Started, TimerFired
-from daws.core.journal import Journal
 from daws.core.node import NodeConfig, NodeCore
 from daws.data.files import ObjectFiles
 from daws.model.cluster import ExecutorClass, Members, NodeInfo
@@ -59,11 +58,12 @@ from daws.wire.worker import (
     Written,
 )
 from daws.workers.failures import failure_of, outline_of
-from daws.workers.port import POOLS
+from daws.workers.port import pool_of
 from daws.workers.programs import signal_name
 from daws.workers.server import ForkServer
 
 if TYPE_CHECKING:
+    from daws.core.journal import Journal
     from daws.runs.watching import Watch
 
 OUTPUT_SHOWN = 2000
@@ -126,6 +126,12 @@ def info_of(node: NodeId, crew: Crew) -> NodeInfo:
     return NodeInfo(node, (ExecutorClass(crew.count), *devices))
 
 
+def journal_of(info: NodeInfo, strategy: Strategy, config: NodeConfig) -> "Journal":
+    from daws.core.journal import Journal  # few sessions want it
+
+    return Journal(info, strategy, config, 0)
+
+
 def watch_of(listener: Listener) -> "Watch":
     from daws.runs.watching import Watch  # few sessions want it
 
@@ -165,7 +171,7 @@ class Engine:
         self.core = NodeCore(info, watched, config, seed=0)
         if self.watch is not None:
             self.core.read_strategy = self.watch.read
-        self.journal = Journal(info, strategy, config, 0) if journal else None
+        self.journal = journal_of(info, strategy, config) if journal else None
         self.runs: dict[int, tuple[int, TaskSpec]] = {}  # by number of the run: its executor, and the task
         self.reading: dict[int, list[int]] = {}  # by run: the files that it was told of, which stay until it is over
         self.nesting = Nesting(self.core, files, self._bring, lambda *what: self.pool.resume(*what))
@@ -182,7 +188,7 @@ class Engine:
         """Returns when the workers can take tasks."""
         self.loop = loop
         crew = self.crew
-        self.pool = POOLS[crew.kind](
+        self.pool = pool_of(crew.kind)(
             crew.slots,
             self.folder,
             loop,

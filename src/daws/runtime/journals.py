@@ -1,16 +1,19 @@
 """Journals of live nodes, as files: one for each node in a folder of the user's."""
 
 import os
+from typing import TYPE_CHECKING
 
-from daws.core.journal import Journal
 from daws.model.task import NodeId
+
+if TYPE_CHECKING:
+    from daws.core.journal import Journal
 
 
 def journal_path(folder: str, node: NodeId) -> str:
     return os.path.join(folder, f"node-{node}.journal") if folder else ""
 
 
-def write_journal(path: str, journal: Journal) -> None:
+def write_journal(path: str, journal: "Journal") -> None:
     """At the end, under its name only when it is whole."""
     part = f"{path}.part"
     with open(part, "wb") as file:

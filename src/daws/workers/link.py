@@ -71,9 +71,12 @@ class Link:
     def _cursor_path(prepare: Prepare) -> str:
         return os.path.join(prepare.folder, f"{prepare.name}.cursor")
 
-    def open(self) -> socket:
-        """Make the link; answers the worker's end of it."""
-        self.sock, theirs = socketpair(AF_UNIX, SOCK_STREAM)
+    def open(self, ours: socket | None) -> socket | None:
+        """Make the link; answers the worker's end of it, unless it has that already."""
+        theirs = None
+        if ours is None:
+            ours, theirs = socketpair(AF_UNIX, SOCK_STREAM)
+        self.sock = ours
         self.sock.setblocking(False)
         self.flush()
         return theirs

@@ -231,10 +231,10 @@ class WorkerPool:
         self._numbers += 1
         number = self._numbers
         link = Link(slot, number, msgspec.structs.replace(self._prepare, name=f"worker-{number}"), self._loop)
-        theirs = link.open()
+        theirs = link.open(self._server_now.early.pop(number, None))
         self._by_number[number] = link
         self._loop.add_reader(link.sock.fileno(), self._on_readable, link)
-        if not self._server_now.fork(number, theirs):
+        if not (self._server_now.send() if theirs is None else self._server_now.fork(number, theirs)):
             self._loop.add_writer(self._server_now.link.fileno(), self._on_server_writable)
         return link
 

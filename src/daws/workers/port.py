@@ -1,10 +1,12 @@
 """What a node asks of its workers, whatever they are."""
 
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from daws.wire.worker import ChildEnd, Execute
 from daws.workers.pool import WorkerPool
-from daws.workers.threads import ThreadPool
+
+if TYPE_CHECKING:
+    from daws.workers.threads import ThreadPool
 
 
 class Workers(Protocol):
@@ -31,4 +33,10 @@ class Workers(Protocol):
     async def close(self, grace_s: float = 2.0) -> None: ...
 
 
-POOLS: dict[str, type[WorkerPool] | type[ThreadPool]] = {"processes": WorkerPool, "threads": ThreadPool}
+def pool_of(kind: str) -> "type[WorkerPool] | type[ThreadPool]":
+    """By what workers are: "processes" or "threads"."""
+    if kind == "threads":
+        from daws.workers.threads import ThreadPool  # few sessions want it
+
+        return ThreadPool
+    return WorkerPool

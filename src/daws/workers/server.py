@@ -33,6 +33,7 @@ class ForkServer:
     def __init__(self, *folders: str, become: str = "daws.workers.worker") -> None:
         self.link, theirs = socketpair(AF_UNIX, SOCK_STREAM)
         self._unsent: deque[tuple[bytes, socket | None]] = deque()
+        self.early: dict[int, socket] = {}  # by number of a worker that nobody has talked to yet: our end of its link
         try:
             first = marshal.dumps((_path(), sys.argv, [*map(os.path.abspath, folders)], become))
             self.link.sendall(len(first).to_bytes(4, "little") + first)
@@ -51,6 +52,12 @@ class ForkServer:
             raise
         finally:
             theirs.close()
+
+    def hire(self, count: int) -> None:
+        """Have the workers 1 to `count` forked while their owner imports what it needs to talk to them."""
+        for number in range(1, count + 1):
+            self.early[number], theirs = socketpair(AF_UNIX, SOCK_STREAM)
+            self.fork(number, theirs)
 
     def fork(self, number: int, link: socket) -> bool:
         """Have a process forked that gets `link`, which is closed here. Answered by (BORN, number, pid)."""
@@ -106,6 +113,8 @@ class ForkServer:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.pid, signal.SIGKILL)
         self.link.close()
+        for early in self.early.values():
+            early.close()
         for _, link in self._unsent:
             if link is not None:
                 link.close()

@@ -26,7 +26,7 @@ from daws.wire.worker import (
     Waits,
 )
 from daws.workers.failures import exception_of
-from daws.workers.port import POOLS
+from daws.workers.port import pool_of
 
 DEADLINE_S = 60.0
 
@@ -44,7 +44,7 @@ class Crew:
         self.orders: dict[int, tuple[int, Execute]] = {}
         self._functions: dict[Any, int] = {}
         self._changed = asyncio.Event()
-        self.pool: Any = POOLS[kind](slots, str(self.folder), self.loop, self._on_report, **settings)
+        self.pool: Any = pool_of(kind)(slots, str(self.folder), self.loop, self._on_report, **settings)
         try:
             self.loop.run_until_complete(asyncio.wait_for(self.pool.start(), DEADLINE_S))
         except BaseException:

@@ -9,7 +9,6 @@ import pytest
 
 from daws.wire.worker import STOPPED, TIMEOUT, Died, Ended, Recalled, RunOptions
 from daws.workers.errors import RemoteError, WorkerStartError
-from daws.workers.port import POOLS
 from tests.unit.workers import jobs
 from tests.unit.workers.crew import Crew
 
@@ -37,10 +36,6 @@ def crew(tmp_path: Path) -> Iterator[Crew]:
     with Crew(tmp_path, kind="threads") as made:
         yield made
     assert not made.folder.exists()
-
-
-def test_there_are_two_kinds():
-    assert POOLS.keys() == {"processes", "threads"}
 
 
 def test_executes(crew: Crew):
