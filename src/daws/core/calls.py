@@ -10,7 +10,7 @@ from typing import Any
 from daws.core.effects import CallStore, Left, Restart
 from daws.core.events import CallFine, StoreAnswered
 from daws.core.node import NO_CALL, THIS_STEP, NodeCore, handles
-from daws.wire.store import SHARD_BLOCK_BITS, STRUCK, AnswerType, Row, Submit
+from daws.wire.store import SHARD_BLOCK_BITS, STRUCK, AnswerType, Release, Row, Submit
 
 AnswerHandler = Callable[[NodeCore, Any, AnswerType], None]
 ANSWERED: dict[type[Row], AnswerHandler] = {}
@@ -53,12 +53,13 @@ def add_row(core: NodeCore, shard: int, row: Row) -> None:
         core.more_rows.setdefault(shard, []).append(row)
 
 
-def add_rows(core: NodeCore, rows: Sequence[Submit]) -> None:
-    """The same for many new tasks."""
+def add_rows(core: NodeCore, rows: Sequence[Submit] | Sequence[Release]) -> None:
+    """The same for many that a client submits or lets go of."""
     shard_count = core.shard_count
     if shard_count > 1:
         for row in rows:
-            add_row(core, (row.spec.id >> SHARD_BLOCK_BITS) % shard_count, row)
+            task = row.task if isinstance(row, Release) else row.spec.id
+            add_row(core, (task >> SHARD_BLOCK_BITS) % shard_count, row)
     elif core.rows is None:
         core.rows = [*rows]
         core.rows_shard = 0

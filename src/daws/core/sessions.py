@@ -56,8 +56,8 @@ def on_submit_answer(core: NodeCore, row: Submit, answer: AnswerType) -> None:
 
 @handles(LetGo)
 def on_let_go(core: NodeCore, message: LetGo) -> None:
-    for task in message.tasks:
-        let_go(core, task)
+    core.urgent = True
+    add_rows(core, [Release(task, CLIENT_HOLDER) for task in message.tasks])
 
 
 def let_go(core: NodeCore, task: int) -> None:

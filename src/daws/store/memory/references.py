@@ -47,7 +47,15 @@ def release(store: MemoryStore, shard: Shard, row: wire.Release, now_ns: int) ->
     if row.holder == CLIENT_HOLDER:
         record.held = False
         if record.state == STATE_DONE:
-            large = [one for one in record.outputs if one[1] > INLINE_BYTES]
+            outputs = record.outputs
+            if len(outputs) == 1 and outputs[0][1] <= INLINE_BYTES and not record.children and not record.inputs:
+                record.freed = True  # as usual
+                if record.rare is None and not shard.outbox:
+                    _forget(store, shard, row.task)
+                else:
+                    retire(store, record)
+                return None
+            large = [one for one in outputs if one[1] > INLINE_BYTES]
             if not large:
                 record.freed = True  # whoever reads them has them in its own record
             elif not record.freed and not is_held(record):
