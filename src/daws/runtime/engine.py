@@ -35,6 +35,7 @@ from daws.model.errors import DawsError, InternalError, TaskKilledError
 from daws.model.task import INLINE_BYTES, Input, NodeId, TaskSpec, Transfer
 from daws.runs.notes import RunNotes
 from daws.runtime.nesting import Nesting
+from daws.runtime.outcomes import LEASE_NS
 from daws.runtime.ports import Counters, Listener, Outcome, PeersPort, StorePort
 from daws.runtime.spilling import Spiller
 from daws.strategy.decisions import Strategy
@@ -67,7 +68,6 @@ if TYPE_CHECKING:
     from daws.runs.watching import Watch
 
 OUTPUT_SHOWN = 2000
-LEASE_NS = 1 << 60
 TICK_NS = 2_000_000_000
 AHEAD_NS = 4_000_000
 NEXT_NS = 25_000_000

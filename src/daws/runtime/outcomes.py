@@ -8,9 +8,16 @@ from daws.runtime.ports import Outcome
 from daws.store.memory import MemoryStore
 from daws.wire.store import LogRow
 
+LEASE_NS = 1 << 60
+COPIES_MAX = 100
 RETIRED_MAX = 1 << 14
 """So many tasks that nobody needs any more are remembered by the store of a live session: on one machine messages are
 not lost and come soon, so those that are about older ones are none."""
+
+
+def new_store() -> MemoryStore:
+    """The store of a live session. How many copies of a task may race is up to the strategy, which can be changed."""
+    return MemoryStore(lease_ns=LEASE_NS, replicas_max=COPIES_MAX, direct=True, retired_max=RETIRED_MAX)
 
 
 class Outcomes:

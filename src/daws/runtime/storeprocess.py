@@ -12,16 +12,14 @@ from daws.core.effects import CallStore
 from daws.core.events import CallFine, StoreAnswered
 from daws.model.task import FIRST_SPAWNED_ID, NodeId
 from daws.runtime.connection import Connection, accept_on, listen
-from daws.runtime.engine import LEASE_NS
-from daws.runtime.outcomes import RETIRED_MAX, Outcomes
+from daws.runtime.outcomes import Outcomes, new_store
 from daws.runtime.ports import Outcome
 from daws.runtime.talk import TO_STORE, BeStore, Ends, Hello, ToStore, Up, store_path
-from daws.store.memory import MemoryStore
 
 
 class StoreServer:
     def __init__(self, loop: AbstractEventLoop, begin: BeStore, client: socket) -> None:
-        self.store = MemoryStore(lease_ns=LEASE_NS, direct=True, retired_max=RETIRED_MAX)
+        self.store = new_store()
         self.store.join(begin.members.infos)
         self.outcomes = Outcomes(self.store)
         self._loop = loop

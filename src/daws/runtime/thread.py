@@ -12,13 +12,12 @@ from daws.data.codec import Packed
 from daws.data.files import ObjectFiles
 from daws.model.cluster import Members
 from daws.model.task import CLIENT, NodeId
-from daws.runtime.engine import LEASE_NS, Crew, Engine, info_of
+from daws.runtime.engine import Crew, Engine, info_of
 from daws.runtime.here import NobodyElse, StoreHere
 from daws.runtime.journals import journal_path, write_journal
 from daws.runtime.loopthread import LoopThread
-from daws.runtime.outcomes import RETIRED_MAX
+from daws.runtime.outcomes import new_store
 from daws.runtime.ports import Counters, Listener
-from daws.store.memory import MemoryStore
 from daws.strategy.decisions import Strategy
 from daws.wire.messages import CancelOrder, LetGo, NewTasks
 from daws.workers.server import ForkServer
@@ -44,7 +43,7 @@ class NodeThread(LoopThread):
         super().__init__("daws-node")
         info = info_of(NODE, crew)
         self._journal_path = journal_path(journal, NODE)
-        self.store = MemoryStore(lease_ns=LEASE_NS, direct=True, retired_max=RETIRED_MAX)
+        self.store = new_store()
         self.members: Members = self.store.join([info])
         store = StoreHere(self.store, listener)
         self.node = Engine(NODE, crew, strategy, files, store, NobodyElse(NODE), listener, bool(journal), server)
