@@ -12,14 +12,14 @@ from .shared.study import Study
 
 
 def find_studies() -> dict[str, Study]:
-    """All of them by name: tables and figures in the order of their numbers, then the others."""
+    """All of them by name: paper by paper, tables and figures in the order of their numbers."""
     found = {}
     for module in pkgutil.iter_modules(__path__):
         if not module.ispkg:
             study = getattr(importlib.import_module(f"{__name__}.{module.name}"), "STUDY", None)
             if isinstance(study, Study):
                 found[study.name] = study
-    return dict(sorted(found.items(), key=lambda item: (item[1].paper, _number_in(item[0]), item[0])))
+    return dict(sorted(found.items(), key=lambda item: (item[1].paper.partition(",")[0], _number_in(item[0]), item[0])))
 
 
 def _number_in(name: str) -> int:

@@ -121,7 +121,7 @@ WHY = (
     "With t = 0.5, moving both files at 4 Gbit/s counts as cheap (48 ms for a task of 100 ms), and then FLDS and RLDS "
     "are MLB: they share every task. At 1 Gbit/s the files stay where they are and tasks come to them.",
     "MDL is far behind because all files are of the same size, and of two equal ones the first is taken: a task "
-    "always goes to its file of the first set. Those 500 files lie on 100 nodes by chance, on some nodes nine or ten "
+    "always goes to its file of the first set. Those 500 files lie on 100 nodes by chance, on some up to nine "
     "instead of five, and these nodes finish last. The paper shows the same tail, but a shorter one.",
     "FLDS relaxes only what would wait for more than tt = 20 s, which leaves a tail of that length; the default "
     "adapts tt down to 25 ms.",
