@@ -50,19 +50,18 @@ def run(asked: Asked) -> Report:
     ]
     claims = [
         Claim(
-            f"{DAGS[dag]} gets at least {aim:g} % of the provable bound at {cores}",
-            all(bound[dag, strategy, last] >= aim for strategy in STRATEGIES),
-            ", ".join(f"{bound[dag, strategy, last]:.1f} % with {name}" for strategy, name in STRATEGIES.items()),
+            f"{DAGS[dag]} gets at least {aim:g} % of the provable bound at {cores} with the default strategy",
+            bound[dag, "daws", last] >= aim,
+            f"{bound[dag, 'daws', last]:.1f} %; {bound[dag, FLDS, last]:.1f} % with {STRATEGIES[FLDS]}",
         )
         for dag, aim in AIMS.items()
     ]
-    worst = min(bound, key=bound.__getitem__)
+    worst = min((key for key in bound if key[1] == FLDS), key=bound.__getitem__)
     claims.append(
         Claim(
-            "The paper's claim, at least 85 % of what is possible at every size, judged by the provable bound",
+            "FLDS with Table 3's parameters gets at least 85 % of what is possible at every size",
             bound[worst] >= 85,
-            f"the lowest share is {bound[worst]:.1f} %: {DAGS[worst[0]]} on {2 * worst[2]} cores with "
-            f"{STRATEGIES[worst[1]]}",
+            f"the lowest share of the provable bound is {bound[worst]:.1f} %: {DAGS[worst[0]]} on {2 * worst[2]} cores",
         )
     )
     beaten = [DAGS[dag] for dag in DAGS if any(recursion[dag, FLDS, nodes] > 100 for nodes in sizes)]
@@ -90,6 +89,10 @@ def run(asked: Asked) -> Report:
 
 
 WHY = (
+    "With Table 3's t = 0.5, Fan-In does not scale here. At 4 Gbit/s most inputs of up to 10 MB arrive within half of "
+    "a task's time, so FLDS shares nearly every task and is MLB: on 32 cores both take 93.0 s for the same graph, "
+    "whatever tt is, and FLDS with our t = 0.05 takes 51.1 s. Why the paper's runs did better with that t we cannot tell: its network "
+    "may have been slower, or its code may have had the older rule, which counts bytes and not seconds.",
     "Shares of the provable bound and shares of the paper's own bound are different things, so the first two tables "
     "stand beside Table 4 but do not repeat it. What can be compared is the distance to the best that is known to be "
     "possible, and there the provable bound is the stricter judge: no schedule at all can be above 100 %.",
