@@ -91,8 +91,9 @@ def run(asked: Asked) -> Report:
 WHY = (
     "With Table 3's t = 0.5, Fan-In does not scale here. At 4 Gbit/s most inputs of up to 10 MB arrive within half of "
     "a task's time, so FLDS shares nearly every task and is MLB: on 32 cores both take 93.0 s for the same graph, "
-    "whatever tt is, and FLDS with our t = 0.05 takes 51.1 s. Why the paper's runs did better with that t we cannot tell: its network "
-    "may have been slower, or its code may have had the older rule, which counts bytes and not seconds.",
+    "whatever tt is, and FLDS with our t = 0.05 takes 51.1 s. "
+    "Why the paper's runs did better with that t we cannot tell: its "
+    "network may have been slower, or its code may have had the older rule, which counts bytes and not seconds.",
     "Shares of the provable bound and shares of the paper's own bound are different things, so the first two tables "
     "stand beside Table 4 but do not repeat it. What can be compared is the distance to the best that is known to be "
     "possible, and there the provable bound is the stricter judge: no schedule at all can be above 100 %.",
@@ -101,8 +102,8 @@ WHY = (
     "levels are charged a full queue on every level and finish several times earlier than it says. With Table 3's "
     "parameters the formula cannot give the theory lines of figure 11; which numbers did is not in the paper. "
     "See [bounds](../bound.md).",
-    "The simulator's costs are those of a small modern cluster, not of the paper's nodes of 2004. The paper's losses "
-    "contain a store that is polled and nodes that share a lock; ours contain messages, transfers and idle ends alone.",
+    "The simulator's costs are those of a small modern cluster, not of the paper's machines. The paper's losses contain "
+    "a store that is polled and one lock around all networking; ours contain messages, transfers and idle ends alone.",
 )
 
 STUDY = Study(

@@ -98,15 +98,14 @@ def markdown_of(table: Table) -> str:
 
 def notable_of(report: Report) -> str:
     """Which numbers are further from the paper's than can be passed over."""
-    rows = [
-        f"{table.title.lower()}: {', '.join(row.keys)} ({difference(row)})"
-        for table in report.tables
-        for row in table.rows
-        if row.is_notable
-    ]
-    if not rows:
+    parts = []
+    for table in report.tables:
+        rows = [f"{', '.join(row.keys)} ({difference(row)})" for row in table.rows if row.is_notable]
+        if rows:
+            parts.append(f"- {table.title}: {'; '.join(rows)}")
+    if not parts:
         return f"No number is more than {NOTABLE_PERCENT:g} % away from the paper's."
-    return f"More than {NOTABLE_PERCENT:g} % away from the paper's: " + "; ".join(rows) + "."
+    return "\n".join([f"More than {NOTABLE_PERCENT:g} % away from the paper's:\n", *parts])
 
 
 def write(study: Study, report: Report, folder: Path, quick: bool = False) -> list[Path]:

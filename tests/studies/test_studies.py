@@ -47,7 +47,7 @@ def test_differences_are_relative_to_the_paper_and_notable_above_ten_percent():
     assert close.percent == pytest.approx(4.0)
     assert [row.is_notable for row in (above, unknown, close)] == [True, False, False]
     page = page_of(study(), report(GOOD))
-    assert "More than 10 % away from the paper's: shares: a (+25.0 %)." in page
+    assert "More than 10 % away from the paper's:\n\n- Shares: a (+25.0 %)\n" in page
     assert "| b | – | 5.00 |  |" in page
 
 
