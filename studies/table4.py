@@ -102,8 +102,9 @@ WHY = (
     "levels are charged a full queue on every level and finish several times earlier than it says. With Table 3's "
     "parameters the formula cannot give the theory lines of figure 11; which numbers did is not in the paper. "
     "See [bounds](../bound.md).",
-    "The simulator's costs are those of a small modern cluster, not of the paper's machines. The paper's losses contain "
-    "a store that is polled and one lock around all networking; ours contain messages, transfers and idle ends alone.",
+    "The simulator's costs are those of a small modern cluster, not of the paper's machines. The paper's losses "
+    "contain a store that is polled and one lock around all networking; ours contain messages, transfers and idle "
+    "ends alone.",
 )
 
 STUDY = Study(
