@@ -19,7 +19,7 @@ TASKS: dict[float, int] = {
     20: 40_460,
     30: 23_695,
 }
-"""Cutouts by locality, from the application's own paper (Raicu et al., data diffusion)."""
+"""Cutouts by locality. MATRIX points to the paper on data diffusion for them; these could not be checked against it."""
 PUBLISHED_MS: dict[float, float] = {1: 167.0, 30: 176.0}
 UTILIZATION_PERCENT = 75.0
 """At 200 cores and locality 30."""
@@ -118,6 +118,8 @@ def per_task_ms(outcome: Outcome, cutouts: int) -> float:
 
 
 WHY = (
+    "The paper points to another one (Raicu et al. on data diffusion) for the numbers of tasks and files. Ours are "
+    "recalled from there and could not be checked against it; what counts is the mean over many tasks.",
     "The paper's clock starts before the images are copied from the parallel file system into memory; here they lie "
     "on the nodes when the clock starts. That part of its overhead is missing here.",
     "MDL never lets a task leave its data, so nodes that happen to hold the files of more tasks end later. With few "
