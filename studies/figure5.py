@@ -76,8 +76,8 @@ def run(asked: Asked) -> Report:
     )
     claims.append(
         Claim(
-            "MDL has a long tail that stealing would shorten",
-            outcomes[busy["daws"]].result.makespan_s < outcomes[busy["mdl"]].result.makespan_s,
+            "MDL has a long tail: the default is at least 5 % faster at 200 cores",
+            1.05 * outcomes[busy["daws"]].result.makespan_s <= outcomes[busy["mdl"]].result.makespan_s,
             f"{outcomes[busy['mdl']].result.makespan_s:.1f} s with MDL, "
             f"{outcomes[busy['daws']].result.makespan_s:.1f} s with daws",
         )
@@ -122,9 +122,10 @@ WHY = (
     "recalled from there and could not be checked against it; what counts is the mean over many tasks.",
     "The paper's clock starts before the images are copied from the parallel file system into memory; here they lie "
     "on the nodes when the clock starts. That part of its overhead is missing here.",
-    "MDL never lets a task leave its data, so nodes that happen to hold the files of more tasks end later. With few "
-    "files (high locality) chance evens out less, which is the tail of figure 5 (b). The default strategy lets the "
-    "last tasks go.",
+    "MDL never lets a task leave its data, so nodes that happen to hold the files of more tasks end later, and with few "
+    "files (high locality) chance evens out less: its time grows with locality, as in the paper. How much it is at a "
+    "given size is luck: the paper's 200 cores were used for 75 % of the time, with ramps at both ends; ours have the "
+    "files in place from the beginning, and how long they wait at the end is in the plot.",
     "Cutouts are added up in a tree of up to 1,000 inputs each and not by one task, which would have to read up to "
     "150,000 objects alone.",
 )
