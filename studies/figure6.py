@@ -122,9 +122,9 @@ WHY = (
     "are MLB: they share every task. At 1 Gbit/s the files stay where they are and tasks come to them.",
     "MDL is far behind because all files are of the same size, and of two equal ones the first is taken: a task "
     "always goes to its file of the first set. Those 500 files lie on 100 nodes by chance, on some up to nine "
-    "instead of five, and these nodes finish last. The paper shows the same tail, but a shorter one.",
-    "FLDS relaxes only what would wait for more than tt = 20 s, which leaves a tail of that length; the default "
-    "adapts tt down to 25 ms.",
+    "instead of five, and these nodes finish last. The paper describes such a tail.",
+    "The paper's tt = 20 s is not what holds FLDS back at 1 Gbit/s: with 200 files on 80 cores it gets 77.7 % with "
+    "20 s and 77.5 % with 2 s.",
 )
 
 STUDY = Study(
