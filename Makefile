@@ -4,14 +4,14 @@ BIN := .venv/bin
 STAMP := .venv/.setup-done
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup lock test unit lint format demo policies bench bench-peers matrix faults mutants clean
+.PHONY: help setup lock test unit lint format demo policies bench bench-peers studies matrix faults mutants clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 # Programs start in half the time when bytecode is there, also where Python is told not to write any by itself.
 setup: $(STAMP) ## put everything into .venv (only when pyproject.toml or uv.lock changed)
-	@$(BIN)/python -m compileall -q src bench tests examples
+	@$(BIN)/python -m compileall -q src bench studies tests examples
 
 # --inexact keeps pip and uv themselves, which are not in the lock file.
 $(STAMP): pyproject.toml uv.lock
@@ -60,6 +60,9 @@ bench: setup ## measure the simulator's speed and memory
 
 bench-peers: setup .venv-peers/.setup-done ## daws beside a bare loop, concurrent.futures, Dask, Ray and others (an hour)
 	.venv-peers/bin/python -m bench.peers $(ARGS)
+
+studies: setup ## published tables and figures beside ours; writes docs/studies (less than an hour)
+	$(BIN)/daws study --all $(ARGS)
 
 matrix: setup ## every preset on every workload at up to 1,000 nodes
 	$(BIN)/python -m tests.sim.matrix $(ARGS)

@@ -1,5 +1,6 @@
 """How the generated workflow families compare with the classic files: by kind of task, and as a whole at several sizes.
 
+    daws study families                        its page, as of all studies
     python -m studies.families                 beside the figures of the classic files, which are kept here
     python -m studies.families --files DIR     beside the files themselves: CyberShake_1000.xml and so on
 
@@ -24,6 +25,8 @@ from daws.formats import read_workflow
 from daws.model.errors import DawsError, UsageError
 from daws.model.graph import Graph
 from daws.workloads import parse_workload
+
+from .shared.study import Asked, Claim, Report, Row, Study, Table
 
 UNKNOWN = math.nan
 
@@ -236,6 +239,10 @@ def write_csv(path: Path, kinds: Sequence[tuple[Any, ...]], whole: Sequence[tupl
 
 
 def draw(path: Path, kinds: Sequence[tuple[Any, ...]]) -> None:
+    picture_of(kinds).savefig(path, dpi=150)
+
+
+def picture_of(kinds: Sequence[tuple[Any, ...]]) -> Any:
     """One panel for each figure: a kind of task is a point, and where classic and generated agree it is on the line."""
     try:
         from matplotlib.figure import Figure
@@ -274,7 +281,7 @@ def draw(path: Path, kinds: Sequence[tuple[Any, ...]]) -> None:
         axes.grid(color="#DDE3E8", linewidth=0.5)
     axes.legend(*figure.axes[0].get_legend_handles_labels(), loc="lower right", fontsize=8)
     figure.suptitle("Generated workflow families beside the classic files of about 1,000 tasks")
-    figure.savefig(path, dpi=150)
+    return figure
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -312,6 +319,72 @@ def compare(
             for kind, figures in by_kind[family].items():
                 kinds.append((family, tasks, kind, figures, ours[kind]))
     return kinds, totals
+
+
+# -- as a study --------------------------------------------------------------------------------------------------------
+
+UNITS = dict(zip(TOTAL_NAMES, ("levels", "tasks", "s", "s", "GB", "GB"), strict=True))
+CLOSE_PERCENT = 25.0
+
+
+def run(asked: Asked) -> Report:
+    """Whole workflows of all sizes are in the tables of `main`; the page has the largest of each family."""
+    by_kind, whole = classic_in(asked.files) if asked.files else (CLASSIC, WHOLE)
+    largest = {family: max(tasks for name, tasks in whole if name == family) for family in by_kind}
+    chosen = {(family, tasks): whole[family, tasks] for family, tasks in largest.items()}
+    kinds, totals = compare(by_kind, chosen, 1 if asked.quick else 5)
+    tables = [
+        Table(
+            f"Whole workflows: {name}",
+            ("family", "tasks"),
+            UNITS[name],
+            [Row((FAMILIES[family], str(tasks)), one[place], ours[place]) for family, tasks, one, ours in totals],
+            "classic",
+            "generated",
+        )
+        for place, name in enumerate(TOTAL_NAMES)
+    ]
+    lengths = [Row((FAMILIES[family], kind), one.length_s, ours.length_s) for family, _, kind, one, ours in kinds]
+    tables.append(Table("Mean length by kind of task", ("family", "kind"), "s", lengths, "classic", "generated"))
+    rows = {name: table.rows for name, table in zip(TOTAL_NAMES, tables, strict=False)}
+    levels, serial = rows["levels"], rows["serial s"]
+    farthest = max(serial, key=lambda row: abs(row.percent or 0.0))
+    near = [row for row in lengths if abs(row.percent or 0.0) <= CLOSE_PERCENT]
+    claims = [
+        Claim(
+            "Generated workflows have the levels of the classic ones",
+            all(row.paper == row.daws for row in levels),
+            ", ".join(f"{row.keys[0]} {row.daws:g}" for row in levels),
+        ),
+        Claim(
+            "Their tasks together take as long, within 10 %",
+            not any(row.is_notable for row in serial),
+            f"{farthest.keys[0]} is farthest off, by {farthest.percent:+.1f} %",
+        ),
+        Claim(
+            "Nine of ten kinds of tasks have the same mean length, within 25 %",
+            len(near) >= 0.9 * len(lengths),
+            f"{len(near)} of {len(lengths)}",
+        ),
+    ]
+    return Report(tables, claims, WHY, picture_of(kinds))
+
+
+WHY = (
+    "A classic file is one draw from its generator, with a few tasks of many kinds: means over four or seven tasks, "
+    "and the longest way through the graph, are a matter of chance. Generated numbers are means over five seeds.",
+)
+
+STUDY = Study(
+    "families",
+    "Workflow families beside the classic files",
+    "Juve et al. (2013), Bharathi et al. (2008)",
+    "How generated workflows compare with the files that everybody uses.",
+    "Generated workflows of about 1,000 tasks beside the classic files; all sizes, and reads and writes by kind, are "
+    "what `python -m studies.families` prints.",
+    run,
+    takes_files=True,
+)
 
 
 if __name__ == "__main__":

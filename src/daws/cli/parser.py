@@ -30,6 +30,7 @@ examples:
   daws run ./montage.xml                a recorded workflow, live on all cores of this machine
   daws bound fan-in --nodes 100         how fast it could be at best
   daws compare pipeline --strategy daws,flds,random --nodes 1,4,16
+  daws study                            what papers published, beside what daws does
   daws strategies flds                  how one strategy answers each question
   daws workloads                        what can be run, and what each can be told
 
@@ -99,6 +100,16 @@ strategies and sizes:
   Commas separate strategies where the name of a preset follows; all others belong to the
   settings of the strategy before them. --strategy can be repeated as well.
   In '1,4,...,1024' the dots go on as the two numbers before them do, times four here."""
+
+_STUDY_ABOUT = """\
+Run studies: what a paper published, beside what daws does. Each prints tables and says which
+claims hold, and leaves a page, a plot and a CSV. Without a name: the list of all studies."""
+
+_STUDY_EXAMPLES = """\
+examples:
+  daws study                            what there is
+  daws study table4 --quick --out here  a small version, to see that it works
+  daws study --all                      everything; less than an hour on two cores"""
 
 
 class Parser(argparse.ArgumentParser):
@@ -189,6 +200,7 @@ def make_parser() -> argparse.ArgumentParser:
     _add_run(commands)
     _add_bound(commands)
     _add_compare(commands)
+    _add_study(commands)
     _add_strategies(commands)
     _add_workloads(commands)
     return parser
@@ -465,6 +477,27 @@ def _add_compare(commands: "argparse._SubParsersAction[Parser]") -> None:
     output.add_argument("-h", "--help", action=_KnobsHelp, nargs=0, help="show this help and exit")
 
 
+def _add_study(commands: "argparse._SubParsersAction[Parser]") -> None:
+    study = commands.add_parser(
+        "study",
+        help="published tables and figures beside what daws does",
+        description=_STUDY_ABOUT,
+        epilog=_STUDY_EXAMPLES,
+        formatter_class=_Format,
+        allow_abbrev=False,
+    )
+    study.set_defaults(load=_load_study)
+    study.add_argument("names", nargs="*", metavar="NAME", help="studies to run")
+    study.add_argument("--all", action="store_true", help="run all of them")
+    study.add_argument("--quick", action="store_true", help="small versions, only to show that they work")
+    study.add_argument("--files", metavar="DIR", action=_Once, help="folder with the classic workflow files to use")
+    study.add_argument(
+        "--out", metavar="DIR", action=_Once, help="where everything goes (default: docs/studies, or out/studies)"
+    )
+    study.add_argument("--jobs", metavar="N", action=_Once, type=_whole, help="processes (default: one per core)")
+    study.add_argument("--quiet", action="store_true", help="no progress bar")
+
+
 def _add_strategies(commands: "argparse._SubParsersAction[Parser]") -> None:
     strategies = commands.add_parser(
         "strategies",
@@ -519,6 +552,12 @@ def _load_bound() -> Command:
 
 def _load_compare() -> Command:
     from daws.cli.compare import run
+
+    return run
+
+
+def _load_study() -> Command:
+    from daws.cli.study import run
 
     return run
 

@@ -25,6 +25,9 @@ class Case(Struct, frozen=True):
     nodes: int
     seed: int
 
+    def __str__(self) -> str:
+        return f"{self.strategy} on {self.nodes} nodes"
+
 
 class Run(Struct, frozen=True):
     """What came of a case. `bound_s` is what no schedule could beat, `bound_by` which part of it binds."""
@@ -63,7 +66,7 @@ def run_case(recipe: Recipe, case: Case) -> Run:
         best = bound(graph, cluster.groups, settings.costs)
         result, _ = simulate(graph, cluster, parse_strategy(case.strategy), settings)
     except UsageError as error:
-        raise UsageError(f"{case.strategy} on {case.nodes} nodes: {error}") from error
+        raise UsageError(f"{case}: {error}") from error
     return Run(
         strategy=case.strategy,
         nodes=case.nodes,

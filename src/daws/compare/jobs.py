@@ -1,4 +1,4 @@
-"""Runs cases in processes of their own.
+"""Runs cases, or anything else that is asked for many times, in processes of their own.
 
 Each process gets one case at a time over a pipe. A process that dies is an error, never a hang; an interrupt or an
 error ends all of them. They are started afresh (not forked), so that nothing of the caller's threads comes along.
@@ -8,10 +8,11 @@ import contextlib
 import multiprocessing
 import signal
 import traceback
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from functools import partial
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
-from typing import cast
+from typing import Any, TypeVar, cast
 
 from daws.compare.cases import Case, Recipe, Run, run_case
 from daws.model.errors import DawsError, InternalError, UnavailableError
@@ -20,15 +21,27 @@ PATIENCE_S = 5.0
 """How long a process that was told to end may take before it is killed."""
 
 
+Asked = TypeVar("Asked")
+Answer = TypeVar("Answer")
+
+
 def run_cases(recipe: Recipe, cases: Sequence[Case], jobs: int) -> Generator[Run, None, None]:
     """The runs as they are done, in whatever order that is. Closing it ends all processes."""
-    if jobs == 1 or len(cases) <= 1:
-        for case in cases:
-            yield run_case(recipe, case)
+    return run_each(partial(run_case, recipe), cases, jobs)
+
+
+def run_each(do: Callable[[Asked], Answer], asked: Sequence[Asked], jobs: int) -> Generator[Answer, None, None]:
+    """What `do` answers to each, as it is done. What travels to the processes must be possible to pickle.
+
+    Messages call what was asked by its `str`.
+    """
+    if jobs == 1 or len(asked) <= 1:
+        for one in asked:
+            yield do(one)
         return
-    workers = _start(recipe, min(jobs, len(cases)))
+    workers = _start(do, min(jobs, len(asked)))
     try:
-        yield from _serve(workers, list(cases))
+        yield from _serve(workers, list(asked))
     finally:
         _end(workers)
 
@@ -36,7 +49,7 @@ def run_cases(recipe: Recipe, cases: Sequence[Case], jobs: int) -> Generator[Run
 Worker = tuple[SpawnProcess, Connection]
 
 
-def _start(recipe: Recipe, count: int) -> list[Worker]:
+def _start(do: Callable[[Any], Any], count: int) -> list[Worker]:
     """An interrupt from the terminal goes to all of its processes: these leave it to us."""
     context = multiprocessing.get_context("spawn")
     ours = _ignore_interrupts()
@@ -44,7 +57,7 @@ def _start(recipe: Recipe, count: int) -> list[Worker]:
         workers: list[Worker] = []
         for _ in range(count):
             here, there = context.Pipe()
-            process = context.Process(target=_work, args=(there, recipe), daemon=True)
+            process = context.Process(target=_work, args=(there, do), daemon=True)
             process.start()
             there.close()
             workers.append((process, here))
@@ -62,54 +75,52 @@ def _ignore_interrupts() -> signal.Handlers | None:
         return None
 
 
-def _serve(workers: list[Worker], cases: list[Case]) -> Iterator[Run]:
-    waiting = cases[::-1]
-    busy: dict[Connection, Case] = {}
+def _serve(workers: list[Worker], asked: list[Any]) -> Iterator[Any]:
+    waiting = asked[::-1]
+    busy: dict[Connection, Any] = {}
     for _, pipe in workers:
         busy[pipe] = waiting.pop()
         _send(pipe, busy[pipe])
     while busy:
         for pipe in cast("list[Connection]", wait(list(busy))):
-            case = busy.pop(pipe)
-            answer = _receive(pipe, case)
+            answer = _receive(pipe, busy.pop(pipe))
             if waiting:
                 busy[pipe] = waiting.pop()
                 _send(pipe, busy[pipe])
             yield answer
 
 
-def _send(pipe: Connection, case: Case) -> None:
+def _send(pipe: Connection, one: Any) -> None:
     with contextlib.suppress(OSError):  # who is gone is noticed when its answer is read
-        pipe.send(case)
+        pipe.send(one)
 
 
-def _receive(pipe: Connection, case: Case) -> Run:
+def _receive(pipe: Connection, one: Any) -> Any:
     try:
         answer = pipe.recv()
     except (EOFError, OSError) as error:
         raise UnavailableError(
-            f"the process that simulated {case.strategy} on {case.nodes} nodes ended without a result "
-            "(was it killed, or did memory run out?)",
+            f"the process that simulated {one} ended without a result (was it killed, or did memory run out?)",
             retry=True,
         ) from error
     if isinstance(answer, Exception):
         raise answer
-    return cast("Run", answer)
+    return answer
 
 
-def _work(pipe: Connection, recipe: Recipe) -> None:
+def _work(pipe: Connection, do: Callable[[Any], Any]) -> None:
     """What such a process does until nobody wants anything any more."""
     with contextlib.suppress(EOFError, OSError):
         while True:
-            case = pipe.recv()
+            one = pipe.recv()
             try:
-                answer: Run | Exception = run_case(recipe, case)
+                answer = do(one)
             except DawsError as error:
                 answer = error
             except MemoryError:
-                answer = UnavailableError(f"memory ran out with {case.strategy} on {case.nodes} nodes", retry=True)
+                answer = UnavailableError(f"memory ran out with {one}", retry=True)
             except Exception:
-                answer = InternalError(f"{case}: {traceback.format_exc()}")
+                answer = InternalError(f"{one}: {traceback.format_exc()}")
             pipe.send(answer)
 
 
