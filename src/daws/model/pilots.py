@@ -53,6 +53,11 @@ class Demand(Struct, frozen=True):
     def longest_s(self) -> float:
         return max((stage.longest_s for stage in self.stages), default=0.0)
 
+    @property
+    def path_s(self) -> float:
+        """How long it takes at least with as many cores as there could be, if each stage waits for the one before."""
+        return sum(stage.longest_s for stage in self.stages)
+
     def run_s(self, cores: int) -> float:
         """How long so many cores need at most, if each stage waits for the one before it."""
         return sum(ceil(stage.cores / cores) * stage.longest_s for stage in self.stages)

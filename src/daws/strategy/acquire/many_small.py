@@ -14,13 +14,13 @@ class AcquireManySmall(Answer, frozen=True):
     """Keeps up to `pilots-each` pilots of `pilot-cores` cores queued or active on every resource, while there is work.
 
     Swift/K with Coasters, as AIMES (2016) used it in its experiments 1 and 2. A pilot lives for `rounds` of the longest
-    task and `spare-s`. Helps when queues prefer small and short jobs. Hurts when they do not: every round of tasks
+    task of each stage, and `spare-s`. Helps when queues prefer small and short jobs. Hurts when they do not: every round of tasks
     waits in the queue again, and the last pilot to become active decides.
     """
 
     pilots_each: Annotated[int, Meta(ge=1, le=1000, description="queued or active on each resource")] = 20
     pilot_cores: Annotated[int, Meta(ge=1, le=100_000, description="of each pilot")] = 16
-    rounds: Annotated[int, Meta(ge=1, le=10_000, description="of the longest task that fit into a pilot")] = 1
+    rounds: Annotated[int, Meta(ge=1, le=10_000, description="of the longest tasks that fit into a pilot")] = 1
     spare_s: Annotated[float, Meta(ge=0, le=1e6, description="seconds of walltime beside the tasks' own")] = 300.0
 
     def ask(self, view: PilotView) -> tuple[PilotRequest, ...]:
@@ -28,7 +28,7 @@ class AcquireManySmall(Answer, frozen=True):
         able = usable(view.resources, demand)
         # No more than there are tasks for; but every resource gets one, as Swift sends some tasks to each of them.
         wanted = min(self.pilots_each, ceil(demand.peak_cores / len(able) / self.pilot_cores))
-        walltime_s = demand.longest_s * self.rounds + self.spare_s
+        walltime_s = demand.path_s * self.rounds + self.spare_s
         found: list[PilotRequest] = []
         for number in able:
             missing = wanted - view.queued[number] - view.active[number]
