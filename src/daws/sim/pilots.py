@@ -1,9 +1,9 @@
 """Pilots in a simulation: they wait in queues, their nodes join, and leave when the walltime is over.
 
-The clock of a simulation starts when the first pilot is active, because nothing happens before; `wait_s` is how long that
-took. Which pilots are asked for and which tasks are tied to them are decisions (`acquire`, `bind`). A task that is tied
-asks for a context that the nodes of its pilots alone offer; until the first of them is active it waits with the client,
-and if its last pilot has ended, with any node, until a new one is active.
+The clock of a simulation starts when the first pilot is active, because nothing happens before; `wait_s` is how long
+that took. Which pilots are asked for and which tasks are tied to them are decisions (`acquire`, `bind`). A task that is
+tied asks for a context that the nodes of its pilots alone offer; until the first of them is active it waits with the
+client, and if its last pilot has ended, with any node, until a new one is active.
 """
 
 from functools import partial
@@ -37,7 +37,7 @@ SALT = 0x91107
 """Keeps these draws apart from others of the same seed."""
 LOOK_NS = 60 * SECOND_NS
 IDLE_PILOTS_MAX = 200
-"""So many pilots may end one after the other without a task having ended; then something is wrong with what was asked."""
+"""So many pilots may end one after the other without a task having ended; then what was asked for leads nowhere."""
 HANDOVER_TICKS = 3
 """Before its end a pilot stops what still runs, and tells others of it."""
 
@@ -205,8 +205,8 @@ class Pilots:
         self.ended_since += 1
         if self.ended_since > IDLE_PILOTS_MAX:
             raise UsageError(
-                f"{IDLE_PILOTS_MAX} pilots have ended since a task was done for the first time: what they made was lost "
-                f"with them before it was read; ask for longer ones (spare-s=…), or tie no tasks to pilots (bind=late)"
+                f"{IDLE_PILOTS_MAX} pilots have ended since another task was done: what they made was lost with them "
+                f"before it was read; ask for longer ones (spare-s=…), or tie no tasks to pilots (bind=late)"
             )
         self._ask(kernel, pilot.share)
 

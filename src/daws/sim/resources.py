@@ -26,7 +26,7 @@ HOUR_S = 3600.0
 WAIT_S_MAX = 1e9
 RESOURCES_MAX = 1000
 
-_NAME = re.compile(r"[a-z][a-z0-9]*(?:-[a-z0-9]+)*")
+_NAME = re.compile(r"(?=.{1,40}$)[a-z][a-z0-9]*(?:-[a-z0-9]+)*")
 _FORM = "NAME[:nodes=N,cores=C,wait-s=S,spread=SIGMA,jitter=SIGMA,walltime-h=H]"
 
 

@@ -1,7 +1,7 @@
 """How long pilots wait in batch queues: drawn by seed, from a fitted distribution or from recorded waits.
 
-Two things vary. How full a queue is: that is drawn once for each resource and run, and all its jobs feel it. And the luck
-of each job (`jitter`). Jobs of other sizes wait longer or shorter by a factor.
+Two things vary. How full a queue is: that is drawn once for each resource and run, and all its jobs feel it. And the
+luck of each job (`jitter`). Jobs of other sizes wait longer or shorter by a factor.
 """
 
 from math import exp

@@ -23,25 +23,25 @@ KEYS = (
     Real("deviation-min", 5.0, "of Gaussian lengths", "min", high=1e6),
     Real("shortest-min", 1.0, "of Gaussian lengths", "min", high=1e6),
     Real("longest-min", 30.0, "of Gaussian lengths", "min", high=1e6),
-    Real("input-kb", 1000.0, "file that each task reads", "kB", high=1e9),
-    Real("output-kb", 2.0, "file that each task makes", "kB", high=1e9),
+    Real("input-kb", 1000.0, "file that each task reads; 0 is none", "kB", high=1e9),
+    Real("output-kb", 2.0, "file that each task makes; 0 is none", "kB", high=1e9),
 )
 
 
 def make(plan: Plan) -> Graph:
     values = plan.values
     count = plan.bounded(values.whole("tasks"))
-    sizes = [round(values.real(key) * BYTES_PER_KB) for key in ("output-kb", "input-kb")]
-    if max(sizes) * count > TOTAL_MAX:
+    made_bytes, read_bytes = (round(values.real(key) * BYTES_PER_KB) for key in ("output-kb", "input-kb"))
+    if max(made_bytes, read_bytes) * count > TOTAL_MAX:
         raise WorkloadError(f"workload {plan.kind}: files of {count} tasks cannot be added up in 62 bits")
     return Graph(
         kinds=["skeleton"],
         kind=np.zeros(count, np.int32),
         length_ns=_lengths_ns(plan, count),
-        input_start=np.arange(count + 1),
-        inputs=count + np.arange(count),
-        output_start=np.arange(count + 1),
-        object_bytes=np.repeat(np.array(sizes, np.int64), count),
+        input_start=np.arange(count + 1) * bool(read_bytes),
+        inputs=(count * bool(made_bytes) + np.arange(count))[: count * bool(read_bytes)],
+        output_start=np.arange(count + 1) * bool(made_bytes),
+        object_bytes=np.repeat(np.array([size for size in (made_bytes, read_bytes) if size], np.int64), count),
         cores=np.full(count, values.whole("task-cores"), np.int32),
     )
 
@@ -62,7 +62,8 @@ def _lengths_ns(plan: Plan, count: int) -> Int64s:
         # Those outside are drawn again; the mean is inside, so half of them or more need not be.
         while (outside := (minutes < low) | (minutes > high)).any():
             minutes[outside] = rng.normal(mean, values.real("deviation-min"), int(outside.sum()))
-    return np.rint(minutes * NS_PER_MIN).astype(np.int64)
+    lengths_ns: Int64s = np.rint(minutes * NS_PER_MIN).astype(np.int64)
+    return lengths_ns
 
 
 KIND = Kind("skeleton", "bag of long tasks, each with a file from outside, as AIMES made them up", KEYS, make)

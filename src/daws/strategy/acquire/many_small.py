@@ -14,8 +14,8 @@ class AcquireManySmall(Answer, frozen=True):
     """Keeps up to `pilots-each` pilots of `pilot-cores` cores queued or active on every resource, while there is work.
 
     Swift/K with Coasters, as AIMES (2016) used it in its experiments 1 and 2. A pilot lives for `rounds` of the longest
-    task of each stage, and `spare-s`. Helps when queues prefer small and short jobs. Hurts when they do not: every round of tasks
-    waits in the queue again, and the last pilot to become active decides.
+    task of each stage, and `spare-s`. Helps when queues prefer small and short jobs. Hurts when they do not: every
+    round of tasks waits in the queue again, and the last pilot to become active decides.
     """
 
     pilots_each: Annotated[int, Meta(ge=1, le=1000, description="queued or active on each resource")] = 20
