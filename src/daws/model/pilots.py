@@ -76,7 +76,7 @@ class PilotRequest(Struct, frozen=True):
 
 
 def usable(resources: tuple[Resource, ...], demand: Demand) -> list[int]:
-    """The positions of the resources that can run every task, those of which the shortest waits are known first."""
+    """The positions of the resources that can run every task; UsageError if there are none."""
     found = [
         number
         for number, resource in enumerate(resources)
@@ -87,7 +87,12 @@ def usable(resources: tuple[Resource, ...], demand: Demand) -> list[int]:
             f"no resource can run every task: the widest needs {demand.widest} core(s) of one node, "
             f"the longest {demand.longest_s:g} s of walltime"
         )
-    return sorted(found, key=lambda number: resources[number].wait_s(demand.widest))
+    return found
+
+
+def by_wait(resources: tuple[Resource, ...], positions: list[int], cores: int) -> list[int]:
+    """Those where jobs of this size waited least first."""
+    return sorted(positions, key=lambda number: resources[number].wait_s(cores))
 
 
 def request(resource: Resource, position: int, cores: int, walltime_s: float, demand: Demand) -> PilotRequest:

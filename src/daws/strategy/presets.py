@@ -22,6 +22,8 @@ class Preset(Struct, frozen=True):
 
 _PILOTS = {"acquire": "per-resource", "bind": "late"}
 """Where there are pilots at all, and a preset has nothing to say about them."""
+_LONG_TASKS: dict[str, dict[str, Any]] = {"place": {"t": inf}, "balance": {"poll_max_ms": 10_000.0}}
+"""Where tasks take minutes, idle nodes need not ask around every tenth of a second."""
 _MATRIX_PAPER = "MATRIX (2015), section 2.2"
 _MATRIX = {
     "assign": "dealt",
@@ -129,14 +131,14 @@ PRESETS: dict[str, Preset] = {
             "one pilot on each of a few resources; tasks go to whichever pilot is active",
             "AIMES (2016), section VI, experiments 3 and 4",
             _MATRIX | {"order": "submission"},
-            {"place": {"t": inf}},
+            _LONG_TASKS,
         ),
         _preset(
             "swift",
             "many small pilots; each task is tied to a resource before any pilot runs",
             "AIMES (2016), section VI, experiments 1 and 2",
             _MATRIX | {"order": "submission", "acquire": "many-small", "bind": "resource"},
-            {"place": {"t": inf}},
+            _LONG_TASKS,
         ),
         _preset(
             "random",

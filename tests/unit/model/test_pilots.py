@@ -1,7 +1,7 @@
 import pytest
 
 from daws.model.errors import UsageError
-from daws.model.pilots import Demand, Resource, Stage, request, usable
+from daws.model.pilots import Demand, Resource, Stage, by_wait, request, usable
 
 SMALL = Resource("small", cores=4, nodes=10, walltime_s=1000, waits=((16, 50.0), (64, 500.0)))
 LARGE = Resource("large", cores=16, nodes=2, waits=((1024, 100.0),))
@@ -20,7 +20,9 @@ def test_stages_run_one_after_the_other():
 
 
 def test_resources_are_tried_by_their_waits_and_only_if_every_task_fits():
-    assert usable((LARGE, SMALL), Demand((Stage(8, 10.0),))) == [1, 0]
+    assert usable((LARGE, SMALL), Demand((Stage(8, 10.0),))) == [0, 1]
+    assert by_wait((LARGE, SMALL), [0, 1], 16) == [1, 0]
+    assert by_wait((LARGE, SMALL), [0, 1], 17) == [0, 1]
     assert usable((LARGE, SMALL), Demand((Stage(8, 10.0),), widest=5)) == [0]
     assert usable((LARGE, SMALL), Demand((Stage(8, 1000.0),))) == [0]
     with pytest.raises(UsageError, match=r"the widest needs 17 core\(s\) of one node, the longest 10 s"):

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from daws.model.pilots import PilotRequest, Resource, request, usable
+from daws.model.pilots import PilotRequest, Resource, by_wait, request, usable
 from daws.strategy.answer import Answer
 from daws.strategy.decisions import PilotView, Reasons
 
@@ -43,7 +43,7 @@ class AcquireByPrediction(Answer, frozen=True):
         found = []
         for count in range(1, min(self.pilots_max, len(able)) + 1):
             cores = max(demand.widest, ceil(demand.peak_cores / count))
-            best = sorted(able, key=lambda number: resources[number].wait_s(cores))[:count]
+            best = by_wait(resources, able, cores)[:count]
             found.append(tuple([self._request(view, resources[number], number, cores) for number in best]))
         return found
 

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from daws.model.pilots import PilotRequest, request, usable
+from daws.model.pilots import PilotRequest, by_wait, request, usable
 from daws.strategy.answer import Answer
 from daws.strategy.decisions import PilotView, Reasons
 
@@ -30,7 +30,7 @@ class AcquireManySmall(Answer, frozen=True):
         wanted = min(self.pilots_each, ceil(demand.peak_cores / len(able) / self.pilot_cores))
         walltime_s = demand.path_s * self.rounds + self.spare_s
         found: list[PilotRequest] = []
-        for number in able:
+        for number in by_wait(view.resources, able, self.pilot_cores):
             missing = wanted - view.queued[number] - view.active[number]
             asked = request(view.resources[number], number, self.pilot_cores, walltime_s, demand)
             found += [asked] * missing

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from daws.model.pilots import PilotRequest, request, usable
+from daws.model.pilots import PilotRequest, by_wait, request, usable
 from daws.strategy.answer import Answer
 from daws.strategy.decisions import PilotView, Reasons
 
@@ -28,10 +28,11 @@ class AcquirePerResource(Answer, frozen=True):
         if sum(view.queued) or sum(view.active):
             return ()
         demand = view.demand
-        chosen = usable(view.resources, demand)[: self.pilots]
-        cores = ceil(demand.peak_cores * self.concurrency / len(chosen))
+        able = usable(view.resources, demand)
+        count = min(self.pilots, len(able))
+        cores = ceil(demand.peak_cores * self.concurrency / count)
         found = []
-        for number in chosen:
+        for number in by_wait(view.resources, able, cores)[:count]:
             resource = view.resources[number]
             granted = min(max(cores, demand.widest), resource.cores * resource.nodes)
             walltime_s = demand.run_s(granted) + self.spare_s
@@ -40,10 +41,11 @@ class AcquirePerResource(Answer, frozen=True):
 
     def explain(self, view: PilotView) -> Reasons:
         asked = self.ask(view)
+        cores = ceil(view.demand.peak_cores * self.concurrency / min(self.pilots, len(view.resources)))
         return {
             "peak_cores": view.demand.peak_cores,
             "queued": sum(view.queued),
             "active": sum(view.active),
-            "wait_s": {one.name: one.wait_s(view.demand.widest) for one in view.resources},
+            "wait_s": {one.name: one.wait_s(cores) for one in view.resources},
             "choice": [(view.resources[one.resource].name, one.cores, one.walltime_s) for one in asked],
         }
