@@ -16,7 +16,7 @@ study lets all of them meet the same.
 import argparse
 import csv
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import ceil
 from pathlib import Path
 from statistics import mean, stdev
@@ -33,6 +33,7 @@ from daws.strategy import parse_strategy
 from daws.workloads import parse_workload
 
 HOUR_S = 3600.0
+COLUMNS = 3
 TASKS_LEAST = 256
 """Every experiment has a bag of this size or smaller."""
 FOUR = ("stampede", "gordon", "supermic", "comet")
@@ -267,16 +268,20 @@ def table_two(rows: Sequence[Row]) -> str:
     return "\n".join(lines)
 
 
-def equal_table(rows: Sequence[EqualRow]) -> str:
-    lines = ["The same bags (tasks of 15 min) and the same waits for all: TTC in s, and core hours held", ""]
-    lines.append(f"{'waits':12} {'strategy':24} " + " ".join(f"{f'{tasks:,} tasks':>28}" for tasks in EQUAL_TASKS))
-    for waits, name in dict.fromkeys((row[0], row[1]) for row in rows):
-        cells = [
-            f"{ours.ttc_s:10,.0f} ± {ours.deviation_s:6,.0f} {ours.held_h:6,.0f} h"
-            for one, other, _, ours in rows
-            if (one, other) == (waits, name)
-        ]
-        lines.append(f"{waits:12} {name:24} " + " ".join(f"{cell:>28}" for cell in cells))
+def equal_tables(rows: Sequence[EqualRow]) -> str:
+    """What all strategies need, how long they wait for their first pilot, and what they hold."""
+    tasks = list(dict.fromkeys(row[2] for row in rows))
+    lines = ["The same bags of 15 minutes and the same queues for all, mean ± deviation"]
+    parts: dict[str, Callable[[Measured], str]] = {
+        "TTC in s": lambda ours: f"{ours.ttc_s:,.0f} ± {ours.deviation_s:,.0f}",
+        "Tw in s": lambda ours: f"{ours.tw_s:,.0f} ± {ours.tw_deviation_s:,.0f}",
+        "core hours held": lambda ours: f"{ours.held_h:,.0f}",
+    }
+    for title, cell in parts.items():
+        lines += ["", f"{title:16} {'waits':12} {'tasks':>24} " + " ".join(f"{some:>17,}" for some in tasks)]
+        for waits, name in dict.fromkeys(row[:2] for row in rows):
+            cells = [cell(ours) for one, other, _, ours in rows if (one, other) == (waits, name)]
+            lines.append(f"{'':16} {waits:12} {name:24} " + " ".join(f"{some:>17}" for some in cells))
     return "\n".join(lines)
 
 
@@ -298,8 +303,12 @@ def draw_experiments(path: Path, rows: Sequence[Row]) -> None:
     from matplotlib.figure import Figure
 
     names = list(dict.fromkeys(experiment.name for experiment, _, _ in rows))
-    figure = Figure(figsize=(3.4 * len(names), 3.9), layout="constrained")
-    for axes, name in zip(figure.subplots(1, len(names)), names, strict=True):
+    lines = ceil(len(names) / COLUMNS)
+    figure = Figure(figsize=(3.6 * COLUMNS, 3.0 * lines + 0.6), layout="constrained")
+    panels = list(figure.subplots(lines, COLUMNS, sharey=True, squeeze=False).flat)
+    for axes in panels[len(names) :]:
+        axes.set_axis_off()
+    for axes, name in zip(panels, names, strict=False):
         mine = [row for row in rows if row[0].name == name]
         experiment = mine[0][0]
         for number, (_, tasks, ours) in enumerate(mine):
@@ -325,8 +334,9 @@ def draw_experiments(path: Path, rows: Sequence[Row]) -> None:
         what = name if name == "integrated" else f"experiment {name}"
         axes.set_title(f"{experiment.figure} ({what})", fontsize=10)
         _tidy(axes)
-    figure.axes[0].set_ylabel("seconds")
-    handles, labels = figure.axes[0].get_legend_handles_labels()
+    for axes in panels[::COLUMNS]:
+        axes.set_ylabel("seconds")
+    handles, labels = panels[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False, fontsize=9)
     figure.suptitle("Time to completion, mean and deviation: paper and daws", fontsize=11)
     figure.savefig(path, dpi=150)
@@ -405,7 +415,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             for tasks in EQUAL_TASKS
             if tasks <= given.tasks_max
         ]
-        print(equal_table(equal), "\n")
+        print(equal_tables(equal), "\n")
         write_csv(given.out / "aimes.csv", rows, equal)
         draw_experiments(given.out / "aimes.png", rows)
         draw_equal(given.out / "aimes-equal.png", equal)
