@@ -388,7 +388,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m studies.aimes", description=__doc__.partition("\n")[0])
     parser.add_argument("--files", type=Path, metavar="DIR", help="folder with the recorded waits and runs")
     parser.add_argument("--out", type=Path, metavar="DIR", default=Path("out/studies"), help="where CSV and plots go")
-    parser.add_argument("--seeds", type=int, default=20, help="runs of each sort, on other days each (default: 20)")
+    parser.add_argument("--seeds", type=int, default=10, help="runs of each sort, on other days each (default: 10)")
     parser.add_argument("--tasks-max", type=int, default=2048, metavar="N", help="leave out larger bags")
     given = parser.parse_args(argv)
     if given.seeds < 1:

@@ -6,8 +6,8 @@
 
 The known ones are those of AIMES (2016). Their waits are fitted to what XDMoD recorded as mean hours per job on Gordon
 and Stampede (github.com/radical-experiments/AIMES-Swift, commit 27445b1): the lognormal distribution of the daily means
-of December 2015 to May 2016, and for sizes the monthly means by cores of a job, as factors of
-the mean of all jobs in the same months. Nobody recorded the waits of the others here: they are given those of Stampede.
+of December 2015 to May 2016, up to the worst day, and for sizes the monthly means by cores of a job, as factors of the
+mean of all jobs in the same months. Nobody recorded the waits of the others here: they are given those of Stampede.
 """
 
 import re
@@ -49,12 +49,14 @@ STAMPEDE = Waits(
     median_s=10_600.0,
     sigma=0.90,
     jitter=0.25,
+    most_s=68_000.0,
     by_cores=((64, 0.86), (256, 1.03), (512, 2.10), (1024, 1.94), (8192, 1.31), (32_768, 1.18)),
 )
 GORDON = Waits(
     median_s=7_700.0,
     sigma=1.65,
     jitter=0.25,
+    most_s=302_000.0,
     by_cores=((8, 0.10), (64, 1.52), (256, 1.10), (512, 1.06), (1024, 0.33), (8192, 0.25)),
 )
 KNOWN: dict[str, Queue] = {

@@ -22,8 +22,8 @@ class Preset(Struct, frozen=True):
 
 _PILOTS = {"acquire": "per-resource", "bind": "late"}
 """Where there are pilots at all, and a preset has nothing to say about them."""
-_LONG_TASKS: dict[str, dict[str, Any]] = {"place": {"t": inf}, "balance": {"poll_max_ms": 10_000.0}}
-"""Where tasks take minutes, idle nodes need not ask around every tenth of a second."""
+_LONG_TASKS: dict[str, dict[str, Any]] = {"place": {"t": inf}, "balance": {"poll_max_ms": 1000.0}}
+"""Where tasks take minutes, idle nodes need not ask around ten times a second."""
 _MATRIX_PAPER = "MATRIX (2015), section 2.2"
 _MATRIX = {
     "assign": "dealt",

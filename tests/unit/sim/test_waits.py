@@ -16,6 +16,13 @@ def test_draws_follow_the_distribution():
     assert abs(mean(drawn) / waits.mean_s(1) - 1) < 0.05
 
 
+def test_tails_are_cut():
+    waits, rng = Waits(100.0, sigma=1.6, most_s=1000.0), Rng(1)
+    drawn = [waits.fullness_s(rng) for _ in range(5000)]
+    assert max(drawn) == 1000
+    assert abs(mean(drawn) / waits.mean_s(1) - 1) < 0.05 < Waits(100.0, sigma=1.6).mean_s(1) / waits.mean_s(1) - 1
+
+
 def test_jobs_of_a_run_feel_the_same_queue():
     waits, rng = Waits(100.0, sigma=2.0, jitter=0.1), Rng(3)
     fullness_s = waits.fullness_s(rng)
