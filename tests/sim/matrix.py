@@ -38,6 +38,8 @@ WORKLOADS: dict[str, Builder] = {
     "all-pairs": _workload("all-pairs:files=16,length-ms=20"),
     "image-stacking": _workload("image-stacking:per-core=6,degree=100,length-ms=20"),
     "random": _workload("random:per-core=6,layers=4,output-mb=1,length-ms=20"),
+    "skeleton": _workload("skeleton:tasks=60,length-min=3e-4,task-cores=2"),
+    "ensemble": _workload("ensemble:simulations=30,analysis-cores=2,simulation-s=0.02,analysis-s=0.02,last-s=0.02"),
     # Real workflows take hours, in which idle nodes ask around: scaled down to tasks of some 20 ms.
     "cybershake": _workload("cybershake:per-core=6,time-scale=1e-3,data-scale=1e-3"),
     "epigenomics": _workload("epigenomics:per-core=6,time-scale=5e-6,data-scale=1e-3"),

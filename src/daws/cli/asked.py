@@ -33,8 +33,22 @@ def read_world(arguments: argparse.Namespace, seed: int, check: bool = False) ->
     """The cluster, and what is set about simulating it."""
     given = read_settings(arguments.settings)
     cluster = read_cluster(arguments, given["cluster"])
+    return cluster, _settings(arguments, given, seed, check)
+
+
+def read_settings_alone(arguments: argparse.Namespace, seed: int, check: bool) -> Settings:
+    """What is set about a simulation whose nodes are described elsewhere."""
+    given = read_settings(arguments.settings)
+    for key in (knob.key for knob in KNOBS.values() if knob.target == "cluster" and knob.field in given["cluster"]):
+        raise UsageError(f"--set {key} goes with --nodes")
+    return _settings(arguments, given, seed, check)
+
+
+def _settings(
+    arguments: argparse.Namespace, given: dict[str, dict[str, int | float]], seed: int, check: bool
+) -> Settings:
     costs = msgspec.structs.replace(profile(arguments.profile), **given["costs"])
-    return cluster, Settings(costs=costs, seed=seed, check=check, **given["settings"])  # type: ignore[arg-type]
+    return Settings(costs=costs, seed=seed, check=check, **given["settings"])  # type: ignore[arg-type]
 
 
 def read_graph(arguments: argparse.Namespace, source: Workload | Workflow, cluster: Cluster, seed: int) -> Graph:

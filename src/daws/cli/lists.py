@@ -12,6 +12,8 @@ from daws.strategy.decisions import Strategy
 from daws.workloads import describe_kinds
 
 QUESTIONS = {
+    "acquire": "which pilots are asked for: where, how many, how large, for how long?",
+    "bind": "is a task tied to a pilot before that pilot runs?",
     "assign": "which node receives each submitted task?",
     "place": "a task became ready here: keep it, share it, push it?",
     "order": "which ready task runs first?",

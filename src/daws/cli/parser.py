@@ -54,8 +54,14 @@ examples:
   daws sim pipeline --set clusters=2 --set slow=0.1 --set cluster-gbps=10 --json
   daws sim image-stacking --group '16x8' --group '4x2[gpu]:speed=3' --context aggregate=gpu
   daws sim ./montage.xml --nodes 8 --time-scale 0.1 --export run.json
+  daws sim skeleton:tasks=256 --strategy aimes --pilots stampede --pilots gordon
 
-{_GROUPS}"""
+{_GROUPS}
+
+pilots:
+  A resource is NAME[:nodes=N,cores=C,wait-s=S,spread=SIGMA,jitter=SIGMA,walltime-h=H], where
+  wait-s is the median wait. Known are stampede, gordon, supermic, comet and blue-waters; of
+  others wait-s has to be given. The strategy says how many pilots, how large and where."""
 
 
 _RUN_ABOUT = """\
@@ -234,6 +240,13 @@ def _add_sim(commands: "argparse._SubParsersAction[Parser]") -> None:
 
     where = sim.add_argument_group("where to run it")
     _add_cluster_options(where)
+    where.add_argument(
+        "--pilots",
+        metavar="RESOURCE",
+        action="append",
+        default=[],
+        help="instead of nodes, a resource with a batch queue that pilots may be asked of; may be repeated (see below)",
+    )
 
     output = sim.add_argument_group("what to show")
     output.add_argument("--json", action="store_true", help="one JSON object on stdout instead of the table")

@@ -27,6 +27,10 @@ from daws.strategy import parse_strategy
 def run(arguments: argparse.Namespace) -> int:
     """Everything is checked before anything is done."""
     check_seed(arguments.seed)
+    if arguments.pilots:
+        from daws.cli.pilots import run as run_on_pilots
+
+        return run_on_pilots(arguments)
     target = None if arguments.plot is None else check_picture(Path(arguments.plot))
     if arguments.export is not None:
         check_target(arguments.export)

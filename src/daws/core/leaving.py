@@ -39,7 +39,7 @@ ASKS_ONLY = frozenset((Lease, Owned))
 class Leaving:
     """How far a node has come on its way out."""
 
-    __slots__ = ("behind", "deadline_ns", "found", "is_late", "leased_until_ns", "look", "said", "shards_left")
+    __slots__ = ("behind", "deadline_ns", "found", "is_late", "leased_until_ns", "look", "said", "shards_left", "stuck")
 
     def __init__(self, leased_until_ns: int) -> None:
         self.deadline_ns = NEVER_NS
@@ -50,6 +50,7 @@ class Leaving:
         self.found: set[int] = set()  # tasks of which it heard from the store first
         self.said = False  # the farewell is on its way
         self.behind = ""
+        self.stuck = (-1, 0)  # so many tasks could be given to none of the members of this version
 
     def lease(self, until_ns: int) -> None:
         self.leased_until_ns = max(self.leased_until_ns, until_ns)
@@ -210,6 +211,10 @@ def give_away(core: NodeCore) -> None:
     What nobody can run goes to anybody, who keeps it until somebody joins that can; only if there is nobody at all it
     stays here.
     """
+    leaving = core.leaving
+    queued = core.dedicated.count or core.shared.count or core.staging or core.staged
+    if not queued and leaving.stuck == (core.members.version, len(core.stranded or ())):
+        return
     tasks = _take_out(core)
     core.stranded = None
     if not tasks:
@@ -229,6 +234,7 @@ def give_away(core: NodeCore) -> None:
             core.stranded = [ready]
         else:
             core.stranded.append(ready)
+    leaving.stuck = (core.members.version, len(core.stranded or ()))
 
 
 def _some(core: NodeCore, nodes: Sequence[NodeId]) -> list[NodeId]:

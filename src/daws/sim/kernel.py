@@ -143,6 +143,7 @@ class Kernel:
         self.journals: dict[NodeId, Any] | None = None
         self.digest: Any = None
         self.progress: Callable[[int], None] | None = None
+        self.on_left: Callable[[Kernel, NodeId], None] | None = None
 
     # -- time passes ---------------------------------------------------------------------------------------------------
 
@@ -349,6 +350,8 @@ class Kernel:
         elif isinstance(effect, Left):
             self.kill(node)
             self.departed.append(core)
+            if self.on_left is not None:
+                self.on_left(self, node)
             if self.faults is not None:
                 self.faults.left(self, node)
 
@@ -604,8 +607,18 @@ class Kernel:
         fresh = Machine(info)
         fresh.speed = machine.speed
         self.machines[index] = fresh
-        fresh.core = NodeCore(info, self.strategy, self.config, self.seed)
-        self.seats[info.id] = fresh
+        return self.arrive(index)
+
+    def expect(self, info: NodeInfo) -> None:
+        """A node that will come later; its number is the next one."""
+        self.machines.append(Machine(info))
+
+    def arrive(self, index: int) -> NodeId:
+        """A node that was expected is there: it knows nothing and joins through the store."""
+        machine = self.machines[index]
+        info = machine.info
+        machine.core = NodeCore(info, self.strategy, self.config, self.seed)
+        self.seats[info.id] = machine
         if self.journals is not None:
             self.journals[info.id] = type(next(iter(self.journals.values())))(
                 info, self.strategy, self.config, self.seed

@@ -18,7 +18,7 @@ from daws.model.columns import Int64s
 from daws.model.errors import ContextError, InternalError, UsageError
 from daws.model.graph import Graph
 from daws.model.states import CANCELLED, FAILED
-from daws.model.task import Needs, NodeId
+from daws.model.task import CLIENT, Needs, NodeId
 from daws.sim.checkers import Checker
 from daws.sim.cluster import Cluster
 from daws.sim.kernel import Kernel
@@ -185,17 +185,32 @@ def check_renewals(costs: Costs, lease_ns: int) -> None:
         )
 
 
-def make_kernel(graph: Graph, cluster: Cluster, strategy: Strategy, settings: Settings) -> Kernel:
+class Opening(Struct, frozen=True):
+    """Who is there when the session begins: the first `present` nodes of the cluster. The others come later, and the
+    first `planned` nodes may be homes of tasks already. What comes from outside lies with the client."""
+
+    present: int
+    planned: int
+    stay_s: float  # no node is there for less
+
+
+def make_kernel(
+    graph: Graph, cluster: Cluster, strategy: Strategy, settings: Settings, opening: Opening | None = None
+) -> Kernel:
     """A cluster that is about to start."""
     graph.check()
     check_fitting(strategy)
-    infos = cluster.infos()
+    everybody = cluster.infos()
+    infos = everybody if opening is None else everybody[: opening.present]
     shards = settings.shards or max(1, cluster.core_count // CORES_PER_SHARD)
-    lease_ns = lease_ns_of(settings, cluster.node_count, least_run_ns(graph, cluster))
+    least_ns = least_run_ns(graph, cluster) if opening is None else int(opening.stay_s * SECOND_NS)
+    lease_ns = lease_ns_of(settings, cluster.node_count, least_ns)
     check_renewals(settings.costs, lease_ns)
     copies = strategy.replicate.copies_max
     store = MemoryStore(shards, lease_ns, copies, settings.history, settings.direct, settings.retired_max)
     members = store.join(infos)
+    if opening is not None:
+        members = Members(0, everybody[: opening.planned])
     check_runnable(graph, members)
     config = NodeConfig(
         shard_count=shards,
@@ -208,9 +223,11 @@ def make_kernel(graph: Graph, cluster: Cluster, strategy: Strategy, settings: Se
     # External objects lie spread evenly over the nodes, in an order that the seed decides.
     order = np.argsort(hash_u64(np.arange(graph.external_count), settings.seed + 1), kind="stable")
     places = np.empty(graph.external_count, dtype=np.int64)
-    places[order] = np.arange(graph.external_count) % len(infos)
+    places[order] = np.arange(graph.external_count) % len(infos) if opening is None else CLIENT
     client = ClientCore(graph, strategy, Site(members, config.net_bytes_per_s, places, settings.seed), config)
     kernel = Kernel(graph, infos, strategy, store, client, config, settings.costs, settings.seed)
+    for info in everybody[len(infos) :]:
+        kernel.expect(info)
     if settings.digest:
         kernel.start_digest()
     if settings.journal:
@@ -225,6 +242,7 @@ def simulate(
     settings: Settings = DEFAULTS,
     progress: Callable[[int], None] | None = None,
     prepare: Callable[[Kernel], None] | None = None,
+    opening: Opening | None = None,
 ) -> tuple[Result, Kernel]:
     """Run to the end; `progress` is told now and then how many tasks have ended. InternalError if there is no end.
 
@@ -234,7 +252,7 @@ def simulate(
     collecting = gc.isenabled()
     gc.disable()
     try:
-        kernel = make_kernel(graph, cluster, strategy, settings)
+        kernel = make_kernel(graph, cluster, strategy, settings, opening)
         kernel.progress = progress
         if settings.check:
             kernel.checker = Checker(kernel)
@@ -262,7 +280,8 @@ def summarise(kernel: Kernel, cluster: Cluster, settings: Settings, wall_s: floa
     length_ns, core_ns = kernel.graph.total_length_ns, kernel.graph.total_core_ns
     width = core_ns / length_ns if length_ns else 1.0
     slots = cluster.core_count
-    busy_s = (sum(kernel.ends) - sum(kernel.starts)) / SECOND_NS
+    unended = len(kernel.starts) - len(kernel.ends)  # copies, or tasks that run again, which nobody waits for any more
+    busy_s = (sum(kernel.ends) + unended * end_ns - sum(kernel.starts)) / SECOND_NS
     states = [state for state, _ in kernel.client.ended.values()]
 
     def total(name: str) -> Any:

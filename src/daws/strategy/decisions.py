@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from daws.model.cluster import Members
 from daws.model.context import Context, Wish
+from daws.model.pilots import Demand, PilotRequest, Resource
 from daws.model.task import Input, Needs, NodeId, Ready, TaskSpec
 
 if TYPE_CHECKING:
@@ -95,6 +96,48 @@ class Rng(Protocol):
 
     def below(self, bound: int) -> int: ...
     def unit(self) -> float: ...
+
+
+class PilotView(Struct, frozen=True):
+    """What `acquire` may know: what is left to do, where pilots could run, and how many wait or run on each."""
+
+    demand: Demand
+    resources: tuple[Resource, ...]
+    queued: tuple[int, ...]
+    active: tuple[int, ...]
+
+
+class Acquire(Protocol):
+    """Which pilots are asked for? Asked at the start, and each time that a pilot has ended while work is left.
+
+    Where tasks are tied to pilots, each share of them is asked about by itself, with the resources that it may use.
+    """
+
+    def ask(self, view: PilotView) -> tuple[PilotRequest, ...]:
+        """The pilots to submit now; at least one if none waits or runs."""
+        ...
+
+    def explain(self, view: PilotView) -> Reasons: ...
+
+
+class Binding(Struct, frozen=True):
+    """Which share of the tasks each pilot works for, and to which share each task belongs.
+
+    Tasks run on pilots of their own share alone. `share_of` is None where there is one share: everything.
+    """
+
+    shares: tuple[int, ...]
+    share_of: np.ndarray | None = None
+
+
+class Bind(Protocol):
+    """Is a task tied to a pilot before that pilot runs?"""
+
+    def bind(self, graph: Graph, pilots: tuple[PilotRequest, ...]) -> Binding:
+        """For the pilots that are asked for at the start. Shares are numbered from 0; each has a pilot."""
+        ...
+
+    def explain(self, graph: Graph, pilots: tuple[PilotRequest, ...], task: int) -> Reasons: ...
 
 
 class Site(Struct, frozen=True):
@@ -285,6 +328,8 @@ class Strategy(Struct, frozen=True):
     """An answer to each question. Presets are Strategies; anything else is a Strategy too."""
 
     name: str
+    acquire: Acquire
+    bind: Bind
     assign: Assign
     place: Place
     order: Order

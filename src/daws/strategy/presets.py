@@ -20,6 +20,10 @@ class Preset(Struct, frozen=True):
     strategy: Strategy
 
 
+_PILOTS = {"acquire": "per-resource", "bind": "late"}
+"""Where there are pilots at all, and a preset has nothing to say about them."""
+_LONG_TASKS: dict[str, dict[str, Any]] = {"place": {"t": inf}, "balance": {"poll_max_ms": 1000.0}}
+"""Where tasks take minutes, idle nodes need not ask around ten times a second."""
 _MATRIX_PAPER = "MATRIX (2015), section 2.2"
 _MATRIX = {
     "assign": "dealt",
@@ -60,6 +64,7 @@ def _preset(
     name: str, summary: str, paper: str, given: dict[str, str], parameters: dict[str, dict[str, Any]] | None = None
 ) -> Preset:
     parameters = parameters or {}
+    given = _PILOTS | given
     built = {
         decision: answer_class(decision, given[decision])(**parameters.get(decision, {})) for decision in DECISIONS
     }
@@ -120,6 +125,20 @@ PRESETS: dict[str, Preset] = {
             "Ibis/Constellation (2011), section 3.3",
             _CONSTELLATION | {"assign": "one", "place": "master", "balance": "master-worker", "relax": "above"},
             {"relax": {"tt": 0.0}},
+        ),
+        _preset(
+            "aimes",
+            "one pilot on each of a few resources; tasks go to whichever pilot is active",
+            "AIMES (2016), section VI, experiments 3 and 4",
+            _MATRIX | {"order": "submission"},
+            _LONG_TASKS,
+        ),
+        _preset(
+            "swift",
+            "many small pilots; each task is tied to a resource before any pilot runs",
+            "AIMES (2016), section VI, experiments 1 and 2",
+            _MATRIX | {"order": "submission", "acquire": "many-small", "bind": "resource"},
+            _LONG_TASKS,
         ),
         _preset(
             "random",

@@ -4,6 +4,9 @@ import re
 from collections.abc import Mapping
 
 from daws.model.errors import StrategyError
+from daws.strategy.acquire.by_prediction import AcquireByPrediction
+from daws.strategy.acquire.many_small import AcquireManySmall
+from daws.strategy.acquire.per_resource import AcquirePerResource
 from daws.strategy.adapt.matrix import AdaptMatrix
 from daws.strategy.adapt.nothing import AdaptNothing
 from daws.strategy.answer import parameters_of
@@ -18,6 +21,9 @@ from daws.strategy.balance.master_worker import BalanceMasterWorker
 from daws.strategy.balance.none import BalanceNone
 from daws.strategy.balance.random_steal import BalanceRandomSteal
 from daws.strategy.balance.steal import BalanceSteal
+from daws.strategy.bind.early import BindEarly
+from daws.strategy.bind.late import BindLate
+from daws.strategy.bind.resource import BindResource
 from daws.strategy.cache.all import CacheAll
 from daws.strategy.cache.none import CacheNone
 from daws.strategy.match.contexts import MatchContexts
@@ -37,6 +43,8 @@ from daws.strategy.replicate.never import ReplicateNever
 
 # What an answer must have, by decision; beside these each has `explain`.
 _METHODS: dict[str, tuple[str, ...]] = {
+    "acquire": ("ask",),
+    "bind": ("bind",),
     "assign": ("plan",),
     "place": ("choose",),
     "order": ("key", "needs_ranks"),
@@ -59,6 +67,12 @@ DECISIONS = tuple(_METHODS)
 _NAME = re.compile(r"[a-z][a-z0-9]*(?:-[a-z0-9]+)*")
 
 _ANSWERS: dict[str, dict[str, type]] = {
+    "acquire": {
+        "per-resource": AcquirePerResource,
+        "many-small": AcquireManySmall,
+        "by-prediction": AcquireByPrediction,
+    },
+    "bind": {"early": BindEarly, "resource": BindResource, "late": BindLate},
     "assign": {
         "one": AssignOne,
         "round-robin": AssignRoundRobin,

@@ -5,6 +5,7 @@ from daws.workloads import (
     all_pairs,
     bot,
     cybershake,
+    ensemble,
     epigenomics,
     fan_in,
     fan_out,
@@ -16,6 +17,7 @@ from daws.workloads import (
     montage,
     pipeline,
     sipht,
+    skeleton,
 )
 from daws.workloads.parameters import read_values, shown, written
 from daws.workloads.workload import Kind, Workload
@@ -30,6 +32,8 @@ KINDS: dict[str, Kind] = {
         all_pairs.KIND,
         image_stacking.KIND,
         layered.KIND,
+        skeleton.KIND,
+        ensemble.KIND,
         cybershake.KIND,
         epigenomics.KIND,
         inspiral.KIND,

@@ -2,10 +2,11 @@
 
 import pytest
 
+from daws.model.cluster import ExecutorClass, NodeInfo
 from daws.model.states import FAILED as STATE_FAILED
 from daws.model.states import READY
 from daws.model.task import SUSPECT
-from daws.wire.store import ANNOUNCE, REFUSED, REPLICATE, STOP, STRUCK, Claim, Estate, Granted, TakeOver
+from daws.wire.store import ANNOUNCE, REFUSED, REPLICATE, STOP, STRUCK, Claim, Estate, Granted, Lease, TakeOver
 from tests.contract.store.desk import ANN, BOB, CAT, CHILD, FAR, OTHER, PARENT, Contract, Desk
 
 
@@ -25,6 +26,15 @@ class EstatesContract(Contract):
         assert desk(Claim(PARENT, ANN, 0, CAT)) == REFUSED, "an offer of the dead is void"
         desk.done(PARENT, BOB, 1)
         assert desk.story(OTHER).attempt == 0
+
+    def test_what_was_left_behind_in_good_order_is_under_no_suspicion(self, desk: Desk):
+        desk.create(PARENT, owner=10)
+        for node in (10, 11, 12, 13):
+            desk(Lease(node, 0, NodeInfo(node, (ExecutorClass(1),))))
+            desk(Lease(node, 0, leaving=True))
+            ready, _ = desk.bury(node, node + 1)
+            assert [(one.spec.id, one.mode) for one in ready] == [(PARENT, 0)]
+        assert desk.story(PARENT).state == READY
 
     def test_taking_over_part_by_part(self, desk: Desk):
         store = Desk(self.make(shards=1), self.snapshot)

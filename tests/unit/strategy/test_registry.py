@@ -6,6 +6,9 @@ from msgspec import Struct
 from daws.model.errors import StrategyError
 from daws.model.task import Ready
 from daws.strategy import registry
+from daws.strategy.acquire.by_prediction import AcquireByPrediction
+from daws.strategy.acquire.many_small import AcquireManySmall
+from daws.strategy.acquire.per_resource import AcquirePerResource
 from daws.strategy.answer import parameters_of
 from daws.strategy.assign.critical_path import AssignCriticalPath
 from daws.strategy.assign.data import AssignData
@@ -13,9 +16,26 @@ from daws.strategy.assign.dealt import AssignDealt
 from daws.strategy.assign.hashed import AssignHashed
 from daws.strategy.assign.one import AssignOne
 from daws.strategy.assign.round_robin import AssignRoundRobin
+from daws.strategy.bind.early import BindEarly
+from daws.strategy.bind.late import BindLate
+from daws.strategy.bind.resource import BindResource
 from daws.strategy.cache.all import CacheAll
 from daws.strategy.cache.none import CacheNone
-from daws.strategy.decisions import SHARED, Assign, Cache, Match, Place, Reasons, Relax, Replicate, Rng, Strategy, View
+from daws.strategy.decisions import (
+    SHARED,
+    Acquire,
+    Assign,
+    Bind,
+    Cache,
+    Match,
+    Place,
+    Reasons,
+    Relax,
+    Replicate,
+    Rng,
+    Strategy,
+    View,
+)
 from daws.strategy.match.contexts import MatchContexts
 from daws.strategy.place.daws import PlaceDaws
 from daws.strategy.place.home import PlaceHome
@@ -71,6 +91,9 @@ def test_every_answer_is_documented_and_complete(decision: str, name: str, cls: 
 
 def test_answers_fit_their_protocols():
     # mypy checks what is listed here against the protocols; the test, that nothing is missing.
+    acquire: list[type[Acquire]] = [AcquirePerResource, AcquireManySmall, AcquireByPrediction]
+    bind: list[type[Bind]] = [BindEarly, BindResource, BindLate]
+    pilots = {"acquire": acquire, "bind": bind}
     assign: list[type[Assign]] = [
         AssignOne,
         AssignRoundRobin,
@@ -85,7 +108,7 @@ def test_answers_fit_their_protocols():
     replicate: list[type[Replicate]] = [ReplicateNever, ReplicateGiven]
     cache: list[type[Cache]] = [CacheNone, CacheAll]
     listed = {"assign": assign, "place": place, "match": match, "relax": relax, "replicate": replicate, "cache": cache}
-    for decision, classes in listed.items():
+    for decision, classes in (pilots | listed).items():
         # Tests enter answers of their own.
         ours = [one for one in answers(decision).values() if one.__module__.startswith("daws.")]
         assert ours == classes
@@ -104,7 +127,7 @@ def test_what_is_registered_can_be_typed():
 
 
 def test_unknown_names():
-    with pytest.raises(StrategyError, match="unknown decision 'lace'; there are assign, place, order"):
+    with pytest.raises(StrategyError, match="unknown decision 'lace'; there are acquire, bind, assign"):
         answers("lace")
     with pytest.raises(StrategyError, match="unknown answer relax=some; there are never, above"):
         answer_class("relax", "some")

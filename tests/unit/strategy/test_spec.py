@@ -70,7 +70,7 @@ def test_a_parameter_of_one_answer_alone():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "unknown strategy ''; there are mlb, mdl, rlds, flds, daws, adage, constellation, master-worker, random"),
+        ("", "unknown strategy ''; there are mlb, mdl, rlds, flds, daws, adage, constellation, master-worker, aimes,"),
         ("fld", "unknown strategy 'fld'; there are mlb,"),
         ("x" * 100, f"unknown strategy '{'x' * 57}...'; there are"),
         ("flds:", "expected key=value, not ''"),
@@ -81,9 +81,12 @@ def test_a_parameter_of_one_answer_alone():
         ("flds:t=1,t=1", "'t' is given twice"),
         ("flds:place=keep,place=daws", "'place' is given twice"),
         ("flds:order=best", "unknown answer order=best; there are data-size, critical-path, context-rank, submission"),
-        ("flds:probs=4", "unknown key 'probs' (did you mean probes?); decisions are assign, place,"),
-        ("rlds:tt=5", "the answers chosen have the parameters t, form, rate-gbps, probes,"),
-        ("random:t=5", "the answers chosen have the parameters none"),
+        ("flds:probs=4", "unknown key 'probs' (did you mean probes?); decisions are acquire, bind, assign,"),
+        (
+            "rlds:tt=5",
+            "the answers chosen have the parameters pilots, concurrency, spare-s, t, form, rate-gbps, probes,",
+        ),
+        ("random:t=5", "the answers chosen have the parameters pilots, concurrency, spare-s"),
         ("flds:place=keep,t=0.5", "unknown key 't'"),
         ("flds:place.tt=1", "unknown key 'place.tt' (did you mean place.t?)"),
         ("flds:place.t=1,place.t=2", "'place.t' is given twice"),

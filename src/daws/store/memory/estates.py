@@ -2,7 +2,8 @@
 
 A dead incarnation is struck from a shard before anything there changes hands, so it can own nothing in it any more. Its
 ready and suspended tasks become new attempts of the heir, and its intents the heir's. A task that was running, as far
-as anybody knows, on too many nodes when they died fails.
+as anybody knows, on too many nodes when they died fails. Whoever has left ran nothing any more, so what it left behind
+because nobody was there to take it is under no suspicion.
 """
 
 from daws.model.states import CANCELLED as STATE_CANCELLED
@@ -51,7 +52,7 @@ def take_over(store: MemoryStore, shard: Shard, row: wire.TakeOver, now_ns: int)
         if len(ready) + len(keys) >= row.limit:
             more = True
             break
-        heir = _inherit(shard, record, row.node)
+        heir = _inherit(shard, record, row.node, died=row.dead not in store.departed)
         if store.history:
             note(record, now_ns)
         if heir is not None:
@@ -69,9 +70,9 @@ def take_over(store: MemoryStore, shard: Shard, row: wire.TakeOver, now_ns: int)
     return answer
 
 
-def _inherit(shard: Shard, record: Record, heir: NodeId) -> Ready | None:
+def _inherit(shard: Shard, record: Record, heir: NodeId, died: bool) -> Ready | None:
     rare = record.more()
-    if rare.announced or not rare.losses:
+    if died and (rare.announced or not rare.losses):
         rare.losses += 1
     record.owner = heir
     record.move += 1

@@ -19,6 +19,7 @@ def lease(store: MemoryStore, shard: Shard, row: wire.Lease, now_ns: int) -> Ans
         if not row.leaving:
             return STRUCK
     elif row.leaving:
+        store.departed.add(node)
         _strike(store, node)
     elif node in store.infos or row.info is not None:
         if row.info is not None and node not in store.infos:

@@ -60,6 +60,7 @@ class MemoryStore:
         self.infos: dict[NodeId, NodeInfo] = {}
         self.orphans: dict[NodeId, None] = {}
         self.buried: set[NodeId] = set()
+        self.departed: set[NodeId] = set()  # orphans that gave their lease back: when they did, nothing ran there
         self.members = Members(0, ())
         self.members_changed = False
         self.calls = 0

@@ -1,0 +1,1 @@
+"""Answers to: which pilots are asked for, how many, how large, for how long, and where?"""
