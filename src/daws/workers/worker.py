@@ -59,8 +59,8 @@ from daws.workers.surroundings import Surroundings
 
 LINK_FD = 240  # out of the way of tasks that close what they see
 REPORT_NS = 3_000_000
-"""So long may a worker that has more to do keep what has ended: each report wakes the node, which on a machine with busy
-processors stops a worker. (Tasks of 1 ms: 87 % efficiency when each is reported by itself, 91 % so.)"""
+"""So long may a worker that has more to do keep what has ended: each report wakes the node, which stops a worker where
+all processors are busy. (Tasks of 1 ms: 87 % efficiency when each is reported by itself, 91 % so.)"""
 QUIET_NS = 50_000  # shorter runs are not asked whether other programs printed on their behalf
 TICK_S = 0.005
 BUFFER_MAX_BYTES = 1 << 20
