@@ -139,6 +139,8 @@ def _receive(core: NodeCore, ready: Ready, why: int) -> None:
             return
     if why == STOLEN:
         core.steals += 1
+        if core.named:
+            core.named = False  # who remembered this node does so no more
         enqueue(core, ready, False)
         if core.stealing_since_ns >= 0:
             round_succeeded(core)

@@ -16,6 +16,8 @@ of a task's life:
     ready      where a ready task goes
     moving     offers and claims: moving is claiming
     balancing  idle nodes that steal, loaded nodes that give
+    calling    idle nodes that are remembered, nodes with work that invite others
+    hearsay    what this node believes of others: how loaded they are, which objects they have
     remaking   lost objects and the tasks that make them again
     growing    tasks that create tasks and wait for them
     sessions   what a live client submits and holds
@@ -36,6 +38,7 @@ from daws.core.effects import CallStore, EffectType
 from daws.core.events import EventType
 from daws.core.queues import NO_TASKS
 from daws.model.cluster import Members, NodeInfo
+from daws.model.context import Context
 from daws.model.task import GUESS_NS, NodeId, Ready, TaskSpec
 from daws.strategy import parse_strategy
 from daws.strategy.decisions import Lately, Strategy
@@ -236,6 +239,14 @@ class NodeCore:
     restarting: bool = False
     orphans: dict[NodeId, int] | None = None
     burying: dict[NodeId, int] | None = None
+    # balancing, under strategies that remember whom they have met
+    thieves: dict[NodeId, tuple[Context | None, ...] | None] | None = None  # who asked in vain and waits to be called
+    named: bool = False  # this node is remembered by others and need not ask
+    naming: bool = False  # ... if the answer to what it has just asked is no
+    invitations: dict[NodeId, int] | None = None  # who has more than it can run, and for how many tasks it has called
+    invited: int = 0  # so many of the shared tasks others were called for
+    loads: dict[NodeId, tuple[int, int]] | None = None  # what we have heard of others' loads, and when
+    holders: dict[int, dict[NodeId, None]] | None = None  # objects, and the nodes that got tasks which read them
     leaving: Any = None  # how far it has come, if it was told to leave
     leavers: set[NodeId] = NO_COPIES  # members that are about to leave, as far as we know
     read_strategy: Callable[[str], Strategy] = staticmethod(parse_strategy)
@@ -336,7 +347,12 @@ class NodeCore:
     def go_by(self, strategy: Strategy) -> None:
         """From now on; whatever a strategy tunes begins anew."""
         self.strategy = strategy
-        self.is_giver = strategy.balance.mode == "give"
+        balance = strategy.balance
+        self.is_giver = balance.mode in ("give", "invite") or hasattr(balance, "leaves_name")
+        if getattr(strategy.place, "weighs_loads", False):
+            self.loads = {}
+        if getattr(balance, "keeps_index", False):
+            self.holders = {}
         self.one_kind = self.one_group and self.groups[0].context is None and not self.is_giver
         start = strategy.adapt.start(getattr(strategy.place, "t", 0.5))
         self.threshold = 0.5 if start.threshold is None else start.threshold
@@ -429,6 +445,9 @@ class NodeCore:
     def has(self, object_: int) -> bool:
         return object_ in self.objects
 
+    def load_of(self, node: NodeId) -> int:
+        return load_of(self, node)
+
     def __repr__(self) -> str:
         return (
             f"<node {self.node}: {len(self.running)} running, {self.dedicated.count} dedicated, "
@@ -453,9 +472,10 @@ def handles(*events: type) -> Callable[[Handler], Handler]:
 
 
 # The handlers need NodeCore and `handles` from above.
-from daws.core import commits, growing, members, moving, remaking, sessions, stopping, switching  # noqa: E402, F401
+from daws.core import calling, commits, growing, members, moving, remaking, sessions, stopping, switching  # noqa: E402, F401
 from daws.core.bursts import end_together  # noqa: E402
 from daws.core.calls import COMMITS_HELD_MAX, ROWS_PER_CALL, send_rows  # noqa: E402
+from daws.core.hearsay import load_of  # noqa: E402
 from daws.core.leaving import go_on  # noqa: E402
 from daws.core.ready import send_offers  # noqa: E402
 from daws.core.running import schedule  # noqa: E402

@@ -54,7 +54,7 @@ def schedule(core: NodeCore) -> None:
         if fifo:
             return
     if not (dedicated.count or shared.count or core.staged or core.resumable):
-        if not (core.staging or core.pressed) and (core.plain_free or (len(core.groups) > 1 and core.idle_count)):
+        if (core.plain_free or (len(core.groups) > 1 and core.idle_count)) and _wants_more(core):
             if core.inflight:
                 recall_soon(core)
             look_for_work(core)
@@ -97,10 +97,18 @@ def schedule(core: NodeCore) -> None:
                 send_ahead(core)
         if core.is_giver:
             look_for_takers(core)
-    elif idle and not (core.staging or core.pressed):
+    elif idle and _wants_more(core):
         if core.inflight:
             recall_soon(core)
         look_for_work(core)
+
+
+def _wants_more(core: NodeCore) -> bool:
+    """Executors are idle. If inputs are on their way, their tasks come first; only who gets tasks one by one asks for
+    the other executors meanwhile."""
+    if core.pressed:
+        return False
+    return not core.staging or (core.is_giver and len(core.staging) < core.idle_count)
 
 
 def next_ready(core: NodeCore, group: Group) -> Ready | None:

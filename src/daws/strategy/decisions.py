@@ -89,6 +89,11 @@ class View(Protocol):
         """Is this object on this node?"""
         ...
 
+    def load_of(self, node: NodeId) -> int:
+        """How many tasks wait or run at a node as far as this one has heard, -1 if it has not heard of it lately. News
+        are gathered only for an answer to `place` that has `weighs_loads = True`."""
+        ...
+
 
 class Rng(Protocol):
     """Randomness that is handed in: the same numbers in every replay."""
@@ -179,9 +184,15 @@ class Match(Protocol):
 class Balance(Protocol):
     """Who moves work, when, and how much?
 
-    `mode` is "steal" (an idle node asks), "give" (a loaded node offers) or "none". With `asks_load` a node first asks
-    all its targets for their load and then turns to one of them; without it a request goes straight to the first
-    target.
+    `mode` is "steal" (an idle node asks), "give" (a loaded node offers), "invite" (a loaded node calls others, who ask
+    when they have time) or "none". With `asks_load` a node first asks all its targets for their load and then turns to
+    one of them; without it a request goes straight to the first target (of who leaves its name, to all of them).
+
+    Some answers have more than what is listed here. With mode "invite": `guests(view, fresh, rng)`, whom to call for so
+    many tasks, as (node, for how many). Thieves that do not ask for loads may have `leaves_name(view)`: whether those
+    who have nothing now are to remember this node and to send it what comes up. And they may have `keeps_index`: then a
+    victim hands over what the thief has most bytes of, of the first `window` tasks, and if `waits_for_best` only what
+    nobody has more of.
     """
 
     @property

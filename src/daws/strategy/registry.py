@@ -11,12 +11,15 @@ from daws.strategy.assign.critical_path import AssignCriticalPath
 from daws.strategy.assign.data import AssignData
 from daws.strategy.assign.dealt import AssignDealt
 from daws.strategy.assign.hashed import AssignHashed
+from daws.strategy.assign.heft import AssignHeft
 from daws.strategy.assign.one import AssignOne
 from daws.strategy.assign.round_robin import AssignRoundRobin
 from daws.strategy.balance.give import BalanceGive
+from daws.strategy.balance.index import BalanceIndex
 from daws.strategy.balance.master_worker import BalanceMasterWorker
 from daws.strategy.balance.none import BalanceNone
 from daws.strategy.balance.random_steal import BalanceRandomSteal
+from daws.strategy.balance.sample import BalanceSample
 from daws.strategy.balance.steal import BalanceSteal
 from daws.strategy.cache.all import CacheAll
 from daws.strategy.cache.none import CacheNone
@@ -28,6 +31,7 @@ from daws.strategy.order.submission import OrderSubmission
 from daws.strategy.place.daws import PlaceDaws
 from daws.strategy.place.home import PlaceHome
 from daws.strategy.place.keep import PlaceKeep
+from daws.strategy.place.late import PlaceLate
 from daws.strategy.place.master import PlaceMaster
 from daws.strategy.place.random import PlaceRandom
 from daws.strategy.relax.above import RelaxAbove
@@ -66,11 +70,13 @@ _ANSWERS: dict[str, dict[str, type]] = {
         "hashed": AssignHashed,
         "data": AssignData,
         "critical-path": AssignCriticalPath,
+        "heft": AssignHeft,
     },
     "place": {
         "daws": PlaceDaws,
         "home": PlaceHome,
         "keep": PlaceKeep,
+        "late": PlaceLate,
         "master": PlaceMaster,
         "random": PlaceRandom,
     },
@@ -85,6 +91,8 @@ _ANSWERS: dict[str, dict[str, type]] = {
         "steal": BalanceSteal,
         "random-steal": BalanceRandomSteal,
         "master-worker": BalanceMasterWorker,
+        "index": BalanceIndex,
+        "sample": BalanceSample,
         "give": BalanceGive,
         "none": BalanceNone,
     },

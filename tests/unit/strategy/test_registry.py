@@ -11,6 +11,7 @@ from daws.strategy.assign.critical_path import AssignCriticalPath
 from daws.strategy.assign.data import AssignData
 from daws.strategy.assign.dealt import AssignDealt
 from daws.strategy.assign.hashed import AssignHashed
+from daws.strategy.assign.heft import AssignHeft
 from daws.strategy.assign.one import AssignOne
 from daws.strategy.assign.round_robin import AssignRoundRobin
 from daws.strategy.cache.all import CacheAll
@@ -20,6 +21,7 @@ from daws.strategy.match.contexts import MatchContexts
 from daws.strategy.place.daws import PlaceDaws
 from daws.strategy.place.home import PlaceHome
 from daws.strategy.place.keep import PlaceKeep
+from daws.strategy.place.late import PlaceLate
 from daws.strategy.place.master import PlaceMaster
 from daws.strategy.place.random import PlaceRandom
 from daws.strategy.registry import DECISIONS, answer_class, answer_name, answers, register
@@ -78,8 +80,9 @@ def test_answers_fit_their_protocols():
         AssignHashed,
         AssignData,
         AssignCriticalPath,
+        AssignHeft,
     ]
-    place: list[type[Place]] = [PlaceDaws, PlaceHome, PlaceKeep, PlaceMaster, PlaceRandom]
+    place: list[type[Place]] = [PlaceDaws, PlaceHome, PlaceKeep, PlaceLate, PlaceMaster, PlaceRandom]
     match: list[type[Match]] = [MatchContexts]
     relax: list[type[Relax]] = [RelaxNever, RelaxAbove]
     replicate: list[type[Replicate]] = [ReplicateNever, ReplicateGiven]
