@@ -9,8 +9,9 @@ from daws.core.calling import accept_invitation, feed, invite, remember
 from daws.core.effects import POLL, Send, SetTimer
 from daws.core.hearsay import heard_load
 from daws.core.loot import loot_for
-from daws.core.node import EMPTY, NO_CALL, THIS_STEP, NodeCore, handles
+from daws.core.node import NO_CALL, THIS_STEP, NodeCore, handles
 from daws.core.ready import note_leaver, offer, shared_queue
+from daws.core.stragglers import note_copy, offer_copy, overdue_runs
 from daws.model.context import Context
 from daws.model.task import REPLICA, NodeId
 from daws.wire.messages import COPY, GIVEN, LEAVES, STOLEN, LoadQuery, LoadReply, StealDenied, StealRequest
@@ -19,8 +20,6 @@ NOBODY: NodeId = -1
 FIRST_LOOK_NS = 10_000_000
 FIRST_LOOK_PER_NODE_NS = 10_000
 """A client needs some time to hand out work to each of many nodes."""
-COPIED_MAX = 4096
-"""So many tasks of which copies were offered are remembered, beside those that are still queued."""
 RUMOUR_NS = 100_000_000
 """News of somebody who has work are passed on for so long."""
 
@@ -109,7 +108,10 @@ def on_load_query(core: NodeCore, message: LoadQuery) -> None:
         rich, riches = NOBODY, 0
     if core.leaving is not None:
         load = LEAVES
-    core.out.append(Send(message.sender, LoadReply(core.node, core.shared.count, load, rich, riches)))
+    stealable = core.shared.count
+    if core.lengths is not None:
+        stealable += len(overdue_runs(core))
+    core.out.append(Send(message.sender, LoadReply(core.node, stealable, load, rich, riches)))
 
 
 def heard_of(core: NodeCore, node: NodeId, riches: int) -> None:
@@ -167,7 +169,7 @@ def on_steal_request(core: NodeCore, message: StealRequest) -> None:
         core.invited = max(0, core.invited - len(loot))
     for ready in loot:
         offer(core, thief, STOLEN, ready)
-    if not loot:
+    if not loot and not (core.lengths is not None and offer_copy(core, thief)):
         core.out.append(Send(thief, StealDenied(core.node)))
         if message.waits and core.leaving is None:
             remember(core, thief, message.contexts)
@@ -206,19 +208,10 @@ def give(core: NodeCore, receiver: NodeId) -> bool:
             shared_queue(core).push(strategy.order.key(core, ready), core.sequence, ready)
             wanted = wanted and offered < copies
             if wanted:
-                _note_copy(core, ready.spec.id, offered + 1)
+                note_copy(core, ready.spec.id)
                 offer(core, receiver, COPY, ready)
         given = given or wanted
     return given
-
-
-def _note_copy(core: NodeCore, task: int, offered: int) -> None:
-    if core.copied is EMPTY:
-        core.copied = {}
-    elif len(core.copied) >= COPIED_MAX + core.shared.count:
-        queued = {ready.spec.id for ready in core.shared.all()}
-        core.copied = {one: count for one, count in core.copied.items() if one in queued}
-    core.copied[task] = offered
 
 
 def round_succeeded(core: NodeCore) -> None:

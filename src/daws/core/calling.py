@@ -84,6 +84,6 @@ def call_again(core: NodeCore) -> None:
 
 def forget_others(core: NodeCore) -> None:
     """The strategy changes or the node leaves: what was agreed upon with others is void."""
-    core.thieves = core.invitations = core.loads = core.holders = None
+    core.thieves = core.invitations = core.loads = core.holders = core.lengths = None
     core.named = core.naming = False
     core.invited = 0

@@ -4,7 +4,7 @@ Kept only under strategies that ask for it: how loaded others are (`loads`, for 
 nodes have which objects because they were handed tasks that read them (`holders`, the index of a central dispatcher).
 """
 
-from daws.core.node import NodeCore
+from daws.core.node import EMPTY, NodeCore
 from daws.model.task import INLINE_BYTES, NodeId, Ready
 
 LOAD_NEWS_NS = 1_000_000_000
@@ -42,6 +42,17 @@ def load_of(core: NodeCore, node: NodeId) -> int:
         return core.shared.count + core.dedicated.count + len(core.running)
     load, since_ns = (core.loads or {}).get(node, (UNKNOWN, 0))
     return load if core.now_ns - since_ns <= LOAD_NEWS_NS else UNKNOWN
+
+
+def heard_of(core: NodeCore, most: int) -> list[NodeId]:
+    """Members of which a load was heard lately, the latest news first."""
+    found: list[NodeId] = []
+    for node, (_, since_ns) in reversed((core.loads or EMPTY).items()):
+        if core.now_ns - since_ns > LOAD_NEWS_NS or len(found) >= most:
+            break
+        if node in core.members and node not in core.leavers:
+            found.append(node)
+    return found
 
 
 def note_handed(core: NodeCore, node: NodeId, ready: Ready) -> None:

@@ -5,7 +5,7 @@ from math import inf
 from daws.core.hearsay import cached_bytes, most_cached_bytes, note_handed
 from daws.core.node import NodeCore
 from daws.model.context import Context, Wish
-from daws.model.task import INLINE_BYTES, Needs, NodeId, Ready
+from daws.model.task import INLINE_BYTES, REPLICA, Needs, NodeId, Ready
 
 Contexts = tuple[Context | None, ...] | None
 
@@ -17,10 +17,25 @@ def loot_for(
 
     Who calls for several thieves in a row hands over the same `most` each time: by task, the bytes at its best node.
     """
-    shared = core.shared
-    if not shared.count:
+    if not core.shared.count:
         return []
-    balance = core.strategy.balance
+    loot = _chosen(core, thief, contexts, wish, most)
+    return _without_copies(core, loot) if core.replicas else loot
+
+
+def _without_copies(core: NodeCore, loot: list[Ready]) -> list[Ready]:
+    """Copies of others' tasks are not this node's to hand on."""
+    for ready in loot:
+        if ready.mode & REPLICA:
+            core.sequence += 1
+            core.shared.push(core.strategy.order.key(core, ready), core.sequence, ready)
+    return [ready for ready in loot if not ready.mode & REPLICA]
+
+
+def _chosen(
+    core: NodeCore, thief: NodeId, contexts: Contexts, wish: Wish | None, most: dict[int, int] | None
+) -> list[Ready]:
+    shared, balance = core.shared, core.strategy.balance
     amount = balance.amount(core, shared.count)
     if core.holders is not None:
         return _by_index(core, thief, contexts, amount, {} if most is None else most)

@@ -259,7 +259,7 @@ class ReadyQueue:
             self.count -= 1
             del self.fifo[at]
         else:
-            self._drop([best])
+            self.take_out([best])
         return best
 
     def _first(self, window: int, offered: Offered) -> list[Ready]:

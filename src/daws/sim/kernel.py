@@ -136,7 +136,7 @@ class Kernel:
         self.fetched_bytes = 0
         self.stopped: set[tuple[NodeId, int]] = set()
         self.runs: dict[tuple[NodeId, int], tuple[int, int, int]] = {}  # kept where runs can be recalled or stopped
-        self.tracks_runs = bool(graph.growth) or strategy.balance.mode == "give"
+        self.tracks_runs = bool(graph.growth) or strategy.balance.mode == "give" or strategy.replicate.copies_max > 0
         # what can be handed in
         self.faults: Any = None
         self.checker: Any = None

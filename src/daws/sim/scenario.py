@@ -158,6 +158,10 @@ LATER = (
     "data-diffusion:policy=max-cache-hit,cache=none",
     "sparrow:probes=1,count=3,assign=one",
     "albatross:overload=0.5,probes=2",
+    "flds:place=earliest,balance=lifelines,cache=lru,lru-gb=0.003",
+    "daws:replicate=stragglers,seen=2,quantile=0.5,slack=1,least-ms=1",
+    "constellation:replicate=stragglers,seen=1,quantile=0.1,slack=1,least-ms=0,copies=2,delay-ms=5",
+    "mlb:balance=lifelines,tries=0,replicate=stragglers,seen=1,slack=1,least-ms=1",
 )
 ALTERED = (
     "flds:balance=none",

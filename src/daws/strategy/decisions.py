@@ -94,6 +94,15 @@ class View(Protocol):
         are gathered only for an answer to `place` that has `weighs_loads = True`."""
         ...
 
+    def heard_of(self, most: int) -> list[NodeId]:
+        """Up to so many other members whose loads are known, the latest news first."""
+        ...
+
+    def quantile_ns(self, spec: TaskSpec, share: float, least: int) -> int:
+        """So many of the last runs of such tasks here were shorter; 0 if fewer than `least` were seen. They are noted
+        only for an answer to `replicate` that has `overdue_ns`."""
+        ...
+
 
 class Rng(Protocol):
     """Randomness that is handed in: the same numbers in every replay."""
@@ -250,7 +259,11 @@ class Relax(Protocol):
 
 
 class Replicate(Protocol):
-    """When does a second copy run?"""
+    """When does a second copy run?
+
+    An answer that has `overdue_ns(view, spec)` says after how long a run should have ended (0: it cannot say); who asks
+    a node for work that has none to give, but such runs, gets a copy of one.
+    """
 
     @property
     def copies_max(self) -> int:
@@ -265,7 +278,11 @@ class Replicate(Protocol):
 
 
 class Cache(Protocol):
-    """Which moved data is kept?"""
+    """Which moved data is kept?
+
+    An answer may have `limit_bytes`, the room for copies (beside the node's own limit), and `by_use = True`: beyond the
+    limit those go first that were not read for the longest time, instead of those that came first.
+    """
 
     def keeps(self, view: View, size_bytes: int) -> bool: ...
     def explain(self, view: View, size_bytes: int) -> Reasons: ...

@@ -6,7 +6,9 @@ Only what would make an answer pointless or lead astray is refused; what is mere
 
 from daws.model.errors import StrategyError
 from daws.strategy.assign.one import AssignOne
+from daws.strategy.balance.give import BalanceGive
 from daws.strategy.balance.index import BalanceIndex
+from daws.strategy.balance.lifelines import BalanceLifelines
 from daws.strategy.balance.master_worker import BalanceMasterWorker
 from daws.strategy.balance.none import BalanceNone
 from daws.strategy.balance.random_steal import BalanceRandomSteal
@@ -18,9 +20,10 @@ from daws.strategy.place.master import PlaceMaster
 from daws.strategy.registry import answer_name
 from daws.strategy.relax.never import RelaxNever
 from daws.strategy.replicate.given import ReplicateGiven
+from daws.strategy.replicate.stragglers import ReplicateStragglers
 
 CENTRAL = (BalanceMasterWorker, BalanceIndex)
-THIEVES = (BalanceSteal, BalanceRandomSteal, BalanceSample, *CENTRAL)
+THIEVES = (BalanceSteal, BalanceRandomSteal, BalanceLifelines, BalanceSample, *CENTRAL)
 
 
 def check_fitting(strategy: Strategy) -> None:
@@ -48,6 +51,11 @@ def check_fitting(strategy: Strategy) -> None:
         raise StrategyError(
             "replicate=given makes copies of tasks that are given away, and nobody gives any: "
             "it goes with balance=give, or else say replicate=never"
+        )
+    if type(strategy.replicate) is ReplicateStragglers and type(balance) in (BalanceGive, BalanceNone, BalanceSample):
+        raise StrategyError(
+            "replicate=stragglers hands copies to idle nodes that ask for work, and nobody asks: "
+            "it goes with balance=steal, random-steal, lifelines, master-worker or index, or else say replicate=never"
         )
 
 
