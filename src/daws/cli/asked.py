@@ -34,7 +34,8 @@ def read_world(arguments: argparse.Namespace, seed: int, check: bool = False) ->
     given = read_settings(arguments.settings)
     cluster = read_cluster(arguments, given["cluster"])
     costs = msgspec.structs.replace(profile(arguments.profile), **given["costs"])
-    return cluster, Settings(costs=costs, seed=seed, check=check, **given["settings"])  # type: ignore[arg-type]
+    network = arguments.network
+    return cluster, Settings(costs=costs, seed=seed, check=check, network=network, **given["settings"])  # type: ignore[arg-type]
 
 
 def read_graph(arguments: argparse.Namespace, source: Workload | Workflow, cluster: Cluster, seed: int) -> Graph:

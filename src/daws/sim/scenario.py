@@ -24,7 +24,7 @@ from daws.sim.cluster import Cluster, NodeGroup
 from daws.sim.faults import FaultPlan, Faults, draw_plan
 from daws.sim.kernel import Kernel
 from daws.sim.machine import FATE, STORE
-from daws.sim.simulate import Settings, make_kernel
+from daws.sim.simulate import FAIR, SIMPLE, Settings, make_kernel
 from daws.strategy import parse_strategy
 from daws.strategy.decisions import Strategy
 from daws.strategy.rng import Rng
@@ -637,6 +637,7 @@ def make_scenario_kernel(scenario: Scenario, deep: Callable[[NodeCore], None] | 
         memory_bytes=scenario.memory_bytes,
         digest=True,
         direct=scenario.seed % 2 == 0,
+        network=FAIR if scenario.seed % 19 == 1 else SIMPLE,
         retired_max=RETIRED_MAX if scenario.seed % 4 == 0 else 0,
     )
     kernel = make_kernel(scenario.graph, scenario.cluster, scenario.strategy, settings)
