@@ -116,8 +116,8 @@ MUTANTS = (
     ),
     Mutant(
         "the receiver queues what it was refused", 2, "core/moving.py",
-        "    elif why == STOLEN and not core.claims",
-        "    elif why == PUSH:\n        _receive(core, ready, why)\n    elif why == STOLEN and not core.claims",
+        "    elif why in (STOLEN, COPY) and not core.claims",
+        "    elif why == PUSH:\n        _receive(core, ready, why)\n    elif why in (STOLEN, COPY) and not core.claims",
     ),
     Mutant(
         "the lender forgets at once", 2, "core/ready.py",

@@ -48,7 +48,8 @@ def _settings(
     arguments: argparse.Namespace, given: dict[str, dict[str, int | float]], seed: int, check: bool
 ) -> Settings:
     costs = msgspec.structs.replace(profile(arguments.profile), **given["costs"])
-    return Settings(costs=costs, seed=seed, check=check, **given["settings"])  # type: ignore[arg-type]
+    network = arguments.network
+    return Settings(costs=costs, seed=seed, check=check, network=network, **given["settings"])  # type: ignore[arg-type]
 
 
 def read_graph(arguments: argparse.Namespace, source: Workload | Workflow, cluster: Cluster, seed: int) -> Graph:

@@ -40,7 +40,7 @@ STRATEGIES = "daws,random"
 JOBS_MAX = 1024
 SAME = ("workload", "estimates", "time_scale", "data_scale", "context", "task_memory_gb")
 """Options that make a comparison what it is, together with those of nodes and costs."""
-WORLD = ("cores", "memory_gb", "profile", "settings")
+WORLD = ("cores", "memory_gb", "profile", "network", "settings")
 
 
 class World:

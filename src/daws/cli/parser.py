@@ -16,6 +16,7 @@ Command = Callable[[argparse.Namespace], int]
 
 STRATEGY = "daws"
 PROFILES = ("measured", "simmatrix", "local")
+NETWORKS = ("simple", "fair")
 NODES = 64
 CORES = 2
 
@@ -331,6 +332,13 @@ def _add_cost_options(where: "argparse._ArgumentGroup") -> None:
         choices=PROFILES,
         default=PROFILES[0],
         help="what things cost: as measured, as in the papers' simulator, or as on one live node (default: measured)",
+    )
+    where.add_argument(
+        "--network",
+        action=_Once,
+        choices=NETWORKS,
+        default=NETWORKS[0],
+        help="a link carries one transfer after the other, or all at once in fair parts (default: simple)",
     )
     where.add_argument(
         "--set",

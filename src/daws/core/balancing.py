@@ -1,22 +1,25 @@
 """Who moves work, and when: idle nodes that look for work, loaded nodes that look for takers.
 
 A round asks a few nodes for their load and turns to one of them. After a round without success the node waits, longer
-each time but never for good; randomness spreads the waits. What the numbers are is `balance`'s business.
+each time but never for good; randomness spreads the waits. What the numbers are is `balance`'s business. (Nodes that
+need not ask again, because they are remembered or called: `calling`.)
 """
 
+from daws.core.calling import accept_invitation, feed, invite, remember
 from daws.core.effects import POLL, Send, SetTimer
-from daws.core.node import EMPTY, NO_CALL, THIS_STEP, NodeCore, handles
+from daws.core.hearsay import heard_load
+from daws.core.loot import loot_for
+from daws.core.node import NO_CALL, THIS_STEP, NodeCore, handles
 from daws.core.ready import note_leaver, offer, shared_queue
-from daws.model.context import Context, Wish
-from daws.model.task import REPLICA, Needs, NodeId, Ready
+from daws.core.stragglers import note_copy, offer_copy, overdue_runs
+from daws.model.context import Context
+from daws.model.task import REPLICA, NodeId
 from daws.wire.messages import COPY, GIVEN, LEAVES, STOLEN, LoadQuery, LoadReply, StealDenied, StealRequest
 
 NOBODY: NodeId = -1
 FIRST_LOOK_NS = 10_000_000
 FIRST_LOOK_PER_NODE_NS = 10_000
 """A client needs some time to hand out work to each of many nodes."""
-COPIED_MAX = 4096
-"""So many tasks of which copies were offered are remembered, beside those that are still queued."""
 RUMOUR_NS = 100_000_000
 """News of somebody who has work are passed on for so long."""
 
@@ -27,8 +30,12 @@ def look_for_work(core: NodeCore) -> None:
         return  # a new member is told with a lease, after which there is a scheduling pass
     if core.poll_armed or core.probe is not None or core.stealing_since_ns >= 0:
         return
-    if core.strategy.balance.mode == "steal":
-        if core.hoping != NO_CALL:
+    if core.invited:
+        core.invited = 0  # all of them have gone
+    if core.invitations:
+        accept_invitation(core, wanted_contexts(core))
+    elif core.strategy.balance.mode == "steal":
+        if core.hoping != NO_CALL or core.named:
             return
         if core.urgent:
             core.hoping = THIS_STEP  # a commit of this step may make tasks ready, which will be ours
@@ -52,8 +59,14 @@ def look_for_work_soon(core: NodeCore) -> None:
 
 def look_for_takers(core: NodeCore) -> None:
     """More is queued here than can run at once."""
-    if core.strategy.balance.mode == "give" and not core.poll_armed and core.probe is None:
-        wait(core)
+    mode = core.strategy.balance.mode
+    if mode == "give":
+        if not core.poll_armed and core.probe is None:
+            wait(core)
+    elif mode == "invite":
+        invite(core)
+    elif core.thieves and core.shared.count:
+        feed(core)
 
 
 def start_round(core: NodeCore) -> None:
@@ -65,7 +78,11 @@ def start_round(core: NodeCore) -> None:
         return
     core.stealing_since_ns = core.now_ns
     if not balance.asks_load:
-        core.out.append(Send(targets[0], StealRequest(core.node, wanted_contexts(core), balance.wish)))
+        if core.is_giver:
+            core.naming = balance.leaves_name(core)  # type: ignore[attr-defined]
+        request = StealRequest(core.node, wanted_contexts(core), balance.wish, core.naming)
+        for target in targets if core.naming else targets[:1]:
+            core.out.append(Send(target, request))
         return
     core.probe = []
     core.probe_count = len(targets)
@@ -83,13 +100,18 @@ def wanted_contexts(core: NodeCore) -> tuple[Context | None, ...] | None:
 
 @handles(LoadQuery)
 def on_load_query(core: NodeCore, message: LoadQuery) -> None:
+    if core.loads is not None:
+        heard_load(core, message.sender, 0)  # only who is idle asks, or who gives away
     load = core.shared.count + core.dedicated.count + len(core.running)
     rich, riches, since_ns = core.rich
     if core.now_ns - since_ns > RUMOUR_NS or rich == message.sender:
         rich, riches = NOBODY, 0
     if core.leaving is not None:
         load = LEAVES
-    core.out.append(Send(message.sender, LoadReply(core.node, core.shared.count, load, rich, riches)))
+    stealable = core.shared.count
+    if core.lengths is not None:
+        stealable += len(overdue_runs(core))
+    core.out.append(Send(message.sender, LoadReply(core.node, stealable, load, rich, riches)))
 
 
 def heard_of(core: NodeCore, node: NodeId, riches: int) -> None:
@@ -101,6 +123,8 @@ def heard_of(core: NodeCore, node: NodeId, riches: int) -> None:
 def on_load_reply(core: NodeCore, message: LoadReply) -> None:
     if message.load == LEAVES:
         note_leaver(core, message.sender)
+    elif core.loads is not None:
+        heard_load(core, message.sender, message.load)
     replies = core.probe
     if replies is None:
         return
@@ -137,52 +161,24 @@ def on_load_reply(core: NodeCore, message: LoadReply) -> None:
 
 @handles(StealRequest)
 def on_steal_request(core: NodeCore, message: StealRequest) -> None:
-    shared = core.shared
-    loot: list[Ready] = []
-    if shared.count:
-        balance = core.strategy.balance
-        amount = balance.amount(core, shared.count)
-        if message.wish is None:
-            loot = shared.cut(amount, balance.from_head, message.contexts)
-            if not core.plain:
-                loot = _within_reach(core, message, amount, loot)
-        else:
-            loot = _wished(core, message, amount, message.wish)
+    thief = message.sender
+    if core.loads is not None:
+        heard_load(core, thief, 0)
+    loot = loot_for(core, thief, message.contexts, message.wish)
+    if core.invited:
+        core.invited = max(0, core.invited - len(loot))
     for ready in loot:
-        offer(core, message.sender, STOLEN, ready)
-    if not loot:
-        core.out.append(Send(message.sender, StealDenied(core.node)))
-
-
-def _wished(core: NodeCore, message: StealRequest, amount: int, wish: Wish) -> list[Ready]:
-    """What the thief would like to have, among what it can run. (A search through the whole queue.)"""
-    info = core.members.info(message.sender)
-    able = info.can_run if info is not None else _asks_nothing
-    return core.shared.select(amount, core.strategy.balance.from_head, message.contexts, wish, able)
-
-
-def _asks_nothing(needs: Needs | None) -> bool:
-    return needs is None
-
-
-def _within_reach(core: NodeCore, message: StealRequest, amount: int, loot: list[Ready]) -> list[Ready]:
-    """Tasks that need more cores or memory than the thief has stay here; only if those are all, it pays to search."""
-    info, own = core.members.info(message.sender), core.info
-    if info is not None and info.executors == own.executors and info.memory_bytes == own.memory_bytes:
-        return loot  # whatever is shared here could run here
-    able = info.can_run if info is not None else _asks_nothing
-    within = [ready for ready in loot if ready.spec.needs is None or able(ready.spec.needs)]
-    if len(within) == len(loot):
-        return loot
-    for ready in loot:
-        if ready.spec.needs is not None and not able(ready.spec.needs):
-            core.sequence += 1
-            core.shared.push(core.strategy.order.key(core, ready), core.sequence, ready)
-    return within or _wished(core, message, amount, Wish())
+        offer(core, thief, STOLEN, ready)
+    if not loot and not (core.lengths is not None and offer_copy(core, thief)):
+        core.out.append(Send(thief, StealDenied(core.node)))
+        if message.waits and core.leaving is None:
+            remember(core, thief, message.contexts)
 
 
 @handles(StealDenied)
 def on_steal_denied(core: NodeCore, message: StealDenied) -> None:
+    if core.invitations is not None:
+        core.invitations.pop(message.sender, None)  # whatever it called for has gone
     if core.stealing_since_ns >= 0 and core.probe is None:
         round_failed(core)
 
@@ -212,19 +208,10 @@ def give(core: NodeCore, receiver: NodeId) -> bool:
             shared_queue(core).push(strategy.order.key(core, ready), core.sequence, ready)
             wanted = wanted and offered < copies
             if wanted:
-                _note_copy(core, ready.spec.id, offered + 1)
+                note_copy(core, ready.spec.id)
                 offer(core, receiver, COPY, ready)
         given = given or wanted
     return given
-
-
-def _note_copy(core: NodeCore, task: int, offered: int) -> None:
-    if core.copied is EMPTY:
-        core.copied = {}
-    elif len(core.copied) >= COPIED_MAX + core.shared.count:
-        queued = {ready.spec.id for ready in core.shared.all()}
-        core.copied = {one: count for one, count in core.copied.items() if one in queued}
-    core.copied[task] = offered
 
 
 def round_succeeded(core: NodeCore) -> None:
@@ -244,7 +231,12 @@ def round_failed(core: NodeCore) -> None:
     strategy = core.strategy
     core.tt_ns = strategy.relax.after_failed_steal(core)
     core.calm_count = 0
-    wait(core)
+    if core.naming:
+        core.naming, core.named = False, True
+    elif core.invitations:
+        core.dirty = True  # others have called too
+    elif strategy.balance.mode != "invite":
+        wait(core)
     core.poll_ns, core.neighbour_count = strategy.balance.after_failure(core)
 
 

@@ -15,6 +15,7 @@ always set, so that every step comes by here (`go_on`).
 from collections.abc import Sequence
 from itertools import chain
 
+from daws.core.calling import forget_others
 from daws.core.calls import answers, ask, ask_shard
 from daws.core.effects import DEADLINE, RecallRun, Send, SetTimer
 from daws.core.events import NEVER_NS, Leave
@@ -72,6 +73,7 @@ def on_leave(core: NodeCore, event: Leave) -> None:
         core.outgoing = True
         core.probe = None
         core.stealing_since_ns = -1
+        forget_others(core)
         _call_back(core)
     leaving = core.leaving
     if event.deadline_ns < leaving.deadline_ns:

@@ -6,6 +6,7 @@ rests on the store alone.
 """
 
 from daws.core.balancing import forget_lost_round, look_for_work_soon, poll
+from daws.core.calling import call_again
 from daws.core.calls import answers, ask_shard, repeat_calls, restart
 from daws.core.commits import look_at_held
 from daws.core.effects import COMMIT, POLL, RECALL, TICK, SetTimer
@@ -77,6 +78,8 @@ def tick(core: NodeCore) -> None:
         core.audit_at_ns = core.now_ns + core.config.audit_ns // AUDITS  # each looks through all that is here
         audit(core)
     forget_lost_round(core, tick_ns)
+    if core.is_giver:
+        call_again(core)
     if core.orphans:
         take_over_orphans(core)
 

@@ -84,7 +84,7 @@ def on_claim_answer(core: NodeCore, row: Claim, answer: AnswerType) -> None:
             if core.taken is None:
                 core.taken = {}
             core.taken.setdefault(sender, []).append((row.task, row.move))
-    elif why == STOLEN and not core.claims and core.stealing_since_ns >= 0:
+    elif why in (STOLEN, COPY) and not core.claims and _is_stealing(core):
         round_failed(core)  # all of the loot had gone elsewhere
 
 
@@ -132,6 +132,11 @@ def _forgive(core: NodeCore, ready: Ready) -> None:
         core.doomed[task] = min(core.doomed[task], ready.attempt - 1)
 
 
+def _is_stealing(core: NodeCore) -> bool:
+    """Has this node asked somebody for work? (Rounds of givers look alike from outside.)"""
+    return core.stealing_since_ns >= 0 and core.strategy.balance.mode != "give"
+
+
 def _receive(core: NodeCore, ready: Ready, why: int) -> None:
     if why != COPY:
         _forgive(core, ready)
@@ -139,6 +144,8 @@ def _receive(core: NodeCore, ready: Ready, why: int) -> None:
             return
     if why == STOLEN:
         core.steals += 1
+        if core.named:
+            core.named = False  # who remembered this node does so no more
         enqueue(core, ready, False)
         if core.stealing_since_ns >= 0:
             round_succeeded(core)
@@ -149,6 +156,8 @@ def _receive(core: NodeCore, ready: Ready, why: int) -> None:
     else:
         if why == COPY:
             core.replicas += 1
+            if _is_stealing(core):
+                round_succeeded(core)
         if can_run_here(core, ready):
             enqueue(core, ready, False)  # copies run when there is nothing of our own to do
         else:

@@ -16,6 +16,10 @@ of a task's life:
     ready      where a ready task goes
     moving     offers and claims: moving is claiming
     balancing  idle nodes that steal, loaded nodes that give
+    calling    idle nodes that are remembered, nodes with work that invite others
+    loot       what a thief gets
+    stragglers copies of runs that take too long
+    hearsay    what this node believes of others: how loaded they are, which objects they have
     remaking   lost objects and the tasks that make them again
     growing    tasks that create tasks and wait for them
     sessions   what a live client submits and holds
@@ -36,6 +40,7 @@ from daws.core.effects import CallStore, EffectType
 from daws.core.events import EventType
 from daws.core.queues import NO_TASKS
 from daws.model.cluster import Members, NodeInfo
+from daws.model.context import Context
 from daws.model.task import GUESS_NS, NodeId, Ready, TaskSpec
 from daws.strategy import parse_strategy
 from daws.strategy.decisions import Lately, Strategy
@@ -91,6 +96,7 @@ class Run(Struct, gc=False):
     ready: Ready
     slot: int
     more_slots: Sequence[int] = ()  # of a task that needs several cores
+    since_ns: int = 0  # when it was started, under strategies that look at that
     suspended: bool = False
     recalled: bool = False  # it was sent ahead and asked for again
     spawned: int = 0
@@ -130,6 +136,8 @@ class NodeCore:
         "commit_by_ns",
         "config",
         "copies",
+        "copies_by_use",
+        "copies_bytes_max",
         "cores",
         "dedicated",
         "dirty",
@@ -236,6 +244,15 @@ class NodeCore:
     restarting: bool = False
     orphans: dict[NodeId, int] | None = None
     burying: dict[NodeId, int] | None = None
+    # balancing, under strategies that remember whom they have met
+    thieves: dict[NodeId, tuple[Context | None, ...] | None] | None = None  # who asked in vain and waits to be called
+    named: bool = False  # this node is remembered by others and need not ask
+    naming: bool = False  # ... if the answer to what it has just asked is no
+    invitations: dict[NodeId, int] | None = None  # who has more than it can run, and for how many tasks it has called
+    invited: int = 0  # so many of the shared tasks others were called for
+    loads: dict[NodeId, tuple[int, int]] | None = None  # what we have heard of others' loads, and when
+    lengths: dict[int, deque[int]] | None = None  # of the last runs of each kind of task
+    holders: dict[int, dict[NodeId, None]] | None = None  # objects, and the nodes that got tasks which read them
     leaving: Any = None  # how far it has come, if it was told to leave
     leavers: set[NodeId] = NO_COPIES  # members that are about to leave, as far as we know
     read_strategy: Callable[[str], Strategy] = staticmethod(parse_strategy)
@@ -336,8 +353,18 @@ class NodeCore:
     def go_by(self, strategy: Strategy) -> None:
         """From now on; whatever a strategy tunes begins anew."""
         self.strategy = strategy
-        self.is_giver = strategy.balance.mode == "give"
-        self.one_kind = self.one_group and self.groups[0].context is None and not self.is_giver
+        balance = strategy.balance
+        self.is_giver = balance.mode in ("give", "invite") or hasattr(balance, "leaves_name")
+        if getattr(strategy.place, "weighs_loads", False):
+            self.loads = {}
+        if getattr(balance, "keeps_index", False):
+            self.holders = {}
+        watches = hasattr(strategy.replicate, "overdue_ns")
+        if watches:
+            self.lengths = {}
+        self.copies_bytes_max = min(self.config.memory_bytes, getattr(strategy.cache, "limit_bytes", 1 << 62))
+        self.copies_by_use = getattr(strategy.cache, "by_use", False)
+        self.one_kind = self.one_group and self.groups[0].context is None and not (self.is_giver or watches)
         start = strategy.adapt.start(getattr(strategy.place, "t", 0.5))
         self.threshold = 0.5 if start.threshold is None else start.threshold
         self.relaxing = True if start.relaxing is None else start.relaxing
@@ -429,6 +456,16 @@ class NodeCore:
     def has(self, object_: int) -> bool:
         return object_ in self.objects
 
+    def load_of(self, node: NodeId) -> int:
+        return load_of(self, node)
+
+    def heard_of(self, most: int) -> list[NodeId]:
+        return heard_of(self, most)
+
+    def quantile_ns(self, spec: TaskSpec, share: float, least: int) -> int:
+        seen = (self.lengths or EMPTY).get(spec.kind, ())
+        return sorted(seen)[min(len(seen) - 1, int(share * len(seen)))] if len(seen) >= least else 0
+
     def __repr__(self) -> str:
         return (
             f"<node {self.node}: {len(self.running)} running, {self.dedicated.count} dedicated, "
@@ -453,9 +490,10 @@ def handles(*events: type) -> Callable[[Handler], Handler]:
 
 
 # The handlers need NodeCore and `handles` from above.
-from daws.core import commits, growing, members, moving, remaking, sessions, stopping, switching  # noqa: E402, F401
+from daws.core import calling, commits, growing, members, moving, remaking, sessions, stopping, switching  # noqa: E402, F401
 from daws.core.bursts import end_together  # noqa: E402
 from daws.core.calls import COMMITS_HELD_MAX, ROWS_PER_CALL, send_rows  # noqa: E402
+from daws.core.hearsay import heard_of, load_of  # noqa: E402
 from daws.core.leaving import go_on  # noqa: E402
 from daws.core.ready import send_offers  # noqa: E402
 from daws.core.running import schedule  # noqa: E402

@@ -11,6 +11,8 @@ it comes up a second time.
 from collections import deque
 from collections.abc import Callable
 from heapq import heapify, heappop, heappush
+from itertools import islice
+from math import inf
 from operator import itemgetter
 
 from daws.model.context import ANY, AnyOf, Context, Wish, labels, rank_of
@@ -230,6 +232,40 @@ class ReadyQueue:
         loot = [ready for _, _, ready in found[:amount]]
         self.take_out(loot)
         return loot
+
+    def take_best(
+        self,
+        window: int,
+        contexts: Offered | None,
+        able: Callable[[Needs | None], bool],
+        worth: Callable[[Ready], float],
+    ) -> Ready | None:
+        """The task that is worth most, of the first `window` that these contexts may run and that `able` allows; none
+        if all are worth less than nothing. (The search ends with the first that is worth infinitely much.)"""
+        best, most, at = None, 0.0, -1
+        offered = contexts if contexts is not None else PLAIN
+        plain = not (self.heap or self.labelled)
+        first = islice(self.fifo or (), window) if plain else self._first(window, offered)
+        for index, ready in enumerate(first if not plain or ANY in _names(offered) else ()):
+            value = worth(ready) if able(ready.spec.needs) else -1.0
+            if value > most or (best is None and not value):
+                best, most, at = ready, value, index
+                if value == inf:
+                    break
+        if best is None:
+            return None
+        if plain:
+            assert self.fifo is not None
+            self.count -= 1
+            del self.fifo[at]
+        else:
+            self.take_out([best])
+        return best
+
+    def _first(self, window: int, offered: Offered) -> list[Ready]:
+        """Of those that these contexts may run, the ones that would run first. (A search through all tasks.)"""
+        entries = sorted([entry for entry in self._entries() if self._fits(entry, offered)], key=itemgetter(0, 1))
+        return [ready for _, _, ready in entries[:window]]
 
     def _entries(self) -> list[Entry]:
         """Each task once, with its key and its number; those that came first come, first served are the oldest."""

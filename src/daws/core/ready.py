@@ -5,6 +5,7 @@ while this node claims it back from itself, so that a late claim fails.
 """
 
 from daws.core.effects import Send
+from daws.core.hearsay import sent_task
 from daws.core.node import EMPTY, NO_COPIES, NodeCore
 from daws.core.places import holds
 from daws.core.pressure import step_forward
@@ -183,6 +184,8 @@ def offer(core: NodeCore, to: NodeId, why: int, ready: Ready) -> None:
         if core.lent is EMPTY:
             core.lent = {}
         core.lent[ready.spec.id] = (ready, to, core.now_ns)
+        if core.loads is not None:
+            sent_task(core, to)
 
 
 def send_offers(core: NodeCore) -> None:

@@ -19,6 +19,7 @@ from daws.core.ready import shared_queue
 from daws.core.sessions import let_go
 from daws.core.staging import are_small, end_reading, missing_inputs, pin, stage, unpin
 from daws.core.starting import start
+from daws.core.stragglers import note_length
 from daws.model.task import REPLICA, SUSPECT, Ready, spawned_id
 from daws.wire.store import ANNOUNCE, RETRY, Claim
 
@@ -54,7 +55,8 @@ def schedule(core: NodeCore) -> None:
         if fifo:
             return
     if not (dedicated.count or shared.count or core.staged or core.resumable):
-        if not (core.staging or core.pressed) and (core.plain_free or (len(core.groups) > 1 and core.idle_count)):
+        wants_more = not (core.staging or core.pressed) or (core.is_giver and asks_meanwhile(core))
+        if wants_more and (core.plain_free or (len(core.groups) > 1 and core.idle_count)):
             if core.inflight:
                 recall_soon(core)
             look_for_work(core)
@@ -97,10 +99,16 @@ def schedule(core: NodeCore) -> None:
                 send_ahead(core)
         if core.is_giver:
             look_for_takers(core)
-    elif idle and not (core.staging or core.pressed):
+    elif idle and (not (core.staging or core.pressed) or (core.is_giver and asks_meanwhile(core))):
         if core.inflight:
             recall_soon(core)
         look_for_work(core)
+
+
+def asks_meanwhile(core: NodeCore) -> bool:
+    """Executors are idle and inputs are on their way. Mostly their tasks come first; who gets tasks one by one asks for
+    the other executors."""
+    return not core.pressed and len(core.staging or ()) < core.idle_count
 
 
 def next_ready(core: NodeCore, group: Group) -> Ready | None:
@@ -354,6 +362,8 @@ def learn_length(core: NodeCore, kind: int, duration_ns: int) -> None:
     core.sampled_ns += duration_ns
     core.mean_run_ns = core.sampled_ns // core.sampled_count or 1
     core.calm_count = 0
+    if core.lengths is not None:
+        note_length(core, kind, duration_ns)
     if seen[1] < core.config.short_ns * seen[0]:
         core.has_short = True
         core.plain = False  # such short tasks are sent ahead

@@ -139,7 +139,7 @@ def on_objects_fetched(core: NodeCore, event: ObjectsFetched) -> None:
     core.moved_bytes += moved_bytes
     if copied_bytes:
         core.copied_bytes += copied_bytes
-        if core.copied_bytes > core.config.memory_bytes:
+        if core.copied_bytes > core.copies_bytes_max:
             _evict(core)
     for transfer in event.failed:
         _fetch_elsewhere(core, transfer)
@@ -169,10 +169,11 @@ def _fetch_elsewhere(core: NodeCore, failed: Transfer) -> None:
 
 
 def _evict(core: NodeCore) -> None:
-    """Drop the oldest copies that nobody here reads, until what is left fits."""
+    """Drop the oldest copies that nobody here reads, until what is left fits: those that came first, or those that were
+    not read for the longest time."""
     assert core.copies is not None
     for object_, readers in list(core.copies.items()):
-        if core.copied_bytes <= core.config.memory_bytes:
+        if core.copied_bytes <= core.copies_bytes_max:
             return
         if not readers:
             _drop_copy(core, object_)
@@ -224,6 +225,8 @@ def end_reading(core: NodeCore, ready: Ready) -> None:
             fresh.discard(object_)  # the first reader pays for the transfer, the next ones profit
         else:
             core.cache_hits += 1
+        if core.copies_by_use:
+            copies[object_] = copies.pop(object_)  # behind those that were not read for longer
         copies[object_] = readers = copies[object_] - 1
         if readers <= 0 and not core.strategy.cache.keeps(core, size_bytes):
             _drop_copy(core, object_)

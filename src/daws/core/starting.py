@@ -12,6 +12,8 @@ def start(core: NodeCore, ready: Ready, slot: int) -> Run:
     if core.running is EMPTY:
         core.running = {}
     core.running[ready.spec.id] = run = Run(number, ready, slot)
+    if core.lengths is not None:
+        run.since_ns = core.now_ns
     core.out.append(StartRun(number, slot, ready))
     return run
 

@@ -4,6 +4,7 @@ What waits here is looked at once more, as if it had just become ready: placed, 
 is being fetched for or is on its way to another node goes on as it was decided.
 """
 
+from daws.core.calling import forget_others
 from daws.core.events import NewStrategy
 from daws.core.node import NodeCore, handles
 from daws.core.queues import NO_TASKS
@@ -14,6 +15,7 @@ from daws.model.task import REPLICA
 
 @handles(NewStrategy)
 def on_new_strategy(core: NodeCore, event: NewStrategy) -> None:
+    forget_others(core)
     core.go_by(core.read_strategy(event.text))
     begin_period(core)
     core.plain = core.plain and core.one_kind

@@ -7,6 +7,7 @@ scheduler is a queue of its own: what a step decides leaves the node when all th
 
 from array import array
 from collections.abc import Callable
+from functools import partial
 from hashlib import blake2b
 from heapq import heappop, heappush
 from itertools import count
@@ -55,6 +56,7 @@ from daws.core.node import NodeConfig, NodeCore
 from daws.model.cluster import NodeInfo
 from daws.model.graph import Graph, Growth
 from daws.model.task import CLIENT, NODE_INDEX_MASK, NodeId, Ready, TaskSpec, Transfer, node_id, spawned_id
+from daws.sim.fair import FairNetwork
 from daws.sim.machine import FATE, STORE, Machine
 from daws.sim.profiles import Costs
 from daws.store.memory import MemoryStore
@@ -136,8 +138,9 @@ class Kernel:
         self.fetched_bytes = 0
         self.stopped: set[tuple[NodeId, int]] = set()
         self.runs: dict[tuple[NodeId, int], tuple[int, int, int]] = {}  # kept where runs can be recalled or stopped
-        self.tracks_runs = bool(graph.growth) or strategy.balance.mode == "give"
+        self.tracks_runs = bool(graph.growth) or strategy.balance.mode == "give" or strategy.replicate.copies_max > 0
         # what can be handed in
+        self.network: FairNetwork | None = None  # else links carry one transfer after the other
         self.faults: Any = None
         self.checker: Any = None
         self.journals: dict[NodeId, Any] | None = None
@@ -541,6 +544,9 @@ class Kernel:
     def _fetch(self, machine: Machine, node: NodeId, leaves_ns: int, effect: FetchObjects) -> None:
         """Objects that were asked for together are reported together, when the last of them is here; those that cannot
         be had are reported as soon as that is known."""
+        if self.network is not None:
+            self._fetch_fairly(self.network, machine, node, leaves_ns, effect)
+            return
         costs, faults, seats, one_cluster = self.costs, self.faults, self.seats, self.one_cluster
         latency_ns, speed = costs.latency_ns, costs.net_bytes_per_s
         last_ns = sent_ns = leaves_ns + costs.message_ns
@@ -573,6 +579,39 @@ class Kernel:
             self.push(last_ns, FATE, lambda kernel: kernel.fetch_ends(node, coming))
         else:
             heappush(self.heap, (last_ns, self.next_sequence(), node, ObjectsFetched(coming)))
+
+    def _fetch_fairly(
+        self, network: FairNetwork, machine: Machine, node: NodeId, leaves_ns: int, effect: FetchObjects
+    ) -> None:
+        """The same where links are shared: when a transfer ends is known only then."""
+        costs = self.costs
+        sent_ns = leaves_ns + costs.message_ns
+        coming: list[tuple[Transfer, Machine, int, float]] = []
+        for transfer in effect.wanted:
+            object_, size_bytes, source = transfer
+            latency_ns = self._latency_ns(machine, source)
+            there = self.seats.get(source) if source != CLIENT else self.client_machine
+            lacks = there is None or (source != CLIENT and object_ not in there.core.objects)
+            if there is None or lacks or (source != CLIENT and self._is_cut(node, source)):
+                self.push(sent_ns + 2 * latency_ns, node, ObjectsFetched((), (transfer,)))
+                continue
+            near = source == CLIENT or self.one_cluster or there.info.cluster == machine.info.cluster
+            coming.append((transfer, there, latency_ns, costs.net_bytes_per_s if near else costs.cluster_bytes_per_s))
+            self.fetched_bytes += size_bytes
+            self.message_count += 1
+        transfers = tuple([one[0] for one in coming])
+        left = len(coming)
+
+        def ended(now_ns: int, latency_ns: int) -> None:
+            nonlocal left
+            left -= 1
+            if not left:
+                self.push(now_ns + latency_ns, FATE, lambda kernel: kernel.fetch_ends(node, transfers))
+
+        for transfer, there, latency_ns, most in coming:
+            begin = partial(network.begin, there, machine, transfer[1], most)
+            done = partial(ended, latency_ns=latency_ns)
+            self.push(sent_ns + latency_ns, FATE, lambda kernel, begin=begin, done=done: begin(kernel.now_ns, done))
 
     def fetch_ends(self, node: NodeId, transfers: tuple[Transfer, ...]) -> None:
         """With faults about, a source may have died during the transfer."""

@@ -21,6 +21,7 @@ from daws.model.states import CANCELLED, FAILED
 from daws.model.task import CLIENT, Needs, NodeId
 from daws.sim.checkers import Checker
 from daws.sim.cluster import Cluster
+from daws.sim.fair import FairNetwork
 from daws.sim.kernel import Kernel
 from daws.sim.profiles import Costs
 from daws.sim.watch import Watch
@@ -38,6 +39,10 @@ LEASES_PER_RUN = 100
 LEASE_NS_PER_NODE = SECOND_NS // 1000
 """Renewals, four per lease, all go to one shard: 40,000 of them per second would keep it busy all the time."""
 
+SIMPLE, FAIR = "simple", "fair"
+NETWORKS = (SIMPLE, FAIR)
+"""Links that carry one transfer after the other, or links that all transfers share."""
+
 
 class Settings(Struct, frozen=True):
     """What can be set about a simulation beside the workload, the cluster and the strategy."""
@@ -54,6 +59,7 @@ class Settings(Struct, frozen=True):
     digest: bool = False
     history: bool = False
     direct: bool = True  # a commit satisfies children in its own shard in the same update
+    network: str = SIMPLE  # how transfers that meet at a node's link share it
     retired_max: int = 0  # as live stores have it: tasks retire as soon as they can, and are forgotten after so many
 
     def __post_init__(self) -> None:
@@ -65,6 +71,8 @@ class Settings(Struct, frozen=True):
             )
         if not 0 < self.audit_s < math.inf:
             raise UsageError(f"audit_s={self.audit_s:g}: a number of seconds above 0 is needed")
+        if self.network not in NETWORKS:
+            raise UsageError(f"network={self.network}: there are {', '.join(NETWORKS)}")
         if self.freed_batch < 1:
             raise UsageError(f"freed_batch={self.freed_batch}: at least one release goes to the store at a time")
         if self.memory_bytes < 0:
@@ -228,6 +236,8 @@ def make_kernel(
     kernel = Kernel(graph, infos, strategy, store, client, config, settings.costs, settings.seed)
     for info in everybody[len(infos) :]:
         kernel.expect(info)
+    if settings.network == FAIR:
+        kernel.network = FairNetwork(settings.costs.net_bytes_per_s, kernel.push)
     if settings.digest:
         kernel.start_digest()
     if settings.journal:

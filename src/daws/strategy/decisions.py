@@ -90,6 +90,20 @@ class View(Protocol):
         """Is this object on this node?"""
         ...
 
+    def load_of(self, node: NodeId) -> int:
+        """How many tasks wait or run at a node as far as this one has heard, -1 if it has not heard of it lately. News
+        are gathered only for an answer to `place` that has `weighs_loads = True`."""
+        ...
+
+    def heard_of(self, most: int) -> list[NodeId]:
+        """Up to so many other members whose loads are known, the latest news first."""
+        ...
+
+    def quantile_ns(self, spec: TaskSpec, share: float, least: int) -> int:
+        """So many of the last runs of such tasks here were shorter; 0 if fewer than `least` were seen. They are noted
+        only for an answer to `replicate` that has `overdue_ns`."""
+        ...
+
 
 class Rng(Protocol):
     """Randomness that is handed in: the same numbers in every replay."""
@@ -222,9 +236,15 @@ class Match(Protocol):
 class Balance(Protocol):
     """Who moves work, when, and how much?
 
-    `mode` is "steal" (an idle node asks), "give" (a loaded node offers) or "none". With `asks_load` a node first asks
-    all its targets for their load and then turns to one of them; without it a request goes straight to the first
-    target.
+    `mode` is "steal" (an idle node asks), "give" (a loaded node offers), "invite" (a loaded node calls others, who ask
+    when they have time) or "none". With `asks_load` a node first asks all its targets for their load and then turns to
+    one of them; without it a request goes straight to the first target (of who leaves its name, to all of them).
+
+    Some answers have more than what is listed here. With mode "invite": `guests(view, fresh, rng)`, whom to call for so
+    many tasks, as (node, for how many). Thieves that do not ask for loads may have `leaves_name(view)`: whether those
+    who have nothing now are to remember this node and to send it what comes up. And they may have `keeps_index`: then a
+    victim hands over what the thief has most bytes of, of the first `window` tasks, and if `waits_for_best` only what
+    nobody has more of.
     """
 
     @property
@@ -282,7 +302,11 @@ class Relax(Protocol):
 
 
 class Replicate(Protocol):
-    """When does a second copy run?"""
+    """When does a second copy run?
+
+    An answer that has `overdue_ns(view, spec)` says after how long a run should have ended (0: it cannot say); who asks
+    a node for work that has none to give, but such runs, gets a copy of one.
+    """
 
     @property
     def copies_max(self) -> int:
@@ -297,7 +321,11 @@ class Replicate(Protocol):
 
 
 class Cache(Protocol):
-    """Which moved data is kept?"""
+    """Which moved data is kept?
+
+    An answer may have `limit_bytes`, the room for copies (beside the node's own limit), and `by_use = True`: beyond the
+    limit those go first that were not read for the longest time, instead of those that came first.
+    """
 
     def keeps(self, view: View, size_bytes: int) -> bool: ...
     def explain(self, view: View, size_bytes: int) -> Reasons: ...

@@ -6,17 +6,24 @@ Only what would make an answer pointless or lead astray is refused; what is mere
 
 from daws.model.errors import StrategyError
 from daws.strategy.assign.one import AssignOne
+from daws.strategy.balance.give import BalanceGive
+from daws.strategy.balance.index import BalanceIndex
+from daws.strategy.balance.lifelines import BalanceLifelines
 from daws.strategy.balance.master_worker import BalanceMasterWorker
 from daws.strategy.balance.none import BalanceNone
 from daws.strategy.balance.random_steal import BalanceRandomSteal
+from daws.strategy.balance.sample import BalanceSample
 from daws.strategy.balance.steal import BalanceSteal
 from daws.strategy.decisions import Strategy
 from daws.strategy.place.home import PlaceHome
 from daws.strategy.place.master import PlaceMaster
+from daws.strategy.registry import answer_name
 from daws.strategy.relax.never import RelaxNever
 from daws.strategy.replicate.given import ReplicateGiven
+from daws.strategy.replicate.stragglers import ReplicateStragglers
 
-THIEVES = (BalanceSteal, BalanceRandomSteal, BalanceMasterWorker)
+CENTRAL = (BalanceMasterWorker, BalanceIndex)
+THIEVES = (BalanceSteal, BalanceRandomSteal, BalanceLifelines, BalanceSample, *CENTRAL)
 
 
 def check_fitting(strategy: Strategy) -> None:
@@ -24,10 +31,10 @@ def check_fitting(strategy: Strategy) -> None:
     assign, place, balance = strategy.assign, strategy.place, strategy.balance
     # By type and not by isinstance: who derives from an answer of ours may do something else.
     brought = type(place) is PlaceMaster or (type(assign) is AssignOne and assign.node == 0)
-    if type(balance) is BalanceMasterWorker and not brought and is_ours(assign, place):
+    if type(balance) in CENTRAL and not brought and is_ours(assign, place):
         raise StrategyError(
-            "balance=master-worker lets idle nodes ask the first node alone, and nothing brings the tasks there: "
-            "it goes with place=master,relax=above,tt=0 or with assign=one,node=0"
+            f"balance={answer_name('balance', balance)} lets idle nodes ask the first node alone, and nothing brings "
+            "the tasks there: it goes with place=master,relax=above,tt=0 or with assign=one,node=0"
         )
     if type(strategy.relax) is RelaxNever and type(balance) in THIEVES:
         if type(place) is PlaceHome:
@@ -44,6 +51,11 @@ def check_fitting(strategy: Strategy) -> None:
         raise StrategyError(
             "replicate=given makes copies of tasks that are given away, and nobody gives any: "
             "it goes with balance=give, or else say replicate=never"
+        )
+    if type(strategy.replicate) is ReplicateStragglers and type(balance) in (BalanceGive, BalanceNone, BalanceSample):
+        raise StrategyError(
+            "replicate=stragglers hands copies to idle nodes that ask for work, and nobody asks: "
+            "it goes with balance=steal, random-steal, lifelines, master-worker or index, or else say replicate=never"
         )
 
 

@@ -127,6 +127,40 @@ PRESETS: dict[str, Preset] = {
             {"relax": {"tt": 0.0}},
         ),
         _preset(
+            "albatross",
+            "late binding: to the data if its node has room, else to whoever pulls a batch first",
+            "Albatross (2016); ADAGE (2021), section II",
+            _MATRIX | {"assign": "hashed", "place": "late", "order": "submission", "relax": "above"},
+            {"balance": {"probes": 1, "neighbours": 1, "rumours": "no", "most": 10}},
+        ),
+        _preset(
+            "sparrow",
+            "batch sampling: two reservations per task, bound to whichever node comes up first",
+            "Sparrow (2013), sections 3.2 and 3.3",
+            _CONSTELLATION | {"order": "submission", "balance": "sample"},
+        ),
+        _preset(
+            "data-diffusion",
+            "one dispatcher with an index of cached data hands each idle node what it has most of",
+            "Falkon, data diffusion (2008)",
+            _CONSTELLATION
+            | {
+                "assign": "one",
+                "place": "master",
+                "order": "submission",
+                "balance": "index",
+                "relax": "above",
+                "cache": "all",
+            },
+            {"relax": {"tt": 0.0}},
+        ),
+        _preset(
+            "heft",
+            "plans by upward rank into the slot where each task ends first; nothing is moved afterwards",
+            "HEFT (Topcuoglu, Hariri and Wu, 2002)",
+            _ADAGE | {"assign": "heft", "balance": "none", "replicate": "never"},
+        ),
+        _preset(
             "aimes",
             "one pilot on each of a few resources; tasks go to whichever pilot is active",
             "AIMES (2016), section VI, experiments 3 and 4",

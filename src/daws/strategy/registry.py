@@ -14,17 +14,22 @@ from daws.strategy.assign.critical_path import AssignCriticalPath
 from daws.strategy.assign.data import AssignData
 from daws.strategy.assign.dealt import AssignDealt
 from daws.strategy.assign.hashed import AssignHashed
+from daws.strategy.assign.heft import AssignHeft
 from daws.strategy.assign.one import AssignOne
 from daws.strategy.assign.round_robin import AssignRoundRobin
 from daws.strategy.balance.give import BalanceGive
+from daws.strategy.balance.index import BalanceIndex
+from daws.strategy.balance.lifelines import BalanceLifelines
 from daws.strategy.balance.master_worker import BalanceMasterWorker
 from daws.strategy.balance.none import BalanceNone
 from daws.strategy.balance.random_steal import BalanceRandomSteal
+from daws.strategy.balance.sample import BalanceSample
 from daws.strategy.balance.steal import BalanceSteal
 from daws.strategy.bind.early import BindEarly
 from daws.strategy.bind.late import BindLate
 from daws.strategy.bind.resource import BindResource
 from daws.strategy.cache.all import CacheAll
+from daws.strategy.cache.lru import CacheLru
 from daws.strategy.cache.none import CacheNone
 from daws.strategy.match.contexts import MatchContexts
 from daws.strategy.order.context_rank import OrderContextRank
@@ -32,14 +37,17 @@ from daws.strategy.order.critical_path import OrderCriticalPath
 from daws.strategy.order.data_size import OrderDataSize
 from daws.strategy.order.submission import OrderSubmission
 from daws.strategy.place.daws import PlaceDaws
+from daws.strategy.place.earliest import PlaceEarliest
 from daws.strategy.place.home import PlaceHome
 from daws.strategy.place.keep import PlaceKeep
+from daws.strategy.place.late import PlaceLate
 from daws.strategy.place.master import PlaceMaster
 from daws.strategy.place.random import PlaceRandom
 from daws.strategy.relax.above import RelaxAbove
 from daws.strategy.relax.never import RelaxNever
 from daws.strategy.replicate.given import ReplicateGiven
 from daws.strategy.replicate.never import ReplicateNever
+from daws.strategy.replicate.stragglers import ReplicateStragglers
 
 # What an answer must have, by decision; beside these each has `explain`.
 _METHODS: dict[str, tuple[str, ...]] = {
@@ -80,11 +88,14 @@ _ANSWERS: dict[str, dict[str, type]] = {
         "hashed": AssignHashed,
         "data": AssignData,
         "critical-path": AssignCriticalPath,
+        "heft": AssignHeft,
     },
     "place": {
         "daws": PlaceDaws,
         "home": PlaceHome,
         "keep": PlaceKeep,
+        "late": PlaceLate,
+        "earliest": PlaceEarliest,
         "master": PlaceMaster,
         "random": PlaceRandom,
     },
@@ -98,13 +109,16 @@ _ANSWERS: dict[str, dict[str, type]] = {
     "balance": {
         "steal": BalanceSteal,
         "random-steal": BalanceRandomSteal,
+        "lifelines": BalanceLifelines,
         "master-worker": BalanceMasterWorker,
+        "index": BalanceIndex,
+        "sample": BalanceSample,
         "give": BalanceGive,
         "none": BalanceNone,
     },
     "relax": {"never": RelaxNever, "above": RelaxAbove},
-    "replicate": {"never": ReplicateNever, "given": ReplicateGiven},
-    "cache": {"none": CacheNone, "all": CacheAll},
+    "replicate": {"never": ReplicateNever, "given": ReplicateGiven, "stragglers": ReplicateStragglers},
+    "cache": {"none": CacheNone, "all": CacheAll, "lru": CacheLru},
     "adapt": {"nothing": AdaptNothing, "matrix": AdaptMatrix},
 }
 

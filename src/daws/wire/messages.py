@@ -42,15 +42,23 @@ class LoadReply(Message, frozen=True):
 class StealRequest(Message, frozen=True):
     """An idle node asks for work that executors with these contexts may run (None: executors without a context).
 
-    Without a wish it takes what the victim's own order hands over.
+    Without a wish it takes what the victim's own order hands over. If there is nothing, and it `waits`, the victim
+    remembers it and hands over what comes up later.
     """
 
     contexts: tuple[Context | None, ...] | None = None
     wish: Wish | None = None
+    waits: bool = False
 
 
 class StealDenied(Message, frozen=True):
     pass
+
+
+class Invitation(Message, frozen=True):
+    """More is ready at the sender than it can run: who has time may ask it for a task, up to `count` times."""
+
+    count: int
 
 
 class Offer(Message, frozen=True):
@@ -146,6 +154,7 @@ MessageType = (
     | LoadReply
     | StealRequest
     | StealDenied
+    | Invitation
     | Offer
     | Taken
     | Refusal

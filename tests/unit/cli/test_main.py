@@ -60,7 +60,7 @@ def test_the_same_seed_gives_the_same_run(capsys):
 
 
 def test_table_names_what_was_run(capsys):
-    assert main([*SMALL, "--profile", "simmatrix"]) == 0
+    assert main([*SMALL, "--profile", "simmatrix", "--network", "fair"]) == 0
     out, err = capsys.readouterr()
     assert out.startswith(
         "bot:tasks=60 with daws: 60 tasks, 0 edges\n3 nodes, 6 cores (2 cores each); costs simmatrix, seed 0"

@@ -334,3 +334,28 @@ def test_one_task_is_taken_out_wherever_it_stands():
         assert queue.count == left and len(queue.all()) == left
     assert queue.remove(9) is None
     assert queue.pop(parse_context("gpu")) is None and popped(queue) == [3]
+
+
+def best(queue: ReadyQueue, window: int, worth: dict[int, float], context: str = "") -> int:
+    found = queue.take_best(
+        window, (parse_context(context),), lambda needs: True, lambda one: worth.get(one.spec.id, 0.0)
+    )
+    assert len(queue.all()) == queue.count
+    return -1 if found is None else found.spec.id
+
+
+def test_the_most_worthy_of_the_first_is_taken():
+    for keys in ((0.0,) * 5, (1.0, 2.0, 3.0, 4.0, 5.0)):
+        queue = queue_of(*keys)
+        worth = {1: 3.0, 2: 5.0, 3: -1.0, 4: 9.0}
+        assert [best(queue, 3, worth) for _ in range(6)] == [2, 1, 4, 0, -1, -1]
+        assert queue.count == 1
+
+
+def test_the_most_worthy_among_what_an_executor_may_run():
+    queue = ReadyQueue(MatchContexts())
+    queue.push(0.0, 1, ready(1))
+    assert best(queue, 9, {}, "gpu") == -1
+    queue.push(0.0, 2, ready(2, context="gpu|cpu"))
+    assert best(queue, 9, {1: 5.0}, "gpu") == 2
+    assert best(queue, 9, {}) == 1

@@ -143,6 +143,31 @@ def test_copies_are_dropped_when_memory_is_full_but_not_those_in_use():
         assert set(node.core.objects) == {12, 13}
 
 
+def dropped_third(strategy: str) -> int:
+    """Two copies fill the room, the first is read once more, then a third one comes: which one goes?"""
+    with node_with(strategy) as node:
+        for number, object_ in enumerate((8, 9, 8, 7), 1):
+            submit(node, ready(number, object_at(object_, 1)))
+            if object_ not in node.core.objects:
+                node.expect_fetch(object_)
+                node.give(fetched(object_, 1))
+            run = node.expect(StartRun, task=number)
+            node.give(RunEnded(number, run.run, 50_000_000))
+            node.answer(node.expect(CallStore), Committed(-1))
+        gone = node.expect(DropObject).object
+        node.drop(object)
+        return gone
+
+
+def test_what_was_not_read_for_the_longest_time_goes_first_or_what_came_first():
+    room = 2 * BIG / 1e9
+    assert dropped_third(f"constellation:cache=lru,lru-gb={room:g}") == 9
+    with node_with("constellation:cache=all", memory_bytes=2 * BIG) as node:
+        assert (node.core.copies_bytes_max, node.core.copies_by_use) == (2 * BIG, False)
+    with node_with("constellation:cache=lru,lru-gb=1", memory_bytes=2 * BIG) as node:
+        assert (node.core.copies_bytes_max, node.core.copies_by_use) == (2 * BIG, True)
+
+
 def test_an_object_that_arrives_too_late_is_dropped():
     with node_with() as node:
         node.give(fetched(8, 1))

@@ -292,6 +292,49 @@ def drained(workload, preset, deadline_ns=NEVER_NS):
     return result, kernel
 
 
+def two_fetches(network: str) -> float:
+    """Two tasks on the last node, each with an input of a second's transfer that lies at another: when one ends."""
+    builder = GraphBuilder()
+    objects = [builder.add_external(10**8) for _ in range(2)]
+    for object_ in objects:
+        builder.add_task("work", 1000, [object_], [])
+    costs = FREE.changed(net_bytes_per_s=1e8)
+    _, kernel = simulate(
+        builder.build(),
+        cluster_of(3, 2),
+        parse_strategy("mlb:assign=one,node=2,balance=none"),
+        Settings(costs=costs, network=network, check=True),
+    )
+    return min(kernel.ends) / SECOND_NS
+
+
+def test_transfers_into_a_node_come_one_after_the_other_or_share_its_link():
+    kernel = make_kernel(
+        parse_workload("bot:tasks=1").build(1, 1, 0), cluster_of(1, 1), parse_strategy("mlb"), Settings(network="fair")
+    )
+    assert kernel.network is not None
+    assert two_fetches("simple") == pytest.approx(1.0, abs=0.01)
+    assert two_fetches("fair") == pytest.approx(2.0, abs=0.01)
+
+
+@pytest.mark.parametrize("strategy", ["flds", "sparrow", "adage"])
+def test_shared_links_lose_nothing_and_carry_no_more_than_they_can(strategy):
+    for workload in ("all-pairs:files=12", "random:per-core=10,output-mb=2"):
+        results = [run(workload, 7, 2, strategy, network="fair", check=True, digest=True) for _ in range(2)]
+        assert results[0].digest == results[1].digest and not results[0].failed
+        assert results[0].bytes_moved / (7 * Costs().net_bytes_per_s) <= results[0].makespan_s
+
+
+def test_objects_from_another_cluster_and_from_nowhere():
+    graph = parse_workload("random:per-core=10,output-mb=2").build(6, 2, 0)
+    result, _ = simulate(
+        graph, cluster_of(6, 2, clusters=2), parse_strategy("mlb"), Settings(network="fair", check=True)
+    )
+    assert not result.failed and result.bytes_moved
+    with pytest.raises(UsageError, match="network=slow: there are simple, fair"):
+        Settings(network="slow")
+
+
 @pytest.mark.parametrize("preset", PRESETS)
 def test_nodes_leave_and_nothing_begins_again(preset):
     result, kernel = drained("random:per-core=20,output-mb=1", preset)

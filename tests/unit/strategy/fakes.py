@@ -59,6 +59,8 @@ class FakeView:
     mean_ns: int = 1_000_000_000
     adapted: tuple[int, int, int, int] = (0, 0, 0, 0)
     objects: frozenset[int] = frozenset()
+    quantile: int = 0
+    loads: dict[NodeId, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.done_count:
@@ -74,3 +76,12 @@ class FakeView:
 
     def has(self, object_: int) -> bool:
         return object_ in self.objects
+
+    def load_of(self, node: NodeId) -> int:
+        return self.loads.get(node, -1)
+
+    def heard_of(self, most: int) -> list[NodeId]:
+        return [node for node in self.loads if node != self.node][:most]
+
+    def quantile_ns(self, spec: TaskSpec, share: float, least: int) -> int:
+        return self.quantile

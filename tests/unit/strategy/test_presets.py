@@ -8,7 +8,10 @@ from daws.strategy.presets import DEFAULT, PRESETS
 from daws.strategy.registry import DECISIONS
 from daws.strategy.spec import describe, format_strategy, parse_strategy
 
-NAMES = ("mlb", "mdl", "rlds", "flds", "daws", "adage", "constellation", "master-worker", "aimes", "swift", "random")
+NAMES = (
+    *("mlb", "mdl", "rlds", "flds", "daws", "adage", "constellation", "master-worker"),
+    *("albatross", "sparrow", "data-diffusion", "heft", "aimes", "swift", "random"),
+)
 
 
 def test_all_are_there():

@@ -14,12 +14,14 @@ from daws.strategy.assign.critical_path import AssignCriticalPath
 from daws.strategy.assign.data import AssignData
 from daws.strategy.assign.dealt import AssignDealt
 from daws.strategy.assign.hashed import AssignHashed
+from daws.strategy.assign.heft import AssignHeft
 from daws.strategy.assign.one import AssignOne
 from daws.strategy.assign.round_robin import AssignRoundRobin
 from daws.strategy.bind.early import BindEarly
 from daws.strategy.bind.late import BindLate
 from daws.strategy.bind.resource import BindResource
 from daws.strategy.cache.all import CacheAll
+from daws.strategy.cache.lru import CacheLru
 from daws.strategy.cache.none import CacheNone
 from daws.strategy.decisions import (
     SHARED,
@@ -38,8 +40,10 @@ from daws.strategy.decisions import (
 )
 from daws.strategy.match.contexts import MatchContexts
 from daws.strategy.place.daws import PlaceDaws
+from daws.strategy.place.earliest import PlaceEarliest
 from daws.strategy.place.home import PlaceHome
 from daws.strategy.place.keep import PlaceKeep
+from daws.strategy.place.late import PlaceLate
 from daws.strategy.place.master import PlaceMaster
 from daws.strategy.place.random import PlaceRandom
 from daws.strategy.registry import DECISIONS, answer_class, answer_name, answers, register
@@ -47,6 +51,7 @@ from daws.strategy.relax.above import RelaxAbove
 from daws.strategy.relax.never import RelaxNever
 from daws.strategy.replicate.given import ReplicateGiven
 from daws.strategy.replicate.never import ReplicateNever
+from daws.strategy.replicate.stragglers import ReplicateStragglers
 from daws.strategy.spec import describe, parse_strategy
 
 ALL = [(decision, name, cls) for decision in DECISIONS for name, cls in answers(decision).items()]
@@ -101,12 +106,13 @@ def test_answers_fit_their_protocols():
         AssignHashed,
         AssignData,
         AssignCriticalPath,
+        AssignHeft,
     ]
-    place: list[type[Place]] = [PlaceDaws, PlaceHome, PlaceKeep, PlaceMaster, PlaceRandom]
+    place: list[type[Place]] = [PlaceDaws, PlaceHome, PlaceKeep, PlaceLate, PlaceEarliest, PlaceMaster, PlaceRandom]
     match: list[type[Match]] = [MatchContexts]
     relax: list[type[Relax]] = [RelaxNever, RelaxAbove]
-    replicate: list[type[Replicate]] = [ReplicateNever, ReplicateGiven]
-    cache: list[type[Cache]] = [CacheNone, CacheAll]
+    replicate: list[type[Replicate]] = [ReplicateNever, ReplicateGiven, ReplicateStragglers]
+    cache: list[type[Cache]] = [CacheNone, CacheAll, CacheLru]
     listed = {"assign": assign, "place": place, "match": match, "relax": relax, "replicate": replicate, "cache": cache}
     for decision, classes in (pilots | listed).items():
         # Tests enter answers of their own.

@@ -70,7 +70,11 @@ def test_a_parameter_of_one_answer_alone():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "unknown strategy ''; there are mlb, mdl, rlds, flds, daws, adage, constellation, master-worker, aimes,"),
+        (
+            "",
+            "unknown strategy ''; there are mlb, mdl, rlds, flds, daws, adage, constellation, master-worker, "
+            "albatross, sparrow, data-diffusion, heft, aimes, swift, random",
+        ),
         ("fld", "unknown strategy 'fld'; there are mlb,"),
         ("x" * 100, f"unknown strategy '{'x' * 57}...'; there are"),
         ("flds:", "expected key=value, not ''"),

@@ -1,0 +1,103 @@
+"""What a thief gets: part of the shared queue, by the order of its owner, by the thief's wish, or by what it has."""
+
+from math import inf
+
+from daws.core.hearsay import cached_bytes, most_cached_bytes, note_handed
+from daws.core.node import NodeCore
+from daws.model.context import Context, Wish
+from daws.model.task import INLINE_BYTES, REPLICA, Needs, NodeId, Ready
+
+Contexts = tuple[Context | None, ...] | None
+
+
+def loot_for(
+    core: NodeCore, thief: NodeId, contexts: Contexts, wish: Wish | None, most: dict[int, int] | None = None
+) -> list[Ready]:
+    """Tasks that leave the shared queue for this thief, whose idle executors have these contexts (None: plain ones).
+
+    Who calls for several thieves in a row hands over the same `most` each time: by task, the bytes at its best node.
+    """
+    if not core.shared.count:
+        return []
+    loot = _chosen(core, thief, contexts, wish, most)
+    return _without_copies(core, loot) if core.replicas else loot
+
+
+def _without_copies(core: NodeCore, loot: list[Ready]) -> list[Ready]:
+    """Copies of others' tasks are not this node's to hand on."""
+    for ready in loot:
+        if ready.mode & REPLICA:
+            core.sequence += 1
+            core.shared.push(core.strategy.order.key(core, ready), core.sequence, ready)
+    return [ready for ready in loot if not ready.mode & REPLICA]
+
+
+def _chosen(
+    core: NodeCore, thief: NodeId, contexts: Contexts, wish: Wish | None, most: dict[int, int] | None
+) -> list[Ready]:
+    shared, balance = core.shared, core.strategy.balance
+    amount = balance.amount(core, shared.count)
+    if core.holders is not None:
+        return _by_index(core, thief, contexts, amount, {} if most is None else most)
+    if wish is not None:
+        return _wished(core, thief, contexts, amount, wish)
+    loot = shared.cut(amount, balance.from_head, contexts)
+    return loot if core.plain else _within_reach(core, thief, contexts, amount, loot)
+
+
+def _wished(core: NodeCore, thief: NodeId, contexts: Contexts, amount: int, wish: Wish) -> list[Ready]:
+    """What the thief would like to have, among what it can run. (A search through the whole queue.)"""
+    info = core.members.info(thief)
+    able = info.can_run if info is not None else _asks_nothing
+    return core.shared.select(amount, core.strategy.balance.from_head, contexts, wish, able)
+
+
+def _asks_nothing(needs: Needs | None) -> bool:
+    return needs is None
+
+
+def _within_reach(core: NodeCore, thief: NodeId, contexts: Contexts, amount: int, loot: list[Ready]) -> list[Ready]:
+    """Tasks that need more cores or memory than the thief has stay here; only if those are all, it pays to search."""
+    info, own = core.members.info(thief), core.info
+    if info is not None and info.executors == own.executors and info.memory_bytes == own.memory_bytes:
+        return loot  # whatever is shared here could run here
+    able = info.can_run if info is not None else _asks_nothing
+    within = [ready for ready in loot if ready.spec.needs is None or able(ready.spec.needs)]
+    if len(within) == len(loot):
+        return loot
+    for ready in loot:
+        if ready.spec.needs is not None and not able(ready.spec.needs):
+            core.sequence += 1
+            core.shared.push(core.strategy.order.key(core, ready), core.sequence, ready)
+    return within or _wished(core, thief, contexts, amount, Wish())
+
+
+def _by_index(core: NodeCore, thief: NodeId, contexts: Contexts, amount: int, most: dict[int, int]) -> list[Ready]:
+    """The tasks of which the thief has most, among the first of the queue that it can run."""
+    info = core.members.info(thief)
+    able = info.can_run if info is not None else _asks_nothing
+    balance = core.strategy.balance
+    window, waits_for_best = balance.window, balance.waits_for_best  # type: ignore[attr-defined]
+
+    def worth(ready: Ready) -> float:
+        """Infinite if it has all that is to be had, negative if another has more and is to be waited for."""
+        total = sum([one[1] for one in ready.inputs if one[1] > INLINE_BYTES])
+        cached = cached_bytes(core, thief, ready) if total else 0
+        if cached == total:
+            return inf
+        if waits_for_best:
+            task = ready.spec.id
+            if task not in most:
+                most[task] = most_cached_bytes(core, ready)
+            if cached < most[task]:
+                return -1.0
+        return float(cached)
+
+    loot: list[Ready] = []
+    while len(loot) < amount:
+        ready = core.shared.take_best(window, contexts, able, worth)
+        if ready is None:
+            break
+        note_handed(core, thief, ready)
+        loot.append(ready)
+    return loot

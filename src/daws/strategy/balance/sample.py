@@ -1,0 +1,66 @@
+"""Batch sampling with late binding as in Sparrow: work is announced, and bound to whoever comes for it first."""
+
+from typing import Annotated, ClassVar
+
+from msgspec import Meta
+
+from daws.model.task import NodeId
+from daws.strategy.answer import Answer
+from daws.strategy.balance.neighbours import draw
+from daws.strategy.decisions import Reasons, Rng, View
+
+
+class BalanceSample(Answer, frozen=True):
+    """A node with more than it can run places `probes` reservations per task at random nodes; whoever gets to one has
+    time and fetches a task, or learns that there is none left.
+
+    Sparrow (2013), sections 3.2 and 3.3: batch sampling (the probes of all tasks that became ready together are shared
+    among them) and late binding (a probe reserves a place in a queue; the task follows when its turn has come). Unlike
+    there, schedulers run tasks themselves: what a node can start at once, or before anybody comes, needs no probe.
+    Probes that got lost are sent again on the next tick. Data counts for nothing, as in Sparrow without constraints.
+
+    Helps with many short jobs: no queue is long by accident. Hurts when nodes are few or all are busy: a round trip per
+    task for nothing.
+    """
+
+    mode: ClassVar[str] = "invite"
+    asks_load: ClassVar[bool] = False
+    follows_rumours: ClassVar[bool] = False
+    from_head: ClassVar[bool] = True
+    wish: ClassVar[None] = None
+
+    probes: Annotated[int, Meta(ge=1, le=100, description="reservations per task")] = 2
+    count: Annotated[int, Meta(ge=1, le=1_000_000, description="tasks handed over at once")] = 1
+
+    def guests(self, view: View, fresh: int, rng: Rng) -> list[tuple[NodeId, int]]:
+        """Who is invited, and for how many tasks, if so many have come up: each node once before any comes twice."""
+        others = len(view.members) - (1 if view.node in view.members else 0)
+        if not others:
+            return []
+        rounds, more = divmod(self.probes * fresh, others)
+        drawn = draw(view, rng, min(self.probes * fresh, others))
+        return [(node, rounds + (number < more)) for number, node in enumerate(drawn)]
+
+    def start_poll_ns(self) -> int:
+        return 1_000_000_000
+
+    def start_neighbours(self, member_count: int) -> int:
+        return 0
+
+    def targets(self, view: View, rng: Rng) -> list[NodeId]:
+        return []
+
+    def pick(self, view: View, loads: list[tuple[NodeId, int]]) -> NodeId:
+        return -1
+
+    def amount(self, view: View, available: int) -> int:
+        return min(available, self.count)
+
+    def after_success(self, view: View) -> tuple[int, int]:
+        return view.poll_ns, 0
+
+    def after_failure(self, view: View) -> tuple[int, int]:
+        return view.poll_ns, 0
+
+    def explain(self, view: View, loads: list[tuple[NodeId, int]]) -> Reasons:
+        return {"probes": self.probes, "waiting": view.shared_count, "members": len(view.members), "choice": -1}

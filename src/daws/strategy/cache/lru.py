@@ -1,0 +1,36 @@
+"""Moved data is kept within a limit, what was read last the longest."""
+
+from typing import Annotated, ClassVar
+
+from msgspec import Meta
+
+from daws.strategy.answer import Answer
+from daws.strategy.decisions import Reasons, View
+
+BYTES_PER_GB = 1e9
+
+
+class CacheLru(Answer, frozen=True):
+    """A node keeps what it fetched up to `lru-gb`; beyond it the copies go that were not read for the longest time,
+    unless a task here is about to read them.
+
+    Data diffusion (2008) caches so by default; also what operating systems do. An object larger than the whole room is
+    not kept. The node's own limit (`--set cache-gb` in simulations) holds beside it.
+
+    Helps when memory is scarce and some data is read again and again. Hurts scans: what is read in turn by many tasks
+    goes just before it is needed again.
+    """
+
+    by_use: ClassVar[bool] = True
+
+    lru_gb: Annotated[float, Meta(ge=0, le=1e6, description="GB of fetched objects that a node keeps")] = 4.0
+
+    @property
+    def limit_bytes(self) -> int:
+        return int(self.lru_gb * BYTES_PER_GB)
+
+    def keeps(self, view: View, size_bytes: int) -> bool:
+        return size_bytes <= self.lru_gb * BYTES_PER_GB
+
+    def explain(self, view: View, size_bytes: int) -> Reasons:
+        return {"size_bytes": size_bytes, "limit_bytes": self.limit_bytes, "choice": self.keeps(view, size_bytes)}

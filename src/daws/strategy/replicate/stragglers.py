@@ -1,0 +1,52 @@
+"""Runs that take much longer than others of their kind get a copy."""
+
+from typing import Annotated
+
+from msgspec import Meta, field
+
+from daws.model.task import TaskSpec
+from daws.strategy.answer import Answer
+from daws.strategy.decisions import Reasons, View
+
+NS_PER_MS = 1_000_000
+
+
+class ReplicateStragglers(Answer, frozen=True):
+    """A run is overdue after `slack` times the `quantile` of the lengths of its kind seen here, or of its estimate if
+    that is less; an idle node that asks for work and finds none gets a copy. Whichever run ends first counts.
+
+    Backup tasks as in MapReduce (Dean and Ghemawat, 2004), triggered by an observed quantile instead of the end of the
+    job. Fewer than `seen` runs of a kind say nothing of it. Copies go only to who has nothing else to do, so it needs a
+    balance by which idle nodes ask.
+
+    Helps when single runs hang or a node turns slow. Hurts little: what runs twice ran on idle executors. A node that
+    has always been slow notices it only by estimates, since all that it has seen took as long.
+    """
+
+    copies_max: Annotated[int, Meta(ge=1, le=100, description="copies that may run beside the original")] = field(
+        default=1, name="copies"
+    )
+    quantile: Annotated[float, Meta(gt=0, le=1, description="share of the runs of a kind that were shorter")] = 0.9
+    slack: Annotated[float, Meta(ge=1, le=1000, description="times as long before a run is overdue")] = 1.5
+    seen: Annotated[int, Meta(ge=1, le=64, description="runs of a kind that must have been seen")] = 8
+    least_ms: Annotated[float, Meta(ge=0, le=1e9, description="ms that any run may take")] = 50.0
+
+    def copies(self, view: View, spec: TaskSpec) -> int:
+        return 0  # what is given away is moved
+
+    def overdue_ns(self, view: View, spec: TaskSpec) -> int:
+        """After how long a run should have ended; 0 if nobody knows."""
+        expected_ns = view.quantile_ns(spec, self.quantile, self.seen)
+        if spec.estimate_ns:
+            expected_ns = min(expected_ns or spec.estimate_ns, spec.estimate_ns)
+        return max(int(self.slack * expected_ns), int(self.least_ms * NS_PER_MS)) if expected_ns else 0
+
+    def explain(self, view: View, spec: TaskSpec) -> Reasons:
+        return {
+            "copies_max": self.copies_max,
+            "offered": view.copied.get(spec.id, 0),
+            "quantile_ns": view.quantile_ns(spec, self.quantile, self.seen),
+            "estimate_ns": spec.estimate_ns,
+            "overdue_ns": self.overdue_ns(view, spec),
+            "choice": self.copies(view, spec),
+        }

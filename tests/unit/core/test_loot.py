@@ -1,0 +1,53 @@
+"""What a dispatcher with an index hands over. (What other victims do: test_balancing.)"""
+
+from daws.core.effects import StartRun
+from daws.model.task import CLIENT, Ready
+from daws.testing import Driver, ready
+from daws.testing.build import object_at
+from daws.wire.messages import Offer, StealDenied, StealRequest, Submission, SubmissionTaken
+
+
+def dispatcher(policy: str, *tasks: Ready) -> Driver:
+    node = Driver(f"data-diffusion:policy={policy},window=3", members=4, cores=1)
+    node.give(Submission(CLIENT, 0, (ready(0),)))
+    node.give(Submission(CLIENT, 1, tasks))
+    node.drop(SubmissionTaken)
+    node.expect(StartRun, task=0)
+    return node
+
+
+def handed(node: Driver, thief: int) -> int:
+    node.give(StealRequest(thief))
+    if node.core.offers is None and any(isinstance(getattr(one, "message", None), StealDenied) for one in node.effects):
+        node.expect(StealDenied, to=thief)
+        return -1
+    [one] = node.expect(Offer, to=thief).tasks
+    return one.spec.id
+
+
+def test_each_gets_what_it_has_most_of_within_the_window():
+    tasks = [
+        ready(1, object_at(11, 3)),
+        ready(2, object_at(12, 2)),
+        ready(3, object_at(13, 3), object_at(14, 2)),
+        ready(4, object_at(15, 1)),
+    ]
+    with dispatcher("max-compute-util", *tasks) as node:
+        assert handed(node, 1) == 1, "it has nothing of the first three: the first"
+        assert handed(node, 1) == 4, "all of it is there"
+        assert handed(node, 2) == 2
+        assert handed(node, 3) == 3
+        assert handed(node, 3) == -1
+
+
+def test_what_was_handed_out_is_remembered():
+    with dispatcher("max-compute-util", *[ready(task, object_at(10 + task % 2, 3)) for task in (1, 2, 3, 4)]) as node:
+        assert [handed(node, 1), handed(node, 1)] == [1, 3]
+        assert [handed(node, 2), handed(node, 2)] == [2, 4]
+
+
+def test_who_waits_for_hits_hands_over_nothing_of_which_another_has_more():
+    with dispatcher("max-cache-hit", ready(1, object_at(11, 3)), ready(2, object_at(12, 77))) as node:
+        assert handed(node, 1) == 2, "who had it is gone"
+        assert handed(node, 2) == -1
+        assert handed(node, 3) == 1
