@@ -36,8 +36,11 @@ def test_the_same_seed_is_the_same_run(seed):
 
 def test_the_sample_meets_every_kind_of_graph_fault_and_strategy():
     drawn = [draw_scenario(seed) for seed in SAMPLE]
-    assert {one.kind for one in drawn} >= {*KINDS, "labelled", "wide", "growing"} - {"image-stacking"}
-    assert {one.strategy.name for one in drawn} >= set(PRESETS)
+    # Workflow families have tasks of hours and are left to the matrix; what sets the last two presets apart is pilots.
+    small = {"bot", "fan-in", "fan-out", "pipeline", "all-pairs", "random"}
+    assert small <= set(KINDS)
+    assert {one.kind for one in drawn} >= {*small, "labelled", "wide", "growing"}
+    assert {one.strategy.name for one in drawn} >= set(PRESETS) - {"aimes", "swift"}
     kinds = ("loss", "duplication", "delay", "crashes", "crashes_at_store", "partitions", "slow_nodes", "cancels")
     for kind in kinds:
         assert any(getattr(one.plan, kind) for one in drawn)
