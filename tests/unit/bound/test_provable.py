@@ -103,7 +103,8 @@ def test_no_simulated_run_is_shorter_than_its_bound(seed):
 @pytest.mark.parametrize("strategy", PRESETS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_preset_beats_the_bound_of_a_workload(kind, strategy):
-    size = {"all-pairs": "files=7"}.get(kind, "per-core=15")
+    sizes = {"all-pairs": "files=7", "skeleton": "tasks=60,task-cores=2", "ensemble": "simulations=30,analysis-cores=2"}
+    size = sizes.get(kind, "per-core=15")
     graph = parse_workload(f"{kind}:{size}").build(3, 2, 1)
     cluster = cluster_of(3, 2)
     name = list(PROFILES)[(list(KINDS).index(kind) + list(PRESETS).index(strategy)) % len(PROFILES)]
