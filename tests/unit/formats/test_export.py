@@ -20,7 +20,7 @@ from tests.unit.formats import schema
 from tests.unit.formats.samples import DIAMOND, read_in
 
 WHEN = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
-SMALL = {"all-pairs": "all-pairs:files=5"}
+SMALL = {"ensemble": "ensemble:simulations=20", "all-pairs": "all-pairs:files=5"}
 
 
 def there_and_back(folder: Path, workflow: Workflow, execution: Execution | None = None) -> Workflow:
