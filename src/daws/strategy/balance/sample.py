@@ -5,12 +5,12 @@ from typing import Annotated, ClassVar
 from msgspec import Meta
 
 from daws.model.task import NodeId
-from daws.strategy.answer import Answer
 from daws.strategy.balance.neighbours import draw
+from daws.strategy.balance.none import BalanceNone
 from daws.strategy.decisions import Reasons, Rng, View
 
 
-class BalanceSample(Answer, frozen=True):
+class BalanceSample(BalanceNone, frozen=True):
     """A node with more than it can run places `probes` reservations per task at random nodes; whoever gets to one has
     time and fetches a task, or learns that there is none left.
 
@@ -24,10 +24,7 @@ class BalanceSample(Answer, frozen=True):
     """
 
     mode: ClassVar[str] = "invite"
-    asks_load: ClassVar[bool] = False
-    follows_rumours: ClassVar[bool] = False
     from_head: ClassVar[bool] = True
-    wish: ClassVar[None] = None
 
     probes: Annotated[int, Meta(ge=1, le=100, description="reservations per task")] = 2
     count: Annotated[int, Meta(ge=1, le=1_000_000, description="tasks handed over at once")] = 1
@@ -41,26 +38,8 @@ class BalanceSample(Answer, frozen=True):
         drawn = draw(view, rng, min(self.probes * fresh, others))
         return [(node, rounds + (number < more)) for number, node in enumerate(drawn)]
 
-    def start_poll_ns(self) -> int:
-        return 1_000_000_000
-
-    def start_neighbours(self, member_count: int) -> int:
-        return 0
-
-    def targets(self, view: View, rng: Rng) -> list[NodeId]:
-        return []
-
-    def pick(self, view: View, loads: list[tuple[NodeId, int]]) -> NodeId:
-        return -1
-
     def amount(self, view: View, available: int) -> int:
         return min(available, self.count)
-
-    def after_success(self, view: View) -> tuple[int, int]:
-        return view.poll_ns, 0
-
-    def after_failure(self, view: View) -> tuple[int, int]:
-        return view.poll_ns, 0
 
     def explain(self, view: View, loads: list[tuple[NodeId, int]]) -> Reasons:
         return {"probes": self.probes, "waiting": view.shared_count, "members": len(view.members), "choice": -1}
