@@ -68,9 +68,8 @@ def test_the_first_task_ends_as_early_as_anywhere_and_no_core_is_used_twice(case
             running = [
                 other
                 for other in own
-                # ranks are whole nanoseconds, starts need not be
-                if other == task
-                or starts[other] <= starts[task] < starts[other] + int(graph.length_ns[other]) / info.speed - 1
+                # It plans with estimates, and ranks are whole nanoseconds, which starts need not be.
+                if starts[other] <= starts[task] < starts[other] + int(graph.planned_ns[other]) / info.speed - 1
             ]
             assert sum(int(graph.cores[other]) for other in running) <= info.cores
     ranks = upward_ranks(graph, site)
