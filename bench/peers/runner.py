@@ -7,6 +7,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
@@ -20,6 +21,9 @@ from bench.peers.workloads import MARKER, Effort, Figures
 
 ROOT = Path(__file__).parents[2]
 LOOK_S = 0.2
+LOOK_AGAIN_S = 0.01
+PATIENCE_S = 30.0
+"""A process may take long to die where memory is given back slowly; one that does not die at all holds nobody up."""
 CALM_SHARE = 0.15
 """With more than this of the processors taken by others, figures are not to be trusted."""
 
@@ -104,7 +108,7 @@ def run_one(system: str, workload: str, repetition: int, effort: Effort, limit_s
         finally:
             process.kill()
             process.wait()
-            _end(with_marker(f"{MARKER}={mark}"))
+            _end_all(f"{MARKER}={mark}")
         if figures.exists():  # it measured, whatever happened when it was closed
             run.figures, run.error = msgspec.json.decode(figures.read_bytes(), type=Figures), ""
     return run
@@ -123,12 +127,14 @@ def _environment(folder: str, mark: str) -> dict[str, str]:
     }
 
 
-def _end(pids: list[int]) -> None:
-    for pid in pids:
-        try:
-            os.kill(pid, signal.SIGKILL)
-        except ProcessLookupError:
-            continue
+def _end_all(marker: str) -> None:
+    """End all that bear the mark, and see them gone: a killed process takes a moment, and may have forked just before."""
+    until = time.monotonic() + PATIENCE_S
+    while (pids := with_marker(marker)) and time.monotonic() < until:
+        for pid in pids:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(LOOK_AGAIN_S)
 
 
 def _last_line(log: Path) -> str:
