@@ -128,7 +128,7 @@ def _environment(folder: str, mark: str) -> dict[str, str]:
 
 
 def _end_all(marker: str) -> None:
-    """End all that bear the mark, and see them gone: a killed process takes a moment, and may have forked just before."""
+    """End all that bear the mark, and see them gone: a killed process takes a moment, and may have just forked."""
     until = time.monotonic() + PATIENCE_S
     while (pids := with_marker(marker)) and time.monotonic() < until:
         for pid in pids:
