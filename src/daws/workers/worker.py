@@ -27,6 +27,7 @@ from typing import NoReturn
 import msgspec
 
 from daws.model.errors import UnavailableError, UsageError
+from daws.wire.frames import FrameReader
 from daws.wire.worker import (
     ORDERS,
     Asks,
@@ -50,7 +51,6 @@ from daws.wire.worker import (
 )
 from daws.workers.cursor import Cursor
 from daws.workers.failures import failure_of
-from daws.workers.frames import FrameReader
 from daws.workers.nest import Hand, Nest, here
 from daws.workers.output import Output
 from daws.workers.running import Runner
