@@ -15,6 +15,7 @@ PROTOCOL = 1
 EMBEDDED = "embedded"
 STORES = ("redis://", "rediss://", "unix://", "valkey://", "valkeys://")
 NAME_BYTES_MAX = 64
+HOSTS = ("127.0.0.1",)
 PORT = 7878
 LEASE_S = 6.0
 LEASE_S_MAX = 3600.0
@@ -33,7 +34,7 @@ class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     name: str
     protocol: int = PROTOCOL
     store: str = EMBEDDED
-    hosts: tuple[str, ...] = ("127.0.0.1",)
+    hosts: tuple[str, ...] = HOSTS
     port: int = PORT
     node_ports: tuple[int, int] = (0, 0)
     lease_s: float = LEASE_S
@@ -80,7 +81,7 @@ class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
             raise ClusterError(
                 f"the cluster speaks protocol {self.protocol}, this daws {PROTOCOL}: install the daws it was made with"
             )
-        if self.store != EMBEDDED and not self.store.startswith(STORES):
+        if self.store != EMBEDDED and not (self.store.startswith(STORES) and self.store.isprintable()):
             raise ClusterError(f"store {self.store!r}: expected '{EMBEDDED}' or a URL of {', '.join(STORES)}")
         if not self.hosts:
             raise ClusterError("hosts: give at least one address")
