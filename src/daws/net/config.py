@@ -2,18 +2,19 @@
 
 import re
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 
 from daws.model.errors import ClusterError
-from daws.net.address import PORT_MAX
+from daws.net.address import PORT_MAX, Tcp
 
 FILE = "cluster.toml"
 PROTOCOL = 1
 """What is said on links, and how. Both ends of a link must have the same."""
 EMBEDDED = "embedded"
-STORES = ("redis://", "rediss://", "unix://", "valkey://", "valkeys://")
+STORES = ("redis://", "rediss://", "unix://")
 NAME_BYTES_MAX = 64
 HOSTS = ("127.0.0.1",)
 PORT = 7878
@@ -97,6 +98,11 @@ class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
             raise ClusterError(f"lease_s {self.lease_s:g}: expected 0.1 to {LEASE_S_MAX:g} seconds")
         if not 1 <= self.idle_s <= IDLE_S_MAX:
             raise ClusterError(f"idle_s {self.idle_s:g}: expected 1 to {IDLE_S_MAX:g} seconds")
+
+    def binds(self, host: str) -> Iterator[str]:
+        """Where a node on this address may listen: it tries one after the other."""
+        first, last = self.node_ports
+        return (str(Tcp(host, port)) for port in range(first, last + 1))
 
     def to_toml(self) -> str:
         """As a file that people can change."""

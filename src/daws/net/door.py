@@ -26,6 +26,7 @@ from daws.net.listening import (
     address_of,
     check_keys,
     complain_if_full,
+    context_for,
     listen,
     name_of,
     stop_listening,
@@ -83,7 +84,8 @@ async def dial(
 async def serve(bind: str, keys: Keys | None, hello: Hello, accepted: Callable[[Link[Any]], None]) -> "Door":
     """Listen; `accepted` is called with each link whose other end is known, and has to call its `begin` at once, or to
     close it. Whoever cannot say who it is gets a line in the log. UsageError or UnavailableError if that cannot be."""
-    return Door(asyncio.get_running_loop(), listen(bind, keys), keys, hello, accepted)
+    context = context_for(bind, keys)
+    return Door(asyncio.get_running_loop(), listen(bind, keys), context, hello, accepted)
 
 
 class Door:
@@ -93,14 +95,14 @@ class Door:
         self,
         loop: AbstractEventLoop,
         sock: socket,
-        keys: Keys | None,
+        context: ssl.SSLContext | None,
         hello: Hello,
         accepted: Callable[[Link[Any]], None],
     ) -> None:
         self.address = address_of(sock)
         self._loop = loop
         self._sock = sock
-        self._keys = keys
+        self._context = context
         self._hello = hello
         self._accepted = accepted
         self._strangers: set[Task[None]] = set()
@@ -133,7 +135,12 @@ class Door:
             return
         task = self._loop.create_task(self._welcome(sock, name))
         self._strangers.add(task)
-        task.add_done_callback(self._strangers.discard)
+        task.add_done_callback(lambda task: self._on_welcomed(task, sock))
+
+    def _on_welcomed(self, task: Task[None], sock: socket) -> None:
+        self._strangers.discard(task)
+        if task.cancelled():
+            sock.close()  # it may have been cancelled before its first step
 
     def _take_a_breath(self) -> None:
         """Who knocks keeps knocking, and the loop would do nothing else."""
@@ -145,13 +152,13 @@ class Door:
         try:
             async with asyncio.timeout(HANDSHAKE_S):
                 sock.setblocking(False)
-                if self._keys is None:
+                if self._context is None:
                     await self._loop.connect_accepted_socket(lambda: link, sock)
                 else:
                     await self._loop.connect_accepted_socket(
                         lambda: link,
                         sock,
-                        ssl=self._keys.server,
+                        ssl=self._context,
                         ssl_handshake_timeout=HANDSHAKE_S,
                         ssl_shutdown_timeout=FAREWELL_S,
                     )

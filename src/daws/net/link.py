@@ -83,7 +83,6 @@ class Link(BufferedProtocol, Generic[T]):
         self._node = node
         self._transport: Transport | None = None
         self._handshake: Handshake | None = None
-        self._reader = FrameReader(FRAME_BYTES_MAX)
         self._decoder: msgpack.Decoder[list[T]] | None = None
         self._unsaid: list[Any] = []
         self._said_bytes = 0
@@ -147,7 +146,11 @@ class Link(BufferedProtocol, Generic[T]):
         self._transport.write(self._handshake.greeting())
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        return self._reader.room if self._handshake is None else self._handshake.room
+        if self._handshake is not None:
+            return self._handshake.room
+        if self.is_open:
+            return self._reader.room
+        return memoryview(bytearray(FRAME_HEAD_BYTES))  # what comes after the end goes nowhere
 
     def buffer_updated(self, count: int) -> None:
         if self._handshake is not None:
@@ -189,6 +192,7 @@ class Link(BufferedProtocol, Generic[T]):
             self.peer = handshake.peer
             self.name = f"{self.peer} ({self.name})"
             self._handshake = None
+            self._reader = FrameReader(FRAME_BYTES_MAX)
             self.is_open = True
             self._greeted(self)
             if self._decoder is None:
@@ -201,6 +205,7 @@ class Link(BufferedProtocol, Generic[T]):
         self.close()
         if not self.ready.done():
             self.ready.set_exception(error)
+            self.ready.exception()  # who has given up waiting for it does not hear of it
 
     def _on_frames(self, count: int) -> None:
         assert self._decoder is not None

@@ -6,6 +6,7 @@ in a folder that is its owner's alone.
 
 import errno
 import os
+import ssl
 from contextlib import suppress
 from socket import AF_INET, AF_INET6, AF_UNIX, SO_REUSEADDR, SOCK_STREAM, SOL_SOCKET, socket
 
@@ -16,7 +17,7 @@ from daws.net.keys import Keys
 
 HANDSHAKE_S = 10.0
 """From the first byte until both sides know each other."""
-STRANGERS_MAX = 128
+STRANGERS_MAX = 256
 """How many may be at a door at one time before they have said who they are."""
 TOO_MANY = f"{STRANGERS_MAX} others have not said yet who they are"
 BREATH_S = 0.5
@@ -65,6 +66,11 @@ def check_keys(where: Tcp | Unix, keys: Keys | None) -> None:
         raise UsageError(
             f"{where} needs keys, as only unix sockets go without: make some by 'daws cluster init DIR' and name DIR"
         )
+
+
+def context_for(bind: str, keys: Keys | None) -> ssl.SSLContext | None:
+    """TLS for those who come to this address; none on unix sockets, whatever keys there are."""
+    return None if keys is None or isinstance(parse_address(bind), Unix) else keys.server
 
 
 def address_of(sock: socket) -> str:

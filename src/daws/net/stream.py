@@ -27,6 +27,7 @@ from daws.net.listening import (
     address_of,
     check_keys,
     complain_if_full,
+    context_for,
     listen,
     name_of,
     stop_listening,
@@ -94,7 +95,7 @@ class StreamDoor:
     def __init__(self, bind: str, keys: Keys | None, hello: Hello, serve: Callable[[socket, Hello], None]) -> None:
         self._hello = hello
         self._serve = serve
-        self._context = None if keys is None else keys.server
+        self._context = context_for(bind, keys)
         self._lock = Lock()
         self._visitors: set[socket] = set()
         self._stranger_count = 0

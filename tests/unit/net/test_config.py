@@ -66,3 +66,8 @@ def test_folders_without_a_cluster(tmp_path: Path):
     (tmp_path / "cluster.toml").write_bytes(b"name = '\xff'")
     with pytest.raises(ClusterError, match="not UTF-8"):
         ClusterConfig.load(tmp_path)
+
+
+def test_nodes_listen_where_they_may():
+    assert list(ClusterConfig(name="lab").binds("127.0.0.1")) == ["127.0.0.1:0"]
+    assert list(ClusterConfig(name="lab", node_ports=(7, 9)).binds("::1")) == ["[::1]:7", "[::1]:8", "[::1]:9"]

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from daws.model.errors import UnavailableError
+from daws.model.errors import ClusterError, UnavailableError
 from daws.net import door as door_module
 from daws.net import stream as stream_module
 from daws.net.complaints import LINES_MAX
@@ -305,6 +305,8 @@ def test_only_those_who_may_be_anywhere(cluster: Path, tmp_path: Path):
         tmp_path.chmod(0o755)
         assert f"chmod 700 {tmp_path}" in await refused(f"{tmp_path}/socket")
         assert "No such file" in await refused(f"{tmp_path}/nowhere/socket")
+        with pytest.raises(ClusterError, match="nobody can listen with a client's key"):
+            await serve("127.0.0.1:0", Keys(cluster, "client"), NODE, End().accept)
         with pytest.raises(UnavailableError, match=r"cannot listen at 203\.0\.113\.1:0"):
             await serve("203.0.113.1:0", Keys(cluster, "node"), NODE, End().accept)
 

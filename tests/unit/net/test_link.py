@@ -178,3 +178,19 @@ def test_asyncio_alone_will_do(world):
             await end.until(lambda: end.lost)
 
     asyncio.run(main())
+
+
+def test_keys_make_no_difference_inside_one_host(cluster: Path, tmp_path: Path):
+    tmp_path.chmod(0o700)
+
+    async def main() -> None:
+        here = World(cluster)
+        here.bind = f"{tmp_path}/socket"
+        async with here:
+            end = End()
+            link = await here.dial(end)
+            assert link._transport is not None and link._transport.get_extra_info("ssl_object") is None
+            link.close()
+        assert list(tmp_path.iterdir()) == []
+
+    run(main())
