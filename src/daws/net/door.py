@@ -67,7 +67,7 @@ async def dial(
                     *where,
                     ssl=keys.client,
                     server_hostname="",
-                    ssl_handshake_timeout=timeout_s,
+                    ssl_handshake_timeout=2 * timeout_s,  # ours is earlier, and the same for all
                     ssl_shutdown_timeout=FAREWELL_S,
                 )
             await link.ready
@@ -159,7 +159,7 @@ class Door:
                         lambda: link,
                         sock,
                         ssl=self._context,
-                        ssl_handshake_timeout=HANDSHAKE_S,
+                        ssl_handshake_timeout=2 * HANDSHAKE_S,
                         ssl_shutdown_timeout=FAREWELL_S,
                     )
                 await link.ready

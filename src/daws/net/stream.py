@@ -149,26 +149,37 @@ class StreamDoor:
             return True
 
     def _welcome(self, sock: socket, name: str) -> None:
+        why = ""
         try:
             with sock:
                 try:
-                    peer = introduce(sock, self._hello, time.monotonic() + HANDSHAKE_S)
+                    peer = self._introduced(sock)
                 except (OSError, PeerError) as error:
-                    if not self._is_closed:
-                        COMPLAINTS.say(f"{name} was turned away: {reason_of(error)}")
-                    return
-                finally:
-                    with self._lock:
-                        self._stranger_count -= 1
-                try:
-                    self._serve(sock, peer)
-                except PeerError as error:
-                    COMPLAINTS.say(f"the connection to {peer} ({name}) is closed: {error}")
-                except OSError:
-                    pass  # it is gone, which is its right
+                    why = f"{name} was turned away: {reason_of(error)}"
+                else:
+                    why = self._attend(sock, peer, name)
         finally:
             with self._lock:
                 self._visitors.discard(sock)
+        if why and not self._is_closed:
+            COMPLAINTS.say(why)
+
+    def _introduced(self, sock: socket) -> Hello:
+        try:
+            return introduce(sock, self._hello, time.monotonic() + HANDSHAKE_S)
+        finally:
+            with self._lock:
+                self._stranger_count -= 1
+
+    def _attend(self, sock: socket, peer: Hello, name: str) -> str:
+        """What the other did wrong, if anything."""
+        try:
+            self._serve(sock, peer)
+        except PeerError as error:
+            return f"the connection to {peer} ({name}) is closed: {error}"
+        except OSError:
+            pass  # it is gone, which is its right
+        return ""
 
 
 def send_file(sock: socket, fd: int, size_bytes: int) -> None:
