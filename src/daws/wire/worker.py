@@ -53,6 +53,8 @@ class Seed(Struct, frozen=True, array_like=True, gc=False):
     priority: int = 0
     retries: int = 0
     timeout_ns: int = 0
+    estimate_ns: int = 0
+    rank_ns: int = 0
 
 
 class ChildEnd(Struct, frozen=True, array_like=True, gc=False):
