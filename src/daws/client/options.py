@@ -28,8 +28,8 @@ class Options(Struct, frozen=True):
 
 
 def options_of(**given: Any) -> Options:
-    """Refuses what makes no sense, by name. `memory` is in bytes; `timeout`, `expected` (how long it will run, about) and
-    `rank` (how long it takes from its start to the end of all that hangs on it, at best) are in seconds."""
+    """Refuses what makes no sense, by name. `memory` is in bytes, all times in seconds: `expected` is how long it will
+    run, about, and `rank` how long it takes, at best, from its start to the end of all that hangs on it."""
     unknown = given.keys() - NAMES
     if unknown:
         raise UsageError(f"there is no option {min(unknown)!r} of tasks; there are {', '.join(NAMES)}")
