@@ -90,7 +90,8 @@ def run_cell(cell: Cell) -> None:
     """Raises a Violation at the first thing that is wrong; a run that hangs has an empty event heap and lost tasks."""
     preset, kind, nodes = cell
     graph = graph_of(kind, nodes)
-    result, kernel = simulate(graph, cluster_of(nodes, CORES), parse_strategy(preset), Settings(seed=SEED, check=True))
+    cores = max(CORES, int(graph.cores.max(initial=1)))  # enough for the widest task
+    result, kernel = simulate(graph, cluster_of(nodes, cores), parse_strategy(preset), Settings(seed=SEED, check=True))
     assert kernel.client.is_done, f"{kernel.client.waiting_for} tasks have not ended"
     assert (result.failed, result.cancelled) == (0, 0), f"{result.failed} failed, {result.cancelled} were cancelled"
 
