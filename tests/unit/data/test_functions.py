@@ -5,6 +5,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from typing import Any
 
 import cloudpickle
 import pytest
@@ -58,7 +59,7 @@ def test_only_what_can_never_change_is_settled():
         dumps_function(function)
     assert is_settled(importable)
     assert not is_settled(local) and not is_settled(len)
-    main = {"__name__": "__main__"}
+    main: dict[str, Any] = {"__name__": "__main__"}
     exec("def alone(): pass\ndef uses(): return other\nother = 1", main)
     for name in ("alone", "uses"):
         sys.modules["__main__"].__dict__[name] = main[name]
