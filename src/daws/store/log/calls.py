@@ -115,7 +115,7 @@ class CallFiles:
                 raise self.trouble from error
             self.safe = self._written
             self.trouble = None
-            self._shorten()
+            self._tend()
 
     def _say(self, error: OSError) -> StoreFullError:
         if error.errno in _NO_ROOM:
@@ -126,14 +126,27 @@ class CallFiles:
 
     # -- a log that became long --------------------------------------------------------------------------------------
 
-    def _shorten(self) -> None:
+    def shorten(self) -> None:
+        """Begin to turn the log into a new state, unless that is under way. Needs no answer, and stops nobody."""
+        with self._writing:
+            self._shorten()
+
+    def wait_until_short(self) -> None:
+        """For those who have time."""
+        self._compaction.wait()
+        with self._writing:
+            self._tend()
+
+    def _tend(self) -> None:
         compaction = self._compaction
         if compaction.is_running:
             if compaction.has_ended():
                 self.folder.tidy()
-            return
-        bytes_max = max(self._log_bytes_min, int(LOG_SHARE * compaction.state_bytes))
-        if self._segment.safe_bytes < bytes_max:
+        elif self._segment.safe_bytes >= max(self._log_bytes_min, int(LOG_SHARE * compaction.state_bytes)):
+            self._shorten()
+
+    def _shorten(self) -> None:
+        if self._compaction.is_running:
             return
         try:
             self._segment.seal(durable=True)
@@ -145,4 +158,4 @@ class CallFiles:
         self._segment.close()
         self._segment = following
         self._number += 1
-        compaction.start(self._number)
+        self._compaction.start(self._number)

@@ -43,6 +43,10 @@ class Compaction:
         self.state_bytes = self._newest_bytes()
         return True
 
+    def wait(self) -> None:
+        if self._process is not None:
+            self._process.wait()
+
     def stop(self) -> None:
         if self._process is not None:
             self._process.kill()

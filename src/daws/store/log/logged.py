@@ -72,12 +72,14 @@ class LoggedStore(MemoryStore):
         now_ns += self.ahead_ns
         kinds = set(map(type, rows))
         changing = rows if kinds.isdisjoint(_LOOKED_AT) else [row for row in rows if self._changes(row)]
-        due = self._due(now_ns) if shard == MEMBERSHIP_SHARD and not kinds.isdisjoint(_EXPIRES) else ()
+        due = () if kinds.isdisjoint(_EXPIRES) else self._due(now_ns)
         if not changing and not due:
             return super().apply(shard, rows, now_ns)
         self.log.check()
-        strike_all(self, due)
+        for node in due:
+            strike(self, node)
         answers = super().apply(shard, rows, now_ns)
+        self.members_now()  # from here on a version of its own, as when this call is carried out again
         self.log.append(Call(shard, now_ns, [*changing], due))  # type: ignore[list-item]
         return answers
 
@@ -104,13 +106,6 @@ class LoggedStore(MemoryStore):
         return tuple(found)
 
 
-def strike_all(store: MemoryStore, nodes: Sequence[NodeId]) -> None:
-    if nodes:
-        for node in nodes:
-            strike(store, node)
-        store.members_now()  # the next change of the members has a version of its own
-
-
 def set_up(store: MemoryStore, settings: StoreSettings) -> None:
     """The calls that are carried out next were made with these settings; their leases do not run out by themselves."""
     store.lease_ns = NEVER_NS
@@ -125,9 +120,10 @@ def carry_out(store: MemoryStore, calls: Iterable[Call]) -> int:
     apply = MemoryStore.apply
     rows = 0
     for call in calls:
-        if call.struck:
-            strike_all(store, call.struck)
+        for node in call.struck:
+            strike(store, node)
         apply(store, call.shard, call.rows, call.now_ns)
+        store.members_now()
         rows += len(call.rows)
     return rows
 
@@ -137,5 +133,5 @@ def go_on(store: MemoryStore, settings: StoreSettings, now_ns: int) -> None:
     set_up(store, settings)
     store.lease_ns = settings.lease_ns
     until_ns = now_ns + settings.lease_ns
-    store.leases = dict.fromkeys(store.leases, until_ns)
+    store.leases = dict.fromkeys(store.infos, until_ns)
     store.calls = store.touched = 0

@@ -12,24 +12,26 @@ class Segment:
     def __init__(self, path: Path, settings: StoreSettings, durable: bool = True) -> None:
         self.path = path
         self.safe_bytes = 0
-        self._unsafe = bytearray(opening(settings))
+        self._unsafe = [opening(settings)]
         self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         try:
             self.save(durable)
         except OSError:
             os.close(self._fd)
+            path.unlink(missing_ok=True)  # the log before it is the last one still
             raise
 
     def add(self, payload: bytes) -> None:
-        self._unsafe += frame(payload, self.safe_bytes)
+        self._unsafe.append(frame(payload, self.safe_bytes))
 
     def save(self, durable: bool) -> None:
         """Raises OSError if that fails, whereupon it can be tried again: whatever is behind `safe_bytes` in the file
         was never promised to anybody, and is overwritten."""
-        with memoryview(self._unsafe) as unsafe:
-            done = 0
-            while done < len(unsafe):
-                done += os.pwrite(self._fd, unsafe[done:], self.safe_bytes + done)
+        self._unsafe = [b"".join(self._unsafe)]
+        unsafe = memoryview(self._unsafe[0])
+        done = 0
+        while done < len(unsafe):
+            done += os.pwrite(self._fd, unsafe[done:], self.safe_bytes + done)
         if done and durable:
             os.fdatasync(self._fd)
         self.safe_bytes += done

@@ -1,7 +1,7 @@
 """All that the store in memory keeps, as the parts of a file, and back.
 
-Parts are small, so that neither way needs much memory beside the store itself. The order of records, intents and
-leases is part of what is kept: others hear of them in this order.
+Parts are small, so that neither way needs much memory beside the store itself. The order of records and intents is part
+of what is kept: others hear of them in this order. When leases run out is not: a restart gives all members a fresh one.
 """
 
 from collections import deque
@@ -92,7 +92,6 @@ class Intents(Part, frozen=True):
 
 class Membership(Part, frozen=True):
     now_ns: int
-    leases: list[NodeId]
     infos: list[NodeInfo]
     orphans: list[NodeId]
     buried: list[NodeId]
@@ -140,7 +139,6 @@ def _parts(store: MemoryStore, now_ns: int) -> Iterator[PartType]:
         )
     yield Membership(
         now_ns,
-        [*store.leases],
         [*store.infos.values()],
         [*store.orphans],
         sorted(store.buried),
@@ -210,8 +208,8 @@ class Restoring:
     def _join(self, part: Membership) -> None:
         store = self.store
         self.now_ns = part.now_ns
-        store.leases = dict.fromkeys(part.leases, NEVER_NS)
         store.infos = {info.id: info for info in part.infos}
+        store.leases = dict.fromkeys(store.infos, NEVER_NS)
         store.orphans = dict.fromkeys(part.orphans)
         store.buried = set(part.buried)
         store.departed = set(part.departed)
