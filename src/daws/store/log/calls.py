@@ -8,6 +8,7 @@ import errno
 import logging
 import os
 from collections import deque
+from collections.abc import Iterator
 from threading import Lock
 
 import msgspec
@@ -22,7 +23,22 @@ LOG_BYTES_MIN = 64 * 1024 * 1024
 """A shorter log is not worth a new state."""
 LOG_SHARE = 2.0
 """How long the log may become beside the state that it continues, before both become a new state."""
+FRAME_ROWS = 512
+"""Replay is quickest when what it reads at once stays in the processor's cache."""
 _NO_ROOM = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EFBIG))
+
+
+def _in_frames(calls: list[Call]) -> Iterator[list[Call]]:
+    some: list[Call] = []
+    rows = 0
+    for call in calls:
+        some.append(call)
+        rows += len(call.rows)
+        if rows >= FRAME_ROWS:
+            yield some
+            some, rows = [], 0
+    if some:
+        yield some
 
 
 class CallFiles:
@@ -106,7 +122,8 @@ class CallFiles:
         with self._writing:
             while self._taken:
                 calls, position = self._taken.popleft()
-                self._segment.add(self._encode(calls))
+                for some in _in_frames(calls):
+                    self._segment.add(self._encode(some))
                 self._written = position
             try:
                 self._segment.save(self.durable)
