@@ -9,7 +9,6 @@ import os
 from _socket import AF_UNIX, SOCK_STREAM, socket, socketpair
 from asyncio import AbstractEventLoop
 
-
 from daws.data.folders import remove_tree
 from daws.wire.frames import NONSENSE, FrameReader
 from daws.wire.worker import REPORTS, Learn, OrderType, Prepare, ReportType, RunOptions, frame_of
