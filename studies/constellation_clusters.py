@@ -300,7 +300,7 @@ STUDY = Study(
     f"{PAPER}, table 3 and figure 8",
     "How 360 cores in four places share 1,052 pairs of pictures, by nothing but their labels.",
     "20 nodes in each of four clusters; each node is one executor, and the program uses its 2, 4 or 8 cores as well as "
-    "it can. 1,052 pairs of pictures (73 GB) lie in one or two of the clusters as in Table 2; from another cluster they "
-    "come at 1 MB/s each. Strategy `constellation:assign=one`; the pairs' contexts have the size as their rank.",
+    "it can. 1,052 pairs of pictures (73 GB) lie in one or two of the clusters as in Table 2; from another cluster "
+    "they come at 1 MB/s each. Strategy `constellation:assign=one`; the pairs' contexts have the size as their rank.",
     run,
 )

@@ -2,6 +2,7 @@
 
 from msgspec import Struct
 
+from daws.compare.picture import COLOURS
 from daws.model.cluster import ExecutorClass
 from daws.model.context import Label
 from daws.model.graph import Graph, GraphBuilder
@@ -12,7 +13,7 @@ from daws.sim.runlog import RunLog
 from daws.sim.simulate import Settings, simulate
 from daws.strategy import parse_strategy
 
-from .shared.picture import COLOURS, finish, heading
+from .shared.picture import finish, heading
 from .shared.study import Asked, Claim, Report, Row, Study, Table
 from .shared.supernova import (
     NS_PER_S,
@@ -215,8 +216,8 @@ WHY = (
     "chosen by, so that these two agree says little; that the largest pairs by themselves gain as much as in the paper "
     "was not put in.",
     "Which division of the cores is best depends on how 30 pairs go into rounds. 16 executors need two rounds where 6 "
-    "need five, and the work that cannot be shared is paid once per round. The paper's machine lost more than that when "
-    "it ran more programs at a time; what it lost (memory, disk) is not in this model.",
+    "need five, and the work that cannot be shared is paid once per round. The paper's machine lost more than that "
+    "when it ran more programs at a time; what it lost (memory, disk) is not in this model.",
 )
 
 STUDY = Study(

@@ -2,6 +2,7 @@
 
 from msgspec import Struct
 
+from daws.compare.picture import COLOURS
 from daws.model.cluster import ExecutorClass
 from daws.model.context import Label
 from daws.model.graph import GraphBuilder
@@ -12,7 +13,7 @@ from daws.sim.runlog import RunLog
 from daws.sim.simulate import Settings, simulate
 from daws.strategy import parse_strategy
 
-from .shared.picture import COLOURS, figure_of, finish, legend_below
+from .shared.picture import figure_of, finish, legend_below
 from .shared.study import Asked, Claim, Report, Row, Study, Table
 from .shared.supernova import NS_PER_S, PAIR_COUNT, PAPER, Span, add_steps, make_pairs, percent_over_time, run_jobs
 
@@ -155,11 +156,11 @@ def run(asked: Asked) -> Report:
 
 
 WHY = (
-    "The lengths of steps are those of the 48-core machine (`studies/shared/supernova.py`), and a core here is taken to "
-    "be as fast, because both took the same number of core seconds. In the study of four clusters a core of the same "
+    "The lengths of steps are those of the 48-core machine (`studies/shared/supernova.py`), and a core here is taken "
+    "to be as fast, because both took the same number of core seconds. In the study of four clusters a core of the same "
     "cluster is 1.3 times as fast, where the program has a node for itself.",
     "How much of a tile stays on the core and how fast a GPU is are not in the paper. Both were fitted to figure 11b, "
-    "so that the time with GPUs agrees says little; that cores, GPUs and the uneven end come out together was not put in.",
+    "so that the time with GPUs agrees says little; that cores run out of work before GPUs was not put in.",
     "Pictures come from the head node at 25 MB/s each. The paper speaks of a small delay at the start; a shared link "
     "would make the first pairs slower and later ones faster.",
 )
@@ -169,8 +170,8 @@ STUDY = Study(
     "CPU and GPU executors",
     f"{PAPER}, figure 11",
     "What labels do with 18 GPUs beside 144 cores.",
-    "18 nodes of 8 cores and one GPU. Every step of 1,052 pairs is a task. Without GPUs each node has 8 executors labelled "
-    "`CPU`; with them 7, and one labelled `GPU`, which runs the comparison of tiles. What was begun on a node stays there "
+    "18 nodes of 8 cores and one GPU. Every step of 1,052 pairs is a task. Without GPUs each node has 8 executors "
+    "labelled `CPU`; with them 7, and one labelled `GPU`, which compares tiles. What was begun on a node stays there "
     f"(strategy `{STRATEGY}`).",
     run,
 )
