@@ -157,8 +157,8 @@ def run(asked: Asked) -> Report:
 
 WHY = (
     "The lengths of steps are those of the 48-core machine (`studies/shared/supernova.py`), and a core here is taken "
-    "to be as fast, because both took the same number of core seconds. In the study of four clusters a core of the same "
-    "cluster is 1.3 times as fast, where the program has a node for itself.",
+    "to be as fast, because both took the same number of core seconds. In the study of four clusters a core of the "
+    "same cluster is 1.3 times as fast, where the program has a node for itself.",
     "How much of a tile stays on the core and how fast a GPU is are not in the paper. Both were fitted to figure 11b, "
     "so that the time with GPUs agrees says little; that cores run out of work before GPUs was not put in.",
     "Pictures come from the head node at 25 MB/s each. The paper speaks of a small delay at the start; a shared link "
