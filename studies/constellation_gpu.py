@@ -161,6 +161,8 @@ WHY = (
     "same cluster is 1.3 times as fast, where the program has a node for itself.",
     "How much of a tile stays on the core and how fast a GPU is are not in the paper. Both were fitted to figure 11b, "
     "so that the time with GPUs agrees says little; that cores run out of work before GPUs was not put in.",
+    "The end is less uneven here. A node begins a pair only when one of its executors has nothing to do, and the "
+    "largest are begun first, so that few and small ones are under way when the last is taken.",
     "Pictures come from the head node at 25 MB/s each. The paper speaks of a small delay at the start; a shared link "
     "would make the first pairs slower and later ones faster.",
 )
