@@ -213,8 +213,8 @@ def picture_of(large: dict[int, Outcome]) -> object:
 WHY = (
     "Lengths of steps and sizes of pairs were chosen so that they agree with what the paper says of its data "
     "(`studies/shared/supernova.py`). The published times of all pairs, 5,243 s and 9,043 s, are among what they were "
-    "chosen by, so that these two agree says little; that the largest pairs by themselves gain as much as in the paper "
-    "was not put in.",
+    "chosen by, so that these two agree says little. The largest pairs by themselves were not: they gain somewhat more "
+    "than in the paper.",
     "Which division of the cores is best depends on how 30 pairs go into rounds. 16 executors need two rounds where 6 "
     "need five, and the work that cannot be shared is paid once per round. The paper's machine lost more than that "
     "when it ran more programs at a time; what it lost (memory, disk) is not in this model.",

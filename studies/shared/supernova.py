@@ -47,7 +47,7 @@ STEPS = {"prepare": 2.0, "detect": 8.0, "match": 2.0, "equalize": 6.0, "divide":
 """Seconds on one core for a pair of mean size; `detect` and `equalize` are done for each of the two pictures."""
 TWICE = ("detect", "equalize")
 STEPS_S = sum(STEPS.values()) + sum(STEPS[name] for name in TWICE)
-STEPS_FIXED = 0.8
+STEPS_FIXED = 0.9
 """So much of a step does not depend on the size of the pair."""
 COMPARE_S = 196.6
 """To compare all tiles of a pair, in the mean, on one core."""
