@@ -159,8 +159,9 @@ WHY = (
     "The lengths of steps are those of the 48-core machine (`studies/shared/supernova.py`), and a core here is taken "
     "to be as fast, because both took the same number of core seconds. In the study of four clusters a core of the "
     "same cluster is 1.3 times as fast, where the program has a node for itself.",
-    "How much of a tile stays on the core and how fast a GPU is are not in the paper. Both were fitted to figure 11b, "
-    "so that the time with GPUs agrees says little; that cores run out of work before GPUs was not put in.",
+    "How much of a tile stays on the core and how fast a GPU is are not in the paper. Both were fitted to what "
+    "the text says of figure 11b: when cores and GPUs run out of work, and when all is done. That these times are near "
+    "the paper's, and in its order, therefore says little.",
     "The end is less uneven here. A node begins a pair only when one of its executors has nothing to do, and the "
     "largest are begun first, so that few and small ones are under way when the last is taken.",
     "Pictures come from the head node at 25 MB/s each. The paper speaks of a small delay at the start; a shared link "
