@@ -130,12 +130,13 @@ def draw(runs: Runs, sizes: tuple[int, ...]) -> object:
 
 
 WHY = (
-    "Which system is which: the paper gives two reductions for each workflow, and says for Sipht alone which belongs to "
-    "MATRIX. The table therefore puts its smaller reduction beside the system here that ADAGE is nearer to. Times of "
-    "single sizes are only drawn in the paper, and we have no numbers of them.",
-    "ADAGE plans with the true lengths of all tasks, here as in the paper; nobody else is told any lengths except HEFT. "
-    "Where tasks take minutes to hours and differ much (Sipht, Epigenomics, Inspiral), that decides: MATRIX and "
-    "Albatross take ready tasks in the order of their data or of their submission, and their longest ones start late.",
+    "Which system is which: the paper gives two reductions for each workflow, and says for Sipht alone which belongs "
+    "to MATRIX. The table therefore puts its smaller reduction beside the system here that ADAGE is nearer to. Times "
+    "of single sizes are only drawn in the paper, and we have no numbers of them.",
+    "ADAGE plans with the true lengths of all tasks, here as in the paper; nobody else is told any lengths except "
+    "HEFT. Where tasks take minutes to hours and differ much (Sipht, Epigenomics, Inspiral), that decides: MATRIX "
+    "and Albatross take ready tasks in the order of their data or of their submission, and their longest ones start "
+    "late.",
     "CyberShake does not reproduce. Two thirds of its tasks read half a GB that one of a few tasks has made, and "
     "Epigenomics' large ones all read the same 5 GB. ADAGE's planner (like HEFT's) takes "
     "every transfer for one that has its link to itself, spreads these tasks over all nodes, and then all of them wait "

@@ -61,9 +61,9 @@ BYTES_PER_S = 1.25e8
 HEARTBEAT_S = 125.0
 SLOWED_TO = 0.25
 CLUSTER = (
-    "Nodes have four cores at twice the recorded speed (2,000 MIPS) and a link of 1 Gbit/s in each direction, as in the "
-    "paper, and otherwise the costs of the profile `measured`. Files lie on the nodes: inputs of the workflow spread "
-    "evenly, all others where they were made."
+    "Nodes have four cores at twice the recorded speed (2,000 MIPS) and a link of 1 Gbit/s in each direction, as in "
+    "the paper, and otherwise the costs of the profile `measured`. Files lie on the nodes: inputs of the workflow "
+    "spread evenly, all others where they were made."
 )
 FAIR = (
     "Every system gets the same cluster, the same costs, and the whole graph at once. ADAGE tries to give every second "
