@@ -5,7 +5,6 @@ from statistics import mean
 from .shared.adage import (
     ADAGE,
     CLUSTER,
-    FAMILIES,
     HEARTBEAT_S,
     PAPER,
     PUBLISHED,
@@ -14,6 +13,7 @@ from .shared.adage import (
     Runs,
     cases_of,
     draw_groups,
+    families_of,
     nodes_of,
     panels_of,
     percent,
@@ -38,14 +38,14 @@ def trouble_of(nodes: int) -> dict[tuple[int, int], str]:
 
 
 def run(asked: Asked) -> Report:
-    nodes = nodes_of(asked)
+    families, nodes = families_of(asked), nodes_of(asked)
     trouble = trouble_of(nodes)
     runs = Runs(
         {
             (family, strategy, one): cases_of(
                 asked, workload_of(asked, family), strategy, nodes, crashed=one[0], slowed=one[1]
             )
-            for family in FAMILIES
+            for family in families
             for strategy in COMPARED
             for one in (HEALTHY, *trouble)
         },
@@ -59,7 +59,7 @@ def run(asked: Asked) -> Report:
                 percent(*pair)
                 for pair in zip(runs.times(f, strategy, one), runs.times(f, strategy, HEALTHY), strict=True)
             ]
-            for f in FAMILIES
+            for f in families
         ]
         return [mean(of_seed) for of_seed in zip(*each, strict=True)]
 
@@ -81,7 +81,7 @@ def run(asked: Asked) -> Report:
             "s",
             [
                 Row((name, text, label, spread(runs.times(family, strategy, one))), None, s)
-                for family, name in FAMILIES.items()
+                for family, name in families.items()
                 for one, text in {HEALTHY: "none", **trouble}.items()
                 for strategy, label in COMPARED.items()
                 for s in [runs.mean_s(family, strategy, one)]
@@ -90,7 +90,7 @@ def run(asked: Asked) -> Report:
     ]
     failed = sum(
         found.failed
-        for family in FAMILIES
+        for family in families
         for strategy in COMPARED
         for one in trouble
         for found in runs.of(family, strategy, one)
@@ -98,7 +98,7 @@ def run(asked: Asked) -> Report:
     claims = [Claim("No task is lost, whatever crashes", failed == 0, f"{failed} tasks have failed")]
     for one, text in trouble.items():
         times = {
-            strategy: mean(percent(runs.mean_s(f, strategy, one), runs.mean_s(f, SINGLE, one)) for f in FAMILIES)
+            strategy: mean(percent(runs.mean_s(f, strategy, one), runs.mean_s(f, SINGLE, one)) for f in families)
             for strategy in COMPARED
         }
         cost = {label: mean(longer(strategy, one)) - 100 for strategy, label in PUBLISHED.items()}

@@ -6,7 +6,6 @@ from .shared.adage import (
     ADAGE,
     ALBATROSS,
     CLUSTER,
-    FAMILIES,
     PAPER,
     POLL,
     SINGLE,
@@ -15,6 +14,7 @@ from .shared.adage import (
     Runs,
     cases_of,
     draw_groups,
+    families_of,
     nodes_of,
     panels_of,
     percent,
@@ -37,7 +37,7 @@ PLACED = {
 
 
 def run(asked: Asked) -> Report:
-    nodes = nodes_of(asked)
+    families, nodes = families_of(asked), nodes_of(asked)
     named = {HERE: COMPARED | BLIND, SHARED: COMPARED | BLIND, CODE: PLACED}
 
     def cases(family: str, setting: str, strategy: str) -> list[Case]:
@@ -48,7 +48,7 @@ def run(asked: Asked) -> Report:
     runs = Runs(
         {
             (family, setting, label): cases(family, setting, strategy)
-            for family in FAMILIES
+            for family in families
             for setting, systems in named.items()
             for strategy, label in systems.items()
         },
@@ -61,7 +61,7 @@ def run(asked: Asked) -> Report:
             "s",
             [
                 Row((name, label, spread(runs.times(family, setting, label))), None, s)
-                for family, name in FAMILIES.items()
+                for family, name in families.items()
                 for label in named[setting].values()
                 for s in [runs.mean_s(family, setting, label)]
             ],
@@ -75,7 +75,7 @@ def run(asked: Asked) -> Report:
             "GB",
             [
                 Row((name, label), None, mean(one.bytes_moved for one in runs.of(family, HERE, label)) / 1e9)
-                for family, name in FAMILIES.items()
+                for family, name in families.items()
                 for label in named[HERE].values()
             ],
         )
@@ -84,7 +84,7 @@ def run(asked: Asked) -> Report:
     for setting in SETTINGS:
         behind = [
             f"{name} ({percent(ours, theirs):.0f} % of {other}'s time)"
-            for family, name in FAMILIES.items()
+            for family, name in families.items()
             for other in ("MATRIX", "Albatross")
             for ours, theirs in [(runs.mean_s(family, setting, "ADAGE"), runs.mean_s(family, setting, other))]
             if ours > theirs
@@ -97,7 +97,7 @@ def run(asked: Asked) -> Report:
             )
         )
     moved = {
-        label: sum(mean(o.bytes_moved for o in runs.of(f, HERE, label)) for f in FAMILIES)
+        label: sum(mean(o.bytes_moved for o in runs.of(f, HERE, label)) for f in families)
         for label in named[HERE].values()
     }
     claims.append(
@@ -112,14 +112,14 @@ def run(asked: Asked) -> Report:
     for axes, setting in zip(panels, SETTINGS, strict=True):
         draw_groups(
             axes,
-            list(FAMILIES.values()),
+            list(families.values()),
             {
                 label: [
                     [
                         t / one.bound_s
                         for t, one in zip(runs.times(f, setting, label), runs.of(f, setting, label), strict=True)
                     ]
-                    for f in FAMILIES
+                    for f in families
                 ]
                 for label in shown
             },

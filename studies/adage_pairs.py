@@ -6,12 +6,12 @@ from daws.sim.plot import INK
 
 from .shared.adage import (
     CLUSTER,
-    FAMILIES,
     GIVE,
     PAPER,
     POLL,
     Runs,
     cases_of,
+    families_of,
     nodes_of,
     panels_of,
     workload_of,
@@ -39,22 +39,22 @@ def strategy_of(planner: str, balancer: str) -> str:
 
 
 def run(asked: Asked) -> Report:
-    nodes = nodes_of(asked)
+    families, nodes = families_of(asked), nodes_of(asked)
     pairs = [(planner, balancer) for planner in PLANNERS for balancer in BALANCERS]
     # Only these two planners look at lengths.
     guessed = [(planner, balancer) for planner in PLANNERS[:2] for balancer in ("give, copies race", "steal", "none")]
     runs = Runs(
         {
             (family, pair, error): cases_of(asked, workload_of(asked, family), strategy_of(*pair), nodes, error=error)
-            for family in FAMILIES
+            for family in families
             for error, some in ((0.0, pairs), (ERROR, guessed))
             for pair in some
         },
         asked,
     )
-    exact = {pair: runs.over_bound((family, pair, 0.0) for family in FAMILIES) for pair in pairs}
-    off = {pair: runs.over_bound((family, pair, ERROR) for family in FAMILIES) for pair in guessed}
-    best = {family: min(pairs, key=lambda pair: runs.mean_s(family, pair, 0.0)) for family in FAMILIES}
+    exact = {pair: runs.over_bound((family, pair, 0.0) for family in families) for pair in pairs}
+    off = {pair: runs.over_bound((family, pair, ERROR) for family in families) for pair in guessed}
+    best = {family: min(pairs, key=lambda pair: runs.mean_s(family, pair, 0.0)) for family in families}
     unit, keys = "times", ("planner", "balancer")
     tables = [
         Table(
@@ -73,13 +73,13 @@ def run(asked: Asked) -> Report:
             f"The best pairing of each workflow on {nodes} nodes",
             ("workflow", *keys),
             unit,
-            [Row((name, *best[family]), None, over(runs, family, best[family])) for family, name in FAMILIES.items()],
+            [Row((name, *best[family]), None, over(runs, family, best[family])) for family, name in families.items()],
         ),
         Table(
             f"ADAGE's own pairing on {nodes} nodes",
             ("workflow", *keys),
             unit,
-            [Row((name, *OWN), None, over(runs, family, OWN)) for family, name in FAMILIES.items()],
+            [Row((name, *OWN), None, over(runs, family, OWN)) for family, name in families.items()],
         ),
     ]
     return Report(tables, claims_of(exact, off), WHY, draw(exact, nodes))
