@@ -58,7 +58,8 @@ def test_on_a_shared_file_system_reading_takes_as_long_everywhere():
 
 def test_crashes_and_slow_nodes_cost_time_and_no_task():
     healthy, crashed, slowed = (
-        run_case(Case(SMALL, ADAGE, 4, **trouble)) for trouble in ({}, {"crashed": 2}, {"slowed": 2})
+        run_case(case)
+        for case in (Case(SMALL, ADAGE, 4), Case(SMALL, ADAGE, 4, crashed=2), Case(SMALL, ADAGE, 4, slowed=2))
     )
     assert healthy.makespan_s < min(crashed.makespan_s, slowed.makespan_s)
     assert healthy.bound_s == crashed.bound_s <= healthy.makespan_s
