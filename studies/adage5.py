@@ -97,12 +97,11 @@ def draw(runs: Runs, sizes: tuple[int, ...]) -> object:
 
 WHY = (
     "These are the runs of [adage3](adage3.md), where it says why CyberShake does not reproduce. With 1,000 tasks "
-    "there is nothing to gain beyond 256 nodes, which have a core for every task; what changes from there on is how "
+    "there is little to gain beyond 256 nodes, which have a core for every task; what changes from there on is how "
     "far data is spread.",
-    "A throughput 14 times that of MATRIX at 1,024 nodes, as the paper has it for CyberShake, cannot come from "
-    "stealing or giving: with a core for every task a system that does nothing but start tasks anywhere is ahead of "
-    "that (random). Why the paper's MATRIX was that slow we cannot tell; its model is not published. MATRIX's own "
-    "code stops stealing for good after a while; here it never does.",
+    "For CyberShake the paper has a throughput 14 times that of MATRIX at 1,024 nodes. So its MATRIX was hardly "
+    "faster there than on a few nodes. Why, we cannot tell, because its model is not published. MATRIX's own code "
+    "stops stealing for good after a while, which could do that; here it never does.",
 )
 
 STUDY = Study(

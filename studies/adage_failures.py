@@ -133,8 +133,11 @@ WHY = (
     "its experiments, and in its published code the replicas of a task share one object, so that nothing races. "
     "There are no numbers to put beside these.",
     f"A dead node is noticed after {HEARTBEAT_S:g} s, as in the paper, and by all systems alike; in short workflows "
-    "(CyberShake, Montage) that is most of what a crash costs. Its objects are gone: those that are still needed are "
-    "made again, with their ancestors if need be. Inputs of the workflow survive with the client.",
+    "(CyberShake, Montage) that is most of what a crash costs. Its objects are gone: those that are still needed "
+    "are made again, with their ancestors if need be. Inputs of the workflow survive with the client.",
+    "Replicas are made only of tasks that are given away, and given away are the least urgent ones of overloaded "
+    "nodes. Which nodes will die nobody knows, so most replicas are of tasks that would have survived, and they "
+    "take time from others.",
 )
 
 STUDY = Study(

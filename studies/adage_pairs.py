@@ -158,8 +158,12 @@ def draw(exact: dict[Pair, float], nodes: int) -> object:
 
 
 WHY = (
-    "The paper compares whole systems: ADAGE's planner with giving against random placement with stealing. There are "
+    "The paper compares whole systems: ADAGE's planner with giving against random placement with stealing. It has "
     "no numbers of its parts to put beside these.",
+    "Even without knowing any length, dealing tasks out in turn comes near the planner that knows all of them; "
+    "random placement does not. What ADAGE is compared with matters more than how it balances.",
+    "HEFT, which plans more carefully than ADAGE, is behind it because of CyberShake: both believe that transfers "
+    "never share a link, and HEFT relies on it more.",
 )
 
 STUDY = Study(
