@@ -122,6 +122,7 @@ def run(asked: Asked) -> Report:
         {label: [longer(strategy, one) for one in trouble] for strategy, label in COMPARED.items()},
         lambda height: f"{height:.0f}",
     )
+    axes.margins(y=0.1)
     finish(axes, "", "time in % of that with nothing failing\nmean of five workflows")
     axes.axhline(100, color="#777777", linewidth=1, linestyle=":")
     legend_below(figure, axes, 5)

@@ -117,11 +117,12 @@ def run(asked: Asked) -> Report:
                 label: [[one.over_bound for one in runs.of(family, setting, label)] for family in families]
                 for label in shown
             },
-            lambda height: f"{height:.1f}",
+            lambda height: f"{height:.2f}",
         )
         axes.set_title(setting, fontsize=10, loc="left")
         axes.axhline(1, color="#777777", linewidth=1, linestyle=":")
-        finish(axes, "", "time in multiples of the provable bound")
+        axes.margins(y=0.12)
+        finish(axes, "", "times the provable bound")
     legend_below(figure, panels[0], 4)
     return Report(tables, claims, WHY, figure)
 
