@@ -125,9 +125,6 @@ def run_case(case: Case) -> Found:
         seed=case.seed,
         # Leases that nobody loses change nothing, but they would be most of what is simulated.
         lease_s=HEARTBEAT_S if case.crashed else max(HEARTBEAT_S, bound_s),
-        # No release gets lost here, so there is nothing to audit. An audit would moreover drop what was remade for a
-        # task that is to be remade itself and still waits for its other inputs: long lineages would never end.
-        audit_s=1e9,
     )
     result, kernel = simulate(
         graph, cluster, parse_strategy(case.strategy), settings, prepare=partial(break_nodes, case, bound_s)
