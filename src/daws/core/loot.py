@@ -17,10 +17,22 @@ def loot_for(
 
     Who calls for several thieves in a row hands over the same `most` each time: by task, the bytes at its best node.
     """
-    if not core.shared.count:
+    if not core.shared.count or _settles(core):
         return []
     loot = _chosen(core, thief, contexts, wish, most)
     return _without_copies(core, loot) if core.replicas else loot
+
+
+def _settles(core: NodeCore) -> bool:
+    """Planned tasks have only just come, so others have yet to get theirs: who is idle now need not be so for long."""
+    patience = getattr(core.strategy.balance, "patience", 0.0)
+    head = core.shared.peek() if patience else None
+    if head is None or not head.spec.planned:
+        return False
+    spec = head.spec
+    seen = core.kinds.get(spec.kind)
+    expected_ns = seen[2] if seen is not None else spec.estimate_ns or spec.rank
+    return core.now_ns - core.waiting_since_ns < patience * expected_ns
 
 
 def _without_copies(core: NodeCore, loot: list[Ready]) -> list[Ready]:
