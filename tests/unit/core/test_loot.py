@@ -1,6 +1,7 @@
-"""What a dispatcher with an index hands over. (What other victims do: test_balancing.)"""
+"""What a dispatcher with an index hands over, and what is planned. (What other victims do: test_balancing.)"""
 
 from daws.core.effects import StartRun
+from daws.core.node import SECOND_NS
 from daws.model.task import CLIENT, Ready
 from daws.testing import Driver, ready
 from daws.testing.build import object_at
@@ -51,3 +52,24 @@ def test_who_waits_for_hits_hands_over_nothing_of_which_another_has_more():
         assert handed(node, 1) == 2, "who had it is gone"
         assert handed(node, 2) == -1
         assert handed(node, 3) == 1
+
+
+def test_planned_tasks_that_have_just_come_are_left_alone_for_a_part_of_their_length():
+    with Driver("daws:patience=0.1", members=2, cores=1) as node:
+        tasks = [ready(task, rank=task * SECOND_NS, home=0, planned=True) for task in (1, 2, 3, 4)]
+        node.give(Submission(CLIENT, 0, tuple(tasks)))
+        node.drop(SubmissionTaken)
+        node.expect(StartRun, task=4)
+        assert handed(node, 1) == -1
+        node.give(later_ns=SECOND_NS // 10)
+        assert handed(node, 1) == -1, "the first of them takes three seconds, for all that is known"
+        node.give(later_ns=SECOND_NS // 5)
+        assert handed(node, 1) == 3, "the most urgent"
+
+
+def test_what_nobody_planned_is_handed_over_at_once():
+    with Driver("daws:patience=1", members=2, cores=1) as node:
+        node.give(Submission(CLIENT, 0, tuple(ready(task, rank=task * SECOND_NS, home=0) for task in (1, 2, 3))))
+        node.drop(SubmissionTaken)
+        node.expect(StartRun, task=3)
+        assert handed(node, 1) == 2

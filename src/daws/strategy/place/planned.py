@@ -14,9 +14,10 @@ class PlacePlanned(PlaceDaws, frozen=True):
     A task whose largest input was made here by a task that had been planned for another node (it was stolen) goes by
     its data too: a chain that has moved goes on where it is, instead of back and forth.
 
-    As ADAGE's decision maker (2021), with the rule of MATRIX (2015) for what has no plan: tasks of a live client, and
-    those whose home is gone. At home a task that reads data is dedicated, until `relax` says that it would wait too
-    long; but the order counts for dedicated and shared tasks alike, so that being shared never means to run later.
+    As ADAGE's decision maker (2021), with the rule of MATRIX (2015) for what has no plan: tasks of a live client, those
+    without a rank, and those whose home is gone. At home a task that reads data is dedicated, until `relax` says that
+    it would wait too long; but the order counts for dedicated and shared tasks alike, so that being shared never means
+    to run later.
 
     Helps when there is a plan that knew lengths and sizes. Hurts little when it did not: what waits can be
     stolen.
@@ -26,7 +27,7 @@ class PlacePlanned(PlaceDaws, frozen=True):
 
     def choose(self, view: View, ready: Ready, rng: Rng) -> int:
         spec = ready.spec
-        if not spec.planned or not may_run(view, spec.home, spec.needs):
+        if not (spec.planned and spec.rank and may_run(view, spec.home, spec.needs)):
             return super().choose(view, ready, rng)
         if spec.home != view.node:
             return super().choose(view, ready, rng) if _is_astray(view, ready) else spec.home
@@ -37,7 +38,7 @@ class PlacePlanned(PlaceDaws, frozen=True):
 
     def explain(self, view: View, ready: Ready, rng: Rng) -> Reasons:
         home = ready.spec.home
-        reasons: Reasons = {"planned": ready.spec.planned, "home": home}
+        reasons: Reasons = {"planned": ready.spec.planned and ready.spec.rank > 0, "home": home}
         reasons["home_can_run"] = may_run(view, home, ready.spec.needs)
         reasons["astray"] = _is_astray(view, ready)
         return super().explain(view, ready, rng) | reasons
