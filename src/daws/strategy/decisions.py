@@ -207,7 +207,7 @@ class Place(Protocol):
     neither priority nor rank, so nobody needs to ask about those. (The same name in an `Order`: the key of such a task
     is 0.) `small_is_neutral = True`: the same holds for a task that reads only what travels inside records, unless the
     threshold is 0. With `one_line = True` what is dedicated does not come before what is shared: the order counts for
-    both, and a task is dedicated only to keep it from thieves.
+    both, and a task is dedicated only to keep it from thieves (asked again by who gets a task, about that alone).
     """
 
     def choose(self, view: View, ready: Ready, rng: Rng) -> int:

@@ -22,7 +22,7 @@ class BalanceSteal(Thief, frozen=True, dict=True):
     at random finds them late.
 
     With `hand=first` the thief gets what is most urgent, and starts it at once, instead of what can wait longest.
-    `patience` is for planned tasks: when their home has only just got them, others are idle because theirs have yet to
+    `settle` is for planned tasks: when their home has only just got them, others are idle because theirs have yet to
     come, and what is stolen then undoes the plan.
 
     Helps whenever load is uneven and nodes are many. Hurts little when everybody is idle: a round per interval.
@@ -44,7 +44,7 @@ class BalanceSteal(Thief, frozen=True, dict=True):
         Literal["last", "first"],
         Meta(description="whether a victim hands over what it would run last or first"),
     ] = "last"
-    patience: Annotated[
+    settle: Annotated[
         float, Meta(ge=0, le=1, description="of a planned task's length, that a queue is left alone after it was empty")
     ] = 0.0
     poll_min_ms: Annotated[

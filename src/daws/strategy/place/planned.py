@@ -15,9 +15,9 @@ class PlacePlanned(PlaceDaws, frozen=True):
     its data too: a chain that has moved goes on where it is, instead of back and forth.
 
     As ADAGE's decision maker (2021), with the rule of MATRIX (2015) for what has no plan: tasks of a live client, those
-    without a rank, and those whose home is gone. At home a task that reads data is dedicated, until `relax` says that
-    it would wait too long; but the order counts for dedicated and shared tasks alike, so that being shared never means
-    to run later.
+    without a rank, and those whose home is gone. By the same rule a task is dedicated at home if its data takes long to
+    move, until `relax` says that it would wait too long; but the order counts for dedicated and shared tasks alike, so
+    that being shared never means to run later.
 
     Helps when there is a plan that knew lengths and sizes. Hurts little when it did not: what waits can be
     stolen.
@@ -31,10 +31,7 @@ class PlacePlanned(PlaceDaws, frozen=True):
             return super().choose(view, ready, rng)
         if spec.home != view.node:
             return super().choose(view, ready, rng) if _is_astray(view, ready) else spec.home
-        for one in ready.inputs:
-            if one[1] > INLINE_BYTES:
-                return DEDICATED
-        return SHARED
+        return SHARED if super().choose(view, ready, rng) == SHARED else DEDICATED
 
     def explain(self, view: View, ready: Ready, rng: Rng) -> Reasons:
         home = ready.spec.home
