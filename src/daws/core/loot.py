@@ -7,6 +7,7 @@ from daws.core.node import NodeCore
 from daws.core.staging import unpin
 from daws.model.context import Context, Wish
 from daws.model.task import INLINE_BYTES, REPLICA, Needs, NodeId, Ready
+from daws.strategy.decisions import SHARED
 
 STUCK_RUNS = 2
 """So many mean run times after the last task came to empty queues, what was staged for it should have started."""
@@ -38,12 +39,12 @@ def staged_count(core: NodeCore) -> int:
 
 
 def _staged(core: NodeCore) -> list[Ready]:
-    """The last of those tasks: what was fetched for it was fetched in vain, but who runs here now may run for long."""
+    """The last of those tasks, if it is quick to move: what runs here now may run for long."""
     if not staged_count(core):
         return []
     assert core.staged is not None
     ready = core.staged[-1]
-    if ready.mode or ready.spec.needs is not None:
+    if ready.mode or ready.spec.needs is not None or core.strategy.place.choose(core, ready, core.rng) != SHARED:
         return []
     core.staged.pop()
     unpin(core, ready)
