@@ -15,6 +15,7 @@ from daws.core.events import Pressure, RunEnded, RunRecalled
 from daws.core.memory import may_take_memory, memory_fits, stand_in_line, waits_for_memory
 from daws.core.node import EMPTY, Group, NodeCore, Run, handles
 from daws.core.pressure import is_busy, makes_room, step_forward
+from daws.core.queues import ReadyQueue
 from daws.core.ready import shared_queue
 from daws.core.sessions import let_go
 from daws.core.staging import are_small, end_reading, missing_inputs, pin, stage, unpin
@@ -121,9 +122,12 @@ def next_ready(core: NodeCore, group: Group) -> Ready | None:
     context = group.context
     dedicated, shared = core.dedicated, core.shared
     while True:
-        ready = dedicated.pop(context) if dedicated.count else None
-        if ready is None and (not shared.count or (ready := shared.pop(context)) is None):
-            return None
+        first = next_queue(core)
+        ready = first.pop(context) if first.count else None
+        if ready is None:
+            second = shared if first is dedicated else dedicated
+            if not second.count or (ready := second.pop(context)) is None:
+                return None
         if core.doomed and is_doomed(core, ready):
             continue
         if ready.mode & SUSPECT:
@@ -143,6 +147,16 @@ def next_ready(core: NodeCore, group: Group) -> Ready | None:
             put_back(core, ready)  # for another group of executors
             continue
         return ready
+
+
+def next_queue(core: NodeCore) -> ReadyQueue:
+    """Where the next task is taken from: what is dedicated to this node comes first, unless the order counts across."""
+    dedicated, shared = core.dedicated, core.shared
+    if not dedicated.count:
+        return shared
+    if core.one_line and shared.count and shared.first_key() < dedicated.first_key():
+        return shared
+    return dedicated
 
 
 def feed(core: NodeCore) -> bool:
@@ -415,7 +429,7 @@ def begin_period(core: NodeCore) -> None:
 def fetch_ahead(core: NodeCore) -> None:
     """While all executors are busy, bring in what the next tasks will read."""
     while True:
-        queue = core.dedicated if core.dedicated.count else core.shared
+        queue = next_queue(core)
         ready = queue.peek()
         if ready is None or not ready.inputs or ready.mode & SUSPECT:
             return
@@ -440,7 +454,7 @@ def send_ahead(core: NodeCore) -> None:
         if slots:
             _send_plain_ahead(core, slots)
     while True:
-        queue = core.dedicated if core.dedicated.count else core.shared
+        queue = next_queue(core)
         ready = queue.peek() if queue.count else None
         if ready is None or ready.spec.needs is not None or ready.mode & SUSPECT:
             return
