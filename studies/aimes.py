@@ -331,7 +331,8 @@ def with_runs(experiments: Sequence[Experiment], runs: dict[tuple[str, int], lis
 def draw(rows: Sequence[Found]) -> Any:
     """One panel per figure of the paper with TTCs, and table II as points in the last."""
     figure = new_figure((10.8, 6.8))
-    figure.suptitle("Swift and AIMES on batch queues (AIMES table II, figures 3 to 6 and 8)", fontsize=12, color=INK)
+    title = "Swift and AIMES on batch queues (AIMES table II, figures 3 to 6 and 8)"
+    figure.suptitle(title, fontsize=12, color=INK, fontweight="bold")
     panels = list(figure.subplots(2, 3).flat)
     names = list(dict.fromkeys(one.experiment.name for one in rows))
     for number, name in enumerate(names):
