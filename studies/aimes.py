@@ -22,20 +22,20 @@ from .shared.pilots import (
     FIVE,
     FOUR,
     HOUR_S,
+    MANY_TASKS,
     PAPER,
+    PATIENT,
     AllWaits,
     PilotJob,
     queues_of,
     run_all,
+    seeds_of,
 )
 from .shared.study import Asked, Claim, Report, Row, Study, Table
 
 POINTS = 10.0
 """So far from the paper's table a number may be."""
-SEEDS, SEEDS_MANY, MANY_TASKS = 20, 3, 256
-"""Runs of each sort: fewer with more tasks, which take longer to simulate."""
-PATIENT = "poll-min-ms=1000,poll-max-ms=60000"
-"""Where tasks take a quarter of an hour, idle nodes need not ask around every second."""
+SEEDS = 20
 PILOT_TASK_S = 1.54
 """AIMES starts the tasks of a pilot one after the other. Fitted to what 2,048 tasks took longer than 8 in experiments 3
 (1,024 tasks on each pilot) and 4 (512): 1,527 s and 895 s."""
@@ -188,7 +188,9 @@ def run(asked: Asked) -> Report:
     # Experiments 1 and 2 a second time, with waits that owe nothing to their own runs.
     others = [one._replace(waits=recorded) for one in experiments if one.is_swift]
     cases = {
-        name: [(one, tasks, jobs_of(one, tasks, seeds_of(tasks, asked))) for one, tasks in cases_of(some, tasks_max)]
+        name: [
+            (one, tasks, jobs_of(one, tasks, seeds_of(tasks, SEEDS, asked))) for one, tasks in cases_of(some, tasks_max)
+        ]
         for name, some in (("fitted", experiments), ("recorded", others))
     }
     reports = run_all([job for some in cases.values() for _, _, jobs in some for job in jobs], asked)
@@ -254,12 +256,6 @@ def run(asked: Asked) -> Report:
         )
     )
     return Report(tables, claims, WHY, draw(fitted))
-
-
-def seeds_of(tasks: int, asked: Asked) -> int:
-    if asked.quick:
-        return 1
-    return SEEDS_MANY if tasks > MANY_TASKS else SEEDS
 
 
 def deviation(values: Sequence[float]) -> float:

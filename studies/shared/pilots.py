@@ -26,6 +26,11 @@ FIVE = (*FOUR, "blue-waters")
 BAG = "bot:tasks={tasks},length-ms=900000,spread=constant"
 """Tasks of 15 minutes."""
 
+PATIENT = "poll-min-ms=1000,poll-max-ms=60000"
+"""For Swift's many pilots: where tasks take a quarter of an hour, idle nodes need not ask around every second."""
+MANY_TASKS, SEEDS_MANY = 256, 3
+"""Bags with more tasks take longer to simulate, and are run so often."""
+
 AllWaits = dict[str, Waits]
 """By the name of a resource."""
 
@@ -68,6 +73,13 @@ class Times(NamedTuple):
     deviation_s: float
     tw_s: float
     held_h: float
+
+
+def seeds_of(tasks: int, seeds: int, asked: Asked) -> int:
+    """How many runs there are of each sort."""
+    if asked.quick:
+        return 1
+    return SEEDS_MANY if tasks > MANY_TASKS else seeds
 
 
 def queues_of(names: Iterable[str], waits: AllWaits) -> tuple[Queue, ...]:
