@@ -78,6 +78,7 @@ class NodeConfig(Struct, frozen=True):
     commit_delay_ns: int = 100_000_000  # so long may a busy node keep the ends of tasks for which nobody waits
     tick_ns_max: int = 1 << 62  # where leases are long because nobody watches, what is not urgent leaves as often
     freed_batch: int = 4096  # releases that a node collects before it tells the store
+    fetches_ahead: bool = True  # else an executor without its inputs waits for them and runs nothing meanwhile
 
     @property
     def short_ns(self) -> int:

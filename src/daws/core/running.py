@@ -94,7 +94,7 @@ def schedule(core: NodeCore) -> None:
                 run.widen(group, needs.cores)
     if dedicated.count or shared.count:
         if not (idle or core.pressed):
-            if core.now_ns < core.fetch_until_ns:
+            if core.now_ns < core.fetch_until_ns and core.config.fetches_ahead:
                 fetch_ahead(core)
             if core.has_short:
                 send_ahead(core)
@@ -119,6 +119,8 @@ def next_ready(core: NodeCore, group: Group) -> Ready | None:
         staged = next_staged(core, group)
         if staged is not None:
             return staged
+    if core.staging and not core.config.fetches_ahead and len(core.staging) >= core.idle_count:
+        return None  # every idle executor waits for a task of its own
     context = group.context
     dedicated, shared = core.dedicated, core.shared
     while True:
@@ -137,7 +139,8 @@ def next_ready(core: NodeCore, group: Group) -> Ready | None:
             missing = missing_inputs(core, ready)
             if missing:
                 stage(core, ready, missing)
-                if core.staging is not None and len(core.staging) >= 2 * core.cores:
+                most = 2 * core.cores if core.config.fetches_ahead else core.idle_count
+                if core.staging is not None and len(core.staging) >= most:
                     return None
                 continue
             if core.copies:
