@@ -6,10 +6,13 @@ lists it: if the attempt that spawned it never commits, it is cancelled. Waiting
 waiting task in the place of the new one.
 """
 
+from functools import partial
+
 import msgspec
 
 from daws.core.calls import answers, ask, ask_later
 from daws.core.events import RunSpawned, RunWaits
+from daws.core.keeping import when_safe
 from daws.core.node import NodeCore, Run, handles
 from daws.core.outbox import wake_here
 from daws.core.ready import accept
@@ -138,7 +141,11 @@ def _established(core: NodeCore, name: int) -> None:
     seedling = _seedlings(core).pop(name, None)
     if seedling is None or seedling.waits:
         return
-    run = seedling.run
+    when_safe(core, partial(_is_safe, core, seedling.run))
+
+
+def _is_safe(core: NodeCore, run: Run) -> None:
+    """One of the tasks that a run has created lives, whatever happens to this node. The run may end when all do."""
     run.growing -= 1
     if not run.growing and run.outcome is not None:
         outcome, run.outcome = run.outcome, None

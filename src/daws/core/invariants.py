@@ -148,7 +148,7 @@ def _intents(core: NodeCore) -> list[str]:
     wrong += [
         f"the end under key {key} spreads, but nobody is told"
         for key, mark in core.spreading or ()
-        if (key, mark) not in known
+        if (key, mark) not in known and core.keeping is None
     ]
     wrong += [f"shard {shard} is to be cleared of nothing" for shard, keys in core.clearing.items() if not keys]
     wrong += [f"order {batch} waits for {left} cancels" for batch, left in (core.cancelling or {}).items() if left <= 0]
@@ -156,6 +156,8 @@ def _intents(core: NodeCore) -> list[str]:
 
 
 def _growing(core: NodeCore) -> list[str]:
+    if core.keeping is not None:
+        return []  # those that are created and not safe yet count as well
     pending = Counter(seedling.run.number for seedling in (core.growing or {}).values() if not seedling.waits)
     return [
         f"task {task} waits for {run.growing} tasks to be created, {pending[run.number]} are on their way"
