@@ -118,6 +118,10 @@ class Keeping:
         """All that is kept of a shard, by the tokens of its calls."""
         return {token: self.rows.pop(number) for token, number in self.order.pop(shard, {}).items()}
 
+    def wait_anew(self) -> None:
+        """What was said again is as unsafe as the first time, and so is the ground of all that waits for it."""
+        self.later = deque([(self.count, then) for _, then in self.later])
+
     def forget(self, shard: int, tokens: Sequence[int]) -> None:
         order = self.order.get(shard, {})
         for token in tokens:

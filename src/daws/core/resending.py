@@ -134,7 +134,7 @@ def _end_round(core: NodeCore, shard: int, resending: Resending) -> None:
     if not resending.failed:
         del keeping.resending[shard]
         keeping.looks[shard] = (LOOKS_TICKS[0], 0)
-        go_on(core)
+        keeping.wait_anew()
 
 
 def _let_go(core: NodeCore, resending: Resending) -> None:
