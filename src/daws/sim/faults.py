@@ -69,7 +69,7 @@ class Faults:
     def _schedule(self, kernel: "Kernel") -> None:
         plan, rng = self.plan, self.rng
         for _ in range(plan.crashes):
-            kernel.push(rng.below(plan.horizon_ns), FATE, self._crash)
+            kernel.push(rng.below(plan.horizon_ns), FATE, self.crash)
         served = 0
         for _ in range(plan.crashes_at_store):
             served += 1 + rng.below(60)
@@ -138,7 +138,7 @@ class Faults:
     def _living(self, kernel: "Kernel") -> list[NodeId]:
         return sorted(kernel.seats)
 
-    def _crash(self, kernel: "Kernel") -> None:
+    def crash(self, kernel: "Kernel") -> None:
         living = self._living(kernel)
         if living and self._kill(kernel, living[self.rng.below(len(living))]):
             self.note("crashed")

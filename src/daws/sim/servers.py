@@ -240,6 +240,8 @@ class Servers:
         lost = [call for call in self.notes if call.shard == shard and call.now_ns > since_ns]
         if lost:
             kernel.faults.note("acknowledged and lost")
+            if self.rng.below(2):
+                kernel.faults.crash(kernel)  # who dies with its server says nothing again
         known = [call for call in self.notes if call.shard != shard or call.now_ns <= since_ns]
         self.notes[:] = known
         back_ns = min(self.horizon_ns, kernel.now_ns + self.rng.below(self.plan.away_ns_max))
