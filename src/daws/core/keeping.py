@@ -94,6 +94,11 @@ class Keeping:
             int, tuple[int, int]
         ] = {}  # shard -> ticks until it is asked what is ours, and how often it was
 
+    @property
+    def doubts(self) -> bool:
+        """The store may give a node for the first time, as far as it knows, what the node has had for long."""
+        return bool(self.resending or self.looks)
+
     def takes(self, core: "NodeCore", call: CallStore, answers: Sequence[AnswerType]) -> bool:
         """A call was answered, which is kept from now on. True if it was said again, and all is done about it."""
         resent = self.is_resent(call)

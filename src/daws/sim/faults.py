@@ -130,7 +130,7 @@ class Faults:
             self.crash_countdown = [count - 1 for count in self.crash_countdown]
             if self.crash_countdown[0] <= 0:
                 self.crash_countdown.pop(0)
-                if self._kill(kernel, caller):
+                if self.kill(kernel, caller):
                     self.note("crashed at the store")
 
     # -- nodes ---------------------------------------------------------------------------------------------------------
@@ -140,10 +140,10 @@ class Faults:
 
     def crash(self, kernel: "Kernel") -> None:
         living = self._living(kernel)
-        if living and self._kill(kernel, living[self.rng.below(len(living))]):
+        if living and self.kill(kernel, living[self.rng.below(len(living))]):
             self.note("crashed")
 
-    def _kill(self, kernel: "Kernel", node: NodeId) -> bool:
+    def kill(self, kernel: "Kernel", node: NodeId) -> bool:
         if len(kernel.seats) < 2 or not kernel.kill(node):
             return False
         index = node & NODE_INDEX_MASK

@@ -111,7 +111,9 @@ def draw_scenario(seed: int) -> Scenario:
     # Which seeds are special must not change: some of the others once brought a bug to light and are run for ever.
     if seed % 23 in REPLICATED:
         servers = draw_failovers(Rng(seed * 0x5DEECE66D + 13))
-        return structs.replace(_draw_plain(seed), kind="failover", servers=servers)
+        scenario = _draw_plain(seed)
+        shards = max(scenario.shards, 1 + seed % 3)
+        return structs.replace(scenario, kind="failover", servers=servers, shards=shards)
     scenario = _draw_first(seed)
     if seed % 19 in (3, 12, 15):
         scenario = structs.replace(scenario, strategy=parse_strategy(LATER[seed // 19 % len(LATER)]))
@@ -575,7 +577,7 @@ class _Aimed(Faults):
                     self.note("echoed")
                     kernel.push(at_ns, STORE, event)
                     kernel.push(at_ns + 1, STORE, said)
-                    kernel.push(at_ns + 2, FATE, lambda kernel: self._kill(kernel, sender))
+                    kernel.push(at_ns + 2, FATE, lambda kernel: self.kill(kernel, sender))
                     return True
         return False
 
@@ -586,7 +588,7 @@ class _Aimed(Faults):
             self.unheard[sender] = event
         elif fate < 4:  # else nobody ever hears it
             kernel.push(at_ns + (900 + self.rng.below(1_200)) * MS, STORE, event)
-        kernel.push(kernel.now_ns + lives_ns, FATE, lambda kernel: self._kill(kernel, sender))
+        kernel.push(kernel.now_ns + lives_ns, FATE, lambda kernel: self.kill(kernel, sender))
 
     def _bury(self, kernel: Kernel, dead: NodeId, shard: int, at_ns: int, event: Any) -> None:
         """The shard that was spoken to hears first who is dead, then what it said; the others hear of it later."""
@@ -621,7 +623,7 @@ class _Aimed(Faults):
 
     def _fell(self, kernel: Kernel, heir: NodeId) -> None:
         del self.doomed[heir]
-        if self._kill(kernel, heir):
+        if self.kill(kernel, heir):
             self.note("crashed as an heir")
 
 

@@ -16,7 +16,7 @@ from daws.model.task import CLIENT, NodeId
 from daws.sim.machine import FATE, STORE
 from daws.store.log.logged import Call, LoggedStore, StoreSettings, carry_out, go_on, set_up
 from daws.strategy.rng import Rng
-from daws.wire.store import AnswerType
+from daws.wire.store import AnswerType, Satisfy, TakeOver, shard_of
 
 if TYPE_CHECKING:
     from daws.sim.kernel import Kernel
@@ -240,12 +240,24 @@ class Servers:
         lost = [call for call in self.notes if call.shard == shard and call.now_ns > since_ns]
         if lost:
             kernel.faults.note("acknowledged and lost")
-            if self.rng.below(2):
-                kernel.faults.crash(kernel)  # who dies with its server says nothing again
+            self._take_along(kernel, lost)
         known = [call for call in self.notes if call.shard != shard or call.now_ns <= since_ns]
         self.notes[:] = known
         back_ns = min(self.horizon_ns, kernel.now_ns + self.rng.below(self.plan.away_ns_max))
         kernel.push(back_ns, FATE, lambda kernel: self._continue(kernel, shard))
+
+    def _take_along(self, kernel: "Kernel", lost: list[Call]) -> None:
+        """Often one of those dies with the server who would have to say something again: best one that has told a child
+        in another shard, or has taken over from a dead node."""
+        if not self.rng.below(4):
+            return
+        count = self.settings.shard_count
+        rows = [(call.shard, row) for call in lost for row in call.rows]
+        writers = [row.node for _, row in rows if isinstance(row, TakeOver)]
+        writers += [row.node for at, row in rows if isinstance(row, Satisfy) and shard_of(row.parent, count) != at]
+        writers = sorted({node for node in writers if node in kernel.seats}) or sorted(kernel.seats)
+        if writers and kernel.faults.kill(kernel, writers[self.rng.below(len(writers))]):
+            kernel.faults.note("crashed with its server")
 
     def _continue(self, kernel: "Kernel", shard: int) -> None:
         self._come_back(shard)
