@@ -20,6 +20,7 @@ from daws.core.running import call_off, on_run_ended, recall_behind, release_slo
 from daws.model.task import Ready, TaskSpec, spawned_id
 from daws.wire.store import (
     OK,
+    REFUSED,
     UNKNOWN,
     AnswerType,
     Available,
@@ -89,7 +90,8 @@ def on_spawn_answer(core: NodeCore, row: Spawn, answer: AnswerType) -> None:
 
 @answers(Create)
 def on_create_answer(core: NodeCore, row: Create, answer: AnswerType) -> None:
-    if answer == OK:
+    if answer == OK or (answer == REFUSED and core.keeping is not None):
+        # Refused: another node had the same attempt, created it, and died; the store has forgotten the former only.
         _register(core, row.spec.id)
     else:
         _established(core, row.spec.id)

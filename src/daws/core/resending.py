@@ -177,13 +177,13 @@ def _intend_again(core: NodeCore, row: Row, answer: AnswerType) -> None:
     task = getattr(row, "task", -1)
     if isinstance(answer, Committed):
         if answer.stop is not None:
-            spread_stop(core, task, answer.stop)
+            _spread_again(core, task, answer.stop)
         if answer.children and answer.key >= 0:
             tell_children(core, answer.key, answer.mark, task, answer.children, row.outputs, answer.needs)  # type: ignore[attr-defined]
     elif isinstance(answer, Stopped):
-        spread_stop(core, task, answer)
+        _spread_again(core, task, answer)
     elif isinstance(answer, Granted) and answer.stop is not None:
-        spread_stop(core, task, answer.stop)
+        _spread_again(core, task, answer.stop)
     elif isinstance(answer, Noted):
         ask_for_remakes(core, answer.key, answer.mark, task, row.producers, ())  # type: ignore[attr-defined]
     elif isinstance(answer, Estate):
@@ -191,6 +191,13 @@ def _intend_again(core: NodeCore, row: Row, answer: AnswerType) -> None:
             carry_out(core, entry)
     elif isinstance(answer, Resume):
         wake(core, task, 0, answer.node)
+
+
+def _spread_again(core: NodeCore, task: int, stopped: Stopped) -> None:
+    """Another node may run it by now, though the mark is one of before."""
+    if core.spreading:
+        core.spreading.discard((stopped.key, stopped.mark))
+    spread_stop(core, task, stopped)
 
 
 def take_on(core: NodeCore, answer: Estate) -> None:
