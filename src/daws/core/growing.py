@@ -116,17 +116,22 @@ def on_register_answer(core: NodeCore, row: Register, answer: AnswerType) -> Non
     if answer == UNKNOWN:
         ask_later(core, row)  # the parent itself is still being created
         return
-    if isinstance(answer, Available):
-        ask(core, row.child, Satisfy(row.child, row.task, core.node, answer.inputs))
-    elif answer != OK:
-        if seedling.waits:
-            ask(core, row.child, Satisfy(row.child, row.task, core.node))  # whoever waits is told of any end
-        else:
-            error = f"task {row.task}, which it needs, has failed, was cancelled, or is forgotten with all it made"
-            ask(core, row.child, Cancel(row.child, core.node, error))
+    if answer != OK:
+        tell_child(core, row, answer)
     seedling.registering -= 1
     if not seedling.registering:
         ask(core, row.child, Open(row.child, core.node))
+
+
+def tell_child(core: NodeCore, row: Register, answer: AnswerType) -> None:
+    """The task had ended before the other said that it waits for it."""
+    if isinstance(answer, Available):
+        ask(core, row.child, Satisfy(row.child, row.task, core.node, answer.inputs))
+    elif row.watches:
+        ask(core, row.child, Satisfy(row.child, row.task, core.node))  # whoever waits is told of any end
+    else:
+        error = f"task {row.task}, which it needs, has failed, was cancelled, or is forgotten with all it made"
+        ask(core, row.child, Cancel(row.child, core.node, error))
 
 
 @answers(Open)

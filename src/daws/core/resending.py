@@ -9,29 +9,37 @@ it did not know of: whoever had it since may be dead.
 from collections import deque
 from collections.abc import Sequence
 
-from daws.core.calls import ANSWERED, ROWS_PER_CALL, add_row, ask_shard, hope_ends, restart
+from daws.core.calls import ANSWERED, ROWS_PER_CALL, add_row, ask, ask_shard, hope_ends, restart
 from daws.core.effects import CallStore
 from daws.core.events import CallsSafe, StoreChanged
+from daws.core.growing import tell_child
 from daws.core.keeping import Keeping, Resending, Said, go_on, tasks_of
 from daws.core.node import EMPTY, NodeCore, handles
 from daws.core.outbox import ask_for_remakes, carry_out, spread_stop, tell_children, wake
 from daws.core.places import holds
 from daws.core.ready import accept
+from daws.core.remaking import claim_remake
 from daws.core.running import call_off
 from daws.model.cluster import Members
+from daws.model.task import Ready
 from daws.wire.store import (
+    OK,
     REFUSED,
     STRUCK,
     UNKNOWN,
     AnswerType,
+    Available,
     Committed,
     Estate,
     Granted,
     Lease,
     Noted,
     Owned,
+    Register,
+    Remake,
     Resume,
     Row,
+    Satisfy,
     Stopped,
 )
 
@@ -191,6 +199,12 @@ def _intend_again(core: NodeCore, row: Row, answer: AnswerType) -> None:
             carry_out(core, entry)
     elif isinstance(answer, Resume):
         wake(core, task, 0, answer.node)
+    elif isinstance(row, Register) and answer != OK:
+        tell_child(core, row, answer)
+    elif isinstance(row, Remake) and isinstance(answer, Available):
+        ask(core, row.waiter, Satisfy(row.waiter, row.task, core.node, answer.inputs, 0, row.need))
+    elif isinstance(row, Remake) and isinstance(answer, Ready):
+        claim_remake(core, answer, 0)
 
 
 def _spread_again(core: NodeCore, task: int, stopped: Stopped) -> None:
