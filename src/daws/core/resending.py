@@ -29,8 +29,10 @@ from daws.wire.store import (
     UNKNOWN,
     AnswerType,
     Available,
+    Claim,
     Committed,
     Estate,
+    Finish,
     Granted,
     Lease,
     Noted,
@@ -40,7 +42,9 @@ from daws.wire.store import (
     Resume,
     Row,
     Satisfy,
+    Spawn,
     Stopped,
+    Suspend,
 )
 
 ROUNDS = 4
@@ -48,6 +52,8 @@ ROUNDS = 4
 LOOKS_TICKS = (2, 4, 8, 16, 32)
 """So long after all was said again, and after each look, a node asks what it owns. Mostly the others have said theirs
 by the first time, but some may have been out of reach."""
+OF_OWNERS = (Claim, Finish, Spawn, Suspend)
+"""Rows that are granted to whoever owns the task."""
 OWNED_MAX = 1 << 30
 RECONCILES = -1
 """In the place of a number of looks: not to leave, but to take on what it had not known of."""
@@ -150,10 +156,9 @@ def _let_go(core: NodeCore, resending: Resending) -> None:
     failed, resending.failed = resending.failed, []
     resending.stuck = set()
     for one in failed:
-        for task in tasks_of(one.row):
-            run = core.running.get(task)
-            if run is not None:
-                call_off(core, task, run.ready.attempt)
+        run = core.running.get(one.row.task) if isinstance(one.row, OF_OWNERS) else None
+        if run is not None:
+            call_off(core, run.ready.spec.id, run.ready.attempt)
         if one.heard:
             _intend_again(core, one.row, one.answer)
         elif one.answer is not None:

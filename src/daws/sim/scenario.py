@@ -110,10 +110,7 @@ class Outcome(Struct, frozen=True):
 def draw_scenario(seed: int) -> Scenario:
     # Which seeds are special must not change: some of the others once brought a bug to light and are run for ever.
     if seed % 23 in REPLICATED:
-        servers = draw_failovers(Rng(seed * 0x5DEECE66D + 13))
-        scenario = _draw_plain(seed)
-        shards = max(scenario.shards, 1 + seed % 3)
-        return structs.replace(scenario, kind="failover", servers=servers, shards=shards)
+        return _draw_failover(seed)
     scenario = _draw_first(seed)
     if seed % 19 in (3, 12, 15):
         scenario = structs.replace(scenario, strategy=parse_strategy(LATER[seed // 19 % len(LATER)]))
@@ -377,6 +374,21 @@ def _draw_leaving(seed: int) -> Scenario:
         leaves.append((index, at_ns, at_ns + rng.below(2_000 * MS) if hurried and rng.below(2) else NEVER_NS))
     plan = scenario.plan if rng.below(3) else FaultPlan(horizon_ns=MS)
     return structs.replace(scenario, kind="leaving", plan=plan, leaves=tuple(leaves))
+
+
+def _draw_failover(seed: int) -> Scenario:
+    """Plain worlds whose store forgets; in many of them the graph grows, or there is much to do."""
+    rng = Rng(seed * 0x5DEECE66D + 13)
+    servers = draw_failovers(rng)
+    scenario = _draw_plain(seed)
+    kind = rng.below(4)
+    if kind == 0:
+        scenario = structs.replace(scenario, graph=growing_graph(rng, waits=rng.below(3) > 0))
+    elif kind == 1:
+        graph = parse_workload(ESTATES[rng.below(len(ESTATES))]).build(scenario.cluster.node_count, 1, seed)
+        scenario = structs.replace(scenario, graph=graph, cluster=Cluster((NodeGroup(4, (ExecutorClass(2),)),)))
+    shards = max(scenario.shards, 1 + seed % 3)
+    return structs.replace(scenario, kind="failover", servers=servers, shards=shards)
 
 
 def _draw_born_late(seed: int) -> Scenario:

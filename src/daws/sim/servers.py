@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 MS = 1_000_000
 REPORT_NS = 100 * MS
+BUSY_NS = 1_500 * MS
+"""So long there is much to lose."""
 NOTICE_NS = 300 * MS
 """So soon everybody has noticed that another server answers, also who has nothing to ask."""
 
@@ -132,7 +134,7 @@ class Servers:
         for _ in range(plan.restarts):
             kernel.push(self.rng.below(horizon_ns), FATE, self._doom)
         for _ in range(plan.failovers):
-            kernel.push(self.rng.below(horizon_ns), FATE, self._fail)
+            kernel.push(self.rng.below(min(horizon_ns, BUSY_NS)), FATE, self._fail)
         if plan.failovers:
             kernel.push(REPORT_NS, FATE, self._report)
 
