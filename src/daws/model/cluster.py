@@ -19,7 +19,8 @@ class ExecutorClass(Struct, frozen=True, array_like=True, gc=False):
 class NodeInfo(Struct, frozen=True, array_like=True, gc=False):
     """What everybody may know of a node. `speed` is relative to the machine that task lengths were measured on.
 
-    `memory_bytes` is what tasks that run there together may declare to need; 0 is without limit.
+    `memory_bytes` is what tasks that run there together may declare to need; 0 is without limit. `addresses` are where
+    it listens to others, and where it gives objects away; empty where its driver knows how to reach it.
     """
 
     id: NodeId
@@ -27,6 +28,7 @@ class NodeInfo(Struct, frozen=True, array_like=True, gc=False):
     cluster: int = 0
     speed: float = 1.0
     memory_bytes: int = 0
+    addresses: tuple[str, ...] = ()
 
     @property
     def cores(self) -> int:

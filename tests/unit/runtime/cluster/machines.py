@@ -1,0 +1,110 @@
+"""Real processes of a cluster on the loopback, for tests; and what they are to run."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+
+from daws.client.connect import ConnectedCluster, connect
+from daws.model.cluster import Members
+from daws.model.errors import DawsError
+from daws.net.config import ClusterConfig
+from daws.net.folder import init_cluster
+from daws.runtime.cluster import words
+from daws.runtime.cluster.asking import ask
+
+DEADLINE_S = 90.0
+LEASE_S = 1.5
+
+
+def free_port() -> int:
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        port: int = sock.getsockname()[1]
+        return port
+
+
+class Machines:
+    """A store and nodes; all of them are gone at the end of the `with` block."""
+
+    def __init__(self, folder: Path, lease_s: float = LEASE_S) -> None:
+        self.folder = folder / "cluster"
+        init_cluster(self.folder, ClusterConfig(name="tests", port=free_port(), lease_s=lease_s))
+        self.processes: list[subprocess.Popen[bytes]] = []
+        self.store = self.start("store")
+
+    def start(self, *arguments: str) -> "subprocess.Popen[bytes]":
+        command = [sys.executable, "-m", "daws.cli", arguments[0], "--cluster", str(self.folder), *arguments[1:]]
+        process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+        self.processes.append(process)
+        return process
+
+    def node(self, executors: int = 1, kind: str = "threads", *more: str) -> "subprocess.Popen[bytes]":
+        return self.start("node", "--executors", str(executors), "--kind", kind, *more)
+
+    def members(self) -> Members:
+        try:
+            answer = ask(self.folder, words.AskMembers())
+        except DawsError:
+            return Members(0, ())
+        assert isinstance(answer, words.NowMembers)
+        return answer.members
+
+    def wait_for(self, count: int) -> Members:
+        """Until there are so many members."""
+        until(lambda: len(self.members()) == count)
+        return self.members()
+
+    def connect(self, session: str = "", keep: bool = False) -> ConnectedCluster:
+        return connect(self.folder, session=session, keep=keep, timeout=DEADLINE_S)
+
+    def __enter__(self) -> "Machines":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for process in self.processes:
+            process.send_signal(signal.SIGCONT)
+            process.kill()
+        for process in self.processes:
+            process.wait()
+
+
+def until(holds: Callable[[], bool]) -> None:
+    """Look again and again; a deadline for all that a test waits for."""
+    end_s = time.monotonic() + DEADLINE_S
+    while not holds():
+        assert time.monotonic() < end_s, "it took too long"
+        time.sleep(0.02)
+
+
+# -- tasks -------------------------------------------------------------------------------------------------------------
+
+
+def block(number: int, size_bytes: int = 80_000, seconds: float = 0.0) -> bytes:
+    time.sleep(seconds)
+    return bytes([number % 251]) * size_bytes
+
+
+def mixed(*blocks: bytes) -> bytes:
+    return bytes([sum(one[0] for one in blocks) % 251]) * len(blocks[0])
+
+
+def wait_for_file(path: str) -> int:
+    """Says in a file beside it that it runs, and ends when the file is there."""
+    Path(f"{path}.{os.getpid()}").touch()
+    end_s = time.monotonic() + DEADLINE_S
+    while not os.path.exists(path) and time.monotonic() < end_s:
+        time.sleep(0.01)
+    return os.getpid()
+
+
+def shout(text: str) -> str:
+    print(text)
+    return text.upper()
