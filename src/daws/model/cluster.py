@@ -19,8 +19,10 @@ class ExecutorClass(Struct, frozen=True, array_like=True, gc=False):
 class NodeInfo(Struct, frozen=True, array_like=True, gc=False):
     """What everybody may know of a node. `speed` is relative to the machine that task lengths were measured on.
 
-    `memory_bytes` is what tasks that run there together may declare to need; 0 is without limit. `addresses` are where
-    it listens to others, and where it gives objects away; empty where its driver knows how to reach it.
+    `memory_bytes` is what tasks that run there together may declare to need; 0 is without limit. `pool` is the name of
+    the steal pool that the node belongs to, `steals_from` those that it steals from: its own, if it names none. They
+    count where the strategy goes by pools. `addresses` are where it listens to others, and where it gives objects away;
+    empty where its driver knows how to reach it.
     """
 
     id: NodeId
@@ -28,11 +30,17 @@ class NodeInfo(Struct, frozen=True, array_like=True, gc=False):
     cluster: int = 0
     speed: float = 1.0
     memory_bytes: int = 0
+    pool: str = ""
+    steals_from: tuple[str, ...] = ()
     addresses: tuple[str, ...] = ()
 
     @property
     def cores(self) -> int:
         return sum(group.count for group in self.executors)
+
+    def may_steal_from(self, other: "NodeInfo") -> bool:
+        """Whether the pools allow it."""
+        return other.pool in self.steals_from if self.steals_from else other.pool == self.pool
 
     def can_run(self, needs: Needs | None) -> bool:
         if needs is None:
