@@ -25,6 +25,7 @@ from daws.data.codec import Packed
 from daws.data.files import ObjectFiles
 from daws.model.cluster import Members
 from daws.model.errors import ClosedError, DawsError, InternalError, UnavailableError
+from daws.model.states import FAILED
 from daws.model.task import FROM_OUTSIDE, INLINE_BYTES, NodeId, TaskSpec
 from daws.net.link import Link
 from daws.runtime.cluster.reach import Reach, hang_up
@@ -47,7 +48,7 @@ from daws.runtime.loopthread import LoopThread
 from daws.runtime.ports import Counters, Listener, Outcome
 from daws.runtime.talk import Count, Counted, Ends
 from daws.runtime.transfer import ObjectSource
-from daws.wire.store import CLIENT_HOLDER, STRUCK, UNKNOWN, AnswerType, Release, Row, Submit
+from daws.wire.store import CLIENT_HOLDER, DONE, STRUCK, UNKNOWN, AnswerType, Release, Row, Submit
 
 TASKS_PER_TURN = 4096
 BYTES_PER_TURN = 1 << 24
@@ -411,17 +412,23 @@ class JoinedCluster(LoopThread):
             self.wake()
 
     def _again(self, rows: list[Row], answers: list[AnswerType]) -> None:
-        """Tasks whose node died before it could have them, and those that need them: once more, in the same order."""
-        refused = [
-            row for row, answer in zip(rows, answers, strict=True) if isinstance(row, Submit) and answer is not None
-        ]
-        codes = {answer for answer in answers if isinstance(answer, int)}
-        if codes - {STRUCK, UNKNOWN}:
-            raise InternalError(f"the store answered {codes} to new tasks")
-        for row in reversed(refused):
-            self.new_tasks.appendleft(replace(row, node=NOBODY))
-        if refused:
+        """Tasks whose node died before it could have them, and those that need them: once more, in the same order. Who
+        was done and forgotten when we said it again needs nothing."""
+        again: list[Submit] = []
+        refused: list[Outcome] = []
+        for row, answer in zip(rows, answers, strict=True):
+            if not isinstance(row, Submit) or answer is None or answer == DONE:
+                continue
+            if answer in (STRUCK, UNKNOWN):
+                again.append(replace(row, node=NOBODY))
+            else:
+                task = row.spec.id
+                refused.append(Outcome(task, (), FAILED, f"the store has refused task {task}: what it needs is gone"))
+        self.new_tasks.extendleft(reversed(again))
+        if again:
             self.loop.call_later(ALIVE_S, self.wake)
+        if refused:
+            self.listener.on_ended(refused)
 
 
 def copy_end(ended: "Future[T]", other: "Future[T]") -> None:

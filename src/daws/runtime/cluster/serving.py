@@ -253,6 +253,9 @@ class StoreServer:
     # -- nodes ---------------------------------------------------------------------------------------------------------
 
     def _on_enrol(self, caller: Caller, word: words.Enrol) -> None:
+        if caller.link.peer.role != "node":
+            caller.say(words.Refused("only who has a node's key can be a node"))
+            return
         if self.nodes.get(caller.node) is caller:
             del self.nodes[caller.node]
         node = self.book.new_node() if word.node == NOBODY else word.node

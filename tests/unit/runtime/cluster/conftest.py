@@ -8,6 +8,7 @@ import pytest
 from msgspec import msgpack, structs
 
 from daws.model.cluster import ExecutorClass, NodeInfo
+from daws.net.handshake import Hello
 from daws.runtime.cluster import words
 from daws.runtime.cluster.book import Book
 from daws.runtime.cluster.serving import StoreServer, settings_of
@@ -20,8 +21,9 @@ W = TypeVar("W")
 class Party:
     """A link and who is at its other end."""
 
-    def __init__(self, server: StoreServer) -> None:
+    def __init__(self, server: StoreServer, role: str = "node") -> None:
         self.name = ""
+        self.peer = Hello("tests", role)
         self.said: list[Any] = []
         self.is_open = True
         server.welcome(self)  # type: ignore[arg-type]

@@ -270,3 +270,10 @@ def test_what_a_task_prints_is_told_to_its_client_alone(site: Site):
     node.tells(printed)
     assert one.hears(words.Printed) == [printed]
     assert not other.hears(words.Printed)
+
+
+def test_with_a_clients_key_nobody_is_a_node(site: Site):
+    stranger = Party(site.server, "client")
+    stranger.tells(words.Enrol())
+    assert "node's key" in stranger.hears(words.Refused)[0].reason
+    assert not site.server.nodes
