@@ -72,6 +72,7 @@ class Machines:
         init_cluster(self.folder, ClusterConfig(name="tests", port=free_port(), lease_s=lease_s))
         self.processes: list[Machine] = []
         self.store = self.start("store")
+        until(self._is_served)  # else the first node might start another
 
     def start(self, command: str, *arguments: str) -> Machine:
         machine = Machine([command, "--cluster", str(self.folder), *arguments])
@@ -80,6 +81,13 @@ class Machines:
 
     def node(self, executors: int = 1, kind: str = "threads") -> Machine:
         return self.start("node", "--executors", str(executors), "--kind", kind)
+
+    def _is_served(self) -> bool:
+        try:
+            ask(self.folder, words.AskMembers())
+        except DawsError:
+            return False
+        return True
 
     def members(self) -> Members:
         try:
