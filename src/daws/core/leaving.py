@@ -3,8 +3,7 @@
 Whoever leaves in good order leaves nothing behind, so nobody has to take over from it and no task runs again because of
 it. Until its deadline it waits for its runs (suspended ones too), for what it has told, offered or asked, and until all
 that was made here was read. At the deadline it stops its runs, whose tasks become new attempts elsewhere, and leaves a
-tick later whatever is still undone: then others take over as from the dead, and have lost objects made again. What was
-made here and not read yet is taken in by others (`entrusting`) as soon as nothing runs here any more.
+tick later whatever is still undone: then others take over as from the dead, and have lost objects made again.
 
 Not all that a node owns has it heard of: a client hands out tasks batch by batch. So when nothing is left to do it asks
 every shard what is still its own, and says farewell only when that is nothing, and nothing has happened since it asked.
@@ -19,7 +18,6 @@ from itertools import chain
 from daws.core.calling import forget_others
 from daws.core.calls import answers, ask, ask_shard
 from daws.core.effects import DEADLINE, RecallRun, Send, SetTimer
-from daws.core.entrusting import entrust
 from daws.core.events import NEVER_NS, Leave
 from daws.core.node import NodeCore, handles
 from daws.core.outbox import send_clears
@@ -42,18 +40,7 @@ ASKS_ONLY = frozenset((Lease, Owned))
 class Leaving:
     """How far a node has come on its way out."""
 
-    __slots__ = (
-        "behind",
-        "deadline_ns",
-        "entrusted",
-        "found",
-        "is_late",
-        "leased_until_ns",
-        "look",
-        "said",
-        "shards_left",
-        "stuck",
-    )
+    __slots__ = ("behind", "deadline_ns", "found", "is_late", "leased_until_ns", "look", "said", "shards_left", "stuck")
 
     def __init__(self, leased_until_ns: int) -> None:
         self.deadline_ns = NEVER_NS
@@ -64,7 +51,6 @@ class Leaving:
         self.found: set[int] = set()  # tasks of which it heard from the store first
         self.said = False  # the farewell is on its way
         self.behind = ""
-        self.entrusted: dict[int, int] = {}  # tasks whose objects somebody was asked to take in, and when
         self.stuck = (-1, 0)  # so many tasks could be given to none of the members of this version
 
     def lease(self, until_ns: int) -> None:
@@ -122,10 +108,6 @@ def go_on(core: NodeCore) -> None:
     core.dirty = False
     if not core.running:
         _say_what_can_wait(core)
-        if core.made and core.config.entrusts:
-            takers = _some(core, core.members.nodes)
-            if takers:
-                entrust(core, takers)
     why = hindrance(core)
     if why:
         leaving.shards_left = -1

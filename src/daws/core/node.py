@@ -27,7 +27,6 @@ of a task's life:
     members    leases, deaths, take-over, and the tick that repeats what was not answered
     switching  another strategy while it runs
     leaving    a node that is told to leave: it starts nothing, gives away what waits, and says farewell
-    entrusting what it made and nobody has read yet: others take it in
 """
 
 from collections import deque
@@ -78,7 +77,6 @@ class NodeConfig(Struct, frozen=True):
     audit_ns: int = 600 * SECOND_NS
     commit_delay_ns: int = 100_000_000  # so long may a busy node keep the ends of tasks for which nobody waits
     tick_ns_max: int = 1 << 62  # where leases are long because nobody watches, what is not urgent leaves as often
-    entrusts: bool = True  # who leaves has others take in what nobody has read yet
     freed_batch: int = 4096  # releases that a node collects before it tells the store
 
     @property
@@ -255,8 +253,6 @@ class NodeCore:
     loads: dict[NodeId, tuple[int, int]] | None = None  # what we have heard of others' loads, and when
     lengths: dict[int, deque[int]] | None = None  # of the last runs of each kind of task
     holders: dict[int, dict[NodeId, None]] | None = None  # objects, and the nodes that got tasks which read them
-    wards: dict[int, Any] = EMPTY  # by task: objects of leavers that this node takes in
-    coming: dict[int, int] = EMPTY  # those of them that are on their way, and of which task they are
     leaving: Any = None  # how far it has come, if it was told to leave
     leavers: set[NodeId] = NO_COPIES  # members that are about to leave, as far as we know
     read_strategy: Callable[[str], Strategy] = staticmethod(parse_strategy)
@@ -494,7 +490,7 @@ def handles(*events: type) -> Callable[[Handler], Handler]:
 
 
 # The handlers need NodeCore and `handles` from above.
-from daws.core import calling, commits, entrusting, growing, members, moving, remaking, sessions, stopping, switching  # noqa: E402, F401
+from daws.core import calling, commits, growing, members, moving, remaking, sessions, stopping, switching  # noqa: E402, F401
 from daws.core.bursts import end_together  # noqa: E402
 from daws.core.calls import COMMITS_HELD_MAX, ROWS_PER_CALL, send_rows  # noqa: E402
 from daws.core.hearsay import heard_of, load_of  # noqa: E402

@@ -94,10 +94,6 @@ def on_objects_put(core: NodeCore, event: ObjectsPut) -> None:
 
 @handles(ObjectsFetched)
 def on_objects_fetched(core: NodeCore, event: ObjectsFetched) -> None:
-    if core.coming:
-        from daws.core.entrusting import wards_fetched  # it needs this module
-
-        wards_fetched(core, event)
     fetching = core.fetching
     if fetching is None:
         return
@@ -131,9 +127,8 @@ def on_objects_fetched(core: NodeCore, event: ObjectsFetched) -> None:
                 core.dirty = True
         if tried:
             tried.pop(object_, None)
-        if not readers:  # the tasks that wanted it were called off meanwhile
-            if object_ not in objects:
-                core.out.append(DropObject(object_))
+        if not readers:
+            core.out.append(DropObject(object_))  # the tasks that wanted it were called off meanwhile
             continue
         moved_bytes += size_bytes
         if object_ not in objects:  # else it was made here meanwhile

@@ -87,19 +87,6 @@ class Releases(Message, frozen=True):
     pairs: tuple[tuple[int, int], ...]
 
 
-class Entrust(Message, frozen=True):
-    """The sender is about to leave, and others have yet to read what these tasks made: fetch it and keep it. Each is a
-    task, its attempt, its objects with their sizes, and those who have yet to read them."""
-
-    tasks: tuple[tuple[int, int, tuple[tuple[int, int], ...], tuple[int, ...]], ...]
-
-
-class Entrusted(Message, frozen=True):
-    """The sender of this keeps what these tasks made, and the store knows; or nobody needs it any more."""
-
-    tasks: tuple[int, ...]
-
-
 class Wake(Message, frozen=True):
     """The tasks that `task` waited for have ended; `key` comes back in the answer."""
 
@@ -172,8 +159,6 @@ MessageType = (
     | Taken
     | Refusal
     | Releases
-    | Entrust
-    | Entrusted
     | Wake
     | Awake
     | StopOrder

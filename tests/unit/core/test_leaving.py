@@ -281,7 +281,7 @@ def test_every_shard_is_asked():
 
 
 def test_objects_are_kept_until_they_were_read():
-    with Driver(cores=1, config=NodeConfig(lease_ns=8 * SECOND_NS, entrusts=False)) as node:
+    with Driver(cores=1) as node:
         submit(node, ready(1, makes=[1]))
         run = node.expect(StartRun, task=1)
         node.give(Leave())
@@ -299,7 +299,7 @@ def test_objects_are_kept_until_they_were_read():
 
 
 def test_at_the_deadline_objects_are_left_behind():
-    with Driver(cores=1, config=NodeConfig(lease_ns=8 * SECOND_NS, entrusts=False)) as node:
+    with Driver(cores=1) as node:
         submit(node, ready(1, makes=[1]))
         run = node.expect(StartRun, task=1)
         node.give(Leave(SECOND_NS))

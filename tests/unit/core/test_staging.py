@@ -1,7 +1,5 @@
 """Objects: fetched before a run, kept while they are read, made again when they are lost."""
 
-from typing import Any
-
 from daws.core.effects import CallStore, DropObject, FetchObjects, StartRun
 from daws.core.events import ObjectsPut, RunEnded
 from daws.core.node import SECOND_NS, NodeConfig
@@ -35,7 +33,7 @@ def submit(node: Driver, *tasks: Ready) -> None:
     node.expect(SubmissionTaken)
 
 
-def node_with(strategy: str = "mlb", cores: int = 1, **more: Any) -> Driver:
+def node_with(strategy: str = "mlb", cores: int = 1, **more: int) -> Driver:
     return Driver(strategy, cores=cores, config=NodeConfig(lease_ns=8 * SECOND_NS, **more))
 
 

@@ -139,13 +139,6 @@ def block(number: int, size_bytes: int = 80_000, seconds: float = 0.0) -> bytes:
     return bytes([number % 251]) * size_bytes
 
 
-def noted_block(path: str, number: int) -> bytes:
-    """Each run leaves a letter in a file."""
-    with open(path, "a") as file:
-        file.write("x")
-    return block(number, seconds=0.02)
-
-
 def mixed(*blocks: bytes) -> bytes:
     return bytes([sum(one[0] for one in blocks) % 251]) * len(blocks[0])
 
