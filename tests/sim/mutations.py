@@ -293,12 +293,6 @@ MUTANTS = (
         "    elif leaving.shards_left < 0:\n        _say_farewell(core, _left_behind(core))\n    elif False:\n",
         where=("leaving",),
     ),
-    Mutant(
-        "who takes in what a leaver made does not tell the store", 4, "core/entrusting.py",
-        "        ask(core, task, AddPlace(task, object_, core.node))\n",
-        "        on_add_place_answer(core, AddPlace(task, object_, core.node), OK)\n",
-        where=("leaving",),
-    ),
     # -- 5. lost objects --------------------------------------------------------------------------------------------
     Mutant(
         "nobody asks for a remake", 5, "core/remaking.py",
