@@ -15,6 +15,7 @@ _HOMES = {
     "Future": "daws.client.future",
     "Out": "daws.data.outside",
     "as_completed": "daws.client.waiting",
+    "connect": "daws.client.connect",
     "current": "daws.client.inside",
     "futures": "daws.futures",
     "command": "daws.client.commands",

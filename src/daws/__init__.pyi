@@ -2,6 +2,7 @@ from daws import futures as futures
 from daws.client.cluster import Cluster as Cluster
 from daws.client.commands import Command as Command
 from daws.client.commands import command as command
+from daws.client.connect import connect as connect
 from daws.client.current import use as use
 from daws.client.future import Future as Future
 from daws.client.inside import current as current

@@ -223,6 +223,9 @@ def make_parser() -> argparse.ArgumentParser:
     _add_cluster(commands)
     _add_strategies(commands)
     _add_workloads(commands)
+    from daws.cli.node_parser import add_node_commands  # it needs what is defined here
+
+    add_node_commands(commands)
     return parser
 
 

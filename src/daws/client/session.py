@@ -54,6 +54,8 @@ if TYPE_CHECKING:
 
 FIRST_EXTRA_OBJECT = 1 << 62
 SEED = 0
+NOBODY = -1
+"""In the place of a home, while there are no nodes."""
 PENDING_SHARE = 2
 """One part in so many of the room for objects may be taken by arguments of tasks that have not ended."""
 LET_GO_MAX = 256
@@ -74,9 +76,10 @@ class Session:
         server: ForkServer | None = None,
         timeline: Timeline | None = None,
         facts: Facts | None = None,
+        join: "Callable[[Session], ClusterPort] | None" = None,
     ) -> None:
         """`nodes` is the number of node processes, 0 for a node on a thread of this process. A fork `server` for these,
-        or for the workers of that, may have been started already."""
+        or for the workers of that, may have been started already. With `join` the nodes are there already."""
         self.timeline = timeline
         self.facts = facts
         self.folders = folders
@@ -85,7 +88,10 @@ class Session:
         self.outputs: dict[int, list[Future[Any]]] = {}  # further ones, of tasks with several outputs
         self.stored: dict[int, tuple[Input, ...]] = {}  # by task: where its outputs are, if they are in files
         self.engine: ClusterPort
-        if nodes:
+        if join is not None:
+            self.files = ObjectFiles(*folders.part("client"), limit_bytes=limit_bytes)
+            self.engine = join(self)
+        elif nodes:
             from daws.runtime.remote import NodeProcesses
 
             self.files = ObjectFiles(*folders.part("client"), limit_bytes=limit_bytes)
@@ -94,9 +100,10 @@ class Session:
             self.files = ObjectFiles(*folders.node_folders(NODE), limit_bytes=limit_bytes)
             self.engine = NodeThread(crew, strategy, self.files, self, journal, server)
         self.brake = Brake(self.files.limit_bytes // PENDING_SHARE)
-        self._is_alone = not nodes
+        self._is_alone = not nodes and join is None
         self._assign = self._watched(strategy.assign)
         self._next_task = count().__next__
+        self._next_function = count().__next__
         self._functions: dict[bytes, int] = {}
         self._settled: dict[Callable[..., Any], int] = {}  # those that need not be looked at again
         self._closed: BaseException | None = None
@@ -128,7 +135,7 @@ class Session:
         pickled = dumps_function(function)
         known = self._functions.get(pickled)
         if known is None:
-            known = self._functions[pickled] = len(self._functions)
+            known = self._functions[pickled] = self._next_function()
             self.engine.learn(known, pickled)
             if self.timeline is not None:
                 self.timeline.learn(known, function)
@@ -231,7 +238,8 @@ class Session:
         known: list[Input] = []
         for one in above:
             known += [output for output in self.stored.get(one.task, ()) if output[0] == one.object]
-        return self._assign.home(Newcomer(task, options.needs, tuple(known)), self.engine.members, SEED)
+        members = self.engine.members
+        return self._assign.home(Newcomer(task, options.needs, tuple(known)), members, SEED) if members else NOBODY
 
     def put(self, value: object) -> Future[Any]:
         """An object that tasks read as if a task had made it: small ones inside messages, others from a file."""
@@ -243,9 +251,11 @@ class Session:
         future: Future[Any] = Future(self, task, task)
         if isinstance(made, bytes):
             future._what, future._state = made, INLINE
-            outputs = ((task, len(made), task, (home,), made),)
+            outputs: tuple[Input, ...] = ((task, len(made), task, (home,), made),)
         else:
-            outputs = ((task, self._write(task, made, home), task, (home,), b""),)
+            places = self._write(task, made, home)
+            outputs = ((task, made.size_bytes, task, places, b""),)
+            home = places[0]
             self.stored[task] = outputs
             future._state = STORED
         engine = self.engine
@@ -254,7 +264,7 @@ class Session:
             engine.wake()
         return future
 
-    def _write(self, object_: int, packed: Packed, home: NodeId) -> int:
+    def _write(self, object_: int, packed: Packed, home: NodeId) -> tuple[NodeId, ...]:
         try:
             return self.engine.store_object(object_, packed, home)
         except OSError:
@@ -345,7 +355,7 @@ class Session:
                 if one._told is not None:
                     one._tell_all()
 
-    def on_printed(self, stream: int, text: bytes) -> None:
+    def on_printed(self, stream: int, text: bytes, task: int) -> None:
         """What tasks print appears here, as if they ran here (when they have ended)."""
         out = sys.stderr if stream == 2 else sys.stdout
         if out is not None:

@@ -80,7 +80,9 @@ def tick(core: NodeCore) -> None:
         send_releases(core)
     if core.made and core.now_ns >= core.audit_at_ns:
         core.audit_at_ns = core.now_ns + core.config.audit_ns // AUDITS  # each looks through all that is here
-        audit(core)
+        audit(core, core.config.audit_ns)
+    elif core.made and core.leaving is not None:
+        audit(core, 2 * tick_ns)  # it waits for them, and who was to tell it may have been told of another place
     forget_lost_round(core, tick_ns)
     if core.is_giver:
         call_again(core)

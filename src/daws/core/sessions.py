@@ -64,12 +64,22 @@ def let_go(core: NodeCore, task: int) -> None:
     ask(core, task, Release(task, CLIENT_HOLDER))
 
 
+def _drop_spare(core: NodeCore, task: int) -> None:
+    """Objects that were put on several nodes, and another one has said already that nobody reads them any more."""
+    readers = core.made[task][0]
+    if HELD in readers:
+        for reader in tuple(readers):
+            release_made(core, task, reader)
+
+
 @answers(Release)
 def on_release_answer(core: NodeCore, row: Release, answer: AnswerType) -> None:
     """Objects that were made here and that the client does not hold any more wait for their readers alone, of whom this
     node may never have heard: they were submitted elsewhere, after the objects had been made. Who has the objects is to
     hear of it."""
     if not isinstance(answer, Unheld):
+        if row.holder == CLIENT_HOLDER and row.task in core.made:
+            _drop_spare(core, row.task)
         return
     if core.node not in answer.places:
         for place in answer.places:

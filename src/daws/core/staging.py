@@ -334,9 +334,9 @@ def on_inspect_answer(core: NodeCore, row: Inspect, answer: AnswerType) -> None:
             release_made(core, producer, row.task)
 
 
-def audit(core: NodeCore) -> None:
-    """Objects that wait for their readers for very long: a release may have been lost, so ask what became of them."""
-    limit = core.now_ns - core.config.audit_ns
+def audit(core: NodeCore, patience_ns: int) -> None:
+    """Objects that wait for their readers for so long: a release may have been lost, so ask what became of them."""
+    limit = core.now_ns - patience_ns
     children: dict[int, None] = {}  # a task that reads very much is among the readers of very many
     for producer, (pending, since_ns, objects) in core.made.items():
         if since_ns > limit or len(children) >= AUDIT_ROWS_MAX:

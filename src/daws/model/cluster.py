@@ -21,7 +21,8 @@ class NodeInfo(Struct, frozen=True, array_like=True, gc=False):
 
     `memory_bytes` is what tasks that run there together may declare to need; 0 is without limit. `pool` is the name of
     the steal pool that the node belongs to, `steals_from` those that it steals from: its own, if it names none. They
-    count where the strategy goes by pools.
+    count where the strategy goes by pools. `addresses` are where it listens to others, and where it gives objects away;
+    empty where its driver knows how to reach it.
     """
 
     id: NodeId
@@ -31,6 +32,7 @@ class NodeInfo(Struct, frozen=True, array_like=True, gc=False):
     memory_bytes: int = 0
     pool: str = ""
     steals_from: tuple[str, ...] = ()
+    addresses: tuple[str, ...] = ()
 
     @property
     def cores(self) -> int:

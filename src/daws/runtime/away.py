@@ -107,7 +107,7 @@ class PeersAway:
     # -- objects: a thread for each node that gives us some ------------------------------------------------------------
 
     def _fetch(self, source: NodeId, queue: "SimpleQueue[tuple[Transfer, ...]]") -> None:
-        from_there = ObjectSource(objects_path(self._run, source))
+        from_there = ObjectSource(lambda: connect(objects_path(self._run, source)))
         while True:
             wanted = queue.get()
             try:

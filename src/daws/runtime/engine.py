@@ -18,6 +18,7 @@ from daws.core.effects import (
     DropObject,
     EffectType,
     FetchObjects,
+    Left,
     RecallRun,
     Restart,
     ResumeRun,
@@ -75,6 +76,9 @@ RECALL_NS = 1_000_000
 """A worker that has to ask for its next task waits for some tenths of a millisecond, and longer where all processors
 are busy: too long for short tasks. Of tasks up to NEXT_NS each worker has one more at hand, of shorter ones as many as
 take AHEAD_NS; what waits behind a long one is asked back when another worker has been idle for RECALL_NS."""
+AUDIT_NS = 60_000_000_000
+"""Objects that wait for their readers for so long are looked up: whoever was to say that it needs them no more may be
+dead."""
 COPIES_SHARE = 4
 """One part in so many of a node's memory may be taken by copies that nobody reads just now."""
 
@@ -107,23 +111,24 @@ class Crew(msgspec.Struct, frozen=True, array_like=True):
         return -1
 
 
-def config_of(limit_bytes: int) -> NodeConfig:
+def config_of(limit_bytes: int, lease_ns: int = LEASE_NS) -> NodeConfig:
     """On one machine nobody watches leases: when a process is gone, its parent knows."""
     return NodeConfig(
-        lease_ns=LEASE_NS,
+        lease_ns=lease_ns,
         tick_ns_max=TICK_NS,
         commit_delay_ns=0,
         ahead_ns=AHEAD_NS,
         next_ns=NEXT_NS,
         recall_ns=RECALL_NS,
         freed_batch=256,
+        audit_ns=AUDIT_NS,
         memory_bytes=limit_bytes // COPIES_SHARE,
     )
 
 
-def info_of(node: NodeId, crew: Crew) -> NodeInfo:
+def info_of(node: NodeId, crew: Crew, addresses: tuple[str, ...] = ()) -> NodeInfo:
     devices = [ExecutorClass(count, parse_context(label)) for label, count in crew.devices]
-    return NodeInfo(node, (ExecutorClass(crew.count), *devices))
+    return NodeInfo(node, (ExecutorClass(crew.count), *devices), addresses=addresses)
 
 
 def journal_of(info: NodeInfo, strategy: Strategy, config: NodeConfig) -> "Journal":
@@ -152,6 +157,8 @@ class Engine:
         listener: Listener,
         journal: bool = False,
         server: ForkServer | None = None,
+        lease_ns: int = LEASE_NS,
+        addresses: tuple[str, ...] = (),
     ) -> None:
         """A fork `server` for the folder of `files` may have been started already."""
         self.crew = crew
@@ -166,7 +173,7 @@ class Engine:
         self.functions: dict[int, bytes] = {}  # by kind of task
         self.taught: set[int] = set()  # those that the workers can be given
         self.held_back: dict[int, list[StartRun]] = {}  # runs that wait for their function
-        info, config = info_of(node, crew), config_of(files.limit_bytes)
+        info, config = info_of(node, crew, addresses), config_of(files.limit_bytes, lease_ns)
         watched = strategy if self.watch is None else self.watch.over(strategy)
         self.core = NodeCore(info, watched, config, seed=0)
         if self.watch is not None:
@@ -176,6 +183,9 @@ class Engine:
         self.reading: dict[int, list[int]] = {}  # by run: the files that it was told of, which stay until it is over
         self.nesting = Nesting(self.core, files, self._bring, lambda *what: self.pool.resume(*what))
         self.spread: Callable[[int, bytes], None] = lambda function, pickled: None  # tell other nodes of a function
+        self.want: Callable[[int], None] = lambda function: None  # ask others for a function
+        self.struck: Callable[[str], None] = self._on_struck  # told why this incarnation has to end
+        self.departed: Callable[[str], None] = self._on_struck  # told what it has left behind when it leaves
         self._spiller = Spiller(files)
         self._is_pressed = False
         self._broken: BaseException | None = None
@@ -330,9 +340,14 @@ class Engine:
         elif isinstance(effect, FetchObjects):
             self.peers.fetch(effect.wanted, events)
         elif isinstance(effect, Restart):
-            self._break(InternalError(f"the node was declared dead: {effect.reason}"))
+            self.struck(effect.reason)
+        elif isinstance(effect, Left):
+            self.departed(effect.behind)
         else:
             self._break(InternalError(f"nobody can carry out {effect}"))
+
+    def _on_struck(self, reason: str) -> None:
+        self._break(InternalError(f"the node was declared dead: {reason}"))
 
     def _on_pressure(self) -> None:
         """In any thread: there is too little room for objects, or enough again."""
@@ -385,7 +400,10 @@ class Engine:
         function = effect.ready.spec.kind
         pickled = self.functions.get(function)
         if pickled is None:
-            self.held_back.setdefault(function, []).append(effect)
+            if function not in self.held_back:
+                self.held_back[function] = []
+                self.want(function)
+            self.held_back[function].append(effect)
             return False
         self.taught.add(function)
         self.pool.learn(function, pickled)
@@ -449,7 +467,8 @@ class Engine:
                 if known is not None:
                     events.append(RunRecalled(known[1].id, report.run))
             elif isinstance(report, Printed):
-                self.listener.on_printed(report.stream, report.text)
+                _, spec = runs.get(report.run, (-1, None))
+                self.listener.on_printed(report.stream, report.text, -1 if spec is None else spec.id)
             elif isinstance(report, Taught):
                 self.learn(report.function, report.pickled)
                 self.spread(report.function, report.pickled)

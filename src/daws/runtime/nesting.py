@@ -157,6 +157,10 @@ class Nesting:
             if outcome.task in nest.awaited:
                 self._fetch(nest, outcome.task)
 
+    def unheard(self) -> list[int]:
+        """Tasks that runs have created, of whose end nobody has told us; for a node that was cut off."""
+        return [*self._creators]
+
     def _hear(self, nest: Nest, number: int, outcome: Outcome, lost: str = "") -> None:
         nest.heard.add(outcome.task)
         if outcome.state or lost:

@@ -10,7 +10,7 @@ from daws.model.errors import UnavailableError
 from daws.runs.facts import FactType
 from daws.runs.notes import News
 from daws.runtime.away import PeersAway, StoreAway
-from daws.runtime.connection import Connection, connect
+from daws.runtime.connection import Connection, connect, listen
 from daws.runtime.engine import Engine
 from daws.runtime.journals import write_journal
 from daws.runtime.ports import Outcome
@@ -54,7 +54,7 @@ class NodeServer:
             loop, connect(store_path(begin.run)), FROM_STORE, self._on_store, self._on_store_gone, "the store"
         )
         store.say(Hello(begin.node))
-        self.objects = ObjectServer(objects_path(begin.run, begin.node), self.files)
+        self.objects = ObjectServer(listen(objects_path(begin.run, begin.node)), self.files)
         peers = PeersAway(loop, begin.node, begin.run, self.files, self._happened, self.on_broken)
         self.engine = Engine(
             begin.node, begin.crew, strategy, self.files, StoreAway(store), peers, self, bool(begin.journal)
@@ -120,7 +120,7 @@ class NodeServer:
     def on_ended(self, outcomes: list[Outcome]) -> None:
         """The store tells the client."""
 
-    def on_printed(self, stream: int, text: bytes) -> None:
+    def on_printed(self, stream: int, text: bytes, task: int) -> None:
         self._client.say(Said(stream, text))
 
     def on_ran(self, news: News) -> None:

@@ -43,7 +43,9 @@ class Listener(Protocol):
 
     def on_ended(self, outcomes: list[Outcome]) -> None: ...
 
-    def on_printed(self, stream: int, text: bytes) -> None: ...
+    def on_printed(self, stream: int, text: bytes, task: int) -> None:
+        """`task` is -1 if nobody knows it any more."""
+        ...
 
     def on_ran(self, news: News) -> None: ...
 
@@ -79,8 +81,8 @@ class ClusterPort(Protocol):
         """Stop these tasks; with `running=False` only those that no worker has yet."""
         ...
 
-    def store_object(self, object_: int, packed: Packed, home: NodeId) -> int:
-        """Write an object from outside where `home` has its own; returns its size. Submit it then."""
+    def store_object(self, object_: int, packed: Packed, home: NodeId) -> tuple[NodeId, ...]:
+        """Write an object from outside where `home` has its own; returns its places. Submit it then."""
         ...
 
     def load(self, object_: int, places: tuple[NodeId, ...]) -> Any:

@@ -11,6 +11,7 @@ import threading
 from asyncio import FIRST_COMPLETED
 from collections import deque
 from concurrent.futures import Future
+from functools import partial
 from socket import AF_UNIX, SOCK_STREAM, socketpair
 from typing import Any, TypeVar
 
@@ -25,7 +26,7 @@ from daws.data.session import Session as Folders
 from daws.model.cluster import Members
 from daws.model.errors import ClosedError, DawsError, InternalError, UnavailableError
 from daws.model.task import CLIENT, NodeId, Ready
-from daws.runtime.connection import Connection
+from daws.runtime.connection import Connection, connect
 from daws.runtime.engine import Crew, info_of
 from daws.runtime.journals import journal_path
 from daws.runtime.loopthread import LoopThread
@@ -96,7 +97,9 @@ class NodeProcesses(LoopThread):
         self._run_folder = str(folders.run)
         self._limit_bytes = limit_bytes
         self._journal = journal
-        self._sources = {node: ObjectSource(objects_path(self._run_folder, node)) for node in self.members.nodes}
+        self._sources = {
+            node: ObjectSource(partial(connect, objects_path(self._run_folder, node))) for node in self.members.nodes
+        }
         self._new_functions: deque[Learn] = deque()
         self._calls: dict[int, list[Row]] = {}  # on their way, in the order in which they will be answered
         self._token = 0
@@ -122,12 +125,12 @@ class NodeProcesses(LoopThread):
     def cancel(self, tasks: tuple[int, ...], running: bool = True) -> None:
         self._call(self._cancel if running else self._cancel_waiting, tasks)
 
-    def store_object(self, object_: int, packed: Packed, home: NodeId) -> int:
+    def store_object(self, object_: int, packed: Packed, home: NodeId) -> tuple[NodeId, ...]:
         """The node takes the file in as if one of its workers had written it."""
         path = Segments(*self._folders.node_folders(home)).write(packed, object_)
         self._adopting[object_] = Future()
         self._new_files.append((home, Adopt(object_, path, packed.size_bytes)))
-        return packed.size_bytes
+        return (home,)
 
     def load(self, object_: int, places: tuple[NodeId, ...]) -> Any:
         """Bring an object here and map it; the calling thread waits for it."""
@@ -445,7 +448,7 @@ class NodeProcesses(LoopThread):
     def _on_node(self, node: NodeId, messages: list[FromNode]) -> None:
         for message in messages:
             if isinstance(message, Said):
-                self.listener.on_printed(message.stream, message.text)
+                self.listener.on_printed(message.stream, message.text, -1)
             elif isinstance(message, Counted):
                 self._on_counted(message)
             elif isinstance(message, Adopted):

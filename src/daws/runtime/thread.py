@@ -59,8 +59,9 @@ class NodeThread(LoopThread):
         """Stop these tasks; with `running=False` only those that no worker has yet."""
         self._call(self._cancel, tasks, running)
 
-    def store_object(self, object_: int, packed: Packed, home: NodeId) -> int:
-        return self.node.files.put_packed(object_, packed)
+    def store_object(self, object_: int, packed: Packed, home: NodeId) -> tuple[NodeId, ...]:
+        self.node.files.put_packed(object_, packed)
+        return (NODE,)
 
     def load(self, object_: int, places: tuple[NodeId, ...]) -> Any:
         return self.node.files.value(object_)

@@ -2,12 +2,13 @@
 that neither side's event loop waits for bytes.
 
 A request is a list of object ids. Each of them is answered in turn by the object's size and then its bytes, which the
-kernel copies from the file, or by MISSING.
+kernel copies from the file where nothing has to be encrypted, or by MISSING. Clients of other machines also bring
+objects in (BRINGS); those are answered by their size, or by MISSING if there is no room.
 """
 
 import os
 from array import array
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from socket import SHUT_RDWR, socket
 from struct import Struct
@@ -15,23 +16,82 @@ from threading import Lock, Thread
 
 from daws.data.codec import Packed
 from daws.data.files import ObjectFiles
-from daws.model.errors import PeerError, UnavailableError
-from daws.runtime.connection import connect, listen
+from daws.model.errors import NoSpaceError, PeerError, UnavailableError
 
 _COUNT = Struct("<I")
 _SIZE = Struct("<Q")
+_BROUGHT = Struct("<QQ")
 MISSING = (1 << 64) - 1
+BRINGS = (1 << 32) - 1
+"""Instead of how many objects are asked for: one is brought in; its id and its size follow, and its bytes."""
 IDS_MAX = 1 << 20
+SIZE_MAX = 1 << 46
 CHUNK_BYTES = 1 << 20
+STALL_S = 15.0
+"""Who takes nothing for so long while an object is on its way is gone."""
 
 
-class ObjectServer:
-    """Gives away what is in `files`, to whoever can connect to `path`."""
+class ObjectGiver:
+    """Gives away what is in `files`."""
 
-    def __init__(self, path: str, files: ObjectFiles) -> None:
+    def __init__(self, files: ObjectFiles) -> None:
         self.files = files
         self.sent_bytes = 0
-        self._sock = listen(path)
+
+    def serve(self, sock: socket) -> None:
+        """Answer requests until the other side has no more. OSError or PeerError if it does not end as it should."""
+        while True:
+            sock.settimeout(None)
+            head = _read(sock, _COUNT.size)
+            if head is None:
+                return
+            sock.settimeout(STALL_S)
+            (count,) = _COUNT.unpack(head)
+            if count == BRINGS:
+                self._take(sock)
+                continue
+            for object_ in _ids(sock, count):
+                self._give(sock, object_)
+
+    def _give(self, sock: socket, object_: int) -> None:
+        try:
+            self.files.pin(object_)
+        except UnavailableError:
+            sock.sendall(_SIZE.pack(MISSING))
+            return
+        try:
+            fd = os.open(self.files.path(object_), os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                size = self.files.size_bytes(object_)
+                sock.sendall(_SIZE.pack(size))
+                if type(sock) is socket:
+                    _send_file(sock, fd, size)
+                else:
+                    _copy_file(sock, fd, size)
+                self.sent_bytes += size
+            finally:
+                os.close(fd)
+        finally:
+            self.files.unpin(object_)
+
+    def _take(self, sock: socket) -> None:
+        object_, size = _BROUGHT.unpack(_expect(sock, _BROUGHT.size))
+        if size > SIZE_MAX:
+            raise PeerError(f"an object of {size:,} bytes")
+        try:
+            self.files.put_packed(object_, _Incoming(sock, size))
+        except NoSpaceError as error:
+            sock.sendall(_SIZE.pack(MISSING))
+            raise PeerError("there is no room for it") from error
+        sock.sendall(_SIZE.pack(size))
+
+
+class ObjectServer(ObjectGiver):
+    """Gives them to whoever connects to `sock`."""
+
+    def __init__(self, sock: socket, files: ObjectFiles) -> None:
+        super().__init__(files)
+        self._sock = sock
         Thread(target=self._accept, name="daws-objects", daemon=True).start()
 
     def close(self) -> None:
@@ -45,54 +105,44 @@ class ObjectServer:
                 sock, _ = self._sock.accept()
             except OSError:
                 return
-            Thread(target=self._serve, args=(sock,), name="daws-objects", daemon=True).start()
+            Thread(target=self._welcome, args=(sock,), name="daws-objects", daemon=True).start()
 
-    def _serve(self, sock: socket) -> None:
+    def _welcome(self, sock: socket) -> None:
         with sock, suppress(OSError, PeerError):
-            while (ids := _request(sock)) is not None:
-                for object_ in ids:
-                    self._give(sock, object_)
-
-    def _give(self, sock: socket, object_: int) -> None:
-        try:
-            self.files.pin(object_)
-        except UnavailableError:
-            sock.sendall(_SIZE.pack(MISSING))
-            return
-        try:
-            fd = os.open(self.files.path(object_), os.O_RDONLY | os.O_CLOEXEC)
-            try:
-                size = self.files.size_bytes(object_)
-                sock.sendall(_SIZE.pack(size))
-                sent = 0
-                while sent < size:
-                    count = os.sendfile(sock.fileno(), fd, sent, size - sent)
-                    if not count:
-                        raise PeerError(f"the file of object {object_} is shorter than the object")
-                    sent += count
-                self.sent_bytes += size
-            finally:
-                os.close(fd)
-        finally:
-            self.files.unpin(object_)
+            self.serve(sock)
 
 
-def _request(sock: socket) -> Sequence[int] | None:
-    head = _read(sock, _COUNT.size)
-    if head is None:
-        return None
-    (count,) = _COUNT.unpack(head)
+def _ids(sock: socket, count: int) -> Sequence[int]:
     if count > IDS_MAX:
         raise PeerError(f"a request for {count:,} objects")
-    body = _read(sock, 8 * count)
-    return None if body is None else array("Q", body)
+    return array("Q", _expect(sock, 8 * count))
+
+
+def _send_file(sock: socket, fd: int, size: int) -> None:
+    sock.settimeout(None)  # sendfile knows no limits of time
+    sent = 0
+    while sent < size:
+        count = os.sendfile(sock.fileno(), fd, sent, size - sent)
+        if not count:
+            raise PeerError("the file of an object is shorter than the object")
+        sent += count
+
+
+def _copy_file(sock: socket, fd: int, size: int) -> None:
+    """To a stream that has to encrypt."""
+    while size:
+        part = os.read(fd, min(CHUNK_BYTES, size))
+        if not part:
+            raise PeerError("the file of an object is shorter than the object")
+        sock.sendall(part)
+        size -= len(part)
 
 
 class ObjectSource:
-    """Somebody who gives objects away; one request at a time."""
+    """Somebody who gives objects away, as soon as `connect` has made a stream; one request at a time."""
 
-    def __init__(self, path: str) -> None:
-        self._path = path
+    def __init__(self, connect: Callable[[], socket]) -> None:
+        self._connect = connect
         self._sock: socket | None = None
         self._lock = Lock()
 
@@ -101,15 +151,10 @@ class ObjectSource:
         came: list[int] = []
         with self._lock, suppress(OSError, PeerError):
             try:
-                if self._sock is None:
-                    self._sock = connect(self._path)
-                sock = self._sock
+                sock = self._open()
                 sock.sendall(_COUNT.pack(len(objects)) + array("Q", objects).tobytes())
                 for object_ in objects:
-                    head = _read(sock, _SIZE.size)
-                    if head is None:
-                        raise PeerError("it is gone")
-                    (size,) = _SIZE.unpack(head)
+                    (size,) = _SIZE.unpack(_expect(sock, _SIZE.size))
                     if size != MISSING:
                         files.put_packed(object_, _Incoming(sock, size))
                         came.append(object_)
@@ -117,6 +162,28 @@ class ObjectSource:
                 self._close()
                 raise
         return came
+
+    def bring(self, object_: int, packed: Packed) -> bool:
+        """Take an object there. False if that cannot be: it is gone, or has no room."""
+        with self._lock, suppress(OSError, PeerError):
+            try:
+                sock = self._open()
+                sock.sendall(_COUNT.pack(BRINGS) + _BROUGHT.pack(object_, packed.size_bytes))
+                for part in packed.parts:
+                    view = memoryview(part).cast("B")
+                    for low in range(0, len(view), CHUNK_BYTES):
+                        sock.sendall(view[low : low + CHUNK_BYTES])
+                (size,) = _SIZE.unpack(_expect(sock, _SIZE.size))
+            except BaseException:
+                self._close()
+                raise
+            return bool(size != MISSING)
+        return False
+
+    def _open(self) -> socket:
+        if self._sock is None:
+            self._sock = self._connect()
+        return self._sock
 
     def close(self) -> None:
         with self._lock:
@@ -152,6 +219,13 @@ class _Incoming(Packed):
                 written += os.write(fd, room[written:count])
             left -= count
         return self.size_bytes
+
+
+def _expect(sock: socket, count: int) -> bytes:
+    data = _read(sock, count)
+    if data is None:
+        raise PeerError("it is gone")
+    return data
 
 
 def _read(sock: socket, count: int) -> bytes | None:

@@ -83,6 +83,24 @@ def test_a_task_that_reads_what_the_client_has_let_go_of_keeps_it():
         assert node.core.has(2), "the client holds task 2"
 
 
+def test_of_two_places_of_what_was_put_in_the_second_lets_go_too():
+    """Whoever is the first says that nobody reads it any more; then the store knows of no places."""
+    node, store = live()
+    made = ((1, BIG, 1, (7, 0), b""),)
+    put = Submit(TaskSpec(1, FROM_OUTSIDE, outputs=(1,)), (), 7, made)
+    store.apply(0, [put], 0)
+    with node:
+        node.give(NewTasks(CLIENT, 1, (put,)))
+        node.expect(SubmissionTaken, batch=1)
+        node.serve(store)
+        assert node.core.has(1)
+        store.apply(0, [Release(1, CLIENT_HOLDER), Release(1)], 0)  # by the client, and by node 7
+        node.give(LetGo(CLIENT, (1,)))
+        node.serve(store)
+        node.expect(DropObject, object=1)
+        node.serve(store)
+
+
 def test_small_values_need_no_holding_here():
     node, store = live()
     with node:

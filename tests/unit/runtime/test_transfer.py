@@ -23,14 +23,14 @@ def files_in(folder: Path) -> ObjectFiles:
 
 @pytest.fixture
 def there(tmp_path: Path) -> Iterator[ObjectServer]:
-    server = ObjectServer(str(tmp_path / "socket"), files_in(tmp_path / "there"))
+    server = ObjectServer(listen(str(tmp_path / "socket")), files_in(tmp_path / "there"))
     yield server
     server.close()
 
 
 @pytest.fixture
 def source(there: ObjectServer, tmp_path: Path) -> Iterator[ObjectSource]:
-    one = ObjectSource(str(tmp_path / "socket"))
+    one = ObjectSource(lambda: connect(str(tmp_path / "socket")))
     yield one
     one.close()
 
@@ -53,7 +53,7 @@ def test_objects_arrive_whole_and_those_that_are_not_there_are_left_out(
 
 def test_a_source_that_is_gone_has_nothing(tmp_path: Path):
     here = files_in(tmp_path / "here")
-    assert ObjectSource(str(tmp_path / "nobody")).fetch([1], here) == []
+    assert ObjectSource(lambda: connect(str(tmp_path / "nobody"))).fetch([1], here) == []
     sock = listen(str(tmp_path / "rude"))
 
     def serve() -> None:
@@ -65,7 +65,7 @@ def test_a_source_that_is_gone_has_nothing(tmp_path: Path):
 
     thread = Thread(target=serve)
     thread.start()
-    rude = ObjectSource(str(tmp_path / "rude"))
+    rude = ObjectSource(lambda: connect(str(tmp_path / "rude")))
     for _ in range(2):
         assert rude.fetch([7], here) == []
     thread.join()
@@ -88,7 +88,7 @@ def test_no_room_is_an_error_of_this_side(there: ObjectServer, source: ObjectSou
 
 def test_requests_that_make_no_sense_are_not_answered(there: ObjectServer, tmp_path: Path):
     sock = connect(str(tmp_path / "socket"))
-    sock.sendall(b"\xff\xff\xff\xff")
+    sock.sendall(b"\xfe\xff\xff\xff")
     assert sock.recv(10) == b""
     sock.close()
 

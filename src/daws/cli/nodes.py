@@ -1,0 +1,131 @@
+"""`daws node`, `store`, `nodes`, `drain`, `sessions`: the processes of a cluster, and questions to it."""
+
+import argparse
+import json
+import logging
+import os
+import time
+from pathlib import Path
+
+from daws.client.defaults import default_workers
+from daws.model.cluster import Members
+from daws.model.context import format_context
+from daws.model.errors import UnavailableError, UsageError
+from daws.net.address import Tcp, parse_address
+from daws.runtime.cluster import words
+from daws.runtime.cluster.asking import ask
+from daws.runtime.cluster.hosting import run_node as host_node
+from daws.runtime.cluster.reach import Reach
+from daws.runtime.cluster.storing import StoreStarter
+from daws.runtime.cluster.storing import run_store as serve_store
+from daws.runtime.engine import Crew
+
+CLUSTER = "DAWS_CLUSTER"
+WORKERS_MAX = 4096
+STORE_IDLE_S = 60.0
+
+
+def folder_of(arguments: argparse.Namespace) -> Path:
+    """The folder of the cluster that is meant."""
+    name = arguments.cluster or os.environ.get(CLUSTER, "")
+    if not name:
+        raise UsageError(f"which cluster? Give --cluster DIR, or set {CLUSTER}")
+    return Path(name)
+
+
+def run_node(arguments: argparse.Namespace) -> int:
+    workers = default_workers() if arguments.executors is None else arguments.executors
+    if not 1 <= workers <= WORKERS_MAX:
+        raise UsageError(f"--executors {workers}: give a whole number from 1 to {WORKERS_MAX}")
+    devices = tuple([_device(text) for text in arguments.context])
+    if devices and arguments.kind == "threads":
+        raise UsageError("--context: threads share one environment; use --kind processes")
+    limit_bytes = None if arguments.memory_gb is None else int(arguments.memory_gb * 1e9)
+    reach = Reach(folder_of(arguments), "node")
+    _say_in_lines()
+    crew = Crew(workers, arguments.kind, devices=devices)
+    starter = StoreStarter(reach, STORE_IDLE_S)
+    host_node(reach, crew, _bound(arguments.bind), limit_bytes, arguments.leave_within, starter)
+    return 0
+
+
+def _device(text: str) -> tuple[str, int]:
+    label, _, count = text.partition("=")
+    if not label or not count.isascii() or not count.isdigit() or not 1 <= int(count) <= WORKERS_MAX:
+        raise UsageError(f"--context {text!r}: expected LABEL=N, as in gpu=2")
+    return label, int(count)
+
+
+def _bound(text: str) -> str:
+    """An address with a port; 0 is any that is free."""
+    if text in ("0.0.0.0", "::"):
+        raise UsageError(f"--bind {text}: give the address by which other nodes reach this machine")
+    where = parse_address(text if text.rpartition(":")[2].isdigit() and text.count(":") == 1 else f"{text}:0")
+    if not isinstance(where, Tcp):
+        raise UsageError(f"--bind {text!r}: expected an address of this machine, as in 10.0.0.1")
+    return str(where)
+
+
+def run_store(arguments: argparse.Namespace) -> int:
+    _say_in_lines()
+    folder = folder_of(arguments)
+    if not serve_store(folder, arguments.idle) and not arguments.idle:
+        raise UnavailableError("the store of this cluster is served already", retry=False)
+    return 0
+
+
+def _say_in_lines() -> None:
+    logging.basicConfig(format="daws: %(message)s", level=logging.INFO)
+
+
+def show_nodes(arguments: argparse.Namespace) -> int:
+    answer = ask(folder_of(arguments), words.AskMembers())
+    assert isinstance(answer, words.NowMembers)
+    members: Members = answer.members
+    for info in members.infos:
+        address = info.addresses[0] if info.addresses else ""
+        offers = [
+            f"{group.count}" + ("" if group.context is None else f" {format_context(group.context)}")
+            for group in info.executors
+        ]
+        if arguments.json:
+            print(json.dumps({"node": info.id, "address": address, "executors": info.cores}))
+        else:
+            print(f"{info.id:>6}  {address:<22}  {' + '.join(offers)} executors")
+    if not members.infos and not arguments.json:
+        print("there are no nodes; 'daws node' starts one")
+    return 0
+
+
+def drain(arguments: argparse.Namespace) -> int:
+    ask(folder_of(arguments), words.Drain(arguments.node, arguments.within))
+    return 0
+
+
+def show_sessions(arguments: argparse.Namespace) -> int:
+    folder = folder_of(arguments)
+    if arguments.end is not None:
+        ask(folder, words.EndSession(arguments.end))
+        return 0
+    answer = ask(folder, words.AskSessions())
+    assert isinstance(answer, words.Sessions)
+    for one in answer.sessions:
+        if arguments.json:
+            print(
+                json.dumps(
+                    {
+                        "session": one.name,
+                        "kept": one.kept,
+                        "attached": one.attached,
+                        "since": one.since,
+                        "waiting": one.waiting,
+                        "done": one.done,
+                        "failed": one.failed,
+                    }
+                )
+            )
+            continue
+        since = time.strftime("%Y-%m-%d %H:%M", time.localtime(one.since))
+        who = "in use" if one.attached else "kept" if one.kept else "left"
+        print(f"{one.name:<20}  {since}  {who:<6}  {one.waiting:,} to end, {one.done:,} done, {one.failed:,} failed")
+    return 0

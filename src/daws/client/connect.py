@@ -1,0 +1,201 @@
+"""A cluster that was there before and stays when its clients go: `daws.connect`."""
+
+import os
+from collections.abc import Callable
+from itertools import count
+from threading import Lock
+from typing import Any, TypeVar
+
+from daws.client import cluster as clusters
+from daws.client import patience
+from daws.client.cluster import Cluster
+from daws.client.future import Future, output_futures
+from daws.client.options import OUTPUTS_MAX, USUAL
+from daws.client.session import FIRST_EXTRA_OBJECT, Session, task_of
+from daws.data.session import Session as Folders
+from daws.model.errors import UnavailableError, UsageError
+from daws.runtime.cluster.joined import JoinedCluster
+from daws.runtime.cluster.reach import Reach
+from daws.runtime.engine import Crew
+from daws.strategy import parse_strategy
+from daws.wire.worker import INPUTS_ALONE
+
+NAME_LENGTH_MAX = 100
+T = TypeVar("T")
+
+
+def connect(
+    folder: str | os.PathLike[str],
+    *,
+    session: str = "",
+    keep: bool = False,
+    memory_bytes: int | None = None,
+    timeout: float = 10.0,
+) -> "ConnectedCluster":
+    """Use the cluster of this folder (made by `daws cluster init`), whose nodes are started by `daws node`.
+
+    A `session` under a name can be gone on with later, by whoever connects under the same one. With `keep` it goes on
+    when this process ends, in whatever way; without, what has not ended is cancelled then. `timeout` is for the store's
+    first answer.
+    """
+    return ConnectedCluster(folder, session, keep, memory_bytes, timeout)
+
+
+class ConnectedCluster(Cluster):
+    """As `Cluster`, with nodes that come and go by themselves."""
+
+    def __init__(
+        self,
+        folder: str | os.PathLike[str],
+        session: str = "",
+        keep: bool = False,
+        memory_bytes: int | None = None,
+        timeout: float = 10.0,
+    ) -> None:
+        if len(session) > NAME_LENGTH_MAX or not session.isprintable():
+            raise UsageError(f"session={session!r}: give a name of up to {NAME_LENGTH_MAX} letters")
+        if keep and not session:
+            raise UsageError("keep=True: give the session a name, so that it can be found again (session='…')")
+        self.timeline = None
+        self._trace = None
+        self._lock = Lock()
+        self._session: Session | None = None
+        reach = Reach(os.fspath(folder), "client")
+        self._folders = Folders()
+        try:
+            joined = JoinedSession(reach, session, keep, self._folders, memory_bytes, timeout)
+            joined.start()
+        except BaseException:
+            self._folders.close()
+            raise
+        self._joined = joined
+        self._session = joined
+        self.strategy = joined.strategy
+        self._look()
+        patience.begin()
+        clusters._open.add(self)
+
+    def __enter__(self) -> "ConnectedCluster":
+        super().__enter__()
+        return self
+
+    @property
+    def session(self) -> str:
+        """The name under which the session can be gone on with."""
+        return self._joined.joined.name
+
+    def futures(self) -> list[Future[Any]]:
+        """Those of all tasks that the session had when this client connected, in the order of their submission."""
+        self._open()
+        return list(self._joined.found)
+
+    def detach(self) -> None:
+        """Go, and let the session go on; `daws.connect(…, session=…)` finds it again."""
+        self._joined.joined.kept = True
+        self.close()
+
+    def _look(self) -> None:
+        members = self._joined.joined.members
+        self.nodes = len(members)
+        self.workers = max(1, sum(info.cores for info in members.infos))
+
+    def _open(self) -> Session:
+        session = super()._open()
+        self._look()
+        return session
+
+    def _close(self) -> int:
+        left = super()._close()
+        return 0 if self._joined.joined.kept else left
+
+
+class JoinedSession(Session):
+    """A session whose objects may get lost and be made again, and that may have had a client before."""
+
+    def __init__(
+        self,
+        reach: Reach,
+        name: str,
+        kept: bool,
+        folders: Folders,
+        limit_bytes: int | None,
+        timeout_s: float,
+    ) -> None:
+        def join(session: Session) -> JoinedCluster:
+            return JoinedCluster(reach, name, kept, session.files, session, lambda: [*session.futures], timeout_s)
+
+        super().__init__(Crew(1), parse_strategy("daws"), folders, limit_bytes, join=join)
+        assert isinstance(self.engine, JoinedCluster)
+        self.joined = self.engine
+        self.found: list[Future[Any]] = []
+
+    def start(self) -> None:
+        super().start()
+        self.strategy = parse_strategy(self.joined.strategy)
+        self._assign = self.strategy.assign
+        self._next_task = self._next_function = count(self.joined.next_task).__next__
+        for task, outputs in self.joined.tasks:
+            first = FIRST_EXTRA_OBJECT + task * OUTPUTS_MAX
+            future, *others = output_futures(self, task, [task, *range(first + 1, first + outputs)])
+            self.futures[task] = future
+            if others:
+                self.outputs[task] = others
+            self.found.append(future)
+        if self.found:
+            self.joined.ask_ends([future.task for future in self.found])
+
+    def load(self, object_: int) -> Any:
+        """If no place has the object any more, a task that reads it has it made again, or finds a copy of it; what that
+        task returns is the same."""
+        try:
+            return self._loaded(object_)
+        except UnavailableError as error:
+            if not error.retry or self._closed is not None or self.engine.is_here:
+                raise
+        return self._read(object_, same).result()
+
+    def _loaded(self, object_: int) -> Any:
+        try:
+            return super().load(object_)
+        except UnavailableError as error:
+            if not error.retry or self._closed is not None or self.engine.is_here:
+                raise
+        self._ask_places(object_)
+        return super().load(object_)
+
+    def path_of(self, object_: int) -> str:
+        try:
+            return super().path_of(object_)
+        except UnavailableError as error:
+            if not error.retry or self.engine.is_here:
+                raise
+        self._read(object_, touch).result()
+        self._ask_places(object_)
+        return super().path_of(object_)
+
+    def _ask_places(self, object_: int) -> None:
+        task = task_of(object_)
+        self.stored[task] = self.joined.outcome_of(task).outputs
+
+    def _read(self, object_: int, function: Callable[[Any], T]) -> "Future[T]":
+        task = self._next_task()
+        future: Future[T] = Future(self, task, task)
+        above: Any = [_Named(task_of(object_), object_)]
+        self._submit(self.number_of(function), INPUTS_ALONE, above, USUAL, future, (task,))
+        return future
+
+
+class _Named:
+    """An object as an argument of a task, without holding it."""
+
+    def __init__(self, task: int, object_: int) -> None:
+        self.task = task
+        self.object = object_
+
+
+def same(value: T) -> T:
+    return value
+
+
+def touch(value: object) -> None:
+    """Whoever calls it has what it is called with."""

@@ -1,0 +1,16 @@
+"""Nodes, a store and clients in processes that come and go, on one machine or many.
+
+    words    what is said on the links to the store
+    reach    how the processes reach each other
+    book     which sessions and how many nodes there were: what the store's server keeps beside its store
+    ends     what has ended, for those who wait for it
+    sessions what clients have left behind, and who waits for it
+    serving  the store's server: it answers calls, hands ready tasks to those who own them, and tells of ends
+    peers    the ports of a node
+    hosting  a node, from its start to its farewell; each start is a new incarnation
+    joined   the whole cluster, as a client's session knows it
+    asking   single questions to the store, for tools
+    storing  the process of the store, and who starts it
+
+All of them carry out; what is decided is decided in the core.
+"""

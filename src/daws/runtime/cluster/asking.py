@@ -1,0 +1,46 @@
+"""Single questions to the server of a store, for tools: who is there, which sessions, leave."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import uvloop
+
+from daws.model.errors import UnavailableError
+from daws.runtime.cluster.reach import Reach, hang_up
+from daws.runtime.cluster.words import FROM_STORE, FromStore, Refused
+
+ANSWER_S = 10.0
+
+
+def ask(folder: str | Path, question: Any) -> FromStore:
+    """Its answer; UnavailableError if there is none, or if it was refused."""
+    return uvloop.run(_ask(Reach(folder, "client"), question))
+
+
+async def _ask(reach: Reach, question: Any) -> FromStore:
+    answered: asyncio.Future[FromStore] = asyncio.get_running_loop().create_future()
+
+    def received(said: list[FromStore]) -> None:
+        if said and not answered.done():
+            answered.set_result(said[0])
+
+    def lost() -> None:
+        if not answered.done():
+            answered.set_exception(UnavailableError("the store hung up; try again", retry=True))
+
+    try:
+        link = await reach.dial(reach.store_address, FROM_STORE, received, lost)
+    except UnavailableError as error:
+        raise UnavailableError(f"the store does not answer: {error}; 'daws node' starts it", error.retry) from error
+    link.say(question)
+    try:
+        async with asyncio.timeout(ANSWER_S):
+            answer = await answered
+    except TimeoutError:
+        raise UnavailableError("the store did not answer in time; try again", retry=True) from None
+    finally:
+        await hang_up(link)
+    if isinstance(answer, Refused):
+        raise UnavailableError(answer.reason, retry=False)
+    return answer

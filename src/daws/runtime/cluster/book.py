@@ -1,0 +1,93 @@
+"""What the server of a store keeps beside it: how many nodes there were, and which sessions there are.
+
+A small file, written anew under its name whenever something in it changes. Numbers of nodes are set aside many at a
+time, so most starts of nodes write nothing; a number is never given twice, whatever becomes of the server.
+"""
+
+import os
+from pathlib import Path
+
+import msgspec
+
+from daws.model.errors import UnavailableError
+from daws.model.task import NodeId
+
+NODES_AT_ONCE = 1000
+VERSION = 1
+
+
+class Entry(msgspec.Struct):
+    """One session. `since` is when it was opened, in seconds as `time.time` has them."""
+
+    number: int
+    name: str
+    kept: bool
+    since: float
+
+
+class _Page(msgspec.Struct):
+    version: int = VERSION
+    nodes: int = 0
+    sessions_ever: int = 0
+    sessions: list[Entry] = []
+
+
+class Book:
+    def __init__(self, path: Path | None) -> None:
+        """Without a path nothing outlives the process."""
+        self._path = path
+        self._page = _Page()
+        if path is not None and path.exists():
+            try:
+                self._page = msgspec.json.decode(path.read_bytes(), type=_Page)
+            except msgspec.MsgspecError as error:
+                raise UnavailableError(f"{path} cannot be read: {error}; it was not written by daws", False) from error
+            if self._page.version != VERSION:
+                raise UnavailableError(
+                    f"{path} has version {self._page.version}, this daws knows {VERSION}: use the daws that wrote it",
+                    retry=False,
+                )
+        self._next_node = self._page.nodes
+        self.sessions: dict[int, Entry] = {one.number: one for one in self._page.sessions}
+
+    def new_node(self) -> NodeId:
+        node = self._next_node
+        self._next_node += 1
+        if node >= self._page.nodes:
+            self._page.nodes = node + NODES_AT_ONCE
+            self._write()
+        return node
+
+    def open(self, name: str, kept: bool, since: float) -> Entry:
+        """A new session; without a name it gets one."""
+        self._page.sessions_ever += 1
+        number = self._page.sessions_ever
+        entry = self.sessions[number] = Entry(number, name or f"session-{number}", kept, since)
+        self._write()
+        return entry
+
+    def keep(self, entry: Entry, kept: bool) -> None:
+        if entry.kept is not kept:
+            entry.kept = kept
+            self._write()
+
+    def end(self, number: int) -> None:
+        if self.sessions.pop(number, None) is not None:
+            self._write()
+
+    def named(self, name: str) -> Entry | None:
+        for entry in self.sessions.values():
+            if entry.name == name:
+                return entry
+        return None
+
+    def _write(self) -> None:
+        if self._path is None:
+            return
+        self._page.sessions = list(self.sessions.values())
+        part = self._path.with_name(f"{self._path.name}.part")
+        with open(part, "wb") as file:
+            file.write(msgspec.json.encode(self._page))
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(part, self._path)

@@ -1,0 +1,76 @@
+"""What has ended, for those who wait for it: told as it happens, and again to those who ask.
+
+Who was away while something ended asks for it by the task: the record says all, as long as somebody holds the task.
+"""
+
+from collections.abc import Iterable
+
+from daws.model.states import CANCELLED, DONE, FAILED
+from daws.model.task import NodeId
+from daws.runtime.ports import Outcome
+from daws.store.memory import MemoryStore
+from daws.store.memory.record import Record
+
+LOST = "the store does not know task {} any more: it was restarted without what it knew, or its session has ended"
+
+
+class Ends:
+    """Stands beside a store of one shard, and empties its log."""
+
+    def __init__(self, store: MemoryStore) -> None:
+        self._shard = store.shards[0]
+        self._shard.log.clear()  # who was here before knows, or asks
+        self._failures: dict[int, bytes] = {}  # what the last run of a task raised
+
+    def keep_failure(self, task: int, failure: bytes) -> None:
+        self._failures[task] = failure
+
+    def forget(self, task: int) -> None:
+        """Its client has let go of it."""
+        if self._failures:
+            self._failures.pop(task, None)
+
+    def news(self) -> list[Outcome]:
+        """What was committed since the last time."""
+        log = self._shard.log
+        rows = log[:]
+        log.clear()
+        outcomes: list[Outcome] = []
+        for row in rows:
+            task = row if isinstance(row, int) else row[0]
+            record = self._shard.records.get(task)
+            if record is not None:  # else nobody holds it, and it is forgotten already
+                outcomes.append(self._outcome(task, record))
+            elif not isinstance(row, int) and row[1] != DONE:
+                outcomes.append(Outcome(task, (), row[1], row[2], self._failures.get(task, b"")))
+        return outcomes
+
+    def of(self, tasks: Iterable[int], unknown_are_lost: bool) -> list[Outcome]:
+        """Those of these tasks that have ended, or that nobody will ever hear of."""
+        outcomes: list[Outcome] = []
+        records = self._shard.records
+        for task in tasks:
+            record = records.get(task)
+            if record is None:
+                if unknown_are_lost:
+                    outcomes.append(Outcome(task, (), FAILED, LOST.format(task)))
+            elif has_ended(record):
+                outcomes.append(self._outcome(task, record))
+        return outcomes
+
+    def creator_of(self, task: int) -> NodeId:
+        """On which node the run was that has created a task."""
+        record = self._shard.records.get(task)
+        return -1 if record is None else record.spec.home
+
+    def _outcome(self, task: int, record: Record) -> Outcome:
+        if record.state in (FAILED, CANCELLED):
+            error = record.rare.error if record.rare is not None else ""
+            return Outcome(task, (), record.state, error, self._failures.get(task, b""))
+        self.forget(task)  # of an earlier run
+        return Outcome(task, record.outputs)
+
+
+def has_ended(record: Record) -> bool:
+    """Also while its objects are made again: that is no second end."""
+    return record.state in (DONE, FAILED, CANCELLED) or (record.rare is not None and record.rare.remaking)

@@ -1,0 +1,324 @@
+"""A node of a cluster in a process of its own, from its start to its farewell.
+
+The process outlives its incarnations: one that was declared dead ends with its workers and its objects, and the process
+begins anew under the next number. While the store is away the workers go on, and the node tries to reach it again.
+"""
+
+import asyncio
+import logging
+import signal
+import time
+from asyncio import AbstractEventLoop, Future
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import uvloop
+
+from daws.core.events import EventType, Leave
+from daws.data.files import ObjectFiles
+from daws.data.session import Session as Folders
+from daws.model.cluster import Members
+from daws.model.errors import UnavailableError
+from daws.model.task import NodeId
+from daws.net.link import Link
+from daws.runs.facts import FactType
+from daws.runs.notes import News
+from daws.runtime.cluster.peers import PeersAcross, StoreAcross
+from daws.runtime.cluster.reach import Reach, hang_up
+from daws.runtime.cluster.words import (
+    FROM_STORE,
+    NOBODY,
+    AskEnds,
+    AskFunction,
+    Depart,
+    Enrol,
+    Enrolled,
+    FromStore,
+    Printed,
+    Refused,
+)
+from daws.runtime.engine import Crew, Engine
+from daws.runtime.ports import Outcome
+from daws.runtime.talk import Count, Counted, Ends
+from daws.runtime.transfer import ObjectGiver
+from daws.strategy import parse_strategy
+from daws.wire.worker import Learn
+
+DIAL_AGAIN_S = 0.1
+DIAL_AGAIN_S_MAX = 2.0
+FAREWELL_S = 10.0
+"""So long after its deadline a node that cannot say farewell goes without."""
+
+LEFT = "left"
+STRUCK = "struck"
+STOPPED = "stopped"
+log = logging.getLogger("daws")
+
+
+class NodeHost:
+    """All methods belong to the thread of the loop. `bind` is the address of this machine for others; a port is
+    chosen."""
+
+    def __init__(
+        self,
+        loop: AbstractEventLoop,
+        reach: Reach,
+        crew: Crew,
+        bind: str,
+        limit_bytes: int | None = None,
+        store_is_away: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`store_is_away` is called when the store does not answer: whoever can may start it."""
+        self.node: NodeId = NOBODY
+        self._loop = loop
+        self._reach = reach
+        self._crew = crew
+        self._bind = bind
+        self._limit_bytes = limit_bytes
+        self._store_is_away = store_is_away
+        self._folders = Folders()
+        self._store = StoreAcross()
+        self._life: Incarnation | None = None
+        self._enrolled: Future[Enrolled] = loop.create_future()
+        self._over: Future[str] = loop.create_future()
+        self.is_leaving = False
+        self._taught: dict[int, bytes] = {}
+
+    async def run(self) -> str:
+        """Returns when the node has left or was stopped."""
+        connecting = self._loop.create_task(self._stay_connected())
+        try:
+            while True:
+                ended = await self._live()
+                if ended != STRUCK:
+                    return ended
+                log.warning("node %s was declared dead, and begins anew", self.node)
+        finally:
+            connecting.cancel()
+            if self._store.link is not None:
+                await hang_up(self._store.link)
+            self._folders.close()
+
+    def leave(self, within_s: float) -> None:
+        """Leave in good order, and be gone after so many seconds in any case."""
+        self.is_leaving = True
+        if self._life is None:
+            self.stop()
+            return
+        self._life.engine.happened([Leave(time.monotonic_ns() + int(within_s * 1e9))])
+        self._loop.call_later(within_s + FAREWELL_S, self.stop)
+
+    def stop(self) -> None:
+        """Go at once; others take over."""
+        self._end(STOPPED)
+
+    def _end(self, how: str) -> None:
+        if not self._over.done():
+            self._over.set_result(how)
+
+    def _fail(self, error: BaseException) -> None:
+        if not self._over.done():
+            self._over.set_exception(error)
+
+    # -- one incarnation -----------------------------------------------------------------------------------------------
+
+    async def _live(self) -> str:
+        self.node = NOBODY
+        self._over = self._loop.create_future()
+        self._enrolled = self._loop.create_future()
+        self._store.say(Enrol())
+        first: list[Future[Any]] = [self._enrolled, self._over]
+        await asyncio.wait(first, return_when=asyncio.FIRST_COMPLETED)
+        if not self._enrolled.done():
+            return self._over.result()
+        enrolled = self._enrolled.result()
+        self.node = enrolled.node
+        life = Incarnation(self, enrolled)
+        try:
+            await life.open()
+            self._life = life
+            life.engine.begin(Members(0, ()))
+            return await self._over
+        finally:
+            self._life = None
+            await life.close()
+
+    # -- the store -----------------------------------------------------------------------------------------------------
+
+    async def _stay_connected(self) -> None:
+        wait_s = DIAL_AGAIN_S
+        is_away = False
+        while True:
+            lost: Future[None] = self._loop.create_future()
+            try:
+                link = await self._reach.dial(
+                    self._reach.store_address, FROM_STORE, self._on_store, partial(lost.set_result, None)
+                )
+            except UnavailableError as error:
+                if not error.retry:
+                    self._fail(error)
+                    return
+                if not is_away:
+                    is_away = True
+                    log.warning("the store does not answer (%s); trying again until it does", error)
+                self._store_is_away()
+                await asyncio.sleep(wait_s)
+                wait_s = min(2 * wait_s, DIAL_AGAIN_S_MAX)
+                continue
+            if is_away:
+                log.warning("the store answers")
+            is_away, wait_s = False, DIAL_AGAIN_S
+            self._store.connected(link)
+            self._say_what_was_missed(link)
+            await lost
+            self._store.link = None
+            log.warning("the link to the store is lost")
+            is_away = True
+
+    def _say_what_was_missed(self, link: Link[Any]) -> None:
+        link.say(Enrol(self.node))
+        for function, pickled in self._taught.items():
+            link.say(Learn(function, pickled))
+        if self._life is not None:
+            engine = self._life.engine
+            for function in engine.held_back:
+                link.say(AskFunction(function))
+            unheard = engine.nesting.unheard()
+            if unheard:
+                link.say(AskEnds(unheard))
+
+    def _on_store(self, said: list[FromStore]) -> None:
+        events: list[EventType] = []
+        for word in said:
+            if isinstance(word, Enrolled):
+                if not self._enrolled.done():
+                    self._enrolled.set_result(word)
+            elif isinstance(word, Refused):
+                self._fail(UnavailableError(word.reason, retry=False))
+            elif self._life is None:
+                continue  # it is about an incarnation that is over
+            elif isinstance(word, Ends):
+                self._life.engine.on_ended(word.outcomes)
+            elif isinstance(word, Learn):
+                self._life.engine.learn(word.function, word.pickled)
+            elif isinstance(word, Depart):
+                self.leave(word.within_s)
+            elif isinstance(word, Count):
+                engine = self._life.engine
+                self._store.say(Counted(engine.counters(), [*engine.started()]))
+            else:
+                events.append(word)  # type: ignore[arg-type]
+        if events and self._life is not None:
+            self._life.engine.happened(events)
+
+
+class Incarnation:
+    """One life of a node: an engine with its workers and objects, and where others find them."""
+
+    def __init__(self, host: NodeHost, enrolled: Enrolled) -> None:
+        self.node = enrolled.node
+        self._host = host
+        self._enrolled = enrolled
+        self._closing: list[Callable[[], None]] = []
+
+    async def open(self) -> None:
+        host, reach = self._host, self._host._reach
+        memory, scratch = host._folders.part(f"node-{self.node}")
+        files = ObjectFiles(memory, scratch, host._limit_bytes)
+        streams = reach.serve_streams(host._bind, ObjectGiver(files), self.node)
+        self._closing.append(streams.close)
+        self._peers = PeersAcross(
+            host._loop,
+            reach,
+            self.node,
+            files,
+            host._store,
+            lambda: self.engine.core.members,
+            self._on_messages,
+            self.on_broken,
+        )
+        self._closing.append(self._peers.close)
+        door = await reach.serve(host._bind, self._peers.adopt, self.node)
+        self._closing.append(door.close)
+        self.engine = Engine(
+            self.node,
+            host._crew,
+            parse_strategy(self._enrolled.strategy),
+            files,
+            host._store,
+            self._peers,
+            self,
+            lease_ns=self._enrolled.lease_ns,
+            addresses=(door.address, streams.address),
+        )
+        self.engine.spread = self._teach
+        self.engine.want = lambda function: host._store.say(AskFunction(function))
+        self.engine.struck = lambda reason: host._end(STRUCK)
+        self.engine.departed = self._on_departed
+        host._loop.set_exception_handler(self.engine.on_exception)
+        await self.engine.open(host._loop)
+
+    async def close(self) -> None:
+        for close in self._closing:
+            close()
+        if hasattr(self, "engine"):
+            await self.engine.close()
+
+    def _on_messages(self, events: list[EventType]) -> None:
+        if self._host._life is self:
+            self.engine.happened(events)
+
+    def _teach(self, function: int, pickled: bytes) -> None:
+        self._host._taught[function] = pickled
+        self._host._store.say(Learn(function, pickled))
+
+    def _on_departed(self, behind: str) -> None:
+        if behind:
+            log.warning("node %s has left behind: %s", self.node, behind)
+        self._host._end(LEFT)
+
+    # -- what the engine says ------------------------------------------------------------------------------------------
+
+    def on_ended(self, outcomes: list[Outcome]) -> None:
+        """The server of the store tells the client."""
+
+    def on_printed(self, stream: int, text: bytes, task: int) -> None:
+        self._host._store.say(Printed(task, stream, text))
+
+    def on_ran(self, news: News) -> None:
+        """Nobody has asked for it."""
+
+    def on_fact(self, fact: FactType) -> None:
+        """Nobody has asked for it."""
+
+    def on_broken(self, error: BaseException) -> None:
+        self._host._fail(error)
+
+
+def run_node(
+    reach: Reach,
+    crew: Crew,
+    bind: str,
+    limit_bytes: int | None,
+    leave_within_s: float,
+    store_is_away: Callable[[], None],
+) -> str:
+    """A node on the main thread of this process, until it has left. SIGTERM and SIGINT have it leave in good order; the
+    second one ends it at once."""
+    loop = uvloop.new_event_loop()
+    asyncio.set_event_loop(loop)
+    host = NodeHost(loop, reach, crew, bind, limit_bytes, store_is_away)
+
+    def on_signal() -> None:
+        if host.is_leaving:
+            host.stop()
+        else:
+            host.leave(leave_within_s)
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, on_signal)
+    try:
+        return loop.run_until_complete(host.run())
+    finally:
+        loop.close()

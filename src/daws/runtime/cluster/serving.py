@@ -1,0 +1,531 @@
+"""The server of a cluster's store: it answers calls, hands ready tasks to those who own them, and tells of ends.
+
+Clients write their tasks into the store by way of this server, which hands those that are ready to their owners: so a
+task that is in the store is on its way, whatever becomes of its client. Nothing here has to arrive. A node that
+connects again is told what it owns, and takes what it does not have yet; a client that connects again asks what has
+ended. The server's clock is the store's.
+"""
+
+import logging
+import time
+from asyncio import AbstractEventLoop, TimerHandle
+from collections.abc import Callable
+from typing import Any
+
+from daws.core.effects import CallStore
+from daws.core.events import CallFine, NewStrategy, StoreAnswered
+from daws.model.errors import StoreFullError, StrategyError
+from daws.model.states import READY
+from daws.model.task import AGAIN, CLIENT, FIRST_SPAWNED_ID, NodeId, Ready
+from daws.net.link import Link
+from daws.runtime.cluster import words
+from daws.runtime.cluster.book import Book
+from daws.runtime.cluster.ends import Ends
+from daws.runtime.cluster.sessions import Session, held_of, info_of, is_function, tasks_of, unfinished_of
+from daws.runtime.cluster.words import NOBODY, TO_STORE, ToStore, session_of
+from daws.runtime.ports import Outcome
+from daws.runtime.talk import Count, Counted, KeepFailure
+from daws.runtime.talk import Ends as EndsWord
+from daws.store.log import StoreSettings
+from daws.store.memory import MemoryStore
+from daws.store.memory.record import ready_of
+from daws.strategy import format_strategy, parse_strategy
+from daws.wire.messages import CancelOrder, CancelTaken, LetGo, NewTasks, Submission
+from daws.wire.store import CLIENT_HOLDER, AnswerType, Owned, Release, RowType, Submit, Unheld, Watch
+from daws.wire.worker import Learn
+
+COPIES_MAX = 100
+RETIRED_MAX = 1 << 20
+LOOK_S = 0.5
+"""So often it looks for leases that ran out, and for clients that are gone."""
+COUNT_S = 5.0
+ALL = 1 << 40
+log = logging.getLogger("daws")
+
+
+def settings_of(lease_ns: int) -> StoreSettings:
+    """How many copies of a task may race is up to the strategy, which can be changed."""
+    return StoreSettings(lease_ns=lease_ns, replicas_max=COPIES_MAX, direct=True, retired_max=RETIRED_MAX)
+
+
+class Caller:
+    """Somebody who is connected: a node, a client, or a tool."""
+
+    def __init__(self, link: Link[ToStore], unsaid: "list[tuple[Caller, Any]]") -> None:
+        self.link = link
+        self.node: NodeId = NOBODY
+        self.session: Session | None = None
+        self._unsaid = unsaid
+
+    def say(self, word: Any) -> None:
+        """It leaves when all that it tells is safe."""
+        self._unsaid.append((self, word))
+
+
+class StoreServer:
+    """All methods belong to the thread of the loop. What is said is given to `when_safe`, which lets it go as soon as
+    nothing of it can be lost any more."""
+
+    def __init__(
+        self,
+        loop: AbstractEventLoop,
+        store: MemoryStore,
+        book: Book,
+        strategy: str,
+        when_safe: Callable[[Callable[[], None]], None] = lambda then: then(),
+    ) -> None:
+        self.store = store
+        self.book = book
+        self.strategy = strategy
+        self.ends = Ends(store)
+        self.callers: set[Caller] = set()
+        self.nodes: dict[NodeId, Caller] = {}
+        self.sessions = {number: Session(entry) for number, entry in book.sessions.items()}
+        self._loop = loop
+        self._when_safe = when_safe
+        self._unsaid: list[tuple[Caller, Any]] = []
+        self._later: list[tuple[Caller, CallStore]] = []  # of clients, that the store had no room for
+        self._patience_s = store.lease_ns / 1e9
+        self._functions: dict[int, bytes] = {}  # that runs have brought in
+        self._wanted: dict[int, set[Caller]] = {}  # functions that nobody has told yet, and who asked for them
+        self._batches = time.time_ns()  # higher than all that a server before this one has used
+        self._cancels: dict[int, tuple[tuple[int, ...], float]] = {}  # that no node has taken yet, and since when
+        self._counting: list[_Counting] = []
+        self._members_told = -1
+        self._timer: TimerHandle = loop.call_later(LOOK_S, self._look)
+        now_s = time.monotonic()
+        for session in self.sessions.values():
+            session.gone_at_s = now_s
+
+    def welcome(self, link: Link[ToStore]) -> None:
+        caller = Caller(link, self._unsaid)
+        self.callers.add(caller)
+        link.begin(TO_STORE, lambda said: self.hear(caller, said), lambda: self.lose(caller))
+
+    def close(self) -> None:
+        self._timer.cancel()
+        for caller in self.callers:
+            caller.link.close()
+
+    # -- what is said --------------------------------------------------------------------------------------------------
+
+    def hear(self, caller: Caller, said: list[ToStore]) -> None:
+        now_ns = time.monotonic_ns()
+        for word in said:
+            if isinstance(word, CallStore):
+                self._call(caller, word, now_ns)
+            else:
+                _HEARD[type(word)](self, caller, word)
+        self._tell_news()
+        self._flush()
+
+    def _flush(self) -> None:
+        if not self._unsaid:
+            return
+        said = self._unsaid[:]
+        self._unsaid.clear()
+
+        def let_go() -> None:
+            for caller, word in said:
+                caller.link.say(word)
+
+        self._when_safe(let_go)
+
+    def lose(self, caller: Caller) -> None:
+        """A link is gone. A node may come back, and a client too."""
+        self.callers.discard(caller)
+        if self.nodes.get(caller.node) is caller:
+            del self.nodes[caller.node]
+        session = caller.session
+        if session is not None and session.client is caller:
+            session.client = None
+            session.gone_at_s = time.monotonic()
+        for waiting in self._wanted.values():
+            waiting.discard(caller)
+        self._later = [one for one in self._later if one[0] is not caller]
+        for counting in self._counting:
+            counting.without(caller)
+        self._flush()
+
+    def _call(self, caller: Caller, call: CallStore, now_ns: int) -> None:
+        """While the store has no room, nobody is answered. Nodes ask again by themselves."""
+        rows = call.rows
+        try:
+            if caller.session is None:
+                answers = self.store.apply(call.shard, rows, now_ns)
+            elif any(one[0] is caller for one in self._later):
+                self._later.append((caller, call))  # in the order in which they were made
+                return
+            else:
+                answers = self._of_client(rows, now_ns)
+        except StoreFullError:
+            if caller.session is not None:
+                self._later.append((caller, call))
+            return
+        fine = answers.count(None) == len(answers)
+        caller.say(CallFine(call.token) if fine else StoreAnswered(call.token, answers))
+
+    def _tell_news(self) -> None:
+        outcomes = self.ends.news()
+        if outcomes:
+            self._tell_ends(outcomes)
+        members = self.store.members_now()
+        if members.version != self._members_told:
+            self._members_told = members.version
+            for session in self.sessions.values():
+                if session.client is not None:
+                    session.client.say(words.NowMembers(members))
+
+    def _tell_ends(self, outcomes: list[Outcome]) -> None:
+        """Clients hear of their own tasks, and nodes of those that were created there."""
+        told: dict[Caller, list[Outcome]] = {}
+        for one in outcomes:
+            if one.task < FIRST_SPAWNED_ID:
+                session = self.sessions.get(session_of(one.task))
+                caller = session.client if session is not None else None
+            else:
+                caller = self.nodes.get(self.ends.creator_of(one.task))
+            if caller is not None:
+                told.setdefault(caller, []).append(one)
+        for caller, some in told.items():
+            caller.say(EndsWord(some))
+
+    # -- what a client writes ------------------------------------------------------------------------------------------
+
+    def _of_client(self, rows: list[RowType], now_ns: int) -> list[AnswerType]:
+        """Carry out rows of a client, and tell those whom they concern. It is answered what was not taken."""
+        records = self.store.shards[0].records
+        known = [isinstance(row, Submit) and row.spec.id in records for row in rows]
+        answers = self.store.apply(0, rows, now_ns)
+        ready: dict[NodeId, list[Ready]] = {}
+        put: dict[NodeId, list[Submit]] = {}
+        for index, (row, answer) in enumerate(zip(rows, answers, strict=True)):
+            if isinstance(row, Submit):
+                if isinstance(answer, int):
+                    continue  # the client is told
+                answers[index] = None
+                task = self._to_hand_out(row, answer, known[index])
+                if task is not None:
+                    ready.setdefault(row.node, []).append(task)
+                if row.outputs:
+                    for place in row.outputs[0][3]:
+                        put.setdefault(place, []).append(row)
+                    if not row.outputs[0][3]:
+                        self._on_function(row.spec.id)
+            elif isinstance(row, Release):
+                answers[index] = None
+                self.ends.forget(row.task)
+                if isinstance(answer, Unheld):
+                    self._let_go(row.task, answer)
+        for node, objects in put.items():
+            self._tell_node(node, NewTasks(CLIENT, self._batch(), tuple(objects)))
+        for node, tasks in ready.items():
+            self._tell_node(node, Submission(CLIENT, self._batch(), tuple(tasks)))
+        return answers
+
+    def _to_hand_out(self, row: Submit, answer: AnswerType, is_known: bool) -> Ready | None:
+        """A task that its owner has yet to hear of; perhaps it has, if the client says it again."""
+        if row.outputs:
+            return None
+        if is_known:
+            record = self.store.shards[0].records[row.spec.id]
+            if record is None or record.state != READY or record.owner != row.node:
+                return None
+            return ready_of(record, AGAIN)
+        if isinstance(answer, Ready):
+            return answer
+        return None if row.parents else Ready(row.spec, 0, 0)
+
+    def _let_go(self, task: int, answer: Unheld) -> None:
+        for place in answer.places:
+            self._tell_node(place, LetGo(CLIENT, (task,)))
+
+    def _tell_node(self, node: NodeId, word: Any) -> None:
+        """Who is not connected hears when it is, or others hear who take over from it."""
+        caller = self.nodes.get(node)
+        if caller is not None:
+            caller.say(word)
+
+    def _batch(self) -> int:
+        self._batches += 1
+        return self._batches
+
+    # -- nodes ---------------------------------------------------------------------------------------------------------
+
+    def _on_enrol(self, caller: Caller, word: words.Enrol) -> None:
+        if caller.link.peer.role != "node":
+            caller.say(words.Refused("only who has a node's key can be a node"))
+            return
+        if self.nodes.get(caller.node) is caller:
+            del self.nodes[caller.node]
+        node = self.book.new_node() if word.node == NOBODY else word.node
+        caller.node = node
+        caller.link.name = f"node {node}"
+        self.nodes[node] = caller
+        caller.say(words.Enrolled(node, self.store.lease_ns, self.strategy))
+        if word.node != NOBODY:
+            answer = self.store.apply(0, [Owned(node, 0, ALL)], time.monotonic_ns())[0]
+            ready = getattr(answer, "ready", ())
+            if ready:
+                caller.say(Submission(CLIENT, self._batch(), ready))
+
+    def _on_keep_failure(self, caller: Caller, word: KeepFailure) -> None:
+        self.ends.keep_failure(word.task, word.failure)
+
+    def _on_ask_ends(self, caller: Caller, word: words.AskEnds) -> None:
+        caller.say(EndsWord(self.ends.of(word.tasks, unknown_are_lost=caller.session is not None)))
+
+    def _on_learn(self, caller: Caller, word: Learn) -> None:
+        """A run has brought in a function."""
+        self._functions[word.function] = word.pickled
+        self._on_function(word.function)
+
+    def _on_ask_function(self, caller: Caller, word: words.AskFunction) -> None:
+        pickled = self._function(word.function)
+        if pickled is None:
+            self._wanted.setdefault(word.function, set()).add(caller)
+        else:
+            caller.say(Learn(word.function, pickled))
+
+    def _on_function(self, function: int) -> None:
+        """It is known now."""
+        waiting = self._wanted.pop(function, ())
+        pickled = self._function(function) if waiting else None
+        if pickled is not None:
+            for caller in waiting:
+                caller.say(Learn(function, pickled))
+
+    def _function(self, function: int) -> bytes | None:
+        record = self.store.shards[0].records.get(function)
+        if record is not None and is_function(record):
+            return record.outputs[0][4]
+        return self._functions.get(function)
+
+    def _on_printed(self, caller: Caller, word: words.Printed) -> None:
+        session = self.sessions.get(session_of(word.task))
+        if session is not None and session.client is not None:
+            session.client.say(word)
+
+    # -- clients -------------------------------------------------------------------------------------------------------
+
+    def _on_attach(self, caller: Caller, word: words.Attach) -> None:
+        session = self._session_for(word)
+        if isinstance(session, str):
+            caller.say(words.Refused(session))
+            return
+        if session.client is not None and session.client is not caller:
+            session.client.session = None  # a link that is dead without our knowing
+            session.client.link.close()
+            self.callers.discard(session.client)
+        session.client = caller
+        session.nonce = word.nonce
+        caller.session = session
+        caller.link.name = f"the client of {session.entry.name}"
+        number = session.entry.number
+        tasks, next_task = tasks_of(self.store, number)
+        caller.say(
+            words.Attached(number, session.entry.name, next_task, self.store.members_now(), self.strategy, tasks)
+        )
+
+    def _session_for(self, word: words.Attach) -> "Session | str":
+        """The session that is meant, or why there is none."""
+        if word.session != NOBODY:
+            known = self.sessions.get(word.session)
+            if known is not None and known.nonce in (word.nonce, b"") and not known.is_ending:
+                return known
+            return "the session has ended meanwhile: its client was away for too long"
+        entry = self.book.named(word.name) if word.name else None
+        if entry is not None:
+            known = self.sessions[entry.number]
+            if known.is_ending:
+                return f"session {word.name!r} is about to end; take another name, or try again"
+            if known.client is not None and known.nonce != word.nonce:
+                return f"session {word.name!r} is in use by another client"
+            if word.kept:
+                self.book.keep(entry, True)
+            return known
+        for known in self.sessions.values():
+            if known.nonce == word.nonce:
+                return known  # it has asked before, and has not heard the answer
+        entry = self.book.open(word.name, word.kept, time.time())
+        session = self.sessions[entry.number] = Session(entry, word.nonce)
+        return session
+
+    def _on_cancel(self, caller: Caller, word: words.CancelTasks) -> None:
+        self._cancel(word.tasks)
+
+    def _cancel(self, tasks: tuple[int, ...]) -> None:
+        batch = self._batch()
+        self._cancels[batch] = (tasks, -1e9)
+        self._send_cancels()
+
+    def _send_cancels(self) -> None:
+        """Any node can see to it; one after the other is asked until one has."""
+        nodes = [node for node in self.store.members_now().nodes if node in self.nodes]
+        now_s = time.monotonic()
+        for batch, (tasks, since_s) in self._cancels.items():
+            if nodes and now_s - since_s > self._patience_s / 2:
+                self._cancels[batch] = (tasks, now_s)
+                self._tell_node(nodes[int(now_s * 1000 + batch) % len(nodes)], CancelOrder(CLIENT, batch, tasks))
+
+    def _on_cancel_taken(self, caller: Caller, word: CancelTaken) -> None:
+        self._cancels.pop(word.batch, None)
+
+    def _on_count(self, caller: Caller, word: Count) -> None:
+        asked = [self.nodes[node] for node in self.store.members_now().nodes if node in self.nodes]
+        counting = _Counting(asked, lambda counts: caller.say(words.Counts(counts)))
+        self._counting.append(counting)
+        for node in asked:
+            node.say(word)
+        self._loop.call_later(COUNT_S, self._end_counting, counting)
+        counting.look()
+        self._counting = [one for one in self._counting if not one.is_over]
+
+    def _end_counting(self, counting: "_Counting") -> None:
+        counting.end()
+        self._flush()
+
+    def _on_counted(self, caller: Caller, word: Counted) -> None:
+        for counting in self._counting:
+            if counting.answered(caller, word):
+                break
+        self._counting = [one for one in self._counting if not one.is_over]
+
+    def _on_new_strategy(self, caller: Caller, word: NewStrategy) -> None:
+        try:
+            self.strategy = format_strategy(parse_strategy(word.text))
+        except StrategyError as error:
+            log.warning("a client asked for a strategy that is none: %s", error)
+            return
+        for node in self.nodes.values():
+            node.say(word)
+
+    def _on_close(self, caller: Caller, word: words.Close) -> None:
+        session = caller.session
+        if session is not None:
+            self.book.keep(session.entry, word.keep)
+            caller.session = session.client = None
+            session.gone_at_s = time.monotonic()
+            session.nonce = b""
+            if not word.keep:
+                self._end(session)
+        caller.say(words.Closed())
+
+    def _end(self, session: Session) -> None:
+        """Cancel what has not ended, then let go of everything; looked at again until nothing is left."""
+        session.is_ending = True
+        number = session.entry.number
+        unfinished = unfinished_of(self.store, number)
+        if unfinished:
+            self._cancel(tuple(unfinished))
+            return
+        rows: list[RowType] = [Release(task, CLIENT_HOLDER) for task in held_of(self.store, number)]
+        self._of_client(rows, time.monotonic_ns())
+        self.ends.news()
+        del self.sessions[number]
+        self.book.end(number)
+
+    # -- tools ---------------------------------------------------------------------------------------------------------
+
+    def _on_ask_members(self, caller: Caller, word: words.AskMembers) -> None:
+        caller.say(words.NowMembers(self.store.members_now()))
+
+    def _on_ask_sessions(self, caller: Caller, word: words.AskSessions) -> None:
+        open_ = [one for one in self.sessions.values() if not one.is_ending]
+        caller.say(words.Sessions([info_of(self.store, one) for one in open_]))
+
+    def _on_drain(self, caller: Caller, word: words.Drain) -> None:
+        if word.node not in self.store.members_now():
+            caller.say(words.Refused(f"there is no node {word.node}; 'daws nodes' lists those that are there"))
+            return
+        self._tell_node(word.node, words.Depart(word.within_s))
+        caller.say(words.Done())
+
+    def _on_end_session(self, caller: Caller, word: words.EndSession) -> None:
+        entry = self.book.named(word.name)
+        session = self.sessions.get(entry.number) if entry is not None else None
+        if session is None:
+            caller.say(words.Refused(f"there is no session {word.name!r}; 'daws sessions' lists those that are there"))
+            return
+        if not session.is_ending:
+            self._end(session)
+        caller.say(words.Done())
+
+    # -- now and then --------------------------------------------------------------------------------------------------
+
+    def _look(self) -> None:
+        self._timer = self._loop.call_later(LOOK_S, self._look)
+        try:
+            self._look_after()
+        except StoreFullError as error:
+            log.warning("%s", error)
+        self._flush()
+
+    def _look_after(self) -> None:
+        now_ns = time.monotonic_ns()
+        self.store.apply(0, [Watch(0)], now_ns)  # leases may have run out
+        later, self._later = self._later, []
+        for caller, call in later:
+            self._call(caller, call, now_ns)
+        now_s = time.monotonic()
+        for session in list(self.sessions.values()):
+            if session.is_ending:
+                if not self._cancels:
+                    self._end(session)
+            elif session.is_abandoned(now_s, self._patience_s):
+                log.warning("the client of %s is gone: it ends", session.entry.name)
+                self._end(session)
+        self._send_cancels()
+        self._tell_news()
+
+
+class _Counting:
+    """A question to all nodes; who does not answer in time is left out."""
+
+    def __init__(self, asked: list[Caller], done: Callable[[list[Counted]], None]) -> None:
+        self._left = set(asked)
+        self._counts: list[Counted] = []
+        self._done = done
+        self.is_over = False
+
+    def answered(self, caller: Caller, counted: Counted) -> bool:
+        """Is that an answer to this question? Each node answers in the order in which it was asked."""
+        if caller not in self._left:
+            return False
+        self._counts.append(counted)
+        self.without(caller)
+        return True
+
+    def without(self, caller: Caller) -> None:
+        self._left.discard(caller)
+        self.look()
+
+    def look(self) -> None:
+        if not self._left:
+            self.end()
+
+    def end(self) -> None:
+        if not self.is_over:
+            self.is_over = True
+            self._done(self._counts)
+
+
+_HEARD: dict[type, Callable[[StoreServer, Caller, Any], None]] = {
+    words.Enrol: StoreServer._on_enrol,
+    KeepFailure: StoreServer._on_keep_failure,
+    words.AskEnds: StoreServer._on_ask_ends,
+    words.AskFunction: StoreServer._on_ask_function,
+    Learn: StoreServer._on_learn,
+    words.Printed: StoreServer._on_printed,
+    Counted: StoreServer._on_counted,
+    CancelTaken: StoreServer._on_cancel_taken,
+    words.Attach: StoreServer._on_attach,
+    words.CancelTasks: StoreServer._on_cancel,
+    Count: StoreServer._on_count,
+    NewStrategy: StoreServer._on_new_strategy,
+    words.Close: StoreServer._on_close,
+    words.AskMembers: StoreServer._on_ask_members,
+    words.AskSessions: StoreServer._on_ask_sessions,
+    words.Drain: StoreServer._on_drain,
+    words.EndSession: StoreServer._on_end_session,
+}

@@ -1,0 +1,90 @@
+"""The sessions of a cluster: what clients have left in the store, and who waits for it.
+
+A session ends when its client says so, or when a client is gone for longer than a lease and had not asked to keep it.
+Then what has not ended is cancelled (by a node, as any cancel), and what has is let go of.
+"""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from daws.model.states import CANCELLED, DONE, FAILED
+from daws.model.task import FROM_OUTSIDE
+from daws.runtime.cluster.book import Entry
+from daws.runtime.cluster.ends import has_ended
+from daws.runtime.cluster.words import SESSION_BITS, SessionInfo, session_of
+from daws.store.memory import MemoryStore
+from daws.store.memory.record import Record
+
+if TYPE_CHECKING:
+    from daws.runtime.cluster.serving import Caller
+
+CANCELLED_AT_ONCE = 4096
+
+
+class Session:
+    """`nonce` tells the client that has opened it, should it ask twice."""
+
+    def __init__(self, entry: Entry, nonce: bytes = b"") -> None:
+        self.entry = entry
+        self.nonce = nonce
+        self.client: Caller | None = None
+        self.gone_at_s = 0.0  # since when it has no client
+        self.is_ending = False
+
+    def is_abandoned(self, now_s: float, patience_s: float) -> bool:
+        return self.client is None and not self.entry.kept and now_s - self.gone_at_s > patience_s
+
+
+def records_of(store: MemoryStore, session: int) -> Iterator[tuple[int, Record]]:
+    """All that a session has in the store (a long search, for rare questions)."""
+    for task, record in store.shards[0].records.items():
+        if record is not None and session_of(task) == session:
+            yield task, record
+
+
+def is_function(record: Record) -> bool:
+    """Functions are kept like objects that were put in, except that they are at no place."""
+    return record.spec.kind == FROM_OUTSIDE and bool(record.outputs) and not record.outputs[0][3]
+
+
+def tasks_of(store: MemoryStore, session: int) -> tuple[list[tuple[int, int]], int]:
+    """The tasks that it holds, with the number of their outputs; and the first number that is free."""
+    tasks: list[tuple[int, int]] = []
+    next_task = session << SESSION_BITS
+    for task, record in records_of(store, session):
+        next_task = max(next_task, task + 1)
+        if record.held and not is_function(record):
+            tasks.append((task, len(record.spec.outputs)))
+    return sorted(tasks), next_task
+
+
+def unfinished_of(store: MemoryStore, session: int) -> list[int]:
+    """Some of the tasks that have not ended."""
+    found: list[int] = []
+    for task, record in records_of(store, session):
+        if not has_ended(record):
+            found.append(task)
+            if len(found) == CANCELLED_AT_ONCE:
+                break
+    return found
+
+
+def held_of(store: MemoryStore, session: int) -> list[int]:
+    return [task for task, record in records_of(store, session) if record.held]
+
+
+def info_of(store: MemoryStore, session: Session) -> SessionInfo:
+    waiting = done = failed = 0
+    for _, record in records_of(store, session.entry.number):
+        if record.spec.kind == FROM_OUTSIDE or not record.held:
+            continue
+        if record.state in (FAILED, CANCELLED):
+            failed += 1
+        elif record.state == DONE:
+            done += 1
+        else:
+            waiting += 1
+    entry = session.entry
+    return SessionInfo(
+        entry.number, entry.name, entry.kept, session.client is not None, entry.since, waiting, done, failed
+    )

@@ -1,0 +1,133 @@
+"""The process of a cluster's store: it holds the lock of its folder, so there is one. When it is killed, the next one
+begins with all that it has ever answered."""
+
+import asyncio
+import fcntl
+import logging
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from socket import AF_INET, AF_INET6, SOCK_STREAM, socket
+
+import uvloop
+
+from daws.runtime.cluster.book import Book
+from daws.runtime.cluster.reach import Reach, hang_up
+from daws.runtime.cluster.serving import StoreServer, settings_of
+from daws.store.log import GroupSync, open_store
+
+STATE = "state"
+IDLE_LOOK_S = 1.0
+STRATEGY = "daws"
+START_AGAIN_S = 3.0
+log = logging.getLogger("daws")
+
+
+def run_store(folder: Path, idle_s: float = 0.0, ready: Callable[[str], None] = lambda address: None) -> bool:
+    """Serve until SIGTERM, or until nobody was connected for `idle_s` seconds: what is kept is kept in files. False if
+    another process serves already."""
+    reach = Reach(folder, "store")
+    state = reach.folder / STATE
+    state.mkdir(mode=0o700, exist_ok=True)
+    lock = _lock(state / "lock")
+    if lock < 0:
+        return False
+    loop = uvloop.new_event_loop()
+    asyncio.set_event_loop(loop)
+    store, files = open_store(state / "store", settings_of(reach.lease_ns))
+    group = GroupSync(loop, files)
+    server = StoreServer(loop, store, Book(state / "book.json"), STRATEGY, group.when_safe)
+    try:
+        door = loop.run_until_complete(reach.serve(reach.store_address, server.welcome))
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, loop.stop)
+        if idle_s:
+            _end_when_idle(loop, server, idle_s)
+        ready(door.address)
+        loop.run_forever()
+        door.close()
+        loop.run_until_complete(hang_up(*[caller.link for caller in server.callers]))
+    finally:
+        group.close()
+        server.close()
+        files.close()
+        loop.close()
+        os.close(lock)
+    return True
+
+
+def _end_when_idle(loop: asyncio.AbstractEventLoop, server: StoreServer, idle_s: float) -> None:
+    busy_at_s = time.monotonic()
+
+    def look() -> None:
+        nonlocal busy_at_s
+        if server.callers:
+            busy_at_s = time.monotonic()
+        elif time.monotonic() - busy_at_s > idle_s:
+            loop.stop()
+            return
+        loop.call_later(IDLE_LOOK_S, look)
+
+    look()
+
+
+def _lock(path: Path) -> int:
+    """-1 if somebody has it."""
+    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(fd)
+        return -1
+    return fd
+
+
+class StoreStarter:
+    """Starts the store of a cluster when it does not answer, if this is its machine."""
+
+    def __init__(self, reach: Reach, idle_s: float) -> None:
+        self._reach = reach
+        self._idle_s = idle_s
+        self._is_here = is_local(reach.config.hosts[0])
+        self._started_at_s = -START_AGAIN_S
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __call__(self) -> None:
+        now_s = time.monotonic()
+        if not self._is_here or now_s - self._started_at_s < START_AGAIN_S:
+            return
+        self._started_at_s = now_s
+        if self._process is not None and self._process.poll() is None:
+            return
+        log_path = self._reach.folder / "store.log"
+        with open(os.open(log_path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab") as output:
+            self._process = subprocess.Popen(
+                [
+                    sys.executable,
+                    "-m",
+                    "daws.cli",
+                    "store",
+                    "--cluster",
+                    self._reach.folder,
+                    "--idle",
+                    str(self._idle_s),
+                ],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+            )
+
+
+def is_local(host: str) -> bool:
+    """Is that an address of this machine?"""
+    try:
+        with socket(AF_INET6 if ":" in host else AF_INET, SOCK_STREAM) as sock:
+            sock.bind((host, 0))
+    except OSError:
+        return False
+    return True

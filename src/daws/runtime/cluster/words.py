@@ -1,0 +1,217 @@
+"""What is said on the links between the store's server and nodes, clients and tools. A frame is a list of these.
+
+A link may break at any time, and then what was on its way is lost. So whoever connects again asks for what it may have
+missed, and says again what was not answered; each word can be heard twice without harm.
+"""
+
+from msgspec import Struct, msgpack
+
+from daws.core.effects import CallStore
+from daws.core.events import CallFine, NewStrategy, StoreAnswered
+from daws.model.cluster import Members
+from daws.model.task import NodeId
+from daws.runtime.talk import Count, Counted, Ends, KeepFailure
+from daws.wire.messages import CancelOrder, CancelTaken, LetGo, NewTasks, Submission
+from daws.wire.worker import Learn
+
+SESSION_BITS = 34
+"""The tasks of a session are numbered from `session << SESSION_BITS` on."""
+NOBODY = -1
+
+
+def session_of(task: int) -> int:
+    """Whose a task is that a client has submitted."""
+    return task >> SESSION_BITS
+
+
+class Word(Struct, frozen=True, array_like=True, tag=True):
+    pass
+
+
+# -- nodes and the store -----------------------------------------------------------------------------------------------
+
+
+class Enrol(Word, frozen=True):
+    """A node says who it is; a new incarnation is NOBODY and gets a number. Answered by Enrolled."""
+
+    node: NodeId = NOBODY
+
+
+class Enrolled(Word, frozen=True):
+    """`strategy` is what the cluster goes by now, as text."""
+
+    node: NodeId
+    lease_ns: int
+    strategy: str
+
+
+class AskEnds(Word, frozen=True):
+    """Which of these tasks have ended? Answered by Ends with those that have."""
+
+    tasks: list[int]
+
+
+class AskFunction(Word, frozen=True):
+    """Answered by Learn, as soon as somebody knows it."""
+
+    function: int
+
+
+class Printed(Word, frozen=True):
+    """What a task wrote to its standard output (1) or error (2), on its way to its client."""
+
+    task: int
+    stream: int
+    text: bytes
+
+
+class Depart(Word, frozen=True):
+    """A node is to leave in good order, and to be gone after so many seconds in any case."""
+
+    within_s: float
+
+
+# -- clients and the store ---------------------------------------------------------------------------------------------
+
+
+class Attach(Word, frozen=True):
+    """A client opens a session, or goes on with one: with the `session` that it knows, or a `name` that it was kept
+    under. If it is `kept`, it goes on when the client is gone. Answered by Attached or Refused."""
+
+    nonce: bytes
+    name: str = ""
+    kept: bool = False
+    session: int = NOBODY
+
+
+class Attached(Word, frozen=True):
+    """`tasks` are those that the session has and holds, with the number of their outputs; `next_task` is free."""
+
+    session: int
+    name: str
+    next_task: int
+    members: Members
+    strategy: str
+    tasks: list[tuple[int, int]] = []
+
+
+class Refused(Word, frozen=True):
+    """What was asked for cannot be; says why, in one line for people."""
+
+    reason: str
+
+
+class NowMembers(Word, frozen=True):
+    members: Members
+
+
+class CancelTasks(Word, frozen=True):
+    tasks: tuple[int, ...]
+
+
+class Close(Word, frozen=True):
+    """The client goes. A session that is not kept ends with it: what has not ended is cancelled. Answered by Closed."""
+
+    keep: bool
+
+
+class Closed(Word, frozen=True):
+    pass
+
+
+class Counts(Word, frozen=True):
+    """What all nodes have seen, and the tasks that their workers have."""
+
+    nodes: list[Counted]
+
+
+# -- tools and the store -----------------------------------------------------------------------------------------------
+
+
+class SessionInfo(Struct, frozen=True, array_like=True):
+    """A session for people."""
+
+    session: int
+    name: str
+    kept: bool
+    attached: bool
+    since: float
+    waiting: int
+    done: int
+    failed: int
+
+
+class AskMembers(Word, frozen=True):
+    """Answered by NowMembers."""
+
+
+class AskSessions(Word, frozen=True):
+    """Answered by Sessions."""
+
+
+class Sessions(Word, frozen=True):
+    sessions: list[SessionInfo]
+
+
+class Drain(Word, frozen=True):
+    """Have a node leave. Answered by Done or Refused."""
+
+    node: NodeId
+    within_s: float
+
+
+class EndSession(Word, frozen=True):
+    """End a session that was kept. Answered by Done or Refused."""
+
+    name: str
+
+
+class Done(Word, frozen=True):
+    pass
+
+
+ToStore = (
+    Enrol
+    | CallStore
+    | KeepFailure
+    | AskEnds
+    | AskFunction
+    | Learn
+    | Printed
+    | Counted
+    | CancelTaken
+    | Attach
+    | CancelTasks
+    | Count
+    | NewStrategy
+    | Close
+    | AskMembers
+    | AskSessions
+    | Drain
+    | EndSession
+)
+FromStore = (
+    Enrolled
+    | StoreAnswered
+    | CallFine
+    | Ends
+    | Learn
+    | Submission
+    | NewTasks
+    | LetGo
+    | CancelOrder
+    | Depart
+    | NewStrategy
+    | Count
+    | Attached
+    | Refused
+    | NowMembers
+    | Printed
+    | Counts
+    | Closed
+    | Sessions
+    | Done
+)
+
+TO_STORE: msgpack.Decoder[list[ToStore]] = msgpack.Decoder(list[ToStore])
+FROM_STORE: msgpack.Decoder[list[FromStore]] = msgpack.Decoder(list[FromStore])

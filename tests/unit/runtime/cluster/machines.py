@@ -1,0 +1,157 @@
+"""Real processes of a cluster on the loopback, for tests; and what they are to run.
+
+They are forks of a process that has imported everything, which makes their start quick.
+"""
+
+import multiprocessing
+import os
+import signal
+import socket
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+
+import daws.cli.nodes  # noqa: F401 (for those that are forked)
+from daws.cli import main
+from daws.client.connect import ConnectedCluster, connect
+from daws.model.cluster import Members
+from daws.model.errors import DawsError
+from daws.net.config import ClusterConfig
+from daws.net.folder import init_cluster
+from daws.runtime.cluster import words
+from daws.runtime.cluster.asking import ask
+
+DEADLINE_S = 90.0
+LEASE_S = 1.5
+
+
+def free_port() -> int:
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        port: int = sock.getsockname()[1]
+        return port
+
+
+def _be(arguments: list[str]) -> None:
+    """In a fork: be a `daws` command, silently."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 2)
+    os._exit(main(arguments))
+
+
+class Machine:
+    """One process of a cluster."""
+
+    def __init__(self, arguments: list[str]) -> None:
+        context = multiprocessing.get_context("forkserver")
+        context.set_forkserver_preload(["tests.unit.runtime.cluster.machines"])
+        self._process = context.Process(target=_be, args=(arguments,))
+        self._process.start()
+        self.pid = self._process.pid or 0
+
+    def signal(self, number: int) -> None:
+        with suppress(ProcessLookupError):
+            os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        self.signal(signal.SIGKILL)
+
+    def wait(self) -> int | None:
+        """Its exit code, None if it has not ended in time."""
+        self._process.join(DEADLINE_S)
+        return self._process.exitcode
+
+
+class Machines:
+    """A store and nodes; all of them are gone at the end of the `with` block."""
+
+    def __init__(self, folder: Path, lease_s: float = LEASE_S) -> None:
+        self.folder = folder / "cluster"
+        init_cluster(self.folder, ClusterConfig(name="tests", port=free_port(), lease_s=lease_s))
+        self.processes: list[Machine] = []
+        self.store = self.start("store")
+        until(self._is_served)  # else the first node might start another
+
+    def start(self, command: str, *arguments: str) -> Machine:
+        machine = Machine([command, "--cluster", str(self.folder), *arguments])
+        self.processes.append(machine)
+        return machine
+
+    def node(self, executors: int = 1, kind: str = "threads") -> Machine:
+        return self.start("node", "--executors", str(executors), "--kind", kind)
+
+    def _is_served(self) -> bool:
+        try:
+            ask(self.folder, words.AskMembers())
+        except DawsError:
+            return False
+        return True
+
+    def members(self) -> Members:
+        try:
+            answer = ask(self.folder, words.AskMembers())
+        except DawsError:
+            return Members(0, ())
+        assert isinstance(answer, words.NowMembers)
+        return answer.members
+
+    def wait_for(self, count: int) -> Members:
+        """Until there are so many members."""
+        until(lambda: len(self.members()) == count)
+        return self.members()
+
+    def connect(self, session: str = "", keep: bool = False) -> ConnectedCluster:
+        return connect(self.folder, session=session, keep=keep, timeout=DEADLINE_S)
+
+    def __enter__(self) -> "Machines":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for process in self.processes:
+            process.kill()
+        for process in self.processes:
+            process.wait()
+        self._end_store()
+
+    def _end_store(self) -> None:
+        """That which a node has started; its lock names it."""
+        with suppress(OSError, ValueError):
+            os.kill(int((self.folder / "state/store/lock").read_text()), signal.SIGKILL)
+
+
+def until(holds: Callable[[], bool]) -> None:
+    """Look again and again; a deadline for all that a test waits for."""
+    end_s = time.monotonic() + DEADLINE_S
+    while not holds():
+        assert time.monotonic() < end_s, "it took too long"
+        time.sleep(0.02)
+
+
+# -- tasks -------------------------------------------------------------------------------------------------------------
+
+
+def block(number: int, size_bytes: int = 80_000, seconds: float = 0.0) -> bytes:
+    time.sleep(seconds)
+    return bytes([number % 251]) * size_bytes
+
+
+def mixed(*blocks: bytes) -> bytes:
+    return bytes([sum(one[0] for one in blocks) % 251]) * len(blocks[0])
+
+
+def wait_for_file(path: str) -> int:
+    """Says in a file beside it that it runs, and ends when the file is there."""
+    Path(f"{path}.{os.getpid()}").touch()
+    end_s = time.monotonic() + DEADLINE_S
+    while not os.path.exists(path) and time.monotonic() < end_s:
+        time.sleep(0.01)
+    return os.getpid()
+
+
+def shout(text: str) -> str:
+    print(text)
+    return text.upper()

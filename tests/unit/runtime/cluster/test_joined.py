@@ -1,0 +1,172 @@
+"""A cluster as its client knows it, without a store: what is said, and what is said again."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from daws.core.effects import CallStore
+from daws.core.events import CallFine, StoreAnswered
+from daws.data.files import ObjectFiles
+from daws.model.cluster import ExecutorClass, Members, NodeInfo
+from daws.model.states import FAILED
+from daws.model.task import TaskSpec
+from daws.runtime.cluster import words
+from daws.runtime.cluster.joined import JoinedCluster
+from daws.runtime.ports import Outcome
+from daws.runtime.talk import Ends
+from daws.wire.store import CLIENT_HOLDER, DONE, REFUSED, STRUCK, UNKNOWN, Release, Submit
+
+
+class Link:
+    def __init__(self) -> None:
+        self.said: list[Any] = []
+
+    def say(self, word: Any) -> None:
+        self.said.append(word)
+
+
+class Loop:
+    """Does at once what is to be done soon, and nothing that is to be done later."""
+
+    def __init__(self) -> None:
+        self.later: list[Callable[[], None]] = []
+
+    def call_soon_threadsafe(self, function: Callable[..., None], *what: Any) -> None:
+        function(*what)
+
+    def call_later(self, delay_s: float, function: Callable[[], None]) -> None:
+        self.later.append(function)
+
+    def create_future(self) -> Any:
+        class Ended:
+            def done(self) -> bool:
+                return False
+
+            def set_result(self, value: object) -> None: ...
+
+        return Ended()
+
+
+class Client:
+    """A joined cluster that is attached to session 1, with nodes 4 and 5."""
+
+    def __init__(self, folder: Path, kept: bool = False) -> None:
+        self.ended: list[Outcome] = []
+        self.pending: list[int] = []
+        files = ObjectFiles(None, folder, 1 << 20)
+        self.joined = JoinedCluster(cast(Any, None), "", kept, files, cast(Any, self), lambda: self.pending, 1.0)
+        self.loop = Loop()
+        self.joined.loop = cast(Any, self.loop)
+        self.joined._attached = cast(Any, self.loop.create_future())
+        self.link = Link()
+        self.joined._link = cast(Any, self.link)
+        self.members = Members(3, tuple([NodeInfo(node, (ExecutorClass(1),)) for node in (4, 5)]))
+        self.attach()
+
+    def attach(self, members: Members | None = None) -> None:
+        chosen = self.members if members is None else members
+        self.joined._on_store([words.Attached(1, "session-1", 0, chosen, "daws")])
+
+    def on_ended(self, outcomes: list[Outcome]) -> None:
+        self.ended += outcomes
+
+    def submit(self, task: int, node: int, *parents: int) -> Submit:
+        row = Submit(TaskSpec(task, inputs=parents, outputs=(task,)), parents, node)
+        self.joined.new_tasks.append(row)
+        return row
+
+    def calls(self) -> list[CallStore]:
+        found = [one for one in self.link.said if isinstance(one, CallStore)]
+        self.link.said = [one for one in self.link.said if not isinstance(one, CallStore)]
+        return found
+
+
+@pytest.fixture
+def client(tmp_path: Path) -> Client:
+    return Client(tmp_path)
+
+
+def test_functions_go_first_then_tasks_then_what_is_let_go_of(client: Client):
+    row = client.submit(7, 4)
+    client.joined.learn(6, b"code")
+    client.joined.let_go.append(2)
+    client.joined.wake()
+    (call,) = client.calls()
+    function, task, release = call.rows
+    assert isinstance(function, Submit) and function.outputs[0][4] == b"code"
+    assert task == row
+    assert release == Release(2, CLIENT_HOLDER)
+
+
+def test_a_kept_session_lets_go_of_nothing(tmp_path: Path):
+    client = Client(tmp_path, kept=True)
+    client.joined.let_go.append(2)
+    client.joined.wake()
+    assert not client.calls()
+
+
+def test_a_task_whose_home_is_gone_gets_another(client: Client):
+    client.submit(7, 99)
+    client.joined.wake()
+    (call,) = client.calls()
+    assert cast(Submit, call.rows[0]).node in (4, 5)
+
+
+def test_without_nodes_tasks_wait(client: Client):
+    client.joined._on_store([words.NowMembers(Members(4, ()))])
+    client.submit(7, 4)
+    client.joined.wake()
+    assert not client.calls()
+    client.joined._on_store([words.NowMembers(client.members)])
+    assert len(client.calls()) == 1
+
+
+def test_what_was_not_answered_is_said_again_and_what_may_have_ended_asked_for(client: Client):
+    client.submit(7, 4)
+    client.joined.wake()
+    client.submit(8, 4, 7)
+    client.joined.wake()
+    first, second = client.calls()
+    client.joined._on_store([CallFine(first.token)])
+    client.pending = [7, 8]
+    client.attach()
+    assert client.calls() == [second]
+    assert client.link.said == [words.AskEnds([7, 8])]
+
+
+def test_what_the_store_did_not_take_is_said_once_more_in_its_order(client: Client):
+    rows = [client.submit(7, 4), client.submit(8, 5, 7), client.submit(9, 4), client.submit(10, 4)]
+    client.joined.wake()
+    (call,) = client.calls()
+    client.joined._on_store([StoreAnswered(call.token, [STRUCK, UNKNOWN, DONE, None])])
+    assert [row.spec for row in client.joined.new_tasks] == [rows[0].spec, rows[1].spec]
+    (again,) = client.loop.later
+    again()
+    (call,) = client.calls()
+    assert [cast(Submit, row).spec.id for row in call.rows] == [7, 8]
+    assert all(cast(Submit, row).node in (4, 5) for row in call.rows)
+    assert not client.ended
+
+
+def test_what_can_never_run_fails(client: Client):
+    client.submit(7, 4, 3)
+    client.joined.wake()
+    (call,) = client.calls()
+    client.joined._on_store([StoreAnswered(call.token, [REFUSED])])
+    (outcome,) = client.ended
+    assert (outcome.task, outcome.state) == (7, FAILED)
+    assert "what it needs is gone" in outcome.error
+
+
+def test_whoever_asks_for_an_end_hears_it_with_all_others(client: Client):
+    from concurrent.futures import Future
+
+    one: Future[Outcome] = Future()
+    two: Future[Outcome] = Future()
+    client.joined._ask(7, one)
+    client.joined._ask(7, two)
+    client.joined._on_store([Ends([Outcome(7)])])
+    assert one.result(0) == two.result(0) == Outcome(7)
+    assert client.ended == [Outcome(7)]

@@ -1,0 +1,288 @@
+"""Real nodes, stores and clients on the loopback: they come, go, leave and are killed, and no task is lost."""
+
+import random
+import signal
+import subprocess
+import sys
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from daws.client.connect import ConnectedCluster
+from daws.client.waiting import gather
+from daws.model.errors import ClusterError, UnavailableError, UsageError
+from daws.runtime.cluster import words
+from daws.runtime.cluster.asking import ask
+from daws.workers.errors import RemoteError
+from tests.unit.client.inner_jobs import fibonacci
+from tests.unit.runtime.cluster.machines import (
+    DEADLINE_S,
+    Machines,
+    block,
+    mixed,
+    shout,
+    until,
+    wait_for_file,
+)
+
+
+@pytest.fixture(scope="module")
+def three(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machines]:
+    """Three nodes that stay."""
+    with Machines(tmp_path_factory.mktemp("three")) as machines:
+        for _ in range(3):
+            machines.node()
+        machines.wait_for(3)
+        yield machines
+
+
+@pytest.fixture
+def cluster(three: Machines) -> Iterator[ConnectedCluster]:
+    with three.connect() as cluster:
+        yield cluster
+
+
+def test_tasks_objects_and_what_they_need(cluster: ConnectedCluster):
+    assert gather([cluster.submit(pow, 2, number) for number in range(50)], timeout=DEADLINE_S) == [
+        2**number for number in range(50)
+    ]
+    blocks = [cluster.submit(block, number) for number in range(12)]
+    sums = [cluster.submit(mixed, *blocks[low : low + 4]) for low in range(0, 12, 4)]
+    assert cluster.submit(mixed, *sums).result(DEADLINE_S) == block(sum(range(12)))
+    assert blocks[7].result(DEADLINE_S) == block(7)
+    assert cluster.nodes == cluster.workers == 3
+
+
+def test_what_is_put_in_lies_on_two_nodes(cluster: ConnectedCluster):
+    data = bytes(300_000)
+    put = cluster.put(data)
+    assert cluster.submit(len, put).result(DEADLINE_S) == len(data)
+    session = cluster._open()
+    assert len(set(session.stored[put.task][0][3])) == 2
+    assert put.result(DEADLINE_S) == data
+
+
+def test_a_failure_travels_whole(cluster: ConnectedCluster):
+    future = cluster.submit(int, "no number")
+    with pytest.raises(ValueError, match="no number") as caught:
+        future.result(DEADLINE_S)
+    assert isinstance(caught.value.__cause__, RemoteError) or "no number" in str(caught.value)
+
+
+def test_tasks_that_create_tasks(cluster: ConnectedCluster):
+    assert cluster.submit(fibonacci, 7).result(DEADLINE_S) == 13
+
+
+def test_what_tasks_print_appears_here(three: Machines, capfd: pytest.CaptureFixture[str]):
+    late = three.node(1, "processes")
+    three.wait_for(4)
+    with three.connect() as cluster:
+        assert gather([cluster.submit(shout, "hello") for _ in range(40)], timeout=DEADLINE_S) == ["HELLO"] * 40
+    ask(three.folder, words.Drain(max(three.members().nodes), 30.0))
+    assert late.wait() == 0
+    assert "hello" in capfd.readouterr().out
+
+
+def test_a_cancelled_task_is_stopped_everywhere(cluster: ConnectedCluster, tmp_path: Path):
+    running = [cluster.submit(wait_for_file, str(tmp_path / "never")) for _ in range(3)]
+    below = cluster.submit(abs, running[0])
+    waiting = cluster.submit(abs, -1)
+    cluster.cancel(running)
+    until(lambda: all(one.done() for one in (*running, below)))
+    assert all(one.cancelled() for one in (*running, below))
+    (tmp_path / "never").touch()
+    assert waiting.result(DEADLINE_S) == 1
+
+
+def test_another_strategy_for_all(cluster: ConnectedCluster):
+    cluster.use_strategy("mlb")
+    assert cluster.submit(abs, -3).result(DEADLINE_S) == 3
+    cluster.use_strategy("daws")
+    assert [one.node for one in cluster.counters()] == sorted(cluster._joined.joined.members.nodes)
+
+
+def test_two_clients_do_not_disturb_each_other(three: Machines):
+    with three.connect() as one, three.connect() as other:
+        mine = [one.submit(abs, -number) for number in range(100)]
+        theirs = [other.submit(block, number) for number in range(20)]
+        assert gather(mine, timeout=DEADLINE_S) == list(range(100))
+        assert gather(theirs, timeout=DEADLINE_S) == [block(number) for number in range(20)]
+
+
+def test_sessions_are_listed_kept_and_gone_on_with(three: Machines):
+    with three.connect("work", keep=True) as cluster:
+        for number in range(10):
+            cluster.submit(block, number)
+    with three.connect("work") as again:
+        assert gather(again.futures(), timeout=DEADLINE_S) == [block(number) for number in range(10)]
+        more = again.submit(abs, -5)
+        assert more.result(DEADLINE_S) == 5
+        again.detach()
+    answer = ask(three.folder, words.AskSessions())
+    assert isinstance(answer, words.Sessions)
+    (info,) = [one for one in answer.sessions if one.name == "work"]
+    assert (info.done, info.attached, info.kept) == (11, False, True)
+    ask(three.folder, words.EndSession("work"))
+    with three.connect("work") as empty:
+        assert empty.futures() == []
+
+
+def test_a_client_that_is_killed_leaves_a_kept_session_that_goes_on(three: Machines, tmp_path: Path):
+    script = textwrap.dedent(
+        f"""
+        import os, signal, daws
+        from tests.unit.runtime.cluster.machines import block, mixed
+        cluster = daws.connect({str(three.folder)!r}, session="killed", keep=True)
+        blocks = [cluster.submit(block, number, 80_000, 0.01) for number in range(30)]
+        total = cluster.submit(mixed, *blocks)
+        blocks[0].result(60)
+        os.kill(os.getpid(), signal.SIGKILL)
+        """
+    )
+    ended = subprocess.run([sys.executable, "-c", script], timeout=DEADLINE_S)
+    assert ended.returncode == -signal.SIGKILL
+    with three.connect("killed") as again:
+        *blocks, total = again.futures()
+        assert total.result(DEADLINE_S) == block(sum(range(30)))
+        assert blocks[3].result(DEADLINE_S) == block(3)
+
+
+def test_wrong_use_is_refused_in_a_line(three: Machines, tmp_path: Path):
+    with pytest.raises(UsageError, match="give the session a name"):
+        three.connect(keep=True)
+    with pytest.raises(ClusterError, match="there is no"):
+        Machines.connect(_Folder(tmp_path))  # type: ignore[arg-type]
+    with pytest.raises(UnavailableError, match="no node 77"):
+        ask(three.folder, words.Drain(77, 1.0))
+
+
+class _Folder:
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+
+# -- nodes that come and go --------------------------------------------------------------------------------------------
+
+
+def test_a_node_that_joins_late_gets_work_and_one_that_is_drained_leaves_none_behind(tmp_path: Path):
+    with Machines(tmp_path) as machines:
+        first = machines.node()
+        (number,) = machines.wait_for(1).nodes
+        with machines.connect() as cluster:
+            blocks = [cluster.submit(block, index, 80_000, 0.02) for index in range(60)]
+            machines.node()
+            machines.wait_for(2)
+            ask(machines.folder, words.Drain(number, 5.0))
+            assert first.wait() == 0
+            assert machines.wait_for(1).nodes != (number,)
+            sums = [cluster.submit(mixed, *blocks[low : low + 6]) for low in range(0, 60, 6)]
+            expected = [block(sum(range(low, low + 6))) for low in range(0, 60, 6)]
+            assert gather(sums, timeout=DEADLINE_S) == expected
+            assert gather(blocks, timeout=DEADLINE_S) == [block(index) for index in range(60)]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_node_that_is_killed_at_any_time_costs_no_task(tmp_path: Path, seed: int):
+    rng = random.Random(seed)
+    with Machines(tmp_path) as machines:
+        nodes = [machines.node(kind="threads" if seed else "processes") for _ in range(3)]
+        machines.wait_for(3)
+        with machines.connect() as cluster:
+            data = cluster.put(block(1, 200_000))
+            blocks = [cluster.submit(block, number, 80_000, 0.01) for number in range(80)]
+            sums = [cluster.submit(mixed, *blocks[low : low + 5]) for low in range(76)]
+            total = cluster.submit(mixed, *sums)
+            seen = cluster.submit(len, data)
+            gather(blocks[: rng.randrange(1, 60)], timeout=DEADLINE_S)
+            nodes[rng.randrange(3)].kill()
+            late = cluster.submit(mixed, *blocks[:3])
+            expected = [sum(range(low, low + 5)) for low in range(76)]
+            assert total.result(DEADLINE_S)[0] == sum(expected) % 251
+            assert seen.result(DEADLINE_S) == 200_000
+            assert late.result(DEADLINE_S)[0] == 3
+            assert [one[0] for one in gather(sums, timeout=DEADLINE_S)] == [one % 251 for one in expected]
+            assert gather(blocks, timeout=DEADLINE_S) == [block(number) for number in range(80)]
+            assert data.result(DEADLINE_S) == block(1, 200_000)
+
+
+def test_a_node_that_was_cut_off_begins_anew_and_commits_nothing_twice(tmp_path: Path):
+    with Machines(tmp_path) as machines:
+        nodes = [machines.node() for _ in range(2)]
+        before = set(machines.wait_for(2).nodes)
+        with machines.connect() as cluster:
+            tasks = [cluster.submit(block, number, 80_000, 0.05) for number in range(40)]
+            tasks[0].result(DEADLINE_S)
+            nodes[0].signal(signal.SIGSTOP)
+            machines.wait_for(1)
+            nodes[0].signal(signal.SIGCONT)
+            after = set(machines.wait_for(2).nodes)
+            assert after != before, "the one that was cut off has a new number"
+            assert gather(tasks, timeout=DEADLINE_S) == [block(number) for number in range(40)]
+
+
+def test_the_last_node_dies_and_the_next_one_takes_over(tmp_path: Path):
+    with Machines(tmp_path) as machines:
+        node = machines.node()
+        machines.wait_for(1)
+        with machines.connect() as cluster:
+            tasks = [cluster.submit(block, number, 80_000, 0.02) for number in range(30)]
+            tasks[3].result(DEADLINE_S)
+            node.kill()
+            machines.wait_for(0)
+            more = cluster.submit(abs, -8)
+            machines.node()
+            assert gather(tasks, timeout=DEADLINE_S) == [block(number) for number in range(30)]
+            assert more.result(DEADLINE_S) == 8
+
+
+def test_everything_is_killed_and_a_kept_session_goes_on(tmp_path: Path):
+    with Machines(tmp_path) as machines:
+        machines.node()
+        machines.wait_for(1)
+        with machines.connect("work", keep=True) as cluster:
+            blocks = [cluster.submit(block, number, 80_000, 0.02) for number in range(30)]
+            total = cluster.submit(mixed, *blocks)
+            blocks[5].result(DEADLINE_S)
+            for process in machines.processes:
+                process.kill()
+                process.wait()
+            machines.start("store")
+            machines.node()
+            assert total.result(DEADLINE_S) == block(sum(range(30)))
+            cluster.detach()
+        for process in machines.processes:
+            process.kill()
+            process.wait()
+        machines.node()  # which starts the store
+        with machines.connect("work") as again:
+            assert gather(again.futures(), timeout=DEADLINE_S)[-1] == block(sum(range(30)))
+        with machines.connect() as last:
+            assert last.submit(abs, -1).result(DEADLINE_S) == 1
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_a_store_that_is_killed_comes_back_with_all_that_it_knew(tmp_path: Path, seed: int):
+    rng = random.Random(seed)
+    with Machines(tmp_path) as machines:
+        for _ in range(2):
+            machines.node()
+        machines.wait_for(2)
+        with machines.connect() as cluster:
+            blocks = [cluster.submit(block, number, 80_000, 0.01) for number in range(60)]
+            gather(blocks[: rng.randrange(1, 50)], timeout=DEADLINE_S)
+            machines.store.kill()
+            machines.store.wait()
+            sums = [cluster.submit(mixed, *blocks[low : low + 5]) for low in range(50)]
+            assert [one[0] for one in gather(sums, timeout=DEADLINE_S)] == [(5 * low + 10) % 251 for low in range(50)]
+            assert gather(blocks, timeout=DEADLINE_S) == [block(number) for number in range(60)]
+
+
+def test_sigterm_is_a_drain(tmp_path: Path):
+    with Machines(tmp_path) as machines:
+        node = machines.node()
+        machines.wait_for(1)
+        node.signal(signal.SIGTERM)
+        assert node.wait() == 0
+        assert not machines.members().infos

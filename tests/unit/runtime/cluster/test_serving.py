@@ -1,0 +1,279 @@
+"""The server of a store: what it tells whom, whoever goes and comes back."""
+
+import asyncio
+from pathlib import Path
+
+from daws.core.effects import CallStore
+from daws.core.events import CallFine, NewStrategy, StoreAnswered
+from daws.model.states import CANCELLED, FAILED
+from daws.model.task import AGAIN, CLIENT, FROM_OUTSIDE, TaskSpec
+from daws.runtime.cluster import words
+from daws.runtime.cluster.book import Book
+from daws.runtime.cluster.words import SESSION_BITS
+from daws.runtime.ports import Counters
+from daws.runtime.talk import Count, Counted, Ends, KeepFailure
+from daws.wire.messages import CancelOrder, CancelTaken, LetGo, NewTasks, Submission
+from daws.wire.store import STRUCK, UNKNOWN, Cancel, Finish, Submit, TakeOver
+from daws.wire.worker import Learn
+from tests.unit.runtime.cluster.conftest import Party, Site
+
+BIG = 100_000
+
+
+def task_of(attached: words.Attached, number: int) -> int:
+    return (attached.session << SESSION_BITS) + number
+
+
+def submit(client: Party, task: int, node: int, *parents: int, token: int = 1) -> None:
+    spec = TaskSpec(task, 0, inputs=parents, outputs=(task,))
+    client.tells(CallStore(token, 0, [Submit(spec, parents, node)]))
+
+
+def finish(node: Party, number: int, task: int, value: bytes = b"v", error: str = "") -> None:
+    outputs = () if error else ((task, len(value), task, (), value),)
+    node.tells(CallStore(1, 0, [Finish(task, 0, number, outputs, error)]))
+
+
+def test_what_a_client_submits_is_handed_to_its_owner_and_the_end_told(site: Site):
+    (node, number), (client, attached) = site.node(), site.client()
+    first, second = task_of(attached, 0), task_of(attached, 1)
+    submit(client, first, number)
+    submit(client, second, number, first, token=2)
+    assert client.hears(CallFine) == [CallFine(1), CallFine(2)]
+    (submission,) = node.hears(Submission)
+    assert [ready.spec.id for ready in submission.tasks] == [first], "the second waits in the store"
+    finish(node, number, first)
+    (ends,) = client.hears(Ends)
+    assert [(one.task, one.outputs[0][4]) for one in ends.outcomes] == [(first, b"v")]
+
+
+def test_a_client_that_says_it_again_gets_no_second_run(site: Site):
+    (node, number), (client, attached) = site.node(), site.client()
+    task = task_of(attached, 0)
+    submit(client, task, number)
+    submit(client, task, number, token=2)
+    first, again = [submission.tasks[0] for submission in node.hears(Submission)]
+    assert not first.mode & AGAIN
+    assert again.mode & AGAIN, "whoever has it ignores it"
+    finish(node, number, task)
+    submit(client, task, number, token=3)
+    assert not node.hears(Submission)
+
+
+def test_a_node_that_comes_back_hears_what_it_owns(site: Site):
+    (node, number), (client, attached) = site.node(), site.client()
+    node.lose()
+    submit(client, task_of(attached, 0), number)
+    assert not node.said, "nobody is there"
+    back = Party(site.server)
+    back.tells(words.Enrol(number))
+    assert [one.node for one in back.hears(words.Enrolled)] == [number]
+    (submission,) = back.hears(Submission)
+    assert [(ready.spec.id, ready.mode & AGAIN) for ready in submission.tasks] == [(task_of(attached, 0), AGAIN)]
+
+
+def test_no_number_is_given_twice_even_by_the_next_server(tmp_path: Path):
+    loop = asyncio.new_event_loop()
+    seen = []
+    for _ in range(2):
+        site = Site(loop, Book(tmp_path / "book"))
+        seen += [site.node()[1], site.node()[1], site.client()[1].session]
+        site.server.close()
+    loop.close()
+    assert len({*seen[:2], *seen[3:5]}) == 4
+    assert seen[2] != seen[5]
+
+
+def test_tasks_of_a_node_that_is_dead_go_back_to_the_client(site: Site):
+    (_, dead), (_, heir), (client, attached) = site.node(), site.node(), site.client()
+    site.server.store.apply(0, [TakeOver(dead, heir)], 0)
+    first, second = task_of(attached, 0), task_of(attached, 1)
+    specs = [TaskSpec(first, outputs=(first,)), TaskSpec(second, inputs=(first,), outputs=(second,))]
+    client.tells(CallStore(1, 0, [Submit(specs[0], (), dead), Submit(specs[1], (first,), heir)]))
+    assert client.hears(StoreAnswered) == [StoreAnswered(1, [STRUCK, UNKNOWN])]
+
+
+def test_a_client_that_comes_back_asks_for_what_it_has_missed(site: Site):
+    (node, number), (client, attached) = site.node(), site.client(nonce=b"n" * 16)
+    tasks = [task_of(attached, index) for index in range(4)]
+    for token, task in enumerate(tasks):
+        submit(client, task, number, token=token)
+    client.lose()
+    finish(node, number, tasks[0])
+    node.tells(KeepFailure(tasks[1], b"failure"))
+    finish(node, number, tasks[1], error="it failed")
+    node.tells(CallStore(9, 0, [Cancel(tasks[2], number)]))
+    back = Party(site.server)
+    back.tells(words.Attach(b"n" * 16, session=attached.session), words.AskEnds([*tasks, tasks[3] + 1]))
+    (again,) = back.hears(words.Attached)
+    assert again.session == attached.session
+    assert [task for task, _ in again.tasks] == tasks
+    assert again.next_task == tasks[3] + 1
+    (ends,) = back.hears(Ends)
+    known = {one.task: one for one in ends.outcomes}
+    assert known[tasks[0]].outputs[0][4] == b"v"
+    assert (known[tasks[1]].state, known[tasks[1]].error, known[tasks[1]].failure) == (FAILED, "it failed", b"failure")
+    assert known[tasks[2]].state == CANCELLED
+    assert tasks[3] not in known, "it has not ended"
+    assert "does not know" in known[tasks[3] + 1].error, "the client would wait for it for ever"
+
+
+def test_a_node_is_not_told_that_what_it_is_about_to_create_is_lost(site: Site):
+    node, _ = site.node()
+    node.tells(words.AskEnds([1 << 60]))
+    assert node.hears(Ends) == [Ends([])]
+
+
+def test_a_session_in_use_is_nobody_elses(site: Site):
+    site.client("mine", nonce=b"1" * 16)
+    other = Party(site.server)
+    other.tells(words.Attach(b"2" * 16, "mine"))
+    assert "in use" in other.hears(words.Refused)[0].reason
+    other.tells(words.Attach(b"2" * 16, session=1))
+    assert "has ended" in other.hears(words.Refused)[0].reason
+
+
+def test_a_kept_session_is_there_for_the_next_client(site: Site):
+    (node, number), (client, attached) = site.node(), site.client("mine", kept=True)
+    task = task_of(attached, 0)
+    submit(client, task, number)
+    client.tells(words.Close(keep=True))
+    assert client.hears(words.Closed)
+    client.lose()
+    finish(node, number, task)
+    _, again = site.client("mine", nonce=b"other" * 4)
+    assert (again.session, again.tasks) == (attached.session, [(task, 1)])
+    tool = Party(site.server)
+    tool.tells(words.AskSessions())
+    (sessions,) = tool.hears(words.Sessions)
+    (info,) = sessions.sessions
+    assert (info.name, info.kept, info.attached, info.waiting, info.done) == ("mine", True, True, 0, 1)
+
+
+def test_with_its_client_a_session_ends_and_leaves_nothing(site: Site):
+    (node, number), (client, attached) = site.node(), site.client()
+    done, waiting = task_of(attached, 0), task_of(attached, 1)
+    submit(client, done, number)
+    submit(client, waiting, number)
+    finish(node, number, done)
+    client.tells(words.Close(keep=False))
+    (order,) = node.hears(CancelOrder)
+    assert order.tasks == (waiting,)
+    node.tells(CallStore(5, 0, [Cancel(waiting, number)]), CancelTaken(number, order.batch))
+    site.server._look()
+    assert not site.server.sessions
+    records = [site.server.store.record(task) for task in (done, waiting)]
+    assert not [record for record in records if record is not None and record.held]
+
+
+def test_a_client_that_is_gone_for_too_long_is_not_waited_for(site: Site):
+    client, attached = site.client()
+    client.lose()
+    site.server._look()
+    assert attached.session in site.server.sessions, "it may come back"
+    site.server.sessions[attached.session].gone_at_s -= 1e9
+    site.server._look()
+    assert not site.server.sessions
+
+
+def test_a_cancel_is_ordered_of_one_node_after_the_other_until_one_has_it(site: Site):
+    (one, _), (client, _) = site.node(), site.client()
+    client.tells(words.CancelTasks((7,)))
+    (order,) = one.hears(CancelOrder)
+    assert order.tasks == (7,)
+    one.lose()
+    site.server._cancels = {batch: (tasks, -1e9) for batch, (tasks, _) in site.server._cancels.items()}
+    other, number = site.node()
+    site.server._look()
+    (again,) = other.hears(CancelOrder)
+    assert again == order
+    other.tells(CancelTaken(number, again.batch))
+    assert not site.server._cancels
+
+
+def test_functions_are_kept_and_told_to_those_who_ask_even_before(site: Site):
+    (early, _), (client, attached) = site.node(), site.client()
+    function = task_of(attached, 0)
+    early.tells(words.AskFunction(function))
+    assert not early.hears(Learn)
+    made = ((function, 4, function, (), b"code"),)
+    client.tells(CallStore(1, 0, [Submit(TaskSpec(function, FROM_OUTSIDE, outputs=(function,)), (), -1, made)]))
+    assert early.hears(Learn) == [Learn(function, b"code")]
+    late, _ = site.node()
+    late.tells(words.AskFunction(function))
+    assert late.hears(Learn) == [Learn(function, b"code")]
+    early.tells(Learn(1 << 61, b"of a run"))
+    late.tells(words.AskFunction(1 << 61))
+    assert late.hears(Learn) == [Learn(1 << 61, b"of a run")]
+    assert not site.client("again", kept=True)[1].tasks
+
+
+def test_who_has_what_was_put_in_is_told_of_it_and_of_its_end(site: Site):
+    (first, one), (second, two), (client, attached) = site.node(), site.node(), site.client()
+    task = task_of(attached, 0)
+    made = ((task, BIG, task, (one, two), b""),)
+    client.tells(CallStore(1, 0, [Submit(TaskSpec(task, FROM_OUTSIDE, outputs=(task,)), (), one, made)]))
+    for node in (first, second):
+        (new,) = node.hears(NewTasks)
+        assert [row.spec.id for row in new.tasks] == [task]
+    client.tells(words.Close(keep=False))
+    assert first.hears(LetGo) == second.hears(LetGo) == [LetGo(CLIENT, (task,))]
+
+
+def test_members_are_told_to_clients_when_they_change(site: Site):
+    client, attached = site.client()
+    assert not attached.members.infos
+    _, number = site.node()
+    site.server._look()
+    now = client.hears(words.NowMembers)[-1]
+    assert now.members.nodes == (number,)
+
+
+def test_who_does_not_count_is_left_out(site: Site):
+    (one, number), (silent, _), (client, _) = site.node(), site.node(), site.client()
+    client.tells(Count())
+    assert one.hears(Count) and silent.hears(Count)
+    counted = Counted(Counters(number, 1, 2, 3, 4), [])
+    one.tells(counted)
+    assert not client.hears(words.Counts)
+    silent.lose()
+    assert client.hears(words.Counts) == [words.Counts([counted])]
+
+
+def test_another_strategy_is_for_all_and_for_those_who_come(site: Site):
+    (node, _), (client, _) = site.node(), site.client()
+    client.tells(NewStrategy("flds"))
+    assert node.hears(NewStrategy) == [NewStrategy("flds")]
+    late = Party(site.server)
+    late.tells(words.Enrol())
+    assert late.hears(words.Enrolled)[0].strategy.startswith("flds")
+    client.tells(NewStrategy("nonsense"))
+    assert not node.hears(NewStrategy)
+
+
+def test_tools_are_answered(site: Site):
+    node, number = site.node()
+    tool = Party(site.server)
+    tool.tells(words.AskMembers(), words.Drain(number, 5.0), words.Drain(99, 5.0), words.EndSession("nobody"))
+    assert tool.hears(words.NowMembers)[0].members.nodes == (number,)
+    assert tool.hears(words.Done) == [words.Done()]
+    assert [one.reason.partition(";")[0] for one in tool.hears(words.Refused)] == [
+        "there is no node 99",
+        "there is no session 'nobody'",
+    ]
+    assert node.hears(words.Depart) == [words.Depart(5.0)]
+
+
+def test_what_a_task_prints_is_told_to_its_client_alone(site: Site):
+    (node, _), (one, attached), (other, _) = site.node(), site.client(), site.client("other", nonce=b"x" * 16)
+    printed = words.Printed(task_of(attached, 0), 1, b"hello")
+    node.tells(printed)
+    assert one.hears(words.Printed) == [printed]
+    assert not other.hears(words.Printed)
+
+
+def test_with_a_clients_key_nobody_is_a_node(site: Site):
+    stranger = Party(site.server, "client")
+    stranger.tells(words.Enrol())
+    assert "node's key" in stranger.hears(words.Refused)[0].reason
+    assert not site.server.nodes
