@@ -9,6 +9,7 @@ leaves its stamp alone.
 Equal states are equal bytes (sets are written in order), so a cell was changed if its bytes were.
 """
 
+from collections.abc import Sequence
 from struct import Struct as Packer
 from struct import unpack_from
 from typing import Any
@@ -33,9 +34,9 @@ Intent = tuple[NodeId, tuple[Any, ...] | None, int]
 Intents = dict[int, Intent]
 """By verb, what a task still has to have done."""
 
-_VERBS = (0, 1, 2)
 _COUNTS = Packer("3B")
 _NODE = Packer(">q")
+_NOBODY = bytes(3)
 
 
 class _RareSheet(Struct, array_like=True, gc=False):
@@ -59,7 +60,7 @@ class _Sheet(Struct, array_like=True, gc=False):
     spec: TaskSpec
     state: int
     owner: int
-    children: list[int]
+    children: Sequence[int]
     edges: tuple[int, ...] | int | None
     many: bool
     inputs: tuple[Input, ...]
@@ -69,7 +70,7 @@ class _Sheet(Struct, array_like=True, gc=False):
     freed: bool
     held: bool
     rare: _RareSheet | None
-    intents: tuple[tuple[int, int, tuple[int | tuple[int, int], ...] | None, int], ...]
+    intents: Sequence[tuple[int, int, tuple[int | tuple[int, int], ...] | None, int]]
 
 
 class MembersSheet(Struct, array_like=True):
@@ -101,7 +102,7 @@ def node_bytes(node: NodeId) -> bytes:
     return _NODE.pack(node)
 
 
-def pack(record: Record | None, intents: Intents) -> bytes:
+def pack(record: Record | None, intents: Intents | None) -> bytes:
     """The bytes of a task's cell behind its stamp."""
     if record is None:
         return b""
@@ -110,12 +111,12 @@ def pack(record: Record | None, intents: Intents) -> bytes:
     rare = record.rare
     owner = (record.owner,) if record.state == READY or record.state == SUSPENDED else ()
     replicas = rare.replicas if rare is not None else ()
-    written = tuple([(verb, *intents[verb]) for verb in _VERBS if verb in intents]) if intents else ()
+    written = [(verb, *intents[verb]) for verb in sorted(intents)] if intents else ()
     sheet = _Sheet(
         record.spec,
         record.state,
         record.owner,
-        record.children,  # type: ignore[arg-type]
+        record.children,
         tuple(sorted(edges)) if many else edges,
         many,
         record.inputs,
@@ -127,6 +128,8 @@ def pack(record: Record | None, intents: Intents) -> bytes:
         None if rare is None else _rare_sheet(rare),
         written,
     )
+    if not owner and not replicas and not written:
+        return _NOBODY + encode(sheet)
     holders = [one[1] for one in written]
     head = _COUNTS.pack(len(owner), len(replicas), len(holders))
     return b"".join((head, *map(_NODE.pack, (*owner, *replicas, *holders)), encode(sheet)))

@@ -13,8 +13,10 @@ import time
 from typing import Any
 from urllib.parse import urlsplit
 
+import hiredis
 from msgspec import Struct
 from redis.asyncio import Redis, RedisCluster
+from redis.asyncio.connection import Connection, ConnectionPool, SSLConnection, UnixDomainSocketConnection, parse_url
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import NoScriptError
@@ -29,7 +31,28 @@ FORMAT = 1
 ANSWER_S = 5.0
 """After so long without an answer a connection counts as broken."""
 PAUSE_S, PAUSE_MAX_S = 0.02, 1.0
-_SCHEMES = ("redis", "rediss", "unix")
+
+
+class _Quick:
+    """Packs commands with hundreds of words in C; the library does that only where there is no event loop."""
+
+    def pack_command(self, *words: Any) -> list[bytes]:
+        return [hiredis.pack_command(words)]
+
+
+class _Tcp(_Quick, Connection):
+    pass
+
+
+class _Tls(_Quick, SSLConnection):
+    pass
+
+
+class _Unix(_Quick, UnixDomainSocketConnection):
+    pass
+
+
+_CONNECTIONS = {"redis": _Tcp, "rediss": _Tls, "unix": _Unix}
 
 
 class Address(Struct, frozen=True):
@@ -46,7 +69,7 @@ class Address(Struct, frozen=True):
         if not self.urls:
             raise UsageError("a store needs an address, such as redis://localhost:6379")
         for url in self.urls:
-            if urlsplit(url).scheme not in _SCHEMES:
+            if urlsplit(url).scheme not in _CONNECTIONS:
                 raise UsageError(
                     f"{shown(url)!r} is no address of a store: it begins with redis://, rediss:// or unix://"
                 )
@@ -136,7 +159,9 @@ class Server:
     async def _connect(self, url: str) -> Any:
         """A client of one server or, if that is part of one, of a Cluster."""
         options = self._options(url)
-        client: Any = Redis.from_url(url, retry=Retry(NoBackoff(), 0), **options)
+        # The library parses addresses, but would take connections that pack slowly.
+        known = {**options, **parse_url(url), "connection_class": _CONNECTIONS[urlsplit(url).scheme]}
+        client: Any = Redis.from_pool(ConnectionPool(retry=Retry(NoBackoff(), 0), **known))
         try:
             about = await client.execute_command("INFO")
             _check(about, self.where)

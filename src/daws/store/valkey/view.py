@@ -218,21 +218,18 @@ class ShardView(Shard):
     def change(self) -> Change:
         """What became of the tasks' cells."""
         change = Change([], [], [cells.encode(row) for row in list.__iter__(self.log)])
-        records, outbox = self.records, self.outbox
+        intents: dict[int, cells.Intents] = {}
+        for key, intent in dict.items(self.outbox):
+            intents.setdefault(key >> 2, {})[key & 3] = intent
+        records = self.records
         for task, cell in records.looked.items():
             name = b"%d" % task
             change.reads.append((name, cell[:STAMP_BYTES]))
             record = dict.get(records, task, _NOT_HERE)
-            if record is _NOT_HERE:
-                continue
-            intents = {}
-            for verb in (wire.SATISFY, wire.REMAKE_FOR, wire.STOP):
-                intent = dict.get(outbox, task << 2 | verb)
-                if intent is not None:
-                    intents[verb] = intent
-            now = cells.pack(record, intents)
-            if not cell or cell[STAMP_BYTES:] != now:
-                change.writes.append((name, now))
+            if record is not _NOT_HERE:
+                now = cells.pack(record, intents.get(task))
+                if not cell or cell[STAMP_BYTES:] != now:
+                    change.writes.append((name, now))
         return change
 
 
