@@ -6,8 +6,8 @@ one of each caller.
 
 Rule 11: the same number tells what a failover has lost. If the server knows less of this caller than it has
 acknowledged, it has gone back in time. Then the call is not carried out (its answers would be those of the past) but
-ends with `WritesLostError`, and the caller begins anew under another name, its `identity`. Whoever has kept what was
-not safe yet sends it again.
+ends with `WritesLostError`, and the caller begins anew under another name. Whoever has kept what was not safe yet sends
+it again.
 """
 
 import secrets
@@ -103,9 +103,9 @@ class Caller:
         self._read: dict[int, bytes] = {}  # up to where the log was read, and the last entry before
 
     @property
-    def identity(self) -> str:
-        """Another one from when on the server has lost something."""
-        return self._name.hex()
+    def name(self) -> bytes:
+        """Under which the server knows this caller; another one from when on it has lost something."""
+        return self._name
 
     def carry_out(self, rows: Sequence[Row], now_ns: int) -> Generator[Request, Any, Done]:
         answers: list[AnswerType] = []
@@ -162,7 +162,7 @@ class Caller:
                 afterwards += view.afterwards(bool(commit.number))
                 return answers
             if outcome == LOST:
-                self._begin_anew()
+                self.begin_anew()
                 raise WritesLostError(self.shard)
             (fresh,) = rest
             for place, cell in zip(fresh[::2], fresh[1::2], strict=True):
@@ -219,7 +219,7 @@ class Caller:
         entries: list[bytes] = yield Tail(self.shard, row.start - back, row.limit + back)
         if known is not None:
             if not entries or entries[0] != known:
-                self._begin_anew()
+                self.begin_anew()
                 raise WritesLostError(self.shard)
             entries = entries[1:]
         if entries:
@@ -243,7 +243,8 @@ class Caller:
             [stamp + entry for entry in change.log],
         )
 
-    def _begin_anew(self) -> None:
+    def begin_anew(self) -> None:
+        """The server has lost something: what it knows of this caller no longer counts."""
         self._name = secrets.token_bytes(8)
         self.position = 0
         self._read.clear()
