@@ -14,7 +14,11 @@ class BlockingValkeyStore:
 
     def __init__(self, address: Address, options: Options | None = None, patience_s: float | None = 10.0) -> None:
         self._loop = asyncio.Runner()
-        self.store = self._loop.run(ValkeyStore.open(address, options, patience_s))
+        try:
+            self.store = self._loop.run(ValkeyStore.open(address, options, patience_s))
+        except BaseException:
+            self._loop.close()
+            raise
         self.shard_count = self.store.shard_count
 
     def apply(self, shard: int, rows: Sequence[Row], now_ns: int | None = None) -> list[AnswerType]:

@@ -189,7 +189,7 @@ class Caller:
     def _fetch(self, missing: Sequence[Missing], caches: dict[int, Cache]) -> Script:
         wanted: dict[int, dict[bytes, None]] = {}
         for one in missing:
-            wanted.setdefault(one.shard, {})[one.name] = None
+            wanted.setdefault(one.shard, {}).update(dict.fromkeys(one.names))
         for shard, names in wanted.items():
             found = yield Fetch(shard, list(names))
             into = caches.setdefault(shard, {})

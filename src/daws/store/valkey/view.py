@@ -8,7 +8,7 @@ Cells of other shards can be read (a record retires when its children have, wher
 same update. What the handlers would change there is done afterwards, in an update of that shard: see `Tidy`.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -30,12 +30,12 @@ _NOT_HERE: Any = object()
 
 
 class Missing(Exception):
-    """A cell that has to be fetched first."""
+    """Cells that have to be fetched first."""
 
-    def __init__(self, shard: int, name: bytes) -> None:
-        super().__init__(shard, name)
+    def __init__(self, shard: int, *names: bytes) -> None:
+        super().__init__(shard, *names)
         self.shard = shard
-        self.name = name
+        self.names = names
 
 
 class Options(Struct, frozen=True):
@@ -199,14 +199,15 @@ class ShardView(Shard):
             raise Missing(self.number, name)
         return cell[STAMP_BYTES:]
 
-    def look_for(self, node: NodeId, found: Iterable[int], limit: int) -> None:
+    def look_for(self, node: NodeId, found: Sequence[int], limit: int) -> None:
         """Of the tasks among which all are that a node would leave behind, show the handlers those that it still would.
         One more than they may answer is enough for them to know that there are more."""
+        forgotten = [name for task in found if (name := b"%d" % task) not in self.cache]
+        if forgotten:
+            raise Missing(self.number, *forgotten)
         owned = held = 0
         for task in found:
-            cell = self.cache.get(b"%d" % task)
-            if cell is None:
-                raise Missing(self.number, b"%d" % task)
+            cell = self.cache[b"%d" % task]
             owns, runs, holds = cells.is_left_by(cell, node)
             if runs or (owns and owned <= limit):
                 self.records.estate.append(task)

@@ -37,7 +37,8 @@ def test_after_a_loss_it_counts_anew():
 
 def test_what_a_server_says_of_its_replicas():
     said = (
-        b"# Replication\r\nrole:master\r\nconnected_slaves:2\r\nslave0:ip=10.0.0.2,port=6379,state=online,offset=70,lag=1\r\n"
+        b"# Replication\r\nrole:master\r\nconnected_slaves:2\r\n"
+        b"slave0:ip=10.0.0.2,port=6379,state=online,offset=70,lag=1\r\n"
         b"slave1:ip=10.0.0.3,port=6379,state=wait_bgsave,offset=80,lag=0\r\nmaster_repl_offset:84\r\nslave_expires:3\r\n"
     )
     assert read_replicas(said) == Replicas(84, (70, 0)), "one that is not online has nothing"
