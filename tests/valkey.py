@@ -4,6 +4,7 @@ import contextlib
 import importlib.util
 import shutil
 import signal
+import socket
 import subprocess
 import time
 from pathlib import Path
@@ -82,3 +83,9 @@ class LocalServer:
             self.process.send_signal(number)
             self.process.wait(20)
             self.process = None
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])

@@ -1,0 +1,134 @@
+"""Rule 11 on real servers: a replica that lags becomes the primary, and acknowledged writes are gone."""
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+
+from daws.model.task import TaskSpec
+from daws.store.valkey import store as module
+from daws.store.valkey.caller import WritesLostError
+from daws.store.valkey.safety import Replicas, read_replicas
+from daws.store.valkey.server import Address
+from daws.store.valkey.store import ValkeyStore
+from daws.wire.store import Finish, Log, ReadLog, Submit
+from tests.valkey import LocalServer, free_port
+
+Start = Callable[..., LocalServer]
+ANN = 1
+SMALL = [(Submit(TaskSpec(task), (), ANN), Finish(task, 0, ANN)) for task in range(4)]
+
+
+def a_pair(start: Start) -> tuple[LocalServer, LocalServer]:
+    primary = start("--repl-diskless-sync-delay", "0", port=free_port())
+    replica = start("--replicaof", "127.0.0.1", str(primary.port))
+    return primary, replica
+
+
+async def until(happened: Callable[[], object]) -> None:
+    async with asyncio.timeout(20):
+        while not happened():
+            await asyncio.sleep(0.001)
+
+
+def is_in_step(primary: LocalServer, replica: LocalServer) -> bool:
+    ours, theirs = primary.ask("INFO", "replication"), replica.ask("INFO", "replication")
+    return (
+        theirs.get("master_link_status") == "up"
+        and "slave0" in ours
+        and ours["master_repl_offset"] == theirs["master_repl_offset"]
+    )
+
+
+def test_what_was_acknowledged_and_lost_is_noticed_before_anything_else_is_done(start: Start):
+    primary, replica = a_pair(start)
+
+    async def run() -> None:
+        store = await ValkeyStore.open(Address((primary.url, replica.url)))
+        await store.call(0, SMALL[0])
+        assert await store.call(0, [ReadLog(0)]) == [Log(1, [0])]
+        await until(lambda: is_in_step(primary, replica))
+        replica.ask("REPLICAOF", "NO", "ONE")
+        await store.call(0, SMALL[1])
+        identity, position = store.identity(0), store.position(0)
+        assert position == 2 and store.safe_position(0) < 2
+        primary.kill()
+        calls = [store.call(0, SMALL[2]), store.call(0, SMALL[3])]
+        for lost in await asyncio.gather(*calls, return_exceptions=True):
+            assert isinstance(lost, WritesLostError) and lost.retry
+        assert store.identity(0) != identity
+        with pytest.raises(WritesLostError):
+            await store.call(0, SMALL[2], identity=identity)
+        assert await store.call(0, [ReadLog(0)]) == [Log(1, [0])], "nothing of these calls was carried out"
+        for rows in SMALL[1:]:
+            await store.call(0, rows, identity=store.identity(0))
+        assert await store.call(0, [ReadLog(0)]) == [Log(4, [0, 1, 2, 3])]
+        await store.close()
+
+    asyncio.run(run())
+
+
+def test_a_failover_that_loses_nothing_of_ours_is_not_noticed(start: Start):
+    primary, replica = a_pair(start)
+
+    async def run() -> None:
+        store = await ValkeyStore.open(Address((primary.url, replica.url)))
+        await store.call(0, SMALL[0])
+        identity = store.identity(0)
+        await until(lambda: is_in_step(primary, replica))
+        primary.kill()
+        replica.ask("REPLICAOF", "NO", "ONE")
+        assert await store.call(0, SMALL[1]) == [None, None]
+        assert store.identity(0) == identity
+        await store.close()
+
+    asyncio.run(run())
+
+
+def test_a_loss_is_noticed_by_those_who_say_nothing_as_well(start: Start, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(module, "WATCH_S", 0.01)
+    primary, replica = a_pair(start)
+
+    async def run() -> None:
+        store = await ValkeyStore.open(Address((primary.url, replica.url)))
+        lost: list[int] = []
+        store.on_lost = lost.append
+        await store.call(0, SMALL[0])
+        await until(lambda: is_in_step(primary, replica))
+        replica.ask("REPLICAOF", "NO", "ONE")
+        await store.call(0, SMALL[1])
+        identity = store.identity(0)
+        primary.kill()
+        await until(lambda: lost)
+        assert lost == [0] and store.identity(0) != identity
+        await store.close()
+
+    asyncio.run(run())
+
+
+def test_updates_become_safe_when_the_replica_has_them(start: Start, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(module, "WATCH_S", 0.01)
+    monkeypatch.setattr("daws.store.valkey.safety.SETTLE_S", 0.0)
+    looks: list[Replicas] = []
+
+    def look(info: bytes) -> Replicas:
+        looks.append(read_replicas(info))
+        return looks[-1]
+
+    monkeypatch.setattr(module, "read_replicas", look)
+    primary, replica = a_pair(start)
+
+    async def run() -> None:
+        store = await ValkeyStore.open(Address((primary.url, replica.url)), replicas_min=1)
+        await until(lambda: is_in_step(primary, replica))
+        await store.call(0, SMALL[0])
+        await until(lambda: store.safe_position(0) == store.position(0) == 1)
+        replica.ask("REPLICAOF", "NO", "ONE")
+        await until(lambda: "slave0" not in primary.ask("INFO", "replication"))
+        await store.call(0, SMALL[1])
+        looks.clear()
+        await until(lambda: len(looks) > 2)
+        assert store.safe_position(0) == 1, "nobody else has it"
+        await store.close()
+
+    asyncio.run(run())
