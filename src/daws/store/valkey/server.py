@@ -122,8 +122,10 @@ class Server:
         while True:
             if self._closed:
                 raise ClosedError("the store was closed")
+            client = None
             try:
-                answer = await self._ask_once(command)
+                client = await self._connected()
+                answer = await _ask_once(client, command)
             except Exception as error:
                 wrong = translate(error, self.where)
                 if not isinstance(wrong, Trouble) or (until is not None and time.monotonic() + pause_s > until):
@@ -131,30 +133,22 @@ class Server:
                 if not self._is_gone:
                     self._is_gone = True
                     log.warning("%s; trying again until it does", wrong)
-                if wrong.elsewhere:
+                if wrong.elsewhere and client is self._client:  # else somebody else has done that already
                     await self._try_elsewhere()
                 await asyncio.sleep(pause_s)
                 pause_s = min(2 * pause_s, PAUSE_MAX_S)
                 continue
-            if self._is_gone:
+            if self._is_gone and pause_s > PAUSE_S:  # other servers of a Cluster may have answered all the time
                 self._is_gone = False
                 log.warning("the store at %s answers again", self.where)
             return answer
 
-    async def _ask_once(self, command: Command) -> Any:
+    async def _connected(self) -> Any:
         if self._client is None:
             async with self._opening:
                 if self._client is None:
                     self._client = await self._connect(self.address.urls[self._turn % len(self.address.urls)])
-        client = self._client
-        if len(command) < 2 or not isinstance(command[1], Script):
-            return await client.execute_command(*command)
-        word, script, *rest = command
-        assert isinstance(script, Script)
-        try:
-            return await client.execute_command(word, script.hash, *rest)
-        except NoScriptError:
-            return await client.execute_command("EVAL", script.text, *rest)
+        return self._client
 
     async def _connect(self, url: str) -> Any:
         """A client of one server or, if that is part of one, of a Cluster."""
@@ -187,18 +181,34 @@ class Server:
         return options
 
     async def _try_elsewhere(self) -> None:
-        if len(self.address.urls) > 1:
-            self._turn += 1
+        if isinstance(self._client, RedisCluster):
+            return  # it knows all servers of the Cluster, and finds out by itself who has become a primary
+        self._turn += 1
         await self._drop()
 
     async def _drop(self) -> None:
         client, self._client = self._client, None
-        if client is not None:
-            await client.aclose()
+        if client is None:
+            return
+        await client.aclose()
+        if isinstance(client, RedisCluster):  # which closes nothing while it looks for a new primary
+            for kind in ("nodes_cache", "startup_nodes"):
+                await client.nodes_manager.aclose(kind)
 
     async def close(self) -> None:
         self._closed = True
         await self._drop()
+
+
+async def _ask_once(client: Any, command: Command) -> Any:
+    if len(command) < 2 or not isinstance(command[1], Script):
+        return await client.execute_command(*command)
+    word, script, *rest = command
+    assert isinstance(script, Script)
+    try:
+        return await client.execute_command(word, script.hash, *rest)
+    except NoScriptError:
+        return await client.execute_command("EVAL", script.text, *rest)
 
 
 def _check(about: dict[str, Any], where: str) -> None:
