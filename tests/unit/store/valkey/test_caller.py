@@ -19,6 +19,7 @@ from daws.wire.store import (
     Estate,
     Finish,
     Granted,
+    Inspect,
     Log,
     ReadLog,
     Row,
@@ -197,7 +198,7 @@ def test_rows_of_which_one_is_always_contested_get_through_in_parts(monkeypatch:
     monkeypatch.setattr(module, "PATIENCE", 1)
     shard.run(ann, [Satisfy(1, parent, ANN) for parent in parents])
     record = a_caller()
-    left = shard.run(record, [module.wire.Inspect(1)])[0]
+    left = shard.run(record, [Inspect(1)])[0]
     assert set(left.edges) == set(told), "every edge was taken away once"  # type: ignore[union-attr]
 
 

@@ -1,6 +1,6 @@
 """Records as bytes: what was written is read, and equal states are equal bytes."""
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from daws.model.states import DONE, READY, WAITING
@@ -43,7 +43,7 @@ records = st.builds(
     st.booleans(),
     st.one_of(st.none(), rares()),
 )
-intents = st.one_of(
+every_kind_of_intents: st.SearchStrategy[Intents] = st.one_of(
     st.just({}),
     st.just({SATISFY: (3, None, 7)}),
     st.just({STOP: (4, (1, 2), 2**62), SATISFY: (3, ((1, 0), (2, 9)), 8)}),
@@ -59,7 +59,8 @@ def shown(record: Record) -> object:
     )
 
 
-@given(records, intents)
+@settings(max_examples=40)
+@given(records, every_kind_of_intents)
 def test_what_was_written_is_read(record: Record, intents: Intents):
     packed = pack(record, intents)
     again, intents_again = unpack(STAMP + packed)
@@ -69,7 +70,8 @@ def test_what_was_written_is_read(record: Record, intents: Intents):
     assert pack(again, intents_again) == packed, "equal states are equal bytes"
 
 
-@given(records, intents, nodes)
+@settings(max_examples=40)
+@given(records, every_kind_of_intents, nodes)
 def test_whom_a_cell_would_be_left_by(record: Record, intents: Intents, stranger: int):
     cell = STAMP + pack(record, intents)
     replicas = record.rare.replicas if record.rare is not None else ()

@@ -48,12 +48,12 @@ def a_cluster(start: Start, primaries: int = 3) -> list[LocalServer]:
 
 
 def _nodes(server: LocalServer) -> list[str]:
-    said = server.ask("CLUSTER", "NODES")
+    said = server.ask("CLUSTER NODES")
     return [one["node_id"] for one in said.values() if "handshake" not in one["flags"]]
 
 
 def _is_well(server: LocalServer) -> bool:
-    return bool(server.ask("CLUSTER", "INFO")["cluster_state"] == "ok")
+    return bool(server.ask("CLUSTER INFO")["cluster_state"] == "ok")
 
 
 def _until(happened: Callable[[], bool]) -> None:

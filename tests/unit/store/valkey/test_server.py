@@ -26,10 +26,8 @@ def submit(task: int, payload: bytes = b"") -> Submit:
 
 
 @contextlib.asynccontextmanager
-async def opened(
-    *urls: str, name: str = "main", patience_s: float | None = 20.0, **options: int
-) -> AsyncIterator[ValkeyStore]:
-    store = await ValkeyStore.open(Address(urls, name), Options(**options), patience_s)
+async def opened(*urls: str, name: str = "main", patience_s: float | None = 20.0) -> AsyncIterator[ValkeyStore]:
+    store = await ValkeyStore.open(Address(urls, name), patience_s=patience_s)
     try:
         yield store
     finally:
