@@ -16,10 +16,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import uvloop
-from redis import Redis
 
 from daws.model.task import TaskSpec
 from daws.store.memory import MemoryStore
+from daws.store.valkey.link import connect
 from daws.store.valkey.server import Address
 from daws.store.valkey.store import ValkeyStore
 from daws.store.valkey.view import Options
@@ -76,10 +76,17 @@ def on_valkey(url: str, callers: int, tasks: int, size: int, chains: bool) -> tu
     return max(wall_s for wall_s, _ in took), sum(busy_s for _, busy_s in took)
 
 
+async def _server_busy_s(url: str) -> float:
+    ((place, access),) = Address((url,)).targets()
+    link = await connect(place, access)
+    said = bytes(await link.ask(("INFO", "cpu"))).decode()
+    link.close()
+    used = dict(line.split(":") for line in said.split() if line.startswith("used_cpu_"))
+    return float(used["used_cpu_user"]) + float(used["used_cpu_sys"])
+
+
 def server_busy_s(url: str) -> float:
-    with Redis.from_url(url) as client:
-        cpu = client.info("cpu")
-    return float(cpu["used_cpu_user"]) + float(cpu["used_cpu_sys"])
+    return asyncio.run(_server_busy_s(url))
 
 
 def main() -> None:

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import hiredis
 import pytest
 
 from daws.store.valkey.caller import CHANGED, DONE, LOST, Commit, Fetch, Scan, Tail
@@ -45,7 +46,7 @@ class LocalServer:
         if password:
             self.options += ("--requirepass", password)
         self.process: subprocess.Popen[bytes] | None = None
-        self._client: Any = None
+        self._client: socket.socket | None = None
         self.start()
 
     @property
@@ -59,18 +60,32 @@ class LocalServer:
             )
         until = time.monotonic() + _READY_S
         while True:
-            with contextlib.suppress(Exception):
+            with contextlib.suppress(OSError, hiredis.ReplyError):
                 if self.ask("PING"):
                     return
+            self._hang_up()
             assert self.process.poll() is None and time.monotonic() < until, (self.folder / "log").read_text()
             time.sleep(0.005)
 
     def ask(self, *words: str) -> Any:
+        """As redis-cli would."""
         if self._client is None:
-            from redis import Redis
+            self._client = socket.socket(socket.AF_UNIX)
+            self._client.settimeout(_READY_S)
+            self._client.connect(str(self.socket))
+            if self.password:
+                self.ask("AUTH", self.password)
+        self._client.sendall(hiredis.pack_command(words))  # type: ignore[arg-type]  # of any length
+        reader = hiredis.Reader()
+        while (answer := reader.gets()) is False:
+            reader.feed(self._client.recv(1 << 16) or _fail("the server is gone"))
+        if isinstance(answer, hiredis.ReplyError):
+            raise answer
+        return answer
 
-            self._client = Redis(unix_socket_path=str(self.socket), password=self.password)
-        return self._client.execute_command(*words)
+    def info(self, section: str) -> dict[str, str]:
+        lines = self.ask("INFO", section).decode().splitlines()
+        return dict(line.partition(":")[::2] for line in lines if ":" in line)
 
     def kill(self) -> None:
         """As a power failure would."""
@@ -79,15 +94,22 @@ class LocalServer:
     def stop(self) -> None:
         self._end(signal.SIGTERM)
 
-    def _end(self, number: int) -> None:
+    def _hang_up(self) -> None:
         if self._client is not None:
             self._client.close()
             self._client = None
+
+    def _end(self, number: int) -> None:
+        self._hang_up()
         if self.process is not None:
             self.process.send_signal(signal.SIGCONT)
             self.process.send_signal(number)
             self.process.wait(20)
             self.process = None
+
+
+def _fail(why: str) -> bytes:
+    raise ConnectionError(why)
 
 
 def free_port() -> int:

@@ -26,9 +26,13 @@ def snapshot(server: LocalServer, name: str, shard_count: int) -> object:
     """Every byte but those that say who called."""
     tags = [f"{{daws:{name}:{shard}}}" for shard in range(shard_count)]
     return [
-        (sorted(server.ask("HGETALL", f"{tag}:cells").items()), server.ask("LRANGE", f"{tag}:log", "0", "-1"))
+        (sorted(batched(server.ask("HGETALL", f"{tag}:cells"))), server.ask("LRANGE", f"{tag}:log", "0", "-1"))
         for tag in tags
     ]
+
+
+def batched(words: list[bytes]) -> list[tuple[bytes, bytes]]:
+    return list(zip(words[::2], words[1::2], strict=True))
 
 
 class TestPlain(StoreContract):

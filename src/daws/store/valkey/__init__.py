@@ -9,6 +9,7 @@ at the same time; they are in each other's way only where they change the same t
     view      a shard as the handlers see it, filled from a cache
     caller    one process's dealings with one shard, without a socket: attempts, commits, what a failover lost
     scripts   what is said to the server
+    link      one connection
     server    a server or Cluster that is asked until it answers
     trouble   what went wrong, in words of our own
     store     the store on an event loop
@@ -19,5 +20,5 @@ from importlib.util import find_spec
 
 from daws.model.errors import UsageError
 
-if find_spec("redis") is None:
+if find_spec("hiredis") is None:
     raise UsageError("a store on a Valkey server needs a client for it: pip install 'daws[valkey]'")

@@ -6,9 +6,14 @@ last commit. The scripts know nothing of tasks.
 """
 
 from hashlib import sha1
+from typing import Any
+
+import hiredis
+from msgspec import Struct
 
 from daws.store.valkey.caller import Commit, Fetch, Request, Scan, Tail
 from daws.store.valkey.cells import STAMP_BYTES
+from daws.store.valkey.link import Link, Word
 
 _NO_STAMP = bytes(STAMP_BYTES)
 
@@ -89,8 +94,27 @@ class Script:
 
 
 COMMIT, SCAN, CHECK, AGREE = Script(_COMMIT), Script(_SCAN), Script(_CHECK), Script(_AGREE)
-Command = tuple[bytes | str | int | Script, ...]
-"""The words of a command; EVALSHA has the script itself where its hash goes."""
+EXISTS, TIME = "EXISTS", "TIME"
+
+
+class Command(Struct, frozen=True):
+    """Words for the server that has this key; for a script, the other keys and all else behind it."""
+
+    key: str
+    words: tuple[Word, ...]
+    script: Script | None = None
+    keys: int = 1
+
+    async def say(self, link: Link) -> Any:
+        if self.script is None:
+            return await link.ask(self.words)
+        rest = (self.keys, self.key, *self.words)
+        try:
+            return await link.ask(("EVALSHA", self.script.hash, *rest))
+        except hiredis.ReplyError as error:
+            if not str(error).startswith("NOSCRIPT"):
+                raise
+        return await link.ask(("EVAL", self.script.text, *rest))
 
 
 class Keys:
@@ -113,10 +137,10 @@ def command_of(request: Request, keys: Keys) -> Command:
         stamps = b"".join([stamp or _NO_STAMP for _, stamp in request.reads])
         writes = [word for write in request.writes for word in write]
         head = (request.caller, request.acknowledged, request.number, len(names), len(request.writes), stamps)
-        return ("EVALSHA", COMMIT, 3, keys.cells, keys.log, keys.callers, *head, *names, *writes, *request.log)
+        return Command(keys.cells, (keys.log, keys.callers, *head, *names, *writes, *request.log), COMMIT, 3)
     if isinstance(request, Fetch):
-        return ("HMGET", keys.cells, *request.names)
+        return Command(keys.cells, ("HMGET", keys.cells, *request.names))
     if isinstance(request, Scan):
-        return ("EVALSHA", SCAN, 1, keys.cells, request.cursor, request.node)
+        return Command(keys.cells, (request.cursor, request.node), SCAN)
     assert isinstance(request, Tail)
-    return ("LRANGE", keys.log, request.start, request.start + request.count - 1)
+    return Command(keys.log, ("LRANGE", keys.log, request.start, request.start + request.count - 1))

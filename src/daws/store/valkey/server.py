@@ -1,58 +1,33 @@
 """A server, or a Cluster of them, that is asked until it answers.
 
 `ask` repeats a request with growing pauses while the server is gone, is being replaced, or is full. The first time it
-says so in a line of the log, and again when all is well. Several addresses are those of a primary and its replicas:
-whichever takes writes is used.
-
-Beside `trouble`, which has its errors, the one place that knows the client library.
+says so in a line of the log, and again when all is well. Several addresses are those of a primary and its replicas
+(whichever takes writes is used), or some of a Cluster, whose servers say themselves who has which keys.
 """
 
 import asyncio
 import logging
+import ssl
 import time
+from binascii import crc_hqx
 from typing import Any
-from urllib.parse import urlsplit
 
 import hiredis
+import msgspec
 from msgspec import Struct
-from redis.asyncio import Redis, RedisCluster
-from redis.asyncio.connection import Connection, ConnectionPool, SSLConnection, UnixDomainSocketConnection, parse_url
-from redis.asyncio.retry import Retry
-from redis.backoff import NoBackoff
-from redis.exceptions import NoScriptError
 
 from daws.model.errors import ClosedError, UsageError
-from daws.store.valkey.scripts import AGREE, Command, Script, meta_key
+from daws.store.valkey.link import Access, Link, Place, Word, connect, read_url
+from daws.store.valkey.scripts import AGREE, EXISTS, TIME, Command, meta_key
 from daws.store.valkey.trouble import Trouble, translate
 
 log = logging.getLogger("daws.store")
 
 FORMAT = 1
-ANSWER_S = 5.0
-"""After so long without an answer a connection counts as broken."""
 PAUSE_S, PAUSE_MAX_S = 0.02, 1.0
-
-
-class _Quick:
-    """Packs commands with hundreds of words in C; the library does that only where there is no event loop."""
-
-    def pack_command(self, *words: Any) -> list[bytes]:
-        return [hiredis.pack_command(words)]
-
-
-class _Tcp(_Quick, Connection):
-    pass
-
-
-class _Tls(_Quick, SSLConnection):
-    pass
-
-
-class _Unix(_Quick, UnixDomainSocketConnection):
-    pass
-
-
-_CONNECTIONS = {"redis": _Tcp, "rediss": _Tls, "unix": _Unix}
+SLOTS = 16384
+"""The keys of a Cluster are cut into so many parts."""
+REDIRECTIONS_MAX = 5
 
 
 class Address(Struct, frozen=True):
@@ -69,18 +44,30 @@ class Address(Struct, frozen=True):
         if not self.urls:
             raise UsageError("a store needs an address, such as redis://localhost:6379")
         for url in self.urls:
-            if urlsplit(url).scheme not in _CONNECTIONS:
-                raise UsageError(
-                    f"{shown(url)!r} is no address of a store: it begins with redis://, rediss:// or unix://"
-                )
+            read_url(url)
         if not self.name or not self.name.isprintable() or set(self.name) & set("{}: "):
             raise UsageError(f"{self.name!r} cannot name a store: no spaces, colons or braces")
 
+    def targets(self) -> list[tuple[Place, Access]]:
+        """Each with how we get in there."""
+        found = []
+        for url in self.urls:
+            place, access, by_tls = read_url(url)
+            context = self._context() if by_tls else None
+            found.append(
+                (place, msgspec.structs.replace(access, password=self.password or access.password, context=context))
+            )
+        return found
 
-def shown(url: str) -> str:
-    """An address without what is secret in it."""
-    parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+    def _context(self) -> ssl.SSLContext:
+        try:
+            context = ssl.create_default_context(cafile=self.ca_file or None)
+            if self.cert_file:
+                context.load_cert_chain(self.cert_file, self.key_file or None)
+        except OSError as error:  # of the file, or of what is in it
+            files = " or ".join(file for file in (self.ca_file, self.cert_file, self.key_file) if file)
+            raise UsageError(f"cannot read {files}, which are to secure the way to the store: {error}") from error
+        return context
 
 
 class Server:
@@ -88,33 +75,45 @@ class Server:
         """`patience_s`: after so long without an answer a request is given up; None is never."""
         self.address = address
         self.patience_s = patience_s
-        self._turn = 0  # whose turn it is among the addresses
-        self._client: Any = None
-        self._opening = asyncio.Lock()
+        self._targets = address.targets()
+        self._turn = 0  # whose turn it is among them
+        self._is_cluster = False
+        self._slots: dict[int, Place] | None = None  # of a Cluster, who has what, as far as that is known
+        self._links: dict[Place, Link] = {}
+        self._connecting: dict[Place, asyncio.Task[Link]] = {}
         self._is_gone = False
         self._closed = False
-        self.clock_ns: int | None = None  # the server's, when it last answered
+        self._clock_ns = 0  # the server's, when it last answered
         self._heard_ns = 0
 
     @property
     def where(self) -> str:
-        return shown(self.address.urls[self._turn % len(self.address.urls)])
+        return str(self._target[0])
+
+    @property
+    def _target(self) -> tuple[Place, Access]:
+        return self._targets[self._turn % len(self._targets)]
 
     def now_ns(self) -> int:
         """The server's clock, or a little less."""
-        assert self.clock_ns is not None, "not opened"
-        return self.clock_ns + time.monotonic_ns() - self._heard_ns
+        return self._clock_ns + time.monotonic_ns() - self._heard_ns
 
     def heard(self, seconds: int, micros: int) -> None:
-        self.clock_ns = seconds * 1_000_000_000 + micros * 1000
+        self._clock_ns = seconds * 1_000_000_000 + micros * 1000
         self._heard_ns = time.monotonic_ns()
 
     async def open(self, made: str) -> str:
         """Make sure of a server that we can use. Returns what the store was made with: `made` if it is new."""
-        answer = await self.ask(("EVALSHA", AGREE, 1, meta_key(self.address.name), made))
-        seconds, micros = await self.ask(("TIME",))
+        key = meta_key(self.address.name)
+        answer = await self.ask(Command(key, (made,), AGREE))
+        seconds, micros = await self.ask(Command(key, (TIME,)))
         self.heard(int(seconds), int(micros))
         return bytes(answer).decode()
+
+    async def is_there(self) -> bool:
+        """Is there such a store?"""
+        key = meta_key(self.address.name)
+        return bool(await self.ask(Command(key, (EXISTS, key))))
 
     async def ask(self, command: Command) -> Any:
         pause_s = PAUSE_S
@@ -122,10 +121,9 @@ class Server:
         while True:
             if self._closed:
                 raise ClosedError("the store was closed")
-            client = None
+            turn = self._turn
             try:
-                client = await self._connected()
-                answer = await _ask_once(client, command)
+                answer = await self._ask_once(command)
             except Exception as error:
                 wrong = translate(error, self.where)
                 if not isinstance(wrong, Trouble) or (until is not None and time.monotonic() + pause_s > until):
@@ -133,8 +131,10 @@ class Server:
                 if not self._is_gone:
                     self._is_gone = True
                     log.warning("%s; trying again until it does", wrong)
-                if wrong.elsewhere and client is self._client:  # else somebody else has done that already
-                    await self._try_elsewhere()
+                if wrong.elsewhere:
+                    if turn == self._turn:  # else somebody else has turned already
+                        self._turn += 1
+                    self._slots = None
                 await asyncio.sleep(pause_s)
                 pause_s = min(2 * pause_s, PAUSE_MAX_S)
                 continue
@@ -143,77 +143,97 @@ class Server:
                 log.warning("the store at %s answers again", self.where)
             return answer
 
-    async def _connected(self) -> Any:
-        if self._client is None:
-            async with self._opening:
-                if self._client is None:
-                    self._client = await self._connect(self.address.urls[self._turn % len(self.address.urls)])
-        return self._client
-
-    async def _connect(self, url: str) -> Any:
-        """A client of one server or, if that is part of one, of a Cluster."""
-        options = self._options(url)
-        # The library parses addresses, but would take connections that pack slowly.
-        known = {**options, **parse_url(url), "connection_class": _CONNECTIONS[urlsplit(url).scheme]}
-        client: Any = Redis.from_pool(ConnectionPool(retry=Retry(NoBackoff(), 0), **known))
-        try:
-            about = await client.execute_command("INFO")
-            _check(about, self.where)
-        except BaseException:
-            await client.aclose()
-            raise
-        if int(about.get("cluster_enabled", 0)) == 0:
-            return client
-        await client.aclose()
-        return RedisCluster.from_url(url, **options)
-
-    def _options(self, url: str) -> dict[str, Any]:
-        options: dict[str, Any] = {"socket_timeout": ANSWER_S, "socket_connect_timeout": ANSWER_S, "protocol": 2}
-        if self.address.password:
-            options["password"] = self.address.password
-        if urlsplit(url).scheme == "rediss":
-            files = {
-                "ssl_ca_certs": self.address.ca_file,
-                "ssl_certfile": self.address.cert_file,
-                "ssl_keyfile": self.address.key_file,
-            }
-            options |= {name: file for name, file in files.items() if file}
-        return options
-
-    async def _try_elsewhere(self) -> None:
-        if isinstance(self._client, RedisCluster):
-            return  # it knows all servers of the Cluster, and finds out by itself who has become a primary
-        self._turn += 1
-        await self._drop()
-
-    async def _drop(self) -> None:
-        client, self._client = self._client, None
-        if client is None:
-            return
-        await client.aclose()
-        if isinstance(client, RedisCluster):  # which closes nothing while it looks for a new primary
-            for kind in ("nodes_cache", "startup_nodes"):
-                await client.nodes_manager.aclose(kind)
-
-    async def close(self) -> None:
+    def close(self) -> None:
         self._closed = True
-        await self._drop()
+        for task in self._connecting.values():
+            task.cancel()
+        for link in self._links.values():
+            link.close()
+
+    # -- who is asked ----------------------------------------------------------------------------------
+
+    async def _ask_once(self, command: Command) -> Any:
+        place, access = self._target
+        slot = _slot_of(command.key)
+        link = await self._link_to(place, access)
+        if self._is_cluster:
+            if self._slots is None:
+                self._slots = _read_slots(await link.ask(("CLUSTER", "SLOTS")), place)
+                known = {target for target, _ in self._targets}
+                self._targets += [(one, access) for one in dict.fromkeys(self._slots.values()) if one not in known]
+            place = self._slots.get(slot, place)
+        ahead: tuple[Word, ...] = ()
+        for _ in range(REDIRECTIONS_MAX):
+            link = await self._link_to(place, access)
+            try:
+                if ahead:
+                    await link.ask(ahead)
+                return await command.say(link)
+            except hiredis.ReplyError as error:
+                kind, _, rest = str(error).partition(" ")
+                if kind not in ("MOVED", "ASK"):
+                    raise
+                place = _redirected(rest, place)
+                ahead = ("ASKING",) if kind == "ASK" else ()
+                if kind == "MOVED" and self._slots is not None:
+                    self._slots[slot] = place
+        raise ConnectionError("its servers send us from one to the other")
+
+    async def _link_to(self, place: Place, access: Access) -> Link:
+        link = self._links.get(place)
+        if link is not None and link.is_open:
+            return link
+        # All who want to go there wait for one and the same connection.
+        opening = self._connecting.get(place)
+        if opening is None:
+            opening = self._connecting[place] = asyncio.create_task(self._open_link(place, access))
+            opening.add_done_callback(lambda done: self._connected(place, done))
+        return await asyncio.shield(opening)
+
+    def _connected(self, place: Place, done: "asyncio.Task[Link]") -> None:
+        del self._connecting[place]
+        if not done.cancelled():
+            done.exception()  # perhaps nobody waits for it any more
+
+    async def _open_link(self, place: Place, access: Access) -> Link:
+        link = await connect(place, access)
+        try:
+            about = _read_info(await link.ask(("INFO",)))
+            _check(about, str(place))
+            self._is_cluster = about.get("cluster_enabled") == "1"
+        except BaseException:
+            link.close()
+            raise
+        self._links[place] = link
+        return link
 
 
-async def _ask_once(client: Any, command: Command) -> Any:
-    if len(command) < 2 or not isinstance(command[1], Script):
-        return await client.execute_command(*command)
-    word, script, *rest = command
-    assert isinstance(script, Script)
-    try:
-        return await client.execute_command(word, script.hash, *rest)
-    except NoScriptError:
-        return await client.execute_command("EVAL", script.text, *rest)
+def _slot_of(key: str) -> int:
+    """Of a key with a hash tag."""
+    tag = key[key.index("{") + 1 : key.index("}")]
+    return crc_hqx(tag.encode(), 0) % SLOTS
 
 
-def _check(about: dict[str, Any], where: str) -> None:
+def _redirected(rest: str, here: Place) -> Place:
+    """`SLOT HOST:PORT`; without a host it is the one that has said so."""
+    host, _, port = rest.split()[1].rpartition(":")
+    return Place(host or here.host, int(port))
+
+
+def _read_slots(said: list[Any], here: Place) -> dict[int, Place]:
+    found = {}
+    for first, last, primary, *_ in said:
+        place = Place(bytes(primary[0] or b"").decode() or here.host, int(primary[1]))
+        found.update(dict.fromkeys(range(first, last + 1), place))
+    return found
+
+
+def _read_info(said: bytes) -> dict[str, str]:
+    lines = said.decode("utf-8", "replace").splitlines()
+    return dict(line.partition(":")[::2] for line in lines if ":" in line)
+
+
+def _check(about: dict[str, str], where: str) -> None:
     policy = about.get("maxmemory_policy", "noeviction")
-    if int(about.get("maxmemory", 0)) and policy != "noeviction":
-        raise UsageError(
-            f"the store at {where} throws data away when it is full: set maxmemory-policy noeviction there"
-        )
+    if about.get("maxmemory", "0") != "0" and policy != "noeviction":
+        raise UsageError(f"the store at {where} throws data away when full: set maxmemory-policy noeviction there")

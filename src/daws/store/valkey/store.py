@@ -19,7 +19,7 @@ import msgspec
 from daws.model.errors import DawsError, UnavailableError, UsageError
 from daws.store.valkey.caller import Caller, Commit, Done, Request, WritesLostError
 from daws.store.valkey.safety import Safety, read_replicas
-from daws.store.valkey.scripts import CHECK, Keys, command_of, meta_key
+from daws.store.valkey.scripts import CHECK, Command, Keys, command_of
 from daws.store.valkey.server import FORMAT, Address, Server
 from daws.store.valkey.view import Options
 from daws.wire.store import AnswerType, Row
@@ -80,7 +80,7 @@ class ValkeyStore:
             made = await server.open(_written(Options() if options is None else options))
             return cls(server, _read(made, address.name), replicas_min)
         except BaseException:
-            await server.close()
+            server.close()
             raise
 
     def call(self, shard: int, rows: Sequence[Row], now_ns: int | None = None, identity: str | None = None) -> Answers:
@@ -118,7 +118,7 @@ class ValkeyStore:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        await self.server.close()
+        self.server.close()
 
     # -- calls -----------------------------------------------------------------------------------------
 
@@ -187,7 +187,7 @@ class ValkeyStore:
 
     async def _is_it_all_gone(self) -> DawsError | None:
         name = self.server.address.name
-        if await self.server.ask(("EXISTS", meta_key(name))):
+        if await self.server.is_there():
             return None
         said = f"the store {name!r} at {self.server.where} has forgotten everything: set `appendonly yes` on the server"
         return UnavailableError(said, retry=False)
@@ -207,7 +207,7 @@ class ValkeyStore:
 
     async def _look_after(self, lane: _Lane) -> None:
         name, acknowledged = lane.caller.name, lane.caller.position
-        known, replication = await self.server.ask(("EVALSHA", CHECK, 1, lane.keys.callers, name))
+        known, replication = await self.server.ask(Command(lane.keys.callers, (name,), CHECK))
         if lane.caller.name != name:
             return  # meanwhile a call has found out
         if known >= acknowledged:

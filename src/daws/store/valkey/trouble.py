@@ -1,26 +1,12 @@
 """What went wrong between us and the server, in words of our own: what time can mend, and what it cannot."""
 
-from redis import exceptions as redis_errors
+import hiredis
 
 from daws.model.errors import DawsError, UnavailableError, UsageError
 
-_PATIENCE = (
-    redis_errors.ConnectionError,
-    redis_errors.TimeoutError,
-    redis_errors.BusyLoadingError,
-    redis_errors.ClusterDownError,
-    redis_errors.ClusterError,
-    redis_errors.SlotNotCoveredError,
-    redis_errors.MasterDownError,
-    redis_errors.TryAgainError,
-    redis_errors.MovedError,
-    redis_errors.AskError,
-    OSError,
-    TimeoutError,
-)
-_REFUSED = (redis_errors.AuthenticationError, redis_errors.AuthorizationError, redis_errors.NoPermissionError)
-# Answers that come as plain errors, by their first word.
-_PASSING_CODES = ("NOREPLICAS", "MISCONF", "UNBLOCKED", "BUSY", "NOMASTERLINK", "LOADING", "CLUSTERDOWN")
+# What servers say while they start, are replaced, or have no replica or disk that they were told to have.
+_PASSING = ("BUSY", "CLUSTERDOWN", "LOADING", "MASTERDOWN", "MISCONF", "MOVED", "NOREPLICAS", "TRYAGAIN", "UNBLOCKED")
+_REFUSING = ("NOAUTH", "WRONGPASS", "NOPERM", "AUTH <password>", "Client sent AUTH", "invalid password")
 
 
 class Trouble(UnavailableError):
@@ -32,24 +18,24 @@ class Trouble(UnavailableError):
 
 
 def translate(error: Exception, where: str) -> DawsError:
-    """One line that names the server and, where there is one, the cure."""
-    said = _one_line(error)
-    if isinstance(error, _REFUSED) or said.startswith(("NOAUTH", "WRONGPASS", "NOPERM")):
-        return UsageError(f"the store at {where} refuses us: {said}; check user name and password in its address")
-    if isinstance(error, redis_errors.OutOfMemoryError) or said.startswith(
-        ("OOM", "command not allowed when used mem")
-    ):
-        return Trouble(f"the store at {where} is full: raise its maxmemory, or let sessions end", elsewhere=False)
-    if isinstance(error, redis_errors.ReadOnlyError) or said.startswith("READONLY"):
-        return Trouble(f"the store at {where} is a replica and takes no writes")
+    """One line that names the server and, where there is one, the cure. (Old servers wrap what a script met.)"""
+    if isinstance(error, DawsError):
+        return error
+    said = " ".join(str(error).split()) or type(error).__name__
     if "certificate verify failed" in said.lower():
         return UsageError(f"the store at {where} has a certificate that we do not trust: {said}; is ca_file right?")
-    if isinstance(error, _PATIENCE) or said.startswith(_PASSING_CODES):
+    if isinstance(error, OSError):  # connections, names, time-outs
+        return Trouble(f"the store at {where} does not answer: {said}")
+    if not isinstance(error, hiredis.ReplyError):
+        raise error
+    if any(word in said for word in _REFUSING):
+        return UsageError(f"the store at {where} refuses us: {said}; check user name and password in its address")
+    if "OOM command not allowed" in said:
+        return Trouble(f"the store at {where} is full: raise its maxmemory, or let sessions end", elsewhere=False)
+    if "READONLY" in said:
+        return Trouble(f"the store at {where} is a replica and takes no writes")
+    if any(word in said for word in _PASSING):
         return Trouble(f"the store at {where} does not answer: {said}")
     return UsageError(
-        f"the store at {where} cannot do what is asked: {said}; it has to be Valkey or Redis 6.2 or later"
+        f"the store at {where} cannot do what is asked: {said}; it has to be Valkey, or Redis from 6.2 on"
     )
-
-
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split()) or type(error).__name__

@@ -42,18 +42,18 @@ def a_cluster(start: Start, primaries: int = 3) -> list[LocalServer]:
         _until(lambda number=number: names[number - primaries] in _nodes(servers[number]))  # type: ignore[misc]
         servers[number].ask("CLUSTER", "REPLICATE", names[number - primaries])
     _until(lambda: all(_is_well(server) for server in servers))
-    _until(lambda: all("slave0" in server.ask("INFO", "replication") for server in servers[:primaries]))
-    _until(lambda: all(server.ask("INFO", "replication")["role"] == "slave" for server in servers[primaries:]))
+    _until(lambda: all("slave0" in server.info("replication") for server in servers[:primaries]))
+    _until(lambda: all(server.info("replication")["role"] == "slave" for server in servers[primaries:]))
     return servers
 
 
 def _nodes(server: LocalServer) -> list[str]:
-    said = server.ask("CLUSTER NODES")
-    return [one["node_id"] for one in said.values() if "handshake" not in one["flags"]]
+    lines = server.ask("CLUSTER", "NODES").decode().splitlines()
+    return [line.split()[0] for line in lines if "handshake" not in line]
 
 
 def _is_well(server: LocalServer) -> bool:
-    return bool(server.ask("CLUSTER INFO")["cluster_state"] == "ok")
+    return b"cluster_state:ok" in server.ask("CLUSTER", "INFO")
 
 
 def _until(happened: Callable[[], bool]) -> None:

@@ -32,7 +32,7 @@ async def until(happened: Callable[[], object]) -> None:
 
 
 def is_in_step(primary: LocalServer, replica: LocalServer) -> bool:
-    ours, theirs = primary.ask("INFO", "replication"), replica.ask("INFO", "replication")
+    ours, theirs = primary.info("replication"), replica.info("replication")
     return (
         theirs.get("master_link_status") == "up"
         and "slave0" in ours
@@ -124,7 +124,7 @@ def test_updates_become_safe_when_the_replica_has_them(start: Start, monkeypatch
         await store.call(0, SMALL[0])
         await until(lambda: store.safe_position(0) == store.position(0) == 1)
         replica.ask("REPLICAOF", "NO", "ONE")
-        await until(lambda: "slave0" not in primary.ask("INFO", "replication"))
+        await until(lambda: "slave0" not in primary.info("replication"))
         await store.call(0, SMALL[1])
         looks.clear()
         await until(lambda: len(looks) > 2)

@@ -51,7 +51,7 @@ def test_a_wrong_password_is_said_in_a_line(start: Start):
 
 def test_a_wrong_address_is_said_in_a_line(tmp_path):
     assert f"unix://{tmp_path}/nobody does not answer" in fails_to_open(Address((f"unix://{tmp_path}/nobody",)))
-    assert "redis://127.0.0.1:1 does not answer" in fails_to_open(Address(("redis://127.0.0.1:1",)))
+    assert "127.0.0.1:1 does not answer" in fails_to_open(Address(("redis://127.0.0.1:1",)))
 
 
 def test_an_error_names_the_server_but_not_the_password():
