@@ -20,7 +20,7 @@ from daws.model.errors import UnavailableError
 from daws.model.task import NodeId
 from daws.store.valkey import cells
 from daws.store.valkey.cells import ABSENT, STAMP_BYTES
-from daws.store.valkey.view import Cache, Change, DropEstate, Missing, Options, StoreView, Strike
+from daws.store.valkey.view import Cache, Change, DropEstate, Missing, Options, Outage, StoreView, Strike
 from daws.wire import store as wire
 from daws.wire.store import AnswerType, Row
 
@@ -100,6 +100,7 @@ class Caller:
         self._stamp = secrets.randbits(64)
         self._marks = secrets.randbits(62)
         self._estates: dict[NodeId, list[int]] = {}
+        self._outage: Outage | None = None
         self._read: dict[int, bytes] = {}  # up to where the log was read, and the last entry before
 
     @property
@@ -107,7 +108,11 @@ class Caller:
         """Under which the server knows this caller; another one from when on it has lost something."""
         return self._name
 
-    def carry_out(self, rows: Sequence[Row], now_ns: int) -> Generator[Request, Any, Done]:
+    def carry_out(
+        self, rows: Sequence[Row], now_ns: int, outage: Outage | None = None
+    ) -> Generator[Request, Any, Done]:
+        """`outage` is the last one, if there was any."""
+        self._outage = outage
         answers: list[AnswerType] = []
         afterwards: list[tuple[int, Row]] = []
         for part in _parts(rows):
@@ -116,7 +121,10 @@ class Caller:
                 answers += yield from self._read_log(first)
                 continue
             if isinstance(first, wire.TakeOver):
+                before = self.position
                 yield from self._update((Strike(first.dead, first.node),), now_ns, afterwards)
+                if self.position != before:  # until now it could still get more
+                    self._estates.pop(first.dead, None)
                 yield from self._find_estate(first.dead)
             elif isinstance(first, wire.Owned):
                 self._estates.pop(first.node, None)
@@ -177,7 +185,7 @@ class Caller:
     def _view(self, first: Row, caches: dict[int, Cache]) -> StoreView:
         view = StoreView(self._options, self.shard, caches, self._marks)
         if isinstance(first, (wire.Lease, wire.Watch, wire.Buried)):
-            view.look_at_members()
+            view.look_at_members(self._outage)
         if isinstance(first, (wire.TakeOver, wire.Buried, DropEstate)):
             view.look_at_estates()
         if isinstance(first, wire.TakeOver):

@@ -20,6 +20,7 @@ from daws.model.errors import ClosedError, UsageError
 from daws.store.valkey.link import Access, Link, Place, Word, connect, read_url
 from daws.store.valkey.scripts import AGREE, EXISTS, TIME, Command, meta_key
 from daws.store.valkey.trouble import Trouble, translate
+from daws.store.valkey.view import Outage
 
 log = logging.getLogger("daws.store")
 
@@ -82,6 +83,8 @@ class Server:
         self._links: dict[Place, Link] = {}
         self._connecting: dict[Place, asyncio.Task[Link]] = {}
         self._is_gone = False
+        self._gone_ns = 0
+        self.outage: Outage | None = None  # the last one
         self._closed = False
         self._clock_ns = 0  # the server's, when it last answered
         self._heard_ns = 0
@@ -122,6 +125,7 @@ class Server:
             if self._closed:
                 raise ClosedError("the store was closed")
             turn = self._turn
+            since_ns = self.now_ns()
             try:
                 answer = await self._ask_once(command)
             except Exception as error:
@@ -130,6 +134,7 @@ class Server:
                     raise wrong from error
                 if not self._is_gone:
                     self._is_gone = True
+                    self._gone_ns = since_ns
                     log.warning("%s; trying again until it does", wrong)
                 if wrong.elsewhere:
                     if turn == self._turn:  # else somebody else has turned already
@@ -140,6 +145,7 @@ class Server:
                 continue
             if self._is_gone and pause_s > PAUSE_S:  # other servers of a Cluster may have answered all the time
                 self._is_gone = False
+                self.outage = Outage(self._gone_ns, self.now_ns())
                 log.warning("the store at %s answers again", self.where)
             return answer
 

@@ -160,7 +160,7 @@ class ValkeyStore:
     async def _carry_out(self, lane: _Lane, calls: list[_Call]) -> None:
         rows = calls[0].rows if len(calls) == 1 else [row for call in calls for row in call.rows]
         now_ns = calls[0].now_ns
-        done = await self._drive(lane.caller, rows, self.server.now_ns() if now_ns is None else now_ns)
+        done = await self._drive(lane.caller, rows, now_ns)
         start = 0
         for call in calls:
             if call.answers is not None and not call.answers.done():
@@ -169,9 +169,12 @@ class ValkeyStore:
         for other, row in done.afterwards:
             self._enter(self._lanes[other], _Call((row,), now_ns, None))
 
-    async def _drive(self, caller: Caller, rows: Sequence[Row], now_ns: int) -> Done:
+    async def _drive(self, caller: Caller, rows: Sequence[Row], now_ns: int | None) -> Done:
         """Ask the server what the caller wants to know, until it is done."""
-        script = caller.carry_out(rows, now_ns)
+        if now_ns is None:
+            script = caller.carry_out(rows, self.server.now_ns(), self.server.outage)
+        else:
+            script = caller.carry_out(rows, now_ns)
         answer: Any = None
         while True:
             try:

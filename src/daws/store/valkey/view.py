@@ -48,6 +48,13 @@ class Options(Struct, frozen=True):
     direct: bool = False
 
 
+class Outage(Struct, frozen=True):
+    """While the store did not answer, by its own clock."""
+
+    start_ns: int
+    end_ns: int
+
+
 class Change(Struct):
     """What an attempt has read (with the stamps that it saw) and wants to write."""
 
@@ -313,7 +320,8 @@ class StoreView(MemoryStore):
         held = self._heads[name] = self.here.cell(name)
         return held
 
-    def look_at_members(self) -> None:
+    def look_at_members(self, outage: Outage | None) -> None:
+        """Nobody could renew a lease while the store was out of reach: those who had one then have it for longer."""
         sheet = cells.decode_members(self._head(MEMBERS) or b"\x90")
         self.infos = {info.id: info for info in sheet.infos}
         self.orphans = dict.fromkeys(sheet.orphans)
@@ -321,6 +329,10 @@ class StoreView(MemoryStore):
         self.departed = set(sheet.departed)
         self.members = Members(sheet.version, sheet.infos)
         self.leases = dict(cells.decode_leases(self._head(LEASES) or b"\x90"))
+        if outage is not None:
+            for node, until_ns in self.leases.items():
+                if until_ns - self.lease_ns < outage.start_ns:
+                    self.leases[node] = until_ns + outage.end_ns - outage.start_ns
 
     def look_at_estates(self) -> None:
         """And at who departed, which shard 0 knows: it was known before anybody could become an heir."""

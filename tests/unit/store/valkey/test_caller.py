@@ -10,7 +10,7 @@ from daws.model.task import TaskSpec
 from daws.store.valkey import caller as module
 from daws.store.valkey.caller import DONE, Caller, Commit, Fetch, Scan, WritesLostError
 from daws.store.valkey.cells import node_bytes
-from daws.store.valkey.view import Options
+from daws.store.valkey.view import Options, Outage
 from daws.wire.store import (
     REFUSED,
     AnswerType,
@@ -20,6 +20,8 @@ from daws.wire.store import (
     Finish,
     Granted,
     Inspect,
+    Lease,
+    Leased,
     Log,
     ReadLog,
     Row,
@@ -27,14 +29,17 @@ from daws.wire.store import (
     Submit,
     TakeOver,
 )
+from tests.contract.store.desk import info
 from tests.valkey import ShardInMemory
 
 ANN, BOB = 1, 2
 
 
 class Shard(ShardInMemory):
-    def run(self, caller: Caller, rows: Sequence[Row]) -> list[AnswerType]:
-        script = caller.carry_out(rows, 0)
+    def run(
+        self, caller: Caller, rows: Sequence[Row], now_ns: int = 0, outage: Outage | None = None
+    ) -> list[AnswerType]:
+        script = caller.carry_out(rows, now_ns, outage)
         request = next(script)
         while True:
             try:
@@ -185,3 +190,14 @@ def test_only_so_many_cells_are_remembered(monkeypatch: pytest.MonkeyPatch):
         shard.run(caller, [submit(task)])
         assert len(caller.cache) <= 21
     assert shard.run(caller, [Finish(task, 0, ANN) for task in range(100)]) == [None] * 100
+
+
+def test_while_the_store_was_out_of_reach_no_lease_ran_out():
+    shard, caller = Shard(), a_caller(lease_ns=1000)
+    shard.run(caller, [Lease(ANN, 0, info(ANN)), Lease(BOB, 0, info(BOB))])
+    outage = Outage(900, 5900)
+    for who in (a_caller(lease_ns=1000), caller):  # whoever says it, and however many do
+        (leased,) = shard.run(who, [Lease(ANN, 2)], 5950, outage)
+        assert leased == Leased()
+    (leased,) = shard.run(caller, [Lease(ANN, 2)], 6050, outage)
+    assert isinstance(leased, Leased) and leased.orphans == (BOB,), "who does not come back is missed in the end"

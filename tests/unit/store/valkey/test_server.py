@@ -135,6 +135,7 @@ def test_a_server_that_is_killed_and_comes_back_has_lost_nothing(start: Start, c
             await asyncio.gather(*calls)
             assert await store.call(0, [Finish(task, 0, ANN) for task in (1, 2, 3)]) == [None] * 3
             assert store.identity(0) == identity
+            assert store.server.outage is not None
 
     with caplog.at_level(logging.WARNING, "daws.store"):
         asyncio.run(run())
