@@ -17,8 +17,8 @@ from collections.abc import Callable
 
 import uvloop
 
+from daws.wire.frames import FrameReader
 from daws.wire.worker import ORDERS, REPORTS, Ended, Execute, ReportType, frame_of
-from daws.workers.frames import FrameReader
 from daws.workers.pool import WorkerPool
 
 ROUNDS = 5

@@ -10,8 +10,8 @@ from typing import Any, Generic, TypeVar
 from msgspec import MsgspecError, msgpack
 
 from daws.model.errors import PeerError, UnavailableError
+from daws.wire.frames import FrameReader
 from daws.wire.worker import FRAME_HEAD_BYTES
-from daws.workers.frames import FrameReader
 
 FRAME_BYTES_MAX = 1 << 31
 T = TypeVar("T")

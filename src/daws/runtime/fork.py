@@ -13,7 +13,7 @@ from daws.model.errors import PeerError
 from daws.runtime.nodeprocess import NodeServer
 from daws.runtime.storeprocess import StoreServer
 from daws.runtime.talk import BEGIN, BeStore, ToFork
-from daws.workers.frames import FrameReader
+from daws.wire.frames import FrameReader
 
 
 def main(link_fd: int) -> NoReturn:

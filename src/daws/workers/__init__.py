@@ -1,7 +1,7 @@
 """Processes (or threads) that run tasks, and the pool that feeds them.
 
 The owner (a node) has a `pool`. The pool starts a fork server (`server` here, `zygote` there), which forks one
-process per slot (`worker`); each talks to the pool over a pair of sockets (`frames`, `daws.wire.worker`). `running`
+process per slot (`worker`); each talks to the pool over a pair of sockets (`daws.wire`). `running`
 calls the function of one order (`commands` has one that runs `programs`), `failures` makes its exceptions travel,
 `output` keeps what it prints, `cursor` shows the pool which run it is on, `surroundings` are its environment. `nest`
 is for runs that create tasks and wait for them. `limits` are watched by the pool. `threads` is the same pool without

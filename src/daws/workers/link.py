@@ -12,9 +12,9 @@ from asyncio import AbstractEventLoop
 from msgspec import MsgspecError
 
 from daws.data.folders import remove_tree
+from daws.wire.frames import FrameReader
 from daws.wire.worker import REPORTS, Learn, OrderType, Prepare, ReportType, RunOptions, frame_of
 from daws.workers.cursor import Cursor
-from daws.workers.frames import FrameReader
 from daws.workers.output import STREAMS, last_output, path_of
 from daws.workers.running import runs_folder
 

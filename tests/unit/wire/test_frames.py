@@ -1,7 +1,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from daws.workers.frames import ROOM_BYTES, FrameReader
+from daws.wire.frames import ROOM_BYTES, FrameReader
 
 
 def framed(body: bytes) -> bytes:

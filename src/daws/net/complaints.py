@@ -1,0 +1,37 @@
+"""What strangers do wrong goes to the log: a line each, and when there is a flood, a few of them and how many more."""
+
+import logging
+import time
+from collections.abc import Callable
+from threading import Lock
+
+LINES_MAX = 10
+WINDOW_S = 60.0
+
+
+class Complaints:
+    """At most LINES_MAX lines in WINDOW_S. Any thread may complain."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._lock = Lock()
+        self._began_s = clock()
+        self._lines = 0
+        self._unsaid = 0
+
+    def say(self, line: str) -> None:
+        with self._lock:
+            now_s = self._clock()
+            if now_s - self._began_s >= WINDOW_S:
+                self._began_s, self._lines = now_s, 0
+            if self._lines >= LINES_MAX:
+                self._unsaid += 1
+                return
+            self._lines += 1
+            unsaid, self._unsaid = self._unsaid, 0
+        more = f" (and {unsaid:,} more before that were not written down)" if unsaid else ""
+        logging.getLogger("daws").warning("%s%s", line, more)
+
+
+COMPLAINTS = Complaints()
+"""Of all doors and links of this process."""

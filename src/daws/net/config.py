@@ -1,0 +1,131 @@
+"""What a cluster is told about itself: `cluster.toml` in its folder, checked before anything is done with it."""
+
+import re
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from daws.model.errors import ClusterError
+from daws.net.address import PORT_MAX, Tcp
+
+FILE = "cluster.toml"
+PROTOCOL = 1
+"""What is said on links, and how. Both ends of a link must have the same."""
+EMBEDDED = "embedded"
+STORES = ("redis://", "rediss://", "unix://")
+NAME_BYTES_MAX = 64
+HOSTS = ("127.0.0.1",)
+PORT = 7878
+LEASE_S = 6.0
+LEASE_S_MAX = 3600.0
+IDLE_S = 60.0
+IDLE_S_MAX = 86400.0
+
+_NAME = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{NAME_BYTES_MAX - 1}}}", re.ASCII)
+_HOST = re.compile(r"[A-Za-z0-9._:%-]{1,253}", re.ASCII)
+
+
+class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`hosts` are addresses of machines: the embedded store listens on the first of them, at `port`. Nodes listen on
+    any free port, or on one of `node_ports` (first and last). `lease_s` is how long a node may be silent before
+    others take over; links that nobody uses for `idle_s` are closed."""
+
+    name: str
+    protocol: int = PROTOCOL
+    store: str = EMBEDDED
+    hosts: tuple[str, ...] = HOSTS
+    port: int = PORT
+    node_ports: tuple[int, int] = (0, 0)
+    lease_s: float = LEASE_S
+    idle_s: float = IDLE_S
+
+    @classmethod
+    def load(cls, folder: str | Path) -> "ClusterConfig":
+        path = Path(folder) / FILE
+        try:
+            text = path.read_text("utf-8")
+        except FileNotFoundError as error:
+            raise ClusterError(f"{folder}: there is no {FILE}; 'daws cluster init {folder}' makes a cluster") from error
+        except (OSError, UnicodeDecodeError) as error:
+            raise ClusterError(f"{path}: {getattr(error, 'strerror', None) or 'not UTF-8'}") from error
+        try:
+            return cls.parse(text)
+        except ClusterError as error:
+            raise ClusterError(f"{path}: {error}") from error
+
+    @classmethod
+    def parse(cls, text: str) -> "ClusterConfig":
+        try:
+            given = tomllib.loads(text)
+        except tomllib.TOMLDecodeError as error:
+            raise ClusterError(str(error)) from error
+        for key in given:
+            if key not in cls.__struct_fields__:
+                raise ClusterError(f"unknown key {key!r}; keys are {', '.join(cls.__struct_fields__)}")
+        try:
+            config = msgspec.convert(given, cls)
+        except msgspec.ValidationError as error:
+            raise ClusterError(str(error).replace(" - at `$.", " - at `")) from error
+        config.check()
+        return config
+
+    def check(self) -> None:
+        """ClusterError if it makes no sense."""
+        if not _NAME.fullmatch(self.name):
+            raise ClusterError(
+                f"name {self.name!r}: expected up to {NAME_BYTES_MAX} letters, digits, '.', '_' and '-', "
+                "beginning with a letter or digit"
+            )
+        if self.protocol != PROTOCOL:
+            raise ClusterError(
+                f"the cluster speaks protocol {self.protocol}, this daws {PROTOCOL}: install the daws it was made with"
+            )
+        if self.store != EMBEDDED and not (self.store.startswith(STORES) and self.store.isprintable()):
+            raise ClusterError(f"store {self.store!r}: expected '{EMBEDDED}' or a URL of {', '.join(STORES)}")
+        if not self.hosts:
+            raise ClusterError("hosts: give at least one address")
+        for host in self.hosts:
+            if not _HOST.fullmatch(host):
+                raise ClusterError(f"hosts: {host!r} is not a name or an address of a machine")
+        if not 1 <= self.port <= PORT_MAX:
+            raise ClusterError(f"port {self.port}: expected 1 to {PORT_MAX}")
+        first, last = self.node_ports
+        if (first, last) != (0, 0) and not 1 <= first <= last <= PORT_MAX:
+            raise ClusterError(f"node_ports [{first}, {last}]: expected a first and a last port, or [0, 0] for any")
+        if not 0.1 <= self.lease_s <= LEASE_S_MAX:
+            raise ClusterError(f"lease_s {self.lease_s:g}: expected 0.1 to {LEASE_S_MAX:g} seconds")
+        if not 1 <= self.idle_s <= IDLE_S_MAX:
+            raise ClusterError(f"idle_s {self.idle_s:g}: expected 1 to {IDLE_S_MAX:g} seconds")
+
+    def binds(self, host: str) -> Iterator[str]:
+        """Where a node on this address may listen: it tries one after the other."""
+        first, last = self.node_ports
+        return (str(Tcp(host, port)) for port in range(first, last + 1))
+
+    def to_toml(self) -> str:
+        """As a file that people can change."""
+        quoted = ", ".join(f'"{host}"' for host in self.hosts)
+        store = self.store.replace("\\", "\\\\").replace('"', '\\"')
+        return f"""\
+# A daws cluster. Who has the keys beside this file may join it.
+name = "{self.name}"
+protocol = {self.protocol}
+
+# "embedded", or the URL of a Valkey or Redis server, as in "redis://10.0.0.1:6379".
+store = "{store}"
+
+# Addresses of machines. The embedded store listens on the first one, at this port.
+hosts = [{quoted}]
+port = {self.port}
+
+# The first and the last port that nodes may listen on; zeros stand for any.
+node_ports = [{self.node_ports[0]}, {self.node_ports[1]}]
+
+# A node that is silent for so long is taken for dead, and others take over.
+lease_s = {self.lease_s}
+
+# Links that nobody uses for so long are closed; they come back when they are needed.
+idle_s = {self.idle_s}
+"""

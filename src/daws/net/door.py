@@ -1,0 +1,171 @@
+"""Both ways to a link: `dial` somebody, or `serve` those who come.
+
+All of it happens on the event loop; `daws.net.stream` has the same for threads.
+"""
+
+import asyncio
+import ssl
+from asyncio import AbstractEventLoop, Task
+from collections.abc import Callable
+from socket import socket
+from typing import Any, TypeVar
+
+from msgspec import msgpack
+
+from daws.model.errors import PeerError, UnavailableError
+from daws.net.address import Unix, parse_address
+from daws.net.complaints import COMPLAINTS
+from daws.net.handshake import Hello
+from daws.net.keys import Keys
+from daws.net.link import Link
+from daws.net.listening import (
+    BREATH_S,
+    HANDSHAKE_S,
+    STRANGERS_MAX,
+    TOO_MANY,
+    address_of,
+    check_keys,
+    complain_if_full,
+    context_for,
+    listen,
+    name_of,
+    stop_listening,
+)
+from daws.net.tls import reason_of
+
+FAREWELL_S = 5.0
+T = TypeVar("T")
+
+
+async def dial(
+    address: str,
+    keys: Keys | None,
+    hello: Hello,
+    decoder: "msgpack.Decoder[list[T]]",
+    received: Callable[[list[T]], None],
+    lost: Callable[[], None],
+    *,
+    node: int | None = None,
+    timeout_s: float = HANDSHAKE_S,
+) -> Link[T]:
+    """A link to who listens there, which has to be this `node` if one is given.
+
+    UnavailableError if nobody answers (`retry`), or if the two cannot talk (which trying again does not cure).
+    """
+    where = parse_address(address)
+    check_keys(where, keys)
+    loop = asyncio.get_running_loop()
+    link: Link[T] = Link(loop, hello, address, lambda link: link.begin(decoder, received, lost), node)
+    try:
+        async with asyncio.timeout(timeout_s):
+            if isinstance(where, Unix):
+                await loop.create_unix_connection(lambda: link, where.path)
+            else:
+                assert keys is not None
+                await loop.create_connection(
+                    lambda: link,
+                    *where,
+                    ssl=keys.client,
+                    server_hostname="",
+                    ssl_handshake_timeout=2 * timeout_s,  # ours is earlier, and the same for all
+                    ssl_shutdown_timeout=FAREWELL_S,
+                )
+            await link.ready
+    except (OSError, PeerError) as error:
+        link.abort()
+        is_final = isinstance(error, (ssl.SSLError, PeerError))
+        raise UnavailableError(f"{address}: {reason_of(error)}", retry=not is_final) from error
+    except BaseException:
+        link.abort()
+        raise
+    return link
+
+
+async def serve(bind: str, keys: Keys | None, hello: Hello, accepted: Callable[[Link[Any]], None]) -> "Door":
+    """Listen; `accepted` is called with each link whose other end is known, and has to call its `begin` at once, or to
+    close it. Whoever cannot say who it is gets a line in the log. UsageError or UnavailableError if that cannot be."""
+    context = context_for(bind, keys)
+    return Door(asyncio.get_running_loop(), listen(bind, keys), context, hello, accepted)
+
+
+class Door:
+    """Where others come in. `address` is where they find it, with the port that the system has chosen."""
+
+    def __init__(
+        self,
+        loop: AbstractEventLoop,
+        sock: socket,
+        context: ssl.SSLContext | None,
+        hello: Hello,
+        accepted: Callable[[Link[Any]], None],
+    ) -> None:
+        self.address = address_of(sock)
+        self._loop = loop
+        self._sock = sock
+        self._context = context
+        self._hello = hello
+        self._accepted = accepted
+        self._strangers: set[Task[None]] = set()
+        self._rest: asyncio.TimerHandle | None = None
+        sock.setblocking(False)
+        loop.add_reader(sock.fileno(), self._on_knock)
+
+    def close(self) -> None:
+        """Nobody comes in any more; links that are there stay."""
+        if self._sock.fileno() < 0:
+            return
+        self._loop.remove_reader(self._sock.fileno())
+        if self._rest is not None:
+            self._rest.cancel()
+        stop_listening(self._sock)
+        for task in self._strangers:
+            task.cancel()
+
+    def _on_knock(self) -> None:
+        try:
+            sock, where = self._sock.accept()
+        except OSError as error:
+            if complain_if_full(error, self.address):
+                self._take_a_breath()
+            return
+        name = name_of(where, self.address)
+        if len(self._strangers) >= STRANGERS_MAX:
+            sock.close()
+            COMPLAINTS.say(f"{name} was turned away: {TOO_MANY}")
+            return
+        task = self._loop.create_task(self._welcome(sock, name))
+        self._strangers.add(task)
+        task.add_done_callback(lambda task: self._on_welcomed(task, sock))
+
+    def _on_welcomed(self, task: Task[None], sock: socket) -> None:
+        self._strangers.discard(task)
+        if task.cancelled():
+            sock.close()  # it may have been cancelled before its first step
+
+    def _take_a_breath(self) -> None:
+        """Who knocks keeps knocking, and the loop would do nothing else."""
+        self._loop.remove_reader(self._sock.fileno())
+        self._rest = self._loop.call_later(BREATH_S, self._loop.add_reader, self._sock.fileno(), self._on_knock)
+
+    async def _welcome(self, sock: socket, name: str) -> None:
+        link: Link[Any] = Link(self._loop, self._hello, name, self._accepted)
+        try:
+            async with asyncio.timeout(HANDSHAKE_S):
+                sock.setblocking(False)
+                if self._context is None:
+                    await self._loop.connect_accepted_socket(lambda: link, sock)
+                else:
+                    await self._loop.connect_accepted_socket(
+                        lambda: link,
+                        sock,
+                        ssl=self._context,
+                        ssl_handshake_timeout=2 * HANDSHAKE_S,
+                        ssl_shutdown_timeout=FAREWELL_S,
+                    )
+                await link.ready
+        except (OSError, PeerError) as error:
+            link.abort()
+            COMPLAINTS.say(f"{name} was turned away: {reason_of(error)}")
+        except BaseException:
+            link.abort()
+            raise

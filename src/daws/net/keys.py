@@ -1,0 +1,98 @@
+"""The keys of a cluster's folder, opened: TLS for both ends of a link. Keys that others can read are not used.
+
+The names of hosts are not checked, because nodes come and go with theirs: whoever has a node's key is a node of this
+cluster, and nobody else is.
+"""
+
+import os
+import ssl
+import stat
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from daws.model.errors import ClusterError
+
+AUTHORITY = "ca"
+ROLES_OF = {"node": frozenset(["node", "store"]), "client": frozenset(["client"])}
+"""What the owner of a key may be."""
+
+
+class Keys:
+    """Those of a node or a client: `server` and `client` are TLS 1.3 with certificates on both sides."""
+
+    def __init__(self, folder: str | Path, role: str) -> None:
+        """ClusterError if they are not there, or not as private as they must be."""
+        if role not in ROLES_OF:
+            raise ClusterError(f"there are no keys for {role!r}; roles are {', '.join(ROLES_OF)}")
+        self.folder = Path(folder)
+        self.role = role
+        self._key = self.folder / f"{role}.key"
+        self._certificate = self.folder / f"{role}.pem"
+        self._authority = self.folder / f"{AUTHORITY}.pem"
+        _check_private(self.folder)
+        _check_private(self._key)
+
+    def __repr__(self) -> str:
+        return f"<keys of a {self.role} in {self.folder}>"
+
+    def check(self) -> None:
+        """ClusterError if they do not fit together."""
+        self._context(ssl.PROTOCOL_TLS_CLIENT)
+
+    @cached_property
+    def server(self) -> ssl.SSLContext:
+        if self.role == "client":
+            raise ClusterError(f"{self.folder}: nobody can listen with a client's key")
+        made = self._context(ssl.PROTOCOL_TLS_SERVER)
+        made.num_tickets = 0  # links live long: none is resumed
+        return made
+
+    @cached_property
+    def client(self) -> ssl.SSLContext:
+        return self._context(ssl.PROTOCOL_TLS_CLIENT)
+
+    def _context(self, protocol: int) -> ssl.SSLContext:
+        made = ssl.SSLContext(protocol)
+        made.check_hostname = False
+        made.verify_mode = ssl.CERT_REQUIRED
+        made.minimum_version = ssl.TLSVersion.TLSv1_3
+        try:
+            made.load_verify_locations(self._authority)
+            made.load_cert_chain(self._certificate, self._key, password="")
+        except (OSError, ssl.SSLError) as error:
+            raise ClusterError(f"{self.folder}: the keys of a {self.role} cannot be read: {error}") from error
+        return made
+
+
+def good_until(folder: str | Path) -> datetime:
+    """When the cluster's own certificate ends, and with it all others."""
+    reader = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    try:
+        reader.load_verify_locations(Path(folder) / f"{AUTHORITY}.pem")
+    except (OSError, ssl.SSLError) as error:
+        raise ClusterError(f"{folder}: {AUTHORITY}.pem cannot be read: {error}") from error
+    ends = [ssl.cert_time_to_seconds(str(one["notAfter"])) for one in reader.get_ca_certs()]
+    return datetime.fromtimestamp(min(ends), UTC)
+
+
+def roles_of(certificate: dict[str, Any] | None) -> frozenset[str]:
+    """What a peer may be, by the certificate that TLS has verified."""
+    for part in (certificate or {}).get("subject", ()):
+        for key, value in part:
+            if key == "organizationalUnitName":
+                return ROLES_OF.get(value, frozenset())
+    return frozenset()
+
+
+def _check_private(path: Path) -> None:
+    try:
+        status = os.stat(path)
+    except OSError as error:
+        raise ClusterError(f"{path}: {error.strerror}; 'daws cluster init' makes a folder with keys") from error
+    if status.st_uid not in (os.geteuid(), 0):
+        raise ClusterError(f"{path} belongs to somebody else: use a copy of your own")
+    if stat.S_IMODE(status.st_mode) & 0o077:
+        mode = "700" if stat.S_ISDIR(status.st_mode) else "600"
+        raise ClusterError(f"{path} is open to others, and so are the keys; cure it by: chmod {mode} {path}")
