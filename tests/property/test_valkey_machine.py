@@ -34,8 +34,10 @@ class TwinStore(MemoryStore):
         self.turn = 0
 
     def apply(self, shard: int, rows: Sequence[Row], now_ns: int) -> list[AnswerType]:
-        # Which tasks a part has is for each store to choose; so there is one part.
-        rows = [msgspec.structs.replace(row, limit=1000) if isinstance(row, TakeOver) else row for row in rows]
+        if isinstance(rows[0], TakeOver):
+            # Which tasks a part has, and in which order, is for each store to choose.
+            rows = [msgspec.structs.replace(rows[0], limit=1000)]
+            self.shards[shard].records = dict(sorted(self.shards[shard].records.items()))
         marks = self.shards[shard].marks
         answers = super().apply(shard, rows, now_ns)
         self.turn += 1

@@ -218,7 +218,7 @@ class Caller:
                 found[int(name)] = None
             if cursor == b"0":
                 break
-        self._estates[node] = list(found)
+        self._estates[node] = sorted(found)
 
     def _read_log(self, row: wire.ReadLog) -> Script:
         """Whoever reads on reads the last entry again: if it is another one now, the log was rewritten."""
