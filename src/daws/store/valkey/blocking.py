@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 
+from daws.store.valkey.caller import StoreChangedError
 from daws.store.valkey.server import Address
 from daws.store.valkey.store import ValkeyStore
 from daws.store.valkey.view import Options
@@ -26,9 +27,13 @@ class BlockingValkeyStore:
         return self._loop.run(self._apply(shard, rows, now_ns))
 
     async def _apply(self, shard: int, rows: Sequence[Row], now_ns: int | None) -> list[AnswerType]:
-        answers = await self.store.call(shard, rows, now_ns)
-        await self.store.idle()
-        return answers
+        while True:
+            try:
+                answers = await self.store.call(shard, rows, now_ns)
+            except StoreChangedError:
+                continue  # rows may be said again, and whoever waits for each answer has nothing else under way
+            await self.store.idle()
+            return answers
 
     def close(self) -> None:
         self._loop.run(self.store.close())

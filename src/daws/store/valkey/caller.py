@@ -4,10 +4,10 @@
 repeats a request until it is answered; that is safe, because each commit has a number and the server knows the last
 one of each caller.
 
-Rule 11: the same number tells what a failover has lost. If the server knows less of this caller than it has
-acknowledged, it has gone back in time. Then the call is not carried out (its answers would be those of the past) but
-ends with `WritesLostError`, and the caller begins anew under another name. Whoever has kept what was not safe yet sends
-it again.
+Rule 11: the same number tells what was lost. If the server knows less of this caller than it has acknowledged, it has
+gone back in time. Then the call is not carried out (its answers would be those of the past) but ends with
+`StoreChangedError`, and the caller begins anew under another name. Mostly a failover is noticed before that, because
+another server answers.
 """
 
 import secrets
@@ -34,11 +34,14 @@ PATIENCE = 3
 """So often all rows are tried together; if others keep coming in between, half of them are."""
 
 
-class WritesLostError(UnavailableError):
-    """The server has forgotten what it had acknowledged. Nothing of this call was carried out."""
+class StoreChangedError(UnavailableError):
+    """Another server answers now, or the same one begun anew. Nothing of this call was carried out."""
 
-    def __init__(self, shard: int) -> None:
-        super().__init__(f"the store lost acknowledged writes of shard {shard} (a failover?): send them again", True)
+    def __init__(self) -> None:
+        super().__init__("another server answers for the store: what is not safe yet may be lost, say it again", True)
+
+    def __reduce__(self) -> Any:
+        return type(self), ()
 
 
 class Fetch(Struct, frozen=True):
@@ -171,7 +174,7 @@ class Caller:
                 return answers
             if outcome == LOST:
                 self.begin_anew()
-                raise WritesLostError(self.shard)
+                raise StoreChangedError
             (fresh,) = rest
             for place, cell in zip(fresh[::2], fresh[1::2], strict=True):
                 cache[change.reads[place - 1][0]] = cell
@@ -228,7 +231,7 @@ class Caller:
         if known is not None:
             if not entries or entries[0] != known:
                 self.begin_anew()
-                raise WritesLostError(self.shard)
+                raise StoreChangedError
             entries = entries[1:]
         if entries:
             self._read.pop(row.start, None)

@@ -7,7 +7,7 @@ left without it. The protocol itself is read and written by hiredis.
 import asyncio
 import ssl
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
@@ -75,6 +75,8 @@ class Link(asyncio.Protocol):
 
     def __init__(self) -> None:
         self.is_open = False
+        self.server = ""  # which process is at the other end, and whose data it has
+        self.on_lost: Callable[[], None] | None = None
         self._loop = asyncio.get_running_loop()
         self._reader = hiredis.Reader()
         self._waiting: deque[tuple[asyncio.Future[Any], float]] = deque()  # and since when
@@ -96,7 +98,9 @@ class Link(asyncio.Protocol):
         return answer
 
     def close(self, error: Exception | None = None) -> None:
-        self.is_open = False
+        was_open, self.is_open = self.is_open, False
+        if was_open and error is not None and self.on_lost is not None:
+            self.on_lost()
         if self._transport is not None:
             self._transport.abort()
         if self._timer is not None:

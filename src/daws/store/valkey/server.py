@@ -10,6 +10,7 @@ import logging
 import ssl
 import time
 from binascii import crc_hqx
+from collections.abc import Callable
 from typing import Any
 
 import hiredis
@@ -17,6 +18,7 @@ import msgspec
 from msgspec import Struct
 
 from daws.model.errors import ClosedError, UsageError
+from daws.store.valkey.caller import StoreChangedError
 from daws.store.valkey.link import Access, Link, Place, Word, connect, read_url
 from daws.store.valkey.scripts import AGREE, EXISTS, TIME, Command, meta_key
 from daws.store.valkey.trouble import Trouble, translate
@@ -82,6 +84,7 @@ class Server:
         self._slots: dict[int, Place] | None = None  # of a Cluster, who has what, as far as that is known
         self._links: dict[Place, Link] = {}
         self._connecting: dict[Place, asyncio.Task[Link]] = {}
+        self.on_link_lost: Callable[[], None] | None = None
         self._is_gone = False
         self._gone_ns = 0
         self.outage: Outage | None = None  # the last one
@@ -119,6 +122,12 @@ class Server:
         return bool(await self.ask(Command(key, (EXISTS, key))))
 
     async def ask(self, command: Command) -> Any:
+        """From whichever server."""
+        return (await self.ask_the_same(command, None))[0]
+
+    async def ask_the_same(self, command: Command, known: Link | None) -> tuple[Any, Link]:
+        """The answer, and the link that it came by. Where another server would answer than at the other end of the link
+        that is known, nothing is asked."""
         pause_s = PAUSE_S
         until = None if self.patience_s is None else time.monotonic() + self.patience_s
         while True:
@@ -127,7 +136,10 @@ class Server:
             turn = self._turn
             since_ns = self.now_ns()
             try:
-                answer = await self._ask_once(command)
+                answer = await self._ask_once(command, known)
+            except StoreChangedError:
+                self._answered(pause_s)
+                raise
             except Exception as error:
                 wrong = translate(error, self.where)
                 if not isinstance(wrong, Trouble) or (until is not None and time.monotonic() + pause_s > until):
@@ -139,15 +151,18 @@ class Server:
                 if wrong.elsewhere:
                     if turn == self._turn:  # else somebody else has turned already
                         self._turn += 1
-                    self._slots = None
+                    self._forget()
                 await asyncio.sleep(pause_s)
                 pause_s = min(2 * pause_s, PAUSE_MAX_S)
                 continue
-            if self._is_gone and pause_s > PAUSE_S:  # other servers of a Cluster may have answered all the time
-                self._is_gone = False
-                self.outage = Outage(self._gone_ns, self.now_ns())
-                log.warning("the store at %s answers again", self.where)
+            self._answered(pause_s)
             return answer
+
+    def _answered(self, pause_s: float) -> None:
+        if self._is_gone and pause_s > PAUSE_S:  # other servers of a Cluster may have answered all the time
+            self._is_gone = False
+            self.outage = Outage(self._gone_ns, self.now_ns())
+            log.warning("the store at %s answers again", self.where)
 
     def close(self) -> None:
         self._closed = True
@@ -158,23 +173,33 @@ class Server:
 
     # -- who is asked ----------------------------------------------------------------------------------
 
-    async def _ask_once(self, command: Command) -> Any:
+    def _forget(self) -> None:
+        """Who has what, and that a server that takes no writes was a primary once."""
+        self._slots = None
+        if not self._is_cluster:
+            links, self._links = self._links, {}
+            for link in links.values():
+                link.close(ConnectionResetError("we try elsewhere"))
+
+    async def _ask_once(self, command: Command, known: Link | None) -> tuple[Any, Link]:
         place, access = self._target
         slot = _slot_of(command.key)
         link = await self._link_to(place, access)
         if self._is_cluster:
             if self._slots is None:
                 self._slots = _read_slots(await link.ask(("CLUSTER", "SLOTS")), place)
-                known = {target for target, _ in self._targets}
-                self._targets += [(one, access) for one in dict.fromkeys(self._slots.values()) if one not in known]
+                places = {target for target, _ in self._targets}
+                self._targets += [(one, access) for one in dict.fromkeys(self._slots.values()) if one not in places]
             place = self._slots.get(slot, place)
         ahead: tuple[Word, ...] = ()
         for _ in range(REDIRECTIONS_MAX):
             link = await self._link_to(place, access)
+            if known is not None and known.server != link.server:
+                raise StoreChangedError
             try:
                 if ahead:
                     await link.ask(ahead)
-                return await command.say(link)
+                return await command.say(link), link
             except hiredis.ReplyError as error:
                 kind, _, rest = str(error).partition(" ")
                 if kind not in ("MOVED", "ASK"):
@@ -196,6 +221,10 @@ class Server:
             opening.add_done_callback(lambda done: self._connected(place, done))
         return await asyncio.shield(opening)
 
+    def _lost(self) -> None:
+        if self.on_link_lost is not None:
+            self.on_link_lost()
+
     def _connected(self, place: Place, done: "asyncio.Task[Link]") -> None:
         del self._connecting[place]
         if not done.cancelled():
@@ -207,6 +236,8 @@ class Server:
             about = _read_info(await link.ask(("INFO",)))
             _check(about, str(place))
             self._is_cluster = about.get("cluster_enabled") == "1"
+            link.server = f"{about.get('run_id')} {about.get('master_replid')}"
+            link.on_lost = self._lost
         except BaseException:
             link.close()
             raise
@@ -243,3 +274,7 @@ def _check(about: dict[str, str], where: str) -> None:
     policy = about.get("maxmemory_policy", "noeviction")
     if about.get("maxmemory", "0") != "0" and policy != "noeviction":
         raise UsageError(f"the store at {where} throws data away when full: set maxmemory-policy noeviction there")
+    if about.get("loading", "0") != "0":
+        raise Trouble(f"the store at {where} does not answer: it is reading what it had written")
+    if about.get("cluster_enabled") != "1" and about.get("role") == "slave":
+        raise Trouble(f"the store at {where} is a replica and takes no writes")

@@ -3,12 +3,15 @@
 Each shard has a lane: calls that come while one is under way wait, and are then carried out together as one update. So
 calls of one process to one shard are carried out in order, and the more there is to do the larger the updates are.
 
-A server that loses what it had acknowledged (rule 11) is noticed with the next call, or by the watch that looks after
-what is not safe yet. All calls to that shard that were not answered end with `WritesLostError`, and its `identity` is
-another one from then on. What had a higher `position` than `safe_position` may be lost: send it again.
+Rule 11: when another server answers for a shard, or the same one begun anew, it may have lost what was acknowledged, by
+us or by others. That is noticed with the next call, or by the watch that looks after what is not safe yet and after
+connections that are lost. All calls to that shard that were not answered end with `StoreChangedError`, and its
+`identity` is another one from then on. What had a higher `position` than `safe_position` may be lost: say it again.
 """
 
 import asyncio
+import contextlib
+import logging
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -17,12 +20,15 @@ from typing import Any
 import msgspec
 
 from daws.model.errors import DawsError, UnavailableError, UsageError
-from daws.store.valkey.caller import Caller, Commit, Done, Request, WritesLostError
+from daws.store.valkey.caller import Caller, Commit, Done, Request, StoreChangedError
+from daws.store.valkey.link import Link
 from daws.store.valkey.safety import Safety, read_replicas
 from daws.store.valkey.scripts import CHECK, Command, Keys, command_of
 from daws.store.valkey.server import FORMAT, Address, Server
 from daws.store.valkey.view import Options
 from daws.wire.store import AnswerType, Row
+
+log = logging.getLogger("daws.store")
 
 WATCH_S = 0.25
 """So often is asked how much of what is not safe yet has become so."""
@@ -53,8 +59,18 @@ class _Lane:
         self.keys = Keys(name, shard)
         self.caller = Caller(options, shard)
         self.safety = Safety(replicas_min)
+        self.link: Link | None = None  # by which the last answer came
         self.waiting: deque[_Call] = deque()
         self.at_work: asyncio.Task[None] | None = None
+
+    @property
+    def wants_looking_after(self) -> bool:
+        return self.caller.position > self.safety.safe or (self.link is not None and not self.link.is_open)
+
+    def begin_anew(self) -> None:
+        self.link = None
+        self.caller.begin_anew()
+        self.safety.begin_anew()
 
 
 class ValkeyStore:
@@ -64,10 +80,13 @@ class ValkeyStore:
         self.shard_count = options.shard_count
         self.options = options
         self.server = server
-        self.on_lost: Callable[[int], None] | None = None  # a shard has another identity, and nobody was calling it
+        self.on_changed: Callable[[int], None] | None = None  # a shard has another identity, and nobody was calling it
+        self.on_safe: Callable[[int], None] | None = None  # a shard has another safe position
+        server.on_link_lost = self._look_around
         name = server.address.name
         self._lanes = [_Lane(options, name, shard, replicas_min) for shard in range(options.shard_count)]
         self._watching: asyncio.Task[None] | None = None
+        self._closed = False
 
     @classmethod
     async def open(
@@ -85,16 +104,16 @@ class ValkeyStore:
 
     def call(self, shard: int, rows: Sequence[Row], now_ns: int | None = None, identity: str | None = None) -> Answers:
         """Carry out rows, after all calls to this shard before. `now_ns` stands in for the server's clock. With an
-        `identity` that is no longer the shard's, the call ends as if it had been under way when that was lost."""
+        `identity` that is no longer the shard's, the call ends as if it had been under way when that changed."""
         answers: Answers = asyncio.get_running_loop().create_future()
         if identity is not None and identity != self.identity(shard):
-            answers.set_exception(WritesLostError(shard))
+            answers.set_exception(StoreChangedError())
         else:
             self._enter(self._lanes[shard], _Call(rows, now_ns, answers))
         return answers
 
     def identity(self, shard: int) -> str:
-        """Another one from when on the server has lost something that it had acknowledged."""
+        """Another one from when on another server answers, or one that has lost something."""
         return self._lanes[shard].caller.name.hex()
 
     def position(self, shard: int) -> int:
@@ -112,6 +131,7 @@ class ValkeyStore:
 
     async def close(self) -> None:
         """Calls that were not answered yet are given up."""
+        self._closed = True
         tasks = [lane.at_work for lane in self._lanes if lane.at_work is not None]
         if self._watching is not None:
             tasks.append(self._watching)
@@ -137,8 +157,8 @@ class ValkeyStore:
                     calls.append(waiting.popleft())
                 try:
                     await self._carry_out(lane, calls)
-                except WritesLostError as error:
-                    lane.safety.begin_anew()
+                except StoreChangedError as error:
+                    lane.begin_anew()
                     calls += waiting  # whatever was said since knows nothing of it
                     waiting.clear()
                     wrong = await self._is_it_all_gone() or error
@@ -154,13 +174,12 @@ class ValkeyStore:
             raise
         finally:
             lane.at_work = None
-        if self._watching is None and lane.caller.position > lane.safety.safe:
-            self._watching = asyncio.get_running_loop().create_task(self._watch())
+        self._look_around()
 
     async def _carry_out(self, lane: _Lane, calls: list[_Call]) -> None:
         rows = calls[0].rows if len(calls) == 1 else [row for call in calls for row in call.rows]
         now_ns = calls[0].now_ns
-        done = await self._drive(lane.caller, rows, now_ns)
+        done = await self._drive(lane, rows, now_ns)
         start = 0
         for call in calls:
             if call.answers is not None and not call.answers.done():
@@ -169,12 +188,12 @@ class ValkeyStore:
         for other, row in done.afterwards:
             self._enter(self._lanes[other], _Call((row,), now_ns, None))
 
-    async def _drive(self, caller: Caller, rows: Sequence[Row], now_ns: int | None) -> Done:
+    async def _drive(self, lane: _Lane, rows: Sequence[Row], now_ns: int | None) -> Done:
         """Ask the server what the caller wants to know, until it is done."""
         if now_ns is None:
-            script = caller.carry_out(rows, self.server.now_ns(), self.server.outage)
+            script = lane.caller.carry_out(rows, self.server.now_ns(), self.server.outage)
         else:
-            script = caller.carry_out(rows, now_ns)
+            script = lane.caller.carry_out(rows, now_ns)
         answer: Any = None
         while True:
             try:
@@ -182,7 +201,11 @@ class ValkeyStore:
             except StopIteration as end:
                 done: Done = end.value
                 return done
-            answer = await self.server.ask(command_of(request, self._lanes[request.shard].keys))
+            asked = self._lanes[request.shard]
+            known = lane.link if asked is lane else None
+            answer, link = await self.server.ask_the_same(command_of(request, asked.keys), known)
+            if asked is lane:
+                lane.link = link
             if isinstance(request, Commit):
                 outcome, clock, *rest = answer
                 self.server.heard(*map(int, clock))
@@ -197,29 +220,38 @@ class ValkeyStore:
 
     # -- what is safe ----------------------------------------------------------------------------------
 
+    def _look_around(self) -> None:
+        if self._watching is None and not self._closed and any(lane.wants_looking_after for lane in self._lanes):
+            self._watching = asyncio.get_running_loop().create_task(self._watch())
+
     async def _watch(self) -> None:
-        """Until all is safe."""
+        """Until all is safe and all connections are there."""
         try:
-            while any(lane.caller.position > lane.safety.safe for lane in self._lanes):
+            while todo := [lane for lane in self._lanes if lane.wants_looking_after]:
                 await asyncio.sleep(WATCH_S)
-                for lane in self._lanes:
-                    if lane.caller.position > lane.safety.safe:
-                        await self._look_after(lane)
+                await asyncio.gather(*map(self._look_after, todo))
+        except DawsError as error:
+            log.warning("cannot say what is safe: %s", error)  # with the next call we try again
         finally:
             self._watching = None
 
     async def _look_after(self, lane: _Lane) -> None:
-        name, acknowledged = lane.caller.name, lane.caller.position
-        known, replication = await self.server.ask(Command(lane.keys.callers, (name,), CHECK))
+        name, acknowledged, safe = lane.caller.name, lane.caller.position, lane.safety.safe
+        command = Command(lane.keys.callers, (name,), CHECK)
+        known = -1  # if another server would answer
+        with contextlib.suppress(StoreChangedError):
+            (known, replication), link = await self.server.ask_the_same(command, lane.link)
         if lane.caller.name != name:
             return  # meanwhile a call has found out
         if known >= acknowledged:
+            lane.link = link
             lane.safety.learn(acknowledged, read_replicas(replication), time.monotonic())
-        elif lane.at_work is None:
-            lane.caller.begin_anew()
-            lane.safety.begin_anew()
-            if self.on_lost is not None:
-                self.on_lost(lane.shard)
+            if lane.safety.safe != safe and self.on_safe is not None:
+                self.on_safe(lane.shard)
+        elif lane.at_work is None:  # else a call is about to find out
+            lane.begin_anew()
+            if self.on_changed is not None:
+                self.on_changed(lane.shard)
 
 
 def _written(options: Options) -> str:

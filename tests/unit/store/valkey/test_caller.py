@@ -8,7 +8,7 @@ import pytest
 
 from daws.model.task import TaskSpec
 from daws.store.valkey import caller as module
-from daws.store.valkey.caller import DONE, Caller, Commit, Fetch, Scan, WritesLostError
+from daws.store.valkey.caller import DONE, Caller, Commit, Fetch, Scan, StoreChangedError
 from daws.store.valkey.cells import node_bytes
 from daws.store.valkey.view import Options, Outage
 from daws.wire.store import (
@@ -116,7 +116,7 @@ def test_a_server_that_went_back_in_time_is_told_apart():
     shard.run(caller, [submit(2)])
     name, position = caller.name, caller.position
     assert position == 2
-    with pytest.raises(WritesLostError):
+    with pytest.raises(StoreChangedError):
         past.run(caller, [submit(3)])
     assert b"3" not in past.cells, "nothing of the call was carried out"
     assert caller.name != name and caller.position == 0
@@ -144,7 +144,7 @@ def test_a_reader_hears_that_the_log_was_rewritten():
     (log,) = shard.run(reader, [ReadLog(2)])
     assert log == Log(2, [])
     past.run(a_caller(), [submit(3), Finish(3, 0, ANN)])
-    with pytest.raises(WritesLostError):
+    with pytest.raises(StoreChangedError):
         past.run(reader, [ReadLog(2)])
     assert past.run(reader, [ReadLog(0)]) == [Log(2, [1, 3])]
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from daws.model.task import TaskSpec
-from daws.store.valkey.caller import WritesLostError
+from daws.store.valkey.caller import StoreChangedError
 from daws.store.valkey.server import Address
 from daws.store.valkey.store import ValkeyStore
 from daws.store.valkey.view import Options
@@ -78,7 +78,7 @@ def test_a_store_spreads_over_a_cluster_and_survives_the_death_of_a_primary(star
                 try:
                     await store.call(shard_of(task, SHARDS), [Submit(TaskSpec(task), (), ANN), Finish(task, 0, ANN)])
                     return
-                except WritesLostError:
+                except StoreChangedError:
                     continue
 
         half = len(tasks) // 2

@@ -10,6 +10,7 @@ import pytest
 from daws.model.errors import ClosedError, DawsError, UnavailableError, UsageError
 from daws.model.task import TaskSpec
 from daws.store.valkey.blocking import BlockingValkeyStore
+from daws.store.valkey.caller import StoreChangedError
 from daws.store.valkey.server import Address
 from daws.store.valkey.store import ValkeyStore
 from daws.store.valkey.view import Options
@@ -132,9 +133,11 @@ def test_a_server_that_is_killed_and_comes_back_has_lost_nothing(start: Start, c
             while "does not answer" not in caplog.text:
                 await asyncio.sleep(0.001)
             await asyncio.to_thread(server.start)
-            await asyncio.gather(*calls)
+            for answer in await asyncio.gather(*calls, return_exceptions=True):
+                assert isinstance(answer, StoreChangedError), "who knows what it has lost"
+            assert store.identity(0) != identity
+            await store.call(0, [submit(task) for task in (2, 3)])
             assert await store.call(0, [Finish(task, 0, ANN) for task in (1, 2, 3)]) == [None] * 3
-            assert store.identity(0) == identity
             assert store.server.outage is not None
 
     with caplog.at_level(logging.WARNING, "daws.store"):
