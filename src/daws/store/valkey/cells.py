@@ -74,9 +74,11 @@ class _Sheet(Struct, array_like=True, gc=False):
 
 
 class MembersSheet(Struct, array_like=True):
-    """What shard 0 knows of nodes, but for their leases: those change much more often."""
+    """What shard 0 knows of nodes, but for their leases: those change much more often. `changed`: somebody came or went
+    since this version was given out."""
 
     version: int = 0
+    changed: bool = False
     infos: tuple[NodeInfo, ...] = ()
     orphans: tuple[int, ...] = ()
     buried: tuple[int, ...] = ()

@@ -328,6 +328,7 @@ class StoreView(MemoryStore):
         self.buried = set(sheet.buried)
         self.departed = set(sheet.departed)
         self.members = Members(sheet.version, sheet.infos)
+        self.members_changed = sheet.changed
         self.leases = dict(cells.decode_leases(self._head(LEASES) or b"\x90"))
         if outage is not None:
             for node, until_ns in self.leases.items():
@@ -358,11 +359,11 @@ class StoreView(MemoryStore):
             return cells.encode([(*pair, *said) for pair, said in self.here.estates.items()])
         if name == LEASES:
             return cells.encode(tuple(self.leases.items()))
-        members = self.members_now()
-        infos, gone = members.infos, (tuple(self.orphans), tuple(sorted(self.buried)), tuple(sorted(self.departed)))
-        return (
-            cells.encode(cells.MembersSheet(members.version, infos, *gone)) if members.version or any(gone) else b"\x90"
-        )
+        gone = (tuple(self.orphans), tuple(sorted(self.buried)), tuple(sorted(self.departed)))
+        if not (self.members.version or self.members_changed or any(gone)):
+            return b"\x90"  # as if nobody had ever been there
+        infos = tuple(self.infos.values())
+        return cells.encode(cells.MembersSheet(self.members.version, self.members_changed, infos, *gone))
 
     def afterwards(self, changed: bool) -> list[tuple[int, Row]]:
         """What is to be done in other shards now that this attempt was committed: retire what the handlers would have
