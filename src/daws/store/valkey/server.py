@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from daws.model.errors import ClosedError, UsageError
 from daws.store.valkey.caller import StoreChangedError
-from daws.store.valkey.link import Access, Link, Place, Word, connect, read_url
+from daws.store.valkey.link import Access, Link, Place, connect, read_url
 from daws.store.valkey.scripts import AGREE, EXISTS, TIME, Command, meta_key
 from daws.store.valkey.trouble import Trouble, translate
 from daws.store.valkey.view import Outage
@@ -183,30 +183,27 @@ class Server:
 
     async def _ask_once(self, command: Command, known: Link | None) -> tuple[Any, Link]:
         place, access = self._target
-        slot = _slot_of(command.key)
         link = await self._link_to(place, access)
+        slot = -1
         if self._is_cluster:
+            slot = _slot_of(command.key)
             if self._slots is None:
                 self._slots = _read_slots(await link.ask(("CLUSTER", "SLOTS")), place)
                 places = {target for target, _ in self._targets}
                 self._targets += [(one, access) for one in dict.fromkeys(self._slots.values()) if one not in places]
             place = self._slots.get(slot, place)
-        ahead: tuple[Word, ...] = ()
         for _ in range(REDIRECTIONS_MAX):
             link = await self._link_to(place, access)
             if known is not None and known.server != link.server:
                 raise StoreChangedError
             try:
-                if ahead:
-                    await link.ask(ahead)
                 return await command.say(link), link
             except hiredis.ReplyError as error:
                 kind, _, rest = str(error).partition(" ")
-                if kind not in ("MOVED", "ASK"):
+                if kind != "MOVED":
                     raise
                 place = _redirected(rest, place)
-                ahead = ("ASKING",) if kind == "ASK" else ()
-                if kind == "MOVED" and self._slots is not None:
+                if self._slots is not None:
                     self._slots[slot] = place
         raise ConnectionError("its servers send us from one to the other")
 

@@ -4,9 +4,20 @@ import hiredis
 
 from daws.model.errors import DawsError, UnavailableError, UsageError
 
-# What servers say while they start, are replaced, or have no replica or disk that they were told to have.
-_PASSING = ("BUSY", "CLUSTERDOWN", "LOADING", "MASTERDOWN", "MISCONF", "MOVED", "NOREPLICAS", "TRYAGAIN", "UNBLOCKED")
-_REFUSING = ("NOAUTH", "WRONGPASS", "NOPERM", "AUTH <password>", "Client sent AUTH", "invalid password")
+# What servers say while they start, are replaced, hand keys to others, or lack a replica or disk that they should have.
+_PASSING = (
+    "ASK",
+    "BUSY",
+    "CLUSTERDOWN",
+    "LOADING",
+    "MASTERDOWN",
+    "MISCONF",
+    "MOVED",
+    "NOREPLICAS",
+    "TRYAGAIN",
+    "UNBLOCKED",
+)
+_REFUSING = ("NOAUTH", "WRONGPASS", "NOPERM", "ERR AUTH", "ERR Client sent AUTH", "ERR invalid password")
 
 
 class Trouble(UnavailableError):
@@ -18,7 +29,7 @@ class Trouble(UnavailableError):
 
 
 def translate(error: Exception, where: str) -> DawsError:
-    """One line that names the server and, where there is one, the cure. (Old servers wrap what a script met.)"""
+    """One line that names the server and, where there is one, the cure."""
     if isinstance(error, DawsError):
         return error
     said = " ".join(str(error).split()) or type(error).__name__
@@ -28,14 +39,19 @@ def translate(error: Exception, where: str) -> DawsError:
         return Trouble(f"the store at {where} does not answer: {said}")
     if not isinstance(error, hiredis.ReplyError):
         raise error
-    if any(word in said for word in _REFUSING):
+    if _begins(said, *_REFUSING):
         return UsageError(f"the store at {where} refuses us: {said}; check user name and password in its address")
-    if "OOM command not allowed" in said:
+    if _begins(said, "OOM"):
         return Trouble(f"the store at {where} is full: raise its maxmemory, or let sessions end", elsewhere=False)
-    if "READONLY" in said:
+    if _begins(said, "READONLY"):
         return Trouble(f"the store at {where} is a replica and takes no writes")
-    if any(word in said for word in _PASSING):
+    if _begins(said, *_PASSING):
         return Trouble(f"the store at {where} does not answer: {said}")
     return UsageError(
         f"the store at {where} cannot do what is asked: {said}; it has to be Valkey, or Redis from 6.2 on"
     )
+
+
+def _begins(said: str, *codes: str) -> bool:
+    """Servers before version 7 wrap what a script has met."""
+    return any(said.startswith(code) or f": -{code} " in said for code in codes)
