@@ -47,7 +47,9 @@ class _Call:
         self.answers = answers
 
     def fail(self, error: Exception) -> None:
-        if self.answers is not None and not self.answers.done():
+        if self.answers is None:
+            log.warning("what was to be done after another call was not: %s", error)
+        elif not self.answers.done():
             self.answers.set_exception(error)
 
 
@@ -164,10 +166,10 @@ class ValkeyStore:
                     wrong = await self._is_it_all_gone() or error
                     for call in calls:
                         call.fail(wrong)
-                except DawsError as error:
+                except Exception as error:
                     for call in calls:
                         call.fail(error)
-        except BaseException:  # it was cancelled, or we have a bug: nobody is to wait for ever
+        except BaseException:  # it was cancelled: nobody is to wait for ever
             for call in (*calls, *waiting):
                 if call.answers is not None:
                     call.answers.cancel()
