@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
+from daws.cli.table import significant
 from daws.compare.picture import BOUND_COLOUR, COLOURS, DASHES, MARKERS
 from daws.sim.plot import IDLE_COLOUR, INK, new_figure
 
@@ -22,8 +23,12 @@ class Line(NamedTuple):
 def figure_of(title: str, columns: int, size: tuple[float, float] = (9.6, 4.4)) -> tuple[Any, Any]:
     """A figure with so many pictures in a row."""
     figure = new_figure(size)
-    figure.suptitle(title, fontsize=12, color=INK, fontweight="bold")
+    heading(figure, title)
     return figure, figure.subplots(1, columns, squeeze=False)[0]
+
+
+def heading(figure: Any, title: str) -> None:
+    figure.suptitle(title, fontsize=12, color=INK, fontweight="bold")
 
 
 def draw_lines(axes: Any, lines: Iterable[Line]) -> None:
@@ -48,7 +53,7 @@ def draw_bars(axes: Any, labels: Sequence[str], paper: Sequence[float | None], d
         heights = [value for value in values if value is not None]
         edge = {"edgecolor": INK, "linewidth": 0.6}
         bars = axes.bar(places, heights, width=0.4, color=colour, label=name, **edge)
-        axes.bar_label(bars, fmt="{:,.3g}", fontsize=8, color=INK, padding=2)
+        axes.bar_label(bars, fmt=significant, fontsize=8, color=INK, padding=2)
     axes.set_xticks(range(len(labels)), labels)
 
 

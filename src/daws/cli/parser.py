@@ -43,8 +43,9 @@ real node, driven by an event heap with models of executors, network and store."
 
 _GROUPS = """\
 nodes that differ:
-  A group is NODESxCORES[:speed=S,cluster=K,memory-gb=G]. CORES is a number (8), a number
-  with the context that these executors offer (8[gpu>any]), or several of them (8+1[gpu]).
+  A group is NODESxCORES[:speed=S,cluster=K,memory-gb=G,pool=P,steals=P+Q]. CORES is a
+  number (8), a number with the context that these executors offer (8[gpu>any]), or several
+  of them (8+1[gpu]).
   Give --group once for each sort of node, in quotes because of the brackets."""
 
 _SIM_EXAMPLES = f"""\

@@ -90,7 +90,7 @@ class Results:
         for number, line in enumerate(whole[1:], 2):
             try:
                 run = msgspec.json.decode(line, type=Run)
-            except msgspec.MsgspecError as error:
+            except (msgspec.MsgspecError, UnicodeDecodeError) as error:
                 raise UsageError(f"--results {str(self.path)!r}: line {number} cannot be read: {error}") from error
             self.runs[run.case] = run
         end = sum(len(line) + 1 for line in whole)
@@ -100,7 +100,7 @@ class Results:
     def _check_head(self, line: bytes) -> None:
         try:
             head = msgspec.json.decode(line)
-        except msgspec.MsgspecError:
+        except (msgspec.MsgspecError, UnicodeDecodeError):
             head = None
         if not isinstance(head, dict) or head.get(KEY) != VERSION or not isinstance(head.get("settings"), dict):
             raise UsageError(f"--results {str(self.path)!r}: this is no file of 'daws compare'")

@@ -99,7 +99,8 @@ def schedule(core: NodeCore) -> None:
                 send_ahead(core)
         if core.is_giver:
             look_for_takers(core)
-    elif idle and (not (core.staging or core.pressed) or (core.is_giver and asks_meanwhile(core))):
+        idle = idle and len(core.groups) > 1  # executors of one sort find nothing in a queue that others have filled
+    if idle and (not (core.staging or core.pressed) or (core.is_giver and asks_meanwhile(core))):
         if core.inflight:
             recall_soon(core)
         look_for_work(core)

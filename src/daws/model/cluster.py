@@ -19,7 +19,9 @@ class ExecutorClass(Struct, frozen=True, array_like=True, gc=False):
 class NodeInfo(Struct, frozen=True, array_like=True, gc=False):
     """What everybody may know of a node. `speed` is relative to the machine that task lengths were measured on.
 
-    `memory_bytes` is what tasks that run there together may declare to need; 0 is without limit.
+    `memory_bytes` is what tasks that run there together may declare to need; 0 is without limit. `pool` is the name of
+    the steal pool that the node belongs to, `steals_from` those that it steals from: its own, if it names none. They
+    count where the strategy goes by pools.
     """
 
     id: NodeId
@@ -27,10 +29,16 @@ class NodeInfo(Struct, frozen=True, array_like=True, gc=False):
     cluster: int = 0
     speed: float = 1.0
     memory_bytes: int = 0
+    pool: str = ""
+    steals_from: tuple[str, ...] = ()
 
     @property
     def cores(self) -> int:
         return sum(group.count for group in self.executors)
+
+    def may_steal_from(self, other: "NodeInfo") -> bool:
+        """Whether the pools allow it."""
+        return other.pool in self.steals_from if self.steals_from else other.pool == self.pool
 
     def can_run(self, needs: Needs | None) -> bool:
         if needs is None:

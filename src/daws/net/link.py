@@ -20,13 +20,13 @@ from socket import (
 )
 from typing import Any, Generic, TypeVar, cast
 
-from msgspec import MsgspecError, msgpack
+from msgspec import msgpack
 
 from daws.model.errors import PeerError
 from daws.net.complaints import COMPLAINTS
 from daws.net.handshake import ROLES, Handshake, Hello
 from daws.net.keys import roles_of
-from daws.wire.frames import FrameReader
+from daws.wire.frames import NONSENSE, FrameReader
 from daws.wire.worker import FRAME_HEAD_BYTES
 
 FRAME_BYTES_MAX = 1 << 28
@@ -35,9 +35,6 @@ BACKLOG_BYTES_MAX = 1 << 29
 SLOW_BYTES = 1 << 22
 STALL_S = 30.0
 """A peer that has taken nothing for so long, while more than SLOW_BYTES wait, is given up as well."""
-
-NONSENSE = (MsgspecError, UnicodeDecodeError, RecursionError, PeerError)
-"""What decoding bytes that mean nothing may raise."""
 
 T = TypeVar("T")
 _encoder = msgpack.Encoder()

@@ -7,10 +7,10 @@ from contextlib import suppress
 from socket import AF_UNIX, SOCK_STREAM, socket
 from typing import Any, Generic, TypeVar
 
-from msgspec import MsgspecError, msgpack
+from msgspec import msgpack
 
-from daws.model.errors import PeerError, UnavailableError
-from daws.wire.frames import FrameReader
+from daws.model.errors import UnavailableError
+from daws.wire.frames import NONSENSE, FrameReader
 from daws.wire.worker import FRAME_HEAD_BYTES
 
 FRAME_BYTES_MAX = 1 << 31
@@ -111,7 +111,7 @@ class Connection(Generic[T]):
         except OSError:
             self._end()
             return
-        except (MsgspecError, PeerError) as error:
+        except NONSENSE as error:
             logging.getLogger("daws").warning("the connection to %s is closed: %s", self.name, error)
             self._end()
             return

@@ -21,14 +21,16 @@ _EXECUTORS = re.compile(r"(?P<count>\d{1,12})(?:\[(?P<context>[^\[\]]*)\])?", re
 _PLUS = re.compile(r"\+(?![^\[\]]*\])")  # not those inside brackets
 _MEMORY = f"more than 0 and at most {MEMORY_GB_MAX:.0f} GB of memory, or no limit if it is not given"
 _NUMBER = re.compile(r"\d+\.?\d*|\.\d+", re.ASCII)
-_KEYS = ("speed", "cluster", "memory-gb")
-_GROUP_FORM = "NODESxCORES[:speed=S,cluster=K,memory-gb=G], where CORES is 8, 8[gpu>any] or 8+1[gpu]"
+_POOL = re.compile(r"[A-Za-z0-9_.-]{1,100}", re.ASCII)
+_KEYS = ("speed", "cluster", "memory-gb", "pool", "steals")
+_GROUP_FORM = "NODESxCORES[:speed=S,cluster=K,memory-gb=G,pool=P,steals=P+Q], where CORES is 8, 8[gpu>any] or 8+1[gpu]"
 
 
 class NodeGroup(Struct, frozen=True):
     """`count` equal nodes. Each executor is one core; those that offer the same context form a class.
 
-    `memory_bytes` is what tasks that run on a node together may declare to need; 0 is without limit.
+    `memory_bytes` is what tasks that run on a node together may declare to need; 0 is without limit. `pool` and
+    `steals_from` are as in `NodeInfo`.
     """
 
     count: int
@@ -36,8 +38,13 @@ class NodeGroup(Struct, frozen=True):
     speed: float = 1.0
     cluster: int = 0
     memory_bytes: int = 0
+    pool: str = ""
+    steals_from: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        for name in (*filter(None, (self.pool,)), *self.steals_from):
+            if not _POOL.fullmatch(name):
+                raise ClusterError(f"pool {_shown(name)}: a name has 1 to 100 letters, digits and any of _ . -")
         _check_range("nodes", self.count, NODE_COUNT_MAX, "a group has", "nodes")
         for one in self.executors:
             _check_range("cores", one.count, CORE_COUNT_MAX, "a class of executors has", "cores")
@@ -62,12 +69,20 @@ class Cluster(Struct, frozen=True):
     def __post_init__(self) -> None:
         _check_range("nodes", self.node_count, NODE_COUNT_MAX, "a cluster has", "nodes")
         _check_range("cores", self.core_count, CORE_TOTAL_MAX, "all nodes together have", "cores")
+        pools = dict.fromkeys(group.pool for group in self.groups if group.pool)
+        for name in (name for group in self.groups for name in group.steals_from if name not in pools):
+            raise ClusterError(f"steals={name}: no node is in this pool; the pools are {', '.join(pools) or 'none'}")
 
     def infos(self) -> tuple[NodeInfo, ...]:
         infos: list[NodeInfo] = []
         for group in self.groups:
             for _ in range(group.count):
-                infos.append(NodeInfo(len(infos), group.executors, group.cluster, group.speed, group.memory_bytes))
+                infos.append(
+                    NodeInfo(
+                        *(len(infos), group.executors, group.cluster, group.speed, group.memory_bytes),
+                        *(group.pool, group.steals_from),
+                    )
+                )
         return tuple(infos)
 
     @property
@@ -156,14 +171,17 @@ def memory_of(gigabytes: float) -> int:
     return max(1, round(gigabytes * BYTES_PER_GB))
 
 
-def _parse_keys(text: str | None, whole: str) -> tuple[float, int, int]:
+def _parse_keys(text: str | None, whole: str) -> tuple[float, int, int, str, tuple[str, ...]]:
     given: dict[str, str] = {}
     for pair in text.split(",") if text is not None else ():
         key, _, value = (part.strip() for part in pair.partition("="))
         if key not in _KEYS or key in given:
             keys = "=…, ".join(_KEYS)
             raise ClusterError(f"group {_shown(whole)}: expected {keys}=… once each, not {_shown(pair)}")
-        if not _NUMBER.fullmatch(value):
+        if key in ("pool", "steals"):
+            if not all(map(_POOL.fullmatch, value.split("+") if key == "steals" else (value,))):
+                raise ClusterError(f"group {_shown(whole)}: {key}={_shown(value)} is not the name of a pool")
+        elif not _NUMBER.fullmatch(value):
             raise ClusterError(f"group {_shown(whole)}: {key}={_shown(value)} is not a number")
         given[key] = value
     speed = float(given.get("speed", "1"))
@@ -171,7 +189,9 @@ def _parse_keys(text: str | None, whole: str) -> tuple[float, int, int]:
     cluster = given.get("cluster", "0")
     if not cluster.isdigit() or int(cluster) >= NODE_COUNT_MAX:
         raise ClusterError(f"cluster={_shown(cluster)}: clusters are numbered from 0 to {NODE_COUNT_MAX - 1}")
-    return speed, int(cluster), memory_of(float(given["memory-gb"])) if "memory-gb" in given else 0
+    memory_bytes = memory_of(float(given["memory-gb"])) if "memory-gb" in given else 0
+    steals = tuple(given["steals"].split("+")) if "steals" in given else ()
+    return speed, int(cluster), memory_bytes, given.get("pool", ""), steals
 
 
 def _check_range(key: str, value: int, high: int, whose: str, what: str) -> None:

@@ -141,6 +141,7 @@ class Kernel:
         self.tracks_runs = bool(graph.growth) or strategy.balance.mode == "give" or strategy.replicate.copies_max > 0
         # what can be handed in
         self.network: FairNetwork | None = None  # else links carry one transfer after the other
+        self.length_on: Callable[[int, NodeInfo], int] | None = None  # how long a task runs on a node, if not by speed
         self.faults: Any = None
         self.servers: Any = None  # in the store's place, where there are faults and it may fail
         self.checker: Any = None
@@ -199,7 +200,7 @@ class Kernel:
         next_sequence = self.next_sequence
         costs, faults, checker = self.costs, self.faults, self.checker
         step_ns, dispatch_ns, message_ns = costs.step_ns, costs.dispatch_ns, costs.message_ns
-        plain_runs = not (self.growth or self.tracks_runs)
+        plain_runs = not (self.growth or self.tracks_runs or self.length_on is not None)
         plain_mail = self.one_cluster and faults is None
         message_latency_ns = message_ns + costs.latency_ns
         watched = self.journals is not None or self.digest is not None or checker is not None
@@ -339,7 +340,7 @@ class Kernel:
             begin_ns = leaves_ns + self.costs.dispatch_ns
             self.starts.append(begin_ns)
             spec = core.running[effect.task].ready.spec
-            length_ns = int(self._length_ns(spec) / machine.speed)
+            length_ns = self._length_ns(spec, machine)
             self._end_run(node, machine, effect.run, effect.slot, begin_ns, length_ns - length_ns // 2, length_ns, spec)
         elif isinstance(effect, RecallRun):
             run = self.runs.get((node, effect.run))
@@ -480,15 +481,17 @@ class Kernel:
 
     # -- runs ----------------------------------------------------------------------------------------------------------
 
-    def _length_ns(self, spec: TaskSpec) -> int:
-        if spec.id < len(self.lengths):
-            return self.lengths[spec.id]
-        return spec.estimate_ns
+    def _length_ns(self, spec: TaskSpec, machine: Machine) -> int:
+        if spec.id >= len(self.lengths):
+            return int(spec.estimate_ns / machine.speed)
+        if self.length_on is not None:
+            return self.length_on(spec.id, machine.info)
+        return int(self.lengths[spec.id] / machine.speed)
 
     def _start_run(self, node: NodeId, machine: Machine, leaves_ns: int, effect: StartRun) -> None:
         """The unusual case: runs may be recalled or stopped, or spawn tasks."""
         spec = effect.ready.spec
-        length_ns = int(self._length_ns(spec) / machine.speed)
+        length_ns = self._length_ns(spec, machine)
         begin_ns = leaves_ns + self.costs.dispatch_ns
         slots = machine.slot_free_ns or machine.open_slots()
         free_ns = slots[effect.slot]

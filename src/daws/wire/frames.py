@@ -1,10 +1,14 @@
 """Bytes into frames, for both ends of a link. Knows no socket: it lends out room and is told how much came."""
 
+from msgspec import MsgspecError
+
 from daws.model.errors import PeerError
 from daws.wire.worker import FRAME_HEAD_BYTES
 
 ROOM_BYTES = 1 << 16
 NO_LIMIT = 1 << 32
+NONSENSE = (MsgspecError, UnicodeDecodeError, RecursionError, PeerError)
+"""What bytes that mean nothing may raise when they are cut into frames and decoded."""
 
 
 class FrameReader:

@@ -9,10 +9,8 @@ import os
 from _socket import AF_UNIX, SOCK_STREAM, socket, socketpair
 from asyncio import AbstractEventLoop
 
-from msgspec import MsgspecError
-
 from daws.data.folders import remove_tree
-from daws.wire.frames import FrameReader
+from daws.wire.frames import NONSENSE, FrameReader
 from daws.wire.worker import REPORTS, Learn, OrderType, Prepare, ReportType, RunOptions, frame_of
 from daws.workers.cursor import Cursor
 from daws.workers.output import STREAMS, last_output, path_of
@@ -162,7 +160,7 @@ class Link:
             return [report for frame in frames for report in REPORTS.decode(frame)]
         except BlockingIOError:
             raise
-        except (OSError, MsgspecError):
+        except (OSError, *NONSENSE):
             return None
 
     def close(self) -> bytes:

@@ -2,14 +2,14 @@
 
 import pytest
 
-from daws.core.effects import RECALL, CallStore, RecallRun, ResumeRun, StartRun, StopRun
+from daws.core.effects import POLL, RECALL, CallStore, RecallRun, ResumeRun, StartRun, StopRun
 from daws.core.events import RunEnded, RunRecalled, RunWaits, StoreAnswered
 from daws.core.node import SECOND_NS, NodeConfig
 from daws.model.cluster import ExecutorClass, Members, NodeInfo
 from daws.model.context import parse_context
 from daws.model.task import CLIENT, Ready
 from daws.testing import Driver, ready
-from daws.wire.messages import StopDone, StopOrder, Submission, SubmissionTaken
+from daws.wire.messages import StealRequest, StopDone, StopOrder, Submission, SubmissionTaken
 from daws.wire.store import ANNOUNCE, OK, RETRY, Claim, Committed, Finish, Granted, Open, Resume, Suspend
 
 SHORT_NS = 1_000
@@ -145,6 +145,23 @@ def test_executors_of_several_contexts():
         assert run.slot == 1
         end(node, run)
         finished(node, 3)
+
+
+def test_idle_executors_of_one_sort_look_for_work_behind_a_queue_for_another():
+    info = NodeInfo(0, (ExecutorClass(1, parse_context("gpu")), ExecutorClass(1)))
+    members = Members(1, (info, NodeInfo(1, info.executors)))
+    with Driver("constellation", members=members) as node:
+        submit(node, ready(1, context="gpu"), ready(2, context="gpu"))
+        node.expect(StartRun, task=1)
+        node.fire(POLL)
+        assert node.expect(StealRequest, to=1).contexts == (None,), "the second task waits for the gpu"
+
+
+def test_a_wide_queue_of_one_sort_is_no_reason_to_look_for_more():
+    with Driver("constellation", cores=1) as node:
+        submit(node, ready(1), ready(2))
+        node.expect(StartRun, task=1)
+        node.fire(POLL)  # and nothing is asked for: see the end of the block
 
 
 def test_short_tasks_are_sent_ahead():

@@ -28,7 +28,7 @@ def test_what_nobody_holds_any_more_takes_no_room():
         for _ in range(8):
             cluster.gather([cluster.submit(nothing) for _ in range(WAVE)])
             assert len(shard.records) <= RETIRED_MAX + 2 * WAVE and len(shard.log) <= WAVE
-        assert sum(record is not None for record in shard.records.values()) <= WAVE
+        assert sum(record is not None for record in list(shard.records.values())) <= WAVE
 
 
 def test_tasks_of_chains_and_tasks_that_fail_go_too():
@@ -43,5 +43,5 @@ def test_tasks_of_chains_and_tasks_that_fail_go_too():
         del last
         engine.wake()
         assert cluster.submit(abs, -1).result() == 1
-        left = [task for task, record in shard.records.items() if record is not None]
+        left = [task for task, record in list(shard.records.items()) if record is not None]
         assert len(left) < 150, left  # that failures were spread is told to the store for many at a time

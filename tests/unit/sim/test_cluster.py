@@ -94,6 +94,20 @@ def test_groups_say_their_memory():
         NodeGroup(1, memory_bytes=-1)
 
 
+def test_groups_name_pools():
+    group = parse_group("4x2:pool=slow,steals=slow+fast")
+    assert group == NodeGroup(4, (ExecutorClass(2),), pool="slow", steals_from=("slow", "fast"))
+    info = joined([group, parse_group("1x1:pool=fast")]).infos()[0]
+    assert (info.pool, info.steals_from) == ("slow", ("slow", "fast"))
+    with pytest.raises(ClusterError, match=r"^steals=fast: no node is in this pool; the pools are slow$"):
+        joined([group])
+    for text in ("4x2:pool=", "4x2:pool=a+b", "4x2:steals=a+", "4x2:pool=a b"):
+        with pytest.raises(ClusterError, match="is not the name of a pool"):
+            parse_group(text)
+    with pytest.raises(ClusterError, match="pool 'a,b'"):
+        NodeGroup(1, pool="a,b")
+
+
 def test_unlike_groups_make_one_cluster():
     cluster = joined([parse_group("2x4"), parse_group("1x1+1[gpu]:speed=3,cluster=1")])
     assert [(info.id, info.cores, info.cluster, info.speed) for info in cluster.infos()] == [

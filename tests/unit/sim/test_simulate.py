@@ -15,6 +15,7 @@ from daws.sim.cluster import cluster_of, joined, parse_group
 from daws.sim.kernel import Kernel
 from daws.sim.machine import FATE
 from daws.sim.profiles import PROFILES, Costs
+from daws.sim.runlog import RunLog
 from daws.sim.simulate import Settings, lease_ns_of, least_run_ns, make_kernel, simulate
 from daws.strategy import PRESETS, parse_strategy
 from daws.workloads import parse_workload
@@ -43,6 +44,31 @@ def test_efficiency_counts_speed_and_utilization_does_not():
     assert result.makespan_s == pytest.approx(0.05, rel=1e-2)
     assert result.efficiency == pytest.approx(1.0, rel=1e-2)
     assert result.utilization == pytest.approx(1.0, rel=1e-2)
+
+
+def test_lengths_may_depend_on_the_node():
+    graph = parse_workload("bot:tasks=6,length-ms=10,spread=constant").build(2, 1, 0)
+
+    def prepare(kernel: Kernel) -> None:
+        kernel.length_on = lambda task, info: (1 + task) * (1 + info.id) * SECOND_NS
+
+    strategy = parse_strategy("random:assign=round-robin,place=keep")
+    result, _ = simulate(graph, cluster_of(2, 1), strategy, Settings(costs=FREE, check=True), prepare=prepare)
+    assert result.makespan_s == pytest.approx(2 * (2 + 4 + 6)), "every second task ran on node 1, twice as long"
+
+
+def test_nobody_steals_from_a_pool_that_it_does_not_name():
+    graph = parse_workload("bot:tasks=60,length-ms=100,spread=constant").build(3, 1, 0)
+    logs: list[RunLog] = []
+
+    def nodes_of(groups: list[str]) -> set[int]:
+        strategy = parse_strategy("constellation:assign=one,pool=named")
+        cluster = joined(list(map(parse_group, groups)))
+        simulate(graph, cluster, strategy, Settings(check=True), prepare=lambda kernel: logs.append(RunLog(kernel)))
+        return set(logs[-1].node)
+
+    assert nodes_of(["1x1:pool=a", "1x1:pool=a", "1x1:pool=b"]) == {0, 1}
+    assert nodes_of(["1x1:pool=a", "1x1:pool=a", "1x1:pool=b,steals=a+b"]) == {0, 1, 2}
 
 
 def test_result_describes_the_run():

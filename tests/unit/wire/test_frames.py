@@ -1,7 +1,9 @@
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import msgpack
 
-from daws.wire.frames import ROOM_BYTES, FrameReader
+from daws.wire.frames import NONSENSE, ROOM_BYTES, FrameReader
 
 
 def framed(body: bytes) -> bytes:
@@ -48,3 +50,9 @@ def test_room_for_a_large_frame_is_given_back():
         reader.arrived(count)
         data = data[count:]
     assert len(reader.room) == ROOM_BYTES
+
+
+@pytest.mark.parametrize("nonsense", [b"", b"\xc1", b"\x91\xa1\xff", b"\x91\x05", b"\x91" * 100_000])
+def test_whatever_bytes_may_raise_is_called_nonsense(nonsense: bytes):
+    with pytest.raises(NONSENSE):
+        msgpack.Decoder(list[str]).decode(nonsense)

@@ -1,3 +1,4 @@
+from daws.model.cluster import ExecutorClass, Members, NodeInfo
 from daws.strategy.balance.random_steal import BalanceRandomSteal
 from daws.strategy.rng import Rng
 from tests.unit.strategy.fakes import FakeView, members_of
@@ -41,6 +42,31 @@ def test_a_cluster_of_one_reaches_out_and_a_rare_neighbour_is_found():
     assert {balance.targets(rare, Rng(seed))[0] for seed in range(20)} == {500}
     stranger = FakeView(node=77, neighbour_count=1)  # struck from the list, and does not know yet
     assert balance.targets(stranger, Rng(0))[0] in range(4)
+
+
+def test_named_pools_say_whom_to_ask():
+    cores = (ExecutorClass(2),)
+    members = Members(
+        1,
+        (
+            NodeInfo(0, cores, pool="cpu"),
+            NodeInfo(1, cores, pool="cpu"),
+            NodeInfo(2, cores, pool="gpu", steals_from=("gpu", "cpu")),
+            NodeInfo(3, cores, pool="gpu", steals_from=("cpu",)),
+            NodeInfo(4, cores),
+        ),
+    )
+    balance = BalanceRandomSteal(pool="named")
+
+    def asked(node: int) -> set[int]:
+        view = FakeView(node=node, members=members, neighbour_count=1)
+        return {target for seed in range(40) for target in balance.targets(view, Rng(seed))}
+
+    assert asked(0) == {1}, "its own pool, without itself"
+    assert asked(2) == {0, 1, 3}
+    assert asked(3) == {0, 1}
+    assert asked(4) == set(), "the only one without a pool"
+    assert asked(77) == set(), "struck from the list"
 
 
 def test_explain_agrees():
