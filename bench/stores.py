@@ -19,10 +19,10 @@ import uvloop
 
 from daws.model.task import TaskSpec
 from daws.store.memory import MemoryStore
+from daws.store.valkey.attempt import Options
 from daws.store.valkey.link import connect
 from daws.store.valkey.server import Address
 from daws.store.valkey.store import ValkeyStore
-from daws.store.valkey.view import Options
 from daws.wire.store import Finish, Row, Submit
 from tests.valkey import LocalServer
 

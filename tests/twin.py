@@ -13,9 +13,9 @@ import msgspec
 from daws.model.cluster import Members, NodeInfo
 from daws.store.memory import MemoryStore
 from daws.store.valkey import cells
+from daws.store.valkey.attempt import Options
 from daws.store.valkey.caller import Caller, Done
 from daws.store.valkey.cells import DEAD, LEASES, MEMBERS, STAMP_BYTES
-from daws.store.valkey.view import Options
 from daws.wire.store import AnswerType, Estate, Owned, Row, TakeOver
 from tests.valkey import ShardInMemory
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from daws.store.valkey.attempt import Options
 from daws.store.valkey.blocking import BlockingValkeyStore
 from daws.store.valkey.server import Address
-from daws.store.valkey.view import Options
 from tests.contract.store_suite import StoreContract
 from tests.valkey import LocalServer
 

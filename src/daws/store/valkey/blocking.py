@@ -3,10 +3,10 @@
 import asyncio
 from collections.abc import Sequence
 
+from daws.store.valkey.attempt import Options
 from daws.store.valkey.caller import StoreChangedError
 from daws.store.valkey.server import Address
 from daws.store.valkey.store import ValkeyStore
-from daws.store.valkey.view import Options
 from daws.wire.store import AnswerType, Row
 
 

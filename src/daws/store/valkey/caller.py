@@ -19,8 +19,9 @@ from msgspec import Struct
 from daws.model.errors import UnavailableError
 from daws.model.task import NodeId
 from daws.store.valkey import cells
+from daws.store.valkey.attempt import Attempt, DropEstate, Options, Outage, Strike
 from daws.store.valkey.cells import ABSENT, STAMP_BYTES
-from daws.store.valkey.view import Cache, Change, DropEstate, Missing, Options, Outage, StoreView, Strike
+from daws.store.valkey.view import Cache, Change, Missing
 from daws.wire import store as wire
 from daws.wire.store import AnswerType, Row
 
@@ -35,7 +36,7 @@ PATIENCE = 3
 
 
 class StoreChangedError(UnavailableError):
-    """Another server answers now, or the same one begun anew. Nothing of this call was carried out."""
+    """Another server answers now, or the same one begun anew: it was not asked to carry out this call."""
 
     def __init__(self) -> None:
         super().__init__("another server answers for the store: what is not safe yet may be lost, say it again", True)
@@ -151,26 +152,26 @@ class Caller:
         caches = {self.shard: cache}
         tries = 0
         while True:
-            view = None
+            attempt = None
             try:
-                view = self._view(rows[0], caches)
-                answers, missing = view.attempt(rows, now_ns)
+                attempt = self._begin(rows[0], caches)
+                answers, missing = attempt.carry_out(rows, now_ns)
             except Missing as one:
                 missing = [one]
-            if missing or view is None:
+            if missing or attempt is None:
                 yield from self._fetch(missing, caches)
                 continue
-            change = view.change()
+            change = attempt.change()
             commit = self._commit(change)
             outcome, *rest = yield commit
             if outcome == DONE:
                 if commit.number:
                     self.position = commit.number
-                    self._marks = view.here.marks
+                    self._marks = attempt.here.marks
                     for name, cell in commit.writes:
                         cache.pop(name, None)  # to the end, where the younger ones are
                         cache[name] = cell
-                afterwards += view.afterwards(bool(commit.number))
+                afterwards += attempt.afterwards(bool(commit.number))
                 return answers
             if outcome == LOST:
                 self.begin_anew()
@@ -185,17 +186,17 @@ class Caller:
                 second: list[AnswerType] = yield from self._update(rows[half:], now_ns, afterwards)
                 return first + second
 
-    def _view(self, first: Row, caches: dict[int, Cache]) -> StoreView:
-        view = StoreView(self._options, self.shard, caches, self._marks)
+    def _begin(self, first: Row, caches: dict[int, Cache]) -> Attempt:
+        attempt = Attempt(self._options, self.shard, caches, self._marks)
         if isinstance(first, (wire.Lease, wire.Watch, wire.Buried)):
-            view.look_at_members(self._outage)
+            attempt.look_at_members(self._outage)
         if isinstance(first, (wire.TakeOver, wire.Buried, DropEstate)):
-            view.look_at_estates()
+            attempt.look_at_estates()
         if isinstance(first, wire.TakeOver):
-            view.here.look_for(first.dead, self._estates[first.dead], first.limit)
+            attempt.here.look_for(first.dead, self._estates[first.dead], first.limit)
         elif isinstance(first, wire.Owned):
-            view.here.look_for(first.node, self._estates[first.node], first.limit)
-        return view
+            attempt.here.look_for(first.node, self._estates[first.node], first.limit)
+        return attempt
 
     def _fetch(self, missing: Sequence[Missing], caches: dict[int, Cache]) -> Script:
         wanted: dict[int, dict[bytes, None]] = {}

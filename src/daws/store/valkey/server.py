@@ -18,11 +18,11 @@ import msgspec
 from msgspec import Struct
 
 from daws.model.errors import ClosedError, UsageError
+from daws.store.valkey.attempt import Outage
 from daws.store.valkey.caller import StoreChangedError
 from daws.store.valkey.link import Access, Link, Place, connect, read_url
 from daws.store.valkey.scripts import AGREE, EXISTS, TIME, Command, meta_key
 from daws.store.valkey.trouble import Trouble, translate
-from daws.store.valkey.view import Outage
 
 log = logging.getLogger("daws.store")
 

@@ -20,12 +20,12 @@ from typing import Any
 import msgspec
 
 from daws.model.errors import DawsError, UnavailableError, UsageError
+from daws.store.valkey.attempt import Options
 from daws.store.valkey.caller import Caller, Commit, Done, Request, StoreChangedError
 from daws.store.valkey.link import Link
 from daws.store.valkey.safety import Safety, read_replicas
 from daws.store.valkey.scripts import CHECK, Command, Keys, command_of
 from daws.store.valkey.server import FORMAT, Address, Server
-from daws.store.valkey.view import Options
 from daws.wire.store import AnswerType, Row
 
 log = logging.getLogger("daws.store")

@@ -8,9 +8,9 @@ import pytest
 
 from daws.model.task import TaskSpec
 from daws.store.valkey import caller as module
+from daws.store.valkey.attempt import Options, Outage
 from daws.store.valkey.caller import DONE, Caller, Commit, Fetch, Scan, StoreChangedError
 from daws.store.valkey.cells import node_bytes
-from daws.store.valkey.view import Options, Outage
 from daws.wire.store import (
     REFUSED,
     AnswerType,

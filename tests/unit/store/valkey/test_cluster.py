@@ -7,10 +7,10 @@ from collections.abc import Callable
 import pytest
 
 from daws.model.task import TaskSpec
+from daws.store.valkey.attempt import Options
 from daws.store.valkey.caller import StoreChangedError
 from daws.store.valkey.server import Address
 from daws.store.valkey.store import ValkeyStore
-from daws.store.valkey.view import Options
 from daws.wire.store import Finish, Log, ReadLog, Submit, shard_of
 from tests.valkey import LocalServer, free_port
 

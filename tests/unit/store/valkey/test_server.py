@@ -9,11 +9,11 @@ import pytest
 
 from daws.model.errors import ClosedError, DawsError, UnavailableError, UsageError
 from daws.model.task import TaskSpec
+from daws.store.valkey.attempt import Options
 from daws.store.valkey.blocking import BlockingValkeyStore
 from daws.store.valkey.caller import StoreChangedError
 from daws.store.valkey.server import Address
 from daws.store.valkey.store import ValkeyStore
-from daws.store.valkey.view import Options
 from daws.wire.store import Finish, Lease, Leased, Log, ReadLog, Submit
 from tests.contract.store.desk import info
 from tests.valkey import LocalServer

@@ -6,10 +6,10 @@ import random
 from collections import Counter
 
 from daws.model.task import Input, Ready, TaskSpec
+from daws.store.valkey.attempt import Options
 from daws.store.valkey.blocking import BlockingValkeyStore
 from daws.store.valkey.server import Address
 from daws.store.valkey.store import ValkeyStore
-from daws.store.valkey.view import Options
 from daws.wire.store import (
     AnswerType,
     Claim,
