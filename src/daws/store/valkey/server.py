@@ -147,7 +147,7 @@ class Server:
                 if not self._is_gone:
                     self._is_gone = True
                     self._gone_ns = since_ns
-                    log.warning("%s; trying again until it does", wrong)
+                    log.warning("%s; trying again", wrong)
                 if wrong.elsewhere:
                     if turn == self._turn:  # else somebody else has turned already
                         self._turn += 1
@@ -249,15 +249,22 @@ def _slot_of(key: str) -> int:
 
 
 def _redirected(rest: str, here: Place) -> Place:
-    """`SLOT HOST:PORT`; without a host it is the one that has said so."""
+    """`SLOT HOST:PORT`."""
     host, _, port = rest.split()[1].rpartition(":")
-    return Place(host or here.host, int(port))
+    return _beside(host, int(port), here)
+
+
+def _beside(host: str, port: int, here: Place) -> Place:
+    """Servers that do not know their own name are where we reached the one that says so."""
+    if host in ("", "?"):
+        host = here.host if here.port else "localhost"
+    return Place(host, port)
 
 
 def _read_slots(said: list[Any], here: Place) -> dict[int, Place]:
     found = {}
     for first, last, primary, *_ in said:
-        place = Place(bytes(primary[0] or b"").decode() or here.host, int(primary[1]))
+        place = _beside(bytes(primary[0] or b"").decode(), int(primary[1]), here)
         found.update(dict.fromkeys(range(first, last + 1), place))
     return found
 

@@ -1,7 +1,7 @@
 """Rule 11 on real servers: a replica that lags becomes the primary, and acknowledged writes are gone."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pytest
 
@@ -11,7 +11,7 @@ from daws.store.valkey.caller import StoreChangedError
 from daws.store.valkey.safety import Replicas, read_replicas
 from daws.store.valkey.server import Address
 from daws.store.valkey.store import ValkeyStore
-from daws.wire.store import Finish, Log, ReadLog, Submit
+from daws.wire.store import Finish, Log, ReadLog, Row, Submit
 from tests.valkey import LocalServer, free_port
 
 Start = Callable[..., LocalServer]
@@ -122,5 +122,47 @@ def test_updates_become_safe_when_the_replica_has_them(start: Start, monkeypatch
         await until(lambda: len(looks) > 2)
         assert store.safe_position(0) == 1, "nobody else has it"
         await store.close()
+
+    asyncio.run(run())
+
+
+def test_a_server_that_is_killed_again_and_again_commits_every_task_once(start: Start):
+    """Callers that say again what was not answered; there is a log on disk, so nothing else is lost."""
+    server = start("--appendonly", "yes")
+    kills, callers = 3, 3
+
+    async def carry_out(store: ValkeyStore, rows: Sequence[Row]) -> None:
+        while True:
+            try:
+                await store.call(0, rows)
+                return
+            except StoreChangedError:
+                continue
+
+    async def work(store: ValkeyStore, first: int, over: asyncio.Event) -> int:
+        task = first
+        while not over.is_set():
+            await carry_out(store, [Submit(TaskSpec(task), (), ANN)])
+            await carry_out(store, [Finish(task, 0, ANN)])
+            task += callers
+        return task
+
+    async def run() -> None:
+        stores = [await ValkeyStore.open(Address((server.url,))) for _ in range(callers)]
+        over = asyncio.Event()
+        workers = [asyncio.create_task(work(store, first, over)) for first, store in enumerate(stores)]
+        for _ in range(kills):
+            before = stores[0].position(0)
+            await until(lambda before=before: stores[0].position(0) > before + 20)  # type: ignore[misc]
+            await asyncio.to_thread(server.kill)
+            await asyncio.to_thread(server.start)
+        over.set()
+        ends = await asyncio.gather(*workers)
+        (log,) = await stores[0].call(0, [ReadLog(0)])
+        assert isinstance(log, Log)
+        every = [task for first, end in enumerate(ends) for task in range(first, end, callers)]
+        assert sorted(row for row in log.rows if isinstance(row, int)) == sorted(every)
+        for store in stores:
+            await store.close()
 
     asyncio.run(run())
