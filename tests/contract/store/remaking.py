@@ -198,6 +198,7 @@ class RemakingContract(Contract):
         desk(Unready(CHILD, BOB, ready.move, (PARENT,)))
         remake = desk.remake(PARENT, CHILD, BOB, desk.mark)
         assert isinstance(desk(Unready(PARENT, BOB, remake.move, (FAR,))), Noted)
+        assert desk.state(PARENT) == WAITING, "whoever audits must not take it for one that reads nothing any more"
         desk.remake(FAR, PARENT, BOB, desk.mark)
         assert desk.finish(FAR, BOB, 1, error="bad") == Stopped(outbox_key(FAR, STOP), (PARENT,), (), "bad")
         answer = desk(Cancel(PARENT, BOB, "bad", FAR))
