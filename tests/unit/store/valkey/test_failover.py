@@ -26,7 +26,7 @@ def a_pair(start: Start) -> tuple[LocalServer, LocalServer]:
 
 
 async def until(happened: Callable[[], object]) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not happened():
             await asyncio.sleep(0.001)
 

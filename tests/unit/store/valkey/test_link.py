@@ -68,8 +68,6 @@ async def served(serve: Serve, context: ssl.SSLContext | None = None) -> AsyncIt
 
 
 def test_a_server_that_says_nothing_is_given_up(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(module, "ANSWER_S", 0.05)
-
     async def run() -> None:
         over = asyncio.Event()
 
@@ -78,6 +76,7 @@ def test_a_server_that_says_nothing_is_given_up(monkeypatch: pytest.MonkeyPatch)
 
         async with served(say_nothing) as port:
             link = await connect(Place("127.0.0.1", port), Access())
+            monkeypatch.setattr(module, "ANSWER_S", 0.05)
             asked = [asyncio.ensure_future(link.ask(("PING",))) for _ in range(3)]
             for answer in await asyncio.gather(*asked, return_exceptions=True):
                 assert isinstance(answer, TimeoutError)
