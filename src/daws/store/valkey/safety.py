@@ -9,8 +9,8 @@ from collections import deque
 
 from msgspec import Struct
 
-SETTLE_S = 1.5
-"""Servers that keep a log write it to disk every second unless told otherwise."""
+SETTLE_S = 3.0
+"""Servers that keep a log write it to disk every second unless told otherwise, and up to two later on a busy disk."""
 
 
 class Replicas(Struct, frozen=True):

@@ -94,7 +94,7 @@ class Script:
 
 
 COMMIT, SCAN, CHECK, AGREE = Script(_COMMIT), Script(_SCAN), Script(_CHECK), Script(_AGREE)
-EXISTS, TIME = "EXISTS", "TIME"
+TIME = "TIME"
 
 
 class Command(Struct, frozen=True):

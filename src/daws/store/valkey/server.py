@@ -21,7 +21,7 @@ from daws.model.errors import ClosedError, UsageError
 from daws.store.valkey.attempt import Outage
 from daws.store.valkey.caller import StoreChangedError
 from daws.store.valkey.link import Access, Link, Place, connect, read_url
-from daws.store.valkey.scripts import AGREE, EXISTS, TIME, Command, meta_key
+from daws.store.valkey.scripts import AGREE, TIME, Command, meta_key
 from daws.store.valkey.trouble import Trouble, translate
 
 log = logging.getLogger("daws.store")
@@ -108,18 +108,13 @@ class Server:
         self._clock_ns = seconds * 1_000_000_000 + micros * 1000
         self._heard_ns = time.monotonic_ns()
 
-    async def open(self, made: str) -> str:
+    async def agree(self, made: str) -> str:
         """Make sure of a server that we can use. Returns what the store was made with: `made` if it is new."""
         key = meta_key(self.address.name)
         answer = await self.ask(Command(key, (made,), AGREE))
         seconds, micros = await self.ask(Command(key, (TIME,)))
         self.heard(int(seconds), int(micros))
         return bytes(answer).decode()
-
-    async def is_there(self) -> bool:
-        """Is there such a store?"""
-        key = meta_key(self.address.name)
-        return bool(await self.ask(Command(key, (EXISTS, key))))
 
     async def ask(self, command: Command) -> Any:
         """From whichever server."""

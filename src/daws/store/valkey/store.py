@@ -89,6 +89,7 @@ class ValkeyStore:
         self._lanes = [_Lane(options, name, shard, replicas_min) for shard in range(options.shard_count)]
         self._watching: asyncio.Task[None] | None = None
         self._closed = False
+        self._broken: DawsError | None = None  # nothing can be done any more
 
     @classmethod
     async def open(
@@ -98,7 +99,7 @@ class ValkeyStore:
         nothing counts as safe while fewer replicas are attached."""
         server = Server(address, patience_s)
         try:
-            made = await server.open(_written(Options() if options is None else options))
+            made = await server.agree(_written(Options() if options is None else options))
             return cls(server, _read(made, address.name), replicas_min)
         except BaseException:
             server.close()
@@ -108,7 +109,9 @@ class ValkeyStore:
         """Carry out rows, after all calls to this shard before. `now_ns` stands in for the server's clock. With an
         `identity` that is no longer the shard's, the call ends as if it had been under way when that changed."""
         answers: Answers = asyncio.get_running_loop().create_future()
-        if identity is not None and identity != self.identity(shard):
+        if self._broken is not None:
+            answers.set_exception(self._broken)
+        elif identity is not None and identity != self.identity(shard):
             answers.set_exception(StoreChangedError())
         else:
             self._enter(self._lanes[shard], _Call(rows, now_ns, answers))
@@ -157,15 +160,16 @@ class ValkeyStore:
                 calls = [waiting.popleft()]
                 while waiting and waiting[0].now_ns == calls[0].now_ns:
                     calls.append(waiting.popleft())
+                name, safe = lane.caller.name, lane.safety.safe
                 try:
                     await self._carry_out(lane, calls)
                 except StoreChangedError as error:
                     lane.begin_anew()
                     calls += waiting  # whatever was said since knows nothing of it
                     waiting.clear()
-                    wrong = await self._is_it_all_gone() or error
+                    await self._look_at_new_server(lane, name, safe)
                     for call in calls:
-                        call.fail(wrong)
+                        call.fail(self._broken or error)
                 except Exception as error:
                     for call in calls:
                         call.fail(error)
@@ -213,12 +217,15 @@ class ValkeyStore:
                 self.server.heard(*map(int, clock))
                 answer = (outcome, *rest)
 
-    async def _is_it_all_gone(self) -> DawsError | None:
-        name = self.server.address.name
-        if await self.server.is_there():
-            return None
-        said = f"the store {name!r} at {self.server.where} has forgotten everything: set `appendonly yes` on the server"
-        return UnavailableError(said, retry=False)
+    async def _look_at_new_server(self, lane: _Lane, name: bytes, safe: int) -> None:
+        """It may have lost what was not safe, and if that was all, nothing of us is left. But not what was safe."""
+        known, _ = await self.server.ask(Command(lane.keys.callers, (name,), CHECK))
+        if known >= safe:
+            await self.server.agree(_written(self.options))
+            return
+        where = f"{self.server.address.name!r} at {self.server.where}"
+        cure = "set `appendonly yes` on the server, or give it replicas"
+        self._broken = UnavailableError(f"the store {where} has forgotten what was safe in it: {cure}", retry=False)
 
     # -- what is safe ----------------------------------------------------------------------------------
 
@@ -252,6 +259,7 @@ class ValkeyStore:
                 self.on_safe(lane.shard)
         elif lane.at_work is None:  # else a call is about to find out
             lane.begin_anew()
+            await self._look_at_new_server(lane, name, safe)
             if self.on_changed is not None:
                 self.on_changed(lane.shard)
 

@@ -56,6 +56,11 @@ def _is_well(server: LocalServer) -> bool:
     return b"cluster_state:ok" in server.ask("CLUSTER", "INFO")
 
 
+def _is_in_step(primary: LocalServer, replica: LocalServer) -> bool:
+    offsets = [server.info("replication")["master_repl_offset"] for server in (primary, replica)]
+    return offsets[0] == offsets[1]
+
+
 def _until(happened: Callable[[], bool]) -> None:
     until = time.monotonic() + 60
     while not happened():
@@ -84,8 +89,9 @@ def test_a_store_spreads_over_a_cluster_and_survives_the_death_of_a_primary(star
         half = len(tasks) // 2
         await asyncio.gather(*map(carry_out, tasks[:half]))
         assert all(int(server.ask("DBSIZE")) > 0 for server in servers[:3]), "each server has a part"
-        for server in servers[:3]:
-            server.ask("WAIT", "1", "5000")
+        await asyncio.to_thread(
+            _until, lambda: all(_is_in_step(*pair) for pair in zip(servers, servers[3:], strict=False))
+        )
         servers[0].kill()
         await asyncio.gather(*map(carry_out, tasks[half:]))
         found: list[int] = []

@@ -127,8 +127,8 @@ def test_updates_become_safe_when_the_replica_has_them(start: Start, monkeypatch
 
 
 def test_a_server_that_is_killed_again_and_again_commits_every_task_once(start: Start):
-    """Callers that say again what was not answered; there is a log on disk, so nothing else is lost."""
-    server = start("--appendonly", "yes")
+    """Callers that say again what was not answered; what was, is on disk."""
+    server = start("--appendonly", "yes", "--appendfsync", "always")
     kills, callers = 3, 3
 
     async def carry_out(store: ValkeyStore, rows: Sequence[Row]) -> None:
