@@ -165,11 +165,11 @@ class ValkeyStore:
                     await self._carry_out(lane, calls)
                 except StoreChangedError as error:
                     lane.begin_anew()
+                    wrong = await self._look_at_new_server(lane, name, safe) or error
                     calls += waiting  # whatever was said since knows nothing of it
                     waiting.clear()
-                    await self._look_at_new_server(lane, name, safe)
                     for call in calls:
-                        call.fail(self._broken or error)
+                        call.fail(wrong)
                 except Exception as error:
                     for call in calls:
                         call.fail(error)
@@ -217,15 +217,20 @@ class ValkeyStore:
                 self.server.heard(*map(int, clock))
                 answer = (outcome, *rest)
 
-    async def _look_at_new_server(self, lane: _Lane, name: bytes, safe: int) -> None:
-        """It may have lost what was not safe, and if that was all, nothing of us is left. But not what was safe."""
-        known, _ = await self.server.ask(Command(lane.keys.callers, (name,), CHECK))
-        if known >= safe:
-            await self.server.agree(_written(self.options))
-            return
+    async def _look_at_new_server(self, lane: _Lane, name: bytes, safe: int) -> DawsError | None:
+        """It may have lost what was not safe, and if that was all, nothing of us is left. But not what was safe. Returns
+        what is wrong with it."""
+        try:
+            known, _ = await self.server.ask(Command(lane.keys.callers, (name,), CHECK))
+            if known >= safe:
+                await self.server.agree(_written(self.options))
+                return None
+        except DawsError as error:
+            return error
         where = f"{self.server.address.name!r} at {self.server.where}"
         cure = "set `appendonly yes` on the server, or give it replicas"
         self._broken = UnavailableError(f"the store {where} has forgotten what was safe in it: {cure}", retry=False)
+        return self._broken
 
     # -- what is safe ----------------------------------------------------------------------------------
 
@@ -259,9 +264,9 @@ class ValkeyStore:
                 self.on_safe(lane.shard)
         elif lane.at_work is None:  # else a call is about to find out
             lane.begin_anew()
-            await self._look_at_new_server(lane, name, safe)
             if self.on_changed is not None:
                 self.on_changed(lane.shard)
+            await self._look_at_new_server(lane, name, safe)
 
 
 def _written(options: Options) -> str:
