@@ -3,6 +3,7 @@
 import time
 from collections.abc import Sequence
 from contextlib import closing
+from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -21,7 +22,7 @@ from .study import Asked
 
 
 class Job(Struct, frozen=True):
-    """One simulation. `costs` are changes of the profile."""
+    """One simulation. `costs` are changes of the profile, `settings` are those of the simulation that differ."""
 
     workload: str
     strategy: str
@@ -30,6 +31,7 @@ class Job(Struct, frozen=True):
     seed: int = 0
     profile: str = "measured"
     costs: tuple[tuple[str, float], ...] = ()
+    settings: tuple[tuple[str, Any], ...] = ()
     has_panel: bool = False
 
     def __str__(self) -> str:
@@ -67,7 +69,8 @@ def run_job(job: Job) -> Outcome:
     graph = parse_workload(job.workload).build(job.nodes, job.cores, job.seed)
     best = bound(graph, cluster.groups, costs)
     published = recursion(graph, cluster.core_count, costs.net_bytes_per_s)
-    result, kernel = simulate(graph, cluster, parse_strategy(job.strategy), Settings(costs=costs, seed=job.seed))
+    settings = Settings(costs=costs, seed=job.seed, **dict(job.settings))
+    result, kernel = simulate(graph, cluster, parse_strategy(job.strategy), settings)
     panel = panel_of(result, kernel, job.strategy) if job.has_panel else None
     return Outcome(job, result, best.seconds, published.seconds, panel)
 

@@ -1,53 +1,50 @@
-"""The study of AIMES and Swift runs, and what it shows holds."""
+"""The study of AIMES and Swift reads its files, and its model comes near what was published."""
 
-import csv
 from pathlib import Path
 
 import pytest
 
-from daws.sim.resources import KNOWN
-from studies.aimes import (
-    BAG_15,
-    EQUAL,
-    EXPERIENCED,
-    EXPERIMENTS,
-    FOUR,
-    main,
-    measure,
-    published_runs,
-    queues_of,
-    recorded_waits,
-    with_runs,
-)
+from daws.cli import main
+from daws.model.errors import UsageError
+from studies.aimes import EXPERIMENTS, Found, jobs_of, published_runs, recorded_waits, with_runs, within
+from studies.queues import EARLY, LATE, STRATEGIES, SWIFT
+from studies.shared.pilots import AS_RECORDED, BAG, FOUR, PilotJob, Times, queues_of, run_all, times_of
+from studies.shared.study import Asked
 
-FITTED = {name: queue.waits for name, queue in KNOWN.items()}
 DAYS = "Wait_Hours__Per_Job__by_Resource_2015-12-01_to_2016-05-18_timeseries.csv"
+THREE, INTEGRATED = EXPERIMENTS[2], EXPERIMENTS[4]
 
 
-def test_leaves_table_and_plots(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("studies.aimes.EXPERIMENTS", EXPERIMENTS[2:4])
-    monkeypatch.setattr("studies.aimes.EQUAL_TASKS", (8, 32))
-    assert main(["--out", str(tmp_path / "new"), "--seeds", "1", "--tasks-max", "256"]) == 0
-    said = capsys.readouterr().out
-    assert "Table II" in said and "62% |" in said and "late binding, 3 pilots" in said
-    rows = list(csv.DictReader((tmp_path / "new" / "aimes.csv").read_text().splitlines()))
-    assert len(rows) == 2 * 3 + 2 * len(EQUAL) * 2
-    for name in ("aimes.png", "aimes-equal.png"):
-        assert (tmp_path / "new" / name).read_bytes().startswith(b"\x89PNG")
+def test_late_binding_comes_near_table_two():
+    jobs = jobs_of(THREE, 8, 20)
+    reports = run_all(jobs, Asked())
+    found = Found(THREE, 8, [], [reports[job].ttc_s for job in jobs])
+    assert abs(found.percent(found.bare_s) - THREE.paper[8].percent) < 10
 
 
-def test_late_binding_comes_near_table_two_and_beats_swift_on_the_same_queues():
-    three = EXPERIMENTS[2]
-    queues = queues_of(three.resources, EXPERIENCED)
-    ours = measure(three.strategy, three.workload, 8, queues, 900, 20)
-    assert abs(ours.performance - three.paper[8].performance) < 0.10
-    slow = queues_of(FOUR, FITTED)
-    late, early, swift = (
-        measure(EQUAL[name], BAG_15, 32, slow, 900, 6)
-        for name in ("late binding, 2 pilots", "early binding, 2 pilots", "swift, experiment 1")
-    )
+def test_late_binding_ends_earlier_than_tied_tasks_on_the_same_queues():
+    def times(name: str) -> Times:
+        queues = queues_of(FOUR, AS_RECORDED)
+        jobs = [PilotJob(STRATEGIES[name], BAG.format(tasks=32), queues, seed) for seed in range(6)]
+        return times_of(list(run_all(jobs, Asked()).values()))
+
+    late, early, swift = (times(name) for name in (LATE, EARLY, SWIFT))
     assert late.ttc_s < early.ttc_s < swift.ttc_s
     assert late.deviation_s < early.deviation_s
+
+
+def test_what_aimes_adds_grows_with_the_tasks_of_a_pilot_or_with_all_that_are_staged():
+    one, _, three, four, integrated = (experiment.middleware_s(2048) for experiment in EXPERIMENTS)
+    assert one == 0
+    assert three == 2 * four == pytest.approx(1024 * 1.54)
+    assert integrated == pytest.approx(4351 * 4.85)
+
+
+def test_a_claim_names_the_number_that_is_farthest_off():
+    near, far = Found(THREE, 8, [1450.0], []), Found(THREE, 32, [1800.0, 900.0], [])
+    assert far.percent(far.with_s) == pytest.approx(75) and within([near, far], "x").holds
+    claim = within([near, Found(THREE, 32, [1800.0], [])], "x")
+    assert not claim.holds and claim.seen == "1 of 2 are; farthest off is 3 with 32 tasks, -27.0 points"
 
 
 def test_reads_recorded_waits_and_runs(tmp_path: Path):
@@ -61,12 +58,16 @@ def test_reads_recorded_waits_and_runs(tmp_path: Path):
     runs = published_runs(tmp_path)
     assert runs == {("1", 8): [1016, 1017, 1018, 1019], ("4", 8): [1800, 900]}
     four = with_runs(EXPERIMENTS, runs)[3]
-    assert four.paper[8].performance == pytest.approx(0.75)
+    assert four.paper[8].percent == pytest.approx(75)
 
 
 def test_refuses_in_one_line(tmp_path, capsys):
-    assert main(["--files", str(tmp_path), "--out", str(tmp_path)]) == 1
-    assert capsys.readouterr().err.startswith("aimes: ")
+    assert main(["study", "aimes", "--quick", "--files", str(tmp_path), "--out", str(tmp_path)]) != 0
+    said = capsys.readouterr().err
+    assert "aimes_swift_ttc.csv cannot be read" in said and said.count("\n") == 1
     (tmp_path / DAYS).write_text("title\n")
-    assert main(["--files", str(tmp_path), "--out", str(tmp_path)]) == 1
-    assert "there are no days in it" in capsys.readouterr().err
+    with pytest.raises(UsageError, match="there are no days in it"):
+        recorded_waits(tmp_path)
+    (tmp_path / "aimes_swift_ttc.csv").write_text("a,b\nnothing,x\n")
+    with pytest.raises(UsageError, match="is no run"):
+        published_runs(tmp_path)

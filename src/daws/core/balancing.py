@@ -8,7 +8,7 @@ need not ask again, because they are remembered or called: `calling`.)
 from daws.core.calling import accept_invitation, feed, invite, remember
 from daws.core.effects import POLL, Send, SetTimer
 from daws.core.hearsay import heard_load
-from daws.core.loot import loot_for
+from daws.core.loot import loot_for, staged_count
 from daws.core.node import NO_CALL, THIS_STEP, NodeCore, handles
 from daws.core.ready import note_leaver, offer, shared_queue
 from daws.core.stragglers import note_copy, offer_copy, overdue_runs
@@ -108,7 +108,7 @@ def on_load_query(core: NodeCore, message: LoadQuery) -> None:
         rich, riches = NOBODY, 0
     if core.leaving is not None:
         load = LEAVES
-    stealable = core.shared.count
+    stealable = core.shared.count + staged_count(core)
     if core.lengths is not None:
         stealable += len(overdue_runs(core))
     core.out.append(Send(message.sender, LoadReply(core.node, stealable, load, rich, riches)))

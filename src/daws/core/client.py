@@ -43,6 +43,7 @@ class ClientCore:
         self.members = site.members
         self.places = site.places
         plan = strategy.assign.plan(graph, site)
+        self.planned = plan.ranks is not None
         ranks = plan.ranks
         if ranks is None and strategy.order.needs_ranks:
             ranks = graph.planned_rank_ns()
@@ -146,6 +147,10 @@ class ClientCore:
                 repeat(0) if self.plan.ranks is None else self.plan.ranks[part].tolist(),
                 columns.homes[part],
                 map(not_, after),
+                repeat(b""),
+                repeat(0),
+                repeat(0),
+                repeat(self.planned),
             )
         )
         given = self._given(reads)

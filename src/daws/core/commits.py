@@ -3,7 +3,7 @@
 from daws.core.calls import add_row, answers, ask_later
 from daws.core.effects import COMMIT, Send, SetTimer
 from daws.core.moving import accept_once_more
-from daws.core.node import EMPTY, NodeCore
+from daws.core.node import EMPTY, NO_COPIES, NodeCore
 from daws.core.outbox import spread_stop, tell_children, told, wake
 from daws.core.ready import accept, accept_all
 from daws.core.staging import drop_made, own_objects, release_inputs, release_made
@@ -44,6 +44,10 @@ def finish(core: NodeCore, ready: Ready, sizes: tuple[int, ...], error: str, val
         here = core.here
         if not here:
             core.here = here = (core.node,)
+        if spec.planned and spec.home != core.node:
+            if core.strays is NO_COPIES:
+                core.strays = set()
+            core.strays.update(made)
         if len(made) == 1:  # most tasks of most graphs
             size = sizes[0]
             outputs = ((made[0], size, task, here, values[0] if values else b""),)

@@ -4,8 +4,13 @@ from math import inf
 
 from daws.core.hearsay import cached_bytes, most_cached_bytes, note_handed
 from daws.core.node import NodeCore
+from daws.core.staging import unpin
 from daws.model.context import Context, Wish
 from daws.model.task import INLINE_BYTES, REPLICA, Needs, NodeId, Ready
+from daws.strategy.decisions import SHARED
+
+STUCK_RUNS = 2
+"""So many mean run times after the last task came to empty queues, what was staged for it should have started."""
 
 Contexts = tuple[Context | None, ...] | None
 
@@ -18,9 +23,44 @@ def loot_for(
     Who calls for several thieves in a row hands over the same `most` each time: by task, the bytes at its best node.
     """
     if not core.shared.count:
+        return _staged(core)
+    if _settles(core):
         return []
     loot = _chosen(core, thief, contexts, wish, most)
     return _without_copies(core, loot) if core.replicas else loot
+
+
+def staged_count(core: NodeCore) -> int:
+    """How many tasks have all that they read and wait for an executor, if that takes longer than tasks usually do and
+    the strategy lets them go."""
+    if not (core.one_line and core.staged) or core.now_ns - core.waiting_since_ns < STUCK_RUNS * core.mean_run_ns:
+        return 0
+    return len(core.staged)
+
+
+def _staged(core: NodeCore) -> list[Ready]:
+    """The last of those tasks, if it is quick to move: what runs here now may run for long."""
+    if not staged_count(core):
+        return []
+    assert core.staged is not None
+    ready = core.staged[-1]
+    if ready.mode or ready.spec.needs is not None or core.strategy.place.choose(core, ready, core.rng) != SHARED:
+        return []
+    core.staged.pop()
+    unpin(core, ready)
+    return [ready]
+
+
+def _settles(core: NodeCore) -> bool:
+    """Planned tasks have only just come, so others have yet to get theirs: who is idle now need not be so for long."""
+    share = getattr(core.strategy.balance, "settle", 0.0)
+    head = core.shared.peek() if share else None
+    if head is None or not head.spec.planned:
+        return False
+    spec = head.spec
+    seen = core.kinds.get(spec.kind)
+    expected_ns = seen[2] if seen is not None else spec.estimate_ns or spec.rank
+    return core.now_ns - core.waiting_since_ns < share * expected_ns
 
 
 def _without_copies(core: NodeCore, loot: list[Ready]) -> list[Ready]:

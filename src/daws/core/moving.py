@@ -16,6 +16,7 @@ from daws.core.ready import accept, accept_all, can_run_here, enqueue, note_leav
 from daws.core.remaking import REMADE
 from daws.core.staging import missing_inputs, pin, stage, unpin
 from daws.model.task import AGAIN, SUSPECT, Ready
+from daws.strategy.decisions import SHARED
 from daws.wire.messages import (
     COPY,
     GIVEN,
@@ -150,7 +151,7 @@ def _receive(core: NodeCore, ready: Ready, why: int) -> None:
         if core.stealing_since_ns >= 0:
             round_succeeded(core)
     elif why in (PUSH, GIVEN):
-        enqueue(core, ready, True)
+        enqueue(core, ready, not (core.one_line and core.strategy.place.choose(core, ready, core.rng) == SHARED))
     elif why in (REMADE, LEAVING):
         accept(core, ready)
     else:

@@ -78,6 +78,7 @@ class NodeConfig(Struct, frozen=True):
     commit_delay_ns: int = 100_000_000  # so long may a busy node keep the ends of tasks for which nobody waits
     tick_ns_max: int = 1 << 62  # where leases are long because nobody watches, what is not urgent leaves as often
     freed_batch: int = 4096  # releases that a node collects before it tells the store
+    fetches_ahead: bool = True  # else an executor without its inputs waits for them and runs nothing meanwhile
 
     @property
     def short_ns(self) -> int:
@@ -177,6 +178,7 @@ class NodeCore:
         "old_token",
         "one_group",
         "one_kind",
+        "one_line",
         "out",
         "outgoing",
         "plain",
@@ -253,12 +255,14 @@ class NodeCore:
     loads: dict[NodeId, tuple[int, int]] | None = None  # what we have heard of others' loads, and when
     lengths: dict[int, deque[int]] | None = None  # of the last runs of each kind of task
     holders: dict[int, dict[NodeId, None]] | None = None  # objects, and the nodes that got tasks which read them
+    strays: set[int] = NO_COPIES  # objects that were made here by tasks planned for other nodes
     leaving: Any = None  # how far it has come, if it was told to leave
     leavers: set[NodeId] = NO_COPIES  # members that are about to leave, as far as we know
     read_strategy: Callable[[str], Strategy] = staticmethod(parse_strategy)
     """How the text of a new strategy becomes one; a driver that watches decisions puts its own in here."""
     # what was seen
     adapted: tuple[int, int, int, int, int] = (0, 0, 0, 0, 0)  # what had been seen when `adapt` was last asked
+    waiting_since_ns: int = 0  # when a task was last put into empty queues
     pushes: int = 0
     gives: int = 0
     replicas: int = 0
@@ -357,6 +361,7 @@ class NodeCore:
         self.is_giver = balance.mode in ("give", "invite") or hasattr(balance, "leaves_name")
         if getattr(strategy.place, "weighs_loads", False):
             self.loads = {}
+        self.one_line = getattr(strategy.place, "one_line", False)
         if getattr(balance, "keeps_index", False):
             self.holders = {}
         watches = hasattr(strategy.replicate, "overdue_ns")
@@ -455,6 +460,9 @@ class NodeCore:
 
     def has(self, object_: int) -> bool:
         return object_ in self.objects
+
+    def strayed(self, object_: int) -> bool:
+        return object_ in self.strays
 
     def load_of(self, node: NodeId) -> int:
         return load_of(self, node)

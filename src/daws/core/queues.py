@@ -133,6 +133,13 @@ class ReadyQueue:
             return heap[0][2]
         return fifo[0] if fifo else None
 
+    def first_key(self) -> float:
+        """The key of what `peek` shows; infinite if it shows nothing."""
+        heap, fifo = self.heap, self.fifo
+        if heap and (heap[0][0] < 0 or not fifo):
+            return heap[0][0]
+        return 0.0 if fifo else inf
+
     def pop_head(self) -> Ready | None:
         """Take out what `peek` shows."""
         heap, fifo = self.heap, self.fifo

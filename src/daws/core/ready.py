@@ -39,6 +39,8 @@ def enqueue(core: NodeCore, ready: Ready, dedicated: bool) -> None:
         return
     if core.plain and (dedicated or ready.inputs or ready.mode or ready.spec.needs is not None):
         core.plain = False
+    if not (core.shared.count or core.dedicated.count):
+        core.waiting_since_ns = core.now_ns
     core.sequence = sequence = core.sequence + 1
     queue = dedicated_queue(core) if dedicated else shared_queue(core)
     queue.push(core.strategy.order.key(core, ready), sequence, ready)
@@ -69,6 +71,8 @@ def accept_all(core: NodeCore, tasks: tuple[Ready, ...]) -> None:
     choose, key = place.choose, order.key
     rng, takes_plain = core.rng, core.takes_plain
     shared, dedicated = shared_queue(core), core.dedicated
+    if not (shared.count or dedicated.count):
+        core.waiting_since_ns = core.now_ns
     unlabelled = shared.labelled is None  # else those that came before and have a context would have to wait
     neutral = unlabelled and getattr(place, "plain_is_neutral", False) and getattr(order, "plain_is_neutral", False)
     light = neutral and core.threshold > 0 and getattr(place, "small_is_neutral", False)
@@ -77,7 +81,7 @@ def accept_all(core: NodeCore, tasks: tuple[Ready, ...]) -> None:
     sequence = core.sequence
     for ready in tasks:
         spec = ready.spec
-        if neutral and not (ready.mode or spec.priority) and spec.needs is None and takes_plain:
+        if neutral and not (ready.mode or spec.priority or spec.rank) and spec.needs is None and takes_plain:
             if not ready.inputs:
                 plain.append(ready)
                 continue

@@ -15,6 +15,7 @@ from daws.core.events import Pressure, RunEnded, RunRecalled
 from daws.core.memory import may_take_memory, memory_fits, stand_in_line, waits_for_memory
 from daws.core.node import EMPTY, Group, NodeCore, Run, handles
 from daws.core.pressure import is_busy, makes_room, step_forward
+from daws.core.queues import ReadyQueue
 from daws.core.ready import shared_queue
 from daws.core.sessions import let_go
 from daws.core.staging import are_small, end_reading, missing_inputs, pin, stage, unpin
@@ -93,7 +94,7 @@ def schedule(core: NodeCore) -> None:
                 run.widen(group, needs.cores)
     if dedicated.count or shared.count:
         if not (idle or core.pressed):
-            if core.now_ns < core.fetch_until_ns:
+            if core.now_ns < core.fetch_until_ns and core.config.fetches_ahead:
                 fetch_ahead(core)
             if core.has_short:
                 send_ahead(core)
@@ -118,12 +119,17 @@ def next_ready(core: NodeCore, group: Group) -> Ready | None:
         staged = next_staged(core, group)
         if staged is not None:
             return staged
+    if core.staging and not core.config.fetches_ahead and len(core.staging) >= core.idle_count:
+        return None  # every idle executor waits for a task of its own
     context = group.context
     dedicated, shared = core.dedicated, core.shared
     while True:
-        ready = dedicated.pop(context) if dedicated.count else None
-        if ready is None and (not shared.count or (ready := shared.pop(context)) is None):
-            return None
+        first = next_queue(core)
+        ready = first.pop(context) if first.count else None
+        if ready is None:
+            second = shared if first is dedicated else dedicated
+            if not second.count or (ready := second.pop(context)) is None:
+                return None
         if core.doomed and is_doomed(core, ready):
             continue
         if ready.mode & SUSPECT:
@@ -133,7 +139,8 @@ def next_ready(core: NodeCore, group: Group) -> Ready | None:
             missing = missing_inputs(core, ready)
             if missing:
                 stage(core, ready, missing)
-                if core.staging is not None and len(core.staging) >= 2 * core.cores:
+                most = 2 * core.cores if core.config.fetches_ahead else core.idle_count
+                if core.staging is not None and len(core.staging) >= most:
                     return None
                 continue
             if core.copies:
@@ -143,6 +150,16 @@ def next_ready(core: NodeCore, group: Group) -> Ready | None:
             put_back(core, ready)  # for another group of executors
             continue
         return ready
+
+
+def next_queue(core: NodeCore) -> ReadyQueue:
+    """Where the next task is taken from: what is dedicated to this node comes first, unless the order counts across."""
+    dedicated, shared = core.dedicated, core.shared
+    if not dedicated.count:
+        return shared
+    if core.one_line and shared.count and shared.first_key() < dedicated.first_key():
+        return shared
+    return dedicated
 
 
 def feed(core: NodeCore) -> bool:
@@ -415,7 +432,7 @@ def begin_period(core: NodeCore) -> None:
 def fetch_ahead(core: NodeCore) -> None:
     """While all executors are busy, bring in what the next tasks will read."""
     while True:
-        queue = core.dedicated if core.dedicated.count else core.shared
+        queue = next_queue(core)
         ready = queue.peek()
         if ready is None or not ready.inputs or ready.mode & SUSPECT:
             return
@@ -440,7 +457,7 @@ def send_ahead(core: NodeCore) -> None:
         if slots:
             _send_plain_ahead(core, slots)
     while True:
-        queue = core.dedicated if core.dedicated.count else core.shared
+        queue = next_queue(core)
         ready = queue.peek() if queue.count else None
         if ready is None or ready.spec.needs is not None or ready.mode & SUSPECT:
             return

@@ -316,6 +316,8 @@ def drop_made(core: NodeCore, outputs: tuple[Input, ...]) -> None:
 
 
 def _drop(core: NodeCore, object_: int) -> None:
+    if core.strays:
+        core.strays.discard(object_)
     if object_ in core.objects:
         del core.objects[object_]
         core.out.append(DropObject(object_))

@@ -51,7 +51,8 @@ class Needs(Struct, frozen=True, array_like=True, gc=False):
 
 
 class TaskSpec(Struct, frozen=True, array_like=True, gc=False):
-    """The part of a task that never changes. `inputs` and `outputs` are object ids; `rank` is the upward rank.
+    """The part of a task that never changes. `inputs` and `outputs` are object ids; `rank` is the upward rank;
+    `home` is the node that gets it first, and where it had better run if it was `planned` with the whole graph.
 
     `estimate_ns` is how long it is said to run on a node of speed 1, 0 if nobody knows.
     """
@@ -69,6 +70,7 @@ class TaskSpec(Struct, frozen=True, array_like=True, gc=False):
     payload: bytes = b""  # what a worker needs to run it (its arguments); simulations have none
     retries: int = 0  # so often it may be tried again after it failed
     timeout_ns: int = 0  # a run that takes longer is stopped; 0 is without limit
+    planned: bool = False
 
 
 # How a Ready came to be; they combine.

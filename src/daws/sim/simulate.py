@@ -42,6 +42,9 @@ LEASE_NS_PER_NODE = SECOND_NS // 1000
 SIMPLE, FAIR = "simple", "fair"
 NETWORKS = (SIMPLE, FAIR)
 """Links that carry one transfer after the other, or links that all transfers share."""
+SHUFFLED, IN_ORDER, SCATTERED = "shuffled", "in-order", "scattered"
+FILES = (SHUFFLED, IN_ORDER, SCATTERED)
+"""Files from outside are dealt to nodes in an order that the seed decides, or in their own; or each goes anywhere."""
 
 
 class Settings(Struct, frozen=True):
@@ -60,6 +63,8 @@ class Settings(Struct, frozen=True):
     history: bool = False
     direct: bool = True  # a commit satisfies children in its own shard in the same update
     network: str = SIMPLE  # how transfers that meet at a node's link share it
+    fetches_ahead: bool = True  # else executors fetch what their tasks read themselves, as those of MATRIX
+    files: str = SHUFFLED  # which nodes have the files from outside
     retired_max: int = 0  # as live stores have it: tasks retire as soon as they can, and are forgotten after so many
 
     def __post_init__(self) -> None:
@@ -73,6 +78,8 @@ class Settings(Struct, frozen=True):
             raise UsageError(f"audit_s={self.audit_s:g}: a number of seconds above 0 is needed")
         if self.network not in NETWORKS:
             raise UsageError(f"network={self.network}: there are {', '.join(NETWORKS)}")
+        if self.files not in FILES:
+            raise UsageError(f"files={self.files}: there are {', '.join(FILES)}")
         if self.freed_batch < 1:
             raise UsageError(f"freed_batch={self.freed_batch}: at least one release goes to the store at a time")
         if self.memory_bytes < 0:
@@ -202,6 +209,19 @@ class Opening(Struct, frozen=True):
     stay_s: float  # no node is there for less
 
 
+def places_of(count: int, nodes: int, settings: Settings) -> Int64s:
+    """The node of each file from outside."""
+    number = np.arange(count, dtype=np.int64)
+    if settings.files == IN_ORDER:
+        return number % nodes
+    drawn = hash_u64(number, settings.seed + 1)
+    if settings.files == SCATTERED:
+        return (drawn % np.uint64(nodes)).astype(np.int64)
+    places = np.empty(count, np.int64)
+    places[np.argsort(drawn, kind="stable")] = number % nodes
+    return places
+
+
 def make_kernel(
     graph: Graph, cluster: Cluster, strategy: Strategy, settings: Settings, opening: Opening | None = None
 ) -> Kernel:
@@ -227,11 +247,12 @@ def make_kernel(
         memory_bytes=settings.memory_bytes,
         audit_ns=int(settings.audit_s * SECOND_NS),
         freed_batch=settings.freed_batch,
+        fetches_ahead=settings.fetches_ahead,
     )
-    # External objects lie spread evenly over the nodes, in an order that the seed decides.
-    order = np.argsort(hash_u64(np.arange(graph.external_count), settings.seed + 1), kind="stable")
-    places = np.empty(graph.external_count, dtype=np.int64)
-    places[order] = np.arange(graph.external_count) % len(infos) if opening is None else CLIENT
+    if opening is None:
+        places = places_of(graph.external_count, len(infos), settings)
+    else:
+        places = np.full(graph.external_count, CLIENT, np.int64)
     client = ClientCore(graph, strategy, Site(members, config.net_bytes_per_s, places, settings.seed), config)
     kernel = Kernel(graph, infos, strategy, store, client, config, settings.costs, settings.seed)
     for info in everybody[len(infos) :]:

@@ -90,6 +90,10 @@ class View(Protocol):
         """Is this object on this node?"""
         ...
 
+    def strayed(self, object_: int) -> bool:
+        """Was this object made here by a task that had been planned for another node?"""
+        ...
+
     def load_of(self, node: NodeId) -> int:
         """How many tasks wait or run at a node as far as this one has heard, -1 if it has not heard of it lately. News
         are gathered only for an answer to `place` that has `weighs_loads = True`."""
@@ -200,9 +204,10 @@ class Place(Protocol):
     """A task became ready here: share it, keep it, or push it to another node?
 
     An answer with `plain_is_neutral = True` shares every task that reads nothing, needs no particular executor and has
-    no priority, so nobody needs to ask about those. (The same name in an `Order`: the key of such a task is 0.)
-    `small_is_neutral = True`: the same holds for a task that reads only what travels inside records, unless the
-    threshold is 0.
+    neither priority nor rank, so nobody needs to ask about those. (The same name in an `Order`: the key of such a task
+    is 0.) `small_is_neutral = True`: the same holds for a task that reads only what travels inside records, unless the
+    threshold is 0. With `one_line = True` what is dedicated does not come before what is shared: the order counts for
+    both, and a task is dedicated only to keep it from thieves (asked again by who gets a task, about that alone).
     """
 
     def choose(self, view: View, ready: Ready, rng: Rng) -> int:

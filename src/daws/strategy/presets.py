@@ -102,6 +102,13 @@ PRESETS: dict[str, Preset] = {
         ),
         _preset(
             "daws",
+            "what is known of the graph is planned, tasks keep near their data, and what waits may be stolen",
+            "none; ADAGE's planning and MATRIX's stealing, played through with links and copies",
+            _MATRIX | {"assign": "forecast", "place": "planned", "order": "critical-path", "relax": "above"},
+            {"balance": {"hand": "first", "settle": 0.004}},
+        ),
+        _preset(
+            "matrix",
             "adaptive: starts as flds, turns to mdl or mlb by how much data moves",
             "MATRIX (2015), sections 2.2 and 4.4",
             _MATRIX | {"relax": "above", "adapt": "matrix"},

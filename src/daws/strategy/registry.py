@@ -13,6 +13,7 @@ from daws.strategy.answer import parameters_of
 from daws.strategy.assign.critical_path import AssignCriticalPath
 from daws.strategy.assign.data import AssignData
 from daws.strategy.assign.dealt import AssignDealt
+from daws.strategy.assign.forecast import AssignForecast
 from daws.strategy.assign.hashed import AssignHashed
 from daws.strategy.assign.heft import AssignHeft
 from daws.strategy.assign.one import AssignOne
@@ -42,6 +43,7 @@ from daws.strategy.place.home import PlaceHome
 from daws.strategy.place.keep import PlaceKeep
 from daws.strategy.place.late import PlaceLate
 from daws.strategy.place.master import PlaceMaster
+from daws.strategy.place.planned import PlacePlanned
 from daws.strategy.place.random import PlaceRandom
 from daws.strategy.relax.above import RelaxAbove
 from daws.strategy.relax.never import RelaxNever
@@ -89,10 +91,12 @@ _ANSWERS: dict[str, dict[str, type]] = {
         "data": AssignData,
         "critical-path": AssignCriticalPath,
         "heft": AssignHeft,
+        "forecast": AssignForecast,
     },
     "place": {
         "daws": PlaceDaws,
         "home": PlaceHome,
+        "planned": PlacePlanned,
         "keep": PlaceKeep,
         "late": PlaceLate,
         "earliest": PlaceEarliest,

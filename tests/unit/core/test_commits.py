@@ -2,15 +2,16 @@
 
 from daws.core.calls import COMMITS_HELD_MAX
 from daws.core.commits import ENDS_PER_LOOK
-from daws.core.effects import COMMIT, TICK, CallStore, StartRun
+from daws.core.effects import COMMIT, TICK, CallStore, DropObject, StartRun
 from daws.core.events import CallFine, RunEnded
 from daws.core.node import SECOND_NS, NodeConfig
 from daws.core.outbox import carry_out
 from daws.core.places import holds
+from daws.core.ready import enqueue
 from daws.model.task import AGAIN, CLIENT, REPLICA
 from daws.store.memory import MemoryStore
 from daws.testing import Driver, ready
-from daws.testing.build import created
+from daws.testing.build import BIG, created
 from daws.wire.messages import COPY, LoadQuery, LoadReply, Offer, Submission, SubmissionTaken
 from daws.wire.store import SATISFY, Committed, Finish, Granted, Lease, OutboxEntry, outbox_key
 
@@ -149,3 +150,19 @@ def test_a_copy_gives_way_to_the_task_when_that_is_ready_again():
         node.drop(LoadReply)
         node.answer(node.expect(CallStore), ready(8, move=2))
         assert node.core.running[8].number == run.run and not node.core.running[8].ready.mode & REPLICA
+
+
+def test_what_a_task_makes_that_was_planned_for_another_node_is_known_as_astray():
+    with Driver("daws", cores=2) as node:
+        tasks = [ready(task, makes=[task], rank=1, home=home, planned=True) for task, home in ((1, 0), (2, 1))]
+        for one in tasks:
+            enqueue(node.core, one, False)  # the second was stolen
+        node.give()
+        runs = [node.expect(StartRun, task=task) for task in (1, 2)]
+        node.give(*[RunEnded(run.ready.spec.id, run.run, MS, (BIG,)) for run in runs])
+        assert [node.core.strayed(object_) for object_ in (1, 2)] == [False, True]
+        call = node.expect(CallStore)
+        node.answer(call, Committed(-1), Committed(-1))
+        assert not node.core.strays, "nobody reads it: it is gone"
+        node.drop(DropObject)
+        node.drop(LoadQuery)

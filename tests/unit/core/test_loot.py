@@ -1,9 +1,10 @@
-"""What a dispatcher with an index hands over. (What other victims do: test_balancing.)"""
+"""What a dispatcher with an index hands over, and what is planned. (What other victims do: test_balancing.)"""
 
-from daws.core.effects import StartRun
+from daws.core.effects import DropObject, StartRun
+from daws.core.node import SECOND_NS
 from daws.model.task import CLIENT, Ready
 from daws.testing import Driver, ready
-from daws.testing.build import object_at
+from daws.testing.build import fetched, object_at
 from daws.wire.messages import Offer, StealDenied, StealRequest, Submission, SubmissionTaken
 
 
@@ -51,3 +52,42 @@ def test_who_waits_for_hits_hands_over_nothing_of_which_another_has_more():
         assert handed(node, 1) == 2, "who had it is gone"
         assert handed(node, 2) == -1
         assert handed(node, 3) == 1
+
+
+def test_planned_tasks_that_have_just_come_are_left_alone_for_a_part_of_their_length():
+    with Driver("daws:settle=0.1", members=2, cores=1) as node:
+        tasks = [ready(task, rank=task * SECOND_NS, home=0, planned=True) for task in (1, 2, 3, 4)]
+        node.give(Submission(CLIENT, 0, tuple(tasks)))
+        node.drop(SubmissionTaken)
+        node.expect(StartRun, task=4)
+        assert handed(node, 1) == -1
+        node.give(later_ns=SECOND_NS // 10)
+        assert handed(node, 1) == -1, "the first of them takes three seconds, for all that is known"
+        node.give(later_ns=SECOND_NS // 5)
+        assert handed(node, 1) == 3, "the most urgent"
+
+
+def test_what_is_staged_behind_a_run_that_takes_long_can_be_stolen():
+    with Driver("daws", members=3, cores=1) as node:
+        task = ready(2, object_at(9, 2), rank=2, home=0, planned=True)
+        node.give(Submission(CLIENT, 0, (task,)))
+        node.drop(SubmissionTaken)
+        node.expect_fetch(9, source=2)
+        node.give(Submission(CLIENT, 1, (ready(1),)))
+        node.drop(SubmissionTaken)
+        node.expect(StartRun, task=1)
+        node.give(fetched(9, 2))
+        node.core.mean_run_ns = SECOND_NS
+        assert handed(node, 1) == -1, "what runs will end soon, so far as is known"
+        node.give(later_ns=2 * SECOND_NS)
+        assert handed(node, 1) == 2
+        node.drop(DropObject)
+        assert not node.core.staged
+
+
+def test_what_nobody_planned_is_handed_over_at_once():
+    with Driver("daws:settle=1", members=2, cores=1) as node:
+        node.give(Submission(CLIENT, 0, tuple(ready(task, rank=task * SECOND_NS, home=0) for task in (1, 2, 3))))
+        node.drop(SubmissionTaken)
+        node.expect(StartRun, task=3)
+        assert handed(node, 1) == 2

@@ -3,12 +3,13 @@
 import pytest
 
 from daws.core.effects import POLL, RECALL, CallStore, RecallRun, ResumeRun, StartRun, StopRun
-from daws.core.events import RunEnded, RunRecalled, RunWaits, StoreAnswered
+from daws.core.events import ObjectsPut, RunEnded, RunRecalled, RunWaits, StoreAnswered
 from daws.core.node import SECOND_NS, NodeConfig
 from daws.model.cluster import ExecutorClass, Members, NodeInfo
 from daws.model.context import parse_context
-from daws.model.task import CLIENT, Ready
+from daws.model.task import CLIENT, Input, Ready
 from daws.testing import Driver, ready
+from daws.testing.build import BIG, object_at
 from daws.wire.messages import StealRequest, StopDone, StopOrder, Submission, SubmissionTaken
 from daws.wire.store import ANNOUNCE, OK, RETRY, Claim, Committed, Finish, Granted, Open, Resume, Suspend
 
@@ -378,4 +379,20 @@ def test_what_waits_at_others_is_asked_back_when_an_executor_has_been_idle_for_a
         node.fire(RECALL)
         assert node.drop(RecallRun)
         assert not node.core.recall_armed
+        node.drop(CallStore)
+
+
+@pytest.mark.parametrize(("strategy", "order"), [("daws", [4, 3, 2, 1]), ("mdl:order=critical-path", [3, 1, 4, 2])])
+def test_what_is_dedicated_comes_first_unless_the_order_counts_across(strategy: str, order: list[int]):
+    def read_by(task: int) -> tuple[Input, ...]:
+        return (object_at(100 + task, 0),) if task % 2 else ()  # what reads data is dedicated, the others are shared
+
+    with Driver(strategy, cores=1) as node:
+        node.give(ObjectsPut(tuple((100 + task, BIG) for task in range(5))))
+        submit(node, ready(9))
+        submit(node, *[ready(task, *read_by(task), rank=task, home=0, planned=True) for task in range(1, 5)])
+        run = node.expect(StartRun, task=9)
+        for task in order:
+            end(node, run)
+            run = node.expect(StartRun, task=task)
         node.drop(CallStore)

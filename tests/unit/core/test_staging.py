@@ -1,5 +1,7 @@
 """Objects: fetched before a run, kept while they are read, made again when they are lost."""
 
+from typing import Any
+
 from daws.core.effects import CallStore, DropObject, FetchObjects, StartRun
 from daws.core.events import ObjectsPut, RunEnded
 from daws.core.node import SECOND_NS, NodeConfig
@@ -33,7 +35,7 @@ def submit(node: Driver, *tasks: Ready) -> None:
     node.expect(SubmissionTaken)
 
 
-def node_with(strategy: str = "mlb", cores: int = 1, **more: int) -> Driver:
+def node_with(strategy: str = "mlb", cores: int = 1, **more: Any) -> Driver:
     return Driver(strategy, cores=cores, config=NodeConfig(lease_ns=8 * SECOND_NS, **more))
 
 
@@ -210,6 +212,21 @@ def test_inputs_of_the_next_tasks_are_fetched_while_others_run():
         node.expect(StartRun, task=1)
         submit(node, ready(2, object_at(8, 1)))
         node.expect_fetch(8)
+
+
+def test_executors_that_fetch_for_themselves_run_nothing_meanwhile():
+    with node_with(cores=2, fetches_ahead=False) as node:
+        submit(node, *(ready(task, object_at(10 + task, 1)) for task in (1, 2, 3)), ready(4))
+        assert [node.expect_fetch(source=1)[0] for _ in range(2)] == [11, 12]
+        node.nothing_left()
+        node.give(fetched(11, 1))
+        run = node.expect(StartRun, task=1)
+        node.give(fetched(12, 1))
+        node.expect(StartRun, task=2)
+        node.nothing_left()
+        node.give(RunEnded(1, run.run, 50_000_000))
+        node.expect_fetch(13)
+        node.expect(CallStore)
 
 
 def lost(node: Driver) -> None:

@@ -96,7 +96,7 @@ def test_what_belongs_elsewhere_now_is_offered_there():
 
 
 def test_all_that_strategies_tune_begins_anew():
-    node = Noted("daws:period=1")
+    node = Noted("matrix:period=1")
     node.submit(ready(1), ready(2), ready(3))
     for _ in range(2):
         (run,) = node.core.running.values()
@@ -104,7 +104,7 @@ def test_all_that_strategies_tune_begins_anew():
     node.switch("flds:t=0.25,tt=5,poll-min-ms=7")
     core = node.core
     assert (core.threshold, core.tt_ns, core.poll_ns, core.adapt_at) == (0.25, 5_000_000_000, 7_000_000, 2)
-    node.switch("daws:period=10")
+    node.switch("matrix:period=10")
     assert core.adapt_at == 12
     node.switch("adage")
     assert (core.is_giver, core.one_kind, core.plain) == (True, False, False)

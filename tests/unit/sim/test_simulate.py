@@ -16,7 +16,7 @@ from daws.sim.kernel import Kernel
 from daws.sim.machine import FATE
 from daws.sim.profiles import PROFILES, Costs
 from daws.sim.runlog import RunLog
-from daws.sim.simulate import Settings, lease_ns_of, least_run_ns, make_kernel, simulate
+from daws.sim.simulate import FILES, Settings, lease_ns_of, least_run_ns, make_kernel, places_of, simulate
 from daws.strategy import PRESETS, parse_strategy
 from daws.workloads import parse_workload
 
@@ -377,3 +377,28 @@ def test_who_is_pressed_for_time_leaves_all_the_same():
     assert max(kernel.checker.known.attempts.values()) == 1, "runs that were stopped began again elsewhere"
     suspected = [record.rare.losses for record in kernel.store.shards[0].records.values() if record and record.rare]
     assert not any(suspected)
+
+
+def test_files_from_outside_lie_evenly_unless_they_are_scattered():
+    shuffled, in_order, scattered = (places_of(20, 5, Settings(files=files, seed=3)) for files in FILES)
+    assert sorted(shuffled) == sorted(in_order) == sorted(list(range(5)) * 4)
+    assert list(in_order[:6]) == [0, 1, 2, 3, 4, 0] and list(shuffled) != list(in_order)
+    assert sorted(scattered) != sorted(in_order) and set(scattered) <= set(range(5))
+    with pytest.raises(UsageError, match="files=nowhere"):
+        Settings(files="nowhere")
+
+
+def test_executors_that_fetch_for_themselves_need_the_time_of_both():
+    """A second of transfer and a second of work each, on one core that has none of it."""
+    builder = GraphBuilder()
+    for _ in range(3):
+        builder.add_task("work", SECOND_NS, [builder.add_external(10**8)], [])
+    strategy = parse_strategy("mlb:assign=one,node=0,balance=none")
+    ends = {}
+    for ahead in (True, False):
+        # With this seed all three files lie at the other node.
+        settings = Settings(costs=FREE.changed(net_bytes_per_s=1e8), fetches_ahead=ahead, files="scattered", seed=2)
+        result, _ = simulate(builder.build(), cluster_of(2, 1), strategy, settings)
+        ends[ahead] = result.makespan_s
+    assert ends[False] == pytest.approx(6.0, abs=0.01)
+    assert ends[True] < 5.5

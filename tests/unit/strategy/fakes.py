@@ -25,11 +25,17 @@ ObjectAt = tuple[int, int, int, tuple[int, ...]]
 
 
 def ready_of(
-    *inputs: ObjectAt, context: str = "", cores: int = 1, priority: int = 0, rank: int = 0, home: NodeId = -1
+    *inputs: ObjectAt,
+    context: str = "",
+    cores: int = 1,
+    priority: int = 0,
+    rank: int = 0,
+    home: NodeId = -1,
+    planned: bool = False,
 ) -> Ready:
     needs = Needs(cores, parse_context(context)) if context or cores > 1 else None
     objects = tuple(item[0] for item in inputs)
-    spec = TaskSpec(1, inputs=objects, needs=needs, priority=priority, rank=rank, home=home)
+    spec = TaskSpec(1, inputs=objects, needs=needs, priority=priority, rank=rank, home=home, planned=planned)
     return Ready(spec, 1, 1, tuple((*item, b"") for item in inputs))
 
 
@@ -59,6 +65,7 @@ class FakeView:
     mean_ns: int = 1_000_000_000
     adapted: tuple[int, int, int, int] = (0, 0, 0, 0)
     objects: frozenset[int] = frozenset()
+    strays: frozenset[int] = frozenset()
     quantile: int = 0
     loads: dict[NodeId, int] = field(default_factory=dict)
 
@@ -76,6 +83,9 @@ class FakeView:
 
     def has(self, object_: int) -> bool:
         return object_ in self.objects
+
+    def strayed(self, object_: int) -> bool:
+        return object_ in self.strays
 
     def load_of(self, node: NodeId) -> int:
         return self.loads.get(node, -1)

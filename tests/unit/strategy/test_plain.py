@@ -20,10 +20,12 @@ NEUTRAL = [
 
 
 @pytest.mark.parametrize("decision, name", NEUTRAL)
-@given(threshold=st.floats(0, 10), rank=st.integers(0, 1 << 40), home=st.integers(-1, 3))
-def test_plain_tasks_are_shared_with_the_neutral_key(decision: str, name: str, threshold: float, rank: int, home: int):
+@given(threshold=st.floats(0, 10), home=st.integers(-1, 3), planned=st.booleans())
+def test_plain_tasks_are_shared_with_the_neutral_key(
+    decision: str, name: str, threshold: float, home: int, planned: bool
+):
     answer = answer_class(decision, name)()
-    view, ready = FakeView(threshold=threshold), ready_of(rank=rank, home=home)
+    view, ready = FakeView(threshold=threshold), ready_of(home=home, planned=planned)
     if decision == "place":
         assert answer.choose(view, ready, Rng(1)) == SHARED
     else:

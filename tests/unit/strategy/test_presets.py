@@ -9,7 +9,7 @@ from daws.strategy.registry import DECISIONS
 from daws.strategy.spec import describe, format_strategy, parse_strategy
 
 NAMES = (
-    *("mlb", "mdl", "rlds", "flds", "daws", "adage", "constellation", "master-worker"),
+    *("mlb", "mdl", "rlds", "flds", "daws", "matrix", "adage", "constellation", "master-worker"),
     *("albatross", "sparrow", "data-diffusion", "heft", "aimes", "swift", "random"),
 )
 
@@ -40,14 +40,15 @@ def answers_of(name: str) -> dict[str, str]:
 
 
 def test_matrix_policies_differ_in_threshold_and_relaxing_alone():
-    thresholds = {"mlb": inf, "mdl": 0.0, "rlds": 0.05, "flds": 0.05, "daws": 0.05}
+    thresholds = {"mlb": inf, "mdl": 0.0, "rlds": 0.05, "flds": 0.05, "matrix": 0.05}
     for name, threshold in thresholds.items():
         assert PRESETS[name].strategy.place == PlaceDaws(t=threshold)
-        relax, adapt = ("above" if name in ("flds", "daws") else "never"), ("matrix" if name == "daws" else "nothing")
+        relax = "above" if name in ("flds", "matrix") else "never"
+        adapt = "matrix" if name == "matrix" else "nothing"
         assert answers_of(name) == answers_of("rlds") | {"relax": relax, "adapt": adapt}
 
 
 def test_the_adaptive_one_returns_to_its_own_threshold():
-    strategy = parse_strategy("daws:t=0.2")
+    strategy = parse_strategy("matrix:t=0.2")
     answers: list[object] = [strategy.place, strategy.adapt]
     assert answers == [PlaceDaws(t=0.2), AdaptMatrix(t=0.2)]

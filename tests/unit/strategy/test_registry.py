@@ -13,6 +13,7 @@ from daws.strategy.answer import parameters_of
 from daws.strategy.assign.critical_path import AssignCriticalPath
 from daws.strategy.assign.data import AssignData
 from daws.strategy.assign.dealt import AssignDealt
+from daws.strategy.assign.forecast import AssignForecast
 from daws.strategy.assign.hashed import AssignHashed
 from daws.strategy.assign.heft import AssignHeft
 from daws.strategy.assign.one import AssignOne
@@ -45,6 +46,7 @@ from daws.strategy.place.home import PlaceHome
 from daws.strategy.place.keep import PlaceKeep
 from daws.strategy.place.late import PlaceLate
 from daws.strategy.place.master import PlaceMaster
+from daws.strategy.place.planned import PlacePlanned
 from daws.strategy.place.random import PlaceRandom
 from daws.strategy.registry import DECISIONS, answer_class, answer_name, answers, register
 from daws.strategy.relax.above import RelaxAbove
@@ -107,8 +109,18 @@ def test_answers_fit_their_protocols():
         AssignData,
         AssignCriticalPath,
         AssignHeft,
+        AssignForecast,
     ]
-    place: list[type[Place]] = [PlaceDaws, PlaceHome, PlaceKeep, PlaceLate, PlaceEarliest, PlaceMaster, PlaceRandom]
+    place: list[type[Place]] = [
+        PlaceDaws,
+        PlaceHome,
+        PlacePlanned,
+        PlaceKeep,
+        PlaceLate,
+        PlaceEarliest,
+        PlaceMaster,
+        PlaceRandom,
+    ]
     match: list[type[Match]] = [MatchContexts]
     relax: list[type[Relax]] = [RelaxNever, RelaxAbove]
     replicate: list[type[Replicate]] = [ReplicateNever, ReplicateGiven, ReplicateStragglers]

@@ -32,7 +32,7 @@ def answer(text: str, decision: str) -> object:
 def test_examples_from_the_documentation():
     assert answer("flds:assign=one", "assign") == AssignOne()
     assert answer("flds:assign=one", "place") == answer("flds", "place")
-    changed = "daws:order=critical-path,t=0.2"
+    changed = "flds:order=critical-path,t=0.2"
     assert answer(changed, "order") == OrderCriticalPath()
     assert answer(changed, "place") == PlaceDaws(t=0.2)
     assert parse_strategy(changed).name == changed
@@ -54,16 +54,16 @@ def test_settings_that_still_apply_are_kept():
     # mlb has t=inf; naming its own answer again changes nothing, and adapt takes the same t over
     assert parse_strategy("mlb:place=daws").place == parse_strategy("mlb").place
     assert answer("mlb:adapt=matrix", "adapt") == AdaptMatrix(t=inf)
-    # tt_rule of daws stays when only tt changes
-    assert answer("daws:tt=0.3", "relax") == RelaxAbove(tt=0.3, tt_rule="journal", tt_min=0.025, tt_max=0.1)
+    # tt_rule of matrix stays when only tt changes
+    assert answer("matrix:tt=0.3", "relax") == RelaxAbove(tt=0.3, tt_rule="journal", tt_min=0.025, tt_max=0.1)
     # both answers have a count
     assert answer("constellation:assign=one,balance=master-worker,count=5", "balance") == BalanceMasterWorker(count=5)
 
 
 def test_a_parameter_of_one_answer_alone():
-    both = parse_strategy("daws:t=0.2,adapt.t=0.3")
+    both = parse_strategy("matrix:t=0.2,adapt.t=0.3")
     assert (both.place, both.adapt) == (PlaceDaws(t=0.2), AdaptMatrix(t=0.3))
-    one = parse_strategy("daws:place.t=0.2")
+    one = parse_strategy("matrix:place.t=0.2")
     assert (one.place, one.adapt) == (PlaceDaws(t=0.2), AdaptMatrix())
 
 
@@ -72,7 +72,7 @@ def test_a_parameter_of_one_answer_alone():
     [
         (
             "",
-            "unknown strategy ''; there are mlb, mdl, rlds, flds, daws, adage, constellation, master-worker, "
+            "unknown strategy ''; there are mlb, mdl, rlds, flds, daws, matrix, adage, constellation, master-worker, "
             "albatross, sparrow, data-diffusion, heft, aimes, swift, random",
         ),
         ("fld", "unknown strategy 'fld'; there are mlb,"),
@@ -107,7 +107,7 @@ def test_a_parameter_of_one_answer_alone():
         ("flds:rate-gbps=3", "rate-gbps=3 counts only with form=rate; with form=ratio set t"),
         ("flds:poll-min-ms=200", "poll-max-ms=100 is less than poll-min-ms=200"),
         ("flds:tt-min=3,tt-max=2", "tt-max=2 is less than tt-min=3"),
-        ("daws:little=3", "much=1 must be more than 2 times little=3"),
+        ("matrix:little=3", "much=1 must be more than 2 times little=3"),
         ("adage:period-ms=5000", "period-max-ms=1000 is less than period-ms=5000"),
         ("constellation:low=3,high=2", "high=2 is less than low=3"),
         ("flds:" + "t=1," * 1000, "at most 2000 characters, not 4005"),

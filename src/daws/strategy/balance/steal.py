@@ -21,12 +21,15 @@ class BalanceSteal(Thief, frozen=True, dict=True):
     Answers also carry the news of who had work lately (`rumours`): with a few busy nodes among many idle ones, asking
     at random finds them late.
 
+    With `hand=first` the thief gets what is most urgent, and starts it at once, instead of what can wait longest.
+    `settle` is for planned tasks: when their home has only just got them, others are idle because theirs have yet to
+    come, and what is stolen then undoes the plan.
+
     Helps whenever load is uneven and nodes are many. Hurts little when everybody is idle: a round per interval.
     """
 
     mode: ClassVar[str] = "steal"
     asks_load: ClassVar[bool] = True
-    from_head: ClassVar[bool] = False
 
     probes: Annotated[int, Meta(ge=1, le=100_000, description="nodes asked in the first round")] = 4
     neighbours: Annotated[
@@ -37,6 +40,13 @@ class BalanceSteal(Thief, frozen=True, dict=True):
     most: Annotated[
         int, Meta(ge=1, le=1_000_000, description="tasks taken at once at most; thousands at once keep others waiting")
     ] = 256
+    hand: Annotated[
+        Literal["last", "first"],
+        Meta(description="whether a victim hands over what it would run last or first"),
+    ] = "last"
+    settle: Annotated[
+        float, Meta(ge=0, le=1, description="of a planned task's length, that a queue is left alone after it was empty")
+    ] = 0.0
     poll_min_ms: Annotated[
         float, Meta(ge=0.001, le=1e6, description="ms to the next round after the first failure")
     ] = 1.0
@@ -51,6 +61,10 @@ class BalanceSteal(Thief, frozen=True, dict=True):
         super().__post_init__()
         if self.poll_max_ms < self.poll_min_ms:
             raise StrategyError(f"poll-max-ms={self.poll_max_ms:g} is less than poll-min-ms={self.poll_min_ms:g}")
+
+    @property
+    def from_head(self) -> bool:
+        return self.hand == "first"
 
     @property
     def follows_rumours(self) -> bool:

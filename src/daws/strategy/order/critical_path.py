@@ -17,6 +17,8 @@ class OrderCriticalPath(Answer, frozen=True):
     """
 
     needs_ranks: ClassVar[bool] = True
+    plain_is_neutral: ClassVar[bool] = True
+    small_is_neutral: ClassVar[bool] = True
 
     def key(self, view: View, ready: Ready) -> float:
         spec = ready.spec

@@ -18,7 +18,7 @@ class RelaxAbove(Answer, frozen=True):
     halves it when a steal fails, `bigdata` (2014) does the reverse, `fixed` leaves it. The papers start at 10 s, which
     is long beside tasks of 50 ms: on a fan-out tree 2 s gave an efficiency of 0.37 and 0.1 s one of 0.93, hence the
     default. It is fixed because `journal` doubles it whenever it helped, up to `tt-max`, which undoes that: 0.08
-    instead of 0.86 on a small fan-out (`daws` uses `journal` with a `tt-max` of 0.1 s).
+    instead of 0.86 on a small fan-out (`matrix` uses `journal` with a `tt-max` of 0.1 s).
 
     Helps when one node makes the data of many tasks. Hurts, with a short `tt`, when moving the data takes longer than
     waiting for the node that has it.

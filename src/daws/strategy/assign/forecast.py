@@ -1,0 +1,342 @@
+"""Plans by playing the run through: who is free, what has to move over which link, and what is there already."""
+
+from __future__ import annotations
+
+from bisect import insort
+from heapq import heappop, heappush, heapreplace
+from itertools import islice
+from typing import TYPE_CHECKING, NamedTuple
+
+from daws.model.cluster import Members
+from daws.model.task import INLINE_BYTES, NodeId
+from daws.strategy.answer import Answer
+from daws.strategy.assign.capable import capable, where_most_is
+from daws.strategy.assign.dealt import AssignDealt
+from daws.strategy.decisions import Newcomer, Plan, Reasons, Site
+
+if TYPE_CHECKING:
+    from daws.model.graph import Graph
+
+LONGEST_SHARE = 32
+"""In a bag whose longest task is a smaller part of what each core has to do, it does not matter what runs first."""
+TURN_NS = 300_000.0
+"""From the end of a task to the start of the next: a commit and a dispatch."""
+OVERTAKES = 5.0
+"""A task whose data is where a core falls free may overtake one whose way to the end is longer by so many times the
+time that moving the data would take."""
+HOLDERS_MAX = 12
+"""So many of the nodes that have most of what a task reads are compared, and so many of the latest copies of an object
+are looked at."""
+CHILDREN_MAX = 4
+"""So many of a task's children are looked at to find where their other inputs are made,"""
+SIBLINGS_MAX = 64
+"""... if they have no more parents than this."""
+SPEEDS_MAX = 4
+"""Of nodes of so many speeds the first to be free of each speed is compared; of more, the first of all."""
+
+
+class AssignForecast(Answer, frozen=True):
+    """Plays the run through before it begins, and writes down where each task ran.
+
+    Whenever a core falls free, the ready task with the longest way to the end of the graph (its upward rank) goes to
+    where it costs least: the time at which it would end there, and the time for which it would occupy links. What is
+    compared are the nodes that have most of what it reads, made or fetched, those where its siblings have left what a
+    common child will read, and the first node to be free. Links carry one transfer after the other, and what was
+    fetched for one task is there for the next. A task whose data (or whose siblings' output) is on the node that
+    has fallen free may overtake a somewhat more critical one: many tasks that stay near their data are worth more than
+    the exact order.
+
+    In a bag of many short tasks nothing of this matters; they are dealt out. Lengths are those that `critical-path`
+    goes by. The cost is a few steps per input and task, however many nodes there are.
+
+    Helps when the graph is known: links and copies are planned for, and what was planned wrongly can be stolen. Hurts
+    when lengths are far off and nothing may be moved afterwards.
+    """
+
+    def plan(self, graph: Graph, site: Site) -> Plan:
+        import numpy as np
+
+        if is_even_bag(graph, site.members):
+            return Plan(AssignDealt().plan(graph, site).homes, np.zeros(graph.task_count, np.int64))
+        return Plan(np.array(_Play(graph, site).homes(), np.int64), graph.planned_rank_ns())
+
+    def home(self, newcomer: Newcomer, members: Members, seed: int) -> NodeId:
+        """Without a graph nothing can be played through: the bytes decide."""
+        return where_most_is(newcomer, members)
+
+    def explain(self, graph: Graph, site: Site, task: int) -> Reasons:
+        if is_even_bag(graph, site.members):
+            return AssignDealt().explain(graph, site, task)
+        play = _Play(graph, site)
+        play.watched = task
+        homes = play.homes()
+        return {"rank_ns": int(graph.planned_rank_ns()[task]), **play.reasons, "choice": homes[task]}
+
+
+def is_even_bag(graph: Graph, members: Members) -> bool:
+    """Tasks that read nothing, none of them long beside what each core has to do."""
+    if len(graph.inputs) or graph.edge_count or not graph.task_count:
+        return False
+    cores = sum(info.cores for info in members.infos)
+    return LONGEST_SHARE * int(graph.planned_ns.max()) * cores <= int(graph.planned_ns.sum())
+
+
+class _Read(NamedTuple):
+    """A large object that a task reads: where and when it was made, and by when others have or will have fetched it."""
+
+    object_: int
+    size: int
+    maker: int  # position of the node; -1 if it comes from the client
+    since: float
+    copies: dict[int, float]
+
+
+class _Offer(NamedTuple):
+    """What it would mean to run a task on a node; the least is the best."""
+
+    cost: float
+    missing: int
+    free_at: float
+    node: int
+    end: float
+
+
+_NO_COPIES: dict[int, float] = {}
+
+
+class _Play:
+    """A run on paper. Tasks are known by their number, and in heaps by their turn: the most critical has the first."""
+
+    def __init__(self, graph: Graph, site: Site) -> None:
+        import numpy as np
+
+        infos = site.members.infos
+        found = capable(graph, site.members)
+        self.class_of = found.class_of.tolist()
+        self.cores_of = found.cores
+        everywhere = len(infos)
+        self.able = [None if len(some) == everywhere else frozenset(some.tolist()) for some in found.positions]
+        self.free_at = [[0.0] * info.cores for info in infos]
+        self.speeds = [info.speed for info in infos]
+        # Heaps of (when enough cores are free, node). Nodes only get later, so an entry that is out of date is too
+        # early, comes up too soon, and is mended then.
+        self.any_node = [(0.0, node) for node in range(everywhere)]
+        self.by_class = [self._by_speed(some.tolist()) for some in found.positions]
+        self.in_free = [0.0] * everywhere
+        self.out_free = [0.0] * everywhere
+        self.ns_per_byte = 1e9 / site.net_bytes_per_s
+
+        self.lengths = graph.planned_ns.tolist()
+        self.input_start, self.inputs = graph.input_start.tolist(), graph.inputs.tolist()
+        self.producer, self.sizes = graph.producer.tolist(), graph.object_bytes.tolist()
+        self.child_start, self.children = graph.child_start.tolist(), graph.children.tolist()
+        self.parent_start, self.parents = graph.parent_start.tolist(), graph.parents.tolist()
+        made = np.concatenate([[0], np.cumsum(graph.object_bytes)])
+        self.made = (made[graph.output_start[1:]] - made[graph.output_start[:-1]]).tolist()
+        self.external_start, self.external_places = graph.external_start, np.asarray(site.places).tolist()
+
+        ranks = graph.planned_rank_ns()
+        # Parents before children also where lengths are 0, because their level is lower.
+        self.order = np.lexsort((graph.levels(), -ranks)).tolist()
+        self.rank = ranks.tolist()
+        turns = np.empty(graph.task_count, np.int64)
+        turns[self.order] = np.arange(graph.task_count)
+        self.turn = turns.tolist()
+        self.home_of = [-1] * graph.task_count
+        self.ended_at = [0.0] * graph.task_count
+        self.ready_at = [0.0] * graph.task_count
+        self.waits_for = np.diff(graph.parent_start).tolist()
+        self.is_ready = [False] * graph.task_count
+        self.bonus = [0.0] * graph.task_count  # of rank, at the node where its data is
+        self.ready: list[int] = []
+        self.near: list[list[int]] = [[] for _ in infos]  # by node: ready tasks whose data is there
+        self.coming: list[tuple[float, int]] = []
+        self.copies: dict[int, dict[int, float]] = {}
+        self.gathering: dict[int, dict[int, int]] = {}  # by child: bytes for it by the node where they are made
+        self.watched = -1
+        self.reasons: Reasons = {}
+
+    def homes(self) -> list[int]:
+        """To the end; the position of each task's node."""
+        for task in self.order:
+            if not self.waits_for[task]:
+                self._make_ready(task)
+        while True:
+            free_at, node = self._first(self.any_node, 1)
+            if not self.ready:
+                if not self.coming:
+                    return self.home_of
+                free_at = max(free_at, self.coming[0][0])
+            while self.coming and self.coming[0][0] <= free_at:
+                self._make_ready(self.order[heappop(self.coming)[1]])
+            task, is_near = self._next(node)
+            if task >= 0:
+                self._run(task, *self._best_offer(task, node if is_near else -1))
+
+    def _by_speed(self, nodes: list[int]) -> list[list[tuple[float, int]]]:
+        speeds = dict.fromkeys(self.speeds[node] for node in nodes)
+        if len(speeds) > SPEEDS_MAX:
+            return [[(0.0, node) for node in nodes]]
+        return [[(0.0, node) for node in nodes if self.speeds[node] == speed] for speed in speeds]
+
+    def _first(self, heap: list[tuple[float, int]], cores: int) -> tuple[float, int]:
+        """When so many cores of a node are free, and whose: the first of those in the heap."""
+        free_at, node = heap[0]
+        while self.free_at[node][cores - 1] != free_at:
+            heapreplace(heap, (self.free_at[node][cores - 1], node))
+            free_at, node = heap[0]
+        return free_at, node
+
+    def _make_ready(self, task: int) -> None:
+        self.is_ready[task] = True
+        heappush(self.ready, self.turn[task])
+        held: dict[int, int] = {}
+        for object_ in self.inputs[self.input_start[task] : self.input_start[task + 1]]:
+            size, maker = self.sizes[object_], self.producer[object_]
+            if size > INLINE_BYTES and maker >= 0:
+                node = self.home_of[maker]
+                held[node] = held.get(node, 0) + size
+        if held:
+            node = max(held, key=held.__getitem__)
+            self._draw_near(task, node, held[node])
+
+    def _draw_near(self, task: int, node: int, size: int) -> None:
+        self.bonus[task] = OVERTAKES * size * self.ns_per_byte
+        heappush(self.near[node], self.turn[task])
+
+    def _next(self, node: int) -> tuple[int, bool]:
+        """The most critical task, or (and then True) one that is nearly as critical and near where a core is free."""
+        task, other = self._head(self.ready), self._head(self.near[node])
+        if other >= 0 and self.rank[other] + self.bonus[other] >= self.rank[task]:
+            return other, True
+        return task, False
+
+    def _head(self, heap: list[int]) -> int:
+        """The first of those that have not run yet, -1 if there is none."""
+        while heap and self.home_of[self.order[heap[0]]] >= 0:
+            heappop(heap)
+        return self.order[heap[0]] if heap else -1
+
+    def _best_offer(self, task: int, only: int) -> tuple[_Offer, list[_Read]]:
+        """The best of the nodes that are worth looking at, or that of one node, and what the task reads."""
+        number = self.class_of[task]
+        cores, allowed = self.cores_of[number], self.able[number]
+        read, held = self._read(task)
+        nodes = list(held)
+        if len(nodes) > HOLDERS_MAX:
+            nodes = sorted(nodes, key=held.__getitem__, reverse=True)[:HOLDERS_MAX]
+        pulls = self._pulls(task)
+        nodes += pulls
+        nodes += [self._first(heap, cores)[1] for heap in self.by_class[number]]
+        if only >= 0 and cores == 1 and (allowed is None or only in allowed):
+            nodes = [only]
+        offers: dict[int, _Offer] = {}
+        for node in nodes:
+            if node not in offers and (allowed is None or node in allowed):
+                offers[node] = self._offer(task, cores, node, read, pulls)
+        if task == self.watched:
+            self.reasons = {
+                "costs_ns": {node: one.cost for node, one in offers.items()},
+                "missing_bytes": {node: one.missing for node, one in offers.items()},
+            }
+        return min(offers.values()), read
+
+    def _read(self, task: int) -> tuple[list[_Read], dict[int, int]]:
+        """What a task reads, and how much of it nodes have, as far as that is worth knowing."""
+        read: list[_Read] = []
+        held: dict[int, int] = {}
+        for object_ in self.inputs[self.input_start[task] : self.input_start[task + 1]]:
+            size, maker = self.sizes[object_], self.producer[object_]
+            if size <= INLINE_BYTES:
+                continue
+            if maker < 0:
+                node, since = self.external_places[object_ - self.external_start], 0.0
+            else:
+                node, since = self.home_of[maker], self.ended_at[maker]
+            copies = self.copies.get(object_, _NO_COPIES)
+            read.append(_Read(object_, size, node, since, copies))
+            if node >= 0:
+                held[node] = held.get(node, 0) + size
+            for other in islice(reversed(copies), HOLDERS_MAX):
+                held[other] = held.get(other, 0) + size
+        return read, held
+
+    def _pulls(self, task: int) -> dict[int, float]:
+        """By node where siblings have left what a common child will read: how long it takes to bring this task's output
+        there."""
+        pulls: dict[int, float] = {}
+        if self.made[task] > INLINE_BYTES:
+            first = self.child_start[task]
+            for child in self.children[first : min(first + CHILDREN_MAX, self.child_start[task + 1])]:
+                gathered = self.gathering.get(child)
+                if gathered:
+                    node = max(gathered, key=gathered.__getitem__)
+                    pulls[node] = pulls.get(node, 0.0) + self.made[task] * self.ns_per_byte
+        return pulls
+
+    def _offer(self, task: int, cores: int, node: int, read: list[_Read], pulls: dict[int, float]) -> _Offer:
+        came, there, missing = self.ready_at[task], self.in_free[node], 0
+        for one in read:
+            if one.maker == node:
+                continue
+            copied_at = one.copies.get(node)
+            if copied_at is None:
+                missing += one.size
+                copied_at = there = self._arrives(one, there)
+            if copied_at > came:
+                came = copied_at
+        free_at = self.free_at[node][cores - 1]
+        end = max(free_at, came) + self.lengths[task] / self.speeds[node]
+        cost = end + missing * self.ns_per_byte
+        if pulls:
+            cost += sum(pulls.values()) - pulls.get(node, 0.0)
+        return _Offer(cost, missing, free_at, node, end)
+
+    def _arrives(self, one: _Read, there: float) -> float:
+        """When an object has come over both links, of which the receiver's is free by then."""
+        begin = max(one.since, there)
+        if one.maker >= 0 and self.out_free[one.maker] > begin:
+            begin = self.out_free[one.maker]
+        return begin + one.size * self.ns_per_byte
+
+    def _run(self, task: int, offer: _Offer, read: list[_Read]) -> None:
+        node = offer.node
+        if offer.missing:
+            there = self.in_free[node]
+            for one in read:
+                if one.maker == node or node in one.copies:
+                    continue
+                there = self._arrives(one, there)
+                if one.maker >= 0:
+                    self.out_free[one.maker] = there
+                self.copies.setdefault(one.object_, {})[node] = there
+            self.in_free[node] = there
+        end = offer.end + TURN_NS
+        self.home_of[task], self.ended_at[task] = node, end
+        row, cores = self.free_at[node], self.cores_of[self.class_of[task]]
+        del row[:cores]
+        for _ in range(cores):
+            insort(row, end)
+        children = self.children[self.child_start[task] : self.child_start[task + 1]]
+        if self.made[task] > INLINE_BYTES:
+            for child in children[:CHILDREN_MAX]:
+                self._gather(child, node, self.made[task])
+        for child in children:
+            if end > self.ready_at[child]:
+                self.ready_at[child] = end
+            self.waits_for[child] -= 1
+            if not self.waits_for[child]:
+                heappush(self.coming, (self.ready_at[child], self.turn[child]))
+
+    def _gather(self, child: int, node: int, size: int) -> None:
+        """The first of its parents has run: where it did, the others would like to run too."""
+        gathered = self.gathering.get(child)
+        if gathered is not None:
+            gathered[node] = gathered.get(node, 0) + size
+            return
+        self.gathering[child] = {node: size}
+        first, end = self.parent_start[child], self.parent_start[child + 1]
+        if end - first <= SIBLINGS_MAX:
+            for other in self.parents[first:end]:
+                if self.is_ready[other] and self.home_of[other] < 0 and not self.bonus[other]:
+                    self._draw_near(other, node, self.made[other])

@@ -1,0 +1,50 @@
+"""Tasks go where the planner put them; tasks that nobody has planned go by their data."""
+
+from typing import ClassVar
+
+from daws.model.task import INLINE_BYTES, Ready
+from daws.strategy.decisions import DEDICATED, SHARED, Reasons, Rng, View
+from daws.strategy.place.able import may_run
+from daws.strategy.place.daws import PlaceDaws
+
+
+class PlacePlanned(PlaceDaws, frozen=True):
+    """A task that was planned with its whole graph goes to its home; all others go where `place=daws` puts them.
+
+    A task whose largest input was made here by a task that had been planned for another node (it was stolen) goes by
+    its data too: a chain that has moved goes on where it is, instead of back and forth.
+
+    As ADAGE's decision maker (2021), with the rule of MATRIX (2015) for what has no plan: tasks of a live client, those
+    without a rank, and those whose home is gone. By the same rule a task is dedicated at home if its data takes long to
+    move, until `relax` says that it would wait too long; but the order counts for dedicated and shared tasks alike, so
+    that being shared never means to run later.
+
+    Helps when there is a plan that knew lengths and sizes. Hurts little when it did not: what waits can be
+    stolen.
+    """
+
+    one_line: ClassVar[bool] = True
+
+    def choose(self, view: View, ready: Ready, rng: Rng) -> int:
+        spec = ready.spec
+        if not (spec.planned and spec.rank and may_run(view, spec.home, spec.needs)):
+            return super().choose(view, ready, rng)
+        if spec.home != view.node:
+            return super().choose(view, ready, rng) if _is_astray(view, ready) else spec.home
+        return SHARED if super().choose(view, ready, rng) == SHARED else DEDICATED
+
+    def explain(self, view: View, ready: Ready, rng: Rng) -> Reasons:
+        home = ready.spec.home
+        reasons: Reasons = {"planned": ready.spec.planned and ready.spec.rank > 0, "home": home}
+        reasons["home_can_run"] = may_run(view, home, ready.spec.needs)
+        reasons["astray"] = _is_astray(view, ready)
+        return super().explain(view, ready, rng) | reasons
+
+
+def _is_astray(view: View, ready: Ready) -> bool:
+    """Was the largest of its inputs made here by a task that had been planned for another node?"""
+    largest, most = -1, INLINE_BYTES
+    for one in ready.inputs:
+        if one[1] > most:
+            largest, most = one[0], one[1]
+    return largest >= 0 and view.strayed(largest)
