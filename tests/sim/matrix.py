@@ -2,15 +2,18 @@
 
 python -m tests.sim.matrix                     at 1,000 nodes, on all cores
 python -m tests.sim.matrix --nodes 1 7 64      at other sizes
+python -m tests.sim.matrix --nodes 16 --workload montage:tasks=1000 some/workflow.xml
 """
 
 import argparse
 import sys
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from msgspec import Struct
 
+from daws.formats.reader import read_workflow
 from daws.model.graph import Graph
 from daws.sim.cluster import cluster_of
 from daws.sim.scenario import growing_graph
@@ -66,21 +69,29 @@ class Seen(Struct, frozen=True):
     message: str = ""
 
 
-def cells(nodes: Sequence[int], strategy: str = "", workload: str = "") -> list[Cell]:
+def cells(nodes: Sequence[int], strategy: str = "", workloads: Sequence[str] = ()) -> list[Cell]:
     return [
         (preset, kind, count)
         for count in nodes
         for preset in PRESETS
-        for kind in WORKLOADS
-        if strategy in ("", preset) and workload in ("", kind)
+        for kind in workloads or WORKLOADS
+        if strategy in ("", preset)
     ]
+
+
+def graph_of(kind: str, nodes: int) -> Graph:
+    """One of the workloads above, another one as users name it, or a workflow file."""
+    if kind in WORKLOADS:
+        return WORKLOADS[kind](nodes)
+    return read_workflow(kind).graph if Path(kind).exists() else _workload(kind)(nodes)
 
 
 def run_cell(cell: Cell) -> None:
     """Raises a Violation at the first thing that is wrong; a run that hangs has an empty event heap and lost tasks."""
     preset, kind, nodes = cell
-    graph = WORKLOADS[kind](nodes)
-    result, kernel = simulate(graph, cluster_of(nodes, CORES), parse_strategy(preset), Settings(seed=SEED, check=True))
+    graph = graph_of(kind, nodes)
+    cores = max(CORES, int(graph.cores.max(initial=1)))  # enough for the widest task
+    result, kernel = simulate(graph, cluster_of(nodes, cores), parse_strategy(preset), Settings(seed=SEED, check=True))
     assert kernel.client.is_done, f"{kernel.client.waiting_for} tasks have not ended"
     assert (result.failed, result.cancelled) == (0, 0), f"{result.failed} failed, {result.cancelled} were cancelled"
 
@@ -91,7 +102,7 @@ def try_cell(cell: Cell) -> Seen:
         run_cell(cell)
     except Exception as error:
         return Seen(0, time.perf_counter() - began_s, f"{type(error).__name__}: {error}")
-    return Seen(WORKLOADS[cell[1]](cell[2]).task_count, time.perf_counter() - began_s)
+    return Seen(graph_of(cell[1], cell[2]).task_count, time.perf_counter() - began_s)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -99,7 +110,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--nodes", type=int, nargs="+", default=[1000], help="sizes of the cluster (default: 1000)")
     parser.add_argument("--jobs", type=int, default=2, help="processes (default: 2)")
     parser.add_argument("--strategy", choices=list(PRESETS), default="", help="only this preset")
-    parser.add_argument("--workload", choices=list(WORKLOADS), default="", help="only this workload")
+    parser.add_argument("--workload", nargs="+", default=[], help="only these, of the table or not, or files")
     given = parser.parse_args(argv)
     wanted = cells(given.nodes, given.strategy, given.workload)
     began_s = time.monotonic()

@@ -118,6 +118,17 @@ examples:
   daws study table4 --quick --out here  a small version, to see that it works
   daws study --all                      everything; less than an hour on two cores"""
 
+_CLUSTER_ABOUT = """\
+Make the folder of a cluster of several machines, or show one. It holds the cluster's keys:
+who has them may join, submit and read; nobody else gets in. Copy it to every machine, or
+have it on a file system that they share, always for its owner alone (mode 0700)."""
+
+_CLUSTER_EXAMPLES = """\
+examples:
+  daws cluster init ./lab               on this machine alone: everything listens on the loopback
+  daws cluster init ./lab --host 10.0.0.1 --host 10.0.0.2 --store redis://10.0.0.1:6379
+  daws cluster show ./lab"""
+
 
 class Parser(argparse.ArgumentParser):
     """An argparse parser that complains in one line, and does not keep to itself that its help could not be written."""
@@ -208,6 +219,7 @@ def make_parser() -> argparse.ArgumentParser:
     _add_bound(commands)
     _add_compare(commands)
     _add_study(commands)
+    _add_cluster(commands)
     _add_strategies(commands)
     _add_workloads(commands)
     from daws.cli.node_parser import add_node_commands  # it needs what is defined here
@@ -522,6 +534,39 @@ def _add_study(commands: "argparse._SubParsersAction[Parser]") -> None:
     study.add_argument("--quiet", action="store_true", help="no progress bar")
 
 
+def _add_cluster(commands: "argparse._SubParsersAction[Parser]") -> None:
+    cluster = commands.add_parser(
+        "cluster",
+        help="make the folder and the keys of a cluster of several machines",
+        description=_CLUSTER_ABOUT,
+        epilog=_CLUSTER_EXAMPLES,
+        formatter_class=_Format,
+        allow_abbrev=False,
+    )
+    cluster.set_defaults(load=lambda: lambda _: _print_help(cluster))
+    actions = cluster.add_subparsers(title="what to do", metavar="ACTION", parser_class=Parser)
+    init = actions.add_parser("init", help="make a new folder", formatter_class=_Format, allow_abbrev=False)
+    init.set_defaults(load=_load_cluster_init)
+    init.add_argument("folder", metavar="DIR", help="the folder, which must not exist yet")
+    init.add_argument(
+        "--name", dest="cluster_name", metavar="NAME", action=_Once, help="of the cluster (default: that of the folder)"
+    )
+    init.add_argument(
+        "--host",
+        dest="hosts",
+        metavar="ADDR",
+        action="append",
+        help="address of a machine; may be repeated, and the store is at the first one (default: 127.0.0.1)",
+    )
+    init.add_argument(
+        "--store", metavar="STORE", action=_Once, default="embedded", help="'embedded' (default), or a redis:// URL"
+    )
+    init.add_argument("--port", metavar="P", action=_Once, type=_whole, help="of the embedded store (default: 7878)")
+    show = actions.add_parser("show", help="say what there is", formatter_class=_Format, allow_abbrev=False)
+    show.set_defaults(load=_load_cluster_show)
+    show.add_argument("folder", metavar="DIR", help="the folder of a cluster")
+
+
 def _add_strategies(commands: "argparse._SubParsersAction[Parser]") -> None:
     strategies = commands.add_parser(
         "strategies",
@@ -584,6 +629,18 @@ def _load_study() -> Command:
     from daws.cli.study import run
 
     return run
+
+
+def _load_cluster_init() -> Command:
+    from daws.cli.cluster import init
+
+    return init
+
+
+def _load_cluster_show() -> Command:
+    from daws.cli.cluster import show
+
+    return show
 
 
 def _load_strategies() -> Command:

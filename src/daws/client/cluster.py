@@ -162,7 +162,8 @@ class Cluster:
         kwargs: dict[str, Any] | None = None,
         **options: Any,
     ) -> Any:
-        """Like `submit`, with options: outputs, context, cores, memory, priority, retries, timeout (in seconds).
+        """Like `submit`, with options: outputs, context, cores, memory, priority, retries, timeout, expected and rank
+        (in seconds: when to stop it, how long it will run, how long all takes that hangs on it).
 
         With `outputs=n` the function returns n values, and there are n futures, as a tuple.
         """

@@ -108,6 +108,8 @@ class InnerSession:
             options.priority,
             options.retries,
             options.timeout_ns,
+            options.estimate_ns,
+            options.rank_ns,
         )
         number = self.nest.spawn(seed)
         first = number * OUTPUTS_MAX

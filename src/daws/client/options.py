@@ -11,7 +11,7 @@ from daws.model.task import Needs
 
 OUTPUTS_MAX = 4096
 PRIORITY_MAX = 1 << 20
-NAMES = ("outputs", "context", "cores", "memory", "priority", "retries", "timeout")
+NAMES = ("outputs", "context", "cores", "memory", "priority", "retries", "timeout", "expected", "rank")
 TIMEOUT_MAX_S = 1_000_000_000
 
 
@@ -23,10 +23,13 @@ class Options(Struct, frozen=True):
     priority: int = 0
     retries: int = 0
     timeout_ns: int = 0
+    estimate_ns: int = 0
+    rank_ns: int = 0
 
 
 def options_of(**given: Any) -> Options:
-    """Refuses what makes no sense, by name. `memory` is in bytes, `timeout` in seconds."""
+    """Refuses what makes no sense, by name. `memory` is in bytes, all times in seconds: `expected` is how long it will
+    run, about, and `rank` how long it takes, at best, from its start to the end of all that hangs on it."""
     unknown = given.keys() - NAMES
     if unknown:
         raise UsageError(f"there is no option {min(unknown)!r} of tasks; there are {', '.join(NAMES)}")
@@ -41,6 +44,8 @@ def _checked(
     priority: int = 0,
     retries: int = 0,
     timeout: float | None = None,
+    expected: float = 0,
+    rank: float = 0,
 ) -> Options:
     for name, value, low, high in (
         ("outputs", outputs, 1, OUTPUTS_MAX),
@@ -53,11 +58,15 @@ def _checked(
             raise UsageError(f"{name}={value!r}: give a whole number from {low} to {high}")
     if timeout is not None and (type(timeout) not in (int, float) or not 0 < timeout <= TIMEOUT_MAX_S):
         raise UsageError(f"timeout={timeout!r}: give a number of seconds above 0, up to {TIMEOUT_MAX_S:,}")
+    for name, seconds in (("expected", expected), ("rank", rank)):
+        if type(seconds) not in (int, float) or not 0 <= seconds <= TIMEOUT_MAX_S:
+            raise UsageError(f"{name}={seconds!r}: give a number of seconds from 0 to {TIMEOUT_MAX_S:,}")
     if not isinstance(context, str):
         raise UsageError(f"context={context!r}: give a context as text")
     usual = cores == 1 and not memory and not context
     needs = None if usual else Needs(cores, parse_context(context), memory)
-    return Options(outputs, needs, priority, retries, math.ceil((timeout or 0) * 1e9))
+    timeout_ns, estimate_ns, rank_ns = [math.ceil(seconds * 1e9) for seconds in (timeout or 0, expected, rank)]
+    return Options(outputs, needs, priority, retries, timeout_ns, estimate_ns, rank_ns)
 
 
 USUAL = Options()

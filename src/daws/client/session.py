@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from itertools import count
 from time import monotonic_ns
+from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 from daws.client.brake import COUNTED_BYTES_MIN, Brake
@@ -21,7 +22,7 @@ from daws.client.future import (
 from daws.client.options import OUTPUTS_MAX, USUAL, Options
 from daws.data.codec import Packed, dumps_call, encode
 from daws.data.files import ObjectFiles
-from daws.data.functions import dumps_function
+from daws.data.functions import dumps_function, is_settled
 from daws.data.session import Session as Folders
 from daws.model.context import format_context
 from daws.model.errors import (
@@ -104,6 +105,7 @@ class Session:
         self._next_task = count().__next__
         self._next_function = count().__next__
         self._functions: dict[bytes, int] = {}
+        self._settled: dict[Callable[..., Any], int] = {}  # those that need not be looked at again
         self._closed: BaseException | None = None
 
     def start(self) -> None:
@@ -127,6 +129,9 @@ class Session:
 
     def number_of(self, function: Callable[..., Any]) -> int:
         """The number under which workers know a function."""
+        known = self._settled.get(function) if function.__class__ is FunctionType else None
+        if known is not None:
+            return known
         pickled = dumps_function(function)
         known = self._functions.get(pickled)
         if known is None:
@@ -134,6 +139,8 @@ class Session:
             self.engine.learn(known, pickled)
             if self.timeline is not None:
                 self.timeline.learn(known, function)
+        if is_settled(function):
+            self._settled[function] = known
         return known
 
     def submit(
@@ -205,12 +212,12 @@ class Session:
         spec = TaskSpec(
             task,
             function,
-            0,
+            options.estimate_ns,
             inputs,
             made,
             options.needs,
             options.priority,
-            0,
+            options.rank_ns,
             home,
             False,
             payload,

@@ -39,12 +39,21 @@ def dumps_function(function: Callable[..., object], what: str = "the function") 
 def is_by_value(function: Any) -> bool:
     """True if another process could not import it by its name and find the same function."""
     name: str | None = function.__module__
-    if name is None or name == "__main__" or name in _modules_by_value():
-        return True
-    found: Any = sys.modules.get(name)
+    return name is None or name == "__main__" or name in _modules_by_value() or not _is_at_home(function)
+
+
+def is_settled(function: Callable[..., object]) -> bool:
+    """True of a function that was pickled before, lives in a module and will be pickled to the same bytes for ever."""
+    kept = _kept.get(id(function))
+    return kept is not None and kept[0]() is function and not kept[2] and _is_at_home(function)
+
+
+def _is_at_home(function: Any) -> bool:
+    """Is it in its module under its name?"""
+    found: Any = sys.modules.get(function.__module__)
     for part in function.__qualname__.split("."):
         found = getattr(found, part, None)
-    return found is not function
+    return found is function
 
 
 def _modules_by_value() -> set[str]:

@@ -2,19 +2,21 @@
 
 import re
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 
 from daws.model.errors import ClusterError
-from daws.net.address import PORT_MAX
+from daws.net.address import PORT_MAX, Tcp
 
 FILE = "cluster.toml"
 PROTOCOL = 1
 """What is said on links, and how. Both ends of a link must have the same."""
 EMBEDDED = "embedded"
-STORES = ("redis://", "rediss://", "unix://", "valkey://", "valkeys://")
+STORES = ("redis://", "rediss://", "unix://")
 NAME_BYTES_MAX = 64
+HOSTS = ("127.0.0.1",)
 PORT = 7878
 LEASE_S = 6.0
 LEASE_S_MAX = 3600.0
@@ -33,7 +35,7 @@ class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     name: str
     protocol: int = PROTOCOL
     store: str = EMBEDDED
-    hosts: tuple[str, ...] = ("127.0.0.1",)
+    hosts: tuple[str, ...] = HOSTS
     port: int = PORT
     node_ports: tuple[int, int] = (0, 0)
     lease_s: float = LEASE_S
@@ -80,7 +82,7 @@ class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
             raise ClusterError(
                 f"the cluster speaks protocol {self.protocol}, this daws {PROTOCOL}: install the daws it was made with"
             )
-        if self.store != EMBEDDED and not self.store.startswith(STORES):
+        if self.store != EMBEDDED and not (self.store.startswith(STORES) and self.store.isprintable()):
             raise ClusterError(f"store {self.store!r}: expected '{EMBEDDED}' or a URL of {', '.join(STORES)}")
         if not self.hosts:
             raise ClusterError("hosts: give at least one address")
@@ -96,6 +98,11 @@ class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
             raise ClusterError(f"lease_s {self.lease_s:g}: expected 0.1 to {LEASE_S_MAX:g} seconds")
         if not 1 <= self.idle_s <= IDLE_S_MAX:
             raise ClusterError(f"idle_s {self.idle_s:g}: expected 1 to {IDLE_S_MAX:g} seconds")
+
+    def binds(self, host: str) -> Iterator[str]:
+        """Where a node on this address may listen: it tries one after the other."""
+        first, last = self.node_ports
+        return (str(Tcp(host, port)) for port in range(first, last + 1))
 
     def to_toml(self) -> str:
         """As a file that people can change."""

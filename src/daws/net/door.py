@@ -1,36 +1,39 @@
 """Both ways to a link: `dial` somebody, or `serve` those who come.
 
-TCP always goes by keys, on the loopback too, where other users of the machine could come in; unix sockets go without,
-in a folder that is its owner's alone.
+All of it happens on the event loop; `daws.net.stream` has the same for threads.
 """
 
 import asyncio
-import errno
 import ssl
 from asyncio import AbstractEventLoop, Task
 from collections.abc import Callable
-from socket import AF_INET, AF_INET6, AF_UNIX, SO_REUSEADDR, SOCK_STREAM, SOL_SOCKET, socket
+from socket import socket
 from typing import Any, TypeVar
 
 from msgspec import msgpack
 
-from daws.model.errors import PeerError, UnavailableError, UsageError
-from daws.net.address import Tcp, Unix, check_private, parse_address
+from daws.model.errors import PeerError, UnavailableError
+from daws.net.address import Unix, parse_address
 from daws.net.complaints import COMPLAINTS
 from daws.net.handshake import Hello
 from daws.net.keys import Keys
 from daws.net.link import Link
+from daws.net.listening import (
+    BREATH_S,
+    HANDSHAKE_S,
+    STRANGERS_MAX,
+    TOO_MANY,
+    address_of,
+    check_keys,
+    complain_if_full,
+    context_for,
+    listen,
+    name_of,
+    stop_listening,
+)
 from daws.net.tls import reason_of
 
-HANDSHAKE_S = 10.0
-"""From the first byte until both sides know each other."""
 FAREWELL_S = 5.0
-STRANGERS_MAX = 128
-"""How many may be at a door at one time before they have said who they are."""
-BREATH_S = 0.5
-BACKLOG = 512
-FULL = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
-
 T = TypeVar("T")
 
 
@@ -64,7 +67,7 @@ async def dial(
                     *where,
                     ssl=keys.client,
                     server_hostname="",
-                    ssl_handshake_timeout=timeout_s,
+                    ssl_handshake_timeout=2 * timeout_s,  # ours is earlier, and the same for all
                     ssl_shutdown_timeout=FAREWELL_S,
                 )
             await link.ready
@@ -81,7 +84,8 @@ async def dial(
 async def serve(bind: str, keys: Keys | None, hello: Hello, accepted: Callable[[Link[Any]], None]) -> "Door":
     """Listen; `accepted` is called with each link whose other end is known, and has to call its `begin` at once, or to
     close it. Whoever cannot say who it is gets a line in the log. UsageError or UnavailableError if that cannot be."""
-    return Door(asyncio.get_running_loop(), listen(bind, keys), keys, hello, accepted)
+    context = context_for(bind, keys)
+    return Door(asyncio.get_running_loop(), listen(bind, keys), context, hello, accepted)
 
 
 class Door:
@@ -91,14 +95,14 @@ class Door:
         self,
         loop: AbstractEventLoop,
         sock: socket,
-        keys: Keys | None,
+        context: ssl.SSLContext | None,
         hello: Hello,
         accepted: Callable[[Link[Any]], None],
     ) -> None:
         self.address = address_of(sock)
         self._loop = loop
         self._sock = sock
-        self._keys = keys
+        self._context = context
         self._hello = hello
         self._accepted = accepted
         self._strangers: set[Task[None]] = set()
@@ -113,7 +117,7 @@ class Door:
         self._loop.remove_reader(self._sock.fileno())
         if self._rest is not None:
             self._rest.cancel()
-        self._sock.close()
+        stop_listening(self._sock)
         for task in self._strangers:
             task.cancel()
 
@@ -121,21 +125,25 @@ class Door:
         try:
             sock, where = self._sock.accept()
         except OSError as error:
-            if error.errno in FULL:
-                self._take_a_breath(error)
+            if complain_if_full(error, self.address):
+                self._take_a_breath()
             return
-        name = f"{where[0]}:{where[1]}" if isinstance(where, tuple) else self.address
+        name = name_of(where, self.address)
         if len(self._strangers) >= STRANGERS_MAX:
             sock.close()
-            COMPLAINTS.say(f"{name} was turned away: {STRANGERS_MAX} others have not said yet who they are")
+            COMPLAINTS.say(f"{name} was turned away: {TOO_MANY}")
             return
         task = self._loop.create_task(self._welcome(sock, name))
         self._strangers.add(task)
-        task.add_done_callback(self._strangers.discard)
+        task.add_done_callback(lambda task: self._on_welcomed(task, sock))
 
-    def _take_a_breath(self, error: OSError) -> None:
+    def _on_welcomed(self, task: Task[None], sock: socket) -> None:
+        self._strangers.discard(task)
+        if task.cancelled():
+            sock.close()  # it may have been cancelled before its first step
+
+    def _take_a_breath(self) -> None:
         """Who knocks keeps knocking, and the loop would do nothing else."""
-        COMPLAINTS.say(f"nobody can come in at {self.address}: {error.strerror}; raise the limit (ulimit -n)")
         self._loop.remove_reader(self._sock.fileno())
         self._rest = self._loop.call_later(BREATH_S, self._loop.add_reader, self._sock.fileno(), self._on_knock)
 
@@ -144,14 +152,14 @@ class Door:
         try:
             async with asyncio.timeout(HANDSHAKE_S):
                 sock.setblocking(False)
-                if self._keys is None:
+                if self._context is None:
                     await self._loop.connect_accepted_socket(lambda: link, sock)
                 else:
                     await self._loop.connect_accepted_socket(
                         lambda: link,
                         sock,
-                        ssl=self._keys.server,
-                        ssl_handshake_timeout=HANDSHAKE_S,
+                        ssl=self._context,
+                        ssl_handshake_timeout=2 * HANDSHAKE_S,
                         ssl_shutdown_timeout=FAREWELL_S,
                     )
                 await link.ready
@@ -161,43 +169,3 @@ class Door:
         except BaseException:
             link.abort()
             raise
-
-
-def listen(bind: str, keys: Keys | None) -> socket:
-    where = parse_address(bind)
-    check_keys(where, keys)
-    if isinstance(where, Tcp):
-        family = AF_INET6 if ":" in where.host else AF_INET
-    else:
-        family = AF_UNIX
-    sock = socket(family, SOCK_STREAM)
-    try:
-        if isinstance(where, Tcp):
-            sock.setsockopt(SOL_SOCKET, SO_REUSEADDR, 1)
-            sock.bind(tuple(where))
-        else:
-            sock.bind(where.path)
-        sock.listen(BACKLOG)
-    except OSError as error:
-        sock.close()
-        raise UnavailableError(f"cannot listen at {bind}: {error.strerror}", retry=False) from error
-    except BaseException:
-        sock.close()
-        raise
-    return sock
-
-
-def check_keys(where: Tcp | Unix, keys: Keys | None) -> None:
-    """UsageError if somebody without keys could come in there."""
-    if isinstance(where, Unix):
-        check_private(where.path)
-    elif keys is None:
-        raise UsageError(
-            f"{where} needs keys, as only unix sockets go without: make some by 'daws cluster init DIR' and name DIR"
-        )
-
-
-def address_of(sock: socket) -> str:
-    """As others dial it."""
-    name = sock.getsockname()
-    return str(Tcp(name[0], name[1])) if isinstance(name, tuple) else str(name)

@@ -38,7 +38,7 @@ class Hello(msgspec.Struct, frozen=True):
     python: tuple[int, int] = sys.version_info[:2]
 
     def __str__(self) -> str:
-        return f"node {self.node}" if self.role == "node" else f"a {self.role}" if self.role == "client" else self.role
+        return {"node": f"node {self.node}", "client": "a client", "store": "the store"}.get(self.role, self.role)
 
 
 class Handshake:
@@ -99,7 +99,7 @@ class Handshake:
 
     def ended(self) -> PeerError:
         """The other has hung up: why that may be."""
-        return PeerError(self._refusal or "it hung up before it had introduced itself")
+        return PeerError(self._refusal or "it hung up before either side knew the other")
 
     def _on_greeting(self, part: bytes) -> bytes:
         _, protocol, major, minor, nonce, role, node, purpose, cluster = _GREETING.unpack(part)
@@ -138,7 +138,7 @@ class Handshake:
                 "use the same version, because values travel pickled"
             )
         if theirs.cluster != ours.cluster:
-            return f"{theirs} is of cluster {theirs.cluster!r}, {ours} of cluster {ours.cluster!r}"
+            return f"{theirs} is of cluster {theirs.cluster!r}, {ours} of {ours.cluster!r}"
         if theirs.role not in self._roles:
             return f"{theirs} has no keys for that, but those of {' or '.join(sorted(self._roles)) or 'nobody'}"
         if self._node is not None and (theirs.role, theirs.node) != ("node", self._node):

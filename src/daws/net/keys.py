@@ -7,6 +7,7 @@ cluster, and nobody else is.
 import os
 import ssl
 import stat
+from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -36,6 +37,10 @@ class Keys:
     def __repr__(self) -> str:
         return f"<keys of a {self.role} in {self.folder}>"
 
+    def check(self) -> None:
+        """ClusterError if they do not fit together."""
+        self._context(ssl.PROTOCOL_TLS_CLIENT)
+
     @cached_property
     def server(self) -> ssl.SSLContext:
         if self.role == "client":
@@ -59,6 +64,17 @@ class Keys:
         except (OSError, ssl.SSLError) as error:
             raise ClusterError(f"{self.folder}: the keys of a {self.role} cannot be read: {error}") from error
         return made
+
+
+def good_until(folder: str | Path) -> datetime:
+    """When the cluster's own certificate ends, and with it all others."""
+    reader = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    try:
+        reader.load_verify_locations(Path(folder) / f"{AUTHORITY}.pem")
+    except (OSError, ssl.SSLError) as error:
+        raise ClusterError(f"{folder}: {AUTHORITY}.pem cannot be read: {error}") from error
+    ends = [ssl.cert_time_to_seconds(str(one["notAfter"])) for one in reader.get_ca_certs()]
+    return datetime.fromtimestamp(min(ends), UTC)
 
 
 def roles_of(certificate: dict[str, Any] | None) -> frozenset[str]:

@@ -36,6 +36,9 @@ SLOW_BYTES = 1 << 22
 STALL_S = 30.0
 """A peer that has taken nothing for so long, while more than SLOW_BYTES wait, is given up as well."""
 
+NONSENSE = (MsgspecError, UnicodeDecodeError, RecursionError, PeerError)
+"""What decoding bytes that mean nothing may raise."""
+
 T = TypeVar("T")
 _encoder = msgpack.Encoder()
 _GOODBYE = (1).to_bytes(FRAME_HEAD_BYTES, "little") + b"\x90"  # an empty batch
@@ -54,7 +57,8 @@ class Link(BufferedProtocol, Generic[T]):
     """`received` gets what came; `lost` is called once when nothing can come any more, however that happened, unless
     this side has closed it. A frame that makes no sense ends the link, with one line in the log.
 
-    `peer` is who is there. While `is_slow`, the peer takes less than is said; what waits is bounded.
+    `peer` is who is there. While `is_slow`, the peer takes less than is said; what waits is bounded. Once `is_left`,
+    one of the two has said that it needs the link no more: that it ends is no sign of anything.
     """
 
     peer: Hello
@@ -79,13 +83,12 @@ class Link(BufferedProtocol, Generic[T]):
         self._node = node
         self._transport: Transport | None = None
         self._handshake: Handshake | None = None
-        self._reader = FrameReader(FRAME_BYTES_MAX)
         self._decoder: msgpack.Decoder[list[T]] | None = None
         self._unsaid: list[Any] = []
         self._said_bytes = 0
         self._taken_bytes = 0
         self._watch: asyncio.TimerHandle | None = None
-        self._is_leaving = False
+        self.is_left = False
 
     def __repr__(self) -> str:
         return f"<link to {self.name}{'' if self.is_open else ', closed'}>"
@@ -113,8 +116,8 @@ class Link(BufferedProtocol, Generic[T]):
         """Nothing more will be said here. The other closes the link when it has nothing to say either; until then it
         is listened to, so that nothing is lost that was on its way."""
         self.flush()
-        if self.is_open and not self._is_leaving:
-            self._is_leaving = True
+        if self.is_open and not self.is_left:
+            self.is_left = True
             self._write(_GOODBYE)
 
     def close(self) -> None:
@@ -143,7 +146,11 @@ class Link(BufferedProtocol, Generic[T]):
         self._transport.write(self._handshake.greeting())
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        return self._reader.room if self._handshake is None else self._handshake.room
+        if self._handshake is not None:
+            return self._handshake.room
+        if self.is_open:
+            return self._reader.room
+        return memoryview(bytearray(FRAME_HEAD_BYTES))  # what comes after the end goes nowhere
 
     def buffer_updated(self, count: int) -> None:
         if self._handshake is not None:
@@ -185,6 +192,7 @@ class Link(BufferedProtocol, Generic[T]):
             self.peer = handshake.peer
             self.name = f"{self.peer} ({self.name})"
             self._handshake = None
+            self._reader = FrameReader(FRAME_BYTES_MAX)
             self.is_open = True
             self._greeted(self)
             if self._decoder is None:
@@ -197,23 +205,23 @@ class Link(BufferedProtocol, Generic[T]):
         self.close()
         if not self.ready.done():
             self.ready.set_exception(error)
+            self.ready.exception()  # who has given up waiting for it does not hear of it
 
     def _on_frames(self, count: int) -> None:
         assert self._decoder is not None
         decode = self._decoder.decode
-        is_farewell = False
-        messages: list[T] = []
+        batches: list[list[T]] = []
         try:
             for frame in self._reader.arrived(count):
-                batch = decode(frame)
-                is_farewell = is_farewell or not batch
-                messages += batch
-        except (MsgspecError, PeerError) as error:
+                batches.append(decode(frame))
+        except NONSENSE as error:
             self._give_up(str(error))
             return
+        messages = [message for batch in batches for message in batch]
         if messages:
             self._received(messages)
-        if is_farewell and self.is_open:
+        if not all(batches) and self.is_open:
+            self.is_left = True
             self.flush()
             self._end()
 

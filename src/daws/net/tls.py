@@ -1,18 +1,21 @@
-"""What went wrong in TLS, in words."""
+"""What went wrong while two were getting to know each other, TLS or not, in words."""
 
+import errno
 import ssl
 
 _ALERT = "_ALERT_"
+_NOT_TLS = frozenset(["HTTP_REQUEST", "WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "PACKET_LENGTH_TOO_LONG"])
+_HUNG_UP = (errno.ECONNRESET, errno.EPIPE, errno.ECONNABORTED, errno.ENOTCONN)
 
 
 def reason_of(error: BaseException) -> str:
-    """One line about an error of a connection, TLS or not."""
+    """In one line, of the other side as "it"."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"its certificate is not one of this cluster's: {error.verify_message}"
-    if isinstance(error, ssl.SSLError):
+    if isinstance(error, ssl.SSLError) and not isinstance(error, ssl.SSLEOFError):
         return _words(error.reason or "")
-    if isinstance(error, ConnectionResetError):
-        return "it hung up before it had said who it is; its keys may be those of another cluster"
+    if isinstance(error, (ssl.SSLEOFError, ConnectionResetError)) or getattr(error, "errno", None) in _HUNG_UP:
+        return "it hung up before either side knew the other; the keys of one of them may be those of another cluster"
     if isinstance(error, TimeoutError):
         return "it took too long"
     if isinstance(error, OSError) and error.strerror:
@@ -21,10 +24,11 @@ def reason_of(error: BaseException) -> str:
 
 
 def _words(reason: str) -> str:
+    """OpenSSL's own are shouted, and joined by underscores."""
     if _ALERT in reason:
         alert = reason.partition(_ALERT)[2].replace("_", " ").lower()
         return f"it refuses the certificate of this side: {alert}"
-    if reason in ("HTTP_REQUEST", "WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "PACKET_LENGTH_TOO_LONG"):
+    if reason in _NOT_TLS:
         return "it does not speak TLS"
     if reason == "PEER_DID_NOT_RETURN_A_CERTIFICATE":
         return "it has no certificate"

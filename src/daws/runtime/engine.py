@@ -306,7 +306,7 @@ class Engine:
                     ):
                         run, slot = effect.run, effect.slot
                         runs[run] = (slot, spec)
-                        execute(slot, Execute(run, spec.kind, spec.payload, (), (str(spec.outputs[0]),)))
+                        execute(slot, Execute(run, spec.kind, spec.payload, (), spec.outputs))
                     else:
                         self._start_run(effect)
                 elif type(effect) is CallStore:
@@ -378,7 +378,6 @@ class Engine:
         elif ready.inputs:
             known = {one[0]: one for one in ready.inputs}
             inputs = tuple([self._input(effect.run, known[object_]) for object_ in spec.inputs])
-        outputs = tuple(map(str, spec.outputs))
         options, needs = None, spec.needs
         if needs is not None:
             devices = self._devices(effect) if self.crew.devices else None
@@ -387,7 +386,7 @@ class Engine:
             options = RunOptions(timeout_ns=spec.timeout_ns)
         if self.notes is not None:
             self.notes.sent(effect.run, effect.slot, ready, self.core.now_ns)
-        self.pool.execute(effect.slot, Execute(effect.run, spec.kind, spec.payload, inputs, outputs, options))
+        self.pool.execute(effect.slot, Execute(effect.run, spec.kind, spec.payload, inputs, spec.outputs, options))
 
     def _devices(self, effect: StartRun) -> tuple[int, ...] | None:
         """Those of all executors that a run has."""

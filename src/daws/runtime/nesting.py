@@ -88,11 +88,12 @@ class Nesting:
         spec = TaskSpec(
             -1,
             seed.function,
-            0,
+            seed.estimate_ns,
             inputs,
             outputs,
             seed.needs,
             priority,
+            seed.rank_ns,
             payload=seed.arguments,
             retries=seed.retries,
             timeout_ns=seed.timeout_ns,

@@ -53,6 +53,8 @@ class Seed(Struct, frozen=True, array_like=True, gc=False):
     priority: int = 0
     retries: int = 0
     timeout_ns: int = 0
+    estimate_ns: int = 0
+    rank_ns: int = 0
 
 
 class ChildEnd(Struct, frozen=True, array_like=True, gc=False):
@@ -106,14 +108,14 @@ class Execute(Order, frozen=True):
     Inputs are serialized values or files that hold one. Without `outputs` there is one result, which always travels
     inline. Otherwise there are as many results as `outputs`, and those larger than `inline_max_bytes` are written to
     files. `outputs` are their paths (relative ones begin at the worker's folder) or, when the worker has segments to
-    write to, object ids as text.
+    write to, object ids.
     """
 
     run: int
     function: int
     arguments: bytes
     inputs: tuple[bytes | ObjectFile, ...] = ()
-    outputs: tuple[str, ...] = ()
+    outputs: tuple[int | str, ...] = ()
     options: RunOptions | None = None
 
 

@@ -136,7 +136,7 @@ class Runner:
             raise ResultCountError(f"the task should return {count} results, it returned {len(values)}")
         return values
 
-    def _keep(self, value: Any, output: str, order: Execute, what: str) -> bytes | int | Written:
+    def _keep(self, value: Any, output: int | str, order: Execute, what: str) -> bytes | int | Written:
         """Small results come back inline, others go to their file, which appears when it is complete."""
         if type(value) is Kept:
             return value.result
@@ -150,7 +150,7 @@ class Runner:
             except NoSpaceError as error:  # the first of its objects has the number of the task
                 text = f"task {order.outputs[0]}: {what} cannot be kept: {error}"
                 raise NoSpaceError(text, error.object_id, error.size_bytes) from error
-        path = os.path.join(self._folder, output)
+        path = os.path.join(self._folder, str(output))
         partial = f"{path}.{order.run}"
         fd = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         try:
@@ -164,11 +164,11 @@ class Runner:
             raise
         return size_bytes
 
-    def _drop(self, results: list[bytes | int | Written], outputs: Sequence[str]) -> None:
+    def _drop(self, results: list[bytes | int | Written], outputs: Sequence[int | str]) -> None:
         """Nobody will hear of the first results, because a later one failed."""
         for result, output in zip(results, outputs, strict=False):
             if not isinstance(result, bytes):
-                os.unlink(result.path if isinstance(result, Written) else os.path.join(self._folder, output))
+                os.unlink(result.path if isinstance(result, Written) else os.path.join(self._folder, str(output)))
 
 
 def runs_folder(prepare: Prepare) -> str:

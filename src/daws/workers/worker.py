@@ -61,6 +61,10 @@ LINK_FD = 240  # out of the way of tasks that close what they see
 REPORT_NS = 3_000_000
 """So long may a worker that has more to do keep what has ended: each report wakes the node, which stops a worker where
 all processors are busy. (Tasks of 1 ms: 87 % efficiency when each is reported by itself, 91 % so.)"""
+SPIN_NS = 500_000
+"""To wake a processor that has gone to sleep takes longer than a short task. A worker whose tasks are shorter than
+this, and which had not to wait longer for the last one, looks out for the next as long before it sleeps. (The median
+round trip of a task that does nothing: 200 to 290 µs so, 300 to 400 otherwise.)"""
 QUIET_NS = 50_000  # shorter runs are not asked whether other programs printed on their behalf
 TICK_S = 0.005
 BUFFER_MAX_BYTES = 1 << 20
@@ -101,6 +105,7 @@ class Worker:
         self._sending = allocate_lock()
         self._wake = allocate_lock()
         self._wake.acquire()
+        self._rests_briefly = False
         self._is_busy = False
         self._is_watched = False
         self._is_copy = False
@@ -166,13 +171,13 @@ class Worker:
         # The one loop that every run goes through: names are local because that is a tenth of its time.
         surroundings, fields, signs, reports = self._surroundings, self._fields, self._signs, self._reports
         take, execute, now = self._queue.popleft, self.runner.execute, monotonic_ns
-        sent_ns = 0
+        sent_ns = began_ns = ended_ns = 0
         report: ReportType
         while True:
             try:
                 order = take()
             except IndexError:
-                self._rest()
+                self._rest(ended_ns - began_ns < SPIN_NS)
                 sent_ns = now()
                 continue
             if type(order) is not Execute:
@@ -304,18 +309,32 @@ class Worker:
                 if order.options is None or order.options.capture:
                     self._reports.append(Printed(order.run, stream, text))
 
-    def _rest(self) -> None:
+    def _rest(self, was_short: bool) -> None:
         """Nothing to do: say what there is to say, and wait."""
         self._send()
         self._is_busy = False
         with self._reading:
             if not self._queue:  # the other thread may have received some since we looked
-                self._receive(0)
+                began_ns = monotonic_ns()
+                if not (was_short and self._rests_briefly and self._spin(began_ns + SPIN_NS)):
+                    self._receive(0)
+                self._rests_briefly = monotonic_ns() - began_ns < SPIN_NS
         self._is_busy = True
         if not self._is_watched:
             self._is_watched = True
             if self._wake.locked():
                 self._wake.release()
+
+    def _spin(self, until_ns: int) -> bool:
+        """Look for orders again and again, giving way to others; have any come?"""
+        receive, give_way = self._receive, os.sched_yield
+        while monotonic_ns() < until_ns:
+            try:
+                receive(MSG_DONTWAIT)
+                return True
+            except BlockingIOError:
+                give_way()
+        return False
 
     def _send(self) -> None:
         with self._sending:

@@ -41,6 +41,7 @@ class Submission:
         self.task_of: dict[int, int] = {}  # by number of a task in the cluster: that in the graph
         self.begun_ns = 0
         self._lengths: list[int] = (graph.length_ns * graph.cores).tolist()
+        self._ranks = graph.planned_rank_ns() if cluster.strategy.order.needs_ranks else None
         self._futures: dict[int, Future[Any]] = {}  # by object
         self._readers: list[int] = np.bincount(graph.inputs, minlength=graph.object_count).tolist()
         self._over = Event()
@@ -92,6 +93,10 @@ class Submission:
         options: dict[str, Any] = {} if outputs == 1 else {"outputs": outputs}
         if graph.priority[task]:
             options["priority"] = max(-PRIORITY_MAX, min(PRIORITY_MAX, int(graph.priority[task])))
+        if self._ranks is not None:
+            options["rank"] = float(self._ranks[task]) / 1e9
+        if graph.estimate_ns is not None:
+            options["expected"] = float(graph.estimate_ns[task]) / 1e9
         if self.ignore_needs:
             return options
         if graph.cores[task] > 1:

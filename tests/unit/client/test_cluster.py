@@ -322,6 +322,20 @@ def test_callbacks_are_called_in_their_order(cluster: Cluster, tmp_path: Any):
     assert heard == list(range(5))
 
 
+def test_the_highest_rank_goes_first_if_the_strategy_goes_by_ranks(tmp_path: Path):
+    ended: list[int] = []
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
+    with Cluster(1, strategy="daws:order=critical-path") as cluster:
+        blocker = cluster.submit(sum_after, str(gate), np.ones(3))
+        ranked = [cluster.call(add, (rank,), rank=rank, expected=0.1) for rank in (1, 3, 0, 2)]
+        for future in ranked:
+            future.add_done_callback(lambda one: ended.append(one.result()))
+        gate.write_text("go on")
+        gather([blocker, *ranked])
+    assert ended == [3, 2, 1, 0]
+
+
 def test_a_thousand_futures_one_by_one(cluster: Cluster):
     futures = [cluster.submit(add, number) for number in range(3000)]
     assert gather(futures) == list(range(3000))
@@ -333,6 +347,8 @@ def test_a_thousand_futures_one_by_one(cluster: Cluster):
         ({"outputs": 0}, "outputs=0"),
         ({"retries": -1}, "retries=-1"),
         ({"timeout": 0}, "timeout=0"),
+        ({"expected": -1}, "expected=-1"),
+        ({"rank": float("inf")}, "rank=inf"),
         ({"context": 3}, "context=3"),
     ],
 )

@@ -5,13 +5,14 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from typing import Any
 
 import cloudpickle
 import pytest
 
 from daws.data import codec, functions
 from daws.data.codec import loads
-from daws.data.functions import dumps_function
+from daws.data.functions import dumps_function, is_settled
 from daws.model.errors import UnpicklableError
 
 
@@ -50,6 +51,24 @@ def test_a_function_is_pickled_once_and_forgotten_with_it(monkeypatch: pytest.Mo
     del function
     gc.collect()
     assert len(functions._kept) == count - 1
+
+
+def test_only_what_can_never_change_is_settled():
+    local = made(3)
+    for function in (importable, local, len):
+        dumps_function(function)
+    assert is_settled(importable)
+    assert not is_settled(local) and not is_settled(len)
+    main: dict[str, Any] = {"__name__": "__main__"}
+    exec("def alone(): pass\ndef uses(): return other\nother = 1", main)
+    for name in ("alone", "uses"):
+        sys.modules["__main__"].__dict__[name] = main[name]
+        try:
+            dumps_function(main[name])
+            assert is_settled(main[name]) is (name == "alone")
+        finally:
+            del sys.modules["__main__"].__dict__[name]
+        assert not is_settled(main[name])
 
 
 def test_a_new_binding_of_what_it_uses_is_noticed():

@@ -4,8 +4,14 @@ from pathlib import Path
 
 import pytest
 
+from daws.net.complaints import COMPLAINTS
 from daws.net.config import ClusterConfig
 from daws.net.folder import init_cluster
+
+
+@pytest.fixture(autouse=True)
+def _nothing_was_complained_of_before() -> None:
+    COMPLAINTS.__init__()  # type: ignore[misc]
 
 
 @pytest.fixture(scope="session")

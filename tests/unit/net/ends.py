@@ -1,7 +1,6 @@
 """Two ends of a link, and what each has heard; for the tests of this folder."""
 
 import asyncio
-import logging
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
@@ -82,25 +81,5 @@ class World:
 
 
 def run(main: Coroutine[Any, Any, None]) -> None:
-    """On the loop that nodes use, complaining of nothing behind our back."""
+    """On the loop that nodes use."""
     uvloop.run(main)
-
-
-class Log(logging.Handler):
-    """Everything that is logged while it is entered, by anybody."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.lines: list[str] = []
-        self._changed = asyncio.Event()
-
-    def emit(self, record: logging.LogRecord) -> None:
-        if record.levelno >= logging.WARNING:
-            self.lines.append(record.getMessage())
-            self._changed.set()
-
-    async def until(self, count: int) -> None:
-        async with asyncio.timeout(WAIT_S):
-            while len(self.lines) < count:
-                await self._changed.wait()
-                self._changed.clear()

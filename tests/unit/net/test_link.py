@@ -92,3 +92,105 @@ def test_who_leaves_still_hears_what_was_on_its_way(world):
             assert here.inside.lost == 1 and not link.is_open and not here.inside.link.is_open
 
     run(main())
+
+
+def test_a_peer_that_does_not_read_is_given_up(world, monkeypatch, caplog):
+    monkeypatch.setattr(link_module, "BACKLOG_BYTES_MAX", 1 << 20)
+
+    async def main() -> None:
+        async with world() as here:
+            end = End()
+            link = await here.dial(end)
+            here.inside.link._transport.pause_reading()
+            said = 0
+            while link.is_open:
+                assert said < 100, "it would go on for ever"
+                link.say(bytes(1_000_000))
+                said += 1
+                await asyncio.sleep(0)
+            assert end.lost == 1
+
+    run(main())
+    assert [record.message.partition(" is closed: ")[2][:34] for record in caplog.records] == [
+        "it does not read what it is told, "
+    ]
+
+
+def test_a_peer_that_stopped_reading_is_given_up_after_a_while(world, monkeypatch, caplog):
+    monkeypatch.setattr(link_module, "SLOW_BYTES", 100_000)
+    monkeypatch.setattr(link_module, "STALL_S", 0.05)
+
+    async def main() -> None:
+        async with world() as here:
+            end = End()
+            link = await here.dial(end)
+            here.inside.link._transport.pause_reading()
+            while not link.is_slow:
+                link.say(bytes(1_000_000))
+                await asyncio.sleep(0)
+            await end.until(lambda: end.lost)
+
+    run(main())
+    assert len(caplog.records) == 1 and "it has read nothing for" in caplog.records[0].message
+
+
+def test_a_peer_that_reads_slowly_is_not_given_up(world, monkeypatch):
+    async def main() -> None:
+        async with world() as here:
+            end = End()
+            link = await here.dial(end)
+            waiting = iter([5000, 4000, 3000, 3000])
+            monkeypatch.setattr(link, "_waiting_bytes", lambda: next(waiting))
+            link.pause_writing()
+            for _ in range(2):
+                link._on_watch()
+                assert link.is_open
+            monkeypatch.setattr(link, "_waiting_bytes", lambda: 3000)
+            link._on_watch()
+            assert not link.is_open and end.lost == 1
+
+    run(main())
+
+
+def test_a_link_that_nobody_wants_is_closed(world):
+    async def main() -> None:
+        async with world() as here:
+            here.door._accepted = lambda link: None
+            end = End()
+            here.inside.link = object()
+            await here.dial(end)
+            await end.until(lambda: end.lost)
+            here.inside.link = None
+
+    run(main())
+
+
+def test_asyncio_alone_will_do(world):
+    async def main() -> None:
+        async with world() as here:
+            end = End()
+            link = await here.dial(end)
+            link.say(bytes(300_000))
+            await here.inside.until(lambda: here.inside.heard)
+            here.inside.link.say(b"yes")
+            await end.until(lambda: end.heard)
+            link.leave()
+            await end.until(lambda: end.lost)
+
+    asyncio.run(main())
+
+
+def test_keys_make_no_difference_inside_one_host(cluster: Path, tmp_path: Path):
+    tmp_path.chmod(0o700)
+
+    async def main() -> None:
+        here = World(cluster)
+        here.bind = f"{tmp_path}/socket"
+        async with here:
+            end = End()
+            link = await here.dial(end)
+            assert link._transport is not None and link._transport.get_extra_info("ssl_object") is None
+            link.close()
+        assert list(tmp_path.iterdir()) == []
+
+    run(main())

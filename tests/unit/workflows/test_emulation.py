@@ -51,6 +51,16 @@ def test_children_begin_when_their_parents_have_ended(cluster, workload):
     assert emulation._futures == {}
 
 
+def test_tasks_are_handed_in_with_the_ranks_that_the_strategy_goes_by():
+    graph = parse_workload("pipeline:tasks=6,size=3,length-ms=10").build(1, 2, 0)
+    with Cluster(1, kind="threads", strategy="flds", timeline=Timeline()) as cluster:
+        assert "rank" not in Emulation(cluster, graph)._options(0, 1)
+    with Cluster(1, kind="threads", strategy="flds:order=critical-path", timeline=Timeline()) as cluster:
+        emulation = Emulation(cluster, graph)
+        ranks = [emulation._options(task, 1)["rank"] for task in range(graph.task_count)]
+    assert ranks == (graph.planned_rank_ns() / 1e9).tolist() and len(set(ranks)) > 1
+
+
 def test_real_bytes_are_written_and_read(cluster):
     builder = GraphBuilder()
     outside = builder.add_external(50_000)

@@ -1,0 +1,211 @@
+"""One link for each peer: made when there is something to say, closed when nobody has used it for a while.
+
+A message may be lost, as in any network. What surely was not delivered is told, always in a later turn of the loop.
+"""
+
+import asyncio
+from asyncio import Task
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
+
+from msgspec import msgpack
+
+from daws.model.errors import DawsError, UnavailableError
+from daws.net.door import dial
+from daws.net.handshake import Hello
+from daws.net.keys import Keys
+from daws.net.link import Link
+
+WAITING_MAX = 100_000
+"""Messages to one peer while it is dialled."""
+FAREWELL_S = 10.0
+BACKOFF_S = 0.1
+BACKOFF_S_MAX = 5.0
+T = TypeVar("T")
+
+
+class Links(Generic[T]):
+    """Peers are numbers of nodes. `address_of` says where one is (None: nobody knows), `received` gets the messages of
+    one, `undelivered` those that could not be brought to one, and why; `lost` is told whose link broke."""
+
+    def __init__(
+        self,
+        keys: Keys | None,
+        hello: Hello,
+        decoder: "msgpack.Decoder[list[T]]",
+        address_of: Callable[[int], str | None],
+        received: Callable[[int, list[T]], None],
+        undelivered: Callable[[int, list[Any], str], None],
+        lost: Callable[[int], None],
+        idle_s: float,
+    ) -> None:
+        self.received = received
+        self._loop = asyncio.get_running_loop()
+        self._keys = keys
+        self._hello = hello
+        self._decoder = decoder
+        self._address_of = address_of
+        self._undelivered = undelivered
+        self._lost = lost
+        self._ways: dict[int, _Way[T]] = {}  # the link on which a peer is told things
+        self._all: set[_Way[T]] = set()  # these, and those on which peers are only listened to
+        self._calls: dict[int, _Call] = {}
+        self._failures: dict[int, _Failures] = {}
+        self._sweep_s = idle_s / 2
+        self._sweep = self._loop.call_later(self._sweep_s, self._on_sweep)
+        self._is_closed = False
+
+    def say(self, peer: int, message: Any) -> None:
+        """It leaves at the end of this turn, or when the peer has been reached."""
+        way = self._ways.get(peer)
+        if way is not None:
+            way.say(message)
+        elif not self._is_closed:
+            call = self._calls.get(peer) or self._call(peer)
+            if len(call.waiting) < WAITING_MAX:
+                call.waiting.append(message)
+            else:
+                why = f"{WAITING_MAX:,} messages wait for it already"
+                self._loop.call_soon(self._undelivered, peer, [message], why)
+
+    def adopt(self, link: Link[T]) -> None:
+        """A peer has come by itself. It is answered on that link, unless there is one already."""
+        way = _Way(self, link.peer.node)
+        link.begin(self._decoder, way.on_received, way.on_lost)
+        self._add(way, link)
+
+    def forget(self, peer: int) -> None:
+        """It is gone for good: nothing is told of it any more, and nothing more will come from it."""
+        call = self._calls.pop(peer, None)
+        if call is not None:
+            call.task.cancel()
+        self._failures.pop(peer, None)
+        self._ways.pop(peer, None)
+        for way in [way for way in self._all if way.peer == peer]:
+            self._all.discard(way)
+            way.link.abort()
+
+    def close(self) -> None:
+        """What was said leaves; nothing is told of anybody any more."""
+        self._is_closed = True
+        self._sweep.cancel()
+        for call in self._calls.values():
+            call.task.cancel()
+        for way in self._all:
+            way.link.flush()
+            way.link.close()
+        self._calls.clear()
+        self._ways.clear()
+        self._all.clear()
+
+    def on_lost(self, way: "_Way[T]") -> None:
+        self._all.discard(way)
+        was_in_use = self._ways.get(way.peer) is way
+        if was_in_use:
+            del self._ways[way.peer]
+        if was_in_use and not way.link.is_left:
+            self._lost(way.peer)
+
+    # -- reaching a peer -----------------------------------------------------------------------------------------------
+
+    def _call(self, peer: int) -> "_Call":
+        call = self._calls[peer] = _Call()
+        call.task = self._loop.create_task(self._reach(peer, call))
+        return call
+
+    async def _reach(self, peer: int, call: "_Call") -> None:
+        way = _Way(self, peer)
+        try:
+            link = await self._dial(peer, way)
+        except DawsError as error:
+            self._calls.pop(peer, None)
+            self._undelivered(peer, call.waiting, str(error))
+            return
+        self._calls.pop(peer, None)
+        self._failures.pop(peer, None)
+        self._add(way, link)
+        for message in call.waiting:
+            way.say(message)
+
+    async def _dial(self, peer: int, way: "_Way[T]") -> Link[T]:
+        failures = self._failures.get(peer)
+        if failures is not None and self._loop.time() < failures.rest_until_s:
+            raise UnavailableError(f"{failures.reason} (not tried again yet)", retry=True)
+        address = self._address_of(peer)
+        if address is None:
+            raise UnavailableError(f"nobody knows where node {peer} is", retry=True)
+        try:
+            return await dial(address, self._keys, self._hello, self._decoder, way.on_received, way.on_lost, node=peer)
+        except DawsError as error:
+            self._failures.setdefault(peer, _Failures()).add(self._loop.time(), str(error))
+            raise
+
+    def _add(self, way: "_Way[T]", link: Link[T]) -> None:
+        way.link = link
+        if link.is_open:
+            self._all.add(way)
+            self._ways.setdefault(way.peer, way)
+
+    # -- idle links ----------------------------------------------------------------------------------------------------
+
+    def _on_sweep(self) -> None:
+        """A link is left after two sweeps without use."""
+        self._sweep = self._loop.call_later(self._sweep_s, self._on_sweep)
+        for way in list(self._all):
+            way.unused += 1
+            if way.unused > 2 and not way.link.is_left:
+                if self._ways.get(way.peer) is way:
+                    del self._ways[way.peer]
+                way.link.leave()
+                self._loop.call_later(FAREWELL_S, self._cut, way)
+
+    def _cut(self, way: "_Way[T]") -> None:
+        """The peer had time enough to say goodbye."""
+        if way in self._all:
+            self._all.discard(way)
+            way.link.abort()
+
+
+class _Way(Generic[T]):
+    """A link to a peer, and for how many sweeps nobody has used it."""
+
+    link: Link[T]
+
+    def __init__(self, links: Links[T], peer: int) -> None:
+        self.peer = peer
+        self.unused = 0
+        self._links = links
+
+    def say(self, message: Any) -> None:
+        self.unused = 0
+        self.link.say(message)
+
+    def on_received(self, messages: list[T]) -> None:
+        self.unused = 0
+        self._links.received(self.peer, messages)
+
+    def on_lost(self) -> None:
+        self._links.on_lost(self)
+
+
+class _Call:
+    """A peer is being dialled, and messages wait for it."""
+
+    task: Task[None]
+
+    def __init__(self) -> None:
+        self.waiting: list[Any] = []
+
+
+class _Failures:
+    """How often a peer could not be reached, one time after the other, and until when it is left alone."""
+
+    def __init__(self) -> None:
+        self.reason = ""
+        self.rest_until_s = 0.0
+        self._count = 0
+
+    def add(self, now_s: float, reason: str) -> None:
+        self.reason = reason
+        self.rest_until_s = now_s + min(BACKOFF_S * 2**self._count, BACKOFF_S_MAX)
+        self._count = min(self._count + 1, 10)

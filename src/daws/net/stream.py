@@ -1,0 +1,261 @@
+"""The bytes of files between processes, on connections of their own: blocking sockets, served by threads, so that no
+event loop waits for bytes or for their encryption. Keys and handshake are those of links.
+
+What is asked for and answered is up to the two ends. Between hosts the bytes are encrypted; inside one, the kernel
+copies them from the file to the socket.
+"""
+
+import os
+import ssl
+import time
+from collections.abc import Callable, Collection
+from contextlib import suppress
+from socket import AF_UNIX, SHUT_RDWR, SOCK_STREAM, create_connection, socket
+from threading import Lock, Thread, get_ident
+
+from daws.model.errors import PeerError, UnavailableError
+from daws.net.address import Unix, parse_address
+from daws.net.complaints import COMPLAINTS
+from daws.net.handshake import ROLES, Handshake, Hello
+from daws.net.keys import Keys, roles_of
+from daws.net.link import keep_alive
+from daws.net.listening import (
+    BREATH_S,
+    HANDSHAKE_S,
+    STRANGERS_MAX,
+    TOO_MANY,
+    address_of,
+    check_keys,
+    complain_if_full,
+    context_for,
+    listen,
+    name_of,
+    stop_listening,
+)
+from daws.net.tls import reason_of
+
+CHUNK_BYTES = 1 << 20
+SILENCE_S = 60.0
+"""How long either side waits for the other in the middle of something."""
+
+
+def connect(
+    address: str, keys: Keys | None, hello: Hello, *, node: int | None = None, timeout_s: float = HANDSHAKE_S
+) -> socket:
+    """A connection to who listens there, which has to be this `node` if one is given. Errors as those of `dial`."""
+    where = parse_address(address)
+    check_keys(where, keys)
+    deadline_s = time.monotonic() + timeout_s
+    sock = socket(AF_UNIX, SOCK_STREAM)
+    try:
+        if isinstance(where, Unix):
+            sock.settimeout(timeout_s)
+            sock.connect(where.path)
+        else:
+            assert keys is not None
+            sock.close()
+            sock = keys.client.wrap_socket(create_connection(where, timeout_s), do_handshake_on_connect=False)
+        introduce(sock, hello, deadline_s, node)
+    except (OSError, PeerError) as error:
+        sock.close()
+        is_final = isinstance(error, (ssl.SSLError, PeerError))
+        raise UnavailableError(f"{address}: {reason_of(error)}", retry=not is_final) from error
+    except BaseException:
+        sock.close()
+        raise
+    return sock
+
+
+def introduce(sock: socket, hello: Hello, deadline_s: float, node: int | None = None) -> Hello:
+    """TLS, if it is to be, and the handshake; who is there. OSError or PeerError if there is nobody to talk to."""
+    sock.settimeout(_left_s(deadline_s))
+    roles: Collection[str] = ROLES
+    if isinstance(sock, ssl.SSLSocket):
+        sock.do_handshake()
+        roles = roles_of(sock.getpeercert())
+    handshake = Handshake(hello, roles, node)
+    sock.sendall(handshake.greeting())
+    while handshake.peer is None:
+        sock.settimeout(_left_s(deadline_s))
+        count = sock.recv_into(handshake.room)
+        if not count:
+            raise handshake.ended()
+        answer = handshake.arrived(count)
+        if answer:
+            sock.sendall(answer)
+    keep_alive(sock)
+    sock.settimeout(SILENCE_S)
+    return handshake.peer
+
+
+class StreamDoor:
+    """Listens, and calls `serve` with each connection whose other end is known, on a thread of its own. When `serve`
+    returns, or raises OSError or PeerError because of the other side, the connection is closed."""
+
+    def __init__(self, bind: str, keys: Keys | None, hello: Hello, serve: Callable[[socket, Hello], None]) -> None:
+        self._hello = hello
+        self._serve = serve
+        self._context = context_for(bind, keys)
+        self._lock = Lock()
+        self._visitors: set[socket] = set()
+        self._stranger_count = 0
+        self._is_closed = False
+        self._sock = listen(bind, keys)
+        self.address = address_of(self._sock)
+        Thread(target=self._accept, name="daws-streams", daemon=True).start()
+
+    def close(self) -> None:
+        """Nobody comes in any more, and who is there is sent away."""
+        with self._lock:
+            if self._is_closed:
+                return
+            self._is_closed = True
+            visitors = list(self._visitors)
+        for sock in (self._sock, *visitors):
+            with suppress(OSError):
+                socket.shutdown(sock, SHUT_RDWR)  # not TLS's own, which lets other threads go on in plain text
+        stop_listening(self._sock)
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                sock, where = self._sock.accept()
+            except OSError as error:
+                if self._is_closed:
+                    return
+                if complain_if_full(error, self.address):
+                    time.sleep(BREATH_S)
+                continue
+            name = name_of(where, self.address)
+            try:
+                if self._context is not None:
+                    sock = self._context.wrap_socket(sock, server_side=True, do_handshake_on_connect=False)
+            except OSError as error:
+                sock.close()
+                COMPLAINTS.say(f"{name} was turned away: {reason_of(error)}")
+                continue
+            if self._let_in(sock):
+                Thread(target=self._welcome, args=(sock, name), name="daws-stream", daemon=True).start()
+            else:
+                sock.close()
+                COMPLAINTS.say(f"{name} was turned away: {TOO_MANY}")
+
+    def _let_in(self, sock: socket) -> bool:
+        with self._lock:
+            if self._is_closed or self._stranger_count >= STRANGERS_MAX:
+                return False
+            self._visitors.add(sock)
+            self._stranger_count += 1
+            return True
+
+    def _welcome(self, sock: socket, name: str) -> None:
+        why = ""
+        try:
+            with sock:
+                try:
+                    peer = self._introduced(sock)
+                except (OSError, PeerError) as error:
+                    why = f"{name} was turned away: {reason_of(error)}"
+                else:
+                    why = self._attend(sock, peer, name)
+        finally:
+            with self._lock:
+                self._visitors.discard(sock)
+        if why and not self._is_closed:
+            COMPLAINTS.say(why)
+
+    def _introduced(self, sock: socket) -> Hello:
+        try:
+            return introduce(sock, self._hello, time.monotonic() + HANDSHAKE_S)
+        finally:
+            with self._lock:
+                self._stranger_count -= 1
+
+    def _attend(self, sock: socket, peer: Hello, name: str) -> str:
+        """What the other did wrong, if anything."""
+        try:
+            self._serve(sock, peer)
+        except PeerError as error:
+            return f"the connection to {peer} ({name}) is closed: {error}"
+        except OSError:
+            pass  # it is gone, which is its right
+        return ""
+
+
+def send_file(sock: socket, fd: int, size_bytes: int) -> None:
+    """The first so many bytes of a file. PeerError if it is shorter."""
+    if isinstance(sock, ssl.SSLSocket):
+        _send_chunks(sock, fd, size_bytes)
+        return
+    with open(fd, "rb", closefd=False) as file:
+        sent = sock.sendfile(file, 0, size_bytes) if size_bytes else 0
+    if sent < size_bytes:
+        raise PeerError(f"a file of {size_bytes:,} bytes has ended after {sent:,}")
+
+
+def _send_chunks(sock: socket, fd: int, size_bytes: int) -> None:
+    room = memoryview(bytearray(min(CHUNK_BYTES, size_bytes)))
+    sent = 0
+    while sent < size_bytes:
+        count = os.preadv(fd, [room[: size_bytes - sent]], sent)
+        if not count:
+            raise PeerError(f"a file of {size_bytes:,} bytes has ended after {sent:,}")
+        sock.sendall(room[:count])
+        sent += count
+
+
+def receive_into(sock: socket, fd: int, size_bytes: int) -> None:
+    """So many bytes into a file. PeerError if the other side is gone before; OSError of the file as it is."""
+    room = memoryview(bytearray(min(CHUNK_BYTES, size_bytes)))
+    left = size_bytes
+    while left:
+        wanted = min(left, len(room))
+        filled = 0
+        while filled < wanted:  # TLS gives a few kB at a time
+            count = sock.recv_into(room[filled:wanted])
+            if not count:
+                raise PeerError(f"it is gone in the middle of {size_bytes:,} bytes")
+            filled += count
+        written = 0
+        while written < filled:
+            written += os.write(fd, room[written:filled])
+        left -= filled
+
+
+def receive_file(sock: socket, path: str, size_bytes: int) -> None:
+    """So many bytes become a file, which gets its name when all of them are there; else nothing is left behind."""
+    unfinished = f"{path}.{os.getpid()}-{get_ident()}.part"
+    fd = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        try:
+            if size_bytes:
+                os.posix_fallocate(fd, 0, size_bytes)  # if there is no room, nothing has been read yet
+            receive_into(sock, fd, size_bytes)
+        finally:
+            os.close(fd)
+        os.rename(unfinished, path)
+    except BaseException:
+        os.unlink(unfinished)
+        raise
+
+
+def receive_exactly(sock: socket, count: int) -> bytes | None:
+    """So many bytes, or None if the other side has ended before the first. PeerError if it has in the middle."""
+    room = bytearray(count)
+    view = memoryview(room)
+    filled = 0
+    while filled < count:
+        some = sock.recv_into(view[filled:])
+        if not some:
+            if filled:
+                raise PeerError("it is gone in the middle of a word")
+            return None
+        filled += some
+    return bytes(room)
+
+
+def _left_s(deadline_s: float) -> float:
+    left_s = deadline_s - time.monotonic()
+    if left_s <= 0:
+        raise TimeoutError
+    return left_s
