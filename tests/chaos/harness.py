@@ -91,6 +91,7 @@ class Run:
                 for timer in self.timers:
                     timer.join()
             self.check_answers()
+            self.world.daws("sessions", "--cluster", str(self.world.cluster), "--end", "chaos")
             self.world.leave()
             wait_until(lambda: not self.world.marked(), START_S, "all processes have ended")
             left = self.world.disks.left_over()
