@@ -126,3 +126,17 @@ class NoSpaceError(UnavailableError):
 
     def __reduce__(self) -> tuple[type["NoSpaceError"], tuple[str, int, int]]:  # type: ignore[override]
         return type(self), (str(self), self.object_id, self.size_bytes)
+
+
+class LogError(UsageError):
+    """A store's log that cannot be used: in use, damaged, of another format, or none at all."""
+
+
+class StoreFullError(UnavailableError):
+    """The store cannot note what changes, so nothing changes: no room on its disk, or a disk that fails."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, retry=True)
+
+    def __reduce__(self) -> tuple[type["StoreFullError"], tuple[str]]:  # type: ignore[override]
+        return type(self), (str(self),)

@@ -31,46 +31,27 @@ STALL_S = 15.0
 """Who takes nothing for so long while an object is on its way is gone."""
 
 
-class ObjectServer:
-    """Gives away what is in `files`, to whoever connects to `sock`; `welcome` makes a stream of such a one, which may
-    take its time, or refuses it by an OSError."""
+class ObjectGiver:
+    """Gives away what is in `files`."""
 
-    def __init__(
-        self, sock: socket, files: ObjectFiles, welcome: Callable[[socket], socket] = lambda sock: sock
-    ) -> None:
+    def __init__(self, files: ObjectFiles) -> None:
         self.files = files
         self.sent_bytes = 0
-        self._sock = sock
-        self._welcome = welcome
-        Thread(target=self._accept, name="daws-objects", daemon=True).start()
 
-    def close(self) -> None:
-        with suppress(OSError):
-            self._sock.shutdown(SHUT_RDWR)
-        self._sock.close()
-
-    def _accept(self) -> None:
+    def serve(self, sock: socket) -> None:
+        """Answer requests until the other side has no more. OSError or PeerError if it does not end as it should."""
         while True:
-            try:
-                sock, _ = self._sock.accept()
-            except OSError:
+            sock.settimeout(None)
+            head = _read(sock, _COUNT.size)
+            if head is None:
                 return
-            Thread(target=self._serve, args=(sock,), name="daws-objects", daemon=True).start()
-
-    def _serve(self, raw: socket) -> None:
-        with raw, suppress(OSError, PeerError), self._welcome(raw) as sock:
-            while True:
-                sock.settimeout(None)
-                head = _read(sock, _COUNT.size)
-                if head is None:
-                    return
-                sock.settimeout(STALL_S)
-                (count,) = _COUNT.unpack(head)
-                if count == BRINGS:
-                    self._take(sock)
-                    continue
-                for object_ in _ids(sock, count):
-                    self._give(sock, object_)
+            sock.settimeout(STALL_S)
+            (count,) = _COUNT.unpack(head)
+            if count == BRINGS:
+                self._take(sock)
+                continue
+            for object_ in _ids(sock, count):
+                self._give(sock, object_)
 
     def _give(self, sock: socket, object_: int) -> None:
         try:
@@ -103,6 +84,32 @@ class ObjectServer:
             sock.sendall(_SIZE.pack(MISSING))
             raise PeerError("there is no room for it") from error
         sock.sendall(_SIZE.pack(size))
+
+
+class ObjectServer(ObjectGiver):
+    """Gives them to whoever connects to `sock`."""
+
+    def __init__(self, sock: socket, files: ObjectFiles) -> None:
+        super().__init__(files)
+        self._sock = sock
+        Thread(target=self._accept, name="daws-objects", daemon=True).start()
+
+    def close(self) -> None:
+        with suppress(OSError):
+            self._sock.shutdown(SHUT_RDWR)
+        self._sock.close()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                sock, _ = self._sock.accept()
+            except OSError:
+                return
+            Thread(target=self._welcome, args=(sock,), name="daws-objects", daemon=True).start()
+
+    def _welcome(self, sock: socket) -> None:
+        with sock, suppress(OSError, PeerError):
+            self.serve(sock)
 
 
 def _ids(sock: socket, count: int) -> Sequence[int]:

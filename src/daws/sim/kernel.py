@@ -142,6 +142,7 @@ class Kernel:
         # what can be handed in
         self.network: FairNetwork | None = None  # else links carry one transfer after the other
         self.faults: Any = None
+        self.servers: Any = None  # in the store's place, where there are faults and it may fail
         self.checker: Any = None
         self.journals: dict[NodeId, Any] | None = None
         self.digest: Any = None
@@ -417,6 +418,9 @@ class Kernel:
 
     def _serve(self, now_ns: int, caller: NodeId, call: CallStore) -> None:
         """A call has arrived at its shard, which deals with one call after the other."""
+        if self.servers is not None:
+            self.servers.serve(self, caller, call)
+            return
         costs = self.costs
         rows = call.rows
         answers = self.store.apply(call.shard, rows, now_ns)

@@ -24,7 +24,9 @@ from daws.sim.cluster import Cluster, NodeGroup
 from daws.sim.faults import FaultPlan, Faults, draw_plan
 from daws.sim.kernel import Kernel
 from daws.sim.machine import FATE, STORE
+from daws.sim.servers import ServerPlan, Servers, draw_server_plan
 from daws.sim.simulate import FAIR, SIMPLE, Settings, make_kernel
+from daws.store.log.logged import StoreSettings
 from daws.strategy import parse_strategy
 from daws.strategy.decisions import Strategy
 from daws.strategy.rng import Rng
@@ -74,12 +76,14 @@ class Scenario(Struct, frozen=True):
     lease_s: float = LEASE_S
     cancelled: tuple[tuple[int, int], ...] = ()  # tasks that the client cancels, and when
     leaves: tuple[tuple[int, int, int], ...] = ()  # which nodes are told to leave, when, and with which deadline
+    servers: ServerPlan | None = None  # what happens to the store
 
     @property
     def is_peaceful(self) -> bool:
         """Nodes leave when they are ready to, and that is all that happens."""
         plan = FaultPlan(horizon_ns=self.plan.horizon_ns)
-        return bool(self.leaves) and self.plan == plan and all(deadline == NEVER_NS for _, _, deadline in self.leaves)
+        hurried = any(deadline != NEVER_NS for _, _, deadline in self.leaves)
+        return bool(self.leaves) and self.plan == plan and self.servers is None and not hurried
 
 
 class Outcome(Struct, frozen=True):
@@ -101,7 +105,13 @@ def draw_scenario(seed: int) -> Scenario:
     scenario = _draw_first(seed)
     if seed % 19 in (3, 12, 15):
         scenario = structs.replace(scenario, strategy=parse_strategy(LATER[seed // 19 % len(LATER)]))
+    if seed % 23 in SERVED:
+        scenario = structs.replace(scenario, servers=draw_server_plan(Rng(seed * 0x5DEECE66D + 11)))
     return scenario
+
+
+SERVED = (0, 8, 10)
+"""Of 23 seeds in a row, those whose store may fail; whatever else happens in such a world."""
 
 
 def _draw_first(seed: int) -> Scenario:
@@ -646,6 +656,12 @@ def make_scenario_kernel(scenario: Scenario, deep: Callable[[NodeCore], None] | 
     checker.killers = scenario.killers
     faults.words, faults.heirs = scenario.words, scenario.heirs
     faults.echoes, faults.torn = scenario.echoes, scenario.torn
+    if scenario.servers is not None:
+        store = kernel.store
+        made = StoreSettings(
+            store.shard_count, store.lease_ns, store.replicas_max, store.history, store.direct, store.retired_max
+        )
+        kernel.servers = Servers(kernel, scenario.servers, made, scenario.plan.horizon_ns, scenario.seed)
     for _ in range(scenario.exiles):
         kernel.push(faults.rng.below(1_000 * MS), FATE, faults.exile)
 

@@ -6,11 +6,11 @@
     ends     what has ended, for those who wait for it
     sessions what clients have left behind, and who waits for it
     serving  the store's server: it answers calls, hands ready tasks to those who own them, and tells of ends
-    objects  objects on their way between these processes
     peers    the ports of a node
     hosting  a node, from its start to its farewell; each start is a new incarnation
     joined   the whole cluster, as a client's session knows it
     asking   single questions to the store, for tools
+    storing  the process of the store, and who starts it
 
 All of them carry out; what is decided is decided in the core.
 """

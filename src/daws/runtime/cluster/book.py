@@ -50,11 +50,6 @@ class Book:
         self._next_node = self._page.nodes
         self.sessions: dict[int, Entry] = {one.number: one for one in self._page.sessions}
 
-    def forget_sessions(self) -> None:
-        """The store has forgotten them too."""
-        self.sessions.clear()
-        self._write()
-
     def new_node(self) -> NodeId:
         node = self._next_node
         self._next_node += 1

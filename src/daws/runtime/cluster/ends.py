@@ -19,6 +19,7 @@ class Ends:
 
     def __init__(self, store: MemoryStore) -> None:
         self._shard = store.shards[0]
+        self._shard.log.clear()  # who was here before knows, or asks
         self._failures: dict[int, bytes] = {}  # what the last run of a task raised
 
     def keep_failure(self, task: int, failure: bytes) -> None:

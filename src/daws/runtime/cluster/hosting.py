@@ -24,7 +24,7 @@ from daws.model.task import NodeId
 from daws.net.link import Link
 from daws.runs.facts import FactType
 from daws.runs.notes import News
-from daws.runtime.cluster.peers import BETWEEN_NODES, SILENT_S, PeersAcross, StoreAcross
+from daws.runtime.cluster.peers import PeersAcross, StoreAcross
 from daws.runtime.cluster.reach import Reach, hang_up
 from daws.runtime.cluster.words import (
     FROM_STORE,
@@ -41,7 +41,7 @@ from daws.runtime.cluster.words import (
 from daws.runtime.engine import Crew, Engine
 from daws.runtime.ports import Outcome
 from daws.runtime.talk import Count, Counted, Ends
-from daws.runtime.transfer import ObjectServer
+from daws.runtime.transfer import ObjectGiver
 from daws.strategy import parse_strategy
 from daws.wire.worker import Learn
 
@@ -220,39 +220,37 @@ class Incarnation:
         self.node = enrolled.node
         self._host = host
         self._enrolled = enrolled
-        self._heard: set[Link[Any]] = set()
         self._closing: list[Callable[[], None]] = []
 
     async def open(self) -> None:
         host, reach = self._host, self._host._reach
         memory, scratch = host._folders.part(f"node-{self.node}")
         files = ObjectFiles(memory, scratch, host._limit_bytes)
-        door = await reach.serve(host._bind, self._accept, self.node)
-        self._closing.append(door.close)
-        sock = reach.listen_stream(host._bind)
-        objects = ObjectServer(sock, files, lambda peer: reach.welcome_stream(peer, SILENT_S))
-        self._closing.append(objects.close)
-        peers = PeersAcross(
+        streams = reach.serve_streams(host._bind, ObjectGiver(files), self.node)
+        self._closing.append(streams.close)
+        self._peers = PeersAcross(
             host._loop,
             reach,
             self.node,
             files,
             host._store,
             lambda: self.engine.core.members,
-            lambda events: self.engine.happened(events),
+            self._on_messages,
             self.on_broken,
         )
-        self._closing.append(peers.close)
+        self._closing.append(self._peers.close)
+        door = await reach.serve(host._bind, self._peers.adopt, self.node)
+        self._closing.append(door.close)
         self.engine = Engine(
             self.node,
             host._crew,
             parse_strategy(self._enrolled.strategy),
             files,
             host._store,
-            peers,
+            self._peers,
             self,
             lease_ns=self._enrolled.lease_ns,
-            addresses=(door.address, reach.address_of(sock)),
+            addresses=(door.address, streams.address),
         )
         self.engine.spread = self._teach
         self.engine.want = lambda function: host._store.say(AskFunction(function))
@@ -264,18 +262,12 @@ class Incarnation:
     async def close(self) -> None:
         for close in self._closing:
             close()
-        await hang_up(*self._heard)
         if hasattr(self, "engine"):
             await self.engine.close()
 
-    def _accept(self, link: Link[Any]) -> None:
-        """Each node talks on the links that it has made, and listens on those that others have made."""
-        self._heard.add(link)
-        link.begin(BETWEEN_NODES, self._on_messages, lambda: self._heard.discard(link))
-
-    def _on_messages(self, messages: list[Any]) -> None:
+    def _on_messages(self, events: list[EventType]) -> None:
         if self._host._life is self:
-            self.engine.happened(messages)
+            self.engine.happened(events)
 
     def _teach(self, function: int, pickled: bytes) -> None:
         self._host._taught[function] = pickled

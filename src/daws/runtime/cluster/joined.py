@@ -27,7 +27,6 @@ from daws.model.cluster import Members
 from daws.model.errors import ClosedError, DawsError, InternalError, UnavailableError
 from daws.model.task import FROM_OUTSIDE, INLINE_BYTES, NodeId, TaskSpec
 from daws.net.link import Link
-from daws.runtime.cluster.peers import SILENT_S
 from daws.runtime.cluster.reach import Reach, hang_up
 from daws.runtime.cluster.words import (
     FROM_STORE,
@@ -159,7 +158,7 @@ class JoinedCluster(LoopThread):
         address = info.addresses[1]
         with self._sources_lock:
             if address not in self._sources:
-                self._sources[address] = ObjectSource(partial(self._reach.open_stream, address, SILENT_S))
+                self._sources[address] = ObjectSource(partial(self._reach.open_stream, address, node))
             return self._sources[address]
 
     def ask_ends(self, tasks: list[int]) -> None:

@@ -3,7 +3,6 @@
 What cannot be said is dropped: the core says again what was not answered, and asks elsewhere for what did not come.
 """
 
-import asyncio
 from asyncio import AbstractEventLoop
 from collections.abc import Callable, Sequence
 from queue import Empty, SimpleQueue
@@ -16,20 +15,16 @@ from daws.core.effects import CallStore
 from daws.core.events import EventType, ObjectsFetched
 from daws.data.files import ObjectFiles
 from daws.model.cluster import Members
-from daws.model.errors import DawsError
 from daws.model.task import NodeId, Transfer
 from daws.net.link import Link
+from daws.net.links import Links
 from daws.runtime.cluster.reach import Reach
 from daws.runtime.ports import Outcome
 from daws.runtime.talk import KeepFailure
 from daws.runtime.transfer import ObjectSource
 from daws.wire.messages import CancelTaken, MessageType
 
-UNSAID_MAX = 10_000
-"""So many messages wait for a peer that is being dialled; more are dropped."""
 IDLE_S = 60.0
-SILENT_S = 15.0
-"""Somebody who promised an object and says nothing for so long does not have it."""
 BETWEEN_NODES: msgpack.Decoder[list[MessageType]] = msgpack.Decoder(list[MessageType])
 
 
@@ -87,64 +82,42 @@ class PeersAcross:
         self._members = members
         self._happened = happened
         self._failed = failed
-        self._links: dict[NodeId, Link[Any]] = {}
-        self._unsaid: dict[NodeId, list[MessageType]] = {}  # for those who are being dialled
-        self._dialling: set[asyncio.Task[None]] = set()
         self._fetchers: dict[NodeId, SimpleQueue[tuple[Transfer, ...]]] = {}
         self._is_closed = False
+        self._links: Links[MessageType] = Links(
+            reach.keys,
+            reach.hello(node),
+            BETWEEN_NODES,
+            lambda peer: self._address(peer, 0),
+            self._on_messages,
+            lambda peer, messages, why: None,  # if it is dead, the store will say so
+            lambda peer: None,
+            reach.config.idle_s,
+        )
+
+    def adopt(self, link: Link[Any]) -> None:
+        """Another node has come."""
+        self._links.adopt(link)
 
     def close(self) -> None:
         self._is_closed = True
-        for task in self._dialling:
-            task.cancel()
-        for link in self._links.values():
-            link.abort()
-        self._links.clear()
+        self._links.close()
 
     def send(self, to: NodeId, message: MessageType, events: list[EventType]) -> None:
         if to == self._node:
             events.append(message)
-        elif to < 0:  # the server of the store, who speaks for all clients
-            if isinstance(message, CancelTaken):
-                self._store.say(message)
-        elif to in self._links:
-            self._links[to].say(message)
-        elif to in self._unsaid:
-            if len(self._unsaid[to]) < UNSAID_MAX:
-                self._unsaid[to].append(message)
-        else:
-            address = self._address(to, 0)
-            if address:
-                self._unsaid[to] = [message]
-                task = self._loop.create_task(self._dial(to, address))
-                self._dialling.add(task)
-                task.add_done_callback(self._dialling.discard)
+        elif to >= 0:
+            self._links.say(to, message)
+        elif isinstance(message, CancelTaken):  # the server of the store, who speaks for all clients
+            self._store.say(message)
 
-    async def _dial(self, to: NodeId, address: str) -> None:
-        try:
-            link = await self._reach.dial(
-                address, BETWEEN_NODES, self._on_messages, lambda: self._forget(to), self._node
-            )
-        except DawsError:
-            del self._unsaid[to]  # if it is dead, the store will say so
-            return
-        if self._is_closed or not link.is_open:
-            link.close()
-        else:
-            self._links[to] = link
-        for message in self._unsaid.pop(to):
-            link.say(message)
-
-    def _forget(self, to: NodeId) -> None:
-        self._links.pop(to, None)
-
-    def _on_messages(self, messages: list[MessageType]) -> None:
+    def _on_messages(self, peer: NodeId, messages: list[MessageType]) -> None:
         if not self._is_closed:
             self._happened(messages)  # type: ignore[arg-type]
 
-    def _address(self, node: NodeId, which: int) -> str:
+    def _address(self, node: NodeId, which: int) -> str | None:
         info = self._members().info(node)
-        return info.addresses[which] if info is not None and len(info.addresses) > which else ""
+        return info.addresses[which] if info is not None and len(info.addresses) > which else None
 
     # -- objects: a thread for each node that gives us some, while it does ---------------------------------------------
 
@@ -154,7 +127,7 @@ class PeersAcross:
             by_source.setdefault(transfer[2], []).append(transfer)
         for source, some in by_source.items():
             address = self._address(source, 1)
-            if not address:
+            if address is None:
                 events.append(ObjectsFetched((), tuple(some)))
                 continue
             queue = self._fetchers.get(source)
@@ -165,7 +138,7 @@ class PeersAcross:
             queue.put(tuple(some))
 
     def _fetch(self, source: NodeId, address: str, queue: "SimpleQueue[tuple[Transfer, ...]]") -> None:
-        from_there = ObjectSource(lambda: self._reach.open_stream(address, SILENT_S))
+        from_there = ObjectSource(lambda: self._reach.open_stream(address, source))
         while not self._is_closed:
             try:
                 wanted = queue.get(timeout=IDLE_S)

@@ -3,19 +3,23 @@
 import asyncio
 from collections.abc import Callable
 from pathlib import Path
-from socket import create_connection, socket
+from socket import socket
 from typing import Any, TypeVar
 
 from msgspec import msgpack
 
 from daws.model.errors import UnavailableError
-from daws.net.address import Unix, parse_address
+from daws.model.task import NodeId
 from daws.net.config import ClusterConfig
-from daws.net.door import Door, address_of, dial, listen, serve
-from daws.net.handshake import Hello
+from daws.net.door import Door, dial, serve
+from daws.net.handshake import MESSAGES, OBJECTS, Hello
 from daws.net.keys import Keys
 from daws.net.link import Link
+from daws.net.stream import StreamDoor, connect
+from daws.runtime.transfer import ObjectGiver
 
+SILENT_S = 15.0
+"""Somebody who promised an object and says nothing for so long does not have it."""
 T = TypeVar("T")
 TURNS_TO_END = 4
 """Of the loop, after which a transport that was aborted is gone."""
@@ -54,38 +58,25 @@ class Reach:
         decoder: "msgpack.Decoder[list[T]]",
         received: Callable[[list[T]], None],
         lost: Callable[[], None],
-        node: int = 0,
     ) -> Link[T]:
         """UnavailableError if nobody is there, or not who should be."""
-        return await dial(address, self.keys, self._hello(node), decoder, received, lost)
+        return await dial(address, self.keys, self.hello(), decoder, received, lost)
 
-    async def serve(self, bind: str, accepted: Callable[[Link[Any]], None], node: int = 0) -> Door:
-        return await serve(bind, self.keys, self._hello(node), accepted)
+    async def serve(self, bind: str, accepted: Callable[[Link[Any]], None], node: NodeId = 0) -> Door:
+        return await serve(bind, self.keys, self.hello(node), accepted)
 
-    def _hello(self, node: int) -> Hello:
-        return Hello(self.config.name, self.role, node)
-
-    # -- streams for objects: blocking, each in a thread of its own ----------------------------------------------------
-
-    def listen_stream(self, bind: str) -> socket:
-        return listen(bind, self.keys)
-
-    def address_of(self, sock: socket) -> str:
-        return address_of(sock)
-
-    def welcome_stream(self, sock: socket, patience_s: float) -> socket:
-        """Whoever has connected, once it has shown its keys."""
-        sock.settimeout(patience_s)
-        return self.keys.server.wrap_socket(sock, server_side=True)
-
-    def open_stream(self, address: str, patience_s: float) -> socket:
-        """OSError if nobody answers within so many seconds, now or later."""
-        where = parse_address(address)
-        if isinstance(where, Unix):
-            raise UnavailableError(f"{address}: objects travel by TCP", retry=False)
-        sock = create_connection(where, patience_s)
+    def open_stream(self, address: str, node: NodeId) -> socket:
+        """A blocking stream for objects to this node; OSError if it does not answer, now or later."""
         try:
-            return self.keys.client.wrap_socket(sock)
-        except BaseException:
-            sock.close()
-            raise
+            sock = connect(address, self.keys, self.hello(purpose=OBJECTS), node=node)
+        except UnavailableError as error:
+            raise ConnectionError(str(error)) from error
+        sock.settimeout(SILENT_S)
+        return sock
+
+    def serve_streams(self, bind: str, giver: ObjectGiver, node: NodeId) -> StreamDoor:
+        """Each on a thread of its own."""
+        return StreamDoor(bind, self.keys, self.hello(node, OBJECTS), lambda sock, peer: giver.serve(sock))
+
+    def hello(self, node: NodeId = 0, purpose: str = MESSAGES) -> Hello:
+        return Hello(self.config.name, self.role, node, purpose)

@@ -14,7 +14,7 @@ from typing import Any
 
 from daws.core.effects import CallStore
 from daws.core.events import CallFine, NewStrategy, StoreAnswered
-from daws.model.errors import StrategyError
+from daws.model.errors import StoreFullError, StrategyError
 from daws.model.states import READY
 from daws.model.task import AGAIN, CLIENT, FIRST_SPAWNED_ID, NodeId, Ready
 from daws.net.link import Link
@@ -26,6 +26,7 @@ from daws.runtime.cluster.words import NOBODY, TO_STORE, ToStore, session_of
 from daws.runtime.ports import Outcome
 from daws.runtime.talk import Count, Counted, KeepFailure
 from daws.runtime.talk import Ends as EndsWord
+from daws.store.log import StoreSettings
 from daws.store.memory import MemoryStore
 from daws.store.memory.record import ready_of
 from daws.strategy import format_strategy, parse_strategy
@@ -39,29 +40,40 @@ LOOK_S = 0.5
 """So often it looks for leases that ran out, and for clients that are gone."""
 COUNT_S = 5.0
 ALL = 1 << 40
+log = logging.getLogger("daws")
 
 
-def new_store(lease_ns: int) -> MemoryStore:
+def settings_of(lease_ns: int) -> StoreSettings:
     """How many copies of a task may race is up to the strategy, which can be changed."""
-    return MemoryStore(lease_ns=lease_ns, replicas_max=COPIES_MAX, direct=True, retired_max=RETIRED_MAX)
+    return StoreSettings(lease_ns=lease_ns, replicas_max=COPIES_MAX, direct=True, retired_max=RETIRED_MAX)
 
 
 class Caller:
     """Somebody who is connected: a node, a client, or a tool."""
 
-    def __init__(self, link: Link[ToStore]) -> None:
+    def __init__(self, link: Link[ToStore], unsaid: "list[tuple[Caller, Any]]") -> None:
         self.link = link
         self.node: NodeId = NOBODY
         self.session: Session | None = None
+        self._unsaid = unsaid
 
     def say(self, word: Any) -> None:
-        self.link.say(word)
+        """It leaves when all that it tells is safe."""
+        self._unsaid.append((self, word))
 
 
 class StoreServer:
-    """All methods belong to the thread of the loop."""
+    """All methods belong to the thread of the loop. What is said is given to `when_safe`, which lets it go as soon as
+    nothing of it can be lost any more."""
 
-    def __init__(self, loop: AbstractEventLoop, store: MemoryStore, book: Book, strategy: str) -> None:
+    def __init__(
+        self,
+        loop: AbstractEventLoop,
+        store: MemoryStore,
+        book: Book,
+        strategy: str,
+        when_safe: Callable[[Callable[[], None]], None] = lambda then: then(),
+    ) -> None:
         self.store = store
         self.book = book
         self.strategy = strategy
@@ -70,6 +82,9 @@ class StoreServer:
         self.nodes: dict[NodeId, Caller] = {}
         self.sessions = {number: Session(entry) for number, entry in book.sessions.items()}
         self._loop = loop
+        self._when_safe = when_safe
+        self._unsaid: list[tuple[Caller, Any]] = []
+        self._later: list[tuple[Caller, CallStore]] = []  # of clients, that the store had no room for
         self._patience_s = store.lease_ns / 1e9
         self._functions: dict[int, bytes] = {}  # that runs have brought in
         self._wanted: dict[int, set[Caller]] = {}  # functions that nobody has told yet, and who asked for them
@@ -83,7 +98,7 @@ class StoreServer:
             session.gone_at_s = now_s
 
     def welcome(self, link: Link[ToStore]) -> None:
-        caller = Caller(link)
+        caller = Caller(link, self._unsaid)
         self.callers.add(caller)
         link.begin(TO_STORE, lambda said: self.hear(caller, said), lambda: self.lose(caller))
 
@@ -102,6 +117,19 @@ class StoreServer:
             else:
                 _HEARD[type(word)](self, caller, word)
         self._tell_news()
+        self._flush()
+
+    def _flush(self) -> None:
+        if not self._unsaid:
+            return
+        said = self._unsaid[:]
+        self._unsaid.clear()
+
+        def let_go() -> None:
+            for caller, word in said:
+                caller.link.say(word)
+
+        self._when_safe(let_go)
 
     def lose(self, caller: Caller) -> None:
         """A link is gone. A node may come back, and a client too."""
@@ -114,15 +142,26 @@ class StoreServer:
             session.gone_at_s = time.monotonic()
         for waiting in self._wanted.values():
             waiting.discard(caller)
+        self._later = [one for one in self._later if one[0] is not caller]
         for counting in self._counting:
             counting.without(caller)
+        self._flush()
 
     def _call(self, caller: Caller, call: CallStore, now_ns: int) -> None:
+        """While the store has no room, nobody is answered. Nodes ask again by themselves."""
         rows = call.rows
-        if caller.session is None:
-            answers = self.store.apply(call.shard, rows, now_ns)
-        else:
-            answers = self._of_client(rows, now_ns)
+        try:
+            if caller.session is None:
+                answers = self.store.apply(call.shard, rows, now_ns)
+            elif any(one[0] is caller for one in self._later):
+                self._later.append((caller, call))  # in the order in which they were made
+                return
+            else:
+                answers = self._of_client(rows, now_ns)
+        except StoreFullError:
+            if caller.session is not None:
+                self._later.append((caller, call))
+            return
         fine = answers.count(None) == len(answers)
         caller.say(CallFine(call.token) if fine else StoreAnswered(call.token, answers))
 
@@ -335,9 +374,13 @@ class StoreServer:
         self._counting.append(counting)
         for node in asked:
             node.say(word)
-        self._loop.call_later(COUNT_S, counting.end)
+        self._loop.call_later(COUNT_S, self._end_counting, counting)
         counting.look()
         self._counting = [one for one in self._counting if not one.is_over]
+
+    def _end_counting(self, counting: "_Counting") -> None:
+        counting.end()
+        self._flush()
 
     def _on_counted(self, caller: Caller, word: Counted) -> None:
         for counting in self._counting:
@@ -349,7 +392,7 @@ class StoreServer:
         try:
             self.strategy = format_strategy(parse_strategy(word.text))
         except StrategyError as error:
-            logging.getLogger("daws").warning("a client asked for a strategy that is none: %s", error)
+            log.warning("a client asked for a strategy that is none: %s", error)
             return
         for node in self.nodes.values():
             node.say(word)
@@ -409,14 +452,25 @@ class StoreServer:
 
     def _look(self) -> None:
         self._timer = self._loop.call_later(LOOK_S, self._look)
-        self.store.apply(0, [Watch(0)], time.monotonic_ns())  # leases may have run out
+        try:
+            self._look_after()
+        except StoreFullError as error:
+            log.warning("%s", error)
+        self._flush()
+
+    def _look_after(self) -> None:
+        now_ns = time.monotonic_ns()
+        self.store.apply(0, [Watch(0)], now_ns)  # leases may have run out
+        later, self._later = self._later, []
+        for caller, call in later:
+            self._call(caller, call, now_ns)
         now_s = time.monotonic()
         for session in list(self.sessions.values()):
             if session.is_ending:
                 if not self._cancels:
                     self._end(session)
             elif session.is_abandoned(now_s, self._patience_s):
-                logging.getLogger("daws").warning("the client of %s is gone: it ends", session.entry.name)
+                log.warning("the client of %s is gone: it ends", session.entry.name)
                 self._end(session)
         self._send_cancels()
         self._tell_news()

@@ -1,4 +1,5 @@
-"""The process of a cluster's store: it holds the lock of its folder, so there is one."""
+"""The process of a cluster's store: it holds the lock of its folder, so there is one. When it is killed, the next one
+begins with all that it has ever answered."""
 
 import asyncio
 import fcntl
@@ -16,7 +17,8 @@ import uvloop
 
 from daws.runtime.cluster.book import Book
 from daws.runtime.cluster.reach import Reach, hang_up
-from daws.runtime.cluster.serving import StoreServer, new_store
+from daws.runtime.cluster.serving import StoreServer, settings_of
+from daws.store.log import GroupSync, open_store
 
 STATE = "state"
 IDLE_LOOK_S = 1.0
@@ -26,8 +28,8 @@ log = logging.getLogger("daws")
 
 
 def run_store(folder: Path, idle_s: float = 0.0, ready: Callable[[str], None] = lambda address: None) -> bool:
-    """Serve until SIGTERM, or until nobody was connected for `idle_s` seconds and nothing is kept. False if another
-    process serves already."""
+    """Serve until SIGTERM, or until nobody was connected for `idle_s` seconds: what is kept is kept in files. False if
+    another process serves already."""
     reach = Reach(folder, "store")
     state = reach.folder / STATE
     state.mkdir(mode=0o700, exist_ok=True)
@@ -36,9 +38,9 @@ def run_store(folder: Path, idle_s: float = 0.0, ready: Callable[[str], None] = 
         return False
     loop = uvloop.new_event_loop()
     asyncio.set_event_loop(loop)
-    book = Book(state / "book.json")
-    book.forget_sessions()
-    server = StoreServer(loop, new_store(reach.lease_ns), book, STRATEGY)
+    store, files = open_store(state / "store", settings_of(reach.lease_ns))
+    group = GroupSync(loop, files)
+    server = StoreServer(loop, store, Book(state / "book.json"), STRATEGY, group.when_safe)
     try:
         door = loop.run_until_complete(reach.serve(reach.store_address, server.welcome))
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -50,7 +52,9 @@ def run_store(folder: Path, idle_s: float = 0.0, ready: Callable[[str], None] = 
         door.close()
         loop.run_until_complete(hang_up(*[caller.link for caller in server.callers]))
     finally:
+        group.close()
         server.close()
+        files.close()
         loop.close()
         os.close(lock)
     return True
@@ -61,7 +65,7 @@ def _end_when_idle(loop: asyncio.AbstractEventLoop, server: StoreServer, idle_s:
 
     def look() -> None:
         nonlocal busy_at_s
-        if server.callers or server.sessions:
+        if server.callers:
             busy_at_s = time.monotonic()
         elif time.monotonic() - busy_at_s > idle_s:
             loop.stop()

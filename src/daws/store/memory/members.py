@@ -20,7 +20,7 @@ def lease(store: MemoryStore, shard: Shard, row: wire.Lease, now_ns: int) -> Ans
             return STRUCK
     elif row.leaving:
         store.departed.add(node)
-        _strike(store, node)
+        strike(store, node)
     elif node in store.infos or row.info is not None:
         if row.info is not None and node not in store.infos:
             store.infos[node] = row.info
@@ -56,10 +56,10 @@ def _expire(store: MemoryStore, now_ns: int) -> None:
         node = next(iter(store.leases))
         if store.leases[node] > now_ns:
             return
-        _strike(store, node)
+        strike(store, node)
 
 
-def _strike(store: MemoryStore, node: NodeId) -> None:
+def strike(store: MemoryStore, node: NodeId) -> None:
     store.leases.pop(node, None)
     store.infos.pop(node, None)
     store.orphans[node] = None

@@ -5,11 +5,13 @@ from collections.abc import Iterator
 from typing import Any, TypeVar
 
 import pytest
+from msgspec import msgpack, structs
 
 from daws.model.cluster import ExecutorClass, NodeInfo
 from daws.runtime.cluster import words
 from daws.runtime.cluster.book import Book
-from daws.runtime.cluster.serving import StoreServer, new_store
+from daws.runtime.cluster.serving import StoreServer, settings_of
+from daws.store.memory import MemoryStore
 from daws.wire.store import Lease
 
 W = TypeVar("W")
@@ -35,9 +37,7 @@ class Party:
 
     def tells(self, *said: Any) -> None:
         """It says this, as it would arrive."""
-        import msgspec
-
-        self.tell(self.decoder.decode(msgspec.msgpack.encode(said)))
+        self.tell(self.decoder.decode(msgpack.encode(said)))
 
     def hears(self, kind: type[W]) -> list[W]:
         """What of this kind it was told since the last time."""
@@ -50,7 +50,8 @@ class Site:
     """A server, and short ways to nodes and clients."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, book: Book, lease_ns: int = 1 << 50) -> None:
-        self.server = StoreServer(loop, new_store(lease_ns), book, "daws")
+        store = MemoryStore(**structs.asdict(settings_of(lease_ns)))
+        self.server = StoreServer(loop, store, book, "daws")
 
     def node(self) -> tuple[Party, int]:
         party = Party(self.server)

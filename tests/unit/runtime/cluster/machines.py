@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 
@@ -74,6 +75,12 @@ class Machines:
             process.kill()
         for process in self.processes:
             process.wait()
+        self._end_store()
+
+    def _end_store(self) -> None:
+        """That which a node has started; its lock names it."""
+        with suppress(OSError, ValueError):
+            os.kill(int((self.folder / "state/store/lock").read_text()), signal.SIGKILL)
 
 
 def until(holds: Callable[[], bool]) -> None:

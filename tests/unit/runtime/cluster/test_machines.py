@@ -238,6 +238,48 @@ def test_the_last_node_dies_and_the_next_one_takes_over(tmp_path: Path):
             assert more.result(DEADLINE_S) == 8
 
 
+def test_everything_is_killed_and_a_kept_session_goes_on(tmp_path: Path):
+    with Machines(tmp_path) as machines:
+        machines.node()
+        machines.wait_for(1)
+        with machines.connect("work", keep=True) as cluster:
+            blocks = [cluster.submit(block, number, 80_000, 0.02) for number in range(30)]
+            total = cluster.submit(mixed, *blocks)
+            blocks[5].result(DEADLINE_S)
+            for process in machines.processes:
+                process.kill()
+                process.wait()
+            machines.start("store")
+            machines.node()
+            assert total.result(DEADLINE_S) == block(sum(range(30)))
+            cluster.detach()
+        for process in machines.processes:
+            process.kill()
+            process.wait()
+        machines.node()  # which starts the store
+        with machines.connect("work") as again:
+            assert gather(again.futures(), timeout=DEADLINE_S)[-1] == block(sum(range(30)))
+        with machines.connect() as last:
+            assert last.submit(abs, -1).result(DEADLINE_S) == 1
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_a_store_that_is_killed_comes_back_with_all_that_it_knew(tmp_path: Path, seed: int):
+    rng = random.Random(seed)
+    with Machines(tmp_path) as machines:
+        for _ in range(2):
+            machines.node()
+        machines.wait_for(2)
+        with machines.connect() as cluster:
+            blocks = [cluster.submit(block, number, 80_000, 0.01) for number in range(60)]
+            gather(blocks[: rng.randrange(1, 50)], timeout=DEADLINE_S)
+            machines.store.kill()
+            machines.store.wait()
+            sums = [cluster.submit(mixed, *blocks[low : low + 5]) for low in range(50)]
+            assert [one[0] for one in gather(sums, timeout=DEADLINE_S)] == [(5 * low + 10) % 251 for low in range(50)]
+            assert gather(blocks, timeout=DEADLINE_S) == [block(number) for number in range(60)]
+
+
 def test_sigterm_is_a_drain(tmp_path: Path):
     with Machines(tmp_path) as machines:
         node = machines.node()

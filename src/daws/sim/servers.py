@@ -1,0 +1,170 @@
+"""The processes behind the store's shards: they may be out of reach, slow, or begin anew from their log.
+
+Without one of these a simulated store is always there and forgets nothing. With a log its answers leave when they are
+safe: calls that were noted since the last fsync are lost when its process dies, and nobody has heard of them.
+"""
+
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from daws.core.effects import CallStore
+from daws.core.events import StoreAnswered
+from daws.model.task import NodeId
+from daws.sim.machine import FATE, STORE
+from daws.store.log.logged import Call, LoggedStore, StoreSettings, carry_out, go_on, set_up
+from daws.strategy.rng import Rng
+from daws.wire.store import AnswerType
+
+if TYPE_CHECKING:
+    from daws.sim.kernel import Kernel
+
+MS = 1_000_000
+
+
+class ServerPlan(Struct, frozen=True):
+    """What happens to the store, all of it before the world heals."""
+
+    outages: int = 0  # so often a shard is out of reach for a while
+    slow: int = 0  # so often one takes many times as long
+    restarts: int = 0  # so often the process of all shards is killed and comes back from its log
+    group_ns: int = 5 * MS  # so often there is an fsync
+    away_ns_max: int = 1_500 * MS
+
+
+def draw_server_plan(rng: Rng) -> ServerPlan:
+    kind = rng.below(3)
+    return ServerPlan(
+        outages=rng.below(3) + (kind == 0),
+        slow=rng.below(2) + (kind == 1),
+        restarts=rng.below(3) + (kind == 2),
+        group_ns=(1 + rng.below(50)) * MS,
+        away_ns_max=(100 + rng.below(2_000)) * MS,
+    )
+
+
+class Held(Struct, frozen=True):
+    """An answer that leaves when what it tells is safe."""
+
+    caller: NodeId
+    call: CallStore
+    answers: list[AnswerType]
+    leaves_ns: int
+
+
+class Notes(list[Call]):
+    """A log in memory, which is never full."""
+
+    def check(self) -> None: ...
+
+
+class Servers:
+    """Stands in the place of the kernel's own store. Until `horizon_ns` things go wrong."""
+
+    def __init__(self, kernel: "Kernel", plan: ServerPlan, settings: StoreSettings, horizon_ns: int, seed: int) -> None:
+        self.plan = plan
+        self.settings = settings
+        self.horizon_ns = horizon_ns
+        self.doomed = False
+        self.rng = Rng(seed * 6271 + 23)
+        self.notes = Notes()
+        self.safe = 0
+        self.held: list[Held] = []
+        self.away: dict[int, int] = {}  # shard -> how many outages it has just now
+        self.slow: dict[int, int] = {}  # shard -> how many times as long it takes
+        self.syncs = False
+        kernel.store = LoggedStore(settings, self.notes)
+        kernel.store.join([machine.info for machine in kernel.machines])
+        kernel.push(0, FATE, self._sync)  # the graph is in the store before anything else happens
+        for _ in range(plan.outages):
+            self._plan_outage(kernel, self.rng.below(settings.shard_count))
+        for _ in range(plan.slow):
+            self._plan_slowness(kernel, self.rng.below(settings.shard_count))
+        for _ in range(plan.restarts):
+            kernel.push(self.rng.below(horizon_ns), FATE, self._doom)
+
+    # -- calls ---------------------------------------------------------------------------------------------------------
+
+    def serve(self, kernel: "Kernel", caller: NodeId, call: CallStore) -> None:
+        """A call has arrived, if anybody is there."""
+        shard, now_ns, costs = call.shard, kernel.now_ns, kernel.costs
+        if self.away.get(shard):
+            kernel.faults.note("store not there")
+            return
+        answers = kernel.store.apply(shard, call.rows, now_ns)
+        took_ns = (costs.store_call_ns + costs.store_row_ns * len(call.rows)) * self.slow.get(shard, 1)
+        free_ns = kernel.shard_free_ns[shard] = max(now_ns, kernel.shard_free_ns[shard]) + took_ns
+        self.held.append(Held(caller, call, answers, free_ns))
+        if not self.syncs:
+            self.syncs = True
+            kernel.push(now_ns + 1 + self.rng.below(self.plan.group_ns), FATE, self._sync)
+
+    def _sync(self, kernel: "Kernel") -> None:
+        """All that was noted is on disk: whoever was to hear of it does, and so do those who watch."""
+        self.syncs = False
+        if self.doomed and kernel.now_ns < self.horizon_ns:
+            self._restart(kernel)
+            return
+        self.safe = len(self.notes)
+        held, self.held = self.held, []
+        for one in held:
+            if kernel.checker is not None:
+                kernel.checker.on_store(one.caller, one.call.rows, one.answers, kernel.now_ns)
+            kernel.faults.served(kernel, one.caller)
+            at_ns = max(kernel.now_ns, one.leaves_ns) + kernel.costs.latency_ns
+            kernel.faults.send(kernel, STORE, one.caller, at_ns, StoreAnswered(one.call.token, one.answers))
+
+    # -- what goes wrong -----------------------------------------------------------------------------------------------
+
+    def _plan_outage(self, kernel: "Kernel", shard: int) -> None:
+        begin_ns = self.rng.below(self.horizon_ns)
+        end_ns = min(self.horizon_ns, begin_ns + self.rng.below(self.plan.away_ns_max))
+        kernel.push(begin_ns, FATE, lambda kernel: self._go(kernel, shard, "store out of reach"))
+        kernel.push(end_ns, FATE, lambda kernel: self._come_back(shard))
+
+    def _go(self, kernel: "Kernel", shard: int, note: str) -> None:
+        self.away[shard] = self.away.get(shard, 0) + 1
+        kernel.faults.note(note)
+
+    def _come_back(self, shard: int) -> None:
+        self.away[shard] -= 1
+
+    def _plan_slowness(self, kernel: "Kernel", shard: int) -> None:
+        begin_ns = self.rng.below(self.horizon_ns)
+        times = 10 + self.rng.below(300)
+        kernel.push(begin_ns, FATE, lambda kernel: self._slow_down(kernel, shard, times))
+        kernel.push(self.horizon_ns, FATE, lambda kernel: self._speed_up(kernel, shard))
+
+    def _slow_down(self, kernel: "Kernel", shard: int, times: int) -> None:
+        self.slow[shard] = times
+        kernel.faults.note("store slowed")
+
+    def _speed_up(self, kernel: "Kernel", shard: int) -> None:
+        self.slow.pop(shard, None)
+        kernel.shard_free_ns[shard] = min(kernel.shard_free_ns[shard], kernel.now_ns + MS)
+
+    def _doom(self, kernel: "Kernel") -> None:
+        """It dies when that hurts most: just before an fsync."""
+        self.doomed = True
+
+    def _restart(self, kernel: "Kernel") -> None:
+        """The process is killed: what was not safe yet is gone, and nobody was told of it."""
+        self.doomed = False
+        kernel.faults.note("store restarted")
+        if len(self.notes) > self.safe:
+            kernel.faults.note("calls lost with the store")
+        self.held.clear()
+        del self.notes[self.safe :]
+        back_ns = min(self.horizon_ns, kernel.now_ns + self.rng.below(self.plan.away_ns_max))
+        for shard in range(self.settings.shard_count):
+            self.away[shard] = self.away.get(shard, 0) + 1
+        kernel.push(back_ns, FATE, self._read_log)
+
+    def _read_log(self, kernel: "Kernel") -> None:
+        for shard in range(self.settings.shard_count):
+            self._come_back(shard)
+        store = LoggedStore(self.settings, self.notes)
+        set_up(store, self.settings)
+        carry_out(store, self.notes)
+        go_on(store, self.settings, kernel.now_ns)
+        kernel.store = store

@@ -1,0 +1,23 @@
+"""The embedded store that outlives its process: the store in memory, and an append log of the calls that changed it.
+
+`apply` of the store in memory is deterministic, so its calls, replayed in order, give the same state. What a restart
+means beyond that: all members get a fresh lease, because none of them could renew while nobody listened; who had lost
+its lease before stays an orphan.
+
+    logged      the store that notes what changes it, and how a noted call is carried out again; knows no file
+    frames      bytes with a length and a checksum, and what to think of those that are damaged
+    folder      the files of a store, and the lock that keeps a second process out
+    segment     one file of calls that grows: saved, or kept until there is room
+    calls       the calls of one store on their way into segments: what is safe, and when the log is shortened
+    state       all that the store in memory keeps, as the parts of a file
+    opening     from a folder to a store
+    compaction  a process beside the store's that shortens its log; `compact` is what it does
+    group       answers on an event loop that wait until what they tell is safe; one fsync for many
+"""
+
+from daws.store.log.calls import CallFiles
+from daws.store.log.group import GroupSync
+from daws.store.log.logged import LoggedStore, StoreSettings
+from daws.store.log.opening import open_store
+
+__all__ = ["CallFiles", "GroupSync", "LoggedStore", "StoreSettings", "open_store"]

@@ -1,0 +1,47 @@
+"""What shortens a log: an old state and the calls since then become a new state, which counts once it has its name."""
+
+import os
+import sys
+from pathlib import Path
+
+import msgspec
+
+from daws.model.errors import LogError
+from daws.store.log.folder import Folder, opening
+from daws.store.log.frames import frame
+from daws.store.log.logged import StoreSettings
+from daws.store.log.opening import read
+from daws.store.log.state import parts_of
+from daws.store.memory.store import MemoryStore
+
+
+def compact(folder: Folder, before: int) -> None:
+    reading = read(folder, before=before)
+    assert reading.store is not None
+    unfinished = folder.unfinished_state(before)
+    try:
+        write_state(unfinished, reading.store, reading.settings, reading.now_ns)
+        os.rename(unfinished, folder.state(before))
+    except BaseException:
+        unfinished.unlink(missing_ok=True)
+        raise
+    folder.sync()
+
+
+def write_state(path: Path, store: MemoryStore, settings: StoreSettings, now_ns: int) -> None:
+    encode = msgspec.msgpack.Encoder().encode
+    with open(path, "wb", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
+        file.write(opening(settings))
+        for part in parts_of(store, now_ns):
+            file.write(frame(encode(part), 0))
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def main(path: str, before: str) -> None:
+    """In a process of its own, which gives way to all others."""
+    os.nice(10)
+    try:
+        compact(Folder(path), int(before))
+    except (LogError, OSError) as error:
+        sys.exit(f"daws: {error}")

@@ -1,0 +1,166 @@
+"""The files of one store: `state.N` is all that was there before the calls in `log.N`, which `log.N+1` continues.
+
+Of several states the newest counts; it got its name when it was whole. Whoever has the folder open holds a lock on it,
+which the kernel drops when its process is gone, however it went.
+"""
+
+import fcntl
+import os
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from itertools import zip_longest
+from mmap import ACCESS_READ, mmap
+from pathlib import Path
+
+import msgspec
+
+from daws.model.errors import LogError
+from daws.store.log.frames import BadFrame, frame, frames, is_unlucky_end
+from daws.store.log.logged import StoreSettings
+
+FORMAT = 1
+_TITLE = b"daws store, format "
+TITLE = b"%s%d\n" % (_TITLE, FORMAT)
+_NAME = re.compile(r"(log|state)\.(\d{6,})")
+_LEFT_OVER = re.compile(r"\.state\.\d{6,}\.\d+")
+_LOCK = "lock"
+_SETTINGS = msgspec.msgpack.Decoder(StoreSettings)
+
+
+class Folder:
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+
+    def log(self, number: int) -> Path:
+        return self.path / f"log.{number:06}"
+
+    def state(self, number: int) -> Path:
+        return self.path / f"state.{number:06}"
+
+    def unfinished_state(self, number: int) -> Path:
+        return self.path / f".state.{number:06}.{os.getpid()}"
+
+    def numbers(self, kind: str) -> list[int]:
+        """Of the files of a kind, in order."""
+        found = (_NAME.fullmatch(name) for name in os.listdir(self.path))
+        return sorted(int(one[2]) for one in found if one and one[1] == kind)
+
+    def newest(self) -> tuple[int, list[int]]:
+        """The number of the state that counts (0: none yet), and those of the logs that continue it."""
+        states, logs = self.numbers("state"), self.numbers("log")
+        begin = states[-1] if states else 0
+        logs = [number for number in logs if number >= begin]
+        first = begin or 1
+        expected = range(first, first + max(len(logs), bool(begin)))
+        for number, there in zip_longest(expected, logs):
+            if number != there:
+                raise LogError(f"{self.log(number)} is missing; bring the folder back from a copy")
+        return begin, logs
+
+    def lock(self) -> int:
+        """Make the folder if need be and keep others out of it. Answers what has to be closed in the end."""
+        try:
+            self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            names = os.listdir(self.path)
+            if names and _LOCK not in names:
+                raise LogError(f"{self.path} is no folder of a store ({names[0]} is in it); name a new or empty folder")
+            lock = os.open(self.path / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise LogError(f"cannot keep a store in {self.path}: {error.strerror}; name another folder") from error
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            who = os.pread(lock, 20, 0).decode(errors="replace").strip() or "unknown"
+            os.close(lock)
+            raise LogError(
+                f"{self.path} is in use by process {who}; stop that first, or name another folder"
+            ) from error
+        os.ftruncate(lock, 0)
+        os.pwrite(lock, b"%d\n" % os.getpid(), 0)
+        return lock
+
+    def tidy(self) -> None:
+        """Remove what no longer counts, and states that were never finished."""
+        states = self.numbers("state")
+        begin = states[-1] if states else 0
+        old = [self.log(number) for number in self.numbers("log") if number < begin]
+        old += [self.state(number) for number in states if number < begin]
+        old += [self.path / name for name in os.listdir(self.path) if _LEFT_OVER.fullmatch(name)]
+        for path in old:
+            with suppress(FileNotFoundError):
+                path.unlink()
+
+    def sync(self) -> None:
+        """So that new names are safe as well."""
+        folder = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+def opening(settings: StoreSettings) -> bytes:
+    """How each file begins."""
+    return TITLE + frame(msgspec.msgpack.encode(settings), 0)
+
+
+def _bytes_of(path: Path) -> memoryview:
+    """What is in a file, as bytes that are read when they are looked at."""
+    with open(path, "rb") as file:
+        if not os.fstat(file.fileno()).st_size:
+            return memoryview(b"")
+        return memoryview(mmap(file.fileno(), 0, access=ACCESS_READ))
+
+
+class Contents:
+    """One file of a store that is read from its beginning: its settings, and then its parts."""
+
+    def __init__(self, path: Path, may_be_cut: bool) -> None:
+        """`may_be_cut`: it was being written when its process ended, so its end may be missing."""
+        self.path = path
+        self.whole_bytes = 0  # so much of it can be relied on, once all was read
+        self._data = _bytes_of(path)
+        self._may_be_cut = may_be_cut
+        self._parts = self._read()
+
+    def settings(self) -> StoreSettings | None:
+        """None if it was cut off before it had begun."""
+        for payload in self._parts:
+            return _SETTINGS.decode(payload)
+        return None
+
+    def parts(self) -> Iterator[memoryview]:
+        return self._parts
+
+    @property
+    def lost_bytes(self) -> int:
+        return len(self._data) - self.whole_bytes
+
+    def _read(self) -> Iterator[memoryview]:
+        data = self._data
+        title = bytes(data[: len(TITLE)])
+        if title != TITLE:
+            if self._may_be_cut and len(title) < len(TITLE) and TITLE.startswith(title):
+                return
+            self._refuse_title(bytes(data[:40]))
+        self.whole_bytes = len(TITLE)
+        try:
+            for behind, payload in frames(data, len(TITLE)):
+                if payload:
+                    yield payload
+                self.whole_bytes = behind
+        except BadFrame as bad:
+            if not self._may_be_cut or not is_unlucky_end(data, bad.offset):
+                raise LogError(
+                    f"{self.path} is damaged at byte {bad.offset:,} of {len(data):,}; bring it back from a copy, or "
+                    f"lose what came later: truncate -s {bad.offset} {self.path.name}, and remove the logs after it"
+                ) from bad
+
+    def _refuse_title(self, title: bytes) -> None:
+        if title.startswith(_TITLE):
+            version = title[len(_TITLE) :].split(b"\n")[0].decode(errors="replace")
+            raise LogError(
+                f"{self.path} has format {version}, and this daws reads format {FORMAT}; use the daws that wrote it"
+            )
+        raise LogError(f"{self.path} is no file of a daws store; move it away, or name another folder")

@@ -1,0 +1,137 @@
+"""The store in memory that notes each call that changes it, and the way back: from calls to a store.
+
+Reading is not noted, and neither is the renewal of a lease, which changes nothing but a time. That a lease ran out does
+change something: who was struck stands in the call that found it out, and while calls are carried out again no lease
+runs out by itself.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+from msgspec import Struct
+
+from daws.model.cluster import Members, NodeInfo
+from daws.model.task import NodeId
+from daws.store.memory.members import strike
+from daws.store.memory.store import MemoryStore
+from daws.wire.store import AnswerType, Inspect, Lease, Locate, Owned, ReadLog, Row, RowType, Watch
+
+MEMBERSHIP_SHARD = 0
+NEVER_NS = 1 << 62
+_READS = frozenset((Inspect, Locate, Owned, ReadLog, Watch))
+_LOOKED_AT = _READS | {Lease}
+_EXPIRES = frozenset((Lease, Watch))
+
+
+class StoreSettings(Struct, frozen=True, array_like=True):
+    """What a store in memory is made with: calls give the same state again only with the same settings."""
+
+    shard_count: int = 1
+    lease_ns: int = 10_000_000_000
+    replicas_max: int = 2
+    history: bool = False
+    direct: bool = False
+    retired_max: int = 0
+
+
+class Call(Struct, frozen=True, array_like=True, gc=False):
+    """The rows of a call that may have changed something, and whose leases it found to have run out."""
+
+    shard: int
+    now_ns: int
+    rows: list[RowType]
+    struck: tuple[NodeId, ...] = ()
+
+
+class CallLog(Protocol):
+    """Where calls are noted."""
+
+    def check(self) -> None:
+        """Raises where nothing can be noted for now: the store must not change then."""
+        ...
+
+    def append(self, call: Call) -> None: ...
+
+
+class LoggedStore(MemoryStore):
+    """Answers at once. Whoever may hear an answer only when it is safe waits for its log (see `group`)."""
+
+    def __init__(self, settings: StoreSettings, log: CallLog) -> None:
+        super().__init__(
+            settings.shard_count,
+            settings.lease_ns,
+            settings.replicas_max,
+            settings.history,
+            settings.direct,
+            settings.retired_max,
+        )
+        self.log = log
+        self.ahead_ns = 0  # so far its clock is ahead of its caller's, which may have begun anew with the machine
+
+    def apply(self, shard: int, rows: Sequence[Row], now_ns: int) -> list[AnswerType]:
+        now_ns += self.ahead_ns
+        kinds = set(map(type, rows))
+        changing = rows if kinds.isdisjoint(_LOOKED_AT) else [row for row in rows if self._changes(row)]
+        due = () if kinds.isdisjoint(_EXPIRES) else self._due(now_ns)
+        if not changing and not due:
+            return super().apply(shard, rows, now_ns)
+        self.log.check()
+        for node in due:
+            strike(self, node)
+        answers = super().apply(shard, rows, now_ns)
+        self.members_now()  # from here on a version of its own, as when this call is carried out again
+        self.log.append(Call(shard, now_ns, [*changing], due))  # type: ignore[list-item]
+        return answers
+
+    def apply_one(self, shard: int, row: Row, now_ns: int) -> AnswerType:
+        (answer,) = self.apply(shard, [row], now_ns)
+        return answer
+
+    def join(self, infos: Iterable[NodeInfo], now_ns: int = 0) -> Members:
+        self.apply(MEMBERSHIP_SHARD, [Lease(info.id, 0, info) for info in infos], now_ns)
+        return self.members
+
+    def _changes(self, row: Row) -> bool:
+        if type(row) is Lease:
+            return row.leaving or (row.info is not None and row.node not in self.infos)
+        return type(row) not in _READS
+
+    def _due(self, now_ns: int) -> tuple[NodeId, ...]:
+        """Whose leases have run out; they are kept in this order."""
+        found: list[NodeId] = []
+        for node, until_ns in self.leases.items():
+            if until_ns > now_ns:
+                break
+            found.append(node)
+        return tuple(found)
+
+
+def set_up(store: MemoryStore, settings: StoreSettings) -> None:
+    """The calls that are carried out next were made with these settings; their leases do not run out by themselves."""
+    store.lease_ns = NEVER_NS
+    store.replicas_max = settings.replicas_max
+    store.history = settings.history
+    store.direct = settings.direct
+    store.retired_max = settings.retired_max
+
+
+def carry_out(store: MemoryStore, calls: Iterable[Call]) -> int:
+    """Do again what was done. Answers how many rows that were."""
+    apply = MemoryStore.apply
+    rows = 0
+    for call in calls:
+        for node in call.struck:
+            strike(store, node)
+        apply(store, call.shard, call.rows, call.now_ns)
+        store.members_now()
+        rows += len(call.rows)
+    return rows
+
+
+def go_on(store: MemoryStore, settings: StoreSettings, now_ns: int) -> None:
+    """All that was noted has been carried out: everybody has a fresh lease."""
+    set_up(store, settings)
+    store.lease_ns = settings.lease_ns
+    until_ns = now_ns + settings.lease_ns
+    store.leases = dict.fromkeys(store.infos, until_ns)
+    store.calls = store.touched = 0

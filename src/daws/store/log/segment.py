@@ -1,0 +1,47 @@
+"""One file of the log that grows. What could not be saved is kept, and written again from where the file is safe."""
+
+import os
+from pathlib import Path
+
+from daws.store.log.folder import opening
+from daws.store.log.frames import frame
+from daws.store.log.logged import StoreSettings
+
+
+class Segment:
+    def __init__(self, path: Path, settings: StoreSettings, durable: bool = True) -> None:
+        self.path = path
+        self.safe_bytes = 0
+        self._unsafe = [opening(settings)]
+        self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        try:
+            self.save(durable)
+        except OSError:
+            os.close(self._fd)
+            path.unlink(missing_ok=True)  # the log before it is the last one still
+            raise
+
+    def add(self, payload: bytes) -> None:
+        self._unsafe.append(frame(payload, self.safe_bytes))
+
+    def save(self, durable: bool) -> None:
+        """Raises OSError if that fails, whereupon it can be tried again: whatever is behind `safe_bytes` in the file
+        was never promised to anybody, and is overwritten."""
+        self._unsafe = [b"".join(self._unsafe)]
+        unsafe = memoryview(self._unsafe[0])
+        done = 0
+        while done < len(unsafe):
+            done += os.pwrite(self._fd, unsafe[done:], self.safe_bytes + done)
+        if done and durable:
+            os.fdatasync(self._fd)
+        self.safe_bytes += done
+        self._unsafe.clear()
+
+    def seal(self, durable: bool) -> None:
+        """No more is to come, and all is safe: an empty frame says so to whoever finds damage before it."""
+        self.save(durable)
+        self.add(b"")
+        self.save(durable)
+
+    def close(self) -> None:
+        os.close(self._fd)

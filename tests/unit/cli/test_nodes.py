@@ -1,0 +1,97 @@
+"""`daws nodes`, `submit`, `wait`, `sessions`, `drain` on a cluster of one node; and what is refused."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from daws.cli import main
+from tests.unit.runtime.cluster.machines import DEADLINE_S, Machines
+
+
+@pytest.fixture(scope="module")
+def machines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machines]:
+    with Machines(tmp_path_factory.mktemp("one")) as machines:
+        machines.node(2, "processes")
+        machines.wait_for(1)
+        yield machines
+
+
+@pytest.fixture
+def daws(machines: Machines, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
+    """A command; answers its exit code and what it printed."""
+    monkeypatch.setenv("DAWS_CLUSTER", str(machines.folder))
+
+    def run(*words: str) -> tuple[int, str, str]:
+        code = main(words)
+        said = capsys.readouterr()
+        return code, said.out, said.err
+
+    return run
+
+
+def test_nodes_are_listed(daws):
+    code, out, _ = daws("nodes")
+    assert code == 0
+    assert "127.0.0.1:" in out and "2 executors" in out
+    code, out, _ = daws("nodes", "--json")
+    assert json.loads(out)["executors"] == 2
+
+
+def test_an_array_of_commands_is_submitted_waited_for_and_forgotten(daws):
+    code, name, _ = daws("submit", "--array", "3-12", "--", "sh", "-c", "echo $DAWS_ARRAY is {}")
+    assert code == 0
+    code, out, err = daws("wait", name.strip(), "--timeout", str(DEADLINE_S))
+    assert (code, err) == (0, "")
+    assert out.splitlines() == [f"{number} is {number}" for number in range(3, 13)]
+    code, _, err = daws("wait", name.strip())
+    assert code == 2
+    assert "there is no session" in err
+
+
+def test_failed_commands_are_told_and_sessions_are_listed_and_ended(daws):
+    assert daws("submit", "--session", "bad", "--array", "1-2", "--", "sh", "-c", "echo oh; exit {}")[0] == 0
+    code, out, err = daws("wait", "bad", "--keep", "--timeout", str(DEADLINE_S))
+    assert code == 1
+    assert out == "oh\noh\n"
+    assert "2 of 2 tasks failed" in err
+    assert daws("sessions")[1].startswith("bad ")
+    code, out, _ = daws("sessions", "--json")
+    assert {"session": "bad", "failed": 2, "done": 0, "kept": True}.items() <= json.loads(out).items()
+    assert daws("sessions", "--end", "bad")[0] == 0
+    assert daws("sessions")[1] == ""
+
+
+def test_a_command_runs_where_it_was_submitted(daws, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    _, name, _ = daws("submit", "--", "sh", "-c", "echo here > there")
+    assert daws("wait", "--quiet", name.strip(), "--timeout", str(DEADLINE_S)) == (0, "", "")
+    assert (tmp_path / "there").read_text() == "here\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (("submit",), "give a command behind '--'"),
+        (("submit", "--array", "5-1", "--", "true"), "expected FIRST-LAST"),
+        (("drain", "99"), "there is no node 99"),
+        (("sessions", "--end", "nobody"), "there is no session 'nobody'"),
+        (("node", "--executors", "0"), "whole number from 1 to"),
+        (("node", "--context", "gpu"), "expected LABEL=N"),
+        (("node", "--bind", "0.0.0.0"), "give the address by which other nodes reach"),
+        (("nodes", "--cluster", "/nowhere"), "there is no cluster.toml"),
+        (("store",), "is served already"),
+    ],
+)
+def test_what_cannot_be_is_refused_in_a_line(daws, words: tuple[str, ...], line: str):
+    code, out, err = daws(*words)
+    assert code in (1, 2)
+    assert out == ""
+    assert line in err and err.count("\n") == 1
+
+
+def test_which_cluster_has_to_be_said(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.delenv("DAWS_CLUSTER", raising=False)
+    assert main(["nodes"]) == 2
+    assert "--cluster DIR" in capsys.readouterr().err
