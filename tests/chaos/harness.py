@@ -42,6 +42,7 @@ class Seen(Struct):
 
     seed: int
     took_s: float = 0.0
+    worked_s: float = 0.0  # until the client had all results
     runs: int = 0
     blows: dict[str, int] = {}
     message: str = ""
@@ -75,6 +76,7 @@ class Run:
 
     def carry_out(self) -> None:
         setup = self.setup
+        began_s = time.monotonic()
         self.runs_file.touch()
         with World(self.folder, setup.hosts, setup.lease_s, setup.network, setup.store) as self.world:
             try:
@@ -90,6 +92,7 @@ class Run:
             finally:
                 for timer in self.timers:
                     timer.join()
+            self.seen.worked_s = time.monotonic() - began_s
             self.check_answers()
             self.world.daws("sessions", "--cluster", str(self.world.cluster), "--end", "chaos")
             self.world.leave()

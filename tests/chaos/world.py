@@ -86,7 +86,7 @@ class World(AbstractContextManager["World"]):
 
     def start_node(self, host: int) -> None:
         words = ["daws.cli", "node", "--cluster", str(self.cluster), "--executors", str(EXECUTORS)]
-        words += ["--bind", self.hosts.address(host)]
+        words += ["--bind", self.hosts.address(host), "--leave-within", "5"]
         before = tuple(self.hosts.command(host))
         self.nodes[host] = self.start(f"node-{host}", words, before, TMPDIR=self.disks.folder(host))
 
