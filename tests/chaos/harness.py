@@ -17,6 +17,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from tests.chaos.commits import committed
 from tests.chaos.plan import KINDS, NEEDS_DISKS, NEEDS_LINKS, NEEDS_REPLICAS, Blow, blows_of
 from tests.chaos.work import answers_of, graph_of
 from tests.chaos.world import World, wait_until
@@ -97,6 +98,7 @@ class Run:
             self.world.daws("sessions", "--cluster", str(self.world.cluster), "--end", "chaos")
             self.world.leave()
             wait_until(lambda: not self.world.marked(), START_S, "all processes have ended")
+            self.check_commits()
             left = self.world.disks.left_over()
             assert not left, f"left on the disks: {left[:3]}"
         self.seen.runs = self.runs()
@@ -145,6 +147,15 @@ class Run:
             if wanted != found
         ]
         assert not wrong, f"wrong results of tasks {wrong[:5]}"
+
+    def check_commits(self) -> None:
+        """Each task once: from the store's own files, which only the embedded one has."""
+        if self.world.store is None:
+            return
+        counts = committed(self.world.cluster / "state" / "store")
+        twice = [task for task, count in counts.items() if count > 1]
+        assert not twice, f"committed more than once: tasks {twice[:5]}"
+        assert len(counts) >= self.setup.tasks, f"{len(counts)} commits of {self.setup.tasks} tasks"
 
     # -- blows ---------------------------------------------------------------------------------------------------------
 
