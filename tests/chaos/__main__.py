@@ -33,10 +33,8 @@ def main() -> int:
         blows.update(seen.blows)
         wrong += bool(seen.message)
         dealt = ", ".join(f"{kind} {count}" for kind, count in sorted(seen.blows.items()))
-        print(
-            f"seed {seed}: {seen.message or 'fine'}; {seen.took_s:.1f} s ({seen.worked_s:.1f} until all was done), {seen.runs:,} runs; {dealt}",
-            flush=True,
-        )
+        times = f"{seen.took_s:.1f} s ({seen.worked_s:.1f} until all was done)"
+        print(f"seed {seed}: {seen.message or 'fine'}; {times}, {seen.runs:,} runs; {dealt}", flush=True)
         if seen.message:
             print(f"    again: python -m tests.chaos --seed {seed} --tasks {given.tasks} --keep FOLDER")
     print(f"{len(seeds) - wrong} of {len(seeds)} runs without loss; {sum(blows.values())} blows:")
