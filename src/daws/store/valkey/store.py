@@ -218,7 +218,7 @@ class ValkeyStore:
                 answer = (outcome, *rest)
 
     async def _look_at_new_server(self, lane: _Lane, name: bytes, safe: int) -> DawsError | None:
-        """It may have lost what was not safe, and if that was all, nothing of us is left. But not what was safe. Returns
+        """It may have lost what was not safe, and if that was all, nothing of us is left; not what was safe. Returns
         what is wrong with it."""
         try:
             known, _ = await self.server.ask(Command(lane.keys.callers, (name,), CHECK))
