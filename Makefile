@@ -4,7 +4,7 @@ BIN := .venv/bin
 STAMP := .venv/.setup-done
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup lock test unit lint format demo policies bench bench-peers studies matrix faults faults-long mutants clean
+.PHONY: help setup lock test unit lint format demo policies bench bench-peers studies matrix faults faults-long mutants chaos clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -72,6 +72,9 @@ faults: setup ## 1,000 seeds of crashes, losses, delays, partitions, and stores 
 
 faults-long: setup ## 10,000 such seeds (half an hour)
 	$(BIN)/python -m tests.sim.faults --seeds 10000 $(ARGS)
+
+chaos: setup ## 50 real clusters whose nodes, store, client, links and disks are beaten by seed
+	$(BIN)/python -m tests.chaos $(ARGS)
 
 mutants: setup ## take the rules out one by one; the fault seeds must notice
 	$(BIN)/python -m tests.sim.mutants $(ARGS)

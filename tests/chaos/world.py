@@ -39,6 +39,7 @@ class World(AbstractContextManager["World"]):
         self.store: subprocess.Popen[bytes] | None = None
         self._stack = ExitStack()
         self._logs: list[IO[bytes]] = []
+        self._started: list[subprocess.Popen[bytes]] = []
 
     def __enter__(self) -> "World":
         try:
@@ -77,9 +78,11 @@ class World(AbstractContextManager["World"]):
         log = open(self.folder / f"{name}.log", "ab")  # noqa: SIM115 (closed with the world)
         self._logs.append(log)
         command = [*before, sys.executable, "-m", *words]
-        return subprocess.Popen(
+        process = subprocess.Popen(
             command, cwd=ROOT, env=self.environment(**more), stdout=log, stderr=log, start_new_session=True
         )
+        self._started.append(process)
+        return process
 
     def start_store(self) -> None:
         self.store = self.start("store", ["daws.cli", "store", "--cluster", str(self.cluster)])
@@ -129,10 +132,11 @@ class World(AbstractContextManager["World"]):
         while (pids := self.marked()) and time.monotonic() < until_s:
             for pid in pids:
                 _signal(pid, signal.SIGKILL)
-            for process in (*self.nodes.values(), self.store):
-                if process is not None:
-                    process.poll()
+            for process in self._started:
+                process.poll()
             time.sleep(LOOK_S)
+        for process in self._started:
+            process.wait()
         for log in self._logs:
             log.close()
         self._stack.close()
