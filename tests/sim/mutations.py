@@ -143,7 +143,7 @@ MUTANTS = (
     ),
     Mutant(
         "what is granted again is taken again", 2, "core/moving.py",
-        "        if not (answer.mode & AGAIN and _has_it(core, row.task, answer.move, why)):\n",
+        "        if not (again and _has_it(core, row.task, answer.move, why)):\n",
         "        if True:\n",
     ),
     # -- 3. commit by run -------------------------------------------------------------------------------------------
@@ -421,8 +421,8 @@ MUTANTS = (
     ),
     Mutant(
         "children of failed tasks are not born so", 7, "core/growing.py",
-        "            ask(core, row.child, Cancel(row.child, core.node, error))\n",
-        "            assert error\n",
+        "        ask(core, row.child, Cancel(row.child, core.node, error))\n",
+        "        assert error\n",
         where=("born late",),
     ),
     # -- 8. no self-made deadlock -----------------------------------------------------------------------------------
