@@ -143,7 +143,7 @@ MUTANTS = (
     ),
     Mutant(
         "what is granted again is taken again", 2, "core/moving.py",
-        "        if not (answer.mode & AGAIN and _has_it(core, row.task, answer.move, why)):\n",
+        "        if not (again and _has_it(core, row.task, answer.move, why)):\n",
         "        if True:\n",
     ),
     # -- 3. commit by run -------------------------------------------------------------------------------------------
@@ -421,8 +421,8 @@ MUTANTS = (
     ),
     Mutant(
         "children of failed tasks are not born so", 7, "core/growing.py",
-        "            ask(core, row.child, Cancel(row.child, core.node, error))\n",
-        "            assert error\n",
+        "        ask(core, row.child, Cancel(row.child, core.node, error))\n",
+        "        assert error\n",
         where=("born late",),
     ),
     # -- 8. no self-made deadlock -----------------------------------------------------------------------------------
@@ -538,19 +538,6 @@ MUTANTS = (
         where=("failover",),
     ),
     Mutant(
-        "new rows do not wait for what is said again", 11, "core/keeping.py",
-        "        resending.waiting += [row for row in rows if resending.holds_back(row)]\n"
-        "        return [row for row in rows if not resending.holds_back(row)]\n",
-        "        return rows\n",
-        where=("failover",),
-    ),
-    Mutant(
-        "what was refused is not tried again", 11, "core/resending.py",
-        "ROUNDS = 4\n",
-        "ROUNDS = 1\n",
-        where=("failover",),
-    ),
-    Mutant(
         "what comes after a refusal counts", 11, "core/resending.py",
         "        if not stuck.isdisjoint(tasks) or (refused and one.heard):\n",
         "        if refused and one.heard:\n",
@@ -599,12 +586,6 @@ MUTANTS = (
         where=("failover",),
     ),
     Mutant(
-        "the dead are buried before that is safe", 11, "core/members.py",
-        "        when_safe(core, partial(ask_shard, core, MEMBERSHIP_SHARD, Buried(row.dead, core.node)))\n",
-        "        ask_shard(core, MEMBERSHIP_SHARD, Buried(row.dead, core.node))\n",
-        where=("failover",),
-    ),
-    Mutant(
         "a task ends before what it has created is safe", 11, "core/growing.py",
         "    when_safe(core, partial(_is_safe, core, seedling.run))\n",
         "    _is_safe(core, seedling.run)\n",
@@ -636,20 +617,9 @@ MUTANTS = (
         where=("failover",),
     ),
     Mutant(
-        "that a lease ran out is not noted", 11, "store/log/logged.py",
-        "        self.log.append(Call(shard, now_ns, [*changing], due))",
-        "        self.log.append(Call(shard, now_ns, [*changing]))",
-    ),
-    Mutant(
         "who joins is not noted", 11, "store/log/logged.py",
         "            return row.leaving or (row.info is not None and row.node not in self.infos)\n",
         "            return row.leaving\n",
-    ),
-    Mutant(
-        "who leaves is not noted", 11, "store/log/logged.py",
-        "            return row.leaving or (row.info is not None and row.node not in self.infos)\n",
-        "            return row.info is not None and row.node not in self.infos\n",
-        where=("leaving",),
     ),
     Mutant(
         "leases from before a restart never run out", 11, "store/log/logged.py",

@@ -67,7 +67,7 @@ def test_every_mutant_is_noticed(mutant, hunter):
 
 
 def test_every_rule_has_mutants():
-    assert {one.rule for one in MUTANTS} == set(RULES) == set(range(1, 11))
+    assert {one.rule for one in MUTANTS} == set(RULES) == set(range(1, 12))
     for rule in RULES:
         assert sum(one.rule == rule for one in MUTANTS) >= 3
     assert len(MUTANTS) == len(set(NAMES)) >= 24
