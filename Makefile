@@ -4,7 +4,7 @@ BIN := .venv/bin
 STAMP := .venv/.setup-done
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup lock test unit lint format demo policies bench bench-peers studies matrix faults mutants clean
+.PHONY: help setup lock test unit lint format demo policies bench bench-peers studies matrix faults faults-long mutants clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -67,8 +67,11 @@ studies: setup ## published tables and figures beside ours; writes docs/studies 
 matrix: setup ## every preset on every workload at up to 1,000 nodes
 	$(BIN)/python -m tests.sim.matrix $(ARGS)
 
-faults: setup ## 1,000 seeds of crashes, losses, delays and partitions
+faults: setup ## 1,000 seeds of crashes, losses, delays, partitions, and stores that fail
 	$(BIN)/python -m tests.sim.faults $(ARGS)
+
+faults-long: setup ## 10,000 such seeds (half an hour)
+	$(BIN)/python -m tests.sim.faults --seeds 10000 $(ARGS)
 
 mutants: setup ## take the rules out one by one; the fault seeds must notice
 	$(BIN)/python -m tests.sim.mutants $(ARGS)

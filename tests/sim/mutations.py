@@ -17,6 +17,7 @@ RULES = {
     8: "no self-made deadlock",
     9: "cancel",
     10: "the client reads a log",
+    11: "acknowledged is not yet safe",
 }
 
 
@@ -500,8 +501,8 @@ MUTANTS = (
     ),
     Mutant(
         "the client reads rows twice", 10, "core/client.py",
-        "            for row in answer.rows[skip:]:\n",
-        "            for row in answer.rows:\n",
+        "            rows = answer.rows[skip:] if self.ends is None",
+        "            rows = answer.rows if self.ends is None",
     ),
     Mutant(
         "the client goes back in the log", 10, "core/client.py",
@@ -521,6 +522,138 @@ MUTANTS = (
     Mutant(
         "a hand-out that comes twice is taken twice", 10, "core/moving.py",
         "    if had_before(core, message.batch):\n        return\n",
+        "",
+    ),
+    # -- 11. a store that forgets, and one that begins anew ----------------------------------------------------------
+    Mutant(
+        "nothing is kept", 11, "core/keeping.py",
+        "        if rows:\n            self.count += 1\n",
+        "        if not call:\n            self.count += 1\n",
+        where=("failover",),
+    ),
+    Mutant(
+        "what is said again is not kept", 11, "core/resending.py",
+        "    keeping.keep(call, answers)  # this server may be replaced as well\n",
+        "",
+        where=("failover",),
+    ),
+    Mutant(
+        "new rows do not wait for what is said again", 11, "core/keeping.py",
+        "        resending.waiting += [row for row in rows if resending.holds_back(row)]\n"
+        "        return [row for row in rows if not resending.holds_back(row)]\n",
+        "        return rows\n",
+        where=("failover",),
+    ),
+    Mutant(
+        "what was refused is not tried again", 11, "core/resending.py",
+        "ROUNDS = 4\n",
+        "ROUNDS = 1\n",
+        where=("failover",),
+    ),
+    Mutant(
+        "what comes after a refusal counts", 11, "core/resending.py",
+        "        if not stuck.isdisjoint(tasks) or (refused and one.heard):\n",
+        "        if refused and one.heard:\n",
+        where=("failover",),
+    ),
+    Mutant(
+        "what was under way is not said in its turn", 11, "core/resending.py",
+        "    calls.update(_unanswered(core, shard))\n",
+        "",
+        where=("failover",),
+    ),
+    Mutant(
+        "intents under new marks are forgotten", 11, "core/resending.py",
+        "        elif one.heard:\n            _intend_again(core, one.row, answer)\n",
+        "        elif one.heard:\n            pass\n",
+        where=("failover",),
+    ),
+    Mutant(
+        "nobody asks what it owns", 11, "core/resending.py",
+        "            ask_shard(core, shard, Owned(core.node, RECONCILES, OWNED_MAX))\n",
+        "",
+        where=("failover",),
+    ),
+    Mutant(
+        "moves that come again are taken for old ones", 11, "core/resending.py",
+        "    core.given_up = EMPTY  # numbers of moves may come again\n",
+        "",
+        where=("failover",),
+    ),
+    Mutant(
+        "what waits does not wait anew", 11, "core/resending.py",
+        "        keeping.wait_anew()\n",
+        "        go_on(core)\n",
+        where=("failover",),
+    ),
+    Mutant(
+        "nothing waits until it is safe", 11, "core/keeping.py",
+        "    if keeping is None or not (keeping.rows or keeping.resending):\n",
+        "    if True:\n",
+        where=("failover",),
+    ),
+    Mutant(
+        "an intent is cleared before it is safe", 11, "core/outbox.py",
+        "    if core.keeping is not None:\n        when_safe",
+        "    if False:\n        when_safe",
+        where=("failover",),
+    ),
+    Mutant(
+        "the dead are buried before that is safe", 11, "core/members.py",
+        "        when_safe(core, partial(ask_shard, core, MEMBERSHIP_SHARD, Buried(row.dead, core.node)))\n",
+        "        ask_shard(core, MEMBERSHIP_SHARD, Buried(row.dead, core.node))\n",
+        where=("failover",),
+    ),
+    Mutant(
+        "a task ends before what it has created is safe", 11, "core/growing.py",
+        "    when_safe(core, partial(_is_safe, core, seedling.run))\n",
+        "    _is_safe(core, seedling.run)\n",
+        where=("failover",),
+    ),
+    Mutant(
+        "the client reads on in a log that has changed", 11, "core/client.py",
+        "                self.read_to[event.shard] = 0\n",
+        "",
+        where=("failover",),
+    ),
+    Mutant(
+        "the client counts an end twice", 11, "core/client.py",
+        "            if task not in self.ends:\n",
+        "            if task not in self.ended:\n",
+        where=("failover",),
+    ),
+    Mutant(
+        "a node may be unknown to the server that takes over", 11, "core/resending.py",
+        "        core.members = Members(0, core.members.infos)\n"
+        "        ask_shard(core, shard, Lease(core.node, 0, core.info, asked_ns=core.now_ns))\n",
+        "        pass\n",
+        where=("failover",),
+    ),
+    Mutant(
+        "a lost commit does not answer those who asked for a remake", 11, "store/memory/life.py",
+        "        if rare is not None and rare.waiters:",
+        "        if False:",
+        where=("failover",),
+    ),
+    Mutant(
+        "that a lease ran out is not noted", 11, "store/log/logged.py",
+        "        self.log.append(Call(shard, now_ns, [*changing], due))",
+        "        self.log.append(Call(shard, now_ns, [*changing]))",
+    ),
+    Mutant(
+        "who joins is not noted", 11, "store/log/logged.py",
+        "            return row.leaving or (row.info is not None and row.node not in self.infos)\n",
+        "            return row.leaving\n",
+    ),
+    Mutant(
+        "who leaves is not noted", 11, "store/log/logged.py",
+        "            return row.leaving or (row.info is not None and row.node not in self.infos)\n",
+        "            return row.info is not None and row.node not in self.infos\n",
+        where=("leaving",),
+    ),
+    Mutant(
+        "leases from before a restart never run out", 11, "store/log/logged.py",
+        "    store.leases = dict.fromkeys(store.infos, until_ns)\n",
         "",
     ),
 )  # fmt: skip

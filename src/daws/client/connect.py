@@ -181,7 +181,8 @@ class JoinedSession(Session):
         task = self._next_task()
         future: Future[T] = Future(self, task, task)
         above: Any = [_Named(task_of(object_), object_)]
-        self._submit(self.number_of(function), INPUTS_ALONE, above, USUAL, future, (task,))
+        # A leaf: a task of ours, which the session's next client is not told of.
+        self._submit(self.number_of(function), INPUTS_ALONE, above, USUAL, future, (task,), leaf=True)
         return future
 
 

@@ -198,6 +198,7 @@ class Session:
         options: Options,
         future: Future[Any],
         made: tuple[int, ...],
+        leaf: bool = False,
     ) -> None:
         inputs: tuple[int, ...] = ()
         parents: tuple[int, ...] = ()
@@ -219,7 +220,7 @@ class Session:
             options.priority,
             options.rank_ns,
             home,
-            False,
+            leaf,
             payload,
             options.retries,
             options.timeout_ns,

@@ -86,13 +86,15 @@ def send_rows(core: NodeCore) -> None:
     lazy = not core.urgent
     hopes = core.hoping == THIS_STEP
     for shard, rows in ((core.rows_shard, core.rows), *(core.more_rows or {}).items()):
-        for part in (rows,) if len(rows) <= ROWS_PER_CALL else _parts(rows):
+        if core.keeping is not None:
+            rows = core.keeping.hold_back(shard, rows)
+        for part in (rows,) if 0 < len(rows) <= ROWS_PER_CALL else _parts(rows):
             token += 1
             core.calls[token] = call = CallStore(token, shard, part, lazy, hopes)  # type: ignore[arg-type]
             core.out.append(call)
-    core.token = token
     if hopes:
-        core.hoping = token
+        core.hoping = token if token > core.token else NO_CALL
+    core.token = token
     core.urgent = False
     core.rows = core.more_rows = None
 
@@ -106,7 +108,8 @@ def repeat_calls(core: NodeCore) -> None:
     for token, call in core.calls.items():
         if token > core.old_token:
             break
-        core.out.append(call)
+        if core.keeping is None or core.keeping.may_leave(call):
+            core.out.append(call)
     core.old_token = core.token
 
 
@@ -114,6 +117,8 @@ def repeat_calls(core: NodeCore) -> None:
 def on_store_answered(core: NodeCore, event: StoreAnswered) -> None:
     call = core.calls.pop(event.token, None)
     if call is None:
+        return
+    if core.keeping is not None and core.keeping.takes(core, call, event.answers):
         return
     for row, answer in zip(call.rows, event.answers, strict=True):
         if answer is None:
@@ -137,7 +142,11 @@ def hope_ends(core: NodeCore, token: int) -> None:
 @handles(CallFine)
 def on_call_fine(core: NodeCore, event: CallFine) -> None:
     call = core.calls.pop(event.token, None)
-    if call is not None and call.hopes:
+    if call is None:
+        return
+    if core.keeping is not None and core.keeping.takes(core, call, [None] * len(call.rows)):
+        return
+    if call.hopes:
         hope_ends(core, event.token)
 
 

@@ -15,14 +15,15 @@ from typing import NamedTuple
 import numpy as np
 
 from daws.core.effects import TICK, CallStore, EffectType, Send, SetTimer
-from daws.core.events import EventType, Started, StoreAnswered, TimerFired
+from daws.core.events import EventType, Started, StoreAnswered, StoreChanged, TimerFired
 from daws.core.node import NodeConfig
+from daws.model.cluster import Members
 from daws.model.graph import Graph
 from daws.model.states import DONE
 from daws.model.task import CLIENT, Input, Needs, NodeId, Ready, TaskSpec
 from daws.strategy.decisions import Plan, Site, Strategy
 from daws.wire.messages import CancelOrder, CancelTaken, Submission, SubmissionTaken
-from daws.wire.store import SHARD_BLOCK_BITS, Create, Leased, Log, ReadLog, Row, Watch, shard_of
+from daws.wire.store import SHARD_BLOCK_BITS, Create, Leased, Log, LogRow, ReadLog, Row, Watch, shard_of
 
 FIRST_BATCH_TASKS = 4
 BATCH_GROWTH = 4
@@ -56,6 +57,7 @@ class ClientCore:
         self.token = 0
         self.waiting_for = graph.task_count
         self.ended: dict[int, tuple[int, str]] = {}  # only those that did not end well
+        self.ends: set[int] | None = set() if config.replicated else None  # of which tasks the end was read
         self.spawned: set[int] = set()
         self.seen_spawned: set[int] = set()
         self.started_ns = 0
@@ -222,6 +224,11 @@ class ClientCore:
                 self._send(now_ns, out)
                 self._ask_logs(out)
                 self._set_timer(now_ns, out)
+            elif isinstance(event, StoreChanged):
+                # Its log may have lost what was read, and have it again in another order.
+                self.read_to[event.shard] = 0
+                self.reading = {token: shard for token, shard in self.reading.items() if shard != event.shard}
+                self.members = Members(0, self.members.infos)
             elif isinstance(event, CancelTaken):
                 self.cancels.pop(event.batch, None)
 
@@ -272,15 +279,27 @@ class ClientCore:
             skip = self.read_to[shard] - (answer.next - len(answer.rows))
             self.read_to[shard] = answer.next
             count = self.graph.task_count
-            plain = [row for row in answer.rows[skip:] if row.__class__ is int and row < count]
+            rows = answer.rows[skip:] if self.ends is None else self._first_ends(answer.rows[skip:])
+            plain = [row for row in rows if row.__class__ is int and row < count]
             self.waiting_for -= len(plain)
-            if len(plain) == len(answer.rows) - skip:
+            if len(plain) == len(rows):
                 continue  # all went well, as usual
-            for row in answer.rows[skip:]:
+            for row in rows:
                 if not isinstance(row, int):
                     self._note(*row)
                 elif row >= count:
                     self._note(row, DONE, "", ())
+
+    def _first_ends(self, rows: list[LogRow]) -> list[LogRow]:
+        """Without those that were read before the store forgot them: a future keeps its first value."""
+        assert self.ends is not None
+        found: list[LogRow] = []
+        for row in rows:
+            task = row if isinstance(row, int) else row[0]
+            if task not in self.ends:
+                self.ends.add(task)
+                found.append(row)
+        return found
 
     def _note(self, task: int, state: int, error: str, spawned: tuple[int, ...]) -> None:
         if state != DONE:

@@ -1,7 +1,10 @@
 """Finish and satisfy: a run is committed once, and its children are told."""
 
+from functools import partial
+
 from daws.core.calls import add_row, answers, ask_later
 from daws.core.effects import COMMIT, Send, SetTimer
+from daws.core.keeping import when_safe
 from daws.core.moving import accept_once_more
 from daws.core.node import EMPTY, NO_COPIES, NodeCore
 from daws.core.outbox import spread_stop, tell_children, told, wake
@@ -105,7 +108,7 @@ def on_finish_answer(core: NodeCore, row: Finish, answer: AnswerType) -> None:
     ready = core.finishing.pop(task, None) if core.finishing else None
     if type(answer) is Committed:
         if ready is not None:
-            release_inputs(core, ready)
+            when_safe(core, partial(release_inputs, core, ready))
         if answer.rivals:
             stop_rivals(core, answer.rivals, task, row.attempt)
         readers = answer.readers or answer.children
@@ -140,7 +143,7 @@ def on_finish_answer(core: NodeCore, row: Finish, answer: AnswerType) -> None:
         drop_made(core, tuple([one for one in row.outputs if one[0] not in copies]))  # a copy of what won stays
     if isinstance(answer, Stopped):
         if ready is not None:
-            release_inputs(core, ready)  # failed for good: it reads nothing any more
+            when_safe(core, partial(release_inputs, core, ready))  # failed for good: it reads nothing any more
         spread_stop(core, task, answer)
 
 

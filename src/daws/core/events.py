@@ -97,6 +97,22 @@ class CallFine(Event, frozen=True):
     token: int
 
 
+class CallsSafe(Event, frozen=True):
+    """Of a store that is replicated asynchronously: these calls were acknowledged, and are on its replicas by now."""
+
+    shard: int
+    tokens: tuple[int, ...]
+
+
+class StoreChanged(Event, frozen=True):
+    """Another server answers for this shard from now on, which may not know what was acknowledged lately.
+
+    The driver says so before it passes on that server's first answer, and passes on none of the one before it any more.
+    """
+
+    shard: int
+
+
 class Leave(Event, frozen=True):
     """The node is to leave in good order: its pilot ends soon, or somebody drains it. There is no way back.
 
@@ -133,6 +149,8 @@ EventType = (
     | ObjectsFetched
     | StoreAnswered
     | CallFine
+    | CallsSafe
+    | StoreChanged
     | Leave
     | NewStrategy
     | Pressure

@@ -6,10 +6,13 @@ lists it: if the attempt that spawned it never commits, it is cancelled. Waiting
 waiting task in the place of the new one.
 """
 
+from functools import partial
+
 import msgspec
 
 from daws.core.calls import answers, ask, ask_later
 from daws.core.events import RunSpawned, RunWaits
+from daws.core.keeping import when_safe
 from daws.core.node import NodeCore, Run, handles
 from daws.core.outbox import wake_here
 from daws.core.ready import accept
@@ -17,6 +20,7 @@ from daws.core.running import call_off, on_run_ended, recall_behind, release_slo
 from daws.model.task import Ready, TaskSpec, spawned_id
 from daws.wire.store import (
     OK,
+    REFUSED,
     UNKNOWN,
     AnswerType,
     Available,
@@ -86,7 +90,8 @@ def on_spawn_answer(core: NodeCore, row: Spawn, answer: AnswerType) -> None:
 
 @answers(Create)
 def on_create_answer(core: NodeCore, row: Create, answer: AnswerType) -> None:
-    if answer == OK:
+    if answer == OK or (answer == REFUSED and core.keeping is not None):
+        # Refused: another node had the same attempt, created it, and died; the store has forgotten the former only.
         _register(core, row.spec.id)
     else:
         _established(core, row.spec.id)
@@ -111,17 +116,22 @@ def on_register_answer(core: NodeCore, row: Register, answer: AnswerType) -> Non
     if answer == UNKNOWN:
         ask_later(core, row)  # the parent itself is still being created
         return
-    if isinstance(answer, Available):
-        ask(core, row.child, Satisfy(row.child, row.task, core.node, answer.inputs))
-    elif answer != OK:
-        if seedling.waits:
-            ask(core, row.child, Satisfy(row.child, row.task, core.node))  # whoever waits is told of any end
-        else:
-            error = f"task {row.task}, which it needs, has failed, was cancelled, or is forgotten with all it made"
-            ask(core, row.child, Cancel(row.child, core.node, error))
+    if answer != OK:
+        tell_child(core, row, answer)
     seedling.registering -= 1
     if not seedling.registering:
         ask(core, row.child, Open(row.child, core.node))
+
+
+def tell_child(core: NodeCore, row: Register, answer: AnswerType) -> None:
+    """The task had ended before the other said that it waits for it."""
+    if isinstance(answer, Available):
+        ask(core, row.child, Satisfy(row.child, row.task, core.node, answer.inputs))
+    elif row.watches:
+        ask(core, row.child, Satisfy(row.child, row.task, core.node))  # whoever waits is told of any end
+    else:
+        error = f"task {row.task}, which it needs, has failed, was cancelled, or is forgotten with all it made"
+        ask(core, row.child, Cancel(row.child, core.node, error))
 
 
 @answers(Open)
@@ -138,7 +148,11 @@ def _established(core: NodeCore, name: int) -> None:
     seedling = _seedlings(core).pop(name, None)
     if seedling is None or seedling.waits:
         return
-    run = seedling.run
+    when_safe(core, partial(_is_safe, core, seedling.run))
+
+
+def _is_safe(core: NodeCore, run: Run) -> None:
+    """One of the tasks that a run has created lives, whatever happens to this node. The run may end when all do."""
     run.growing -= 1
     if not run.growing and run.outcome is not None:
         outcome, run.outcome = run.outcome, None

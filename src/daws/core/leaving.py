@@ -24,6 +24,7 @@ from daws.core.outbox import send_clears
 from daws.core.places import places
 from daws.core.queues import NO_TASKS
 from daws.core.ready import NOWHERE, accept_all, offer
+from daws.core.resending import RECONCILES, take_on
 from daws.core.running import call_off, is_doomed, resume
 from daws.core.staging import send_freed, unpin
 from daws.model.task import AGAIN, REPLICA, Needs, NodeId, Ready
@@ -158,6 +159,7 @@ def hindrance(core: NodeCore) -> str:
         ("intents that others have to hear of", core.telling),
         ("rows about unknown tasks", core.unknown),
         ("orders of a client", core.cancelling),
+        ("words that are not safe yet", core.keeping and (core.keeping.rows or core.keeping.resending)),
         ("tasks whose objects are yet to be read", None if core.leaving.is_late else core.made),
     ):
         if waiting:
@@ -190,6 +192,9 @@ def _say_farewell(core: NodeCore, behind: str) -> None:
 @answers(Owned)
 def on_owned_answer(core: NodeCore, row: Owned, answer: AnswerType) -> None:
     assert isinstance(answer, Estate)
+    if row.look == RECONCILES:
+        take_on(core, answer)
+        return
     leaving = core.leaving
     if row.look != leaving.look or leaving.shards_left < 0 or leaving.said:
         return  # it is old: something has happened since we asked

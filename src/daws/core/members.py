@@ -5,16 +5,20 @@ of it. When a lease has run out any node may take over what the dead one owned; 
 rests on the store alone.
 """
 
+from functools import partial
+
 from daws.core.balancing import forget_lost_round, look_for_work_soon, poll
 from daws.core.calling import call_again
 from daws.core.calls import answers, ask_shard, repeat_calls, restart
 from daws.core.commits import look_at_held
 from daws.core.effects import COMMIT, POLL, RECALL, TICK, SetTimer
 from daws.core.events import Started, TimerFired
+from daws.core.keeping import when_safe
 from daws.core.moving import take_back
 from daws.core.node import NodeCore, handles
 from daws.core.outbox import ask_unknown_again, carry_out, repeat_orders, send_clears
 from daws.core.ready import accept, forget_leavers, place_stranded
+from daws.core.resending import say_again
 from daws.core.running import call_off, recall_now
 from daws.core.staging import audit, send_releases
 from daws.model.task import NodeId
@@ -84,6 +88,8 @@ def tick(core: NodeCore) -> None:
         call_again(core)
     if core.orphans:
         take_over_orphans(core)
+    if core.keeping is not None:
+        say_again(core)
 
 
 @answers(Lease)
@@ -152,7 +158,7 @@ def on_take_over_answer(core: NodeCore, row: TakeOver, answer: AnswerType) -> No
         return
     core.burying[row.dead] -= 1
     if not core.burying[row.dead]:
-        ask_shard(core, MEMBERSHIP_SHARD, Buried(row.dead, core.node))
+        when_safe(core, partial(ask_shard, core, MEMBERSHIP_SHARD, Buried(row.dead, core.node)))
 
 
 @answers(Buried)

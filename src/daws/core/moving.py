@@ -78,7 +78,8 @@ def on_claim_answer(core: NodeCore, row: Claim, answer: AnswerType) -> None:
     del core.claims[row.task]
     ready, sender, why = entry
     if isinstance(answer, Granted):
-        if not (answer.mode & AGAIN and _has_it(core, row.task, answer.move, why)):
+        again = answer.mode & AGAIN or (core.keeping is not None and core.keeping.doubts)
+        if not (again and _has_it(core, row.task, answer.move, why)):
             _receive(core, _mine(ready, answer), why)
         if why not in (COPY, BACK, REMADE):
             core.outgoing = True

@@ -25,6 +25,7 @@ of a task's life:
     sessions   what a live client submits and holds
     stopping   cancelled and failed tasks and their subtrees
     members    leases, deaths, take-over, and the tick that repeats what was not answered
+    keeping    what was acknowledged and may yet be forgotten; `resending` says it again
     switching  another strategy while it runs
     leaving    a node that is told to leave: it starts nothing, gives away what waits, and says farewell
 """
@@ -38,6 +39,7 @@ from msgspec import Struct
 
 from daws.core.effects import CallStore, EffectType
 from daws.core.events import EventType
+from daws.core.keeping import Keeping
 from daws.core.queues import NO_TASKS
 from daws.model.cluster import Members, NodeInfo
 from daws.model.context import Context
@@ -79,6 +81,7 @@ class NodeConfig(Struct, frozen=True):
     tick_ns_max: int = 1 << 62  # where leases are long because nobody watches, what is not urgent leaves as often
     freed_batch: int = 4096  # releases that a node collects before it tells the store
     fetches_ahead: bool = True  # else an executor without its inputs waits for them and runs nothing meanwhile
+    replicated: bool = False  # the store acknowledges what its replicas do not know yet, and may lose it
 
     @property
     def short_ns(self) -> int:
@@ -244,6 +247,7 @@ class NodeCore:
     copied_bytes: int = 0
     # membership
     restarting: bool = False
+    keeping: Any = None  # what was acknowledged and is not safe yet, where the store may forget it
     orphans: dict[NodeId, int] | None = None
     burying: dict[NodeId, int] | None = None
     # balancing, under strategies that remember whom they have met
@@ -351,6 +355,8 @@ class NodeCore:
         self.steals = 0
         self.failed_steals = 0
         self.failed_steals_total = 0
+        if config.replicated:
+            self.keeping = Keeping()
         self.go_by(strategy)
         self.plain = self.one_kind
 
@@ -407,7 +413,7 @@ class NodeCore:
         if rows is not None and (
             self.urgent or self.plain_free or now_ns >= self.commit_by_ns or len(rows) >= COMMITS_HELD_MAX
         ):
-            if self.more_rows is None and len(rows) <= ROWS_PER_CALL:
+            if self.more_rows is None and len(rows) <= ROWS_PER_CALL and self.keeping is None:
                 self.rows = None
                 self.token = token = self.token + 1
                 if self.urgent:
@@ -498,7 +504,7 @@ def handles(*events: type) -> Callable[[Handler], Handler]:
 
 
 # The handlers need NodeCore and `handles` from above.
-from daws.core import calling, commits, growing, members, moving, remaking, sessions, stopping, switching  # noqa: E402, F401
+from daws.core import calling, commits, growing, members, moving, remaking, resending, sessions, stopping, switching  # noqa: E402, F401
 from daws.core.bursts import end_together  # noqa: E402
 from daws.core.calls import COMMITS_HELD_MAX, ROWS_PER_CALL, send_rows  # noqa: E402
 from daws.core.hearsay import heard_of, load_of  # noqa: E402

@@ -5,8 +5,11 @@ still waits for; at zero the entry is cleared (lazily, many at a time). If this 
 entry does it all again.
 """
 
+from functools import partial
+
 from daws.core.calls import ANSWERED, ask, ask_shard
 from daws.core.effects import Send
+from daws.core.keeping import when_safe
 from daws.core.node import EMPTY, NodeCore, handles
 from daws.model.task import Input, NodeId
 from daws.wire.messages import Awake, StopDone, StopOrder, Wake
@@ -60,6 +63,14 @@ def told(core: NodeCore, number: int) -> None:
 
 
 def clear(core: NodeCore, key: int, mark: int) -> None:
+    """The intent was carried out; where what was said for it may get lost, it is kept until that is safe."""
+    if core.keeping is not None:
+        when_safe(core, partial(_clear, core, key, mark))
+    else:
+        _clear(core, key, mark)
+
+
+def _clear(core: NodeCore, key: int, mark: int) -> None:
     shard = (key >> 2 >> SHARD_BLOCK_BITS) % core.shard_count
     pairs = core.clearing.get(shard)
     if pairs is None:

@@ -52,7 +52,7 @@ def accept(core: NodeCore, ready: Ready, alone: bool = False) -> None:
 
     A task that came `alone` may start at once; of several, `order` says which are the first.
     """
-    if ready.mode & AGAIN:
+    if ready.mode & AGAIN or (core.keeping is not None and core.keeping.doubts):
         task = ready.spec.id
         if ready.move <= core.given_up.get(task, -1) or holds(core, task):
             return  # said before it went back to waiting, or not heard for the first time
@@ -62,7 +62,7 @@ def accept(core: NodeCore, ready: Ready, alone: bool = False) -> None:
 
 def accept_all(core: NodeCore, tasks: tuple[Ready, ...]) -> None:
     """Many tasks at once, from a client or when their parent has ended: those that run anywhere take a short way."""
-    if core.pressed:
+    if core.pressed or (core.keeping is not None and core.keeping.doubts):
         for ready in tasks:
             accept(core, ready)
         core.dirty = True

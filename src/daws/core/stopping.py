@@ -1,7 +1,10 @@
 """Cancelled, failed and pointless runs: a cancel is a write to the store first; stopping what runs is a courtesy."""
 
+from functools import partial
+
 from daws.core.calls import answers, ask, ask_later
 from daws.core.effects import Send
+from daws.core.keeping import when_safe
 from daws.core.node import NodeCore, handles
 from daws.core.outbox import spread_stop, told
 from daws.core.running import call_off
@@ -49,6 +52,10 @@ def _order_carried_out(core: NodeCore, batch: int) -> None:
         core.cancelling[batch] = left
         return
     core.cancelling.pop(batch, None)
+    when_safe(core, partial(_say_taken, core, batch))
+
+
+def _say_taken(core: NodeCore, batch: int) -> None:
     core.out.append(Send(CLIENT, CancelTaken(core.node, batch)))
 
 

@@ -69,7 +69,7 @@ class Faults:
     def _schedule(self, kernel: "Kernel") -> None:
         plan, rng = self.plan, self.rng
         for _ in range(plan.crashes):
-            kernel.push(rng.below(plan.horizon_ns), FATE, self._crash)
+            kernel.push(rng.below(plan.horizon_ns), FATE, self.crash)
         served = 0
         for _ in range(plan.crashes_at_store):
             served += 1 + rng.below(60)
@@ -130,7 +130,7 @@ class Faults:
             self.crash_countdown = [count - 1 for count in self.crash_countdown]
             if self.crash_countdown[0] <= 0:
                 self.crash_countdown.pop(0)
-                if self._kill(kernel, caller):
+                if self.kill(kernel, caller):
                     self.note("crashed at the store")
 
     # -- nodes ---------------------------------------------------------------------------------------------------------
@@ -138,12 +138,12 @@ class Faults:
     def _living(self, kernel: "Kernel") -> list[NodeId]:
         return sorted(kernel.seats)
 
-    def _crash(self, kernel: "Kernel") -> None:
+    def crash(self, kernel: "Kernel") -> None:
         living = self._living(kernel)
-        if living and self._kill(kernel, living[self.rng.below(len(living))]):
+        if living and self.kill(kernel, living[self.rng.below(len(living))]):
             self.note("crashed")
 
-    def _kill(self, kernel: "Kernel", node: NodeId) -> bool:
+    def kill(self, kernel: "Kernel", node: NodeId) -> bool:
         if len(kernel.seats) < 2 or not kernel.kill(node):
             return False
         index = node & NODE_INDEX_MASK

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from msgspec import Struct, structs
 
-from daws.core.effects import CallStore, StartRun
-from daws.core.events import NEVER_NS
+from daws.core.effects import CallStore, EffectType, StartRun
+from daws.core.events import NEVER_NS, EventType
 from daws.core.node import NodeCore
 from daws.model.cluster import ExecutorClass
 from daws.model.context import Label, parse_context
@@ -20,11 +20,12 @@ from daws.model.graph import Graph, GraphBuilder, Growth, TaskHandle
 from daws.model.states import CANCELLED, FAILED, FINAL
 from daws.model.task import NODE_INDEX_MASK, NodeId
 from daws.sim.checkers import Checker, Violation
+from daws.sim.checkers.remembered import check_remembered
 from daws.sim.cluster import Cluster, NodeGroup
 from daws.sim.faults import FaultPlan, Faults, draw_plan
 from daws.sim.kernel import Kernel
 from daws.sim.machine import FATE, STORE
-from daws.sim.servers import ServerPlan, Servers, draw_server_plan
+from daws.sim.servers import ServerPlan, Servers, draw_failovers, draw_server_plan
 from daws.sim.simulate import FAIR, SIMPLE, Settings, make_kernel
 from daws.store.log.logged import StoreSettings
 from daws.strategy import parse_strategy
@@ -33,6 +34,7 @@ from daws.strategy.rng import Rng
 from daws.wire.store import (
     REMAKE_FOR,
     SATISFY,
+    AnswerType,
     Claim,
     Clear,
     Finish,
@@ -79,6 +81,11 @@ class Scenario(Struct, frozen=True):
     servers: ServerPlan | None = None  # what happens to the store
 
     @property
+    def is_forgetful(self) -> bool:
+        """The store may lose what it has acknowledged."""
+        return self.servers is not None and self.servers.failovers > 0
+
+    @property
     def is_peaceful(self) -> bool:
         """Nodes leave when they are ready to, and that is all that happens."""
         plan = FaultPlan(horizon_ns=self.plan.horizon_ns)
@@ -102,6 +109,8 @@ class Outcome(Struct, frozen=True):
 
 def draw_scenario(seed: int) -> Scenario:
     # Which seeds are special must not change: some of the others once brought a bug to light and are run for ever.
+    if seed % 23 in REPLICATED:
+        return _draw_failover(seed)
     scenario = _draw_first(seed)
     if seed % 19 in (3, 12, 15):
         scenario = structs.replace(scenario, strategy=parse_strategy(LATER[seed // 19 % len(LATER)]))
@@ -112,6 +121,8 @@ def draw_scenario(seed: int) -> Scenario:
 
 SERVED = (0, 8, 10)
 """Of 23 seeds in a row, those whose store may fail; whatever else happens in such a world."""
+REPLICATED = (3, 6)
+"""... and those whose store forgets what it has acknowledged."""
 
 
 def _draw_first(seed: int) -> Scenario:
@@ -365,6 +376,21 @@ def _draw_leaving(seed: int) -> Scenario:
     return structs.replace(scenario, kind="leaving", plan=plan, leaves=tuple(leaves))
 
 
+def _draw_failover(seed: int) -> Scenario:
+    """Plain worlds whose store forgets; in many of them the graph grows, or there is much to do."""
+    rng = Rng(seed * 0x5DEECE66D + 13)
+    servers = draw_failovers(rng)
+    scenario = _draw_plain(seed)
+    kind = rng.below(4)
+    if kind == 0:
+        scenario = structs.replace(scenario, graph=growing_graph(rng, waits=rng.below(3) > 0))
+    elif kind == 1:
+        graph = parse_workload(ESTATES[rng.below(len(ESTATES))]).build(scenario.cluster.node_count, 1, seed)
+        scenario = structs.replace(scenario, graph=graph, cluster=Cluster((NodeGroup(4, (ExecutorClass(2),)),)))
+    shards = max(scenario.shards, 1 + seed % 3)
+    return structs.replace(scenario, kind="failover", servers=servers, shards=shards)
+
+
 def _draw_born_late(seed: int) -> Scenario:
     """Tasks spawn tasks that wait for another task too, which has often been cancelled by then."""
     rng = Rng(seed * 0x9FB21C651E98DF25 + 3037000493)
@@ -563,7 +589,7 @@ class _Aimed(Faults):
                     self.note("echoed")
                     kernel.push(at_ns, STORE, event)
                     kernel.push(at_ns + 1, STORE, said)
-                    kernel.push(at_ns + 2, FATE, lambda kernel: self._kill(kernel, sender))
+                    kernel.push(at_ns + 2, FATE, lambda kernel: self.kill(kernel, sender))
                     return True
         return False
 
@@ -574,7 +600,7 @@ class _Aimed(Faults):
             self.unheard[sender] = event
         elif fate < 4:  # else nobody ever hears it
             kernel.push(at_ns + (900 + self.rng.below(1_200)) * MS, STORE, event)
-        kernel.push(kernel.now_ns + lives_ns, FATE, lambda kernel: self._kill(kernel, sender))
+        kernel.push(kernel.now_ns + lives_ns, FATE, lambda kernel: self.kill(kernel, sender))
 
     def _bury(self, kernel: Kernel, dead: NodeId, shard: int, at_ns: int, event: Any) -> None:
         """The shard that was spoken to hears first who is dead, then what it said; the others hear of it later."""
@@ -609,7 +635,7 @@ class _Aimed(Faults):
 
     def _fell(self, kernel: Kernel, heir: NodeId) -> None:
         del self.doomed[heir]
-        if self._kill(kernel, heir):
+        if self.kill(kernel, heir):
             self.note("crashed as an heir")
 
 
@@ -637,6 +663,18 @@ class _WithKillers(Checker):
             kernel.push(kernel.now_ns + 300 * MS, FATE, lambda kernel: kernel.revive(node & NODE_INDEX_MASK))
 
 
+class _Within(_WithKillers):
+    """Where the store forgets, what it has answered proves nothing: only the inside of nodes is looked at."""
+
+    def on_store(self, caller: NodeId, rows: Sequence[Row], answers: Sequence[AnswerType], now_ns: int) -> None: ...
+
+    def on_start(self, node: NodeId, effect: StartRun, begin_ns: int) -> None: ...
+
+    def on_step(self, core: NodeCore, now_ns: int, batch: Sequence[EventType], out: Sequence[EffectType]) -> None:
+        if self.deep is not None and not core.restarting:
+            self.deep(core)
+
+
 def make_scenario_kernel(scenario: Scenario, deep: Callable[[NodeCore], None] | None = None) -> Kernel:
     settings = Settings(
         seed=scenario.seed,
@@ -649,10 +687,11 @@ def make_scenario_kernel(scenario: Scenario, deep: Callable[[NodeCore], None] | 
         direct=scenario.seed % 2 == 0,
         network=FAIR if scenario.seed % 19 == 1 else SIMPLE,
         retired_max=RETIRED_MAX if scenario.seed % 4 == 0 else 0,
+        replicated=scenario.is_forgetful,
     )
     kernel = make_kernel(scenario.graph, scenario.cluster, scenario.strategy, settings)
     kernel.faults = faults = _Aimed(kernel, scenario.plan, scenario.seed)
-    kernel.checker = checker = _WithKillers(kernel, deep)
+    kernel.checker = checker = _Within(kernel, deep) if scenario.is_forgetful else _WithKillers(kernel, deep)
     checker.killers = scenario.killers
     faults.words, faults.heirs = scenario.words, scenario.heirs
     faults.echoes, faults.torn = scenario.echoes, scenario.torn
@@ -695,18 +734,13 @@ def run_scenario(seed: int, deep: Callable[[NodeCore], None] | None = None) -> O
             f"seed {seed}: {kernel.client.waiting_for} tasks have not ended long after the last fault: {_stuck(kernel)}"
         )
     end_ns = kernel.now_ns
-    checker = kernel.checker
     # Let leases, acknowledgements and audits settle, then look at what is left.
     kernel.run_on(end_ns + 20_000 * MS)
-    checker.finish(killers_allowed=True)
-    checker.objects.check_freed()
-    checker.ends.check_grown()
-    checker.ends.check_settled()
-    checker.leavers.check_left(orderly=scenario.is_peaceful)
-    if scenario.is_peaceful and not kernel.faults.returns:  # who has just joined is not known to all others yet
-        checker.ends.check_begun_once()
+    if scenario.is_forgetful:
+        check_remembered(kernel)
+    else:
+        _check_all(scenario, kernel)
     _check_ends(scenario, kernel.client.ended)
-    _check_killers(scenario, kernel.client.ended, checker.kills)
     ended = [state for state, _ in kernel.client.ended.values()]
     return Outcome(
         seed=seed,
@@ -719,6 +753,18 @@ def run_scenario(seed: int, deep: Callable[[NodeCore], None] | None = None) -> O
         faults=kernel.faults.injected,
         digest=kernel.digest.hexdigest(),
     )
+
+
+def _check_all(scenario: Scenario, kernel: Kernel) -> None:
+    checker = kernel.checker
+    checker.finish(killers_allowed=True)
+    checker.objects.check_freed()
+    checker.ends.check_grown()
+    checker.ends.check_settled()
+    checker.leavers.check_left(orderly=scenario.is_peaceful)
+    if scenario.is_peaceful and not kernel.faults.returns:  # who has just joined is not known to all others yet
+        checker.ends.check_begun_once()
+    _check_killers(scenario, kernel.client.ended, checker.kills)
 
 
 def _check_ends(scenario: Scenario, ended: dict[int, tuple[int, str]]) -> None:

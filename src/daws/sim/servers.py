@@ -1,7 +1,9 @@
-"""The processes behind the store's shards: they may be out of reach, slow, or begin anew from their log.
+"""The processes behind the store's shards: out of reach, slow, begun anew from their log, or replaced by a replica.
 
 Without one of these a simulated store is always there and forgets nothing. With a log its answers leave when they are
-safe: calls that were noted since the last fsync are lost when its process dies, and nobody has heard of them.
+safe: calls that were noted since the last fsync are lost when its process dies, and nobody has heard of them. With
+replicas answers leave at once: what was said in the last moments before a replica takes over is lost though many have
+heard of it (rule 11).
 """
 
 from typing import TYPE_CHECKING
@@ -9,17 +11,22 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from daws.core.effects import CallStore
-from daws.core.events import StoreAnswered
-from daws.model.task import NodeId
+from daws.core.events import CallsSafe, StoreAnswered, StoreChanged
+from daws.model.task import CLIENT, NodeId
 from daws.sim.machine import FATE, STORE
 from daws.store.log.logged import Call, LoggedStore, StoreSettings, carry_out, go_on, set_up
 from daws.strategy.rng import Rng
-from daws.wire.store import AnswerType
+from daws.wire.store import AnswerType, Satisfy, TakeOver, shard_of
 
 if TYPE_CHECKING:
     from daws.sim.kernel import Kernel
 
 MS = 1_000_000
+REPORT_NS = 100 * MS
+BUSY_NS = 1_500 * MS
+"""So long there is much to lose."""
+NOTICE_NS = 300 * MS
+"""So soon everybody has noticed that another server answers, also who has nothing to ask."""
 
 
 class ServerPlan(Struct, frozen=True):
@@ -30,6 +37,8 @@ class ServerPlan(Struct, frozen=True):
     restarts: int = 0  # so often the process of all shards is killed and comes back from its log
     group_ns: int = 5 * MS  # so often there is an fsync
     away_ns_max: int = 1_500 * MS
+    failovers: int = 0  # so often a shard is continued by a replica; there is no log then
+    lag_ns: int = 1_000 * MS  # so far behind replicas are
 
 
 def draw_server_plan(rng: Rng) -> ServerPlan:
@@ -43,6 +52,16 @@ def draw_server_plan(rng: Rng) -> ServerPlan:
     )
 
 
+def draw_failovers(rng: Rng) -> ServerPlan:
+    return ServerPlan(
+        outages=rng.below(2),
+        slow=rng.below(2),
+        away_ns_max=(50 + rng.below(1_000)) * MS,
+        failovers=1 + rng.below(3),
+        lag_ns=(20 + rng.below(1_000)) * MS,
+    )
+
+
 class Held(Struct, frozen=True):
     """An answer that leaves when what it tells is safe."""
 
@@ -50,6 +69,35 @@ class Held(Struct, frozen=True):
     call: CallStore
     answers: list[AnswerType]
     leaves_ns: int
+
+
+class Post:
+    """Carries an answer to its caller, through whatever faults there are. What comes from a server that was replaced is
+    not passed on, once the caller knows of that."""
+
+    def __init__(self, kernel: "Kernel", servers: "Servers", shard: int, served_ns: int) -> None:
+        self.kernel = kernel
+        self.servers = servers
+        self.shard = shard
+        self.served_ns = served_ns
+        self.server = servers.server[shard]
+
+    @property
+    def now_ns(self) -> int:
+        return self.kernel.now_ns
+
+    def push(self, at_ns: int, to: int, event: StoreAnswered) -> None:
+        self.kernel.push(at_ns, FATE, lambda kernel: self._deliver(to, event))
+
+    def _deliver(self, to: int, event: StoreAnswered) -> None:
+        servers = self.servers
+        if self.server < servers.known.get((to, self.shard), 0):
+            return
+        servers.introduce(self.kernel, to, self.shard, self.server)
+        self.kernel.push(self.now_ns, to, event)
+        if to != CLIENT:
+            heard = servers.heard.setdefault((to, self.shard), [])
+            heard.append((self.served_ns, self.server, event.token))
 
 
 class Notes(list[Call]):
@@ -73,6 +121,9 @@ class Servers:
         self.away: dict[int, int] = {}  # shard -> how many outages it has just now
         self.slow: dict[int, int] = {}  # shard -> how many times as long it takes
         self.syncs = False
+        self.server = [0] * settings.shard_count  # how often each shard was replaced
+        self.known: dict[tuple[int, int], int] = {}  # caller, shard -> which server it has heard of last
+        self.heard: dict[tuple[int, int], list[tuple[int, int, int]]] = {}  # -> when served, by which server, token
         kernel.store = LoggedStore(settings, self.notes)
         kernel.store.join([machine.info for machine in kernel.machines])
         kernel.push(0, FATE, self._sync)  # the graph is in the store before anything else happens
@@ -82,6 +133,10 @@ class Servers:
             self._plan_slowness(kernel, self.rng.below(settings.shard_count))
         for _ in range(plan.restarts):
             kernel.push(self.rng.below(horizon_ns), FATE, self._doom)
+        for _ in range(plan.failovers):
+            kernel.push(self.rng.below(min(horizon_ns, BUSY_NS)), FATE, self._fail)
+        if plan.failovers:
+            kernel.push(REPORT_NS, FATE, self._report)
 
     # -- calls ---------------------------------------------------------------------------------------------------------
 
@@ -94,6 +149,11 @@ class Servers:
         answers = kernel.store.apply(shard, call.rows, now_ns)
         took_ns = (costs.store_call_ns + costs.store_row_ns * len(call.rows)) * self.slow.get(shard, 1)
         free_ns = kernel.shard_free_ns[shard] = max(now_ns, kernel.shard_free_ns[shard]) + took_ns
+        if self.plan.failovers:
+            kernel.faults.served(kernel, caller)
+            post, event = Post(kernel, self, shard, now_ns), StoreAnswered(call.token, answers)
+            kernel.faults.send(post, STORE, caller, free_ns + costs.latency_ns, event)
+            return
         self.held.append(Held(caller, call, answers, free_ns))
         if not self.syncs:
             self.syncs = True
@@ -163,8 +223,69 @@ class Servers:
     def _read_log(self, kernel: "Kernel") -> None:
         for shard in range(self.settings.shard_count):
             self._come_back(shard)
+        self._begin_anew(kernel)
+
+    def _begin_anew(self, kernel: "Kernel") -> None:
         store = LoggedStore(self.settings, self.notes)
         set_up(store, self.settings)
         carry_out(store, self.notes)
         go_on(store, self.settings, kernel.now_ns)
         kernel.store = store
+
+    # -- replicas ------------------------------------------------------------------------------------------------------
+
+    def _fail(self, kernel: "Kernel") -> None:
+        """A server is gone. After a while a replica takes its place, which does not know what was said lately."""
+        shard = self.rng.below(self.settings.shard_count)
+        self._go(kernel, shard, "failover")
+        since_ns = max(0, kernel.now_ns - self.plan.lag_ns)
+        lost = [call for call in self.notes if call.shard == shard and call.now_ns > since_ns]
+        if lost:
+            kernel.faults.note("acknowledged and lost")
+            self._take_along(kernel, lost)
+        known = [call for call in self.notes if call.shard != shard or call.now_ns <= since_ns]
+        self.notes[:] = known
+        back_ns = min(self.horizon_ns, kernel.now_ns + self.rng.below(self.plan.away_ns_max))
+        kernel.push(back_ns, FATE, lambda kernel: self._continue(kernel, shard))
+
+    def _take_along(self, kernel: "Kernel", lost: list[Call]) -> None:
+        """Often one of those dies with the server who would have to say something again: best one that has told a child
+        in another shard, or has taken over from a dead node."""
+        if not self.rng.below(4):
+            return
+        count = self.settings.shard_count
+        rows = [(call.shard, row) for call in lost for row in call.rows]
+        writers = [row.node for _, row in rows if isinstance(row, TakeOver)]
+        writers += [row.node for at, row in rows if isinstance(row, Satisfy) and shard_of(row.parent, count) != at]
+        writers = sorted({node for node in writers if node in kernel.seats}) or sorted(kernel.seats)
+        if writers and kernel.faults.kill(kernel, writers[self.rng.below(len(writers))]):
+            kernel.faults.note("crashed with its server")
+
+    def _continue(self, kernel: "Kernel", shard: int) -> None:
+        self._come_back(shard)
+        self._begin_anew(kernel)
+        self.server[shard] += 1
+        server = self.server[shard]
+        for caller in (*kernel.seats, CLIENT):
+            at_ns = kernel.now_ns + self.rng.below(NOTICE_NS)
+            kernel.push(at_ns, FATE, lambda kernel, to=caller: self.introduce(kernel, to, shard, server))
+
+    def introduce(self, kernel: "Kernel", caller: int, shard: int, server: int) -> None:
+        """The caller hears that another server answers, if it has not."""
+        if self.known.get((caller, shard), 0) < server:
+            self.known[caller, shard] = server
+            kernel.push(kernel.now_ns, caller, StoreChanged(shard))
+
+    def _report(self, kernel: "Kernel") -> None:
+        """Nodes hear now and then which of the calls that they know to be answered are on the replicas."""
+        kernel.push(kernel.now_ns + REPORT_NS, FATE, self._report)
+        safe_ns = kernel.now_ns - self.plan.lag_ns
+        for (node, shard), heard in self.heard.items():
+            if node not in kernel.seats or kernel.faults.is_cut(STORE, node) or self.away.get(shard):
+                continue
+            if self.known.get((node, shard), 0) < self.server[shard]:
+                continue
+            safe = tuple([token for at_ns, server, token in heard if at_ns <= safe_ns and server == self.server[shard]])
+            heard[:] = [one for one in heard if one[0] > safe_ns and one[1] == self.server[shard]]
+            if safe:
+                kernel.push(kernel.now_ns, node, CallsSafe(shard, safe))

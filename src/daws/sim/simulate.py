@@ -66,6 +66,7 @@ class Settings(Struct, frozen=True):
     fetches_ahead: bool = True  # else executors fetch what their tasks read themselves, as those of MATRIX
     files: str = SHUFFLED  # which nodes have the files from outside
     retired_max: int = 0  # as live stores have it: tasks retire as soon as they can, and are forgotten after so many
+    replicated: bool = False  # nodes take into account that the store may lose what it has acknowledged
 
     def __post_init__(self) -> None:
         if self.shards not in range(SHARDS_MAX + 1):
@@ -248,6 +249,7 @@ def make_kernel(
         audit_ns=int(settings.audit_s * SECOND_NS),
         freed_batch=settings.freed_batch,
         fetches_ahead=settings.fetches_ahead,
+        replicated=settings.replicated,
     )
     if opening is None:
         places = places_of(graph.external_count, len(infos), settings)

@@ -48,12 +48,13 @@ def is_function(record: Record) -> bool:
 
 
 def tasks_of(store: MemoryStore, session: int) -> tuple[list[tuple[int, int]], int]:
-    """The tasks that it holds, with the number of their outputs; and the first number that is free."""
+    """The tasks that it holds, with the number of their outputs, but for leaves, which clients make to read something;
+    and the first number that is free."""
     tasks: list[tuple[int, int]] = []
     next_task = session << SESSION_BITS
     for task, record in records_of(store, session):
         next_task = max(next_task, task + 1)
-        if record.held and not is_function(record):
+        if record.held and not record.spec.leaf and not is_function(record):
             tasks.append((task, len(record.spec.outputs)))
     return sorted(tasks), next_task
 

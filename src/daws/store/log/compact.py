@@ -14,6 +14,9 @@ from daws.store.log.opening import read
 from daws.store.log.state import parts_of
 from daws.store.memory.store import MemoryStore
 
+SYNC_BYTES = 4 * 1024 * 1024
+"""Written in steps that a disk does in no time: the store's own fsyncs have to wait for them."""
+
 
 def compact(folder: Folder, before: int) -> None:
     reading = read(folder, before=before)
@@ -32,8 +35,13 @@ def write_state(path: Path, store: MemoryStore, settings: StoreSettings, now_ns:
     encode = msgspec.msgpack.Encoder().encode
     with open(path, "wb", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
         file.write(opening(settings))
+        unsafe = 0
         for part in parts_of(store, now_ns):
-            file.write(frame(encode(part), 0))
+            unsafe += file.write(frame(encode(part), 0))
+            if unsafe > SYNC_BYTES:
+                unsafe = 0
+                file.flush()
+                os.fdatasync(file.fileno())
         file.flush()
         os.fsync(file.fileno())
 

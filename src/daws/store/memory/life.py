@@ -136,6 +136,9 @@ def finish(store: MemoryStore, shard: Shard, row: wire.Finish, now_ns: int) -> A
             rare.spawned = {}  # they stand on their own feet now, whatever becomes of their spawner's objects
         shard.log.append((row.task, STATE_DONE, "", spawned) if spawned else row.task)
         told = None
+        if rare is not None and rare.waiters:  # a store that had lost its commit was asked to have it made again
+            told = (*((one, 0) for one in audience(record)), *rare.waiters)
+            rare.waiters = ()
     record.state = STATE_DONE
     record.outputs = row.outputs
     if told or audience(record):

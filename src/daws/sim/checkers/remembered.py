@@ -1,0 +1,83 @@
+"""Where the store forgets what it has acknowledged, only the end can be judged: all is there, once, and fits."""
+
+from typing import TYPE_CHECKING
+
+from daws.model.states import DONE, FINAL, STATE_NAMES
+from daws.model.task import FIRST_SPAWNED_ID
+from daws.sim.checkers.commits import task_of
+from daws.sim.checkers.known import Violation
+from daws.store.memory.record import Record, audience
+from daws.store.memory.store import Others
+from daws.wire.store import shard_of
+
+if TYPE_CHECKING:
+    from daws.sim.kernel import Kernel
+
+
+def check_remembered(kernel: "Kernel") -> None:
+    _check_records(kernel)
+    _check_log(kernel)
+    _check_nodes(kernel)
+
+
+def _check_records(kernel: "Kernel") -> None:
+    """Every task has ended, with its parents if it ended well, as its client has heard; and nobody means to do more."""
+    cancelled = kernel.faults.injected.get("cancelled")  # perhaps after what the store has forgotten
+    for task in range(kernel.graph.task_count):
+        record = kernel.store.record(task)
+        if record is None:
+            continue  # retired: all is well with it
+        state = DONE if _was_remade(record) else record.state
+        if state not in FINAL:
+            _fail(kernel, f"task {task} is {STATE_NAMES[state]} in the end")
+        heard, _ = kernel.client.ended.get(task, (DONE, ""))
+        if heard != state and not cancelled and not _is_suspected(record):
+            _fail(kernel, f"task {task} is {STATE_NAMES[state]}, and its client has heard {STATE_NAMES[heard]}")
+        for parent in kernel.graph.parents_of(task) if state == DONE and not cancelled else ():
+            above = kernel.store.record(int(parent))
+            if above is not None and above.state != DONE and not _was_remade(above):
+                _fail(kernel, f"task {task} is done, and task {parent} before it is {STATE_NAMES[above.state]}")
+    for number, shard in enumerate(kernel.store.shards):
+        for key, (holder, others, _) in shard.outbox.items():
+            if not _is_for_lost_tasks(kernel, key >> 2, others):
+                _fail(kernel, f"node {holder} does not carry out {key:x} of shard {number}")
+
+
+def _is_for_lost_tasks(kernel: "Kernel", task: int, others: Others) -> bool:
+    """Tasks that a task had created, both lost with their node and the store's last moments, are asked for in vain."""
+    record = kernel.store.record(task)
+    names = others if others is not None else audience(record) if record is not None else ()
+    tasks = [one if isinstance(one, int) else one[0] for one in names]
+    shards = kernel.store.shards
+    return all(one >= FIRST_SPAWNED_ID and one not in shards[shard_of(one, len(shards))].records for one in tasks)
+
+
+def _is_suspected(record: Record) -> bool:
+    """It was done, the store has forgotten that, and then too many nodes died under it."""
+    return record.rare is not None and "nodes when they died" in record.rare.error
+
+
+def _was_remade(record: Record) -> bool:
+    return record.rare is not None and record.rare.remaking
+
+
+def _check_log(kernel: "Kernel") -> None:
+    count = kernel.graph.task_count
+    logged = [task_of(row) for shard in kernel.store.shards for row in shard.log]
+    first = [task for task in logged if task < count]
+    if len(logged) != len(set(logged)) or len(first) != count:
+        _fail(kernel, f"{len(set(first))} of {count} tasks stand {len(first)} times in the log of commits")
+
+
+def _check_nodes(kernel: "Kernel") -> None:
+    """Nobody runs anything, or waits for something to become safe."""
+    for node, machine in kernel.seats.items():
+        core = machine.core
+        if core.running:
+            _fail(kernel, f"node {node} still runs tasks {sorted(core.running)[:5]}")
+        if core.keeping.later or core.keeping.resending:
+            _fail(kernel, f"node {node} waits for its words to become safe")
+
+
+def _fail(kernel: "Kernel", what: str) -> None:
+    raise Violation(f"seed {kernel.seed}: {what}")

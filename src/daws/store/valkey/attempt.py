@@ -1,0 +1,224 @@
+"""One attempt at the rows of a call: the handlers of `daws.store.memory` on a view of a shard.
+
+The rules are written once, for a store in memory. If a cell was missing, it is fetched and the attempt starts anew; if
+not, what the handlers have read and changed is known, and one script on the server commits it, if all that was read is
+still so.
+
+Cells of other shards can be read (a record retires when its children have, wherever they are), but not changed in the
+same update. What the handlers would change there is done afterwards, in an update of that shard: see `Tidy`.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from daws.model.cluster import Members
+from daws.model.task import NodeId
+from daws.store.memory import MemoryStore
+from daws.store.memory.record import Record
+from daws.store.memory.references import retire
+from daws.store.memory.store import HANDLERS, Handler, Shard
+from daws.store.valkey import cells
+from daws.store.valkey.cells import DEAD, ESTATES, LEASES, MEMBERS, STAMP_BYTES
+from daws.store.valkey.view import NOT_HERE, Cache, Change, Missing, ShardView
+from daws.wire.store import OK, AnswerType, Row, shard_of
+
+
+class Options(Struct, frozen=True):
+    """What all callers of a store have to agree on."""
+
+    shard_count: int = 1
+    lease_ns: int = 10_000_000_000
+    replicas_max: int = 2
+    history: bool = False
+    direct: bool = False
+
+
+class Outage(Struct, frozen=True):
+    """While the store did not answer, by its own clock."""
+
+    start_ns: int
+    end_ns: int
+
+
+class Tidy(Row, frozen=True):
+    """Something below this task has retired: perhaps it can follow."""
+
+    task: int
+
+
+class DropEstate(Row, frozen=True):
+    """An heir has heard of all it got here."""
+
+    dead: NodeId
+    node: NodeId
+
+
+class Strike(Row, frozen=True):
+    """The first half of a take-over: from now on the dead can get nothing more in this shard."""
+
+    dead: NodeId
+    node: NodeId
+
+
+class _Shards(list[Shard]):
+    """All shards; those that are not asked are made when somebody looks there."""
+
+    def __init__(self, store: "Attempt") -> None:
+        super().__init__()
+        self.store = store
+
+    def __getitem__(self, number: Any) -> Any:
+        return self.store.shard(number)
+
+    def __iter__(self) -> Iterator[Shard]:
+        return (self.store.shard(number) for number in range(self.store.shard_count))
+
+
+class Attempt(MemoryStore):
+    """One attempt at the rows of a call."""
+
+    def __init__(self, options: Options, number: int, caches: dict[int, Cache], marks: int) -> None:
+        self.direct = options.direct
+        self.retired_max = 0
+        self.shard_count = options.shard_count
+        self.lease_ns = options.lease_ns
+        self.replicas_max = options.replicas_max
+        self.history = options.history
+        self.number = number
+        self.caches = caches  # of other shards, what was fetched for this call
+        self.here = ShardView(number, caches[number], marks)
+        self._others: dict[int, ShardView] = {}
+        self.shards = _Shards(self)
+        self.leases = {}
+        self.infos = {}
+        self.orphans = {}
+        self.buried = set()
+        self.departed = set()
+        self.members = Members(0, ())
+        self.members_changed = False
+        self.calls = 0
+        self.touched = 0
+        self._heads: dict[bytes, bytes] = {}  # cells without a task that somebody may look at, as they were
+        self.here.dead.update(cells.decode_dead(self._head(DEAD) or b"\x90"))
+
+    def shard(self, number: int) -> ShardView:
+        if number == self.number:
+            return self.here
+        if number not in self._others:
+            self._others[number] = ShardView(number, self.caches.setdefault(number, {}), 0)
+        return self._others[number]
+
+    def record(self, task: int) -> Record | None:
+        record: Record | None = self.shard(shard_of(task, self.shard_count)).records.get(task)
+        return record
+
+    def carry_out(self, rows: Sequence[Row], now_ns: int) -> tuple[list[AnswerType], list[Missing]]:
+        """The answers, or what has to be fetched first: as much of that as can be found out at once."""
+        answers: list[AnswerType] = []
+        missing: list[Missing] = []
+        carry_out = self._noted if self.history else self._plain
+        for row in rows:
+            try:
+                answers.append(carry_out(self.here, row, now_ns))
+            except Missing as one:
+                missing.append(one)
+            except Exception:
+                if not missing:  # else it stumbled over what a row before it has left half done
+                    raise
+        return answers, missing
+
+    def _plain(self, shard: Shard, row: Row, now_ns: int) -> AnswerType:
+        return HERE[type(row)](self, shard, row, now_ns)
+
+    def _noted(self, shard: Shard, row: Row, now_ns: int) -> AnswerType:
+        return super()._noted(shard, row, now_ns) if type(row) in HANDLERS else self._plain(shard, row, now_ns)
+
+    # -- cells that belong to no task ----------------------------------------------------------------
+
+    def _head(self, name: bytes) -> bytes:
+        held = self._heads[name] = self.here.cell(name)
+        return held
+
+    def look_at_members(self, outage: Outage | None) -> None:
+        """Nobody could renew a lease while the store was out of reach: those who had one then have it for longer."""
+        sheet = cells.decode_members(self._head(MEMBERS) or b"\x90")
+        self.infos = {info.id: info for info in sheet.infos}
+        self.orphans = dict.fromkeys(sheet.orphans)
+        self.buried = set(sheet.buried)
+        self.departed = set(sheet.departed)
+        self.members = Members(sheet.version, sheet.infos)
+        self.members_changed = sheet.changed
+        self.leases = dict(cells.decode_leases(self._head(LEASES) or b"\x90"))
+        if outage is not None:
+            for node, until_ns in self.leases.items():
+                if until_ns - self.lease_ns < outage.start_ns:
+                    self.leases[node] = until_ns + outage.end_ns - outage.start_ns
+
+    def look_at_estates(self) -> None:
+        """And at who departed, which shard 0 knows: it was known before anybody could become an heir."""
+        for dead, heir, part, estate in cells.decode_estates(self._head(ESTATES) or b"\x90"):
+            self.here.estates[dead, heir] = (part, estate)
+        self.departed = set(cells.decode_members(self.shard(0).cell(MEMBERS) or b"\x90").departed)
+
+    # -- what came of it -------------------------------------------------------------------------------
+
+    def change(self) -> Change:
+        change = self.here.change()
+        for name, before in self._heads.items():
+            change.reads.append((name, self.here.cache[name][:STAMP_BYTES]))
+            now = self._sheet_of(name)
+            if now != (before or b"\x90"):
+                change.writes.append((name, now))
+        return change
+
+    def _sheet_of(self, name: bytes) -> bytes:
+        if name == DEAD:
+            return cells.encode(tuple(sorted(self.here.dead)))
+        if name == ESTATES:
+            return cells.encode([(*pair, *said) for pair, said in self.here.estates.items()])
+        if name == LEASES:
+            return cells.encode(tuple(self.leases.items()))
+        gone = (tuple(self.orphans), tuple(sorted(self.buried)), tuple(sorted(self.departed)))
+        if not (self.members.version or self.members_changed or any(gone)):
+            return b"\x90"  # as if nobody had ever been there
+        infos = tuple(self.infos.values())
+        return cells.encode(cells.MembersSheet(self.members.version, self.members_changed, infos, *gone))
+
+    def afterwards(self, changed: bool) -> list[tuple[int, Row]]:
+        """What is to be done in other shards now that this attempt was committed: retire what the handlers would have
+        retired there, and if something here has retired, look again at what may have waited for that. (Of two shards
+        that look at each other before either has committed, none sees that the other is done.)"""
+        todo: list[tuple[int, Row]] = []
+        for number, other in self._others.items():
+            for task in other.records.looked:
+                record = dict.get(other.records, task, NOT_HERE)
+                was_retired = len(other.records.looked[task]) == STAMP_BYTES
+                if record is NOT_HERE or was_retired:
+                    continue
+                if record is None or (changed and record.freed):
+                    todo.append((number, Tidy(task)))
+        return todo
+
+
+def _tidy(store: MemoryStore, shard: Shard, row: Tidy, now_ns: int) -> AnswerType:
+    record = shard.records.get(row.task)
+    if record is not None and record.freed:
+        retire(store, record)
+    return OK
+
+
+def _drop_estate(store: MemoryStore, shard: Shard, row: DropEstate, now_ns: int) -> AnswerType:
+    shard.estates.pop((row.dead, row.node), None)
+    return OK
+
+
+def _strike(store: MemoryStore, shard: Shard, row: Strike, now_ns: int) -> AnswerType:
+    if row.node not in shard.dead:
+        shard.dead.add(row.dead)
+    return OK
+
+
+HERE: dict[type[Row], Handler] = {**HANDLERS, Tidy: _tidy, DropEstate: _drop_estate, Strike: _strike}
+"""The handlers of the store in memory, and those of what only this store has to do."""

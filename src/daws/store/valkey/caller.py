@@ -1,0 +1,282 @@
+"""One process's dealings with one shard, without a socket in sight.
+
+`carry_out` is a generator: it yields what is to be asked of the server and is sent the answer. Whoever drives it
+repeats a request until it is answered; that is safe, because each commit has a number and the server knows the last
+one of each caller.
+
+Rule 11: the same number tells what was lost. If the server knows less of this caller than it has acknowledged, it has
+gone back in time. Then the call is not carried out (its answers would be those of the past) but ends with
+`StoreChangedError`, and the caller begins anew under another name. Mostly a failover is noticed before that, because
+another server answers.
+"""
+
+import secrets
+from collections.abc import Generator, Iterator, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from daws.model.errors import UnavailableError
+from daws.model.task import NodeId
+from daws.store.valkey import cells
+from daws.store.valkey.attempt import Attempt, DropEstate, Options, Outage, Strike
+from daws.store.valkey.cells import ABSENT, STAMP_BYTES
+from daws.store.valkey.view import Cache, Change, Missing
+from daws.wire import store as wire
+from daws.wire.store import AnswerType, Row
+
+ROWS_MAX = 500
+"""So many rows are one update at most: the server does nothing else meanwhile."""
+CACHE_MAX = 100_000
+"""So many cells are kept; past that, the older half is forgotten."""
+READERS_MAX = 100
+"""So many readers of the log can be told when it was rewritten."""
+PATIENCE = 3
+"""So often all rows are tried together; if others keep coming in between, half of them are."""
+
+
+class StoreChangedError(UnavailableError):
+    """Another server answers now, or the same one begun anew: it was not asked to carry out this call."""
+
+    def __init__(self) -> None:
+        super().__init__("another server answers for the store: what is not safe yet may be lost, say it again", True)
+
+    def __reduce__(self) -> Any:
+        return type(self), ()
+
+
+class Fetch(Struct, frozen=True):
+    """Answered by the cells, None for those that are not there."""
+
+    shard: int
+    names: list[bytes]
+
+
+class Commit(Struct, frozen=True):
+    """Answered by one of the outcomes below and what goes with it."""
+
+    shard: int
+    caller: bytes
+    acknowledged: int
+    number: int  # 0 if nothing is to be written
+    reads: list[tuple[bytes, bytes]]
+    writes: list[tuple[bytes, bytes]]
+    log: list[bytes]
+
+
+class Scan(Struct, frozen=True):
+    """Answered by the next cursor, and names and cells in turns."""
+
+    shard: int
+    cursor: bytes
+    node: bytes
+
+
+class Tail(Struct, frozen=True):
+    """Answered by entries of the log."""
+
+    shard: int
+    start: int
+    count: int
+
+
+Request = Fetch | Commit | Scan | Tail
+Script = Generator[Request, Any, Any]
+DONE, CHANGED, LOST = 0, 1, 2
+"""How a commit ended: well, others came in between (their cells follow: place among the reads, cell), or not at all
+because the server knows less of this caller than it should."""
+
+
+class Done(Struct, frozen=True):
+    """The answers of a call, and what it leaves to do in other shards."""
+
+    answers: list[AnswerType]
+    afterwards: list[tuple[int, Row]]
+
+
+class Caller:
+    def __init__(self, options: Options, shard: int) -> None:
+        self.shard = shard
+        self.cache: Cache = {}
+        self.position = 0  # the number of the last commit that was acknowledged
+        self._options = options
+        self._name = secrets.token_bytes(8)
+        self._stamp = secrets.randbits(64)
+        self._marks = secrets.randbits(62)
+        self._estates: dict[NodeId, list[int]] = {}
+        self._outage: Outage | None = None
+        self._read: dict[int, bytes] = {}  # up to where the log was read, and the last entry before
+
+    @property
+    def name(self) -> bytes:
+        """Under which the server knows this caller; another one from when on it has lost something."""
+        return self._name
+
+    def carry_out(
+        self, rows: Sequence[Row], now_ns: int, outage: Outage | None = None
+    ) -> Generator[Request, Any, Done]:
+        """`outage` is the last one, if there was any."""
+        self._outage = outage
+        answers: list[AnswerType] = []
+        afterwards: list[tuple[int, Row]] = []
+        for part in _parts(rows):
+            first = part[0]
+            if isinstance(first, wire.ReadLog):
+                answers += yield from self._read_log(first)
+                continue
+            if isinstance(first, wire.TakeOver):
+                before = self.position
+                yield from self._update((Strike(first.dead, first.node),), now_ns, afterwards)
+                if self.position != before:  # until now it could still get more
+                    self._estates.pop(first.dead, None)
+                yield from self._find_estate(first.dead)
+            elif isinstance(first, wire.Owned):
+                self._estates.pop(first.node, None)
+                yield from self._find_estate(first.node)
+            answers += yield from self._update(part, now_ns, afterwards)
+            if isinstance(first, wire.Buried):
+                self._estates.pop(first.dead, None)
+                others = (shard for shard in range(self._options.shard_count) if shard != self.shard)
+                afterwards += [(shard, DropEstate(first.dead, first.node)) for shard in others]
+        if len(self.cache) > CACHE_MAX:
+            for name in list(self.cache)[: CACHE_MAX // 2]:
+                del self.cache[name]
+        return Done(answers, afterwards)
+
+    def _update(self, rows: Sequence[Row], now_ns: int, afterwards: list[tuple[int, Row]]) -> Script:
+        """Carry out some rows as one update. Returns their answers."""
+        cache = self.cache
+        for row in rows:
+            if isinstance(row, (wire.Submit, wire.Create)):
+                cache.setdefault(b"%d" % row.spec.id, ABSENT)  # new, as far as we know
+        caches = {self.shard: cache}
+        tries = 0
+        while True:
+            attempt = None
+            try:
+                attempt = self._begin(rows[0], caches)
+                answers, missing = attempt.carry_out(rows, now_ns)
+            except Missing as one:
+                missing = [one]
+            if missing or attempt is None:
+                yield from self._fetch(missing, caches)
+                continue
+            change = attempt.change()
+            commit = self._commit(change)
+            outcome, *rest = yield commit
+            if outcome == DONE:
+                if commit.number:
+                    self.position = commit.number
+                    self._marks = attempt.here.marks
+                    for name, cell in commit.writes:
+                        cache.pop(name, None)  # to the end, where the younger ones are
+                        cache[name] = cell
+                afterwards += attempt.afterwards(bool(commit.number))
+                return answers
+            if outcome == LOST:
+                self.begin_anew()
+                raise StoreChangedError
+            (fresh,) = rest
+            for place, cell in zip(fresh[::2], fresh[1::2], strict=True):
+                cache[change.reads[place - 1][0]] = cell
+            tries += 1
+            if tries > PATIENCE and len(rows) > 1:
+                half = len(rows) // 2
+                first: list[AnswerType] = yield from self._update(rows[:half], now_ns, afterwards)
+                second: list[AnswerType] = yield from self._update(rows[half:], now_ns, afterwards)
+                return first + second
+
+    def _begin(self, first: Row, caches: dict[int, Cache]) -> Attempt:
+        attempt = Attempt(self._options, self.shard, caches, self._marks)
+        if isinstance(first, (wire.Lease, wire.Watch, wire.Buried)):
+            attempt.look_at_members(self._outage)
+        if isinstance(first, (wire.TakeOver, wire.Buried, DropEstate)):
+            attempt.look_at_estates()
+        if isinstance(first, wire.TakeOver):
+            attempt.here.look_for(first.dead, self._estates[first.dead], first.limit)
+        elif isinstance(first, wire.Owned):
+            attempt.here.look_for(first.node, self._estates[first.node], first.limit)
+        return attempt
+
+    def _fetch(self, missing: Sequence[Missing], caches: dict[int, Cache]) -> Script:
+        wanted: dict[int, dict[bytes, None]] = {}
+        for one in missing:
+            wanted.setdefault(one.shard, {}).update(dict.fromkeys(one.names))
+        for shard, names in wanted.items():
+            found = yield Fetch(shard, list(names))
+            into = caches.setdefault(shard, {})
+            for name, cell in zip(names, found, strict=True):
+                into[name] = cell or ABSENT
+
+    def _find_estate(self, node: NodeId) -> Script:
+        """All tasks that a node would leave behind. It can get no more of them once it was struck, so whoever asks for
+        part after part looks for them once."""
+        if node in self._estates:
+            return
+        found: dict[int, None] = {}
+        cursor = b"0"
+        while True:
+            cursor, cells_found = yield Scan(self.shard, cursor, cells.node_bytes(node))
+            for name, cell in zip(cells_found[::2], cells_found[1::2], strict=True):
+                self.cache[name] = cell
+                found[int(name)] = None
+            if cursor == b"0":
+                break
+        self._estates[node] = sorted(found)
+
+    def _read_log(self, row: wire.ReadLog) -> Script:
+        """Whoever reads on reads the last entry again: if it is another one now, the log was rewritten."""
+        known = self._read.get(row.start)
+        back = 1 if known is not None else 0
+        entries: list[bytes] = yield Tail(self.shard, row.start - back, row.limit + back)
+        if known is not None:
+            if not entries or entries[0] != known:
+                self.begin_anew()
+                raise StoreChangedError
+            entries = entries[1:]
+        if entries:
+            self._read.pop(row.start, None)
+            self._read[row.start + len(entries)] = entries[-1]
+            if len(self._read) > READERS_MAX:
+                del self._read[next(iter(self._read))]
+        rows = [cells.decode_log_row(memoryview(entry)[STAMP_BYTES:]) for entry in entries]
+        return [wire.Log(row.start + len(rows), rows)]
+
+    def _commit(self, change: Change) -> Commit:
+        self._stamp = (self._stamp + 1) % (1 << 64)
+        stamp = self._stamp.to_bytes(STAMP_BYTES, "big")
+        return Commit(
+            self.shard,
+            self._name,
+            self.position,
+            self.position + 1 if change.writes else 0,
+            change.reads,
+            [(name, stamp + cell) for name, cell in change.writes],
+            [stamp + entry for entry in change.log],
+        )
+
+    def begin_anew(self) -> None:
+        """The server has lost something: what it knows of this caller no longer counts."""
+        self._name = secrets.token_bytes(8)
+        self.position = 0
+        self._read.clear()
+        self._estates.clear()
+
+
+_ALONE = (wire.ReadLog, wire.TakeOver, wire.Owned, wire.Lease, wire.Watch, wire.Buried, DropEstate)
+
+
+def _parts(rows: Sequence[Row]) -> Iterator[Sequence[Row]]:
+    """Rows that are carried out together: those about tasks in large parts, the others one by one."""
+    start = 0
+    for number, row in enumerate(rows):
+        if isinstance(row, _ALONE):
+            if start < number:
+                yield rows[start:number]
+            yield rows[number : number + 1]
+            start = number + 1
+        elif number - start == ROWS_MAX:
+            yield rows[start:number]
+            start = number
+    if start < len(rows):
+        yield rows[start:]

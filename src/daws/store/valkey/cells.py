@@ -1,0 +1,197 @@
+"""What lies in a shard on the server: one cell for each task, and a few for what the shard knows of nodes.
+
+A cell of a task holds its record together with its intents of the outbox, so that an update of either is an update of
+one cell. It begins with a stamp that no other commit has: whoever finds the stamp that it has read before finds the
+same bytes behind it, also after the server went back in time. Behind the stamp, in fixed width, stand the nodes that
+would leave this cell behind if they died, so that a script finds them without understanding the rest. A retired task
+leaves its stamp alone.
+
+Equal states are equal bytes (sets are written in order), so a cell was changed if its bytes were.
+"""
+
+from collections.abc import Sequence
+from struct import Struct as Packer
+from struct import unpack_from
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from daws.model.cluster import NodeInfo
+from daws.model.states import READY, SUSPENDED
+from daws.model.task import Input, NodeId, TaskSpec
+from daws.store.memory.record import Rare, Record
+from daws.wire.store import Estate, LogRow
+
+STAMP_BYTES = 8
+ABSENT = b""
+"""What stands for a cell that is not there."""
+DEAD, ESTATES, MEMBERS, LEASES = b"dead", b"estates", b"members", b"leases"
+"""The cells that belong to no task; those of tasks have their number as a name."""
+
+Intent = tuple[NodeId, tuple[Any, ...] | None, int]
+"""An entry of the outbox as the handlers have it: holder, whom it concerns, mark."""
+Intents = dict[int, Intent]
+"""By verb, what a task still has to have done."""
+
+_COUNTS = Packer("3B")
+_NODE = Packer(">q")
+_NOBODY = bytes(3)
+
+
+class _RareSheet(Struct, array_like=True, gc=False):
+    announced: bool
+    error: str
+    history: list[tuple[int, int, int]]
+    holders: tuple[int, ...]
+    losses: int
+    need: int
+    remaking: bool
+    replicas: tuple[int, ...]
+    spawned: dict[int, tuple[int, ...]]
+    suspended_on: tuple[int, ...]
+    waiters: tuple[tuple[int, int], ...]
+    watchers: tuple[int, ...]
+
+
+class _Sheet(Struct, array_like=True, gc=False):
+    """A record as it is written. `many`: its edges are a set."""
+
+    spec: TaskSpec
+    state: int
+    owner: int
+    children: Sequence[int]
+    edges: tuple[int, ...] | int | None
+    many: bool
+    inputs: tuple[Input, ...]
+    outputs: tuple[Input, ...]
+    move: int
+    attempt: int
+    freed: bool
+    held: bool
+    rare: _RareSheet | None
+    intents: Sequence[tuple[int, int, tuple[int | tuple[int, int], ...] | None, int]]
+
+
+class MembersSheet(Struct, array_like=True):
+    """What shard 0 knows of nodes, but for their leases: those change much more often. `changed`: somebody came or went
+    since this version was given out."""
+
+    version: int = 0
+    changed: bool = False
+    infos: tuple[NodeInfo, ...] = ()
+    orphans: tuple[int, ...] = ()
+    buried: tuple[int, ...] = ()
+    departed: tuple[int, ...] = ()
+
+
+LeasesSheet = tuple[tuple[int, int], ...]
+"""Node and until when, the first to run out first."""
+EstatesSheet = tuple[tuple[int, int, int, Estate], ...]
+"""Dead, heir, part, and what was answered."""
+
+encode = msgspec.msgpack.Encoder().encode
+_decode_sheet = msgspec.msgpack.Decoder(_Sheet).decode
+decode_log_row = msgspec.msgpack.Decoder(LogRow).decode
+decode_dead = msgspec.msgpack.Decoder(tuple[int, ...]).decode
+decode_members = msgspec.msgpack.Decoder(MembersSheet).decode
+decode_leases = msgspec.msgpack.Decoder(LeasesSheet).decode
+decode_estates = msgspec.msgpack.Decoder(EstatesSheet).decode
+
+
+def node_bytes(node: NodeId) -> bytes:
+    """A node as it stands at the head of a cell."""
+    return _NODE.pack(node)
+
+
+def pack(record: Record | None, intents: Intents | None) -> bytes:
+    """The bytes of a task's cell behind its stamp."""
+    if record is None:
+        return b""
+    edges: Any = record.edges
+    many = edges.__class__ is set
+    rare = record.rare
+    owner = (record.owner,) if record.state == READY or record.state == SUSPENDED else ()
+    replicas = rare.replicas if rare is not None else ()
+    written = [(verb, *intents[verb]) for verb in sorted(intents)] if intents else ()
+    sheet = _Sheet(
+        record.spec,
+        record.state,
+        record.owner,
+        record.children,
+        tuple(sorted(edges)) if many else edges,
+        many,
+        record.inputs,
+        record.outputs,
+        record.move,
+        record.attempt,
+        record.freed,
+        record.held,
+        None if rare is None else _rare_sheet(rare),
+        written,
+    )
+    if not owner and not replicas and not written:
+        return _NOBODY + encode(sheet)
+    holders = [one[1] for one in written]
+    head = _COUNTS.pack(len(owner), len(replicas), len(holders))
+    return b"".join((head, *map(_NODE.pack, (*owner, *replicas, *holders)), encode(sheet)))
+
+
+def unpack(cell: bytes) -> tuple[Record | None, Intents]:
+    """What a cell holds; it is there, but its task may have retired."""
+    if len(cell) == STAMP_BYTES:
+        return None, {}
+    sheet = _decode_sheet(memoryview(cell)[_body(cell) :])
+    record = Record(
+        sheet.spec,
+        sheet.state,
+        sheet.owner,
+        sheet.children,
+        set(sheet.edges) if sheet.many else sheet.edges,  # type: ignore[arg-type]
+        sheet.inputs,
+        sheet.outputs,
+        sheet.move,
+        sheet.attempt,
+        sheet.freed,
+        sheet.held,
+        None if sheet.rare is None else _rare(sheet.rare),
+    )
+    return record, {verb: (holder, whom, mark) for verb, holder, whom, mark in sheet.intents}
+
+
+def is_left_by(cell: bytes, node: NodeId) -> tuple[bool, bool, bool]:
+    """Does a node own this task while it is ready or suspended, run a copy of it, hold one of its intents?"""
+    if len(cell) <= STAMP_BYTES:
+        return False, False, False
+    owners, replicas, holders = _COUNTS.unpack_from(cell, STAMP_BYTES)
+    nodes = unpack_from(f">{owners + replicas + holders}q", cell, STAMP_BYTES + 3)
+    return node in nodes[:owners], node in nodes[owners : owners + replicas], node in nodes[owners + replicas :]
+
+
+def _body(cell: bytes) -> int:
+    return STAMP_BYTES + 3 + 8 * (cell[STAMP_BYTES] + cell[STAMP_BYTES + 1] + cell[STAMP_BYTES + 2])
+
+
+def _rare_sheet(rare: Rare) -> _RareSheet:
+    return _RareSheet(
+        rare.announced,
+        rare.error,
+        rare.history,
+        tuple(sorted(rare.holders)),
+        rare.losses,
+        rare.need,
+        rare.remaking,
+        rare.replicas,
+        rare.spawned,
+        rare.suspended_on,
+        rare.waiters,
+        rare.watchers,
+    )
+
+
+def _rare(sheet: _RareSheet) -> Rare:
+    rare = Rare()
+    for name in sheet.__struct_fields__:
+        setattr(rare, name, getattr(sheet, name))
+    rare.holders = set(sheet.holders)
+    return rare

@@ -1,0 +1,146 @@
+"""What is said to the server: a few scripts, and two plain commands.
+
+All keys of a shard have the same hash tag, so that a Valkey Cluster keeps them on one server and scripts may touch all
+of them. `cells` has the tasks and what else the shard knows, `log` its commits, `callers` the number of each caller's
+last commit. The scripts know nothing of tasks.
+"""
+
+from hashlib import sha1
+from typing import Any
+
+import hiredis
+from msgspec import Struct
+
+from daws.store.valkey.caller import Commit, Fetch, Request, Scan, Tail
+from daws.store.valkey.cells import STAMP_BYTES
+from daws.store.valkey.link import Link, Word
+
+_NO_STAMP = bytes(STAMP_BYTES)
+
+_COMMIT = b"""
+-- KEYS cells, log, callers; ARGV caller, acknowledged, number, how many reads, how many writes, stamps of the reads in
+-- one string, then the names read, then names and cells to write in turns, then entries of the log.
+-- Answers {how it ended (0 well, 1 others came in between, 2 the past), time, place and cell of what has changed}.
+local PART = 4000 -- values on Lua's stack
+local time = redis.call('TIME')
+local known = tonumber(redis.call('HGET', KEYS[3], ARGV[1]) or 0)
+local number = tonumber(ARGV[3])
+if known < tonumber(ARGV[2]) then return {2, time} end
+if number > 0 and known >= number then return {0, time} end
+local reads, stamps = tonumber(ARGV[4]), ARGV[6]
+local none, changed = string.rep('\\0', 8), {}
+for first = 1, reads, PART do
+  local last = math.min(first + PART - 1, reads)
+  local cells = redis.call('HMGET', KEYS[1], unpack(ARGV, 6 + first, 6 + last))
+  for i = 1, last - first + 1 do
+    local place = first + i - 1
+    local cell = cells[i]
+    local stamp = cell and string.sub(cell, 1, 8) or none
+    if stamp ~= string.sub(stamps, 8 * place - 7, 8 * place) then
+      changed[#changed + 1] = place
+      changed[#changed + 1] = cell or ''
+    end
+  end
+end
+if #changed > 0 then return {1, time, changed} end
+if number > 0 then
+  local from = 7 + reads
+  local to = from + 2 * tonumber(ARGV[5]) - 1
+  for first = from, to, PART do
+    redis.call('HSET', KEYS[1], unpack(ARGV, first, math.min(first + PART - 1, to)))
+  end
+  for first = to + 1, #ARGV, PART do
+    redis.call('RPUSH', KEYS[2], unpack(ARGV, first, math.min(first + PART - 1, #ARGV)))
+  end
+  redis.call('HSET', KEYS[3], ARGV[1], number)
+end
+return {0, time}
+"""
+
+_SCAN = b"""
+-- KEYS cells; ARGV cursor, a node. Answers the next cursor, and names and cells that have this node at their head.
+local page, found = redis.call('HSCAN', KEYS[1], ARGV[1], 'COUNT', 1000), {}
+for i = 1, #page[2], 2 do
+  local name, cell = page[2][i], page[2][i + 1]
+  if #cell > 11 and string.find(name, '^%d') then
+    local owners, replicas, holders = string.byte(cell, 9, 11)
+    if string.find(string.sub(cell, 12, 11 + 8 * (owners + replicas + holders)), ARGV[2], 1, true) then
+      found[#found + 1] = name
+      found[#found + 1] = cell
+    end
+  end
+end
+return {page[1], found}
+"""
+
+_CHECK = b"""
+-- KEYS callers; ARGV caller. Answers the number of its last commit, and what is known of replicas.
+return {tonumber(redis.call('HGET', KEYS[1], ARGV[1]) or 0), redis.call('INFO', 'replication')}
+"""
+
+_AGREE = b"""
+-- KEYS meta; ARGV what a new store is made with. Answers what it was made with.
+redis.call('HSETNX', KEYS[1], 'made', ARGV[1])
+return redis.call('HGET', KEYS[1], 'made')
+"""
+
+
+class Script:
+    """A script is named by its hash; a server that does not know it is told the text."""
+
+    def __init__(self, text: bytes) -> None:
+        self.text = text
+        self.hash = sha1(text, usedforsecurity=False).hexdigest()
+
+
+COMMIT, SCAN, CHECK, AGREE = Script(_COMMIT), Script(_SCAN), Script(_CHECK), Script(_AGREE)
+TIME = "TIME"
+
+
+class Command(Struct, frozen=True):
+    """Words for the server that has this key; for a script, the other keys and all else behind it."""
+
+    key: str
+    words: tuple[Word, ...]
+    script: Script | None = None
+    keys: int = 1
+
+    async def say(self, link: Link) -> Any:
+        if self.script is None:
+            return await link.ask(self.words)
+        rest = (self.keys, self.key, *self.words)
+        try:
+            return await link.ask(("EVALSHA", self.script.hash, *rest))
+        except hiredis.ReplyError as error:
+            if not str(error).startswith("NOSCRIPT"):
+                raise
+        return await link.ask(("EVAL", self.script.text, *rest))
+
+
+class Keys:
+    """The keys of one shard of a store."""
+
+    def __init__(self, name: str, shard: int) -> None:
+        tag = f"{{daws:{name}:{shard}}}"
+        self.cells = f"{tag}:cells"
+        self.log = f"{tag}:log"
+        self.callers = f"{tag}:callers"
+
+
+def meta_key(name: str) -> str:
+    return f"{{daws:{name}}}:meta"
+
+
+def command_of(request: Request, keys: Keys) -> Command:
+    if isinstance(request, Commit):
+        names = [name for name, _ in request.reads]
+        stamps = b"".join([stamp or _NO_STAMP for _, stamp in request.reads])
+        writes = [word for write in request.writes for word in write]
+        head = (request.caller, request.acknowledged, request.number, len(names), len(request.writes), stamps)
+        return Command(keys.cells, (keys.log, keys.callers, *head, *names, *writes, *request.log), COMMIT, 3)
+    if isinstance(request, Fetch):
+        return Command(keys.cells, ("HMGET", keys.cells, *request.names))
+    if isinstance(request, Scan):
+        return Command(keys.cells, (request.cursor, request.node), SCAN)
+    assert isinstance(request, Tail)
+    return Command(keys.log, ("LRANGE", keys.log, request.start, request.start + request.count - 1))

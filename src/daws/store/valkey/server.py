@@ -1,0 +1,279 @@
+"""A server, or a Cluster of them, that is asked until it answers.
+
+`ask` repeats a request with growing pauses while the server is gone, is being replaced, or is full. The first time it
+says so in a line of the log, and again when all is well. Several addresses are those of a primary and its replicas
+(whichever takes writes is used), or some of a Cluster, whose servers say themselves who has which keys.
+"""
+
+import asyncio
+import logging
+import ssl
+import time
+from binascii import crc_hqx
+from collections.abc import Callable
+from typing import Any
+
+import hiredis
+import msgspec
+from msgspec import Struct
+
+from daws.model.errors import ClosedError, UsageError
+from daws.store.valkey.attempt import Outage
+from daws.store.valkey.caller import StoreChangedError
+from daws.store.valkey.link import Access, Link, Place, connect, read_url
+from daws.store.valkey.scripts import AGREE, TIME, Command, meta_key
+from daws.store.valkey.trouble import Trouble, translate
+
+log = logging.getLogger("daws.store")
+
+FORMAT = 1
+PAUSE_S, PAUSE_MAX_S = 0.02, 1.0
+SLOTS = 16384
+"""The keys of a Cluster are cut into so many parts."""
+REDIRECTIONS_MAX = 5
+
+
+class Address(Struct, frozen=True):
+    """Where a store is. `urls` are redis://, rediss:// (TLS) or unix://, with user and password if there are any."""
+
+    urls: tuple[str, ...]
+    name: str = "main"
+    ca_file: str = ""
+    cert_file: str = ""
+    key_file: str = ""
+    password: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.urls:
+            raise UsageError("a store needs an address, such as redis://localhost:6379")
+        for url in self.urls:
+            read_url(url)
+        if not self.name or not self.name.isprintable() or set(self.name) & set("{}: "):
+            raise UsageError(f"{self.name!r} cannot name a store: no spaces, colons or braces")
+
+    def targets(self) -> list[tuple[Place, Access]]:
+        """Each with how we get in there."""
+        found = []
+        for url in self.urls:
+            place, access, by_tls = read_url(url)
+            context = self._context() if by_tls else None
+            found.append(
+                (place, msgspec.structs.replace(access, password=self.password or access.password, context=context))
+            )
+        return found
+
+    def _context(self) -> ssl.SSLContext:
+        try:
+            context = ssl.create_default_context(cafile=self.ca_file or None)
+            if self.cert_file:
+                context.load_cert_chain(self.cert_file, self.key_file or None)
+        except OSError as error:  # of the file, or of what is in it
+            files = " or ".join(file for file in (self.ca_file, self.cert_file, self.key_file) if file)
+            raise UsageError(f"cannot read {files}, which are to secure the way to the store: {error}") from error
+        return context
+
+
+class Server:
+    def __init__(self, address: Address, patience_s: float | None = None) -> None:
+        """`patience_s`: after so long without an answer a request is given up; None is never."""
+        self.address = address
+        self.patience_s = patience_s
+        self._targets = address.targets()
+        self._turn = 0  # whose turn it is among them
+        self._is_cluster = False
+        self._slots: dict[int, Place] | None = None  # of a Cluster, who has what, as far as that is known
+        self._links: dict[Place, Link] = {}
+        self._connecting: dict[Place, asyncio.Task[Link]] = {}
+        self.on_link_lost: Callable[[], None] | None = None
+        self._is_gone = False
+        self._gone_ns = 0
+        self.outage: Outage | None = None  # the last one
+        self._closed = False
+        self._clock_ns = 0  # the server's, when it last answered
+        self._heard_ns = 0
+
+    @property
+    def where(self) -> str:
+        return str(self._target[0])
+
+    @property
+    def _target(self) -> tuple[Place, Access]:
+        return self._targets[self._turn % len(self._targets)]
+
+    def now_ns(self) -> int:
+        """The server's clock, or a little less."""
+        return self._clock_ns + time.monotonic_ns() - self._heard_ns
+
+    def heard(self, seconds: int, micros: int) -> None:
+        self._clock_ns = seconds * 1_000_000_000 + micros * 1000
+        self._heard_ns = time.monotonic_ns()
+
+    async def agree(self, made: str) -> str:
+        """Make sure of a server that we can use. Returns what the store was made with: `made` if it is new."""
+        key = meta_key(self.address.name)
+        answer = await self.ask(Command(key, (made,), AGREE))
+        seconds, micros = await self.ask(Command(key, (TIME,)))
+        self.heard(int(seconds), int(micros))
+        return bytes(answer).decode()
+
+    async def ask(self, command: Command) -> Any:
+        """From whichever server."""
+        return (await self.ask_the_same(command, None))[0]
+
+    async def ask_the_same(self, command: Command, known: Link | None) -> tuple[Any, Link]:
+        """The answer, and the link that it came by. Where another server would answer than at the other end of the link
+        that is known, nothing is asked."""
+        pause_s = PAUSE_S
+        until = None if self.patience_s is None else time.monotonic() + self.patience_s
+        while True:
+            if self._closed:
+                raise ClosedError("the store was closed")
+            turn = self._turn
+            since_ns = self.now_ns()
+            try:
+                answer = await self._ask_once(command, known)
+            except StoreChangedError:
+                self._answered(pause_s)
+                raise
+            except Exception as error:
+                wrong = translate(error, self.where)
+                if not isinstance(wrong, Trouble) or (until is not None and time.monotonic() + pause_s > until):
+                    raise wrong from error
+                if not self._is_gone:
+                    self._is_gone = True
+                    self._gone_ns = since_ns
+                    log.warning("%s; trying again", wrong)
+                if wrong.elsewhere:
+                    if turn == self._turn:  # else somebody else has turned already
+                        self._turn += 1
+                    self._forget()
+                await asyncio.sleep(pause_s)
+                pause_s = min(2 * pause_s, PAUSE_MAX_S)
+                continue
+            self._answered(pause_s)
+            return answer
+
+    def _answered(self, pause_s: float) -> None:
+        if self._is_gone and pause_s > PAUSE_S:  # other servers of a Cluster may have answered all the time
+            self._is_gone = False
+            self.outage = Outage(self._gone_ns, self.now_ns())
+            log.warning("the store at %s answers again", self.where)
+
+    def close(self) -> None:
+        self._closed = True
+        for task in self._connecting.values():
+            task.cancel()
+        for link in self._links.values():
+            link.close()
+
+    # -- who is asked ----------------------------------------------------------------------------------
+
+    def _forget(self) -> None:
+        """Who has what, and that a server that takes no writes was a primary once."""
+        self._slots = None
+        if not self._is_cluster:
+            links, self._links = self._links, {}
+            for link in links.values():
+                link.close(ConnectionResetError("we try elsewhere"))
+
+    async def _ask_once(self, command: Command, known: Link | None) -> tuple[Any, Link]:
+        place, access = self._target
+        link = await self._link_to(place, access)
+        slot = -1
+        if self._is_cluster:
+            slot = _slot_of(command.key)
+            if self._slots is None:
+                self._slots = _read_slots(await link.ask(("CLUSTER", "SLOTS")), place)
+                places = {target for target, _ in self._targets}
+                self._targets += [(one, access) for one in dict.fromkeys(self._slots.values()) if one not in places]
+            place = self._slots.get(slot, place)
+        for _ in range(REDIRECTIONS_MAX):
+            link = await self._link_to(place, access)
+            if known is not None and known.server != link.server:
+                raise StoreChangedError
+            try:
+                return await command.say(link), link
+            except hiredis.ReplyError as error:
+                kind, _, rest = str(error).partition(" ")
+                if kind != "MOVED":
+                    raise
+                place = _redirected(rest, place)
+                if self._slots is not None:
+                    self._slots[slot] = place
+        raise ConnectionError("its servers send us from one to the other")
+
+    async def _link_to(self, place: Place, access: Access) -> Link:
+        link = self._links.get(place)
+        if link is not None and link.is_open:
+            return link
+        # All who want to go there wait for one and the same connection.
+        opening = self._connecting.get(place)
+        if opening is None:
+            opening = self._connecting[place] = asyncio.create_task(self._open_link(place, access))
+            opening.add_done_callback(lambda done: self._connected(place, done))
+        return await asyncio.shield(opening)
+
+    def _lost(self) -> None:
+        if self.on_link_lost is not None:
+            self.on_link_lost()
+
+    def _connected(self, place: Place, done: "asyncio.Task[Link]") -> None:
+        del self._connecting[place]
+        if not done.cancelled():
+            done.exception()  # perhaps nobody waits for it any more
+
+    async def _open_link(self, place: Place, access: Access) -> Link:
+        link = await connect(place, access)
+        try:
+            about = _read_info(await link.ask(("INFO",)))
+            _check(about, str(place))
+            self._is_cluster = about.get("cluster_enabled") == "1"
+            link.server = f"{about.get('run_id')} {about.get('master_replid')}"
+            link.on_lost = self._lost
+        except BaseException:
+            link.close()
+            raise
+        self._links[place] = link
+        return link
+
+
+def _slot_of(key: str) -> int:
+    """Of a key with a hash tag."""
+    tag = key[key.index("{") + 1 : key.index("}")]
+    return crc_hqx(tag.encode(), 0) % SLOTS
+
+
+def _redirected(rest: str, here: Place) -> Place:
+    """`SLOT HOST:PORT`."""
+    host, _, port = rest.split()[1].rpartition(":")
+    return _beside(host, int(port), here)
+
+
+def _beside(host: str, port: int, here: Place) -> Place:
+    """Servers that do not know their own name are where we reached the one that says so."""
+    if host in ("", "?"):
+        host = here.host if here.port else "localhost"
+    return Place(host, port)
+
+
+def _read_slots(said: list[Any], here: Place) -> dict[int, Place]:
+    found = {}
+    for first, last, primary, *_ in said:
+        place = _beside(bytes(primary[0] or b"").decode(), int(primary[1]), here)
+        found.update(dict.fromkeys(range(first, last + 1), place))
+    return found
+
+
+def _read_info(said: bytes) -> dict[str, str]:
+    lines = said.decode("utf-8", "replace").splitlines()
+    return dict(line.partition(":")[::2] for line in lines if ":" in line)
+
+
+def _check(about: dict[str, str], where: str) -> None:
+    policy = about.get("maxmemory_policy", "noeviction")
+    if about.get("maxmemory", "0") != "0" and policy != "noeviction":
+        raise UsageError(f"the store at {where} throws data away when full: set maxmemory-policy noeviction there")
+    if about.get("loading", "0") != "0":
+        raise Trouble(f"the store at {where} does not answer: it is reading what it had written")
+    if about.get("cluster_enabled") != "1" and about.get("role") == "slave":
+        raise Trouble(f"the store at {where} is a replica and takes no writes")

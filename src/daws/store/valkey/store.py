@@ -1,0 +1,285 @@
+"""The store on a Valkey server, for those who live on an event loop.
+
+Each shard has a lane: calls that come while one is under way wait, and are then carried out together as one update. So
+calls of one process to one shard are carried out in order, and the more there is to do the larger the updates are.
+
+Rule 11: when another server answers for a shard, or the same one begun anew, it may have lost what was acknowledged, by
+us or by others. That is noticed with the next call, or by the watch that looks after what is not safe yet and after
+connections that are lost. All calls to that shard that were not answered end with `StoreChangedError`, and its
+`identity` is another one from then on. What had a higher `position` than `safe_position` may be lost: say it again.
+"""
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+
+from daws.model.errors import DawsError, UnavailableError, UsageError
+from daws.store.valkey.attempt import Options
+from daws.store.valkey.caller import Caller, Commit, Done, Request, StoreChangedError
+from daws.store.valkey.link import Link
+from daws.store.valkey.safety import Safety, read_replicas
+from daws.store.valkey.scripts import CHECK, Command, Keys, command_of
+from daws.store.valkey.server import FORMAT, Address, Server
+from daws.wire.store import AnswerType, Row
+
+log = logging.getLogger("daws.store")
+
+WATCH_S = 0.25
+"""So often is asked how much of what is not safe yet has become so."""
+
+Answers = asyncio.Future[list[AnswerType]]
+
+
+class _Call:
+    """Rows that somebody, or nobody, waits for."""
+
+    __slots__ = ("answers", "now_ns", "rows")
+
+    def __init__(self, rows: Sequence[Row], now_ns: int | None, answers: Answers | None) -> None:
+        self.rows = rows
+        self.now_ns = now_ns
+        self.answers = answers
+
+    def fail(self, error: Exception) -> None:
+        if self.answers is None:
+            log.warning("what was to be done after another call was not: %s", error)
+        elif not self.answers.done():
+            self.answers.set_exception(error)
+
+
+class _Lane:
+    """All that concerns one shard."""
+
+    def __init__(self, options: Options, name: str, shard: int, replicas_min: int) -> None:
+        self.shard = shard
+        self.keys = Keys(name, shard)
+        self.caller = Caller(options, shard)
+        self.safety = Safety(replicas_min)
+        self.link: Link | None = None  # by which the last answer came
+        self.waiting: deque[_Call] = deque()
+        self.at_work: asyncio.Task[None] | None = None
+
+    @property
+    def wants_looking_after(self) -> bool:
+        return self.caller.position > self.safety.safe or (self.link is not None and not self.link.is_open)
+
+    def begin_anew(self) -> None:
+        self.link = None
+        self.caller.begin_anew()
+        self.safety.begin_anew()
+
+
+class ValkeyStore:
+    """Make one with `ValkeyStore.open`, on the loop where it will be used."""
+
+    def __init__(self, server: Server, options: Options, replicas_min: int = 0) -> None:
+        self.shard_count = options.shard_count
+        self.options = options
+        self.server = server
+        self.on_changed: Callable[[int], None] | None = None  # a shard has another identity, and nobody was calling it
+        self.on_safe: Callable[[int], None] | None = None  # a shard has another safe position
+        server.on_link_lost = self._look_around
+        name = server.address.name
+        self._lanes = [_Lane(options, name, shard, replicas_min) for shard in range(options.shard_count)]
+        self._watching: asyncio.Task[None] | None = None
+        self._closed = False
+        self._broken: DawsError | None = None  # nothing can be done any more
+
+    @classmethod
+    async def open(
+        cls, address: Address, options: Options | None = None, patience_s: float | None = None, replicas_min: int = 0
+    ) -> "ValkeyStore":
+        """`options` are for a new store; one that is there keeps its own. `patience_s`: see `Server`. `replicas_min`:
+        nothing counts as safe while fewer replicas are attached."""
+        server = Server(address, patience_s)
+        try:
+            made = await server.agree(_written(Options() if options is None else options))
+            return cls(server, _read(made, address.name), replicas_min)
+        except BaseException:
+            server.close()
+            raise
+
+    def call(self, shard: int, rows: Sequence[Row], now_ns: int | None = None, identity: str | None = None) -> Answers:
+        """Carry out rows, after all calls to this shard before. `now_ns` stands in for the server's clock. With an
+        `identity` that is no longer the shard's, the call ends as if it had been under way when that changed."""
+        answers: Answers = asyncio.get_running_loop().create_future()
+        if self._broken is not None:
+            answers.set_exception(self._broken)
+        elif identity is not None and identity != self.identity(shard):
+            answers.set_exception(StoreChangedError())
+        else:
+            self._enter(self._lanes[shard], _Call(rows, now_ns, answers))
+        return answers
+
+    def identity(self, shard: int) -> str:
+        """Another one from when on another server answers, or one that has lost something."""
+        return self._lanes[shard].caller.name.hex()
+
+    def position(self, shard: int) -> int:
+        """The number of our last update that was acknowledged, counted anew for each identity."""
+        return self._lanes[shard].caller.position
+
+    def safe_position(self, shard: int) -> int:
+        """The number of our last update that is where no failover can lose it."""
+        return self._lanes[shard].safety.safe
+
+    async def idle(self) -> None:
+        """Returns when nothing is under way."""
+        while busy := [lane.at_work for lane in self._lanes if lane.at_work is not None]:
+            await asyncio.wait(busy)
+
+    async def close(self) -> None:
+        """Calls that were not answered yet are given up."""
+        self._closed = True
+        tasks = [lane.at_work for lane in self._lanes if lane.at_work is not None]
+        if self._watching is not None:
+            tasks.append(self._watching)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self.server.close()
+
+    # -- calls -----------------------------------------------------------------------------------------
+
+    def _enter(self, lane: _Lane, call: _Call) -> None:
+        lane.waiting.append(call)
+        if lane.at_work is None:
+            lane.at_work = asyncio.get_running_loop().create_task(self._work(lane))
+
+    async def _work(self, lane: _Lane) -> None:
+        waiting = lane.waiting
+        calls: list[_Call] = []
+        try:
+            while waiting:
+                calls = [waiting.popleft()]
+                while waiting and waiting[0].now_ns == calls[0].now_ns:
+                    calls.append(waiting.popleft())
+                name, safe = lane.caller.name, lane.safety.safe
+                try:
+                    await self._carry_out(lane, calls)
+                except StoreChangedError as error:
+                    lane.begin_anew()
+                    wrong = await self._look_at_new_server(lane, name, safe) or error
+                    calls += waiting  # whatever was said since knows nothing of it
+                    waiting.clear()
+                    for call in calls:
+                        call.fail(wrong)
+                except Exception as error:
+                    for call in calls:
+                        call.fail(error)
+        except BaseException:  # it was cancelled: nobody is to wait for ever
+            for call in (*calls, *waiting):
+                if call.answers is not None:
+                    call.answers.cancel()
+            raise
+        finally:
+            lane.at_work = None
+        self._look_around()
+
+    async def _carry_out(self, lane: _Lane, calls: list[_Call]) -> None:
+        rows = calls[0].rows if len(calls) == 1 else [row for call in calls for row in call.rows]
+        now_ns = calls[0].now_ns
+        done = await self._drive(lane, rows, now_ns)
+        start = 0
+        for call in calls:
+            if call.answers is not None and not call.answers.done():
+                call.answers.set_result(done.answers[start : start + len(call.rows)])
+            start += len(call.rows)
+        for other, row in done.afterwards:
+            self._enter(self._lanes[other], _Call((row,), now_ns, None))
+
+    async def _drive(self, lane: _Lane, rows: Sequence[Row], now_ns: int | None) -> Done:
+        """Ask the server what the caller wants to know, until it is done."""
+        if now_ns is None:
+            script = lane.caller.carry_out(rows, self.server.now_ns(), self.server.outage)
+        else:
+            script = lane.caller.carry_out(rows, now_ns)
+        answer: Any = None
+        while True:
+            try:
+                request: Request = script.send(answer)
+            except StopIteration as end:
+                done: Done = end.value
+                return done
+            asked = self._lanes[request.shard]
+            known = lane.link if asked is lane else None
+            answer, link = await self.server.ask_the_same(command_of(request, asked.keys), known)
+            if asked is lane:
+                lane.link = link
+            if isinstance(request, Commit):
+                outcome, clock, *rest = answer
+                self.server.heard(*map(int, clock))
+                answer = (outcome, *rest)
+
+    async def _look_at_new_server(self, lane: _Lane, name: bytes, safe: int) -> DawsError | None:
+        """It may have lost what was not safe, and if that was all, nothing of us is left; not what was safe. Returns
+        what is wrong with it."""
+        try:
+            known, _ = await self.server.ask(Command(lane.keys.callers, (name,), CHECK))
+            if known >= safe:
+                await self.server.agree(_written(self.options))
+                return None
+        except DawsError as error:
+            return error
+        where = f"{self.server.address.name!r} at {self.server.where}"
+        cure = "set `appendonly yes` on the server, or give it replicas"
+        self._broken = UnavailableError(f"the store {where} has forgotten what was safe in it: {cure}", retry=False)
+        return self._broken
+
+    # -- what is safe ----------------------------------------------------------------------------------
+
+    def _look_around(self) -> None:
+        if self._watching is None and not self._closed and any(lane.wants_looking_after for lane in self._lanes):
+            self._watching = asyncio.get_running_loop().create_task(self._watch())
+
+    async def _watch(self) -> None:
+        """Until all is safe and all connections are there."""
+        try:
+            while todo := [lane for lane in self._lanes if lane.wants_looking_after]:
+                await asyncio.sleep(WATCH_S)
+                await asyncio.gather(*map(self._look_after, todo))
+        except DawsError as error:
+            log.warning("cannot say what is safe: %s", error)  # with the next call we try again
+        finally:
+            self._watching = None
+
+    async def _look_after(self, lane: _Lane) -> None:
+        name, acknowledged, safe = lane.caller.name, lane.caller.position, lane.safety.safe
+        command = Command(lane.keys.callers, (name,), CHECK)
+        known = -1  # if another server would answer
+        with contextlib.suppress(StoreChangedError):
+            (known, replication), link = await self.server.ask_the_same(command, lane.link)
+        if lane.caller.name != name:
+            return  # meanwhile a call has found out
+        if known >= acknowledged:
+            lane.link = link
+            lane.safety.learn(acknowledged, read_replicas(replication), time.monotonic())
+            if lane.safety.safe != safe and self.on_safe is not None:
+                self.on_safe(lane.shard)
+        elif lane.at_work is None:  # else a call is about to find out
+            lane.begin_anew()
+            if self.on_changed is not None:
+                self.on_changed(lane.shard)
+            await self._look_at_new_server(lane, name, safe)
+
+
+def _written(options: Options) -> str:
+    return msgspec.json.encode({"format": FORMAT, "options": options}).decode()
+
+
+def _read(made: str, name: str) -> Options:
+    try:
+        about = msgspec.json.decode(made)
+        if about["format"] == FORMAT:
+            return msgspec.convert(about["options"], Options)
+    except (msgspec.MsgspecError, KeyError, TypeError):
+        about = {"format": "unknown"}
+    raise UsageError(
+        f"the store {name!r} has format {about['format']}, this daws reads {FORMAT}: choose another name for a new one"
+    )

