@@ -50,6 +50,7 @@ from daws.wire.store import (
     Estate,
     Finish,
     Granted,
+    Inspect,
     Lease,
     Leased,
     Owned,
@@ -296,6 +297,22 @@ def test_objects_are_kept_until_they_were_read():
         node.answer(call, OK)
         farewell(node)
         assert node.expect(Left).behind == ""
+
+
+def test_who_leaves_asks_soon_whether_its_objects_were_read():
+    """The reader may have been told of another place, and has said so there."""
+    with Driver(cores=1) as node:
+        submit(node, ready(1, makes=[1]))
+        run = node.expect(StartRun, task=1)
+        node.give(Leave())
+        node.give(RunEnded(1, run.run, SECOND_NS, (100_000,)))
+        node.answer(node.expect(CallStore), Committed(-1, (), (), (2,)))
+        asked = []
+        for _ in range(4):
+            node.fire(TICK)
+            asked += [row for call in node.core.calls.values() for row in call.rows if isinstance(row, Inspect)]
+            node.drop(CallStore)
+        assert asked and {row.task for row in asked} == {2}
 
 
 def test_at_the_deadline_objects_are_left_behind():

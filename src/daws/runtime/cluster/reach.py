@@ -8,9 +8,9 @@ from typing import Any, TypeVar
 
 from msgspec import msgpack
 
-from daws.model.errors import UnavailableError
+from daws.model.errors import ClusterError, UnavailableError
 from daws.model.task import NodeId
-from daws.net.config import ClusterConfig
+from daws.net.config import EMBEDDED, ClusterConfig
 from daws.net.door import Door, dial, serve
 from daws.net.handshake import MESSAGES, OBJECTS, Hello
 from daws.net.keys import Keys
@@ -41,6 +41,8 @@ class Reach:
         self.folder = Path(folder)
         self.role = role
         self.config = ClusterConfig.load(folder)
+        if self.config.store != EMBEDDED:
+            raise ClusterError(f"{folder}: store = {self.config.store!r}: nodes can only use {EMBEDDED!r} so far")
         self.keys = Keys(folder, KEYS_OF[role])
 
     @property
