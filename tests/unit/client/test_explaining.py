@@ -50,7 +50,7 @@ def test_a_future_says_where_its_task_ran_and_why(form: dict[str, Any]):
         (sent,) = [fact for fact in why.facts if isinstance(fact, Sent)]
         assert ran.is_good and ran.node == sent.node and sent.read_bytes == how.outputs[0][0]
         assert why.ran_s is not None and why.waited_s is not None and why.waited_s > 0
-        assert "place=daws" in str(why) and "ran" in str(why) and repr(why) == str(why)
+        assert "place=" in str(why) and "ran" in str(why) and repr(why) == str(why)
         assert "ValueError: no luck" in str(bad.explain()) and "raised after" in str(bad.explain())
         if "nodes" in form:
             assert "assign" in why.reasons
