@@ -101,13 +101,13 @@ class Cell(NamedTuple):
         return 100 * stdev(seconds) / mean(seconds) if len(seconds) > 1 else 0.0
 
 
-def run_cells(sources: dict[str, str], sizes: Sequence[int], seeds: int, estimates: str, asked: Asked) -> list[Cell]:
+def run_cells(sources: dict[str, str], sizes: Sequence[int], seeds: Sequence[int], estimates: str, asked: Asked) -> list[Cell]:
     cases = [
         Case(source, strategy, nodes, seed, estimates)
         for nodes in sorted(sizes, reverse=True)
         for source in sources.values()
         for strategy in STRATEGIES
-        for seed in range(FIRST_SEED, FIRST_SEED + seeds)
+        for seed in seeds
     ]
     progress = RunsProgress(len(cases), asked.quiet)
     outcomes: dict[Case, Outcome] = {}
@@ -119,7 +119,7 @@ def run_cells(sources: dict[str, str], sizes: Sequence[int], seeds: int, estimat
     for name, source in sources.items():
         for nodes in sizes:
             found = {
-                strategy: [outcomes[Case(source, strategy, nodes, seed, estimates)] for seed in range(FIRST_SEED, FIRST_SEED + seeds)]
+                strategy: [outcomes[Case(source, strategy, nodes, seed, estimates)] for seed in seeds]
                 for strategy in STRATEGIES
             }
             seconds = {strategy: [one.makespan_s for one in some] for strategy, some in found.items()}
@@ -130,7 +130,8 @@ def run_cells(sources: dict[str, str], sizes: Sequence[int], seeds: int, estimat
 
 def run(asked: Asked) -> Report:
     workloads = {name: WORKLOADS[name] for name in ("montage", "fan-in")} if asked.quick else WORKLOADS
-    sizes, seeds = ((1, 4), 2) if asked.quick else (SIZES, SEEDS)
+    sizes, count = ((1, 4), 2) if asked.quick else (SIZES, SEEDS)
+    seeds = range(FIRST_SEED, FIRST_SEED + count)
     cells = run_cells(workloads, sizes, seeds, "none", asked)
     unsure = run_cells(workloads, [4 if asked.quick else UNSURE_SIZE], seeds, "50%", asked)
     tables = [
