@@ -350,7 +350,7 @@ MUTANTS = (
     ),
     Mutant(
         "nobody looks after releases that got lost", 6, "core/members.py",
-        "        audit(core)\n",
+        "        audit(core, core.config.audit_ns)\n",
         "",
     ),
     Mutant(
