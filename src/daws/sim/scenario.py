@@ -199,7 +199,7 @@ PLANNED = (
     "daws",
     "daws:settle=0,tt=0,t=inf",
     "daws:replicate=stragglers,seen=2,quantile=0.5,slack=1,least-ms=1",
-    "daws:balance=give,replicate=given,period-ms=4,period-max-ms=20",
+    "daws:balance=give,replicate=given,period-ms=4,period-max-ms=20,validate-s=0.3",
     "daws",
     "daws:t=0,relax=never",
     "daws:balance=lifelines,cache=lru,lru-gb=0.003",
