@@ -93,13 +93,22 @@ class ValkeyStore:
 
     @classmethod
     async def open(
-        cls, address: Address, options: Options | None = None, patience_s: float | None = None, replicas_min: int = 0
+        cls,
+        address: Address,
+        options: Options | None = None,
+        patience_s: float | None = None,
+        replicas_min: int = 0,
+        is_trial: bool = False,
     ) -> "ValkeyStore":
         """`options` are for a new store; one that is there keeps its own. `patience_s`: see `Server`. `replicas_min`:
-        nothing counts as safe while fewer replicas are attached."""
+        nothing counts as safe while fewer replicas are attached. With `is_trial` the patience is for the opening alone,
+        and if that fails nobody else is told."""
         server = Server(address, patience_s)
+        server.is_quiet = is_trial
         try:
             made = await server.agree(_written(Options() if options is None else options))
+            if is_trial:
+                server.patience_s, server.is_quiet = None, False
             return cls(server, _read(made, address.name), replicas_min)
         except BaseException:
             server.close()
