@@ -233,15 +233,17 @@ class JoinedCluster(LoopThread):
     async def _farewell(self) -> None:
         """The session ends with us, or goes on. If the store does not hear it, it finds out by itself."""
         link = self._link
-        if link is None or self._attached.exception() is not None:
+        if link is None:
             return
-        with suppress(TimeoutError):
-            async with asyncio.timeout(FAREWELL_S):
-                while self.kept and (self.new_tasks or self._calls):  # what is not in the store would be lost with us
-                    self._turn()
-                    await asyncio.sleep(LOOK_S)
-                link.say(Close(self.kept))
-                await self._closed
+        attached = self._attached
+        if attached.done() and not attached.cancelled() and attached.exception() is None:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(FAREWELL_S):
+                    while self.kept and (self.new_tasks or self._calls):  # what is not in the store would be lost
+                        self._turn()
+                        await asyncio.sleep(LOOK_S)
+                    link.say(Close(self.kept))
+                    await self._closed
         self._link = None
         await link.hang_up()
 

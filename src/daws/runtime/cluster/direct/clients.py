@@ -45,6 +45,7 @@ ROWS_MAX = 2048
 GAP = 1 << 16
 """So many numbers of tasks are left out when a client goes on with a session: of those that the one before it has
 given, the store may have forgotten some."""
+END_S = 10.0
 DOUBT_S = 30.0
 """For so long after a change of the store, a task that it does not know may be on its way back."""
 DEFAULT_STRATEGY = "daws"
@@ -80,7 +81,7 @@ class ClientDesk(Desk):
         self.begin(self._work())
 
     async def hang_up(self) -> None:
-        self._links.close()
+        self._links.abort()
         await super().hang_up()
 
     def say(self, word: Any) -> None:
@@ -267,7 +268,7 @@ class ClientDesk(Desk):
 
     async def _session_for(self, word: words.Attach) -> Entry | str:
         """The session that is meant, or why there is none. Whether the client before us is gone shows after a lease."""
-        until_s = 0.0
+        until_s = ends_until_s = 0.0
         last: object = None
         while True:
             entry = await self.book.named(word.name) if word.name else None
@@ -277,7 +278,11 @@ class ClientDesk(Desk):
                     return opened
                 continue
             if entry.state != OPEN:
-                return f"session {word.name!r} is about to end; take another name, or try again"
+                ends_until_s = ends_until_s or time.monotonic() + END_S
+                if time.monotonic() > ends_until_s:
+                    return f"session {word.name!r} is about to end; take another name, or try again"
+                await asyncio.sleep(LOOK_S)
+                continue
             _, seen, _ = await self.notes.look()
             now = (entry.nonce, seen.get(entry.number))
             if now != last:

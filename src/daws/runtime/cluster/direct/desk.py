@@ -7,7 +7,7 @@ from typing import Any
 from daws.model.errors import DawsError
 from daws.runtime.cluster.direct.book import SessionBook
 from daws.runtime.cluster.direct.ends import Ends
-from daws.runtime.cluster.reach import Reach
+from daws.runtime.cluster.reach import Reach, hang_up
 from daws.runtime.cluster.words import Refused
 from daws.store.valkey.attempt import Options
 from daws.store.valkey.looking import Looking
@@ -59,6 +59,7 @@ class Desk:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         await self.store.close()
+        await hang_up()
 
     def tell(self, *words: Any) -> None:
         if not self._unsaid:

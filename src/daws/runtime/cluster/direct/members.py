@@ -70,7 +70,9 @@ class NodeDesk(Desk):
         self.begin(self.ends.follow(lambda: set(waits_for()), lambda outcomes: self.tell(Ends(outcomes))))
 
     async def hang_up(self) -> None:
-        self._close_links()
+        for link in self._links:
+            link.flush()
+            link.abort()
         await super().hang_up()
 
     def say(self, word: Any) -> None:

@@ -1,5 +1,6 @@
 """The desk of tools: one question, one answer, from the store itself."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -12,8 +13,11 @@ from daws.runtime.cluster.direct.book import ENDING, OPEN, Entry, decode
 from daws.runtime.cluster.direct.desk import Desk
 from daws.runtime.cluster.direct.words import TO_CLIENT
 from daws.runtime.cluster.words import SESSION_BITS, SessionInfo
+from daws.runtime.talk import Count
 from daws.store.valkey.caller import StoreChangedError
 from daws.wire.store import Leased, Watch
+
+ANSWER_S = 5.0
 
 
 class ToolDesk(Desk):
@@ -56,13 +60,25 @@ class ToolDesk(Desk):
         info = (await self._members()).info(word.node)
         if info is None:
             return words.Refused(f"there is no node {word.node}; 'daws nodes' lists those that are there")
+        heard: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        def hear(said: object = None) -> None:
+            if not heard.done():
+                heard.set_result(None)
+
         try:
-            link = await self.reach.dial(info.addresses[0], TO_CLIENT, lambda said: None, lambda: None)
+            link = await self.reach.dial(info.addresses[0], TO_CLIENT, hear, hear)
         except UnavailableError as error:
             return words.Refused(f"node {word.node} does not answer: {error}")
         link.say(words.Depart(word.within_s))
-        link.flush()
-        link.close()
+        link.say(Count())  # it is answered, so both were heard
+        try:
+            async with asyncio.timeout(ANSWER_S):
+                await heard
+        except TimeoutError:
+            return words.Refused(f"node {word.node} does not answer; try again")
+        finally:
+            link.abort()
         return words.Done()
 
     async def _on_end_session(self, word: words.EndSession) -> words.Done | words.Refused:
