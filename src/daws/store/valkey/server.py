@@ -28,6 +28,8 @@ log = logging.getLogger("daws.store")
 
 FORMAT = 1
 PAUSE_S, PAUSE_MAX_S = 0.02, 1.0
+SLOW_NS = 400_000_000
+"""A server that took so long for an answer was stopped, or out of reach."""
 SLOTS = 16384
 """The keys of a Cluster are cut into so many parts."""
 REDIRECTIONS_MAX = 5
@@ -153,6 +155,8 @@ class Server:
                 pause_s = min(2 * pause_s, PAUSE_MAX_S)
                 continue
             self._answered(pause_s)
+            if self.now_ns() - since_ns > SLOW_NS:
+                self.outage = Outage(since_ns, self.now_ns())  # nobody else was served meanwhile, it seems
             return answer
 
     def _answered(self, pause_s: float) -> None:

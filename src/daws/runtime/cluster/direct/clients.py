@@ -46,6 +46,8 @@ GAP = 1 << 16
 """So many numbers of tasks are left out when a client goes on with a session: of those that the one before it has
 given, the store may have forgotten some."""
 END_S = 10.0
+BEATS = 4
+"""Who was seen so often is there; a failover may show a client once more that is gone."""
 DOUBT_S = 30.0
 """For so long after a change of the store, a task that it does not know may be on its way back."""
 DEFAULT_STRATEGY = "daws"
@@ -269,7 +271,8 @@ class ClientDesk(Desk):
     async def _session_for(self, word: words.Attach) -> Entry | str:
         """The session that is meant, or why there is none. Whether the client before us is gone shows after a lease."""
         until_s = ends_until_s = 0.0
-        last: object = None
+        last: object = self
+        changes = 0
         while True:
             entry = await self.book.named(word.name) if word.name else None
             if entry is None:
@@ -284,9 +287,10 @@ class ClientDesk(Desk):
                 await asyncio.sleep(LOOK_S)
                 continue
             _, seen, _ = await self.notes.look()
-            now = (entry.nonce, seen.get(entry.number))
+            now = seen.get(entry.number)
             if now != last:
-                if last is not None:
+                changes += 1
+                if changes == BEATS:
                     return f"session {word.name!r} is in use by another client"
                 last = now
                 until_s = time.monotonic() + self.reach.config.lease_s

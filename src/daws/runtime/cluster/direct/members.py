@@ -109,10 +109,10 @@ class NodeDesk(Desk):
         answers.add_done_callback(partial(self._answered, self._life, call))
 
     def _answered(self, life: int, call: CallStore, answered: "asyncio.Future[list[AnswerType]]") -> None:
+        error = None if answered.cancelled() else answered.exception()
         if answered.cancelled() or life != self._life:
             return
         self._under_way.discard(call.token)
-        error = answered.exception()
         if error is None:
             answers = answered.result()
             self._unsafe.append((self.store.position(0), call.token))
