@@ -257,6 +257,8 @@ class Run:
     def promote_replica(self, blow: Blow) -> bool:
         pair = self.world.pair
         assert pair is not None
+        pair.come_back()
+        pair.replace_replica()
         until_s = time.monotonic() + REPLICA_S
         while not pair.has_replica():
             if time.monotonic() > until_s:
