@@ -117,16 +117,24 @@ class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     def to_toml(self) -> str:
         """As a file that people can change."""
         quoted = ", ".join(f'"{host}"' for host in self.hosts)
-        store = self.store.replace("\\", "\\\\").replace('"', '\\"')
+        store = _quoted(self.store)
+        files = "".join(
+            [
+                f'{name} = "{_quoted(value)}"\n'
+                for name in ("store_ca", "store_cert", "store_key")
+                if (value := getattr(self, name))
+            ]
+        )
         return f"""\
 # A daws cluster. Who has the keys beside this file may join it.
 name = "{self.name}"
 protocol = {self.protocol}
 
 # "embedded", or the URL of a Valkey or Redis server, as in "redis://10.0.0.1:6379"; several, with commas between them,
-# are a primary and its replicas, or some servers of a Cluster.
+# are a primary and its replicas, or some servers of a Cluster. For rediss:// there are also store_ca, and for servers
+# that want to know us store_cert and store_key: files in this folder.
 store = "{store}"
-
+{files}
 # Addresses of machines. The embedded store listens on the first one, at this port.
 hosts = [{quoted}]
 port = {self.port}
@@ -140,6 +148,10 @@ lease_s = {self.lease_s}
 # Links that nobody uses for so long are closed; they come back when they are needed.
 idle_s = {self.idle_s}
 """
+
+
+def _quoted(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"')
 
 
 def shown(url: str) -> str:
