@@ -82,6 +82,8 @@ class ValkeyStore:
         self.shard_count = options.shard_count
         self.options = options
         self.server = server
+        self.calls = 0
+        self.rows = 0  # that were asked for
         self.on_changed: Callable[[int], None] | None = None  # a shard has another identity, and nobody was calling it
         self.on_safe: Callable[[int], None] | None = None  # a shard has another safe position
         server.on_link_lost = self._look_around
@@ -118,6 +120,8 @@ class ValkeyStore:
         """Carry out rows, after all calls to this shard before. `now_ns` stands in for the server's clock. With an
         `identity` that is no longer the shard's, the call ends as if it had been under way when that changed."""
         answers: Answers = asyncio.get_running_loop().create_future()
+        self.calls += 1
+        self.rows += len(rows)
         if self._broken is not None:
             answers.set_exception(self._broken)
         elif identity is not None and identity != self.identity(shard):

@@ -70,6 +70,7 @@ class NodeDesk(Desk):
         self.begin(self.ends.follow(lambda: set(waits_for()), lambda outcomes: self.tell(Ends(outcomes))))
 
     async def hang_up(self) -> None:
+        log.info("node %s has asked the store for %s rows", self.node, f"{self.store.rows:,}")
         for link in self._links:
             link.flush()
             link.abort()
