@@ -111,7 +111,7 @@ class Crew(msgspec.Struct, frozen=True, array_like=True):
         return -1
 
 
-def config_of(limit_bytes: int, lease_ns: int = LEASE_NS) -> NodeConfig:
+def config_of(limit_bytes: int, lease_ns: int = LEASE_NS, replicated: bool = False) -> NodeConfig:
     """On one machine nobody watches leases: when a process is gone, its parent knows."""
     return NodeConfig(
         lease_ns=lease_ns,
@@ -123,6 +123,7 @@ def config_of(limit_bytes: int, lease_ns: int = LEASE_NS) -> NodeConfig:
         freed_batch=256,
         audit_ns=AUDIT_NS,
         memory_bytes=limit_bytes // COPIES_SHARE,
+        replicated=replicated,
     )
 
 
@@ -159,6 +160,7 @@ class Engine:
         server: ForkServer | None = None,
         lease_ns: int = LEASE_NS,
         addresses: tuple[str, ...] = (),
+        replicated: bool = False,
     ) -> None:
         """A fork `server` for the folder of `files` may have been started already."""
         self.crew = crew
@@ -173,7 +175,7 @@ class Engine:
         self.functions: dict[int, bytes] = {}  # by kind of task
         self.taught: set[int] = set()  # those that the workers can be given
         self.held_back: dict[int, list[StartRun]] = {}  # runs that wait for their function
-        info, config = info_of(node, crew, addresses), config_of(files.limit_bytes, lease_ns)
+        info, config = info_of(node, crew, addresses), config_of(files.limit_bytes, lease_ns, replicated)
         watched = strategy if self.watch is None else self.watch.over(strategy)
         self.core = NodeCore(info, watched, config, seed=0)
         if self.watch is not None:
