@@ -136,12 +136,15 @@ class Session:
         known = self._functions.get(pickled)
         if known is None:
             known = self._functions[pickled] = self._next_function()
-            self.engine.learn(known, pickled)
+            self._learn(known, pickled)
             if self.timeline is not None:
                 self.timeline.learn(known, function)
         if is_settled(function):
             self._settled[function] = known
         return known
+
+    def _learn(self, number: int, pickled: bytes) -> None:
+        self.engine.learn(number, pickled)
 
     def submit(
         self, function: int, args: tuple[Any, ...], kwargs: dict[str, Any], options: Options = USUAL
