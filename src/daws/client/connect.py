@@ -35,6 +35,7 @@ def connect(
     memory_bytes: int | None = None,
     timeout: float = 10.0,
     modules: bool | Iterable[str] = True,
+    memo: str | os.PathLike[str] | None = None,
 ) -> "ConnectedCluster":
     """Use the cluster of this folder (made by `daws cluster init`), whose nodes are started by `daws node`.
 
@@ -44,8 +45,9 @@ def connect(
 
     Your own modules that are loaded here go to the nodes with the functions that may need them, and with all that they
     import. `modules` are the names of those to send instead; False for none, when nodes have them.
+    `memo` is a folder of this machine for results of tasks with `memo=True`.
     """
-    return ConnectedCluster(folder, session, keep, memory_bytes, timeout, modules)
+    return ConnectedCluster(folder, session, keep, memory_bytes, timeout, modules, memo)
 
 
 class ConnectedCluster(Cluster):
@@ -59,12 +61,14 @@ class ConnectedCluster(Cluster):
         memory_bytes: int | None = None,
         timeout: float = 10.0,
         modules: bool | Iterable[str] = True,
+        memo: str | os.PathLike[str] | None = None,
     ) -> None:
         if len(session) > NAME_LENGTH_MAX or not session.isprintable():
             raise UsageError(f"session={session!r}: give a name of up to {NAME_LENGTH_MAX} letters")
         if keep and not session:
             raise UsageError("keep=True: give the session a name, so that it can be found again (session='…')")
         shipped = OwnModules(modules)
+        with_memo, prepare = clusters._memory(memo)
         self.timeline = None
         self._trace = None
         self._lock = Lock()
@@ -72,7 +76,9 @@ class ConnectedCluster(Cluster):
         reach = Reach(os.fspath(folder), "client")
         self._folders = Folders()
         try:
-            joined = JoinedSession(reach, session, keep, self._folders, memory_bytes, timeout, shipped)
+            kind = JoinedSession if with_memo is None else _memo_session()
+            joined = kind(reach, session, keep, self._folders, memory_bytes, timeout, shipped)
+            prepare(joined)
             joined.start()
         except BaseException:
             self._folders.close()
@@ -227,6 +233,15 @@ class JoinedSession(Session):
         # A leaf: a task of ours, which the session's next client is not told of.
         self._submit(self.number_of(function), INPUTS_ALONE, above, USUAL, future, (task,), leaf=True)
         return future
+
+
+def _memo_session() -> type[JoinedSession]:
+    from daws.client.memo import MemoSession
+
+    class JoinedMemoSession(MemoSession, JoinedSession):
+        """Both."""
+
+    return JoinedMemoSession
 
 
 class _Named:

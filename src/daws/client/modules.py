@@ -27,7 +27,7 @@ class OwnModules:
         if not isinstance(wanted, bool):
             self._wanted = tuple(wanted)
             for name in self._wanted:
-                if not isinstance(name, str) or self._known.get(name) is None:
+                if self._known.get(str(name)) is None:
                     raise UsageError(f"modules: there is no module {name!r} with source code of your own")
 
     def have_changed(self, function: Callable[..., Any]) -> bool:
