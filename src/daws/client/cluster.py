@@ -16,6 +16,7 @@ from weakref import WeakSet
 
 from daws.client import current, patience
 from daws.client.defaults import default_memo, default_nodes, default_strategy, default_trace, default_workers
+from daws.data.limits import check_open_files, with_cure
 from daws.data.session import Session as Folders
 from daws.model.errors import ClosedError, UsageError
 from daws.workers.errors import WorkerStartError
@@ -111,6 +112,8 @@ class Cluster:
             check_trace_target(trace)
             self.timeline = timeline or Timeline()
         kind_of_session, prepare = _memory(memo)
+        if kind == "processes":
+            check_open_files(workers)
         self.nodes = nodes
         self.workers = nodes * workers
         self._lock = Lock()
@@ -388,7 +391,7 @@ def _fork_server(*folders: str, become: str = "daws.workers.worker", hire: int =
     except OSError as error:
         if server is not None:
             server.bury(kill=True)
-        raise WorkerStartError(f"the fork server cannot be started: {error}", retry=False) from error
+        raise WorkerStartError(f"the fork server cannot be started: {with_cure(error)}", retry=False) from error
 
 
 def _abandon_all() -> None:
