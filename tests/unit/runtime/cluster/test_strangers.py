@@ -229,6 +229,6 @@ def test_what_a_peer_says_wrongly_ends_its_link_and_nothing_else(machines: Machi
         async with asyncio.timeout(DEADLINE_S):
             await lost.wait()
 
-    for word in (b"nonsense", ["no", "word"], {"a": 1}, CallStore(1, 99, [Lease(1, 0, None)])):  # type: ignore[list-item]
+    for word in (b"nonsense", ["no", "word"], {"a": 1}, CallStore(1, 99, [Lease(1, 0, None)])):
         asyncio.run(say(word))
     assert len(machines.members()) == 2
