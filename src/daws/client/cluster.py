@@ -116,8 +116,7 @@ class Cluster:
             if processes:
                 server = _fork_server(*self._folders.all(), become="daws.runtime.fork")
             elif kind == "processes":
-                memory, scratch = self._folders.node_folders(0)
-                server = _fork_server(str(memory or scratch), hire=workers)
+                server = _fork_server(*self._folders.all(), hire=workers)
             from daws.client.session import Session
             from daws.data.functions import dumps_function
             from daws.runs.facts import Facts

@@ -57,6 +57,8 @@ class Task(Generic[P, T]):
         priority: int = 0,
         retries: int = 0,
         timeout: float | None = None,
+        expected: float = 0,
+        rank: float = 0,
     ) -> "Task[P, T]": ...
     @overload
     def options(
@@ -69,6 +71,8 @@ class Task(Generic[P, T]):
         priority: int = 0,
         retries: int = 0,
         timeout: float | None = None,
+        expected: float = 0,
+        rank: float = 0,
     ) -> Callable[..., tuple[Future[Any], ...]]: ...
 
     def options(self, **options: Any) -> Any:
@@ -120,6 +124,8 @@ def task(
     priority: int = 0,
     retries: int = 0,
     timeout: float | None = None,
+    expected: float = 0,
+    rank: float = 0,
 ) -> Callable[[Callable[P, T]], Task[P, T]]: ...
 
 
