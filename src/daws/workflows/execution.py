@@ -90,7 +90,9 @@ def check_commands(workflow: Workflow, folder: str) -> None:
     known = set(workflow.file_names)
     for task, program in enumerate(workflow.programs):
         if any("\0" in word for word in workflow.command_of(task)):
-            raise UsageError(f"{workflow.name}: the command of task {workflow.task_ids[task]!r} has a NUL character in it")
+            raise UsageError(
+                f"{workflow.name}: the command of task {workflow.task_ids[task]!r} has a NUL character in it"
+            )
         argv = argv_of((program,), folder)
         if shutil.which(argv[0]) is None and program not in known:
             raise UsageError(
