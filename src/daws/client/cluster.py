@@ -94,6 +94,7 @@ class Cluster:
             raise UsageError(f"kind={kind!r}: give {' or '.join(map(repr, KINDS))}")
         if type(explain) is not bool:
             raise UsageError(f"explain={explain!r}: give True or False")
+        check_memory(memory_bytes)
         labelled = _devices(devices, kind)
         if strategy is None:
             strategy = default_strategy()
@@ -291,6 +292,12 @@ class Cluster:
         nodes = f"{self.nodes} nodes, " if self.nodes > 1 else ""
         workers = "1 worker" if self.workers == 1 else f"{self.workers} workers"
         return f"<Cluster: {nodes}{workers}, {self.strategy.name}, {state}>"
+
+
+def check_memory(memory_bytes: int | None) -> None:
+    """Refuse a number of bytes that is none."""
+    if memory_bytes is not None and (type(memory_bytes) is not int or memory_bytes < 1):
+        raise UsageError(f"memory_bytes={memory_bytes!r}: give a whole number of at least 1")
 
 
 def _devices(given: Mapping[Any, Any] | None, kind: str) -> tuple[tuple[str, int], ...]:

@@ -551,3 +551,9 @@ def test_help_is_pleasant():
     with Cluster(1) as one:
         assert repr(one) == "<Cluster: 1 worker, daws, 0 tasks to end>"
     assert repr(one) == "<Cluster: 1 worker, daws, closed>"
+
+
+@pytest.mark.parametrize("memory_bytes", [0, -1, 1.5, "1 GB", True])
+def test_a_memory_that_is_none_is_refused(memory_bytes: Any):
+    with pytest.raises(UsageError, match=f"memory_bytes={memory_bytes!r}: give a whole number of at least 1"):
+        Cluster(1, memory_bytes=memory_bytes)
