@@ -59,6 +59,7 @@ class Task(Generic[P, T]):
         timeout: float | None = None,
         expected: float = 0,
         rank: float = 0,
+        memo: bool | str | None = None,
     ) -> "Task[P, T]": ...
     @overload
     def options(
@@ -73,6 +74,7 @@ class Task(Generic[P, T]):
         timeout: float | None = None,
         expected: float = 0,
         rank: float = 0,
+        memo: bool | str | None = None,
     ) -> Callable[..., tuple[Future[Any], ...]]: ...
 
     def options(self, **options: Any) -> Any:
@@ -126,6 +128,7 @@ def task(
     timeout: float | None = None,
     expected: float = 0,
     rank: float = 0,
+    memo: bool | str | None = None,
 ) -> Callable[[Callable[P, T]], Task[P, T]]: ...
 
 
