@@ -15,10 +15,14 @@ from daws.data.outside import File as File
 from daws.data.outside import Out as Out
 from daws.model.errors import ClosedError as ClosedError
 from daws.model.errors import CommandError as CommandError
+from daws.model.errors import ContextError as ContextError
 from daws.model.errors import DawsError as DawsError
+from daws.model.errors import NoSpaceError as NoSpaceError
+from daws.model.errors import StrategyError as StrategyError
 from daws.model.errors import TaskCancelledError as TaskCancelledError
 from daws.model.errors import TaskFailedError as TaskFailedError
 from daws.model.errors import TaskKilledError as TaskKilledError
+from daws.model.errors import UnavailableError as UnavailableError
 from daws.model.errors import UnpicklableError as UnpicklableError
 from daws.model.errors import UsageError as UsageError
 from daws.workers.commands import Completed as Completed

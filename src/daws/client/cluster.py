@@ -100,6 +100,7 @@ class Cluster:
             raise UsageError(f"kind={kind!r}: give {' or '.join(map(repr, KINDS))}")
         if type(explain) is not bool:
             raise UsageError(f"explain={explain!r}: give True or False")
+        check_memory(memory_bytes)
         labelled = _devices(devices, kind)
         if strategy is None:
             strategy = default_strategy()
@@ -125,8 +126,7 @@ class Cluster:
             if processes:
                 server = _fork_server(*self._folders.all(), become="daws.runtime.fork")
             elif kind == "processes":
-                memory, scratch = self._folders.node_folders(0)
-                server = _fork_server(str(memory or scratch), hire=workers)
+                server = _fork_server(*self._folders.all(), hire=workers)
             from daws.data.functions import dumps_function
             from daws.runs.facts import Facts
             from daws.runtime.engine import Crew
@@ -321,6 +321,12 @@ class Cluster:
         nodes = f"{self.nodes} nodes, " if self.nodes > 1 else ""
         workers = "1 worker" if self.workers == 1 else f"{self.workers} workers"
         return f"<Cluster: {nodes}{workers}, {self.strategy.name}, {state}>"
+
+
+def check_memory(memory_bytes: int | None) -> None:
+    """Refuse a number of bytes that is none."""
+    if memory_bytes is not None and (type(memory_bytes) is not int or memory_bytes < 1):
+        raise UsageError(f"memory_bytes={memory_bytes!r}: give a whole number of at least 1")
 
 
 def _plain_session() -> type[Session]:

@@ -6,6 +6,7 @@ is garbage collected lets go of its task, and what the task made may go when no 
 
 from _thread import LockType, allocate_lock
 from collections.abc import Callable, Generator, Iterable
+from contextlib import suppress
 from threading import local
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -210,7 +211,7 @@ class _Callback:
     def release(self) -> None:
         try:
             self.function(self.future)
-        except Exception:
+        except BaseException:  # also one that wants to exit: the thread that it is called on is the cluster's
             import logging
 
             logging.getLogger("daws").exception("a callback of %r raised", self.future)
@@ -226,7 +227,8 @@ class _Awaited:
         self.ended = ended
 
     def release(self) -> None:
-        self.loop.call_soon_threadsafe(self._end)
+        with suppress(RuntimeError):  # the loop was closed, so nobody waits any more
+            self.loop.call_soon_threadsafe(self._end)
 
     def _end(self) -> None:
         if not self.ended.done():

@@ -57,6 +57,8 @@ class Task(Generic[P, T]):
         priority: int = 0,
         retries: int = 0,
         timeout: float | None = None,
+        expected: float = 0,
+        rank: float = 0,
         memo: bool | str | None = None,
     ) -> "Task[P, T]": ...
     @overload
@@ -70,6 +72,8 @@ class Task(Generic[P, T]):
         priority: int = 0,
         retries: int = 0,
         timeout: float | None = None,
+        expected: float = 0,
+        rank: float = 0,
         memo: bool | str | None = None,
     ) -> Callable[..., tuple[Future[Any], ...]]: ...
 
@@ -122,6 +126,8 @@ def task(
     priority: int = 0,
     retries: int = 0,
     timeout: float | None = None,
+    expected: float = 0,
+    rank: float = 0,
     memo: bool | str | None = None,
 ) -> Callable[[Callable[P, T]], Task[P, T]]: ...
 

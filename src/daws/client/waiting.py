@@ -117,7 +117,14 @@ def gather(futures: Any, errors: Errors = "raise", timeout: float | None = None,
         _watch(list(dict.fromkeys(_leaves(futures))), errors == "raise", timeout)
     elif timeout is None:
         _wait_inside(_leaves(futures))
-    return _gathered(futures, errors, until)
+    try:
+        return _gathered(futures, errors, until)
+    except TimeoutError:
+        leaves = set(_leaves(futures))
+        left = sum(not future.done() for future in leaves)
+        if timeout is None or not left:
+            raise  # by a task
+        raise TimeoutError(f"{left} of {len(leaves)} tasks have not ended within {timeout:g} s") from None
 
 
 def _watch(futures: "list[Future[Any]]", to_the_first_error: bool, timeout: float | None) -> None:
@@ -160,8 +167,16 @@ def _gathered(what: Any, errors: Errors, until: float | None) -> Any:
             items = [one.result() if one.__class__ is Future else _gathered(one, errors, until) for one in what]
             return items if what.__class__ is list else type(what)(items)
         items = [_gathered(value, errors, until) for value in what if _kept(value, errors, until)]
-        return items if isinstance(what, list) else type(what)(items)
+        return _in_the_shape_of(what, items)
     return what
+
+
+def _in_the_shape_of(what: Any, items: list[Any]) -> Any:
+    if isinstance(what, list):
+        return items
+    if isinstance(what, tuple) and hasattr(what, "_fields"):  # a named tuple, unless some were skipped
+        return what._make(items) if len(items) == len(what) else tuple(items)
+    return type(what)(items)
 
 
 def _kept(what: Any, errors: Errors, until: float | None) -> bool:

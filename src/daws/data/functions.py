@@ -12,10 +12,12 @@ from types import CellType, CodeType, FunctionType
 from typing import Any
 
 from daws.data.codec import dumps, pack_by_value
+from daws.model.errors import UsageError
 
 _Used = tuple[dict[str, Any] | CellType, str, object]
 _kept: dict[int, tuple["weakref.ref[FunctionType]", bytes, list[_Used]]] = {}
 _NOTHING = object()
+SHOWN_MAX = 100
 
 
 def dumps_function(function: Callable[..., object], what: str = "the function") -> bytes:
@@ -25,6 +27,8 @@ def dumps_function(function: Callable[..., object], what: str = "the function") 
         return kept[1]
     used: list[_Used] = []
     if not isinstance(function, FunctionType):
+        if not callable(function):
+            raise UsageError(f"{what}: {_shown(function)} cannot be called")
         return dumps(function, what)
     if is_by_value(function):
         data = pack_by_value(function, what).to_bytes()
@@ -34,6 +38,11 @@ def dumps_function(function: Callable[..., object], what: str = "the function") 
     key = id(function)
     _kept[key] = (weakref.ref(function, lambda _: _kept.pop(key, None)), data, used)
     return data
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= SHOWN_MAX else f"{text[:SHOWN_MAX]}…"
 
 
 def is_by_value(function: Any) -> bool:

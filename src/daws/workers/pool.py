@@ -66,8 +66,8 @@ class WorkerPool:
 
     `folder` is made if it is not there, and removed with everything in it when the pool is closed or its process ends
     in whatever way. `memory` and `scratch` are the folders of the node's objects (see `Prepare`). `setup` and
-    `teardown` are pickled callables that each worker calls first and last. A `server` that was started earlier, with
-    the same folder, saves the time that it takes to start.
+    `teardown` are pickled callables that each worker calls first and last. A `server` that was started earlier, for
+    this folder or for one around it, saves the time that it takes to start.
     """
 
     def __init__(
@@ -94,6 +94,7 @@ class WorkerPool:
         self._folder = os.path.abspath(folder)
         self._prepare = Prepare("", self._folder, inline_max_bytes, memory, scratch, capture, setup, teardown, slots)
         self._server = server
+        self._folders = (self._folder,) if server is None else server.folders
         self._links: list[Link] = []
         self._by_number: dict[int, Link] = {}
         self._numbers = 0
@@ -368,7 +369,7 @@ class WorkerPool:
 
     def _serve(self, server: ForkServer | None) -> None:
         try:
-            self._server = server or ForkServer(self._folder)
+            self._server = server or ForkServer(*self._folders)
         except OSError as error:
             raise WorkerStartError(f"the fork server cannot be started: {with_cure(error)}", retry=False) from error
         self._loop.add_reader(self._server.link.fileno(), self._on_server)

@@ -31,6 +31,7 @@ class ForkServer:
     """
 
     def __init__(self, *folders: str, become: str = "daws.workers.worker") -> None:
+        self.folders = folders
         self.link, theirs = socketpair(AF_UNIX, SOCK_STREAM)
         self._unsent: deque[tuple[bytes, socket | None]] = deque()
         self.early: dict[int, socket] = {}  # by number of a worker that nobody has talked to yet: our end of its link

@@ -54,11 +54,18 @@ def argv_of(command: tuple[str, ...], folder: str) -> tuple[str, ...]:
     arguments: list[str] = []
     for one in given:
         is_several = one.startswith("-") and any(map(str.isspace, one))
-        arguments += shlex.split(one) if is_several else [one]
+        arguments += _parts(one) if is_several else [one]
     inside = os.path.join(folder, program)
     if shutil.which(program) is None and os.access(inside, os.X_OK):
         program = inside
     return (program, *arguments)
+
+
+def _parts(argument: str) -> list[str]:
+    try:
+        return shlex.split(argument)
+    except ValueError:  # quotes that do not match
+        return argument.split()
 
 
 def check_commands(workflow: Workflow, folder: str) -> None:
@@ -82,6 +89,10 @@ def check_commands(workflow: Workflow, folder: str) -> None:
         raise UsageError(f"{workflow.name}: {absent[0]!r}{others} must be in {folder!r} before the first task runs")
     known = set(workflow.file_names)
     for task, program in enumerate(workflow.programs):
+        if any("\0" in word for word in workflow.command_of(task)):
+            raise UsageError(
+                f"{workflow.name}: the command of task {workflow.task_ids[task]!r} has a NUL character in it"
+            )
         argv = argv_of((program,), folder)
         if shutil.which(argv[0]) is None and program not in known:
             raise UsageError(

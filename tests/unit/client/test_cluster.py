@@ -4,12 +4,13 @@ import asyncio
 import os
 import pydoc
 import signal
+import sys
 import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -265,12 +266,20 @@ def test_the_first_is_enough_if_so_wanted(cluster: Cluster):
     slow.exception(60)
 
 
+class Named(NamedTuple):
+    one: Any
+    others: Any
+
+
 def test_gather_keeps_the_shape(cluster: Cluster):
     shape = {"a": [cluster.submit(add, 1), 5], "b": (cluster.submit(add, 2),)}
     assert cluster.gather(shape) == {"a": [1, 5], "b": (2,)}
     mixed = [cluster.submit(add, 1), cluster.submit(divide, 1, 0)]
     assert cluster.gather(mixed, errors="skip") == [1]
     assert isinstance(cluster.gather(mixed, errors="return")[1], ZeroDivisionError)
+    named = Named(cluster.submit(add, 1), [mixed[0]])
+    assert cluster.gather(named) == Named(1, [1]) and type(cluster.gather(named)) is Named
+    assert cluster.gather(Named(*mixed), errors="skip") == (1,)
     with pytest.raises(UsageError, match="errors='ignore'"):
         cluster.gather(mixed, errors="ignore")  # type: ignore[arg-type]
 
@@ -298,6 +307,41 @@ def test_await(cluster: Cluster):
         return await cluster.submit(add, 1) + await cluster.submit(add, 2)
 
     assert asyncio.run(main()) == 3
+
+
+def test_a_loop_that_was_closed_takes_nothing_along(cluster: Cluster, tmp_path: Path):
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
+    future = cluster.submit(sum_after, str(gate), np.ones(3))
+
+    async def give_up() -> None:
+        await asyncio.wait_for(asyncio.ensure_future(awaited(future)), 0.01)
+
+    with pytest.raises(TimeoutError):
+        asyncio.run(give_up())
+    gate.write_text("go on")
+    assert future.result(60) == 3
+    assert cluster.submit(add, 1).result(60) == 1
+
+
+async def awaited(future: "Future[Any]") -> Any:
+    return await future
+
+
+def test_callbacks_that_raise_take_nothing_along(cluster: Cluster, caplog: pytest.LogCaptureFixture):
+    future = cluster.submit(add, 1)
+    future.result(60)
+    heard: list[Future[int]] = []
+    for callback in (sys.exit, fail_here, heard.append):
+        other = cluster.submit(add, 2)
+        other.add_done_callback(callback)
+        assert other.result(60) == 2 and cluster.submit(add, 3).result(60) == 3
+    assert heard == [other]
+    assert len(caplog.records) == 2 and "a callback of <Future" in caplog.text
+
+
+def fail_here(future: object) -> None:
+    raise LookupError("nobody asked")
 
 
 def test_callbacks(cluster: Cluster):
@@ -507,3 +551,9 @@ def test_help_is_pleasant():
     with Cluster(1) as one:
         assert repr(one) == "<Cluster: 1 worker, daws, 0 tasks to end>"
     assert repr(one) == "<Cluster: 1 worker, daws, closed>"
+
+
+@pytest.mark.parametrize("memory_bytes", [0, -1, 1.5, "1 GB", True])
+def test_a_memory_that_is_none_is_refused(memory_bytes: Any):
+    with pytest.raises(UsageError, match=f"memory_bytes={memory_bytes!r}: give a whole number of at least 1"):
+        Cluster(1, memory_bytes=memory_bytes)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -345,8 +346,7 @@ def test_many_threads_at_once():
 
 
 def test_arrow_tables_point_into_the_buffer():
-    arrow = pytest.importorskip("pyarrow")
-    table = arrow.table({"a": list(range(10_000))})
+    table = pyarrow.table({"a": list(range(10_000))})
     data = dumps(table)
     found = loads(data)
     assert found.equals(table)

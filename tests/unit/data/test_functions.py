@@ -13,7 +13,7 @@ import pytest
 from daws.data import codec, functions
 from daws.data.codec import loads
 from daws.data.functions import dumps_function, is_settled
-from daws.model.errors import UnpicklableError
+from daws.model.errors import UnpicklableError, UsageError
 
 
 def importable(x: int) -> int:
@@ -117,3 +117,9 @@ def test_the_error_names_the_global_or_cell():
     lock = threading.Lock()
     with pytest.raises(UnpicklableError, match=r"the function cannot be pickled: _thread.lock \(in <lambda>: lock\)"):
         dumps_function(lambda: lock)
+
+
+@pytest.mark.parametrize("value", [3, "len", None, [len] * 1000])
+def test_what_cannot_be_called_is_refused(value: Any):
+    with pytest.raises(UsageError, match=r"^the function: .{1,110} cannot be called$"):
+        dumps_function(value)

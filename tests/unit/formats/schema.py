@@ -1,7 +1,8 @@
 """WfFormat 1.5 as WfCommons describes it (github.com/wfcommons/WfFormat, README and schema), in the words of msgspec.
 
-The schema itself is not in the `wfcommons` package, which fetches it over the network, so tests cannot count on it.
-What is here is stricter: it knows no other fields than those that we write or may write.
+The schema itself is in no release of the `wfcommons` package, which fetches it over the network, so tests cannot count
+on it; `test_export.py` takes a copy that WFFORMAT_SCHEMA names. What is here is stricter: it knows no other fields than
+those that we write or may write.
 """
 
 from datetime import datetime

@@ -74,6 +74,7 @@ def test_arguments_become_what_a_program_expects(tmp_path):
     folder = str(tmp_path)
     assert argv_of(("cp", "a b", "c"), folder) == ("cp", "a b", "c")
     assert argv_of(("cp", "--size 3", '--out "{}"'), folder) == ("cp", "--size", "3", "--out", "{}")
+    assert argv_of(("echo", "-m it's", "it's"), folder) == ("echo", "-m", "it's", "it's")  # no quotes, after all
     assert argv_of(("echo a > b\n", "c"), folder)[1:] == ("-c", "echo a > b\n c")
     own = tmp_path / "own-program"
     own.write_text("#!/bin/sh\n")
@@ -88,6 +89,8 @@ def test_arguments_become_what_a_program_expects(tmp_path):
         ({"programs": ["", ""]}, "there are no commands in this file"),
         ({"programs": ["cp", ""]}, "has no command"),
         ({"programs": ["cp", "no-such-program"]}, "'no-such-program' of task 'copy_00000001' is neither on the path"),
+        ({"programs": ["cp", "c\0p"]}, "the command of task 'copy_00000001' has a NUL character in it"),
+        ({"arguments": [("a", "b"), ("a\0", "b")]}, "the command of task 'copy_00000001' has a NUL character in it"),
         ({"file_names": ["middle.txt", "end.txt", "other.txt"]}, "'other.txt' must be in"),
     ],
 )
