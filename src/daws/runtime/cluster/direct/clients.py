@@ -118,6 +118,7 @@ class ClientDesk(Desk):
     async def _carry_out(self, calls: list[CallStore]) -> None:
         rows = [row for call in calls for row in call.rows]
         self._wanted.update([row.spec.id for row in rows if isinstance(row, Submit) and not row.outputs])
+        self.store.forget(0, [row.task for row in rows if isinstance(row, Release)])  # nodes have finished them
         is_again = False
         while True:
             try:
