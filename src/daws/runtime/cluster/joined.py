@@ -9,6 +9,7 @@ import asyncio
 import logging
 import os
 import threading
+import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -209,6 +210,7 @@ class JoinedCluster(LoopThread):
         connecting = loop.create_task(self._stay_connected())
         try:
             loop.run_until_complete(self._first_answer())
+            self._close_idle()
             ready.set()
             loop.run_forever()
         except BaseException as error:
@@ -220,6 +222,13 @@ class JoinedCluster(LoopThread):
             loop.run_until_complete(asyncio.gather(connecting, return_exceptions=True))
             loop.close()
             ready.set()
+
+    def _close_idle(self) -> None:
+        idle_s = self._reach.config.idle_s
+        with self._sources_lock:
+            for source in self._sources.values():
+                source.close_if_idle(time.monotonic() - idle_s)
+        self.loop.call_later(idle_s, self._close_idle)
 
     async def _first_answer(self) -> None:
         try:
