@@ -42,6 +42,7 @@ AGAIN_S = 1.0
 """After so long a hand-out that was not acknowledged is repeated."""
 COUNT_S = 5.0
 HERE_S = 2.0
+BEAT_S = 1.0
 SAFE_S, SAFE_LOOK_S = 8.0, 0.05
 ROWS_MAX = 2048
 GAP = 1 << 16
@@ -278,7 +279,7 @@ class ClientDesk(Desk):
         self.begin(self.ends.follow(lambda: self._wanted, self._tell_ends))
 
     async def _session_for(self, word: words.Attach) -> Entry | str:
-        """The session that is meant, or why there is none. Whether the client before us is gone shows after a lease."""
+        """The session that is meant, or why there is none. Whether the client before us is gone shows after a while."""
         until_s = ends_until_s = 0.0
         last: object = self
         changes = 0
@@ -302,7 +303,7 @@ class ClientDesk(Desk):
                 if changes == BEATS:
                     return f"session {word.name!r} is in use by another client"
                 last = now
-                until_s = time.monotonic() + self.reach.config.lease_s
+                until_s = time.monotonic() + self.patience_s
             if not entry.nonce or entry.nonce == word.nonce or time.monotonic() > until_s:
                 changed = await self.book.change(entry, nonce=word.nonce, kept=entry.kept or word.kept)
                 if changed is not None:
@@ -324,7 +325,7 @@ class ClientDesk(Desk):
                     self.tell(words.Refused("the session has ended or is another client's: we were away for too long"))
                     return
                 await self.book.change(now, nonce=mine.nonce, kept=mine.kept, state=OPEN)  # we were taken for dead
-            await asyncio.sleep(self.reach.config.lease_s / 4)
+            await asyncio.sleep(min(self.reach.config.lease_s / 4, BEAT_S))
 
     async def _on_close(self, word: words.Close) -> None:
         if word.keep:  # nobody else could say again what a failover would lose
