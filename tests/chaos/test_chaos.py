@@ -10,10 +10,10 @@ from tests.chaos.work import answers_of, content_of, digest_of, graph_of, work
 SHORT = replace(Setup(), tasks=150, hosts=3, blows=6, lease_s=2.0, limit_s=180.0)
 
 
-@pytest.mark.parametrize("seed", [1, 2])
-def test_nothing_is_lost_whatever_is_killed_cut_or_filled(seed):
-    seen = run_seed(seed, SHORT)
-    assert not seen.message, f"{seen.message}; again: python -m tests.chaos --seed {seed} --tasks 150"
+@pytest.mark.parametrize(("seed", "store"), [(2, "embedded"), (1, "valkey")])
+def test_nothing_is_lost_whatever_is_killed_cut_or_filled(seed, store):
+    seen = run_seed(seed, replace(SHORT, store=store))
+    assert not seen.message, f"{seen.message}; again: python -m tests.chaos --store {store} --seed {seed} --tasks 150"
     assert seen.runs >= SHORT.tasks and sum(seen.blows.values()) > 2
 
 

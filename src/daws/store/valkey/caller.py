@@ -146,10 +146,15 @@ class Caller:
     def _update(self, rows: Sequence[Row], now_ns: int, afterwards: list[tuple[int, Row]]) -> Script:
         """Carry out some rows as one update. Returns their answers."""
         cache = self.cache
+        absent: dict[bytes, None] = {}
         for row in rows:
             if isinstance(row, (wire.Submit, wire.Create)):
                 cache.setdefault(b"%d" % row.spec.id, ABSENT)  # new, as far as we know
+            elif type(row) in _OF_TASKS and (name := b"%d" % row.task) not in cache:  # type: ignore[attr-defined]
+                absent[name] = None
         caches = {self.shard: cache}
+        if absent:  # all of them at once, before anybody stumbles over them one by one
+            yield from self._fetch([Missing(self.shard, *absent)], caches)
         tries = 0
         while True:
             attempt = None
@@ -263,6 +268,8 @@ class Caller:
         self._estates.clear()
 
 
+_OF_TASKS = frozenset((wire.Finish, wire.Claim, wire.Satisfy, wire.Release))
+"""The most frequent rows about one task."""
 _ALONE = (wire.ReadLog, wire.TakeOver, wire.Owned, wire.Lease, wire.Watch, wire.Buried, DropEstate)
 
 

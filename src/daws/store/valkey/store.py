@@ -14,7 +14,7 @@ import contextlib
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -129,6 +129,12 @@ class ValkeyStore:
         else:
             self._enter(self._lanes[shard], _Call(rows, now_ns, answers))
         return answers
+
+    def forget(self, shard: int, tasks: Iterable[int]) -> None:
+        """Others have changed these: what is remembered of them is of no use."""
+        cache = self._lanes[shard].caller.cache
+        for task in tasks:
+            cache.pop(b"%d" % task, None)
 
     def identity(self, shard: int) -> str:
         """Another one from when on another server answers, or one that has lost something."""

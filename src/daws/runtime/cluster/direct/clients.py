@@ -41,6 +41,9 @@ LOOK_S = 0.25
 AGAIN_S = 1.0
 """After so long a hand-out that was not acknowledged is repeated."""
 COUNT_S = 5.0
+HERE_S = 2.0
+BEAT_S = 1.0
+SAFE_S, SAFE_LOOK_S = 8.0, 0.05
 ROWS_MAX = 2048
 GAP = 1 << 16
 """So many numbers of tasks are left out when a client goes on with a session: of those that the one before it has
@@ -67,6 +70,7 @@ class ClientDesk(Desk):
         self._kept: deque[tuple[int, list[RowType]]] = deque()  # acknowledged, and not yet safe
         self._has_changed = False
         self._changed_at_s = -DOUBT_S
+        self._here_at_s = 0.0
         self._handed: dict[int, tuple[NodeId, Submission | NewTasks, float]] = {}  # and not acknowledged
         self._cancels: dict[int, tuple[tuple[int, ...], float]] = {}
         self._counting: deque[_Counting] = deque()
@@ -118,6 +122,7 @@ class ClientDesk(Desk):
     async def _carry_out(self, calls: list[CallStore]) -> None:
         rows = [row for call in calls for row in call.rows]
         self._wanted.update([row.spec.id for row in rows if isinstance(row, Submit) and not row.outputs])
+        self.store.forget(0, [row.task for row in rows if isinstance(row, Release)])  # nodes have finished them
         is_again = False
         while True:
             try:
@@ -159,6 +164,11 @@ class ClientDesk(Desk):
         self._has_changed = True
         self._changed_at_s = time.monotonic()
         self._wake.set()
+
+    @property
+    def _doubts(self) -> bool:
+        """The store may show what was before, and not yet know what was said again."""
+        return time.monotonic() - self._changed_at_s < DOUBT_S
 
     def on_safe(self) -> None:
         safe = self.store.safe_position(0)
@@ -269,7 +279,7 @@ class ClientDesk(Desk):
         self.begin(self.ends.follow(lambda: self._wanted, self._tell_ends))
 
     async def _session_for(self, word: words.Attach) -> Entry | str:
-        """The session that is meant, or why there is none. Whether the client before us is gone shows after a lease."""
+        """The session that is meant, or why there is none. Whether the client before us is gone shows after a while."""
         until_s = ends_until_s = 0.0
         last: object = self
         changes = 0
@@ -293,7 +303,7 @@ class ClientDesk(Desk):
                 if changes == BEATS:
                     return f"session {word.name!r} is in use by another client"
                 last = now
-                until_s = time.monotonic() + self.reach.config.lease_s
+                until_s = time.monotonic() + self.patience_s
             if not entry.nonce or entry.nonce == word.nonce or time.monotonic() > until_s:
                 changed = await self.book.change(entry, nonce=word.nonce, kept=entry.kept or word.kept)
                 if changed is not None:
@@ -311,13 +321,19 @@ class ClientDesk(Desk):
             if not noted:
                 await self.book.restore(mine)  # the store has forgotten it
             elif self.entry is mine and (now := decode(noted)).nonce != mine.nonce:
-                if now.nonce or now.state != OPEN:
+                if (now.nonce or now.state != OPEN) and not self._doubts:  # else that may be of before we came
                     self.tell(words.Refused("the session has ended or is another client's: we were away for too long"))
                     return
-                await self.book.change(now, nonce=mine.nonce)  # we were taken for dead
-            await asyncio.sleep(self.reach.config.lease_s / 4)
+                await self.book.change(now, nonce=mine.nonce, kept=mine.kept, state=OPEN)  # we were taken for dead
+            await asyncio.sleep(min(self.reach.config.lease_s / 4, BEAT_S))
 
     async def _on_close(self, word: words.Close) -> None:
+        if word.keep:  # nobody else could say again what a failover would lose
+            until_s = time.monotonic() + SAFE_S
+            while (self._kept or self._has_changed) and time.monotonic() < until_s:
+                if self._has_changed:
+                    await self._say_again()
+                await asyncio.sleep(SAFE_LOOK_S)
         entry, self.entry = self.entry, None
         while entry is not None:
             fields = {"kept": True, "nonce": b""} if word.keep else {"state": 1}
@@ -330,7 +346,7 @@ class ClientDesk(Desk):
     # -- what else the client says -------------------------------------------------------------------------------------
 
     async def _on_ask_ends(self, word: words.AskEnds) -> None:
-        doubts = time.monotonic() - self._changed_at_s < DOUBT_S
+        doubts = self._doubts
         outcomes = await self.ends.of(word.tasks, unknown_are_lost=not doubts)
         self._wanted.update(word.tasks)
         self._tell_ends(outcomes)
@@ -395,14 +411,17 @@ class ClientDesk(Desk):
     async def _see_members(self) -> None:
         with suppress(StoreChangedError):
             (answer,) = await self.store.call(0, [Watch(self.members.version)], identity=self.identity)
-            if isinstance(answer, Leased) and answer.members is not None:
+            assert isinstance(answer, Leased)
+            if answer.members is not None:
                 gone = set(self.members.nodes).difference(answer.members.nodes)
                 self.members = answer.members
                 for node in gone:
                     self._links.forget(node)
                 self.tell(words.NowMembers(answer.members))
-            for node in self.members.nodes:
-                self._links.say(node, Here(self.session))
+            if answer.members is not None or time.monotonic() - self._here_at_s > HERE_S:
+                self._here_at_s = time.monotonic()
+                for node in self.members.nodes:
+                    self._links.say(node, Here(self.session))
             return
         self.see_change()
         self.members = Members(0, self.members.infos)

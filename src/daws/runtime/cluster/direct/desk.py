@@ -17,6 +17,9 @@ from daws.store.valkey.store import ValkeyStore
 COPIES_MAX = 100
 OPEN_S = 2.0
 """So long each attempt to reach the server lasts."""
+SILENCE_S = 3.0
+"""A client that was not seen for so long beyond a lease is gone: one that could not reach the server tries again within
+a second or so."""
 Received = Callable[[list[Any]], None]
 
 
@@ -44,6 +47,11 @@ class Desk:
         self._is_closed = False
         store.on_changed = lambda shard: self.see_change()
         store.on_safe = lambda shard: self.on_safe()
+
+    @property
+    def patience_s(self) -> float:
+        """With clients."""
+        return self.reach.config.lease_s + SILENCE_S
 
     def say(self, word: Any) -> None:
         raise NotImplementedError

@@ -243,6 +243,7 @@ class NodeDesk(Desk):
     # -- now and then --------------------------------------------------------------------------------------------------
 
     async def _look_after(self) -> None:
+        outage = None
         while True:
             began_s = time.monotonic()
             await asyncio.sleep(LOOK_S)
@@ -253,7 +254,9 @@ class NodeDesk(Desk):
                 self._strategy = strategy
                 self.tell(NewStrategy(strategy))
             now_s = time.monotonic()
-            was_away = now_s - began_s > 4 * LOOK_S  # the store, or we ourselves: nobody else can be blamed
+            # If the store was away, or we ourselves, nobody else can be blamed.
+            was_away = now_s - began_s > 2 * LOOK_S or outage is not self.store.server.outage
+            outage = self.store.server.outage
             await self._look_at_clients(entries, seen, now_s, was_away)
             if self.members.nodes[:1] == (self.node,):
                 await self._sweeper.sweep([decode(one) for one in entries.values()], self._is_alive)
@@ -273,7 +276,7 @@ class NodeDesk(Desk):
             if one.nonce != nonce:
                 one.nonce = nonce
                 is_gone = True
-            elif one.is_alive and now_s - one.since_s > self.reach.config.lease_s:
+            elif one.is_alive and now_s - one.since_s > self.patience_s:
                 one.is_alive = False
                 is_gone = is_gone or bool(nonce)
         if is_gone:
