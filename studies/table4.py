@@ -84,16 +84,22 @@ def run(asked: Asked) -> Report:
     ]
     claims = []
     for dag, aim in AIMS.items():
-        ours, slower = (mean(shares[dag, "daws", link]) for link in (PAPER_LINK, OUR_LINK))
+        published, ours = (mean(shares[dag, strategy, PAPER_LINK]) for strategy in STRATEGIES)
         claims.append(
             Claim(
-                f"{DAGS[dag]} gets at least {aim:g} % of the provable bound at {cores} with the default strategy, with "
-                f"links of {PAPER_LINK:g} and of {OUR_LINK:g} Gbit/s",
-                min(ours, slower) >= aim,
-                f"{ours:.1f} and {slower:.1f} %; {mean(shares[dag, FLDS, PAPER_LINK]):.1f} and "
-                f"{mean(shares[dag, FLDS, OUR_LINK]):.1f} % with {STRATEGIES[FLDS]}",
+                f"{DAGS[dag]} gets at least {aim:g} % of the provable bound at {cores}",
+                min(published, ours) >= aim,
+                f"{published:.1f} % with {STRATEGIES[FLDS]}, {ours:.1f} % with the default strategy",
             )
         )
+    slower = {dag: mean(shares[dag, "daws", OUR_LINK]) for dag in DAGS}
+    claims.append(
+        Claim(
+            f"With the default strategy all four do also with links of {OUR_LINK:g} Gbit/s",
+            all(slower[dag] >= aim for dag, aim in AIMS.items()),
+            ", ".join(f"{name} {slower[dag]:.1f} %" for dag, name in DAGS.items()),
+        )
+    )
     worst = min((key for key in bound if key[1] == FLDS), key=bound.__getitem__)
     claims.append(
         Claim(
