@@ -100,7 +100,7 @@ class Found(Struct, frozen=True):
     """What came of it, beside what no schedule could beat. `ends_s` is when runs ended, in order.
 
     Of the tasks that `failed`, `given_up` were running on too many nodes when they died, and the others need those;
-    `lost` ones never ended, or failed for no such reason.
+    `lost` ones failed for no such reason. (A simulation in which a task never ends is an error.)
     """
 
     case: Case
@@ -137,7 +137,7 @@ def run_case(case: Case) -> Found:
     result, kernel = simulate(
         graph, cluster, parse_strategy(case.strategy), settings, prepare=partial(break_nodes, case, bound_s)
     )
-    ended = [(task, *kernel.client.ended.get(task, (None, ""))) for task in range(graph.task_count)]
+    errors = {task: error for task, (state, error) in kernel.client.ended.items() if state == FAILED}
     return Found(
         case,
         result.tasks,
@@ -145,8 +145,8 @@ def run_case(case: Case) -> Found:
         bound_s,
         result.bytes_moved,
         result.failed,
-        sum(error.startswith(f"task {task} {GIVEN_UP}") for task, _, error in ended),
-        sum(state is None or (state == FAILED and GIVEN_UP not in error) for _, state, error in ended),
+        sum(error.startswith(f"task {task} {GIVEN_UP}") for task, error in errors.items()),
+        sum(GIVEN_UP not in error for error in errors.values()),
         tuple(np.sort(np.asarray(kernel.ends) / 1e9).tolist()),
     )
 
