@@ -140,8 +140,8 @@ WHY = (
     "With t = 0.5 the network decides whether Fan-In scales. Most inputs of up to 10 MB arrive within half of a task's "
     "time on either network, so FLDS shares nearly every task and is MLB: data goes where tasks happen to be. At 10 "
     "Gbit/s that costs little. At 4 Gbit/s it does not scale, although all links together could carry what is moved "
-    "in a sixth of the time: a few of them are waited for. The default keeps such tasks with their data and needs no "
-    "faster network.",
+    "in a sixth of the time: a few of them are waited for. The default keeps more such tasks with their data and "
+    "loses a few points there; Fan-In is the one that it could do better.",
     "Shares of the provable bound and shares of the paper's own bound are different things, so the first two tables "
     "stand beside Table 4 but do not repeat it. What can be compared is the distance to the best that is known to be "
     "possible, and there the provable bound is the stricter judge: no schedule at all can be above 100 %.",

@@ -35,20 +35,19 @@ def test_what_has_no_plan_goes_by_its_data(ready: Ready):
     assert PlacePlanned().choose(view, ready, Rng(0)) == PlaceDaws().choose(view, ready, Rng(0)) == 3
 
 
-def test_what_follows_a_task_that_was_stolen_stays_with_it_where_somebody_is_idle():
+def test_what_follows_a_task_that_was_stolen_stays_with_it_where_few_wait():
     here: ObjectAt = (1, 10**9, 5, (0,))
     other: ObjectAt = (4, 10**6, 7, (2,))
     ready = ready_of(here, other, rank=7, home=2, planned=True)
-    assert choose(ready, idle_count=1) == 2
-    assert choose(ready, idle_count=1, strays=frozenset([1])) == DEDICATED
-    assert choose(ready, idle_count=1, strays=frozenset([4])) == 2, "the largest input is where it was planned to be"
-    assert choose(ready, strays=frozenset([1])) == 2, "it would have to wait here too"
-    assert choose(ready, idle_count=2, shared_count=1, strays=frozenset([1])) == DEDICATED
-    assert choose(ready, idle_count=2, shared_count=1, dedicated_count=1, strays=frozenset([1])) == 2
+    assert choose(ready) == 2
+    assert choose(ready, strays=frozenset([1])) == DEDICATED
+    assert choose(ready, strays=frozenset([4])) == 2, "the largest input is where it was planned to be"
+    assert choose(ready, cores=2, shared_count=1, strays=frozenset([1])) == DEDICATED
+    assert choose(ready, cores=2, shared_count=1, dedicated_count=1, strays=frozenset([1])) == 2
 
 
 def test_it_says_what_it_went_by():
     ready = ready_of((1, 10**9, 5, (0,)), rank=7, home=2, planned=True)
-    reasons = PlacePlanned().explain(FakeView(idle_count=1, strays=frozenset([1])), ready, Rng(0))
+    reasons = PlacePlanned().explain(FakeView(strays=frozenset([1])), ready, Rng(0))
     assert (reasons["planned"], reasons["home"], reasons["home_can_run"], reasons["astray"]) == (True, 2, True, True)
     assert reasons["choice"] == DEDICATED
