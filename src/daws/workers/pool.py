@@ -15,6 +15,7 @@ from time import monotonic_ns
 import msgspec
 
 from daws.data.folders import remove_tree
+from daws.data.limits import with_cure
 from daws.model.errors import InternalError
 from daws.wire.worker import (
     MEMORY,
@@ -55,6 +56,7 @@ STARTS_MAX = 5
 WATCH_S = 0.02
 END_S = 5.0
 SETTLING = frozenset((Ended, Raised, Recalled))
+ENDED_ALONE = {Ended}
 MISSING = RunOptions(cores=-1)  # stands for no run at all
 
 
@@ -147,6 +149,18 @@ class WorkerPool:
         link.outstanding[order.run] = options
         if options is not None and (options.timeout_ns or options.memory_bytes):
             self._watch_soon()
+
+    def execute_all(self, slot: int, orders: list[Execute]) -> None:
+        """Hand over many runs without limits of their own, in this order."""
+        if self._error is not None:
+            raise self._error
+        link = self._links[slot]
+        if not link.orders:
+            self._dirty.append(link)
+        for function in {order.function for order in orders} - link.known:
+            link.teach(function, self._functions[function])
+        link.orders += orders
+        link.outstanding.update([(order.run, None) for order in orders])
 
     def recall(self, slot: int, run: int) -> None:
         """Ask for a run that has not started: answered by Recalled or, too late, by what becomes of it."""
@@ -286,7 +300,7 @@ class WorkerPool:
         try:
             self._links[link.slot] = self._hired(link.slot)
         except OSError as error:
-            self._give_up(WorkerStartError(f"a worker cannot be replaced: {error}", retry=False))
+            self._give_up(WorkerStartError(f"a worker cannot be replaced: {with_cure(error)}", retry=False))
 
     def _give_up(self, error: WorkerStartError) -> None:
         self._error = error
@@ -308,13 +322,13 @@ class WorkerPool:
     def _settled(self, link: Link, reports: list[ReportType]) -> Reports:
         """What of this is for the owner: every run once."""
         outstanding, creators = link.outstanding, link.creators
+        if not creators and set(map(type, reports)) == ENDED_ALONE:  # by far the most common
+            settle = outstanding.pop
+            return [one for one in reports if settle(one.run, MISSING) is not MISSING]  # type: ignore[union-attr]
         batch: Reports = []
         for report in reports:
             kind = report.__class__
-            if kind is Ended and not creators:  # by far the most common
-                if outstanding.pop(report.run, MISSING) is not MISSING:  # type: ignore[union-attr]
-                    batch.append(report)
-            elif kind in SETTLING:
+            if kind in SETTLING:
                 if outstanding.pop(report.run, MISSING) is not MISSING:  # type: ignore[union-attr]
                     batch.append(report)
                     if creators:
@@ -356,7 +370,7 @@ class WorkerPool:
         try:
             self._server = server or ForkServer(self._folder)
         except OSError as error:
-            raise WorkerStartError(f"the fork server cannot be started: {error}", retry=False) from error
+            raise WorkerStartError(f"the fork server cannot be started: {with_cure(error)}", retry=False) from error
         self._loop.add_reader(self._server.link.fileno(), self._on_server)
 
     def _on_server(self) -> None:

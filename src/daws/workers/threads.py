@@ -145,6 +145,10 @@ class ThreadPool:
         if limit_ns:
             self._watch_soon()
 
+    def execute_all(self, slot: int, orders: list[Execute]) -> None:
+        for order in orders:
+            self.execute(slot, order)
+
     def recall(self, slot: int, run: int) -> None:
         hand = self._hands[slot]
         for order in tuple(hand.queue):
@@ -279,6 +283,8 @@ class ThreadPool:
         assert isinstance(hand, _Hand) and hand.nest is not None
         self._say(hand, asks)
         hand.nest.gate.acquire()
+        if hand.order is not None:
+            self.runner.surround(hand.order.function)
 
     def _announce(self, group: int) -> None:
         thread = get_ident()

@@ -100,7 +100,7 @@ class StoreServer:
     def welcome(self, link: Link[ToStore]) -> None:
         caller = Caller(link, self._unsaid)
         self.callers.add(caller)
-        link.begin(TO_STORE, lambda said: self.hear(caller, said), lambda: self.lose(caller))
+        link.begin(TO_STORE, lambda said: self._hear(caller, said), lambda: self.lose(caller))
 
     def close(self) -> None:
         self._timer.cancel()
@@ -108,6 +108,15 @@ class StoreServer:
             caller.link.close()
 
     # -- what is said --------------------------------------------------------------------------------------------------
+
+    def _hear(self, caller: Caller, said: list[ToStore]) -> None:
+        """Whoever says what cannot be is cut off; it may come back."""
+        try:
+            self.hear(caller, said)
+        except (LookupError, TypeError, ValueError, ArithmeticError) as error:
+            log.error("the link to %s is closed: it said what cannot be (%r)", caller.link.name, error)
+            caller.link.close()
+            self.lose(caller)
 
     def hear(self, caller: Caller, said: list[ToStore]) -> None:
         now_ns = time.monotonic_ns()
