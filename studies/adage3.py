@@ -145,7 +145,7 @@ WHY = (
     "CyberShake does not reproduce where files lie on nodes. Half of its tasks read half a GB that one of eight "
     "tasks has made. ADAGE's planner, like HEFT's, takes every transfer for one that has its link to itself, "
     "spreads the readers over all nodes, and then they wait for the links of a few. More nodes make that worse: "
-    "509 s on 64 nodes, 599 s on 256. Epigenomics shows the same: its 245 large tasks all read the same 5 GB, "
+    "499 s on 64 nodes, 573 s on 256. Epigenomics shows the same: its 245 large tasks all read the same 5 GB, "
     "which reach one node after the other. In the published code files lay on a shared file system where transfers "
     "never meet.",
     "In the paper MATRIX and Albatross got random placement and ADAGE its planner, so its figure compares planners "

@@ -385,7 +385,7 @@ def draw_times(axes: Any, rows: Sequence[Found]) -> None:
     axes.set_title(f"{experiment.figure}: {what}", fontsize=10, color=INK)
     axes.set_yscale("log")
     axes.set_ylim(200, 400_000)
-    finish(axes, "simulations" if experiment.name == "integrated" else "tasks", "seconds")
+    finish(axes, "simulations" if experiment.name == "integrated" else "tasks", "time in s")
     axes.set_xticks(range(len(rows)), [f"{one.tasks:,}" for one in rows])
 
 

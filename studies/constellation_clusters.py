@@ -272,7 +272,7 @@ def picture_of(time_s: dict[str, float], shown: dict[str, Outcome]) -> object:
         axes.set_title(name, fontsize=10, loc="left")
         axes.set_xlim(0, 1.03 * max(last_s, *PUBLISHED.values()) if last_s > 1000 else None)
         axes.set_ylim(0, 103)
-        finish(axes, "time in s", "percent")
+        finish(axes, "time in s", "busy in %")
     legend_below(figure, figure.axes[1])
     return figure
 

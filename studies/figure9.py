@@ -66,7 +66,7 @@ def run(asked: Asked) -> Report:
     left.set_ylim(bottom=0)
     finish(left, "cores", "tasks per second")
     finish(right, "cores", "efficiency in %", x, log_x=True)
-    right.set_ylim(min(80.0, min(efficiency.values())), 101)
+    right.set_ylim(min(80.0, min(efficiency.values()) - 3), 101)
     legend_below(figure, left, 5)
     return Report(tables, claims, WHY, figure)
 

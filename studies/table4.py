@@ -84,16 +84,22 @@ def run(asked: Asked) -> Report:
     ]
     claims = []
     for dag, aim in AIMS.items():
-        ours, slower = (mean(shares[dag, "daws", link]) for link in (PAPER_LINK, OUR_LINK))
+        published, ours = (mean(shares[dag, strategy, PAPER_LINK]) for strategy in STRATEGIES)
         claims.append(
             Claim(
-                f"{DAGS[dag]} gets at least {aim:g} % of the provable bound at {cores} with the default strategy, with "
-                f"links of {PAPER_LINK:g} and of {OUR_LINK:g} Gbit/s",
-                min(ours, slower) >= aim,
-                f"{ours:.1f} and {slower:.1f} %; {mean(shares[dag, FLDS, PAPER_LINK]):.1f} and "
-                f"{mean(shares[dag, FLDS, OUR_LINK]):.1f} % with {STRATEGIES[FLDS]}",
+                f"{DAGS[dag]} gets at least {aim:g} % of the provable bound at {cores}",
+                min(published, ours) >= aim,
+                f"{published:.1f} % with {STRATEGIES[FLDS]}, {ours:.1f} % with the default strategy",
             )
         )
+    slower = {dag: mean(shares[dag, "daws", OUR_LINK]) for dag in DAGS}
+    claims.append(
+        Claim(
+            f"With the default strategy all four do also with links of {OUR_LINK:g} Gbit/s",
+            all(slower[dag] >= aim for dag, aim in AIMS.items()),
+            ", ".join(f"{name} {slower[dag]:.1f} %" for dag, name in DAGS.items()),
+        )
+    )
     worst = min((key for key in bound if key[1] == FLDS), key=bound.__getitem__)
     claims.append(
         Claim(
@@ -121,7 +127,7 @@ def run(asked: Asked) -> Report:
     left.set_yscale("log")
     finish(left, "cores", "tasks per second; dotted: the recursion", x, log_x=True)
     finish(right, "cores", "share of the provable bound in %\ndotted: Table 4, of the paper's own bound", x, log_x=True)
-    right.set_ylim(min(80.0, min(bound.values())), 101)
+    right.set_ylim(min(80.0, min(bound.values()) - 3), 101)
     legend_below(figure, left)
     return Report(tables, claims, WHY, figure)
 
@@ -134,8 +140,8 @@ WHY = (
     "With t = 0.5 the network decides whether Fan-In scales. Most inputs of up to 10 MB arrive within half of a task's "
     "time on either network, so FLDS shares nearly every task and is MLB: data goes where tasks happen to be. At 10 "
     "Gbit/s that costs little. At 4 Gbit/s it does not scale, although all links together could carry what is moved "
-    "in a sixth of the time: a few of them are waited for. The default keeps such tasks with their data and needs no "
-    "faster network.",
+    "in a sixth of the time: a few of them are waited for. The default keeps more such tasks with their data and "
+    "loses a few points there; Fan-In is the one that it could do better.",
     "Shares of the provable bound and shares of the paper's own bound are different things, so the first two tables "
     "stand beside Table 4 but do not repeat it. What can be compared is the distance to the best that is known to be "
     "possible, and there the provable bound is the stricter judge: no schedule at all can be above 100 %.",

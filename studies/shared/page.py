@@ -19,8 +19,10 @@ def shown(value: float | None) -> str:
 
 
 def cells_of(table: Table) -> list[list[str]]:
-    """The heading, then the rows: keys, paper, daws, difference."""
+    """The heading, then the rows: keys, paper, daws, difference; where no paper has such numbers, ours alone."""
     unit = f" ({table.unit})"
+    if not table.has_paper:
+        return [[*table.keys, table.daws + unit], *([*row.keys, shown(row.daws)] for row in table.rows)]
     heading = [*table.keys, table.paper + unit, table.daws + unit, "difference"]
     return [heading, *([*row.keys, shown(row.paper), shown(row.daws), difference(row)] for row in table.rows)]
 
@@ -33,8 +35,9 @@ def text_of(study: Study, report: Report) -> str:
     """What is printed."""
     parts = [f"{study.title} — {study.paper}"]
     for table in report.tables:
-        right = range(len(table.keys), len(table.keys) + 3)
-        parts.append(f"{table.title}\n\n{grid(cells_of(table), right=right, indent='  ')}")
+        cells = cells_of(table)
+        right = range(len(table.keys), len(cells[0]))
+        parts.append(f"{table.title}\n\n{grid(cells, right=right, indent='  ')}")
     parts.append(
         "\n".join(
             f"{'holds' if claim.holds else 'DOES NOT HOLD'}: {claim.text} ({claim.seen})" for claim in report.claims
@@ -85,27 +88,31 @@ def page_of(study: Study, report: Report, quick: bool = False) -> str:
     )
     parts.append("## Paper and daws")
     parts += [f"{table.title}:\n\n{markdown_of(table)}" for table in report.tables]
-    parts.append("## What differs, and why\n\n" + "\n\n".join([notable_of(report), *report.why]))
+    parts.append("## What differs, and why\n\n" + "\n\n".join([*notable_of(report), *report.why]))
     parts.append(f"All numbers: [{study.name}.csv]({study.name}.csv)")
     return "\n\n".join(parts) + "\n"
 
 
 def markdown_of(table: Table) -> str:
     heading, *rows = cells_of(table)
-    rule = ["---"] * len(table.keys) + ["---:"] * 3
+    rule = ["---"] * len(table.keys) + ["---:"] * (len(heading) - len(table.keys))
     return "\n".join("| " + " | ".join(cells) + " |" for cells in (heading, rule, *rows))
 
 
-def notable_of(report: Report) -> str:
-    """Which numbers are further from the paper's than can be passed over."""
+def notable_of(report: Report) -> list[str]:
+    """Which numbers are further from those beside them than can be passed over; nothing where none stand there."""
+    compared = [table for table in report.tables if table.has_paper]
+    if not compared:
+        return []
+    whose = "the paper's" if all(table.is_papers for table in compared) else "what stands beside it"
     parts = []
-    for table in report.tables:
+    for table in compared:
         rows = [f"{', '.join(row.keys)} ({difference(row)})" for row in table.rows if row.is_notable]
         if rows:
             parts.append(f"- {table.title}: {'; '.join(rows)}")
     if not parts:
-        return f"No number is more than {NOTABLE_PERCENT:g} % away from the paper's."
-    return "\n".join([f"More than {NOTABLE_PERCENT:g} % away from the paper's:\n", *parts])
+        return [f"No number is more than {NOTABLE_PERCENT:g} % away from {whose}."]
+    return ["\n".join([f"More than {NOTABLE_PERCENT:g} % away from {whose}:\n", *parts])]
 
 
 def write(study: Study, report: Report, folder: Path, quick: bool = False) -> list[Path]:

@@ -53,7 +53,8 @@ def draw_bars(axes: Any, labels: Sequence[str], paper: Sequence[float | None], d
         heights = [value for value in values if value is not None]
         edge = {"edgecolor": INK, "linewidth": 0.6}
         bars = axes.bar(places, heights, width=0.4, color=colour, label=name, **edge)
-        axes.bar_label(bars, fmt=significant, fontsize=8, color=INK, padding=2)
+        axes.bar_label(bars, fmt=significant, fontsize=7, color=INK, padding=3, rotation=90)
+    axes.margins(y=0.16)
     axes.set_xticks(range(len(labels)), labels)
 
 

@@ -8,6 +8,7 @@ from daws.model.errors import UsageError
 
 NOTABLE_PERCENT = 10.0
 """Differences from the paper above this need a reason on the page."""
+PAPERS = "paper"
 
 
 class Row(NamedTuple):
@@ -34,8 +35,17 @@ class Table(NamedTuple):
     keys: tuple[str, ...]
     unit: str
     rows: Sequence[Row]
-    paper: str = "paper"
+    paper: str = PAPERS
     daws: str = "daws"
+
+    @property
+    def has_paper(self) -> bool:
+        return any(row.paper is not None for row in self.rows)
+
+    @property
+    def is_papers(self) -> bool:
+        """Or is it something else that stands beside ours?"""
+        return self.paper.startswith(PAPERS)
 
 
 class Claim(NamedTuple):

@@ -36,7 +36,7 @@ SMALL = "montage:tasks=60"
 
 
 def found(*ends_s: float) -> Found:
-    return Found(Case(SMALL, ADAGE, 1), len(ends_s), ends_s[-1], 1.0, 0, 0, ends_s)
+    return Found(Case(SMALL, ADAGE, 1), len(ends_s), ends_s[-1], 1.0, 0, 0, 0, 0, ends_s)
 
 
 def test_every_strategy_is_one_whose_answers_go_together():

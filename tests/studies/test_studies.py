@@ -51,6 +51,20 @@ def test_differences_are_relative_to_the_paper_and_notable_above_ten_percent():
     assert "| b | – | 5.00 |  |" in page
 
 
+def test_ours_stand_alone_where_no_paper_has_numbers():
+    alone = Table("Alone", ("graph",), "s", [Row(("a",), None, 5.0)])
+    page = page_of(study(), report(GOOD)._replace(tables=[alone]))
+    assert "| graph | daws (s) |\n| --- | ---: |\n| a | 5.00 |\n" in page
+    assert "away from" not in page
+    assert "  graph  daws (s)" in text_of(study(), report(GOOD)._replace(tables=[alone]))
+
+
+def test_what_is_no_papers_is_not_called_so():
+    beside = Table("Beside", ("graph",), "s", [Row(("a",), 10.0, 5.0)], "best published", "default")
+    page = page_of(study(), report(GOOD)._replace(tables=[beside]))
+    assert "More than 10 % away from what stands beside it:\n\n- Beside: a (-50.0 %)\n" in page
+
+
 def test_claims_are_shown_as_they_came_out():
     assert verdict_of(report(GOOD)) == "holds (1 of 1 claims)"
     assert verdict_of(report(GOOD, BAD)) == "holds in part (1 of 2 claims)"

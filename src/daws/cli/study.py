@@ -55,6 +55,7 @@ def run(arguments: argparse.Namespace) -> int:
                 shared.check_files(study, Path(arguments.files))
     files = None if arguments.files is None else Path(arguments.files)
     folder = folder_of(arguments)
+    folder.mkdir(parents=True, exist_ok=True)
     for study in chosen:
         report = study.run(shared.Asked(arguments.quick, jobs, files, arguments.quiet))
         paths = page.write(study, report, folder, arguments.quick)

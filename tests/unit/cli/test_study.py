@@ -35,6 +35,14 @@ def test_refuses_in_one_line_before_anything_runs(typed, says, capsys):
     assert said.count("\n") == 1
 
 
+def test_a_folder_that_cannot_be_made_is_known_before_anything_runs(tmp_path, capsys, monkeypatch):
+    study = studies_package().find_studies()["table4"]._replace(run=lambda _: pytest.fail("it was run"))
+    monkeypatch.setattr(studies_package(), "find_studies", lambda: {"table4": study})
+    (tmp_path / "file").write_text("")
+    assert main(["study", "table4", "--out", str(tmp_path / "file" / "folder")]) != 0
+    assert capsys.readouterr().err.count("\n") == 1
+
+
 def test_only_full_runs_change_the_docs():
     def folder(**given: object) -> Path:
         return folder_of(Namespace(**({"out": None, "quick": False, "files": None} | given)))

@@ -12,7 +12,9 @@ class PlacePlanned(PlaceDaws, frozen=True):
     """A task that was planned with its whole graph goes to its home; all others go where `place=daws` puts them.
 
     A task whose largest input was made here by a task that had been planned for another node (it was stolen) goes by
-    its data too: a chain that has moved goes on where it is, instead of back and forth.
+    its data too, as long as fewer tasks wait here than there are cores: a chain that has moved goes on where it is,
+    instead of back and forth. But not all that follows: whoever stole the root of a large tree would keep all of it,
+    and a fan-out of 200,000 tasks took 59 instead of 51 s on 100 nodes.
 
     As ADAGE's decision maker (2021), with the rule of MATRIX (2015) for what has no plan: tasks of a live client, those
     without a rank, and those whose home is gone. By the same rule a task is dedicated at home if its data takes long to
@@ -42,9 +44,9 @@ class PlacePlanned(PlaceDaws, frozen=True):
 
 
 def _is_astray(view: View, ready: Ready) -> bool:
-    """Was the largest of its inputs made here by a task that had been planned for another node?"""
+    """Do few tasks wait, and was the largest of its inputs made here by a task that was planned for another node?"""
     largest, most = -1, INLINE_BYTES
     for one in ready.inputs:
         if one[1] > most:
             largest, most = one[0], one[1]
-    return largest >= 0 and view.strayed(largest)
+    return largest >= 0 and view.strayed(largest) and view.dedicated_count + view.shared_count < view.cores

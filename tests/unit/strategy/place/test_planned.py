@@ -35,13 +35,15 @@ def test_what_has_no_plan_goes_by_its_data(ready: Ready):
     assert PlacePlanned().choose(view, ready, Rng(0)) == PlaceDaws().choose(view, ready, Rng(0)) == 3
 
 
-def test_what_follows_a_task_that_was_stolen_stays_with_it():
+def test_what_follows_a_task_that_was_stolen_stays_with_it_where_few_wait():
     here: ObjectAt = (1, 10**9, 5, (0,))
     other: ObjectAt = (4, 10**6, 7, (2,))
     ready = ready_of(here, other, rank=7, home=2, planned=True)
     assert choose(ready) == 2
     assert choose(ready, strays=frozenset([1])) == DEDICATED
     assert choose(ready, strays=frozenset([4])) == 2, "the largest input is where it was planned to be"
+    assert choose(ready, cores=2, shared_count=1, strays=frozenset([1])) == DEDICATED
+    assert choose(ready, cores=2, shared_count=1, dedicated_count=1, strays=frozenset([1])) == 2
 
 
 def test_it_says_what_it_went_by():
