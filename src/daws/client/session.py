@@ -6,7 +6,7 @@ from contextlib import suppress
 from itertools import count
 from time import monotonic_ns
 from types import FunctionType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from daws.client.brake import COUNTED_BYTES_MIN, Brake
 from daws.client.future import (
@@ -105,7 +105,7 @@ class Session:
         self._next_task = count().__next__
         self._next_function = count().__next__
         self._functions: dict[bytes, int] = {}
-        self._settled: dict[Callable[..., Any], int] = {}  # those that need not be looked at again
+        self._settled: dict[Callable[..., Any], int] = {}  # numbers of functions that need not be looked at again
         self._closed: BaseException | None = None
 
     def start(self) -> None:
@@ -147,10 +147,21 @@ class Session:
         self, function: int, args: tuple[Any, ...], kwargs: dict[str, Any], options: Options = USUAL
     ) -> Future[Any]:
         """One task with one output."""
-        payload, above = self._arguments(args, kwargs)
+        payload, above = self._arguments(args, kwargs) if args or kwargs else (INPUTS_ALONE, ())
         task = self._next_task()
         future: Future[Any] = Future(self, task, task)
-        self._submit(function, payload, above, options, future, (task,))
+        if above or options is not USUAL or not self._is_alone or len(payload) >= COUNTED_BYTES_MIN:
+            self._submit(function, payload, above, options, future, (task,))
+            return future
+        # A short way for the usual task, as `_submit` would.
+        self.futures[task] = future
+        if self._closed is not None:
+            self._refuse(task)
+        engine = self.engine
+        spec = TaskSpec(task, function, 0, (), (task,), None, 0, 0, NODE, False, payload, USUAL.retries)
+        engine.new_tasks.append(Submit(spec, (), NODE))
+        if not engine.awake:
+            engine.wake()
         return future
 
     def submit_several(
@@ -226,13 +237,17 @@ class Session:
             options.timeout_ns,
         )
         if self._closed is not None:
-            del self.futures[task]
-            self.brake.remove(task)
-            raise ClosedError(f"no tasks can be submitted any more: {self._closed}")
+            self._refuse(task)
         engine = self.engine
         engine.new_tasks.append(Submit(spec, parents, home))
         if not engine.awake:
             engine.wake()
+
+    def _refuse(self, task: int) -> NoReturn:
+        """Asked when its future is known already: who closes meanwhile would tell it otherwise."""
+        self.futures.pop(task, None)
+        self.brake.remove(task)
+        raise ClosedError(f"no tasks can be submitted any more: {self._closed}")
 
     def _home(self, task: int, options: Options, above: Iterable[Future[Any]]) -> NodeId:
         """The node that a new task is handed to, as the strategy says."""
@@ -318,8 +333,8 @@ class Session:
         """Nobody has the future of this task any more. Called by the garbage collector, and not urgent unless a large
         object waits for it."""
         engine = self.engine
-        large = self.stored.pop(task, None) if self.stored else None
         engine.let_go.append(task)
+        large = self.stored.pop(task, None) if self.stored else None
         if not engine.awake and (large or not len(engine.let_go) % LET_GO_MAX) and self._closed is None:
             engine.wake()
 
@@ -327,13 +342,14 @@ class Session:
 
     def on_ended(self, outcomes: list[Outcome]) -> None:
         take, several, counted = self.futures.pop, self.outputs, self.brake.sizes
+        is_usual = not several and not counted
         for outcome in outcomes:
-            if counted and outcome.task in counted:
-                self.brake.remove(outcome.task)
             future = take(outcome.task, None)
+            if not is_usual and outcome.task in counted:
+                self.brake.remove(outcome.task)
             if future is None:
                 continue
-            if not several and not outcome.state and (value := outcome.outputs[0][4]):  # as usual
+            if is_usual and not outcome.state and (value := outcome.outputs[0][4]):
                 future._what = value
                 future._state = INLINE
                 if future._told is not None:

@@ -156,6 +156,9 @@ def _gathered(what: Any, errors: Errors, until: float | None) -> Any:
     if isinstance(what, dict):
         return {key: _gathered(value, errors, until) for key, value in what.items() if _kept(value, errors, until)}
     if isinstance(what, (list, tuple, set, frozenset)):
+        if errors == "raise" and until is None:
+            items = [one.result() if one.__class__ is Future else _gathered(one, errors, until) for one in what]
+            return items if what.__class__ is list else type(what)(items)
         items = [_gathered(value, errors, until) for value in what if _kept(value, errors, until)]
         return items if isinstance(what, list) else type(what)(items)
     return what

@@ -282,7 +282,8 @@ class Engine:
             return  # workers that are ended on purpose are no news
         now_ns = time.monotonic_ns()
         core, store, journal = self.core, self.store, self.journal
-        runs, taught, execute, is_quiet = self.runs, self.taught, self.pool.execute, self.notes is None
+        runs, taught, is_quiet = self.runs, self.taught, self.notes is None
+        orders: dict[int, list[Execute]] = {}  # by executor: usual runs, which are handed over together
         if store.unsaid:
             events = [*events, *store.unsaid]
             store.unsaid = []
@@ -306,17 +307,30 @@ class Engine:
                     ):
                         run, slot = effect.run, effect.slot
                         runs[run] = (slot, spec)
-                        execute(slot, Execute(run, spec.kind, spec.payload, (), spec.outputs))
+                        order = Execute(run, spec.kind, spec.payload, (), spec.outputs)
+                        if slot in orders:
+                            orders[slot].append(order)
+                        else:
+                            orders[slot] = [order]
                     else:
                         self._start_run(effect)
                 elif type(effect) is CallStore:
                     store.call(effect, now_ns, events)
                 else:
+                    if orders:  # it may be about one of these runs
+                        self._hand_over(orders)
                     self._perform(effect, now_ns, events)
+        if orders:
+            self._hand_over(orders)
         self.pool.flush()
         ended = store.settle()
         if ended:
             self.on_ended(ended)
+
+    def _hand_over(self, orders: dict[int, list[Execute]]) -> None:
+        for slot, some in orders.items():
+            self.pool.execute_all(slot, some)
+        orders.clear()
 
     def _perform(self, effect: EffectType, now_ns: int, events: list[EventType]) -> None:
         if isinstance(effect, Send):
@@ -435,24 +449,25 @@ class Engine:
             self.listener.on_ran(self.notes.reported(reports))
         events: list[EventType] = []
         runs, nests, reading = self.runs, self.nesting.nests, self.reading
+        add, take = events.append, runs.pop
         for report in reports:
             if nests and isinstance(report, Ended | Raised | Died):
                 self.nesting.forget(report.run)
             if reading and isinstance(report, Ended | Raised | Died | Recalled):
                 self._unpin(report.run)
             if report.__class__ is Ended:
-                run = report.run
-                known = runs.pop(run, None)
-                results = report.results
+                run, results = report.run, report.results
+                known = take(run, None)
                 if known is None:  # it was stopped too late
                     for result in results:
                         if isinstance(result, Written):
                             self.files.discard(result.path)
                     continue
-                if len(results) == 1 and results[0].__class__ is bytes and len(results[0]) <= INLINE_BYTES:
-                    events.append(RunDone(known[1].id, run, report.duration_ns, results[0]))  # as usual
+                value = results[0] if len(results) == 1 else None
+                if value.__class__ is bytes and len(value) <= INLINE_BYTES:
+                    add(RunDone(known[1].id, run, report.duration_ns, value))  # as usual
                 else:
-                    events.append(self._ended(known[1], report))
+                    add(self._ended(known[1], report))
             elif isinstance(report, Raised):
                 known = runs.pop(report.run, None)
                 if known is not None:

@@ -33,13 +33,14 @@ class Outcomes:
         rows = self.log[:]
         self.log.clear()
         outcomes: list[Outcome] = []
+        record_of, failures = self._records.get, self.failures
         for row in rows:
-            if isinstance(row, int):
-                record = self._records.get(row)
+            if not isinstance(row, tuple):
+                record = record_of(row)
                 if record is not None:  # else nobody holds it, and it is forgotten already
                     outcomes.append(Outcome(row, record.outputs))
-                if self.failures:
-                    self.failures.pop(row, None)  # of an earlier run
+                if failures:
+                    failures.pop(row, None)  # of an earlier run
             else:
                 task, state, error, _ = row
                 failure = self.failures.pop(task, b"")

@@ -55,6 +55,7 @@ STARTS_MAX = 5
 WATCH_S = 0.02
 END_S = 5.0
 SETTLING = frozenset((Ended, Raised, Recalled))
+ENDED_ALONE = {Ended}
 MISSING = RunOptions(cores=-1)  # stands for no run at all
 
 
@@ -147,6 +148,18 @@ class WorkerPool:
         link.outstanding[order.run] = options
         if options is not None and (options.timeout_ns or options.memory_bytes):
             self._watch_soon()
+
+    def execute_all(self, slot: int, orders: list[Execute]) -> None:
+        """Hand over many runs without limits of their own, in this order."""
+        if self._error is not None:
+            raise self._error
+        link = self._links[slot]
+        if not link.orders:
+            self._dirty.append(link)
+        for function in {order.function for order in orders} - link.known:
+            link.teach(function, self._functions[function])
+        link.orders += orders
+        link.outstanding.update([(order.run, None) for order in orders])
 
     def recall(self, slot: int, run: int) -> None:
         """Ask for a run that has not started: answered by Recalled or, too late, by what becomes of it."""
@@ -308,13 +321,13 @@ class WorkerPool:
     def _settled(self, link: Link, reports: list[ReportType]) -> Reports:
         """What of this is for the owner: every run once."""
         outstanding, creators = link.outstanding, link.creators
+        if not creators and set(map(type, reports)) == ENDED_ALONE:  # by far the most common
+            settle = outstanding.pop
+            return [one for one in reports if settle(one.run, MISSING) is not MISSING]  # type: ignore[union-attr]
         batch: Reports = []
         for report in reports:
             kind = report.__class__
-            if kind is Ended and not creators:  # by far the most common
-                if outstanding.pop(report.run, MISSING) is not MISSING:  # type: ignore[union-attr]
-                    batch.append(report)
-            elif kind in SETTLING:
+            if kind in SETTLING:
                 if outstanding.pop(report.run, MISSING) is not MISSING:  # type: ignore[union-attr]
                     batch.append(report)
                     if creators:

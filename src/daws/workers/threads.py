@@ -145,6 +145,10 @@ class ThreadPool:
         if limit_ns:
             self._watch_soon()
 
+    def execute_all(self, slot: int, orders: list[Execute]) -> None:
+        for order in orders:
+            self.execute(slot, order)
+
     def recall(self, slot: int, run: int) -> None:
         hand = self._hands[slot]
         for order in tuple(hand.queue):

@@ -17,10 +17,12 @@ them a part of a task's life. Where the core has a module for the same part, it 
     estates     take over: what the dead leave behind
     leaving     owned: what a node still has that is about to leave
     reading     the log, and the story of a task
+    bursts      many rows of one kind, in one go
 """
 
 # They enter their handlers into the table of `store`: whoever is imported first, all of them are.
 from daws.store.memory import (  # noqa: F401
+    bursts,
     estates,
     growing,
     leaving,

@@ -6,6 +6,7 @@ beside this one, entered into the table by `serves`; `daws.store.memory` lists t
 
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
+from itertools import groupby
 from typing import Any, TypeVar
 
 from daws.model.cluster import Members, NodeInfo
@@ -16,6 +17,10 @@ from daws.wire.store import AnswerType, Row, shard_of
 
 Others = tuple[Any, ...] | None
 """Whom an intent concerns: (task, need) pairs to satisfy or None for all children, tasks to stop or None for all."""
+
+
+MANY_ROWS = 16
+"""From so many rows in one call on it is worth to look for those that are alike."""
 
 
 class Shard:
@@ -72,7 +77,21 @@ class MemoryStore:
         part = self.shards[shard]
         if self.history:
             return [self._noted(part, row, now_ns) for row in rows]
+        if len(rows) >= MANY_ROWS:
+            return self._served(part, rows, now_ns)
         return [HANDLERS[type(row)](self, part, row, now_ns) for row in rows]
+
+    def _served(self, part: Shard, rows: Sequence[Row], now_ns: int) -> list[AnswerType]:
+        """Many rows: those that are alike and come one after the other are served together."""
+        answers: list[AnswerType] = []
+        for kind, some in groupby(rows, type):
+            burst = BURSTS.get(kind)
+            if burst is not None:
+                burst(self, part, some, now_ns, answers)
+            else:
+                handler = HANDLERS[kind]
+                answers += [handler(self, part, row, now_ns) for row in some]
+        return answers
 
     def apply_one(self, shard: int, row: Row, now_ns: int) -> AnswerType:
         """A call with a single row."""
@@ -133,5 +152,20 @@ def serves(row: type[RowT]) -> Callable[[HandlerOf[RowT]], HandlerOf[RowT]]:
         assert row not in HANDLERS, row
         HANDLERS[row] = handler
         return handler
+
+    return enter
+
+
+Burst = Callable[[MemoryStore, Shard, Iterable[Any], int, list[AnswerType]], None]
+BURSTS: dict[type[Row], Burst] = {}
+
+
+def serves_many(row: type[Row]) -> Callable[[Burst], Burst]:
+    """Enter what serves many such rows of one call, and adds their answers, as their handler would one by one."""
+
+    def enter(burst: Burst) -> Burst:
+        assert row not in BURSTS, row
+        BURSTS[row] = burst
+        return burst
 
     return enter

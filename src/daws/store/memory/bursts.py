@@ -1,0 +1,94 @@
+"""Many rows of one kind in one call: what their handlers do with each of them, in one go for all that are plain.
+
+Short tasks come, end and are let go of by the hundred. Those that read nothing, made at most one small object and have
+no task waiting for them are served in a tight loop; whatever is not of that kind is left to its handler, in its turn.
+"""
+
+from collections.abc import Iterable
+
+from daws.model.states import DONE, READY
+from daws.model.task import INLINE_BYTES
+from daws.store.memory.growing import submit
+from daws.store.memory.life import finish
+from daws.store.memory.record import Record
+from daws.store.memory.references import release
+from daws.store.memory.store import MemoryStore, Shard, serves_many
+from daws.wire.store import CLIENT_HOLDER, AnswerType, Finish, Release, Submit
+
+
+@serves_many(Submit)
+def submit_many(
+    store: MemoryStore, shard: Shard, rows: Iterable[Submit], now_ns: int, answers: list[AnswerType]
+) -> None:
+    records, any_dead = shard.records, bool(shard.dead)
+    for row in rows:
+        spec = row.spec
+        task = spec.id
+        if row.parents or row.outputs or task in records or any_dead:
+            answers.append(submit(store, shard, row, now_ns))
+        else:
+            records[task] = Record(spec, READY, row.node, (), None, (), (), 0, 0, False, True)
+            answers.append(None)
+
+
+@serves_many(Finish)
+def finish_many(
+    store: MemoryStore, shard: Shard, rows: Iterable[Finish], now_ns: int, answers: list[AnswerType]
+) -> None:
+    get, log, remembers = shard.records.get, shard.log, not store.retired_max
+    for row in rows:
+        task = row.task
+        record = get(task)
+        outputs = row.outputs
+        if (
+            record is None
+            or record.state != READY
+            or record.owner != row.node
+            or record.attempt != row.attempt
+            or record.children
+            or record.inputs
+            or record.rare is not None
+            or row.error
+            or (outputs and (len(outputs) > 1 or outputs[0][1] > INLINE_BYTES))
+            or not (record.held or remembers)
+        ):
+            answers.append(finish(store, shard, row, now_ns))
+            continue
+        log.append(task)
+        record.state = DONE
+        record.outputs = outputs
+        if not record.held:
+            record.freed = bool(outputs)
+        answers.append(None)
+
+
+@serves_many(Release)
+def release_many(
+    store: MemoryStore, shard: Shard, rows: Iterable[Release], now_ns: int, answers: list[AnswerType]
+) -> None:
+    records, retired, has_intents = shard.records, shard.retired, bool(shard.outbox)
+    retired_max = store.retired_max
+    for row in rows:
+        task = row.task
+        record = records.get(task)
+        if (
+            record is None
+            or record.state != DONE
+            or record.children
+            or record.inputs
+            or record.rare is not None
+            or row.holder != CLIENT_HOLDER
+            or len(record.outputs) != 1
+            or record.outputs[0][1] > INLINE_BYTES
+            or has_intents
+        ):
+            answers.append(release(store, shard, row, now_ns))
+            continue
+        records[task] = None
+        if retired_max:
+            retired.append(task)
+            if len(retired) > retired_max:
+                oldest = retired.popleft()
+                if records.get(oldest) is None:
+                    records.pop(oldest, None)
+        answers.append(None)
