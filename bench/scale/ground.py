@@ -28,13 +28,15 @@ LOST = "declared dead"
 
 
 class Used(Struct, frozen=True):
-    """Seconds of a processor since the start, of nodes, store and client, and what was said."""
+    """Seconds of a processor since the start, of nodes, store and client, and of all that ran on the machine; what was
+    said, and how many nodes were taken for dead that were not."""
 
     nodes_s: float
     store_s: float
     client_s: float
     machine_s: float
     counts: Counts
+    expiries: int
     at_s: float
 
 
@@ -81,13 +83,20 @@ class Ground:
         assert isinstance(answer, words.NowMembers)
         return answer.members
 
-    def kill(self, process: int) -> None:
-        os.kill(process, signal.SIGKILL)
+    def kill_last(self) -> None:
+        """One node less, without a word."""
+        os.kill(self.processes.pop(), signal.SIGKILL)
 
     def used(self) -> Used:
-        nodes_s = sum(processor_s(process) for process in self.processes)
-        store_s = processor_s(self.store_process)
-        return Used(nodes_s, store_s, time.process_time(), machine_s(), self._counts(), time.monotonic())
+        return Used(
+            nodes_s=sum(processor_s(process) for process in self.processes),
+            store_s=processor_s(self.store_process),
+            client_s=time.process_time(),
+            machine_s=machine_s(),
+            counts=self._counts(),
+            expiries=self._expiries(),
+            at_s=time.monotonic(),
+        )
 
     def _counts(self) -> Counts:
         folder = self.folder / "counts"
@@ -102,15 +111,9 @@ class Ground:
             total += Counts(*json.loads((folder / str(process)).read_text()))
         return total
 
-    def expiries(self) -> int:
-        """How many nodes were taken for dead that were not."""
+    def _expiries(self) -> int:
         path = self.folder / "nodes.log"
         return path.read_text(errors="replace").count(LOST) if path.exists() else 0
-
-    def memory_mb(self) -> float:
-        """What a node takes for itself, on average."""
-        sizes = [private_bytes(process) for process in self.processes]
-        return sum(sizes) / len(sizes) / 1e6
 
 
 def wait_until(is_so: Callable[[], object], limit_s: float, what: str) -> None:
@@ -134,14 +137,6 @@ def machine_s() -> float:
     """Seconds that all processors were busy with anything."""
     user, nice, system, _idle, _io, irq, softirq, steal, *_ = Path("/proc/stat").read_text().split("\n")[0].split()[1:]
     return sum(map(int, (user, nice, system, irq, softirq, steal))) / TICKS_PER_S
-
-
-def private_bytes(process: int) -> int:
-    try:
-        text = Path(f"/proc/{process}/smaps_rollup").read_text()
-    except (FileNotFoundError, ProcessLookupError):
-        return 0
-    return 1024 * sum(int(line.split()[1]) for line in text.splitlines() if line.startswith("Private_"))
 
 
 def free_port() -> int:
