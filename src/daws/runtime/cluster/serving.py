@@ -41,8 +41,10 @@ LOOK_S = 0.5
 COUNT_S = 5.0
 QUIET_S_MAX = 0.5
 QUIET_SHARE = 16
-"""An answer from which nothing follows waits for another word to the same node, but no longer than this, and than one
-part in so many of a lease: a node asks again for what it has not heard for a quarter of one."""
+"""A word for which nobody waits goes with the next one to the same node, but no later than this, and than one part in so
+many of a lease: a node asks again for what it has not heard for a quarter of one."""
+SMALL_BYTES = 1 << 20
+"""That objects may go is such a word if they are no larger; memory may be short."""
 ALL = 1 << 40
 log = logging.getLogger("daws")
 
@@ -177,10 +179,20 @@ class StoreServer:
             return
         fine = answers.count(None) == len(answers)
         answer = CallFine(call.token) if fine else StoreAnswered(call.token, answers)
-        if call.hopes or caller.session is not None or not all(map(is_quiet, rows, answers)):
+        if call.hopes or caller.session is not None or not all(map(self._is_quiet, rows, answers)):
             caller.say(answer)
-            return
-        caller.quiet.append(answer)
+        else:
+            self._say_quietly(caller, answer)
+
+    def _is_quiet(self, row: RowType, answer: AnswerType) -> bool:
+        return is_quiet(row, answer) or (isinstance(row, Release) and self._is_small(row.task))
+
+    def _is_small(self, task: int) -> bool:
+        record = self.store.shards[0].records.get(task)
+        return record is None or sum([one[1] for one in record.outputs]) <= SMALL_BYTES
+
+    def _say_quietly(self, caller: Caller, word: Any) -> None:
+        caller.quiet.append(word)
         if not caller.is_timed:
             caller.is_timed = True
             self._loop.call_later(self._quiet_s, self._on_quiet, caller)
@@ -263,8 +275,13 @@ class StoreServer:
         return None if row.parents else Ready(row.spec, 0, 0)
 
     def _let_go(self, task: int, answer: Unheld) -> None:
+        is_small = self._is_small(task)
         for place in answer.places:
-            self._tell_node(place, LetGo(CLIENT, (task,)))
+            caller = self.nodes.get(place)
+            if caller is not None and is_small:
+                self._say_quietly(caller, LetGo(CLIENT, (task,)))
+            elif caller is not None:
+                caller.say(LetGo(CLIENT, (task,)))
 
     def _tell_node(self, node: NodeId, word: Any) -> None:
         """Who is not connected hears when it is, or others hear who take over from it."""
