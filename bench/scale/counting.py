@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from daws.core.effects import CallStore
 from daws.net.link import Link
-from daws.runtime.cluster.serving import StoreServer
+from daws.runtime.cluster.serving import Caller, StoreServer
 
 ASK = signal.SIGUSR1
 
@@ -37,17 +37,17 @@ class Counts(Struct):
 def count_here(folder: Path) -> None:
     """From now on, in this process. Its file is named by its number."""
     counts = Counts()
-    write, call = Link._write_batch, StoreServer._call
+    write, answer = Link._write_batch, StoreServer._call
 
     def write_batch(self: Link[Any], messages: list[Any]) -> None:
         counts.frames += 1
         counts.messages += len(messages)
         write(self, messages)
 
-    def call_store(self: StoreServer, caller: Any, word: CallStore, now_ns: int) -> None:
+    def call_store(self: StoreServer, caller: Caller, call: CallStore, now_ns: int) -> None:
         counts.calls += 1
-        counts.rows += len(word.rows)
-        call(self, caller, word, now_ns)
+        counts.rows += len(call.rows)
+        answer(self, caller, call, now_ns)
 
     def tell(*_: object) -> None:
         path = folder / str(os.getpid())

@@ -21,7 +21,10 @@ from daws.net.folder import init_cluster
 from daws.runtime.cluster import words
 from daws.runtime.cluster.asking import ask
 
-JOIN_S = 120.0
+JOIN_S = 300.0
+ASK_S = 0.5
+"""Between questions who is there: each is a connection of its own, and disturbs."""
+LOOK_S = 0.02
 COUNTED_S = 10.0
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 LOST = "declared dead"
@@ -62,7 +65,7 @@ class Ground:
         try:
             assert self._launcher.stdout is not None
             self.store_process, *self.processes = [int(one) for one in self._launcher.stdout.readline().split()]
-            wait_until(lambda: len(self.members()) == self.nodes, JOIN_S, "all nodes have joined")
+            wait_until(lambda: len(self.members()) == self.nodes, JOIN_S, "all nodes have joined", ASK_S)
         except BaseException:
             self.__exit__()
             raise
@@ -70,9 +73,10 @@ class Ground:
         return self
 
     def __exit__(self, *_: object) -> None:
-        assert self._launcher.stdin is not None
+        assert self._launcher.stdin is not None and self._launcher.stdout is not None
         self._launcher.stdin.close()
         self._launcher.wait()
+        self._launcher.stdout.close()
         self._temporary.cleanup()
 
     def members(self) -> Members:
@@ -116,12 +120,12 @@ class Ground:
         return path.read_text(errors="replace").count(LOST) if path.exists() else 0
 
 
-def wait_until(is_so: Callable[[], object], limit_s: float, what: str) -> None:
+def wait_until(is_so: Callable[[], object], limit_s: float, what: str, look_s: float = LOOK_S) -> None:
     until_s = time.monotonic() + limit_s
     while not is_so():
         if time.monotonic() > until_s:
             raise TimeoutError(f"it is not so after {limit_s:.0f} s that {what}")
-        time.sleep(0.02)
+        time.sleep(look_s)
 
 
 def processor_s(process: int) -> float:

@@ -20,6 +20,8 @@ from daws.cli import main as daws_command
 from daws.cli import nodes  # noqa: F401  (what the commands import when they run)
 
 LEAVE_S = 10.0
+START_S = 0.05
+"""From one to the next: about what the start of a node takes of two processors."""
 PR_SET_PDEATHSIG = 1
 
 
@@ -51,7 +53,9 @@ def main() -> None:
     cluster = str(folder / "cluster")
     processes = [begin(folder, "store", ["store", "--cluster", cluster])]
     node = ["node", "--cluster", cluster, "--kind", "threads", "--executors", executors]
-    processes += [begin(folder, "nodes", node) for _ in range(count)]
+    for _ in range(count):
+        processes.append(begin(folder, "nodes", node))
+        time.sleep(START_S)
     print(*processes, flush=True)
     try:
         sys.stdin.read()
