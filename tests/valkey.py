@@ -19,6 +19,7 @@ from daws.store.valkey.caller import CHANGED, DONE, LOST, Commit, Fetch, Scan, T
 from daws.store.valkey.cells import STAMP_BYTES
 
 _READY_S = 20.0
+_SLOTS = 16384
 
 
 def binary() -> str:
@@ -116,6 +117,56 @@ def free_port() -> int:
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
         return int(found.getsockname()[1])
+
+
+def a_cluster(start: Callable[..., LocalServer], primaries: int = 3) -> list[LocalServer]:
+    """Three primaries (or so many), and a replica for each."""
+
+    def a_member() -> LocalServer:
+        return start(
+            *("--cluster-enabled", "yes", "--cluster-node-timeout", "1000", "--cluster-port", str(free_port())),
+            *("--repl-diskless-sync-delay", "0", "--cluster-replica-validity-factor", "0"),
+            port=free_port(),
+        )
+
+    servers = [a_member() for _ in range(2 * primaries)]
+    names = [server.ask("CLUSTER", "MYID").decode() for server in servers]
+    for number, server in enumerate(servers):
+        if number < primaries:
+            first, last = number * _SLOTS // primaries, (number + 1) * _SLOTS // primaries - 1
+            server.ask("CLUSTER", "ADDSLOTSRANGE", str(first), str(last))
+            server.ask("CLUSTER", "SET-CONFIG-EPOCH", str(number + 1))
+        bus = server.options[server.options.index("--cluster-port") + 1]
+        servers[0].ask("CLUSTER", "MEET", "127.0.0.1", str(server.port), bus)
+    wait_until(lambda: all(len(_nodes(server)) == 2 * primaries for server in servers))
+    for number in range(primaries, 2 * primaries):
+        wait_until(lambda number=number: names[number - primaries] in _nodes(servers[number]))  # type: ignore[misc]
+        servers[number].ask("CLUSTER", "REPLICATE", names[number - primaries])
+    wait_until(lambda: all(_is_well(server) for server in servers))
+    wait_until(lambda: all("slave0" in server.info("replication") for server in servers[:primaries]))
+    wait_until(lambda: all(server.info("replication")["role"] == "slave" for server in servers[primaries:]))
+    return servers
+
+
+def _nodes(server: LocalServer) -> list[str]:
+    lines = server.ask("CLUSTER", "NODES").decode().splitlines()
+    return [line.split()[0] for line in lines if "handshake" not in line]
+
+
+def _is_well(server: LocalServer) -> bool:
+    return b"cluster_state:ok" in server.ask("CLUSTER", "INFO")
+
+
+def is_in_step(primary: LocalServer, replica: LocalServer) -> bool:
+    offsets = [server.info("replication")["master_repl_offset"] for server in (primary, replica)]
+    return offsets[0] == offsets[1]
+
+
+def wait_until(happened: Callable[[], bool]) -> None:
+    until = time.monotonic() + 60
+    while not happened():
+        assert time.monotonic() < until, "the cluster did not come up"
+        time.sleep(0.01)
 
 
 class ShardInMemory:

@@ -19,7 +19,7 @@ def main() -> int:
     parser.add_argument("--tasks", type=int, default=2000, help="of each run (default: 2000)")
     parser.add_argument("--blows", type=int, default=12, help="of each run (default: 12)")
     parser.add_argument("--network", choices=("auto", "namespaces", "loopback"), default="auto", help="default: auto")
-    parser.add_argument("--store", default="embedded", help="embedded, or the URL of a server (default: embedded)")
+    parser.add_argument("--store", choices=("embedded", "valkey"), default="embedded", help="default: embedded")
     parser.add_argument("--keep", type=Path, help="a folder for logs, with --seed")
     given = parser.parse_args()
     setup = replace(Setup(), tasks=given.tasks, blows=given.blows, network=given.network, store=given.store)
@@ -36,8 +36,10 @@ def main() -> int:
         times = f"{seen.took_s:.1f} s ({seen.worked_s:.1f} until all was done)"
         print(f"seed {seed}: {seen.message or 'fine'}; {times}, {seen.runs:,} runs; {dealt}", flush=True)
         if seen.message:
-            print(f"    again: python -m tests.chaos --seed {seed} --tasks {given.tasks} --keep FOLDER")
-    print(f"{len(seeds) - wrong} of {len(seeds)} runs without loss; {sum(blows.values())} blows:")
+            chosen = f"--store {given.store} --seed {seed} --tasks {given.tasks} --blows {given.blows}"
+            print(f"    again: python -m tests.chaos {chosen} --keep FOLDER")
+    dealt_at = f"{sum(blows.values())} blows that hit queued or running work"
+    print(f"{len(seeds) - wrong} of {len(seeds)} runs without loss on the {given.store} store; {dealt_at}:")
     for kind, what in KINDS.items():
         print(f"  {blows[kind]:4}  {kind:16} {what}")
     return 1 if wrong else 0

@@ -23,6 +23,7 @@ from tests.chaos.work import answers_of, graph_of
 from tests.chaos.world import World, wait_until
 
 START_S = 60.0
+REPLICA_S = 10.0
 
 
 class Setup(Struct, frozen=True):
@@ -97,8 +98,11 @@ class Run:
             self.check_answers()
             self.world.daws("sessions", "--cluster", str(self.world.cluster), "--end", "chaos")
             self.world.leave()
-            wait_until(lambda: not self.world.marked(), START_S, "all processes have ended")
             self.check_commits()
+            self.world.end_servers()
+            wait_until(lambda: not self.world.marked(), START_S, "all processes have ended")
+            told = self.world.secrets_told()
+            assert not told, f"the password stands in {told}"
             left = self.world.disks.left_over()
             assert not left, f"left on the disks: {left[:3]}"
         self.seen.runs = self.runs()
@@ -110,8 +114,7 @@ class Run:
             for kind in KINDS
             if (world.hosts.can_cut or kind not in NEEDS_LINKS)
             and (world.disks.can_fill or kind not in NEEDS_DISKS)
-            and kind not in NEEDS_REPLICAS
-            and (world.store is not None or not kind.endswith("store"))
+            and (world.pair is not None or kind not in NEEDS_REPLICAS)
         ]
         return blows_of(self.seed, kinds, setup.hosts, setup.blows, setup.lease_s)
 
@@ -149,10 +152,9 @@ class Run:
         assert not wrong, f"wrong results of tasks {wrong[:5]}"
 
     def check_commits(self) -> None:
-        """Each task once: from the store's own files, which only the embedded one has."""
-        if self.world.store is None:
-            return
-        counts = committed(self.world.cluster / "state" / "store")
+        """Each task once: from the store's own files, or from the log on the server."""
+        pair = self.world.pair
+        counts = pair.committed("cluster") if pair is not None else committed(self.world.cluster / "state" / "store")
         twice = [task for task, count in counts.items() if count > 1]
         assert not twice, f"committed more than once: tasks {twice[:5]}"
         assert len(counts) >= self.setup.tasks, f"{len(counts)} commits of {self.setup.tasks} tasks"
@@ -161,8 +163,9 @@ class Run:
 
     def deal(self, blow: Blow) -> None:
         with self.dealing:
+            has_work = self.runs() < self.setup.tasks and not self.answers_file.exists()
             hit: bool = getattr(self, blow.kind.replace("-", "_"))(blow)
-        if hit:
+        if hit and has_work:  # something was queued or ran
             self.seen.blows[blow.kind] = self.seen.blows.get(blow.kind, 0) + 1
 
     def later(self, delay_s: float, what: Callable[[], object]) -> None:
@@ -237,6 +240,13 @@ class Run:
         return True
 
     def kill_store(self, blow: Blow) -> bool:
+        pair = self.world.pair
+        if pair is not None:
+            if not pair.is_up():
+                return False
+            pair.kill()
+            self.later(0.3 * blow.lasts_s, pair.come_back)
+            return True
         store = self.world.store
         assert store is not None
         store.kill()
@@ -244,8 +254,22 @@ class Run:
         self.later(0.3 * blow.lasts_s, self.world.start_store)
         return True
 
+    def promote_replica(self, blow: Blow) -> bool:
+        pair = self.world.pair
+        assert pair is not None
+        pair.come_back()
+        pair.replace_replica()
+        until_s = time.monotonic() + REPLICA_S
+        while not pair.has_replica():
+            if time.monotonic() > until_s:
+                return False
+            time.sleep(0.05)
+        pair.promote_lagging(1.0)
+        self.later(0.3 * blow.lasts_s, pair.replace_replica)
+        return True
+
     def pause_store(self, blow: Blow) -> bool:
-        store = self.world.store
+        store = self.world.pair.process if self.world.pair is not None else self.world.store
         assert store is not None
         return self.pause([store.pid], blow.lasts_s) if store.poll() is None else False
 

@@ -13,10 +13,12 @@ from typing import IO, Any
 
 from tests.chaos.disks import Disks
 from tests.chaos.hosts import hosts_of
+from tests.chaos.servers import PASSWORD, Pair
 
 ROOT = Path(__file__).parents[2]
 MARKER = "DAWS_CHAOS"
 EXECUTORS = 2
+VALKEY = "valkey"
 END_S = 30.0
 LOOK_S = 0.02
 
@@ -36,7 +38,8 @@ class World(AbstractContextManager["World"]):
         self.hosts = hosts_of(hosts, network)
         self.disks = Disks(folder, hosts)
         self.nodes: dict[int, subprocess.Popen[bytes]] = {}
-        self.store: subprocess.Popen[bytes] | None = None
+        self.store: subprocess.Popen[bytes] | None = None  # the embedded one's
+        self.pair: Pair | None = None  # or a server with its replica
         self._stack = ExitStack()
         self._logs: list[IO[bytes]] = []
         self._started: list[subprocess.Popen[bytes]] = []
@@ -47,6 +50,9 @@ class World(AbstractContextManager["World"]):
             self._stack.enter_context(self.disks)
             addresses = list(dict.fromkeys([self.hosts.client_address, *map(self.hosts.address, range(self.count))]))
             given = [word for address in addresses for word in ("--host", address)]
+            if self.store_url == VALKEY:
+                self.pair = Pair(self.folder, self.hosts.client_address, self.launch)
+                self.store_url = self.pair.url
             self.daws("cluster", "init", str(self.cluster), "--store", self.store_url, *given)
             settings = self.cluster / "cluster.toml"
             lines = [line for line in settings.read_text().splitlines() if not line.startswith("lease_s")]
@@ -75,9 +81,11 @@ class World(AbstractContextManager["World"]):
 
     def start(self, name: str, words: list[str], before: tuple[str, ...] = (), **more: str) -> subprocess.Popen[bytes]:
         """In a session of its own; what it says goes into a file of that name."""
+        return self.launch(name, [*before, sys.executable, "-m", *words], **more)
+
+    def launch(self, name: str, command: list[str], **more: str) -> subprocess.Popen[bytes]:
         log = open(self.folder / f"{name}.log", "ab")  # noqa: SIM115 (closed with the world)
         self._logs.append(log)
-        command = [*before, sys.executable, "-m", *words]
         process = subprocess.Popen(
             command, cwd=ROOT, env=self.environment(**more), stdout=log, stderr=log, start_new_session=True
         )
@@ -127,7 +135,20 @@ class World(AbstractContextManager["World"]):
             with suppress(subprocess.TimeoutExpired):
                 self.store.wait(END_S)
 
+    def secrets_told(self) -> list[str]:
+        """The logs in which a password stands."""
+        logs = [path for path in self.folder.glob("*.log") if not path.name.startswith(VALKEY)]
+        return [path.name for path in logs if PASSWORD in path.read_text(errors="replace")]
+
+    def end_servers(self) -> None:
+        if self.pair is not None:
+            for process in self.pair.processes.values():
+                _signal(process.pid, signal.SIGCONT)
+                process.kill()
+                process.wait()
+
     def close(self) -> None:
+        self.end_servers()  # they hide their environment
         until_s = time.monotonic() + END_S
         while (pids := self.marked()) and time.monotonic() < until_s:
             for pid in pids:

@@ -3,10 +3,9 @@
 import argparse
 import re
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from daws.cli.table import grid
-from daws.net.config import HOSTS, PORT, ClusterConfig
+from daws.net.config import EMBEDDED, HOSTS, PORT, ClusterConfig, shown
 from daws.net.folder import init_cluster
 from daws.net.keys import ROLES_OF, Keys, good_until
 
@@ -37,7 +36,7 @@ def show(arguments: argparse.Namespace) -> int:
     rows = [
         ("name", config.name),
         ("protocol", str(config.protocol)),
-        ("store", without_password(config.store)),
+        ("store", ", ".join(map(shown, config.store_urls)) or EMBEDDED),
         ("hosts", ", ".join(config.hosts)),
         ("port", f"{config.port} (of the embedded store)"),
         ("node ports", f"{first} to {last}" if last else "any"),
@@ -51,8 +50,3 @@ def show(arguments: argparse.Namespace) -> int:
 def name_for(folder: Path) -> str:
     """A cluster is called as its folder is, as far as it can be."""
     return re.sub(r"[^A-Za-z0-9._-]+", "-", folder.resolve().name).strip("-._")[:64] or NAME
-
-
-def without_password(store: str) -> str:
-    password = urlsplit(store).password
-    return store.replace(f":{password}@", ":***@") if password else store

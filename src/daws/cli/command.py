@@ -1,6 +1,7 @@
 """One command from start to end: its exit code, and one line on stderr for everything that can go wrong."""
 
 import argparse
+import errno
 import os
 import signal
 import sys
@@ -29,6 +30,8 @@ def run_command(argv: Sequence[str] | None) -> int:
         silence(sys.stdout.fileno())
         return EXIT_PIPE
     except OSError as error:
+        if error.errno in (errno.EMFILE, errno.ENFILE):
+            return _failed(f"{error.strerror}; raise the limit (ulimit -n)", EXIT_FAILED)
         if error.filename is None:
             silence(sys.stdout.fileno())
             return _failed(f"cannot write the output: {error.strerror}", EXIT_FAILED)

@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 from daws.client.defaults import default_workers
+from daws.data.limits import check_open_files
 from daws.model.cluster import Members
 from daws.model.context import format_context
 from daws.model.errors import UnavailableError, UsageError
@@ -42,6 +43,8 @@ def run_node(arguments: argparse.Namespace) -> int:
         raise UsageError("--context: threads share one environment; use --kind processes")
     limit_bytes = None if arguments.memory_gb is None else int(arguments.memory_gb * 1e9)
     reach = Reach(folder_of(arguments), "node")
+    if arguments.kind == "processes":
+        check_open_files(workers)
     _say_in_lines()
     crew = Crew(workers, arguments.kind, devices=devices)
     starter = StoreStarter(reach, STORE_IDLE_S)

@@ -226,6 +226,9 @@ def make_parser() -> argparse.ArgumentParser:
     from daws.cli.node_parser import add_node_commands  # it needs what is defined here
 
     add_node_commands(commands)
+    from daws.cli.memo_parser import add_memo_command
+
+    add_memo_command(commands)
     return parser
 
 

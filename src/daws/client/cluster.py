@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from weakref import WeakSet
 
 from daws.client import current, patience
-from daws.client.defaults import default_nodes, default_strategy, default_trace, default_workers
+from daws.client.defaults import default_memo, default_nodes, default_strategy, default_trace, default_workers
+from daws.data.limits import check_open_files, with_cure
 from daws.data.session import Session as Folders
 from daws.model.errors import ClosedError, UsageError
 from daws.workers.errors import WorkerStartError
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from daws.client.commands import Command, CommandFuture, Word
     from daws.client.future import Future
     from daws.client.mapping import Mapped
+    from daws.client.memo import Memo, MemoSession
     from daws.client.options import Options
     from daws.client.session import Session
     from daws.client.waiting import Errors
@@ -61,6 +63,9 @@ class Cluster:
     With `node="process"` the node is a process of its own, for clients that compute a lot themselves. With several
     `nodes` each of them is one, with `workers` workers of its own. `journal` is a folder for what each node was told
     and did.
+
+    `memo` is a folder for results of tasks with `memo=True`, which are not run again while nothing changes that they
+    were made of.
     """
 
     def __init__(
@@ -79,6 +84,7 @@ class Cluster:
         trace: str | os.PathLike[str] | None = None,
         timeline: Timeline | None = None,
         explain: bool = False,
+        memo: str | os.PathLike[str] | None = None,
     ) -> None:
         if nodes is None:
             nodes = default_nodes()
@@ -105,6 +111,9 @@ class Cluster:
 
             check_trace_target(trace)
             self.timeline = timeline or Timeline()
+        kind_of_session, prepare = _memory(memo)
+        if kind == "processes":
+            check_open_files(workers)
         self.nodes = nodes
         self.workers = nodes * workers
         self._lock = Lock()
@@ -118,7 +127,6 @@ class Cluster:
             elif kind == "processes":
                 memory, scratch = self._folders.node_folders(0)
                 server = _fork_server(str(memory or scratch), hire=workers)
-            from daws.client.session import Session
             from daws.data.functions import dumps_function
             from daws.runs.facts import Facts
             from daws.runtime.engine import Crew
@@ -132,10 +140,11 @@ class Cluster:
             )
             kept = _journal_folder(journal, self.strategy)
             facts = Facts() if explain else None
-            session = Session(
+            session = (kind_of_session or _plain_session())(
                 crew, self.strategy, self._folders, memory_bytes, processes, kept, server, self.timeline, facts
             )
             server = None  # from now on the session's
+            prepare(session)
             session.start()
         except BaseException:
             if server is not None:
@@ -176,6 +185,8 @@ class Cluster:
     ) -> Any:
         session = self._open()
         session.check(options)
+        if options.memo is not None:
+            return _with_memo(session).call(function, args, kwargs, options)
         submit = session.submit if options.outputs == 1 else session.submit_several
         return submit(session.number_of(function), args, kwargs, options)
 
@@ -190,13 +201,26 @@ class Cluster:
             raise UsageError("run: say all about a command in daws.command(…), or give its words here")
         return run(self._open(), words if isinstance(words, Command) else command(words, **described))
 
-    def map(self, function: Callable[..., T], *iterables: Iterable[Any], chunk: int | None = None) -> Mapped[T]:
+    def map(
+        self,
+        function: Callable[..., T],
+        *iterables: Iterable[Any],
+        chunk: int | None = None,
+        memo: bool | str | None = None,
+    ) -> Mapped[T]:
         """Call `function` for each item (of several iterables: with one of each), several items per task.
 
-        `chunk` is the number of items per task; left out, chunks are large at first and small towards the end.
+        `chunk` is the number of items per task; left out, chunks are large at first and small towards the end. With
+        `memo` each item is looked up by itself among the results of earlier runs.
         """
-        from daws.client.mapping import map_chunks
+        from daws.client.mapping import check_map, map_chunks
 
+        if memo is not None and memo is not False:
+            from daws.client.options import options_of
+
+            check_map(iterables, chunk)
+            session = _with_memo(self._open())
+            return session.map(self.workers, function, iterables, chunk, options_of(memo=memo))
         return map_chunks(self._open(), self.workers, function, iterables, chunk)
 
     def put(self, value: T) -> Future[T]:
@@ -239,6 +263,11 @@ class Cluster:
     def counters(self) -> list[Counters]:
         """What each node has seen so far: tasks that ended there, tasks that it stole, bytes read, bytes moved."""
         return self._open().engine.counters()
+
+    @property
+    def memo(self) -> Memo:
+        """How many tasks with `memo=` were reused, how many ran, and why."""
+        return _with_memo(self._open()).memo
 
     # -- its life ------------------------------------------------------------------------------------------------------
 
@@ -294,6 +323,32 @@ class Cluster:
         return f"<Cluster: {nodes}{workers}, {self.strategy.name}, {state}>"
 
 
+def _plain_session() -> type[Session]:
+    from daws.client.session import Session
+
+    return Session
+
+
+def _memory(folder: str | os.PathLike[str] | None) -> tuple[type[MemoSession] | None, Callable[[Any], None]]:
+    """For a cluster that reuses results: the kind of its session, and what is to be done with it first."""
+    folder = default_memo() if folder is None else folder
+    if folder is None:
+        return None, lambda session: None
+    from daws.client.memo import MemoSession
+    from daws.data.memo import MemoFolder
+
+    made = MemoFolder(folder)
+    return MemoSession, lambda session: session.remember(made)
+
+
+def _with_memo(session: Session) -> MemoSession:
+    from daws.client.memo import MemoSession
+
+    if isinstance(session, MemoSession):
+        return session
+    raise UsageError("memo: name a folder for the results first: daws.Cluster(memo='…'), or DAWS_MEMO")
+
+
 def _devices(given: Mapping[Any, Any] | None, kind: str) -> tuple[tuple[str, int], ...]:
     if not given:
         return ()
@@ -336,7 +391,7 @@ def _fork_server(*folders: str, become: str = "daws.workers.worker", hire: int =
     except OSError as error:
         if server is not None:
             server.bury(kill=True)
-        raise WorkerStartError(f"the fork server cannot be started: {error}", retry=False) from error
+        raise WorkerStartError(f"the fork server cannot be started: {with_cure(error)}", retry=False) from error
 
 
 def _abandon_all() -> None:

@@ -98,6 +98,8 @@ def command(
     )
     if 1 + len(made) > OUTPUTS_MAX:
         raise UsageError(f"{len(made):,} outputs: a command may have up to {OUTPUTS_MAX - 1:,}")
+    if options.get("memo"):
+        raise UsageError("memo: commands are not reused; run one in a function of your own that has memo=")
     try:
         checked = options_of(outputs=1 + len(made), **options)
     except TypeError as error:

@@ -1,15 +1,18 @@
 """A cluster that was there before and stays when its clients go: `daws.connect`."""
 
 import os
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterable
 from itertools import count
 from threading import Lock
+from types import FunctionType
 from typing import Any, TypeVar
 
 from daws.client import cluster as clusters
 from daws.client import patience
 from daws.client.cluster import Cluster
 from daws.client.future import Future, output_futures
+from daws.client.modules import OwnModules
 from daws.client.options import OUTPUTS_MAX, USUAL
 from daws.client.session import FIRST_EXTRA_OBJECT, Session, task_of
 from daws.data.session import Session as Folders
@@ -31,14 +34,20 @@ def connect(
     keep: bool = False,
     memory_bytes: int | None = None,
     timeout: float = 10.0,
+    modules: bool | Iterable[str] = True,
+    memo: str | os.PathLike[str] | None = None,
 ) -> "ConnectedCluster":
     """Use the cluster of this folder (made by `daws cluster init`), whose nodes are started by `daws node`.
 
     A `session` under a name can be gone on with later, by whoever connects under the same one. With `keep` it goes on
     when this process ends, in whatever way; without, what has not ended is cancelled then. `timeout` is for the store's
     first answer.
+
+    Your own modules that are loaded here go to the nodes with the functions that may need them, and with all that they
+    import. `modules` are the names of those to send instead; False for none, when nodes have them.
+    `memo` is a folder of this machine for results of tasks with `memo=True`.
     """
-    return ConnectedCluster(folder, session, keep, memory_bytes, timeout)
+    return ConnectedCluster(folder, session, keep, memory_bytes, timeout, modules, memo)
 
 
 class ConnectedCluster(Cluster):
@@ -51,11 +60,15 @@ class ConnectedCluster(Cluster):
         keep: bool = False,
         memory_bytes: int | None = None,
         timeout: float = 10.0,
+        modules: bool | Iterable[str] = True,
+        memo: str | os.PathLike[str] | None = None,
     ) -> None:
         if len(session) > NAME_LENGTH_MAX or not session.isprintable():
             raise UsageError(f"session={session!r}: give a name of up to {NAME_LENGTH_MAX} letters")
         if keep and not session:
             raise UsageError("keep=True: give the session a name, so that it can be found again (session='…')")
+        shipped = OwnModules(modules)
+        with_memo, prepare = clusters._memory(memo)
         self.timeline = None
         self._trace = None
         self._lock = Lock()
@@ -63,7 +76,9 @@ class ConnectedCluster(Cluster):
         reach = Reach(os.fspath(folder), "client")
         self._folders = Folders()
         try:
-            joined = JoinedSession(reach, session, keep, self._folders, memory_bytes, timeout)
+            kind = JoinedSession if with_memo is None else _memo_session()
+            joined = kind(reach, session, keep, self._folders, memory_bytes, timeout, shipped)
+            prepare(joined)
             joined.start()
         except BaseException:
             self._folders.close()
@@ -120,6 +135,7 @@ class JoinedSession(Session):
         folders: Folders,
         limit_bytes: int | None,
         timeout_s: float,
+        modules: OwnModules,
     ) -> None:
         def join(session: Session) -> JoinedCluster:
             return JoinedCluster(reach, name, kept, session.files, session, lambda: [*session.futures], timeout_s)
@@ -128,6 +144,9 @@ class JoinedSession(Session):
         assert isinstance(self.engine, JoinedCluster)
         self.joined = self.engine
         self.found: list[Future[Any]] = []
+        self._modules = modules
+        self._tag = b""
+        self._tags: dict[bytes, bytes] = {b"": b""}  # by digest of the shipment
 
     def start(self) -> None:
         super().start()
@@ -143,6 +162,36 @@ class JoinedSession(Session):
             self.found.append(future)
         if self.found:
             self.joined.ask_ends([future.task for future in self.found])
+
+    def number_of(self, function: Callable[..., Any]) -> int:
+        """As for any session, with the modules of ours that the function may need."""
+        modules = self._modules
+        if function.__class__ is FunctionType and modules.count == len(sys.modules):
+            known = self._settled.get(function)
+            if known is not None:
+                return known
+        if modules.have_changed(function):
+            tag = self._ship()
+            if tag != self._tag:
+                self._settled.clear()
+                self._functions.clear()
+                self._tag = tag
+        return super().number_of(function)
+
+    def _ship(self) -> bytes:
+        """Send modules that were not sent before; answers the tag of functions that need them."""
+        shipment = self._modules.shipment()
+        if shipment is None:
+            return b""
+        tag = self._tags.get(shipment.digest)
+        if tag is None:
+            number = self._next_function()
+            tag = self._tags[shipment.digest] = shipment.tag(number)
+            self.engine.learn(number, shipment.packed)
+        return tag
+
+    def _learn(self, number: int, pickled: bytes) -> None:
+        self.engine.learn(number, self._tag + pickled)
 
     def load(self, object_: int) -> Any:
         """If no place has the object any more, a task that reads it has it made again, or finds a copy of it; what that
@@ -184,6 +233,15 @@ class JoinedSession(Session):
         # A leaf: a task of ours, which the session's next client is not told of.
         self._submit(self.number_of(function), INPUTS_ALONE, above, USUAL, future, (task,), leaf=True)
         return future
+
+
+def _memo_session() -> type[JoinedSession]:
+    from daws.client.memo import MemoSession
+
+    class JoinedMemoSession(MemoSession, JoinedSession):
+        """Both."""
+
+    return JoinedMemoSession
 
 
 class _Named:

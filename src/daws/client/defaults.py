@@ -12,6 +12,7 @@ NODES = "DAWS_NODES"
 WORKERS = "DAWS_WORKERS"
 STRATEGY = "DAWS_STRATEGY"
 TRACE = "DAWS_TRACE"
+MEMO = "DAWS_MEMO"
 _traces = count(1)
 
 
@@ -42,3 +43,8 @@ def default_trace() -> str | None:
         return None
     number, (stem, suffix) = next(_traces), os.path.splitext(text)
     return text if number == 1 else f"{stem}-{number}{suffix}"
+
+
+def default_memo() -> str | None:
+    """The folder for results that are reused."""
+    return os.environ.get(MEMO) or None

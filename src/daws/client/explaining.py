@@ -26,6 +26,7 @@ class Explanation(Struct, frozen=True):
 
     `outputs` are sizes in bytes, and nodes that have them if they do not travel with messages. `facts` are the
     decisions, moves and runs in the order of their times (see `daws.runs.facts`), None if nobody recorded them.
+    `memo` says whether a task with `memo=` was reused, or why it ran.
     """
 
     task: int
@@ -33,6 +34,7 @@ class Explanation(Struct, frozen=True):
     error: str = ""
     outputs: tuple[tuple[int, tuple[NodeId, ...]], ...] = ()
     facts: tuple[FactType, ...] | None = None
+    memo: str = ""
 
     @property
     def node(self) -> NodeId | None:
@@ -66,6 +68,8 @@ class Explanation(Struct, frozen=True):
 
     def __str__(self) -> str:
         lines = [f"task {self.task}: {self.state}{', ' if self.error else ''}{self.error}"]
+        if self.memo:
+            lines.append(self.memo)
         for size, places in self.outputs:
             where = f" on node {', '.join(map(str, places))}" if places else ""
             lines.append(f"its result: {size:,} bytes{where}")

@@ -101,6 +101,11 @@ class Future(Generic[T]):
         """Where the task ran and why, in numbers; most of it is recorded only with `Cluster(explain=True)`."""
         return self._session.explain(self)
 
+    @property
+    def memo(self) -> str | None:
+        """Of a task with `memo=`: where its result was reused from, or why it ran. None for others."""
+        return self._session.memo_of(self.task)
+
     def cancel(self) -> None:
         """Stop the task if it runs, forget it if it waits; tasks that need it are cancelled too."""
         self._session.cancel([self])

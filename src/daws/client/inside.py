@@ -83,6 +83,9 @@ class InnerSession:
     def check_may_wait(self) -> None:
         """A task may."""
 
+    def memo_of(self, task: int) -> None:
+        """Tasks that tasks submit are not looked up."""
+
     def submit(self, function: int, args: tuple[Any, ...], kwargs: dict[str, Any], options: Options) -> Future[Any]:
         return self.submit_several(function, args, kwargs, options)[0]
 

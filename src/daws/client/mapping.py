@@ -105,13 +105,17 @@ def _value(result: Any) -> Any:
     return result
 
 
-def map_chunks(
-    session: Submits, workers: int, function: Callable[..., T], iterables: tuple[Iterable[Any], ...], chunk: int | None
-) -> Mapped[T]:
+def check_map(iterables: tuple[Iterable[Any], ...], chunk: int | None) -> None:
     if not iterables:
         raise UsageError("map: give at least one iterable")
     if chunk is not None and (type(chunk) is not int or chunk < 1):
         raise UsageError(f"chunk={chunk!r}: give a whole number of at least 1")
+
+
+def map_chunks(
+    session: Submits, workers: int, function: Callable[..., T], iterables: tuple[Iterable[Any], ...], chunk: int | None
+) -> Mapped[T]:
+    check_map(iterables, chunk)
     items = list(zip(*iterables, strict=False))
     many = session.number_of(Chunked(function))
     futures: list[Future[list[T]]] = []

@@ -11,7 +11,7 @@ from daws.model.task import Needs
 
 OUTPUTS_MAX = 4096
 PRIORITY_MAX = 1 << 20
-NAMES = ("outputs", "context", "cores", "memory", "priority", "retries", "timeout", "expected", "rank")
+NAMES = ("outputs", "context", "cores", "memory", "priority", "retries", "timeout", "expected", "rank", "memo")
 TIMEOUT_MAX_S = 1_000_000_000
 
 
@@ -25,6 +25,7 @@ class Options(Struct, frozen=True):
     timeout_ns: int = 0
     estimate_ns: int = 0
     rank_ns: int = 0
+    memo: str | None = None  # a version, "" for the only one
 
 
 def options_of(**given: Any) -> Options:
@@ -46,6 +47,7 @@ def _checked(
     timeout: float | None = None,
     expected: float = 0,
     rank: float = 0,
+    memo: bool | str | None = None,
 ) -> Options:
     for name, value, low, high in (
         ("outputs", outputs, 1, OUTPUTS_MAX),
@@ -63,10 +65,13 @@ def _checked(
             raise UsageError(f"{name}={seconds!r}: give a number of seconds from 0 to {TIMEOUT_MAX_S:,}")
     if not isinstance(context, str):
         raise UsageError(f"context={context!r}: give a context as text")
+    if memo is not None and not isinstance(memo, bool | str):
+        raise UsageError(f"memo={memo!r}: give True, False or a version as text")
+    version = (memo if isinstance(memo, str) else "") if memo is not None and memo is not False else None
     usual = cores == 1 and not memory and not context
     needs = None if usual else Needs(cores, parse_context(context), memory)
     timeout_ns, estimate_ns, rank_ns = [math.ceil(seconds * 1e9) for seconds in (timeout or 0, expected, rank)]
-    return Options(outputs, needs, priority, retries, timeout_ns, estimate_ns, rank_ns)
+    return Options(outputs, needs, priority, retries, timeout_ns, estimate_ns, rank_ns, version)
 
 
 USUAL = Options()

@@ -136,12 +136,15 @@ class Session:
         known = self._functions.get(pickled)
         if known is None:
             known = self._functions[pickled] = self._next_function()
-            self.engine.learn(known, pickled)
+            self._learn(known, pickled)
             if self.timeline is not None:
                 self.timeline.learn(known, function)
         if is_settled(function):
             self._settled[function] = known
         return known
+
+    def _learn(self, number: int, pickled: bytes) -> None:
+        self.engine.learn(number, pickled)
 
     def submit(
         self, function: int, args: tuple[Any, ...], kwargs: dict[str, Any], options: Options = USUAL
@@ -261,7 +264,9 @@ class Session:
         """An object that tasks read as if a task had made it: small ones inside messages, others from a file."""
         if self._closed is not None:
             raise ClosedError(f"nothing can be put in any more: {self._closed}")
-        made = encode(value, INLINE_BYTES, "the object")
+        return self._put(encode(value, INLINE_BYTES, "the object"))
+
+    def _put(self, made: bytes | Packed) -> Future[Any]:
         task = self._next_task()
         home = NODE if self._is_alone else self._home(task, USUAL, ())
         future: Future[Any] = Future(self, task, task)
@@ -443,6 +448,10 @@ class Session:
             raised = self.exception_of(future)
             error = f"{type(raised).__name__}: {raised}"
         return Explanation(future.task, future.state, error, outputs, facts)
+
+    def memo_of(self, task: int) -> str | None:
+        """Whether a task was reused, or why not; None if nobody asked for that."""
+        return None
 
     def _watched(self, assign: Assign) -> Assign:
         if self.facts is None or self._is_alone:

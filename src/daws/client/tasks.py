@@ -57,6 +57,7 @@ class Task(Generic[P, T]):
         priority: int = 0,
         retries: int = 0,
         timeout: float | None = None,
+        memo: bool | str | None = None,
     ) -> "Task[P, T]": ...
     @overload
     def options(
@@ -69,6 +70,7 @@ class Task(Generic[P, T]):
         priority: int = 0,
         retries: int = 0,
         timeout: float | None = None,
+        memo: bool | str | None = None,
     ) -> Callable[..., tuple[Future[Any], ...]]: ...
 
     def options(self, **options: Any) -> Any:
@@ -120,6 +122,7 @@ def task(
     priority: int = 0,
     retries: int = 0,
     timeout: float | None = None,
+    memo: bool | str | None = None,
 ) -> Callable[[Callable[P, T]], Task[P, T]]: ...
 
 

@@ -50,7 +50,7 @@ def finish(core: NodeCore, ready: Ready, sizes: tuple[int, ...], error: str, val
         if spec.planned and spec.home != core.node:
             if core.strays is NO_COPIES:
                 core.strays = set()
-            core.strays.update(made)
+            core.strays.update([one for one, size in zip(made, sizes, strict=True) if size > INLINE_BYTES])
         if len(made) == 1:  # most tasks of most graphs
             size = sizes[0]
             outputs = ((made[0], size, task, here, values[0] if values else b""),)

@@ -5,7 +5,7 @@ from math import inf
 from daws.core.hearsay import cached_bytes, most_cached_bytes, note_handed
 from daws.core.node import NodeCore
 from daws.core.staging import unpin
-from daws.model.context import Context, Wish
+from daws.model.context import Context, Wish, matches
 from daws.model.task import INLINE_BYTES, REPLICA, Needs, NodeId, Ready
 from daws.strategy.decisions import SHARED
 
@@ -23,7 +23,7 @@ def loot_for(
     Who calls for several thieves in a row hands over the same `most` each time: by task, the bytes at its best node.
     """
     if not core.shared.count:
-        return _staged(core)
+        return _staged(core, contexts)
     if _settles(core):
         return []
     loot = _chosen(core, thief, contexts, wish, most)
@@ -38,9 +38,9 @@ def staged_count(core: NodeCore) -> int:
     return len(core.staged)
 
 
-def _staged(core: NodeCore) -> list[Ready]:
+def _staged(core: NodeCore, contexts: Contexts) -> list[Ready]:
     """The last of those tasks, if it is quick to move: what runs here now may run for long."""
-    if not staged_count(core):
+    if not staged_count(core) or not (contexts is None or any(matches(None, one) for one in contexts)):
         return []
     assert core.staged is not None
     ready = core.staged[-1]

@@ -21,6 +21,7 @@ from daws.core.ready import accept, forget_leavers, place_stranded
 from daws.core.resending import say_again
 from daws.core.running import call_off, recall_now
 from daws.core.staging import audit, send_releases
+from daws.core.validating import validate
 from daws.model.task import NodeId
 from daws.wire.store import AnswerType, Buried, Estate, Lease, Leased, TakeOver
 
@@ -83,6 +84,8 @@ def tick(core: NodeCore) -> None:
         audit(core, core.config.audit_ns)
     elif core.made and core.leaving is not None:
         audit(core, 2 * tick_ns)  # it waits for them, and who was to tell it may have been told of another place
+    if core.replicas and (every_ns := getattr(core.strategy.replicate, "validate_ns", 0)):
+        validate(core, every_ns)
     forget_lost_round(core, tick_ns)
     if core.is_giver:
         call_again(core)

@@ -19,6 +19,7 @@ of a task's life:
     calling    idle nodes that are remembered, nodes with work that invite others
     loot       what a thief gets
     stragglers copies of runs that take too long
+    validating copies of which the task has ended elsewhere
     hearsay    what this node believes of others: how loaded they are, which objects they have
     remaking   lost objects and the tasks that make them again
     growing    tasks that create tasks and wait for them
@@ -244,6 +245,7 @@ class NodeCore:
     release_ticks: int = 0
     recall_armed: bool = False
     audit_at_ns: int = 0
+    validate_at_ns: int = 0
     copied_bytes: int = 0
     # membership
     restarting: bool = False

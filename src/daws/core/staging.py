@@ -7,15 +7,14 @@ that was fetched is a copy: it stays while tasks here read it, and after that as
 
 from collections.abc import Sequence
 
-from daws.core.calls import answers, ask
+from daws.core.calls import ask
 from daws.core.effects import DropObject, FetchObjects, Send
 from daws.core.events import ObjectsFetched, ObjectsPut
 from daws.core.node import EMPTY, NodeCore, handles
 from daws.core.remaking import give_up_inputs
-from daws.model.states import FINAL, REMAKING
 from daws.model.task import CLIENT, INLINE_BYTES, Input, NodeId, Ready, Transfer
 from daws.wire.messages import Releases
-from daws.wire.store import DONE, HELD, AnswerType, Inspect, Release, Story
+from daws.wire.store import HELD, Inspect, Release
 
 AUDIT_ROWS_MAX = 256
 RELEASES_MIN = 16
@@ -323,15 +322,10 @@ def _drop(core: NodeCore, object_: int) -> None:
         core.out.append(DropObject(object_))
 
 
-@answers(Inspect)
-def on_inspect_answer(core: NodeCore, row: Inspect, answer: AnswerType) -> None:
-    """An audit: has this reader ended without telling us? (A remake that nobody claimed is none.)"""
-    ended = answer == DONE
-    if isinstance(answer, Story):
-        ended = answer.state in FINAL or (answer.state == REMAKING and answer.owner == -1)
-    if ended:
-        for producer in [producer for producer, entry in core.made.items() if row.task in entry[0]]:
-            release_made(core, producer, row.task)
+def release_for(core: NodeCore, reader: int) -> None:
+    """This reader has ended without telling us."""
+    for producer in [producer for producer, entry in core.made.items() if reader in entry[0]]:
+        release_made(core, producer, reader)
 
 
 def audit(core: NodeCore, patience_ns: int) -> None:

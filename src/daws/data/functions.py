@@ -48,6 +48,16 @@ def is_settled(function: Callable[..., object]) -> bool:
     return kept is not None and kept[0]() is function and not kept[2] and _is_at_home(function)
 
 
+def names_in(function: Callable[..., object]) -> set[str]:
+    """All names in the code of a function by value, and of those of the same kind that it calls."""
+    if not isinstance(function, FunctionType):
+        return set()
+    used: list[_Used] = []
+    _collect(function, used, set())
+    called = [entry[2] for entry in used if isinstance(entry[2], FunctionType) and is_by_value(entry[2])]
+    return {name for one in (function, *called) for name in _names(one.__code__)}
+
+
 def _is_at_home(function: Any) -> bool:
     """Is it in its module under its name?"""
     found: Any = sys.modules.get(function.__module__)

@@ -1,13 +1,43 @@
 """How much there is: memory of this machine or container, room in a file system, and what kind it is."""
 
+import errno
 import os
+import resource
 from contextlib import suppress
 from pathlib import Path
+
+from daws.model.errors import UnavailableError
 
 OBJECTS_SHARE = 0.3
 """The share of memory that objects may take unless the user says otherwise; tasks need the rest."""
 
 _CGROUP_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+
+
+FILES_MIN = 256
+FILES_SPARE = 64
+FILES_PER_WORKER = 2
+TOO_MANY_FILES = (errno.EMFILE, errno.ENFILE)
+
+
+def check_open_files(workers: int) -> None:
+    """May this process open as many files as it takes to have so many workers, and these what they need?"""
+    allowed, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    needed = max(FILES_MIN, FILES_SPARE + FILES_PER_WORKER * workers)
+    if allowed != resource.RLIM_INFINITY and allowed < needed:
+        raise UnavailableError(
+            f"only {allowed:,} files may be open at one time, and {workers:,} workers need {needed:,}; raise the limit "
+            f"(ulimit -n {needed}) or have fewer workers",
+            retry=False,
+        )
+
+
+def with_cure(error: OSError) -> str:
+    """What went wrong, and what helps where that is known."""
+    said = error.strerror or str(error)
+    if error.errno in TOO_MANY_FILES:
+        return f"{said}; raise the limit (ulimit -n)"
+    return f"{said}; make room there, or set TMPDIR to a larger disk" if error.errno == errno.ENOSPC else said
 
 
 def free_bytes(folder: str | Path) -> int:

@@ -30,11 +30,15 @@ _HOST = re.compile(r"[A-Za-z0-9._:%-]{1,253}", re.ASCII)
 class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`hosts` are addresses of machines: the embedded store listens on the first of them, at `port`. Nodes listen on
     any free port, or on one of `node_ports` (first and last). `lease_s` is how long a node may be silent before
-    others take over; links that nobody uses for `idle_s` are closed."""
+    others take over; links that nobody uses for `idle_s` are closed. `store` may be several addresses with commas
+    between them; the files beside it, for those that begin with rediss://, are looked for in the cluster's folder."""
 
     name: str
     protocol: int = PROTOCOL
     store: str = EMBEDDED
+    store_ca: str = ""
+    store_cert: str = ""
+    store_key: str = ""
     hosts: tuple[str, ...] = HOSTS
     port: int = PORT
     node_ports: tuple[int, int] = (0, 0)
@@ -82,8 +86,9 @@ class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
             raise ClusterError(
                 f"the cluster speaks protocol {self.protocol}, this daws {PROTOCOL}: install the daws it was made with"
             )
-        if self.store != EMBEDDED and not (self.store.startswith(STORES) and self.store.isprintable()):
-            raise ClusterError(f"store {self.store!r}: expected '{EMBEDDED}' or a URL of {', '.join(STORES)}")
+        for url in self.store_urls:
+            if not (url.startswith(STORES) and url.isprintable()):
+                raise ClusterError(f"store {shown(url)!r}: expected '{EMBEDDED}' or a URL of {', '.join(STORES)}")
         if not self.hosts:
             raise ClusterError("hosts: give at least one address")
         for host in self.hosts:
@@ -99,6 +104,11 @@ class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         if not 1 <= self.idle_s <= IDLE_S_MAX:
             raise ClusterError(f"idle_s {self.idle_s:g}: expected 1 to {IDLE_S_MAX:g} seconds")
 
+    @property
+    def store_urls(self) -> tuple[str, ...]:
+        """The addresses of a store that is not embedded."""
+        return () if self.store == EMBEDDED else tuple([one.strip() for one in self.store.split(",")])
+
     def binds(self, host: str) -> Iterator[str]:
         """Where a node on this address may listen: it tries one after the other."""
         first, last = self.node_ports
@@ -107,15 +117,24 @@ class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     def to_toml(self) -> str:
         """As a file that people can change."""
         quoted = ", ".join(f'"{host}"' for host in self.hosts)
-        store = self.store.replace("\\", "\\\\").replace('"', '\\"')
+        store = _quoted(self.store)
+        files = "".join(
+            [
+                f'{name} = "{_quoted(value)}"\n'
+                for name in ("store_ca", "store_cert", "store_key")
+                if (value := getattr(self, name))
+            ]
+        )
         return f"""\
 # A daws cluster. Who has the keys beside this file may join it.
 name = "{self.name}"
 protocol = {self.protocol}
 
-# "embedded", or the URL of a Valkey or Redis server, as in "redis://10.0.0.1:6379".
+# "embedded", or the URL of a Valkey or Redis server, as in "redis://10.0.0.1:6379"; several, with commas between them,
+# are a primary and its replicas, or some servers of a Cluster. For rediss:// there are also store_ca, and for servers
+# that want to know us store_cert and store_key: files in this folder.
 store = "{store}"
-
+{files}
 # Addresses of machines. The embedded store listens on the first one, at this port.
 hosts = [{quoted}]
 port = {self.port}
@@ -129,3 +148,15 @@ lease_s = {self.lease_s}
 # Links that nobody uses for so long are closed; they come back when they are needed.
 idle_s = {self.idle_s}
 """
+
+
+def _quoted(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"')
+
+
+def shown(url: str) -> str:
+    """The address of a store without what is secret in it."""
+    before, at, after = url.rpartition("@")
+    scheme, _, who = before.partition("://")
+    user, colon, _ = who.partition(":")
+    return f"{scheme}://{user}{':***' if colon else ''}@{after}" if at else url

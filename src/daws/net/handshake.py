@@ -99,7 +99,7 @@ class Handshake:
 
     def ended(self) -> PeerError:
         """The other has hung up: why that may be."""
-        return PeerError(self._refusal or "it hung up before either side knew the other")
+        return PeerError(self._refusal or "it hung up before either side knew the other (its log says why)")
 
     def _on_greeting(self, part: bytes) -> bytes:
         _, protocol, major, minor, nonce, role, node, purpose, cluster = _GREETING.unpack(part)

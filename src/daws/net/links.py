@@ -98,6 +98,13 @@ class Links(Generic[T]):
         self._ways.clear()
         self._all.clear()
 
+    def abort(self) -> None:
+        """At the end of a loop: nothing is left on it, and what was not sent yet never is."""
+        links = [way.link for way in self._all]
+        self.close()
+        for link in links:
+            link.abort()
+
     def on_lost(self, way: "_Way[T]") -> None:
         self._all.discard(way)
         was_in_use = self._ways.get(way.peer) is way

@@ -5,6 +5,7 @@ carried out at once, and what the store answers at once goes back to it in the s
 nodes and the client are in this process or behind sockets is known to the ports alone. Nothing here decides anything.
 """
 
+import logging
 import time
 from asyncio import AbstractEventLoop
 from collections.abc import Callable, Sequence
@@ -30,6 +31,7 @@ from daws.core.effects import (
 from daws.core.events import EventType, ObjectsFetched, Pressure, RunDone, RunEnded, RunRecalled, Started, TimerFired
 from daws.core.node import NodeConfig, NodeCore
 from daws.data.files import ObjectFiles
+from daws.data.tags import folder_of, number_in, split
 from daws.model.cluster import ExecutorClass, Members, NodeInfo
 from daws.model.context import parse_context
 from daws.model.errors import DawsError, InternalError, TaskKilledError
@@ -81,6 +83,7 @@ AUDIT_NS = 60_000_000_000
 dead."""
 COPIES_SHARE = 4
 """One part in so many of a node's memory may be taken by copies that nobody reads just now."""
+log = logging.getLogger("daws")
 
 
 class Crew(msgspec.Struct, frozen=True, array_like=True):
@@ -111,7 +114,7 @@ class Crew(msgspec.Struct, frozen=True, array_like=True):
         return -1
 
 
-def config_of(limit_bytes: int, lease_ns: int = LEASE_NS) -> NodeConfig:
+def config_of(limit_bytes: int, lease_ns: int = LEASE_NS, replicated: bool = False) -> NodeConfig:
     """On one machine nobody watches leases: when a process is gone, its parent knows."""
     return NodeConfig(
         lease_ns=lease_ns,
@@ -123,6 +126,7 @@ def config_of(limit_bytes: int, lease_ns: int = LEASE_NS) -> NodeConfig:
         freed_batch=256,
         audit_ns=AUDIT_NS,
         memory_bytes=limit_bytes // COPIES_SHARE,
+        replicated=replicated,
     )
 
 
@@ -159,6 +163,7 @@ class Engine:
         server: ForkServer | None = None,
         lease_ns: int = LEASE_NS,
         addresses: tuple[str, ...] = (),
+        replicated: bool = False,
     ) -> None:
         """A fork `server` for the folder of `files` may have been started already."""
         self.crew = crew
@@ -173,7 +178,7 @@ class Engine:
         self.functions: dict[int, bytes] = {}  # by kind of task
         self.taught: set[int] = set()  # those that the workers can be given
         self.held_back: dict[int, list[StartRun]] = {}  # runs that wait for their function
-        info, config = info_of(node, crew, addresses), config_of(files.limit_bytes, lease_ns)
+        info, config = info_of(node, crew, addresses), config_of(files.limit_bytes, lease_ns, replicated)
         watched = strategy if self.watch is None else self.watch.over(strategy)
         self.core = NodeCore(info, watched, config, seed=0)
         if self.watch is not None:
@@ -413,15 +418,32 @@ class Engine:
         then its run waits."""
         function = effect.ready.spec.kind
         pickled = self.functions.get(function)
-        if pickled is None:
-            if function not in self.held_back:
-                self.held_back[function] = []
-                self.want(function)
-            self.held_back[function].append(effect)
+        lacking = function if pickled is None else self._lacking(pickled)
+        if pickled is None or lacking is not None:
+            assert lacking is not None
+            if lacking not in self.held_back:
+                self.held_back[lacking] = []
+                self.want(lacking)
+            self.held_back[lacking].append(effect)
             return False
         self.taught.add(function)
         self.pool.learn(function, pickled)
         return True
+
+    def _lacking(self, pickled: bytes) -> int | None:
+        """The number of the modules that a function needs, if they are not here; if they are, workers find them."""
+        tag, _ = split(pickled)
+        if tag:
+            number = number_in(tag)
+            if number not in self.functions:
+                return number
+            from daws.data.shipping import unpack  # few nodes are sent any
+
+            try:
+                unpack(self.functions[number], folder_of(tag, str(self.files.segments.scratch)))
+            except (OSError, DawsError) as error:  # the runs that need them will say that they are not here
+                log.error("node %s: modules of a client cannot be kept: %s", self.core.node, error)
+        return None
 
     def _input(self, run: int, one: Input) -> bytes | ObjectFile:
         """What lies in a file stays where it is while the run may open it: to spill it then would free nothing."""

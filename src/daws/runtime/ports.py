@@ -123,6 +123,35 @@ class StorePort(Protocol):
         ...
 
 
+class StoreLink(Protocol):
+    """A cluster's store, as a node, a client or a tool talks to it: with the words of `daws.runtime.cluster.words`. Its
+    server may be at the other end, or what stands for one where the store is reached directly."""
+
+    def say(self, word: Any) -> None: ...
+
+    def welcome(self, link: Any) -> None:
+        """A client has come to this node."""
+        ...
+
+    async def hang_up(self) -> None:
+        """Nothing is left on the loop, and what was not sent yet never is."""
+        ...
+
+
+class StorePeer(Protocol):
+    """Who talks to a cluster's store. All on the thread of the loop."""
+
+    def on_store(self, said: list[Any]) -> None: ...
+
+    def waits_for(self) -> list[int]:
+        """Tasks of whose end it has yet to hear."""
+        ...
+
+    def tell_node(self, node: NodeId, message: MessageType) -> None:
+        """Bring a message to another node."""
+        ...
+
+
 class PeersPort(Protocol):
     """All other nodes, and the client."""
 

@@ -7,6 +7,7 @@ objects in (BRINGS); those are answered by their size, or by MISSING if there is
 """
 
 import os
+import time
 from array import array
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -145,6 +146,7 @@ class ObjectSource:
         self._connect = connect
         self._sock: socket | None = None
         self._lock = Lock()
+        self._used_s = 0.0
 
     def fetch(self, objects: Sequence[int], files: ObjectFiles) -> list[int]:
         """Bring objects here; answers those that came. Any of its errors (NoSpaceError) is one of this side."""
@@ -181,6 +183,7 @@ class ObjectSource:
         return False
 
     def _open(self) -> socket:
+        self._used_s = time.monotonic()
         if self._sock is None:
             self._sock = self._connect()
         return self._sock
@@ -188,6 +191,14 @@ class ObjectSource:
     def close(self) -> None:
         with self._lock:
             self._close()
+
+    def close_if_idle(self, since_s: float) -> None:
+        """If nobody has asked for anything since then. The next who does has it opened again."""
+        if self._used_s < since_s and self._lock.acquire(blocking=False):
+            try:
+                self._close()
+            finally:
+                self._lock.release()
 
     def _close(self) -> None:
         if self._sock is not None:

@@ -109,6 +109,17 @@ class Outcome(Struct, frozen=True):
 
 def draw_scenario(seed: int) -> Scenario:
     # Which seeds are special must not change: some of the others once brought a bug to light and are run for ever.
+    scenario = _draw_unplanned(seed)
+    if seed % 31 in BY_DEFAULT:
+        scenario = structs.replace(scenario, strategy=parse_strategy(PLANNED[seed // 31 % len(PLANNED)]))
+    return scenario
+
+
+BY_DEFAULT = (0, 10, 13, 20, 28, 29)
+"""Of 31 seeds in a row, those that run the default strategy or something near it; none of them was special before."""
+
+
+def _draw_unplanned(seed: int) -> Scenario:
     if seed % 23 in REPLICATED:
         return _draw_failover(seed)
     scenario = _draw_first(seed)
@@ -169,7 +180,7 @@ def _draw_plain(seed: int) -> Scenario:
     return Scenario(seed, name, graph, Cluster(groups), strategy, draw_plan(rng), 1 + rng.below(4))
 
 
-FIRST = ("mlb", "mdl", "rlds", "flds", "daws", "adage", "constellation", "master-worker", "random")
+FIRST = ("mlb", "mdl", "rlds", "flds", "matrix", "adage", "constellation", "master-worker", "random")
 """The presets that were there when seeds began to be remembered."""
 LATER = (
     "albatross",
@@ -180,9 +191,18 @@ LATER = (
     "sparrow:probes=1,count=3,assign=one",
     "albatross:overload=0.5,probes=2",
     "flds:place=earliest,balance=lifelines,cache=lru,lru-gb=0.003",
-    "daws:replicate=stragglers,seen=2,quantile=0.5,slack=1,least-ms=1",
+    "matrix:replicate=stragglers,seen=2,quantile=0.5,slack=1,least-ms=1",
     "constellation:replicate=stragglers,seen=1,quantile=0.1,slack=1,least-ms=0,copies=2,delay-ms=5",
     "mlb:balance=lifelines,tries=0,replicate=stragglers,seen=1,slack=1,least-ms=1",
+)
+PLANNED = (
+    "daws",
+    "daws:settle=0,tt=0,t=inf",
+    "daws:replicate=stragglers,seen=2,quantile=0.5,slack=1,least-ms=1",
+    "daws:balance=give,replicate=given,period-ms=4,period-max-ms=20,validate-s=0.3",
+    "daws",
+    "daws:t=0,relax=never",
+    "daws:balance=lifelines,cache=lru,lru-gb=0.003",
 )
 ALTERED = (
     "flds:balance=none",
@@ -190,8 +210,8 @@ ALTERED = (
     "mlb:assign=one,share=0.9",
     "mdl:order=critical-path",
     "rlds:t=0.01,balance=random-steal,count=3",
-    "daws:place=random,tt=0.01",
-    "daws:assign=data,order=submission",
+    "matrix:place=random,tt=0.01",
+    "matrix:assign=data,order=submission",
     "adage:copies=3,period-ms=4,period-max-ms=20",
     "adage:replicate=never,period-max-ms=20",
     "constellation:delay-ms=10,count=4",
@@ -426,7 +446,7 @@ def _draw_rush(seed: int) -> Scenario:
         graph = parse_workload("bot:tasks=700,length-ms=0.4").build(nodes, 1, seed)
         plan = FaultPlan(horizon_ns=60 * MS, crashes=1 + rng.below(2), restart_ns_max=20 * MS)
         return Scenario(seed, "rush", graph, cluster, strategy, plan, shards, lease_s=0.04)
-    strategy = parse_strategy(("mlb", "mdl", "flds", "daws")[rng.below(4)] + ":order=critical-path")
+    strategy = parse_strategy(("mlb", "mdl", "flds", "matrix")[rng.below(4)] + ":order=critical-path")
     plan = FaultPlan(horizon_ns=1_000 * MS, restart_ns_max=50 * MS)
     words = 2 + rng.below(4)
     return Scenario(seed, "rush", _twofold_graph(), cluster, strategy, plan, shards, words=words, lease_s=0.4)

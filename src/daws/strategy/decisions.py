@@ -310,7 +310,8 @@ class Replicate(Protocol):
     """When does a second copy run?
 
     An answer that has `overdue_ns(view, spec)` says after how long a run should have ended (0: it cannot say); who asks
-    a node for work that has none to give, but such runs, gets a copy of one.
+    a node for work that has none to give, but such runs, gets a copy of one. With `validate_ns` nodes ask the store
+    that often what became of the tasks of which they have copies.
     """
 
     @property

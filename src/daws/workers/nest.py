@@ -100,7 +100,9 @@ class Nest:
         known = self._host.runner.number_of(function)
         if known is not None:
             return known
-        pickled = dumps_function(function)
+        order = self._hand.order
+        tag = self._host.runner.tag_of(order.function) if order is not None else b""
+        pickled = tag + dumps_function(function)
         number = self._host.taught.get(pickled)
         if number is None:
             number = FIRST_TAUGHT | int.from_bytes(blake2b(pickled, digest_size=7).digest(), "little")

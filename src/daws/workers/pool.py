@@ -15,6 +15,7 @@ from time import monotonic_ns
 import msgspec
 
 from daws.data.folders import remove_tree
+from daws.data.limits import with_cure
 from daws.model.errors import InternalError
 from daws.wire.worker import (
     MEMORY,
@@ -299,7 +300,7 @@ class WorkerPool:
         try:
             self._links[link.slot] = self._hired(link.slot)
         except OSError as error:
-            self._give_up(WorkerStartError(f"a worker cannot be replaced: {error}", retry=False))
+            self._give_up(WorkerStartError(f"a worker cannot be replaced: {with_cure(error)}", retry=False))
 
     def _give_up(self, error: WorkerStartError) -> None:
         self._error = error
@@ -369,7 +370,7 @@ class WorkerPool:
         try:
             self._server = server or ForkServer(self._folder)
         except OSError as error:
-            raise WorkerStartError(f"the fork server cannot be started: {error}", retry=False) from error
+            raise WorkerStartError(f"the fork server cannot be started: {with_cure(error)}", retry=False) from error
         self._loop.add_reader(self._server.link.fileno(), self._on_server)
 
     def _on_server(self) -> None:

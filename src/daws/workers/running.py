@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from daws.data import codec
+from daws.data.tags import folder_of, split
 from daws.model.errors import NoSpaceError
 from daws.wire.worker import INPUTS_ALONE, Execute, ObjectFile, Prepare, Written
 from daws.workers.errors import ResultCountError, UnreadableError
@@ -34,9 +35,12 @@ class Runner:
 
     __slots__ = (
         "_folder",
+        "_folders",
         "_functions",
+        "_modules",
         "_numbers",
         "_pickled",
+        "_tags",
         "announce",
         "captures",
         "free_folders",
@@ -60,6 +64,9 @@ class Runner:
         self._functions: dict[int, Callable[..., Any]] = {}
         self._numbers: dict[int, int] = {}  # by identity of the function
         self._pickled: dict[int, bytes] = {}
+        self._tags: dict[int, bytes] = {}  # of functions that need modules of their client
+        self._folders: dict[int, str] = {}  # where these are
+        self._modules: Any = None  # whose modules are in use, as soon as a function needed any
 
     def learn(self, function: int, pickled: bytes) -> None:
         self._pickled[function] = pickled
@@ -76,6 +83,8 @@ class Runner:
             function = self._functions[order.function]
         except KeyError:
             function = self._unpickled(order.function)
+        if self._modules is not None:
+            self._modules.use(self._folders.get(order.function, ""))
         try:
             if order.arguments == INPUTS_ALONE:
                 args, kwargs = [self.value(one) for one in order.inputs], {}
@@ -101,9 +110,27 @@ class Runner:
             raise
         return tuple(results)
 
+    def tag_of(self, function: int) -> bytes:
+        """The tag of a function that was called here: what it submits needs the same modules."""
+        return self._tags.get(function, b"")
+
+    def surround(self, function: int) -> None:
+        """A run of this function goes on: it is to find its own modules."""
+        if self._modules is not None:
+            self._modules.use(self._folders.get(function, ""))
+
     def _unpickled(self, number: int) -> Callable[..., Any]:
+        tag, pickled = split(self._pickled[number])
         try:
-            function: Callable[..., Any] = pickle.loads(self._pickled[number])
+            if tag:
+                self._tags[number] = tag
+                self._folders[number] = folder_of(tag, self.scratch)
+                if self._modules is None:
+                    from daws.workers.modules import ModulesInUse  # most workers see no client but their own
+
+                    self._modules = ModulesInUse()
+            self.surround(number)
+            function: Callable[..., Any] = pickle.loads(pickled)
         except Exception as error:
             raise UnreadableError(f"the function cannot be loaded in a worker: {_said(error)}") from error
         bind = getattr(type(function), "daws_bound_to", None)

@@ -283,6 +283,8 @@ class ThreadPool:
         assert isinstance(hand, _Hand) and hand.nest is not None
         self._say(hand, asks)
         hand.nest.gate.acquire()
+        if hand.order is not None:
+            self.runner.surround(hand.order.function)
 
     def _announce(self, group: int) -> None:
         thread = get_ident()

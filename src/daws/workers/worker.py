@@ -255,6 +255,7 @@ class Worker:
         del self._nests[waits.run]
         if hand.order.options is not None:
             self._surroundings.change(hand.order.options)
+        self.runner.surround(hand.order.function)
 
     def ask(self, hand: Hand, asks: Asks) -> None:
         assert isinstance(hand, WorkerHand) and hand.nest is not None

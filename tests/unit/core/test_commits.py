@@ -8,7 +8,7 @@ from daws.core.node import SECOND_NS, NodeConfig
 from daws.core.outbox import carry_out
 from daws.core.places import holds
 from daws.core.ready import enqueue
-from daws.model.task import AGAIN, CLIENT, REPLICA
+from daws.model.task import AGAIN, CLIENT, INLINE_BYTES, REPLICA
 from daws.store.memory import MemoryStore
 from daws.testing import Driver, ready
 from daws.testing.build import BIG, created
@@ -165,4 +165,15 @@ def test_what_a_task_makes_that_was_planned_for_another_node_is_known_as_astray(
         node.answer(call, Committed(-1), Committed(-1))
         assert not node.core.strays, "nobody reads it: it is gone"
         node.drop(DropObject)
+        node.drop(LoadQuery)
+
+
+def test_what_travels_inside_records_is_nowhere_and_not_astray():
+    with Driver("daws") as node:
+        enqueue(node.core, ready(1, makes=[1, 2], rank=1, home=1, planned=True), False)
+        node.give()
+        run = node.expect(StartRun, task=1)
+        node.give(RunEnded(1, run.run, MS, (INLINE_BYTES, BIG)))
+        node.answer(node.expect(CallStore), Committed(-1, readers=(7,)))
+        assert node.core.strays == {2}
         node.drop(LoadQuery)

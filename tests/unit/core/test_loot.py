@@ -2,6 +2,7 @@
 
 from daws.core.effects import DropObject, StartRun
 from daws.core.node import SECOND_NS
+from daws.model.context import Label
 from daws.model.task import CLIENT, Ready
 from daws.testing import Driver, ready
 from daws.testing.build import fetched, object_at
@@ -80,6 +81,8 @@ def test_what_is_staged_behind_a_run_that_takes_long_can_be_stolen():
         node.core.mean_run_ns = SECOND_NS
         assert handed(node, 1) == -1, "what runs will end soon, so far as is known"
         node.give(later_ns=2 * SECOND_NS)
+        node.give(StealRequest(2, (Label("gpu"),)))
+        node.expect(StealDenied, to=2)  # no executor of it could run this
         assert handed(node, 1) == 2
         node.drop(DropObject)
         assert not node.core.staged

@@ -1,9 +1,13 @@
+import errno
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from daws.data import limits
-from daws.data.limits import default_limit_bytes, file_system_of, free_bytes, memory_bytes
+from daws.data.limits import default_limit_bytes, file_system_of, free_bytes, memory_bytes, with_cure
 
 
 def test_a_container_has_less_memory_than_its_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -14,6 +18,28 @@ def test_a_container_has_less_memory_than_its_machine(tmp_path: Path, monkeypatc
     assert memory_bytes() >= whole
     limit.write_text("1000000\n")
     assert memory_bytes() == 1_000_000
+
+
+def test_too_few_open_files_are_refused_with_a_cure():
+    script = (
+        "import resource, daws\n"
+        "hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]\n"
+        "resource.setrlimit(resource.RLIMIT_NOFILE, (300, hard))\n"
+        "daws.Cluster(1).close()\n"
+        "try:\n    daws.Cluster(200)\nexcept daws.DawsError as error:\n    print(error)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False, timeout=60)
+    assert done.stdout == (
+        "only 300 files may be open at one time, and 200 workers need 464; raise the limit (ulimit -n 464) or have "
+        "fewer workers\n"
+    ), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("number", "cure"), [(errno.EMFILE, "ulimit -n"), (errno.ENOSPC, "set TMPDIR"), (errno.EPERM, "not permitted")]
+)
+def test_errors_of_the_system_name_what_helps(number: int, cure: str):
+    assert cure in with_cure(OSError(number, os.strerror(number)))
 
 
 def test_objects_get_a_share(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -1,5 +1,6 @@
 """Objects from one folder to another over a socket."""
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from threading import Event, Thread
@@ -112,3 +113,19 @@ def test_two_threads_share_a_source(there: ObjectServer, source: ObjectSource, t
         thread.join()
     assert sorted([*came[0], *came[1]]) == list(range(20))
     assert all(Path(here.path(number)).read_bytes() == bytes([number]) * 5000 for number in range(20))
+
+
+def test_a_stream_that_nobody_uses_is_closed_and_opened_again(
+    there: ObjectServer, source: ObjectSource, tmp_path: Path
+):
+    here = files_in(tmp_path / "here")
+    there.files.put_packed(1, b"x" * 10_000)
+    there.files.put_packed(2, b"y" * 10_000)
+    assert source.fetch([1], here) == [1]
+    sock = source._sock
+    assert sock is not None
+    source.close_if_idle(time.monotonic() - 3600)
+    assert sock.fileno() >= 0, "somebody has used it since"
+    source.close_if_idle(time.monotonic() + 1)
+    assert sock.fileno() < 0
+    assert source.fetch([2], here) == [2]

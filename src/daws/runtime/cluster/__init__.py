@@ -11,6 +11,8 @@
     joined   the whole cluster, as a client's session knows it
     asking   single questions to the store, for tools
     storing  the process of the store, and who starts it
+    access   the way to the store, whichever it is
+    direct/  a store that is a Valkey server: reached by everybody directly, without a server of ours
 
 All of them carry out; what is decided is decided in the core.
 """

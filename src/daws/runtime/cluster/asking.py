@@ -7,8 +7,9 @@ from typing import Any
 import uvloop
 
 from daws.model.errors import UnavailableError
-from daws.runtime.cluster.reach import Reach, hang_up
-from daws.runtime.cluster.words import FROM_STORE, FromStore, Refused
+from daws.runtime.cluster.access import open_for_tool
+from daws.runtime.cluster.reach import Reach
+from daws.runtime.cluster.words import FromStore, Refused
 
 ANSWER_S = 10.0
 
@@ -30,8 +31,10 @@ async def _ask(reach: Reach, question: Any) -> FromStore:
             answered.set_exception(UnavailableError("the store hung up; try again", retry=True))
 
     try:
-        link = await reach.dial(reach.store_address, FROM_STORE, received, lost)
+        link = await open_for_tool(reach, received, lost)
     except UnavailableError as error:
+        if not reach.is_embedded:
+            raise
         raise UnavailableError(f"the store does not answer: {error}; 'daws node' starts it", error.retry) from error
     link.say(question)
     try:
@@ -40,7 +43,7 @@ async def _ask(reach: Reach, question: Any) -> FromStore:
     except TimeoutError:
         raise UnavailableError("the store did not answer in time; try again", retry=True) from None
     finally:
-        await hang_up(link)
+        await link.hang_up()
     if isinstance(answer, Refused):
         raise UnavailableError(answer.reason, retry=False)
     return answer

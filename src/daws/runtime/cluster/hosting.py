@@ -24,10 +24,10 @@ from daws.model.task import NodeId
 from daws.net.link import Link
 from daws.runs.facts import FactType
 from daws.runs.notes import News
+from daws.runtime.cluster.access import open_store
 from daws.runtime.cluster.peers import PeersAcross, StoreAcross
-from daws.runtime.cluster.reach import Reach, hang_up
+from daws.runtime.cluster.reach import Reach
 from daws.runtime.cluster.words import (
-    FROM_STORE,
     NOBODY,
     AskEnds,
     AskFunction,
@@ -39,10 +39,11 @@ from daws.runtime.cluster.words import (
     Refused,
 )
 from daws.runtime.engine import Crew, Engine
-from daws.runtime.ports import Outcome
+from daws.runtime.ports import Outcome, StoreLink
 from daws.runtime.talk import Count, Counted, Ends
 from daws.runtime.transfer import ObjectGiver
 from daws.strategy import parse_strategy
+from daws.wire.messages import MessageType
 from daws.wire.worker import Learn
 
 DIAL_AGAIN_S = 0.1
@@ -97,7 +98,7 @@ class NodeHost:
         finally:
             connecting.cancel()
             if self._store.link is not None:
-                await hang_up(self._store.link)
+                await self._store.link.hang_up()
             self._folders.close()
 
     def leave(self, within_s: float) -> None:
@@ -152,9 +153,7 @@ class NodeHost:
         while True:
             lost: Future[None] = self._loop.create_future()
             try:
-                link = await self._reach.dial(
-                    self._reach.store_address, FROM_STORE, self._on_store, partial(lost.set_result, None)
-                )
+                link = await open_store(self._reach, self, partial(lost.set_result, None))
             except UnavailableError as error:
                 if not error.retry:
                     self._fail(error)
@@ -176,7 +175,14 @@ class NodeHost:
             log.warning("the link to the store is lost")
             is_away = True
 
-    def _say_what_was_missed(self, link: Link[Any]) -> None:
+    def waits_for(self) -> list[int]:
+        return [] if self._life is None else self._life.engine.nesting.unheard()
+
+    def tell_node(self, node: NodeId, message: MessageType) -> None:
+        if self._life is not None:
+            self._life.tell(node, message)
+
+    def _say_what_was_missed(self, link: StoreLink) -> None:
         link.say(Enrol(self.node))
         for function, pickled in self._taught.items():
             link.say(Learn(function, pickled))
@@ -188,7 +194,7 @@ class NodeHost:
             if unheard:
                 link.say(AskEnds(unheard))
 
-    def _on_store(self, said: list[FromStore]) -> None:
+    def on_store(self, said: list[FromStore]) -> None:
         events: list[EventType] = []
         for word in said:
             if isinstance(word, Enrolled):
@@ -239,7 +245,7 @@ class Incarnation:
             self.on_broken,
         )
         self._closing.append(self._peers.close)
-        door = await reach.serve(host._bind, self._peers.adopt, self.node)
+        door = await reach.serve(host._bind, self._welcome, self.node)
         self._closing.append(door.close)
         self.engine = Engine(
             self.node,
@@ -251,6 +257,7 @@ class Incarnation:
             self,
             lease_ns=self._enrolled.lease_ns,
             addresses=(door.address, streams.address),
+            replicated=not reach.is_embedded,
         )
         self.engine.spread = self._teach
         self.engine.want = lambda function: host._store.say(AskFunction(function))
@@ -265,6 +272,22 @@ class Incarnation:
             close()
         if hasattr(self, "engine"):
             await self.engine.close()
+
+    def _welcome(self, link: Link[Any]) -> None:
+        """Another node has come, or a client."""
+        store = self._host._store.link
+        if link.peer.role == "node":
+            self._peers.adopt(link)
+        elif store is not None:
+            store.welcome(link)
+        else:
+            link.close()
+
+    def tell(self, node: NodeId, message: MessageType) -> None:
+        events: list[EventType] = []
+        self._peers.send(node, message, events)
+        if events:
+            self._on_messages(events)
 
     def _on_messages(self, events: list[EventType]) -> None:
         if self._host._life is self:

@@ -9,6 +9,7 @@ import asyncio
 import logging
 import os
 import threading
+import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -27,10 +28,9 @@ from daws.model.cluster import Members
 from daws.model.errors import ClosedError, DawsError, InternalError, UnavailableError
 from daws.model.states import FAILED
 from daws.model.task import FROM_OUTSIDE, INLINE_BYTES, NodeId, TaskSpec
-from daws.net.link import Link
-from daws.runtime.cluster.reach import Reach, hang_up
+from daws.runtime.cluster.access import open_store
+from daws.runtime.cluster.reach import Reach
 from daws.runtime.cluster.words import (
-    FROM_STORE,
     NOBODY,
     AskEnds,
     Attach,
@@ -45,9 +45,10 @@ from daws.runtime.cluster.words import (
     Refused,
 )
 from daws.runtime.loopthread import LoopThread
-from daws.runtime.ports import Counters, Listener, Outcome
+from daws.runtime.ports import Counters, Listener, Outcome, StoreLink
 from daws.runtime.talk import Count, Counted, Ends
 from daws.runtime.transfer import ObjectSource
+from daws.wire.messages import MessageType
 from daws.wire.store import CLIENT_HOLDER, DONE, STRUCK, UNKNOWN, AnswerType, Release, Row, Submit
 
 TASKS_PER_TURN = 4096
@@ -92,7 +93,7 @@ class JoinedCluster(LoopThread):
         self._pending = pending
         self._patience_s = patience_s
         self._nonce = os.urandom(16)
-        self._link: Link[Any] | None = None
+        self._link: StoreLink | None = None
         self._new_functions: deque[Submit] = deque()
         self._calls: dict[int, list[Row]] = {}  # on their way, in the order in which they were made
         self._token = 0
@@ -209,6 +210,7 @@ class JoinedCluster(LoopThread):
         connecting = loop.create_task(self._stay_connected())
         try:
             loop.run_until_complete(self._first_answer())
+            self._close_idle()
             ready.set()
             loop.run_forever()
         except BaseException as error:
@@ -221,31 +223,38 @@ class JoinedCluster(LoopThread):
             loop.close()
             ready.set()
 
+    def _close_idle(self) -> None:
+        idle_s = self._reach.config.idle_s
+        with self._sources_lock:
+            for source in self._sources.values():
+                source.close_if_idle(time.monotonic() - idle_s)
+        self.loop.call_later(idle_s, self._close_idle)
+
     async def _first_answer(self) -> None:
         try:
             async with asyncio.timeout(self._patience_s):
                 await self._attached
         except TimeoutError:
-            raise UnavailableError(
-                f"the store of cluster {self._reach.config.name!r} does not answer at {self._reach.store_address}; "
-                "'daws node' starts one, on its machine",
-                retry=True,
-            ) from None
+            cure = "'daws node' starts one, on its machine" if self._reach.is_embedded else "is its server running?"
+            whose = f"the store of cluster {self._reach.config.name!r}"
+            raise UnavailableError(f"{whose} does not answer at {self._reach.store_where}; {cure}", True) from None
 
     async def _farewell(self) -> None:
         """The session ends with us, or goes on. If the store does not hear it, it finds out by itself."""
         link = self._link
-        if link is None or self._attached.exception() is not None:
+        if link is None:
             return
-        with suppress(TimeoutError):
-            async with asyncio.timeout(FAREWELL_S):
-                while self.kept and (self.new_tasks or self._calls):  # what is not in the store would be lost with us
-                    self._turn()
-                    await asyncio.sleep(LOOK_S)
-                link.say(Close(self.kept))
-                await self._closed
+        attached = self._attached
+        if attached.done() and not attached.cancelled() and attached.exception() is None:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(FAREWELL_S):
+                    while self.kept and (self.new_tasks or self._calls):  # what is not in the store would be lost
+                        self._turn()
+                        await asyncio.sleep(LOOK_S)
+                    link.say(Close(self.kept))
+                    await self._closed
         self._link = None
-        await hang_up(link)
+        await link.hang_up()
 
     async def _stay_connected(self) -> None:
         wait_s = DIAL_AGAIN_S
@@ -257,7 +266,7 @@ class JoinedCluster(LoopThread):
                     lost.set_result(None)
 
             try:
-                link = await self._reach.dial(self._reach.store_address, FROM_STORE, self._on_store, on_lost)
+                link = await open_store(self._reach, self, on_lost)
             except UnavailableError as error:
                 if not error.retry:
                     self._break(error)
@@ -360,7 +369,7 @@ class JoinedCluster(LoopThread):
 
     # -- what the store says -------------------------------------------------------------------------------------------
 
-    def _on_store(self, said: list[FromStore]) -> None:
+    def on_store(self, said: list[FromStore]) -> None:
         for word in said:
             if isinstance(word, Ends):
                 self.listener.on_ended(word.outcomes)
@@ -387,6 +396,12 @@ class JoinedCluster(LoopThread):
                 self._break(UnavailableError(word.reason, retry=False))
             elif isinstance(word, Closed) and not self._closed.done():
                 self._closed.set_result(None)
+
+    def waits_for(self) -> list[int]:
+        return self._pending()
+
+    def tell_node(self, node: NodeId, message: MessageType) -> None:
+        """Clients have links of their own for that."""
 
     def _on_attached(self, word: Attached) -> None:
         is_first = self.session == NOBODY

@@ -19,10 +19,10 @@ from daws.model.task import NodeId, Transfer
 from daws.net.link import Link
 from daws.net.links import Links
 from daws.runtime.cluster.reach import Reach
-from daws.runtime.ports import Outcome
+from daws.runtime.ports import Outcome, StoreLink
 from daws.runtime.talk import KeepFailure
 from daws.runtime.transfer import ObjectSource
-from daws.wire.messages import CancelTaken, MessageType
+from daws.wire.messages import CancelTaken, MessageType, SubmissionTaken
 
 IDLE_S = 60.0
 BETWEEN_NODES: msgpack.Decoder[list[MessageType]] = msgpack.Decoder(list[MessageType])
@@ -32,7 +32,7 @@ class StoreAcross:
     """The store, as long as there is a `link` to it."""
 
     def __init__(self) -> None:
-        self.link: Link[Any] | None = None
+        self.link: StoreLink | None = None
         self.unsaid: list[EventType] = []  # every answer wakes the node
         self._failures: dict[int, bytes] = {}  # that could not be told yet
 
@@ -40,7 +40,7 @@ class StoreAcross:
         if self.link is not None:
             self.link.say(word)
 
-    def connected(self, link: Link[Any]) -> None:
+    def connected(self, link: StoreLink) -> None:
         self.link = link
         for task, failure in self._failures.items():
             link.say(KeepFailure(task, failure))
@@ -76,6 +76,7 @@ class PeersAcross:
     ) -> None:
         self._loop = loop
         self._reach = reach
+        self._receipts = CancelTaken if reach.is_embedded else CancelTaken | SubmissionTaken
         self._node = node
         self._files = files
         self._store = store
@@ -108,7 +109,7 @@ class PeersAcross:
             events.append(message)
         elif to >= 0:
             self._links.say(to, message)
-        elif isinstance(message, CancelTaken):  # the server of the store, who speaks for all clients
+        elif isinstance(message, self._receipts):  # to whoever speaks for clients
             self._store.say(message)
 
     def _on_messages(self, peer: NodeId, messages: list[MessageType]) -> None:

@@ -1,16 +1,17 @@
 """How the processes of a cluster reach each other: one place that knows keys and names."""
 
 import asyncio
+import os
 from collections.abc import Callable
 from pathlib import Path
 from socket import socket
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec import msgpack
 
-from daws.model.errors import ClusterError, UnavailableError
+from daws.model.errors import UnavailableError
 from daws.model.task import NodeId
-from daws.net.config import EMBEDDED, ClusterConfig
+from daws.net.config import EMBEDDED, ClusterConfig, shown
 from daws.net.door import Door, dial, serve
 from daws.net.handshake import MESSAGES, OBJECTS, Hello
 from daws.net.keys import Keys
@@ -18,6 +19,10 @@ from daws.net.link import Link
 from daws.net.stream import StreamDoor, connect
 from daws.runtime.transfer import ObjectGiver
 
+if TYPE_CHECKING:
+    from daws.store.valkey.server import Address
+
+PASSWORD = "DAWS_STORE_PASSWORD"
 SILENT_S = 15.0
 """Somebody who promised an object and says nothing for so long does not have it."""
 T = TypeVar("T")
@@ -41,9 +46,28 @@ class Reach:
         self.folder = Path(folder)
         self.role = role
         self.config = ClusterConfig.load(folder)
-        if self.config.store != EMBEDDED:
-            raise ClusterError(f"{folder}: store = {self.config.store!r}: nodes can only use {EMBEDDED!r} so far")
         self.keys = Keys(folder, KEYS_OF[role])
+        if not self.is_embedded:
+            self.server_address()  # what is wrong with it is said at once
+
+    @property
+    def is_embedded(self) -> bool:
+        return self.config.store == EMBEDDED
+
+    @property
+    def store_where(self) -> str:
+        """For people; nothing in it is secret."""
+        return self.store_address if self.is_embedded else ", ".join(map(shown, self.config.store_urls))
+
+    def server_address(self) -> "Address":
+        """Of a store that is reached directly."""
+        from daws.store.valkey.server import Address  # needs an extra
+
+        config = self.config
+        names = (config.store_ca, config.store_cert, config.store_key)
+        ca_file, cert_file, key_file = [str(self.folder / one) if one else "" for one in names]
+        password = os.environ.get(PASSWORD, "")
+        return Address(config.store_urls, config.name, ca_file, cert_file, key_file, password)
 
     @property
     def store_address(self) -> str:

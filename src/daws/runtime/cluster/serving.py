@@ -41,8 +41,8 @@ LOOK_S = 0.5
 COUNT_S = 5.0
 QUIET_S_MAX = 0.5
 QUIET_SHARE = 16
-"""A word for which nobody waits goes with the next one to the same node, but no later than this, and than one part in so
-many of a lease: a node asks again for what it has not heard for a quarter of one."""
+"""A word for which nobody waits goes with the next one to the same node, but no later than this, and than one part in
+so many of a lease: a node asks again for what it has not heard for a quarter of one."""
 SMALL_BYTES = 1 << 20
 """That objects may go is such a word if they are no larger; memory may be short."""
 ALL = 1 << 40
@@ -115,7 +115,7 @@ class StoreServer:
     def welcome(self, link: Link[ToStore]) -> None:
         caller = Caller(link, self._unsaid)
         self.callers.add(caller)
-        link.begin(TO_STORE, lambda said: self.hear(caller, said), lambda: self.lose(caller))
+        link.begin(TO_STORE, lambda said: self._hear(caller, said), lambda: self.lose(caller))
 
     def close(self) -> None:
         self._timer.cancel()
@@ -123,6 +123,15 @@ class StoreServer:
             caller.link.close()
 
     # -- what is said --------------------------------------------------------------------------------------------------
+
+    def _hear(self, caller: Caller, said: list[ToStore]) -> None:
+        """Whoever says what cannot be is cut off; it may come back."""
+        try:
+            self.hear(caller, said)
+        except (LookupError, TypeError, ValueError, ArithmeticError) as error:
+            log.error("the link to %s is closed: it said what cannot be (%r)", caller.link.name, error)
+            caller.link.close()
+            self.lose(caller)
 
     def hear(self, caller: Caller, said: list[ToStore]) -> None:
         now_ns = time.monotonic_ns()
@@ -185,7 +194,9 @@ class StoreServer:
             self._say_quietly(caller, answer)
 
     def _is_quiet(self, row: RowType, answer: AnswerType) -> bool:
-        return is_quiet(row, answer) or (isinstance(row, Release) and self._is_small(row.task))
+        if isinstance(row, Release) and (answer is None or isinstance(answer, Unheld)):
+            return self._is_small(row.task)
+        return is_quiet(row, answer)
 
     def _is_small(self, task: int) -> bool:
         record = self.store.shards[0].records.get(task)

@@ -15,6 +15,7 @@ from socket import AF_INET, AF_INET6, SOCK_STREAM, socket
 
 import uvloop
 
+from daws.model.errors import UsageError
 from daws.runtime.cluster.book import Book
 from daws.runtime.cluster.reach import Reach, hang_up
 from daws.runtime.cluster.serving import StoreServer, settings_of
@@ -31,6 +32,8 @@ def run_store(folder: Path, idle_s: float = 0.0, ready: Callable[[str], None] = 
     """Serve until SIGTERM, or until nobody was connected for `idle_s` seconds: what is kept is kept in files. False if
     another process serves already."""
     reach = Reach(folder, "store")
+    if not reach.is_embedded:
+        raise UsageError(f"the store of this cluster is at {reach.store_where}: there is none to serve here")
     state = reach.folder / STATE
     state.mkdir(mode=0o700, exist_ok=True)
     lock = _lock(state / "lock")
@@ -92,7 +95,7 @@ class StoreStarter:
     def __init__(self, reach: Reach, idle_s: float) -> None:
         self._reach = reach
         self._idle_s = idle_s
-        self._is_here = is_local(reach.config.hosts[0])
+        self._is_here = reach.is_embedded and is_local(reach.config.hosts[0])
         self._started_at_s = -START_AGAIN_S
         self._process: subprocess.Popen[bytes] | None = None
 

@@ -15,6 +15,8 @@ at the same time; they are in each other's way only where they change the same t
     trouble   what went wrong, in words of our own
     store     the store on an event loop
     blocking  the store without one
+    notes     what a live cluster keeps there beside its tasks
+    looking   records as they are now, for those who only look
 """
 
 from importlib.util import find_spec

@@ -153,7 +153,7 @@ class Attempt(MemoryStore):
         self.leases = dict(cells.decode_leases(self._head(LEASES) or b"\x90"))
         if outage is not None:
             for node, until_ns in self.leases.items():
-                if until_ns - self.lease_ns < outage.start_ns:
+                if outage.start_ns < until_ns < outage.end_ns:  # also those that were asked for meanwhile, in vain
                     self.leases[node] = until_ns + outage.end_ns - outage.start_ns
 
     def look_at_estates(self) -> None:

@@ -28,6 +28,8 @@ log = logging.getLogger("daws.store")
 
 FORMAT = 1
 PAUSE_S, PAUSE_MAX_S = 0.02, 1.0
+SLOW_NS = 400_000_000
+"""A server that took so long for an answer was stopped, or out of reach."""
 SLOTS = 16384
 """The keys of a Cluster are cut into so many parts."""
 REDIRECTIONS_MAX = 5
@@ -78,6 +80,7 @@ class Server:
         """`patience_s`: after so long without an answer a request is given up; None is never."""
         self.address = address
         self.patience_s = patience_s
+        self.is_quiet = False  # what is wrong is told to whoever asks, and to nobody else
         self._targets = address.targets()
         self._turn = 0  # whose turn it is among them
         self._is_cluster = False
@@ -142,7 +145,8 @@ class Server:
                 if not self._is_gone:
                     self._is_gone = True
                     self._gone_ns = since_ns
-                    log.warning("%s; trying again", wrong)
+                    if not self.is_quiet:
+                        log.warning("%s; trying again", wrong)
                 if wrong.elsewhere:
                     if turn == self._turn:  # else somebody else has turned already
                         self._turn += 1
@@ -151,13 +155,16 @@ class Server:
                 pause_s = min(2 * pause_s, PAUSE_MAX_S)
                 continue
             self._answered(pause_s)
+            if self.now_ns() - since_ns > SLOW_NS:
+                self.outage = Outage(since_ns, self.now_ns())  # nobody else was served meanwhile, it seems
             return answer
 
     def _answered(self, pause_s: float) -> None:
         if self._is_gone and pause_s > PAUSE_S:  # other servers of a Cluster may have answered all the time
             self._is_gone = False
             self.outage = Outage(self._gone_ns, self.now_ns())
-            log.warning("the store at %s answers again", self.where)
+            if not self.is_quiet:
+                log.warning("the store at %s answers again", self.where)
 
     def close(self) -> None:
         self._closed = True

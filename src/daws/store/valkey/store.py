@@ -82,6 +82,8 @@ class ValkeyStore:
         self.shard_count = options.shard_count
         self.options = options
         self.server = server
+        self.calls = 0
+        self.rows = 0  # that were asked for
         self.on_changed: Callable[[int], None] | None = None  # a shard has another identity, and nobody was calling it
         self.on_safe: Callable[[int], None] | None = None  # a shard has another safe position
         server.on_link_lost = self._look_around
@@ -93,13 +95,22 @@ class ValkeyStore:
 
     @classmethod
     async def open(
-        cls, address: Address, options: Options | None = None, patience_s: float | None = None, replicas_min: int = 0
+        cls,
+        address: Address,
+        options: Options | None = None,
+        patience_s: float | None = None,
+        replicas_min: int = 0,
+        is_trial: bool = False,
     ) -> "ValkeyStore":
         """`options` are for a new store; one that is there keeps its own. `patience_s`: see `Server`. `replicas_min`:
-        nothing counts as safe while fewer replicas are attached."""
+        nothing counts as safe while fewer replicas are attached. With `is_trial` the patience is for the opening alone,
+        and if that fails nobody else is told."""
         server = Server(address, patience_s)
+        server.is_quiet = is_trial
         try:
             made = await server.agree(_written(Options() if options is None else options))
+            if is_trial:
+                server.patience_s, server.is_quiet = None, False
             return cls(server, _read(made, address.name), replicas_min)
         except BaseException:
             server.close()
@@ -109,6 +120,8 @@ class ValkeyStore:
         """Carry out rows, after all calls to this shard before. `now_ns` stands in for the server's clock. With an
         `identity` that is no longer the shard's, the call ends as if it had been under way when that changed."""
         answers: Answers = asyncio.get_running_loop().create_future()
+        self.calls += 1
+        self.rows += len(rows)
         if self._broken is not None:
             answers.set_exception(self._broken)
         elif identity is not None and identity != self.identity(shard):

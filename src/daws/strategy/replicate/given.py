@@ -8,12 +8,15 @@ from daws.model.task import TaskSpec
 from daws.strategy.answer import Answer
 from daws.strategy.decisions import Reasons, View
 
+NS_PER_S = 1_000_000_000
+
 
 class ReplicateGiven(Answer, frozen=True):
     """A task that is given away stays here too; whichever run ends first counts, the others are cancelled.
 
-    ADAGE (2021), sections III-A and III-D: at most `copies` backups per task. The paper's validator, which asks about
-    each copy before it runs, is replaced by the first commit, which wins and has the other runs stopped.
+    ADAGE (2021), sections III-A and III-D: at most `copies` backups per task. The first commit wins, and who made it
+    tells the others to stop. Such a word can get lost: the validator (section III-E, as often as in the paper) asks the
+    store every `validate-s` seconds what became of the tasks of which a node has copies, and drops those that ended.
 
     Helps when nodes are slow or die. Hurts throughput: where both run to the end, one ran in vain.
     """
@@ -21,6 +24,14 @@ class ReplicateGiven(Answer, frozen=True):
     copies_max: Annotated[int, Meta(ge=0, le=100, description="copies that may run beside the original")] = field(
         default=2, name="copies"
     )
+
+    validate_s: Annotated[
+        float, Meta(ge=0, le=1e6, description="seconds between looks for copies whose tasks have ended; 0: none")
+    ] = 62.5
+
+    @property
+    def validate_ns(self) -> int:
+        return int(self.validate_s * NS_PER_S)
 
     def copies(self, view: View, spec: TaskSpec) -> int:
         return self.copies_max  # the core compares it with how many were offered

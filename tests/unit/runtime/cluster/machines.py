@@ -18,7 +18,7 @@ from daws.cli import main
 from daws.client.connect import ConnectedCluster, connect
 from daws.model.cluster import Members
 from daws.model.errors import DawsError
-from daws.net.config import ClusterConfig
+from daws.net.config import EMBEDDED, ClusterConfig
 from daws.net.folder import init_cluster
 from daws.runtime.cluster import words
 from daws.runtime.cluster.asking import ask
@@ -67,12 +67,14 @@ class Machine:
 class Machines:
     """A store and nodes; all of them are gone at the end of the `with` block."""
 
-    def __init__(self, folder: Path, lease_s: float = LEASE_S) -> None:
+    def __init__(self, folder: Path, lease_s: float = LEASE_S, store: str = EMBEDDED) -> None:
+        """With a `store` that is there already, none is started."""
         self.folder = folder / "cluster"
-        init_cluster(self.folder, ClusterConfig(name="tests", port=free_port(), lease_s=lease_s))
+        init_cluster(self.folder, ClusterConfig(name="tests", port=free_port(), lease_s=lease_s, store=store))
         self.processes: list[Machine] = []
-        self.store = self.start("store")
-        until(self._is_served)  # else the first node might start another
+        if store == EMBEDDED:
+            self.store = self.start("store")
+            until(self._is_served)  # else the first node might start another
 
     def start(self, command: str, *arguments: str) -> Machine:
         machine = Machine([command, "--cluster", str(self.folder), *arguments])

@@ -67,7 +67,7 @@ class Client:
 
     def attach(self, members: Members | None = None) -> None:
         chosen = self.members if members is None else members
-        self.joined._on_store([words.Attached(1, "session-1", 0, chosen, "daws")])
+        self.joined.on_store([words.Attached(1, "session-1", 0, chosen, "daws")])
 
     def on_ended(self, outcomes: list[Outcome]) -> None:
         self.ended += outcomes
@@ -115,11 +115,11 @@ def test_a_task_whose_home_is_gone_gets_another(client: Client):
 
 
 def test_without_nodes_tasks_wait(client: Client):
-    client.joined._on_store([words.NowMembers(Members(4, ()))])
+    client.joined.on_store([words.NowMembers(Members(4, ()))])
     client.submit(7, 4)
     client.joined.wake()
     assert not client.calls()
-    client.joined._on_store([words.NowMembers(client.members)])
+    client.joined.on_store([words.NowMembers(client.members)])
     assert len(client.calls()) == 1
 
 
@@ -129,7 +129,7 @@ def test_what_was_not_answered_is_said_again_and_what_may_have_ended_asked_for(c
     client.submit(8, 4, 7)
     client.joined.wake()
     first, second = client.calls()
-    client.joined._on_store([CallFine(first.token)])
+    client.joined.on_store([CallFine(first.token)])
     client.pending = [7, 8]
     client.attach()
     assert client.calls() == [second]
@@ -140,7 +140,7 @@ def test_what_the_store_did_not_take_is_said_once_more_in_its_order(client: Clie
     rows = [client.submit(7, 4), client.submit(8, 5, 7), client.submit(9, 4), client.submit(10, 4)]
     client.joined.wake()
     (call,) = client.calls()
-    client.joined._on_store([StoreAnswered(call.token, [STRUCK, UNKNOWN, DONE, None])])
+    client.joined.on_store([StoreAnswered(call.token, [STRUCK, UNKNOWN, DONE, None])])
     assert [row.spec for row in client.joined.new_tasks] == [rows[0].spec, rows[1].spec]
     (again,) = client.loop.later
     again()
@@ -154,7 +154,7 @@ def test_what_can_never_run_fails(client: Client):
     client.submit(7, 4, 3)
     client.joined.wake()
     (call,) = client.calls()
-    client.joined._on_store([StoreAnswered(call.token, [REFUSED])])
+    client.joined.on_store([StoreAnswered(call.token, [REFUSED])])
     (outcome,) = client.ended
     assert (outcome.task, outcome.state) == (7, FAILED)
     assert "what it needs is gone" in outcome.error
@@ -167,6 +167,6 @@ def test_whoever_asks_for_an_end_hears_it_with_all_others(client: Client):
     two: Future[Outcome] = Future()
     client.joined._ask(7, one)
     client.joined._ask(7, two)
-    client.joined._on_store([Ends([Outcome(7)])])
+    client.joined.on_store([Ends([Outcome(7)])])
     assert one.result(0) == two.result(0) == Outcome(7)
     assert client.ended == [Outcome(7)]

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -26,12 +27,20 @@ from tests.unit.runtime.cluster.machines import (
     until,
     wait_for_file,
 )
+from tests.valkey import LocalServer
 
 
-@pytest.fixture(scope="module")
-def three(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machines]:
-    """Three nodes that stay."""
-    with Machines(tmp_path_factory.mktemp("three")) as machines:
+@pytest.fixture(scope="module", params=["embedded", "valkey"])
+def three(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[Machines]:
+    """Three nodes that stay, around each kind of store."""
+    folder = tmp_path_factory.mktemp("three")
+    with ExitStack() as stack:
+        url = "embedded"
+        if request.param == "valkey":
+            server = LocalServer(folder / "server")
+            stack.callback(server.kill)
+            url = server.url
+        machines = stack.enter_context(Machines(folder, store=url))
         for _ in range(3):
             machines.node()
         machines.wait_for(3)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from daws.model.errors import ClusterError
+from daws.model.errors import ClusterError, UsageError
 from daws.net.config import ClusterConfig
 from daws.net.folder import init_cluster
 from daws.runtime.cluster.reach import Reach
@@ -19,7 +19,24 @@ def test_the_store_is_on_the_first_host(tmp_path: Path):
     assert reach.lease_ns == 2_500_000_000
 
 
-def test_another_store_is_not_passed_over_in_silence(tmp_path: Path):
-    init_cluster(tmp_path / "lab", ClusterConfig(name="lab", store="redis://127.0.0.1:6379"))
-    with pytest.raises(ClusterError, match="so far"):
+def test_a_server_is_reached_by_its_addresses_of_which_nothing_secret_is_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    urls = "rediss://me:secret@10.0.0.1:6380/2, redis://:secret@10.0.0.2"
+    init_cluster(tmp_path / "lab", ClusterConfig(name="lab", store=urls, store_ca="ca.pem"))
+    reach = Reach(tmp_path / "lab", "node")
+    assert reach.store_where == "rediss://me:***@10.0.0.1:6380/2, redis://:***@10.0.0.2"
+    address = reach.server_address()
+    assert address.urls == ("rediss://me:secret@10.0.0.1:6380/2", "redis://:secret@10.0.0.2")
+    assert (address.name, address.ca_file, address.password) == ("lab", str(tmp_path / "lab" / "ca.pem"), "")
+    monkeypatch.setenv("DAWS_STORE_PASSWORD", "better")
+    assert reach.server_address().password == "better"
+
+
+def test_an_address_that_is_none_is_refused_in_a_line_that_keeps_its_secret(tmp_path: Path):
+    with pytest.raises(ClusterError, match=r"store 'http://me:\*\*\*@10.0.0.1': expected"):
+        ClusterConfig(name="lab", store="http://me:secret@10.0.0.1").check()
+    init_cluster(tmp_path / "lab", ClusterConfig(name="lab", store="redis://me:secret@10.0.0.1:much"))
+    with pytest.raises(UsageError) as caught:
         Reach(tmp_path / "lab", "node")
+    assert "secret" not in str(caught.value) and "10.0.0.1:much" in str(caught.value)

@@ -2,6 +2,11 @@
 
 import asyncio
 from pathlib import Path
+from random import Random
+
+import msgspec
+import pytest
+from msgspec import msgpack
 
 from daws.core.effects import CallStore
 from daws.core.events import CallFine, NewStrategy, StoreAnswered
@@ -13,7 +18,7 @@ from daws.runtime.cluster.words import SESSION_BITS
 from daws.runtime.ports import Counters
 from daws.runtime.talk import Count, Counted, Ends, KeepFailure
 from daws.wire.messages import CancelOrder, CancelTaken, LetGo, NewTasks, Submission
-from daws.wire.store import STRUCK, UNKNOWN, Cancel, Finish, Lease, Submit, TakeOver
+from daws.wire.store import CLIENT_HOLDER, STRUCK, UNKNOWN, Cancel, Finish, Lease, Release, Submit, TakeOver
 from daws.wire.worker import Learn
 from tests.unit.runtime.cluster.conftest import Party, Site
 
@@ -324,3 +329,72 @@ def test_with_a_clients_key_nobody_is_a_node(site: Site):
     stranger.tells(words.Enrol())
     assert "node's key" in stranger.hears(words.Refused)[0].reason
     assert not site.server.nodes
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_whatever_is_said_the_server_serves_on(site: Site, part: int, caplog: pytest.LogCaptureFixture):
+    """By seed: good words with bytes changed, taken out and put in. Most are none; some are words nobody would say."""
+    draw = Random(part)
+    understood = 0
+    for _ in range(25):
+        (node, number), (client, attached) = site.node(), site.client(nonce=draw.randbytes(16))
+        task = attached.next_task + 1
+        function = Submit(
+            TaskSpec(task - 1, FROM_OUTSIDE, outputs=(task - 1,)), (), -1, ((task - 1, 3, task - 1, (), b"f"),)
+        )
+        of_client = [
+            CallStore(1, 0, [function, Submit(TaskSpec(task, task - 1, outputs=(task,), payload=b"x"), (), number)]),
+            CallStore(2, 0, [Release(task, CLIENT_HOLDER)]),
+            words.AskEnds([task]),
+            words.CancelTasks((task,)),
+            words.AskMembers(),
+            words.AskSessions(),
+            words.Drain(number, 5.0),
+            words.EndSession(attached.name),
+            words.Close(False),
+            NewStrategy("daws"),
+        ]
+        of_node = [
+            words.Enrol(number),
+            words.AskFunction(task - 1),
+            words.Printed(task, 1, b"text"),
+            Learn(1 << 60, b"f"),
+            CallStore(3, 0, [Lease(number, 0, None)]),
+        ]
+        for party, good in ((client, of_client), (node, of_node)):
+            for _ in range(12):
+                try:
+                    said = party.decoder.decode(mutated(msgpack.encode(draw.sample(good, draw.randint(1, 3))), draw))
+                except (msgspec.MsgspecError, UnicodeDecodeError, OverflowError):
+                    continue
+                if party.is_open:
+                    understood += 1
+                    party.tell(said)
+    assert understood > 50
+    party, _ = site.client(nonce=b"somebody who is good")
+    party.tells(words.AskMembers())
+    assert party.hears(words.NowMembers)
+    assert all("\n" not in record.getMessage() and record.exc_info is None for record in caplog.records)
+
+
+def mutated(data: bytes, draw: Random) -> bytes:
+    changed = bytearray(data)
+    for _ in range(draw.choice((0, 1, 1, 1, 2, 4))):
+        at = draw.randrange(len(changed))
+        how = draw.random()
+        if how < 0.6:
+            changed[at] = draw.randrange(256)
+        elif how < 0.8 and len(changed) > 1:
+            del changed[at]
+        else:
+            changed.insert(at, draw.randrange(256))
+    return bytes(changed)
+
+
+def test_who_says_what_cannot_be_is_cut_off_in_one_line(site: Site, caplog: pytest.LogCaptureFixture):
+    node, number = site.node()
+    node.tells(CallStore(1, 99, [Lease(number, 0, None)]))
+    assert not node.is_open
+    assert len(caplog.records) == 1 and "it said what cannot be" in caplog.records[0].getMessage()
+    again, _ = site.node()
+    assert again.is_open

@@ -15,3 +15,9 @@ def test_it_says_how_many_were_offered_already():
     spec = ready_of().spec
     reasons = ReplicateGiven().explain(FakeView(copied={spec.id: 1}), spec)
     assert reasons == {"copies_max": 2, "offered": 1, "choice": 2}
+
+
+def test_copies_are_looked_after_every_minute_or_as_often_as_was_asked_for():
+    assert ReplicateGiven().validate_ns == 62_500_000_000
+    assert ReplicateGiven(validate_s=0).validate_ns == 0
+    assert parse_strategy("adage:validate-s=0.5").replicate == ReplicateGiven(validate_s=0.5)

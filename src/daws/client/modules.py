@@ -1,0 +1,76 @@
+"""The client's own modules, for nodes that do not have them: which are sent, and when they have to be sent anew."""
+
+import sys
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from daws.data.functions import is_by_value, names_in
+from daws.data.local import LocalModules, imports_in
+from daws.data.shipping import Shipment
+from daws.model.errors import UsageError
+
+
+class OwnModules:
+    """All that are loaded, with what they import; or those that `wanted` names, or none if it is False."""
+
+    def __init__(self, wanted: bool | Iterable[str]) -> None:
+        self.count = -1
+        """How many modules there were when we last looked."""
+        self._known = LocalModules()
+        self._wanted: tuple[str, ...] | None = None
+        self._named: set[str] = set()  # imported inside of functions that travel by value
+        self._seen: dict[int, Any] = {}  # their code, by identity
+        self._specs: dict[str, Any] = {}  # of the modules that were sent
+        self._is_off = wanted is False
+        if not _is_sensible(wanted):
+            raise UsageError(f"modules={wanted!r}: give True, False or a list of names")
+        if not isinstance(wanted, bool):
+            self._wanted = tuple(wanted)
+            for name in self._wanted:
+                if self._known.get(str(name)) is None:
+                    raise UsageError(f"modules: there is no module {name!r} with source code of your own")
+
+    def have_changed(self, function: Callable[..., Any]) -> bool:
+        """Has anything been loaded, or loaded anew, since we last looked, or does this function name something new?"""
+        if self._is_off:
+            self.count = len(sys.modules)
+            return False
+        changed = self.count != len(sys.modules)
+        if not changed:
+            modules = sys.modules
+            for name, spec in self._specs.items():
+                if spec is not None and getattr(modules.get(name), "__spec__", None) is not spec:
+                    changed = True
+                    break
+        if self._wanted is None and hasattr(function, "__code__") and is_by_value(function):
+            new = names_in(function) - self._named if id(function.__code__) not in self._seen else set()
+            self._seen[id(function.__code__)] = function.__code__
+            self._named |= new
+            changed = changed or any(self._known.get(name) is not None for name in new if name not in self._specs)
+        return changed
+
+    def shipment(self) -> Shipment | None:
+        """All that is to be sent; None if there is nothing."""
+        self.count = len(sys.modules)
+        names = self._wanted
+        if names is None:
+            names = (*(one.name for one in self._known.loaded()), *_imported_by_main(), *self._named)
+        modules = self._known.whole(names)
+        self._specs = {name: module.spec for name, module in modules.items()}
+        return Shipment(modules.values()) if modules else None
+
+
+def _is_sensible(wanted: Any) -> bool:
+    return isinstance(wanted, bool) or (isinstance(wanted, Iterable) and not isinstance(wanted, str))
+
+
+def _imported_by_main() -> tuple[str, ...]:
+    """What the script may import later, inside of its functions."""
+    path = getattr(sys.modules.get("__main__"), "__file__", None)
+    if not isinstance(path, str):
+        return ()
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return imports_in(file.read(), "")
+    except OSError:
+        return ()

@@ -1,0 +1,42 @@
+"""Copies of which the task has ended elsewhere: whoever commits tells all other runs to stop, but that may get lost.
+
+So a node that has copies asks the store about them now and then, if `replicate` says so (ADAGE's validator). The same
+question is asked about tasks that read what was made here, see `staging.audit`.
+"""
+
+from daws.core.calls import answers, ask
+from daws.core.node import NodeCore
+from daws.core.places import places
+from daws.core.running import call_off
+from daws.core.staging import release_for
+from daws.model.states import FINAL, REMAKING
+from daws.model.task import REPLICA
+from daws.wire.store import DONE, AnswerType, Inspect, Story
+
+ROWS_MAX = 256
+"""So many copies are asked about at once."""
+
+
+def validate(core: NodeCore, every_ns: int) -> None:
+    """On each tick of a node that has had copies; for the first time when it has had them for so long."""
+    if core.now_ns < core.validate_at_ns:
+        return
+    is_first = not core.validate_at_ns
+    core.validate_at_ns = core.now_ns + every_ns
+    if is_first:
+        return
+    copies = {ready.spec.id: None for _, ready in places(core) if ready.mode & REPLICA}
+    for task in list(copies)[:ROWS_MAX]:
+        ask(core, task, Inspect(task, brief=True))
+
+
+@answers(Inspect)
+def on_inspect_answer(core: NodeCore, row: Inspect, answer: AnswerType) -> None:
+    """Has this task ended without our having been told? (As a reader, a remake that nobody claimed is none.)"""
+    story = answer if isinstance(answer, Story) else None
+    ended = answer == DONE or (story is not None and story.state in FINAL)
+    if ended or (story is not None and story.state == REMAKING and story.owner == -1):
+        release_for(core, row.task)
+    if ended and core.replicas:
+        for ready in [ready for _, ready in places(core) if ready.spec.id == row.task and ready.mode & REPLICA]:
+            call_off(core, row.task, ready.attempt)

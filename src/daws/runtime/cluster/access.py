@@ -1,0 +1,63 @@
+"""The way to a cluster's store, whichever it is: the embedded one's server on a link, or a Valkey server directly."""
+
+from collections.abc import Callable
+from typing import Any
+
+from daws.model.errors import DawsError, UnavailableError
+from daws.net.link import Link
+from daws.runtime.cluster.reach import Reach, hang_up
+from daws.runtime.cluster.words import FROM_STORE
+from daws.runtime.ports import StoreLink, StorePeer
+
+
+class ServerLink:
+    """To the server of the embedded store."""
+
+    def __init__(self, link: Link[Any]) -> None:
+        self._link = link
+        self.say = link.say
+
+    def welcome(self, link: Link[Any]) -> None:
+        """Clients come to the server, and to nodes for objects alone."""
+        link.close()
+
+    async def hang_up(self) -> None:
+        await hang_up(self._link)
+
+
+async def open_store(reach: Reach, peer: StorePeer, lost: Callable[[], None]) -> StoreLink:
+    """What the store says comes to `peer` from now on; `lost` is called when the way to it is, which never is where it
+    is reached directly. UnavailableError if nobody is there, or not who should be."""
+    if reach.is_embedded:
+        return ServerLink(await reach.dial(reach.store_address, FROM_STORE, peer.on_store, lost))
+    return await _open_desk(reach, peer)
+
+
+async def open_for_tool(reach: Reach, received: Callable[[list[Any]], None], lost: Callable[[], None]) -> StoreLink:
+    """The same for who asks a question."""
+    if reach.is_embedded:
+        return ServerLink(await reach.dial(reach.store_address, FROM_STORE, received, lost))
+    from daws.runtime.cluster.direct.tools import ToolDesk
+
+    return ToolDesk(reach, await _reach_server(reach), received)
+
+
+async def _open_desk(reach: Reach, peer: StorePeer) -> StoreLink:
+    from daws.runtime.cluster.direct.clients import ClientDesk  # the client library of the server is an extra
+    from daws.runtime.cluster.direct.members import NodeDesk
+
+    store = await _reach_server(reach)
+    if reach.role == "client":
+        return ClientDesk(reach, store, peer.on_store)
+    return NodeDesk(reach, store, peer.on_store, peer.waits_for, peer.tell_node)
+
+
+async def _reach_server(reach: Reach) -> Any:
+    from daws.runtime.cluster.direct.desk import open_store as open_valkey
+
+    try:
+        return await open_valkey(reach)
+    except UnavailableError:
+        raise
+    except DawsError as error:
+        raise UnavailableError(str(error), retry=False) from error

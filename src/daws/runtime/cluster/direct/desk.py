@@ -1,0 +1,108 @@
+"""What nodes, clients and tools have in common that call a store on a Valkey server themselves."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from daws.model.errors import DawsError
+from daws.runtime.cluster.direct.book import SessionBook
+from daws.runtime.cluster.direct.ends import Ends
+from daws.runtime.cluster.reach import Reach, hang_up
+from daws.runtime.cluster.words import Refused
+from daws.store.valkey.attempt import Options
+from daws.store.valkey.looking import Looking
+from daws.store.valkey.notes import Notes
+from daws.store.valkey.store import ValkeyStore
+
+COPIES_MAX = 100
+OPEN_S = 2.0
+"""So long each attempt to reach the server lasts."""
+Received = Callable[[list[Any]], None]
+
+
+async def open_store(reach: Reach) -> ValkeyStore:
+    """All that a cluster knows is in one shard: a client's task may need any that it has submitted before."""
+    options = Options(1, reach.lease_ns, COPIES_MAX, direct=True)
+    return await ValkeyStore.open(reach.server_address(), options, OPEN_S, is_trial=True)
+
+
+class Desk:
+    """Who is at it hears by `received`, what was said in one turn of the loop together."""
+
+    def __init__(self, reach: Reach, store: ValkeyStore, received: Received) -> None:
+        self.reach = reach
+        self.store = store
+        self.notes = Notes(store)
+        self.looking = Looking(store)
+        self.book = SessionBook(self.notes)
+        self.ends = Ends(self.looking, self.notes)
+        self.identity = store.identity(0)
+        self._received = received
+        self._loop = asyncio.get_running_loop()
+        self._unsaid: list[Any] = []
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._is_closed = False
+        store.on_changed = lambda shard: self.see_change()
+        store.on_safe = lambda shard: self.on_safe()
+
+    def say(self, word: Any) -> None:
+        raise NotImplementedError
+
+    def welcome(self, link: Any) -> None:
+        """A client has come to this node."""
+        link.close()
+
+    async def hang_up(self) -> None:
+        self._is_closed = True
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await self.store.close()
+        await hang_up()
+
+    def tell(self, *words: Any) -> None:
+        if not self._unsaid:
+            self._loop.call_soon(self._flush)
+        self._unsaid += words
+
+    def _flush(self) -> None:
+        words, self._unsaid = self._unsaid, []
+        if not self._is_closed:
+            self._received(words)
+
+    def begin(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do something meanwhile; if it cannot be done, nothing can."""
+        task = self._loop.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: "asyncio.Task[None]") -> None:
+        self._tasks.discard(task)
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            self.fail(error)
+
+    def fail(self, error: BaseException) -> None:
+        if self._is_closed:
+            return
+        if isinstance(error, DawsError):
+            self.tell(Refused(str(error)))
+        else:
+            self._loop.call_exception_handler({"message": str(error), "exception": error})
+
+    # -- rule 11 -------------------------------------------------------------------------------------------------------
+
+    def see_change(self) -> None:
+        """Another server answers, or one that has lost something: if that is news, `on_changed`."""
+        identity = self.store.identity(0)
+        if identity != self.identity and not self._is_closed:
+            self.identity = identity
+            self.ends.begin_anew()
+            self.on_changed()
+
+    def on_changed(self) -> None:
+        pass
+
+    def on_safe(self) -> None:
+        pass

@@ -1,0 +1,317 @@
+"""The desk of a node: its calls to the store, the clients that have come to it, and what is looked after now and then.
+
+A node is told what becomes of its calls as the embedded store's server would tell it, and beside that (rule 11) which
+of them are safe, and when the store has changed.
+"""
+
+import asyncio
+import logging
+import time
+from collections import deque
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from daws.core.effects import CallStore
+from daws.core.events import CallFine, CallsSafe, NewStrategy, StoreAnswered, StoreChanged
+from daws.model.cluster import Members
+from daws.model.task import CLIENT, FIRST_SPAWNED_ID, NodeId
+from daws.net.link import Link
+from daws.runtime.cluster import words
+from daws.runtime.cluster.direct.book import decode
+from daws.runtime.cluster.direct.desk import Desk, Received
+from daws.runtime.cluster.direct.sweeping import Sweeper
+from daws.runtime.cluster.direct.words import TO_NODE, Batches, Here, ToNode
+from daws.runtime.cluster.reach import Reach
+from daws.runtime.cluster.sessions import is_function
+from daws.runtime.cluster.words import NOBODY, session_of
+from daws.runtime.ports import Outcome
+from daws.runtime.talk import Count, Counted, Ends, KeepFailure
+from daws.store.valkey.caller import StoreChangedError
+from daws.store.valkey.notes import FAILURES, FUNCTIONS
+from daws.store.valkey.store import ValkeyStore
+from daws.wire.messages import CancelOrder, CancelTaken, MessageType, NewTasks, Submission, SubmissionTaken
+from daws.wire.store import AnswerType, Committed, Estate, Finish, Leased, Owned
+from daws.wire.worker import Learn
+
+LOOK_S = 0.5
+ASK_AGAIN_S = 0.05
+ALL = 1 << 40
+STRATEGY = "daws"
+log = logging.getLogger("daws")
+
+
+class NodeDesk(Desk):
+    def __init__(
+        self,
+        reach: Reach,
+        store: ValkeyStore,
+        received: Received,
+        waits_for: Callable[[], list[int]],
+        send: Callable[[NodeId, MessageType], None],
+    ) -> None:
+        """`waits_for` says of which tasks the node waits for the end, `send` brings messages to other nodes."""
+        super().__init__(reach, store, received)
+        self.node = NOBODY
+        self.members = Members(0, ())
+        self.send = send
+        self._life = 0  # answers to calls of the one before are not for this one
+        self._under_way: set[int] = set()
+        self._unsafe: deque[tuple[int, int]] = deque()  # up to which update, and the call
+        self._strategy = STRATEGY
+        self._taught: dict[int, bytes] = {}
+        self._links: set[Link[Any]] = set()
+        self._clients: dict[int, Link[Any]] = {}  # by session
+        self._senders: dict[int, Link[Any]] = {}  # by batch, until it was taken
+        self._askers: deque[Link[Any]] = deque()
+        self._seen: dict[int, _Seen] = {}
+        self._sweeper = Sweeper(self)
+        self.begin(self._look_after())
+        self.begin(self.ends.follow(lambda: set(waits_for()), lambda outcomes: self.tell(Ends(outcomes))))
+
+    async def hang_up(self) -> None:
+        log.info("node %s has asked the store for %s rows", self.node, f"{self.store.rows:,}")
+        for link in self._links:
+            link.flush()
+            link.abort()
+        await super().hang_up()
+
+    def say(self, word: Any) -> None:
+        if isinstance(word, CallStore):
+            self._call(word)
+        else:
+            _HEARD[type(word)](self, word)
+
+    # -- one life ------------------------------------------------------------------------------------------------------
+
+    def _on_enrol(self, word: words.Enrol) -> None:
+        if word.node == NOBODY:
+            self._life += 1
+            self._under_way.clear()
+            self._unsafe.clear()
+            self._close_links()
+            self.begin(self._enrol())
+
+    async def _enrol(self) -> None:
+        node = await self.notes.new_number("node")
+        _, _, strategy = await self.notes.look()
+        self.node = node
+        self.batches = Batches(node, True)
+        self._strategy = strategy or STRATEGY
+        self.tell(words.Enrolled(node, self.store.options.lease_ns, self._strategy))
+
+    # -- calls ---------------------------------------------------------------------------------------------------------
+
+    def _call(self, call: CallStore) -> None:
+        if call.token in self._under_way:
+            return  # the store says it again by itself
+        self._under_way.add(call.token)
+        answers = self.store.call(call.shard, call.rows, identity=self.identity)
+        answers.add_done_callback(partial(self._answered, self._life, call))
+
+    def _answered(self, life: int, call: CallStore, answered: "asyncio.Future[list[AnswerType]]") -> None:
+        error = None if answered.cancelled() else answered.exception()
+        if answered.cancelled() or life != self._life:
+            return
+        self._under_way.discard(call.token)
+        if error is None:
+            answers = answered.result()
+            self._unsafe.append((self.store.position(0), call.token))
+            fine = answers.count(None) == len(answers)
+            self.tell(CallFine(call.token) if fine else StoreAnswered(call.token, answers))
+            self._note(call, answers)
+        elif isinstance(error, StoreChangedError):
+            self.see_change()
+        else:
+            self.fail(error)
+
+    def on_changed(self) -> None:
+        """Before anything that the new server answers. The node says again what was not safe."""
+        self._unsafe.clear()
+        self._under_way.clear()
+        self._life += 1
+        self.tell(StoreChanged(0))
+        for function, pickled in self._taught.items():
+            self.begin(self.notes.put(FUNCTIONS, function, pickled))
+
+    def on_safe(self) -> None:
+        safe = self.store.safe_position(0)
+        tokens: list[int] = []
+        while self._unsafe and self._unsafe[0][0] <= safe:
+            tokens.append(self._unsafe.popleft()[1])
+        if tokens:
+            self.tell(CallsSafe(0, tuple(tokens)))
+
+    def _note(self, call: CallStore, answers: list[AnswerType]) -> None:
+        """What others should hear at once: they would find out by themselves, but later."""
+        ends: dict[Link[Any], list[Outcome]] = {}
+        here: list[Outcome] = []
+        for row, answer in zip(call.rows, answers, strict=True):
+            if type(row) is Finish:
+                if row.error or not (answer is None or type(answer) is Committed):
+                    continue
+                if row.task >= FIRST_SPAWNED_ID:
+                    here.append(Outcome(row.task, row.outputs))
+                else:
+                    link = self._clients.get(session_of(row.task))
+                    if link is not None:
+                        ends.setdefault(link, []).append(Outcome(row.task, row.outputs))
+            elif type(answer) is Leased and answer.members is not None:
+                self.members = answer.members
+        if here:
+            self.tell(Ends(here))
+        for link, outcomes in ends.items():
+            link.say(Ends(outcomes))
+
+    # -- what else the node says ---------------------------------------------------------------------------------------
+
+    def _on_keep_failure(self, word: KeepFailure) -> None:
+        """Said before the end of that task is, and on the same connection."""
+        self.begin(self.notes.put(FAILURES, word.task, word.failure))
+
+    def _on_ask_ends(self, word: words.AskEnds) -> None:
+        """What it waits for is followed anyway."""
+        self.ends.begin_anew()
+
+    def _on_learn(self, word: Learn) -> None:
+        self._taught[word.function] = word.pickled
+        self.begin(self.notes.put(FUNCTIONS, word.function, word.pickled))
+
+    def _on_ask_function(self, word: words.AskFunction) -> None:
+        self.begin(self._find_function(word.function))
+
+    async def _find_function(self, function: int) -> None:
+        """It may be on its way still."""
+        while not self._is_closed:
+            record = (await self.looking.records([function]))[function]
+            if record is not None and is_function(record):
+                self.tell(Learn(function, record.outputs[0][4]))
+                return
+            (pickled,) = await self.notes.get(FUNCTIONS, [function])
+            if pickled:
+                self.tell(Learn(function, pickled))
+                return
+            await asyncio.sleep(ASK_AGAIN_S)
+
+    def _on_printed(self, word: words.Printed) -> None:
+        link = self._clients.get(session_of(word.task))
+        if link is not None:
+            link.say(word)
+
+    def _on_counted(self, word: Counted) -> None:
+        if self._askers:
+            self._askers.popleft().say(word)
+
+    def _on_taken(self, word: SubmissionTaken | CancelTaken) -> None:
+        link = self._senders.pop(word.batch, None)
+        if link is not None:
+            link.say(word)
+        elif isinstance(word, CancelTaken):
+            self._sweeper.on_cancel_taken(word.batch)
+
+    # -- clients -------------------------------------------------------------------------------------------------------
+
+    def welcome(self, link: "Link[Any]") -> None:
+        self._links.add(link)
+        link.begin(TO_NODE, lambda said: self._on_client(link, said), lambda: self._forget(link))
+
+    def _on_client(self, link: "Link[Any]", said: list[ToNode]) -> None:
+        for word in said:
+            if isinstance(word, Here):
+                self._clients[word.session] = link
+                continue
+            if isinstance(word, Submission | NewTasks | CancelOrder):
+                self._senders[word.batch] = link
+            elif isinstance(word, Count):
+                self._askers.append(link)
+            self.tell(word)
+
+    def _forget(self, link: "Link[Any]") -> None:
+        self._links.discard(link)
+        for number in [number for number, known in self._clients.items() if known is link]:
+            del self._clients[number]
+        for batch in [batch for batch, known in self._senders.items() if known is link]:
+            del self._senders[batch]
+
+    def _close_links(self) -> None:
+        links, self._links = self._links, set()
+        for link in links:
+            link.close()
+        self._clients.clear()
+        self._senders.clear()
+
+    # -- now and then --------------------------------------------------------------------------------------------------
+
+    async def _look_after(self) -> None:
+        while True:
+            began_s = time.monotonic()
+            await asyncio.sleep(LOOK_S)
+            entries, seen, strategy = await self.notes.look()
+            if self.node == NOBODY:
+                continue
+            if strategy and strategy != self._strategy:
+                self._strategy = strategy
+                self.tell(NewStrategy(strategy))
+            now_s = time.monotonic()
+            was_away = now_s - began_s > 4 * LOOK_S  # the store, or we ourselves: nobody else can be blamed
+            await self._look_at_clients(entries, seen, now_s, was_away)
+            if self.members.nodes[:1] == (self.node,):
+                await self._sweeper.sweep([decode(one) for one in entries.values()], self._is_alive)
+
+    async def _look_at_clients(
+        self, entries: dict[int, bytes], seen: dict[int, bytes], now_s: float, was_away: bool
+    ) -> None:
+        """When a client is gone, it may not have told us of all that is ours."""
+        known, self._seen = self._seen, {}
+        is_gone = False
+        for number, noted in entries.items():
+            nonce = decode(noted).nonce
+            one = self._seen[number] = known.get(number) or _Seen(nonce, now_s)
+            count = seen.get(number, b"")
+            if one.count != count or was_away:
+                one.count, one.since_s, one.is_alive = count, now_s, True
+            if one.nonce != nonce:
+                one.nonce = nonce
+                is_gone = True
+            elif one.is_alive and now_s - one.since_s > self.reach.config.lease_s:
+                one.is_alive = False
+                is_gone = is_gone or bool(nonce)
+        if is_gone:
+            await self._take_what_is_ours()
+
+    async def _take_what_is_ours(self) -> None:
+        life, node = self._life, self.node
+        try:
+            (answer,) = await self.store.call(0, [Owned(node, 0, ALL)], identity=self.identity)
+        except StoreChangedError:
+            self.see_change()
+            return  # the node looks by itself
+        if isinstance(answer, Estate) and answer.ready and life == self._life and node == self.node:
+            self.tell(Submission(CLIENT, self.batches(), answer.ready))
+
+    def _is_alive(self, session: int) -> bool:
+        one = self._seen.get(session)
+        return one is None or one.is_alive
+
+
+class _Seen:
+    """A session's client, as it was last seen, and since when nothing was heard of it."""
+
+    def __init__(self, nonce: bytes, now_s: float) -> None:
+        self.nonce = nonce
+        self.count = b""
+        self.since_s = now_s
+        self.is_alive = True
+
+
+_HEARD: dict[type, Callable[[NodeDesk, Any], None]] = {
+    words.Enrol: NodeDesk._on_enrol,
+    KeepFailure: NodeDesk._on_keep_failure,
+    words.AskEnds: NodeDesk._on_ask_ends,
+    words.AskFunction: NodeDesk._on_ask_function,
+    Learn: NodeDesk._on_learn,
+    words.Printed: NodeDesk._on_printed,
+    Counted: NodeDesk._on_counted,
+    CancelTaken: NodeDesk._on_taken,
+    SubmissionTaken: NodeDesk._on_taken,
+}

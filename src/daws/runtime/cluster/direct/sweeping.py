@@ -1,0 +1,90 @@
+"""Sessions that are to end: what has not ended in them is cancelled, and what has is let go of.
+
+The first of a cluster's nodes sees to it; should two of them think that they are the first, no harm is done.
+"""
+
+import logging
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from daws.model.task import CLIENT
+from daws.runtime.cluster.direct.book import ENDING, OPEN, Entry
+from daws.runtime.cluster.ends import has_ended
+from daws.runtime.cluster.sessions import CANCELLED_AT_ONCE
+from daws.runtime.cluster.words import SESSION_BITS
+from daws.store.valkey.caller import StoreChangedError
+from daws.store.valkey.notes import FAILURES
+from daws.wire.messages import CancelOrder, LetGo
+from daws.wire.store import CLIENT_HOLDER, Release, Unheld
+
+if TYPE_CHECKING:
+    from daws.runtime.cluster.direct.members import NodeDesk
+
+CANCEL_AGAIN_S = 10.0
+ROWS_PER_CALL = 1000
+log = logging.getLogger("daws")
+
+
+class Sweeper:
+    def __init__(self, desk: "NodeDesk") -> None:
+        self._desk = desk
+        self._cancelling: dict[int, float] = {}  # batch -> since when
+
+    def on_cancel_taken(self, batch: int) -> None:
+        self._cancelling.pop(batch, None)
+
+    async def sweep(self, entries: list[Entry], is_alive: Callable[[int], bool]) -> None:
+        book = self._desk.book
+        for entry in entries:
+            if entry.state == OPEN and not is_alive(entry.number):
+                if not entry.kept:
+                    log.warning("the client of %s is gone: it ends", entry.name)
+                    await book.change(entry, state=ENDING)
+                elif entry.nonce:
+                    await book.change(entry, nonce=b"")
+            elif entry.state == ENDING:
+                await self._end(entry)
+
+    async def _end(self, entry: Entry) -> None:
+        """Looked at again until nothing is left."""
+        now_s = time.monotonic()
+        self._cancelling = {one: since for one, since in self._cancelling.items() if now_s - since < CANCEL_AGAIN_S}
+        if self._cancelling:
+            return
+        desk = self._desk
+        low = entry.number << SESSION_BITS
+        unfinished: list[int] = []
+        held: list[int] = []
+        async for task, record in desk.looking.between(low, low + (1 << SESSION_BITS)):
+            if not has_ended(record):
+                unfinished.append(task)
+            elif record.held:
+                held.append(task)
+        if unfinished:
+            for start in range(0, len(unfinished), CANCELLED_AT_ONCE):
+                batch = desk.batches()
+                self._cancelling[batch] = now_s
+                desk.tell(CancelOrder(CLIENT, batch, tuple(unfinished[start : start + CANCELLED_AT_ONCE])))
+            return
+        try:
+            for start in range(0, len(held), ROWS_PER_CALL):
+                await self._release(held[start : start + ROWS_PER_CALL])
+        except StoreChangedError:
+            desk.see_change()
+            return
+        if not held:  # else it is looked at once more: what was just released may have been lost
+            await desk.book.end(entry)
+
+    async def _release(self, tasks: list[int]) -> None:
+        desk = self._desk
+        rows = [Release(task, CLIENT_HOLDER) for task in tasks]
+        answers = await desk.store.call(0, rows, identity=desk.identity)
+        for task, answer in zip(tasks, answers, strict=True):
+            if isinstance(answer, Unheld):
+                for place in answer.places:
+                    if place == desk.node:
+                        desk.tell(LetGo(CLIENT, (task,)))
+                    else:
+                        desk.send(place, LetGo(CLIENT, (task,)))
+        await desk.notes.drop(FAILURES, tasks)

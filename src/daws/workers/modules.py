@@ -1,0 +1,58 @@
+"""Modules of clients in a process that runs tasks: those of one client at a time.
+
+Clients may have different modules under the same name, or different versions of one. Whose task runs finds its own: the
+others are put aside meanwhile, and are as they were when it is their turn again. (Threads share the modules of their
+process, so there tasks of several clients at one time may find each other's.)
+"""
+
+import os
+import sys
+from collections.abc import Collection
+from threading import Lock
+from types import ModuleType
+
+from daws.model.errors import UnavailableError
+
+
+class ModulesInUse:
+    """`folder` has those that are in use, "" for nobody's."""
+
+    __slots__ = ("_aside", "_lock", "_names", "folder")
+
+    def __init__(self) -> None:
+        self.folder = ""
+        self._lock = Lock()
+        self._aside: dict[str, dict[str, ModuleType]] = {}
+        self._names: dict[str, frozenset[str]] = {"": frozenset()}
+
+    def use(self, folder: str) -> None:
+        """From now on, imports find what is in this folder first."""
+        with self._lock:
+            if folder == self.folder:
+                return
+            names = self._names_in(folder)
+            if self.folder:
+                self._aside[self.folder] = _take_away(self._names[self.folder])
+                sys.path[:] = [path for path in sys.path if path != self.folder]
+                sys.modules.update(self._aside.pop("", {}))
+            if folder:
+                self._aside[""] = _take_away(names)  # what this process had under these names by itself
+                sys.modules.update(self._aside.pop(folder, {}))
+                sys.path.insert(0, folder)
+            self.folder = folder
+
+    def _names_in(self, folder: str) -> frozenset[str]:
+        known = self._names.get(folder)
+        if known is None:
+            try:
+                found = [name.removesuffix(".py") for name in os.listdir(folder)]
+            except OSError as error:
+                text = f"the modules of its client are not on this node ({error.strerror}); its log says why"
+                raise UnavailableError(text, retry=True) from error
+            known = self._names[folder] = frozenset(found)
+        return known
+
+
+def _take_away(names: Collection[str]) -> dict[str, ModuleType]:
+    taken = [name for name in sys.modules if name.partition(".")[0] in names]
+    return {name: sys.modules.pop(name) for name in taken}

@@ -1,0 +1,316 @@
+"""Results that are reused: by later clusters, as long as nothing has changed; and why a task ran again."""
+
+import importlib
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import daws
+from daws.client.cluster import Cluster
+from daws.client.memo import MemoFuture
+from tests.unit.runtime.cluster.machines import DEADLINE_S, Machines, wait_for_file
+
+Open = Callable[[], Cluster]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "memo"
+
+
+@pytest.fixture
+def again(folder: Path) -> Iterator[Open]:
+    """Makes a new cluster with the same folder; the one before is closed."""
+    made: list[Cluster] = []
+
+    def again() -> Cluster:
+        close()
+        made.append(Cluster(1, kind="threads", memo=folder))
+        return made[-1]
+
+    def close() -> None:
+        while made:
+            made.pop().close()
+
+    yield again
+    close()
+
+
+def logged(path: str, value: Any) -> Any:
+    """Says that it ran."""
+    with open(path, "a") as file:
+        file.write("ran\n")
+    return value
+
+
+def runs(path: Path) -> int:
+    return len(path.read_text().splitlines()) if path.exists() else 0
+
+
+def two(x: int) -> tuple[int, int]:
+    return x, -x
+
+
+def odd(x: int) -> int:
+    if x % 2 == 0:
+        raise ValueError(f"{x} is even")
+    return x
+
+
+def made(text: str) -> Any:
+    names: dict[str, Any] = {"__name__": "__main__"}
+    exec(text, names)
+    return names["f"]
+
+
+def test_a_result_is_found_by_the_next_cluster(again: Open, tmp_path: Path):
+    path = tmp_path / "log"
+    cluster = again()
+    first = cluster.submit(logged, str(path), {"a": [1, 2]}, memo=True)
+    assert first.result() == {"a": [1, 2]} and first.memo == "ran: it never ran before"
+    cluster = again()
+    second = cluster.submit(logged, str(path), {"a": [1, 2]}, memo=True)
+    assert second.done() and second.result() == {"a": [1, 2]}
+    assert second.memo is not None and second.memo.startswith("reused: ")
+    assert "reused: " in str(second.explain())
+    assert runs(path) == 1
+    assert (cluster.memo.reused, cluster.memo.ran) == (1, 0)
+    assert cluster.submit(logged, str(path), 5).memo is None, "without memo nobody looks"
+
+
+def test_why_a_task_ran_again(again: Open, folder: Path):
+    cluster = again()
+
+    def why(*args: Any, text: str = "def f(x, y): return x + y", **options: Any) -> str:
+        nonlocal cluster
+        cluster = again()
+        future = cluster.call(made(text), args, memo=options.get("memo", True))
+        assert future.result() == args[0] + args[1]
+        assert future.memo is not None
+        return str(future.memo)
+
+    assert why(1, 2) == "ran: it never ran before"
+    assert why(1, 2).startswith("reused")
+    assert why(1, 3) == "ran: argument 2 changed"
+    assert why(5, 7) == "ran: it never ran with these arguments"
+    assert why(1, 2, text="def f(x, y): return y + x") == "ran: the function changed"
+    assert why(1, 2, text="# moved\ndef f(x, y): return x + y").startswith("reused"), "the first version is there still"
+    assert why(1, 2, text="def f(x, y): return y + x", memo="v2") == "ran: its memo version changed"
+    cluster.close()
+    for path in folder.glob("*/*.memo"):
+        path.unlink()
+    assert why(1, 2) == "ran: its result is not there any more"
+    cluster.close()
+    (path,) = folder.glob("*/*.memo")
+    path.write_bytes(path.read_bytes()[:-1])
+    assert why(1, 2) == "ran: its result was damaged: it was cut off"
+    assert why(1, 2).startswith("reused")
+
+
+def test_modules_of_ones_own_count(again: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    (tmp_path / "memo_below.py").write_text("K = 1\n")
+    (tmp_path / "memo_above.py").write_text("import memo_below\ndef f(x): return x + memo_below.K\n")
+    above = importlib.import_module("memo_above")
+    try:
+        assert again().call(above.f, (1,), memo=True).result() == 2
+        assert again().call(above.f, (1,), memo=True).memo.startswith("reused")
+        (tmp_path / "memo_below.py").write_text("K = 10\n")
+        importlib.reload(sys.modules["memo_below"])
+        future = again().call(above.f, (1,), memo=True)
+        assert (future.result(), future.memo) == (11, "ran: module memo_below changed")
+    finally:
+        del sys.modules["memo_above"], sys.modules["memo_below"]
+
+
+def test_graphs_are_looked_up_before_anything_runs(again: Open, tmp_path: Path):
+    path = str(tmp_path / "log")
+
+    def graph(cluster: Cluster, value: int) -> Any:
+        first = cluster.call(logged, (path, value), memo=True)
+        return first, cluster.call(logged, (path, [first, 1]), memo=True)
+
+    first, last = graph(again(), 3)
+    assert last.result() == [3, 1]
+    first, last = graph(again(), 3)
+    assert (first.result(), last.result(), last.memo[:6]) == (3, [3, 1], "reused")
+    assert runs(tmp_path / "log") == 2
+    cluster = again()
+    first, last = graph(cluster, 4)
+    assert (last.result(), last.memo) == ([4, 1], "ran: argument 2 changed")
+    plain = cluster.submit(logged, path, first)
+    assert plain.result() == 4, "what was reused can be read by tasks without memo"
+
+
+def test_results_of_tasks_without_memo(again: Open, tmp_path: Path):
+    cluster = again()
+    gate = tmp_path / "gate"
+    pending = cluster.submit(wait_for_file, str(gate))
+    future = cluster.call(str, (pending,), memo=True)
+    assert future.memo == "ran, and is not kept: argument 1 is the result of a task without memo"
+    gate.touch()
+    assert future.result() == str(os.getpid())
+    put = cluster.put([1, 2])
+    assert cluster.call(len, (put,), memo=True).result() == 2
+    assert again().call(len, ([1, 2],), memo=True).memo.startswith("reused"), "what has ended counts as its value"
+
+
+def test_large_results_are_mapped_and_sent_on(again: Open):
+    assert again().call(np.arange, (100_000,), memo=True).result().sum() == 4_999_950_000
+    cluster = again()
+    future = cluster.call(np.arange, (100_000,), memo=True)
+    assert isinstance(future, MemoFuture)
+    total = cluster.submit(np.sum, future)
+    assert total.result() == 4_999_950_000
+    assert cluster.submit(np.add, future, future).result()[-1] == 199_998
+    array = future.result()
+    assert array[-1] == 99_999 and not array.flags.writeable
+    assert cluster.submit(np.sum, future).result() == 4_999_950_000, "also after somebody has read it"
+
+
+def test_several_outputs(again: Open):
+    first, second = again().call(two, (3,), outputs=2, memo=True)
+    assert (first.result(), second.result()) == (3, -3)
+    cluster = again()
+    first, second = cluster.call(two, (3,), outputs=2, memo=True)
+    assert (first.result(), second.result(), second.memo[:6]) == (3, -3, "reused")
+    one, other = (cluster.call(abs, (which,), memo=True) for which in (first, second))
+    assert (one.result(), other.result(), other.memo) == (3, 3, "ran: it never ran before")
+    assert cluster.call(two, (3,), memo=True).result() == (3, -3), "one output is another call"
+
+
+def test_map_looks_up_each_item(again: Open, tmp_path: Path):
+    path = str(tmp_path / "log")
+    mapped = again().map(logged, [path] * 6, range(6), chunk=4, memo=True)
+    assert list(mapped) == [*range(6)]
+    cluster = again()
+    mapped = cluster.map(logged, [path] * 9, range(1, 10), memo=True)
+    assert list(mapped) == [*range(1, 10)] and mapped[6] == 7 and len(mapped) == 9
+    assert runs(tmp_path / "log") == 10
+    assert (cluster.memo.reused, cluster.memo.ran) == (5, 4)
+    assert "4 because argument 2 changed" in repr(cluster.memo)
+
+
+def test_failures_are_not_kept(again: Open):
+    for _ in range(2):
+        cluster = again()
+        with pytest.raises(ValueError, match="2 is even"):
+            cluster.call(odd, (2,), memo=True).result()
+        mapped = cluster.map(odd, [1, 2, 3], memo=True)
+        assert (mapped[0], mapped[2]) == (1, 3)
+        with pytest.raises(ValueError, match="2 is even"):
+            mapped[1]
+    assert (cluster.memo.reused, cluster.memo.ran) == (2, 2)
+
+
+def test_the_same_call_twice_at_one_time(again: Open, tmp_path: Path):
+    cluster = again()
+    gate = tmp_path / "gate"
+    first = cluster.submit(wait_for_file, str(gate))
+    one, other = (cluster.call(pow, (2, 5), memo=True) for _ in range(2))
+    assert one is other
+    gate.touch()
+    assert one.result() == 32 and first.result()
+
+
+def test_two_clients_at_one_time(folder: Path):
+    with Cluster(1, kind="threads", memo=folder) as one, Cluster(1, kind="threads", memo=folder) as other:
+        results = [[cluster.call(pow, (at, 2), memo=True) for at in range(40)] for cluster in (one, other)]
+        assert [[future.result() for future in half] for half in results] == [[at * at for at in range(40)]] * 2
+    with Cluster(1, kind="threads", memo=folder) as cluster:
+        assert all(cluster.call(pow, (at, 2), memo=True).done() for at in range(40))
+
+
+def test_tasks_with_a_decorator_and_files(again: Open, tmp_path: Path):
+    path = tmp_path / "data"
+    path.write_text("one two")
+
+    @daws.task(memo=True)
+    def words(file: daws.File) -> int:
+        return len(file.read_text().split())
+
+    with again():
+        assert words(daws.File(path)).result() == 2
+    os.utime(path, (5, 5))
+    with again():
+        future = words(daws.File(path))
+        assert future.memo is not None and future.memo.startswith("reused")
+        assert words.options(memo=False)(daws.File(path)).memo is None
+        path.write_text("one two three")
+        future = words(daws.File(path))
+        assert (future.result(), future.memo) == (3, "ran: argument 1 changed")
+
+
+def test_what_is_refused(again: Open, tmp_path: Path):
+    with Cluster(1, kind="threads") as cluster:
+        with pytest.raises(daws.UsageError, match=r"daws.Cluster\(memo="):
+            cluster.call(pow, (2, 3), memo=True)
+        with pytest.raises(daws.UsageError, match=r"daws.Cluster\(memo="):
+            cluster.map(pow, [1], [2], memo=True)
+        with pytest.raises(daws.UsageError, match="name a folder"):
+            _ = cluster.memo
+    cluster = again()
+    with pytest.raises(daws.UsageError, match="memo=3"):
+        cluster.call(pow, (2, 3), memo=3)
+    with pytest.raises(daws.UnpicklableError, match="argument 1"):
+        cluster.call(id, (threading.Lock(),), memo=True)
+    with pytest.raises(daws.UsageError, match="commands are not reused"):
+        daws.command(["true"], memo=True)
+    with pytest.raises(daws.UsageError, match="memo="):
+        Cluster(1, memo=__file__)
+
+
+def test_a_parameter_called_memo_is_the_functions_own(again: Open):
+    cluster = again()
+    future = cluster.submit(made("def f(x, memo): return x, memo"), 1, memo=True)
+    assert future.result() == (1, True) and future.memo is None
+    assert cluster.submit(pow, 2, exp=3, memo=False).result() == 8
+
+
+def test_a_full_disk_costs_no_result(again: Open, folder: Path, caplog: pytest.LogCaptureFixture):
+    cluster = again()
+    (folder / "calls").write_text("in the way, where a folder should be")
+    assert [cluster.call(abs, (-at,), memo=True).result() for at in range(3)] == [0, 1, 2]
+    cluster.close()
+    lines = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert len(lines) == 1 and "daws memo" in lines[0]
+
+
+def test_the_environment_names_a_folder(folder: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("DAWS_MEMO", str(folder))
+    with Cluster(1, kind="threads") as cluster:
+        assert cluster.call(pow, (2, 3), memo=True).result() == 8
+    assert [*folder.glob("*/*.memo")]
+
+
+def test_workers_and_nodes_of_their_own(folder: Path, tmp_path: Path):
+    """Large results come from other processes."""
+    for _ in range(2):
+        with Cluster(1, nodes=2, memo=folder) as cluster:
+            futures = [
+                cluster.call(logged, (str(tmp_path / "log"), bytes([at]) * 200_000), memo=True) for at in range(4)
+            ]
+            assert [future.result()[-1] for future in futures] == [0, 1, 2, 3]
+    assert runs(tmp_path / "log") == 4
+
+
+def test_a_cluster_of_many_machines(folder: Path, tmp_path: Path):
+    with Machines(tmp_path) as machines:
+        machines.node()
+        machines.wait_for(1)
+        for _ in range(2):
+            with daws.connect(machines.folder, memo=folder, timeout=DEADLINE_S) as cluster:
+                small = cluster.submit(logged, str(tmp_path / "log"), 7, memo=True)
+                large = cluster.call(logged, (str(tmp_path / "log"), bytes(200_000)), memo="v1")
+                read = cluster.submit(len, large)
+                assert (small.result(DEADLINE_S), read.result(DEADLINE_S)) == (7, 200_000)
+        assert small.memo is not None and large.memo is not None
+        assert small.memo.startswith("reused") and large.memo.startswith("reused")
+        assert runs(tmp_path / "log") == 2

@@ -1,0 +1,89 @@
+"""Copies of which the task has ended elsewhere."""
+
+import pytest
+
+from daws.core.effects import TICK, CallStore, DropObject, StartRun, StopRun
+from daws.core.events import TimerFired
+from daws.core.node import SECOND_NS
+from daws.core.places import places
+from daws.model.states import DONE as DONE_STATE
+from daws.model.states import READY
+from daws.model.task import REPLICA
+from daws.testing import Driver, ready
+from daws.wire.messages import COPY, Offer
+from daws.wire.store import DONE, AnswerType, Granted, Inspect, Leased, Story
+
+OTHER = 1
+
+
+def with_copies(*tasks: int, strategy: str = "adage:validate-s=10") -> Driver:
+    """A node of one core that has been given copies: it runs the first."""
+    node = Driver(strategy, members=3)
+    node.give(Offer(OTHER, 1, COPY, tuple([ready(task) for task in tasks])))
+    node.answer(node.expect(CallStore), *[Granted(0, 0, REPLICA) for _ in tasks])
+    node.expect(StartRun, task=tasks[0])
+    call, early = asked(node, 1)
+    assert early == [], "they have only just come"
+    answer(node, call)
+    return node
+
+
+def asked(node: Driver, later_ns: int = 10 * SECOND_NS) -> tuple[CallStore, list[int]]:
+    """The call of a tick, and the tasks that it asks about."""
+    node.give(TimerFired(TICK), later_ns=later_ns)
+    call = node.expect(CallStore)
+    return call, [row.task for row in call.rows if isinstance(row, Inspect)]
+
+
+def answer(node: Driver, call: CallStore, *stories: AnswerType) -> None:
+    told = iter(stories)
+    node.answer(call, *[next(told) if isinstance(row, Inspect) else Leased(None) for row in call.rows])
+
+
+def left(node: Driver) -> list[int]:
+    return sorted(
+        one.spec.id for _, one in places(node.core) if not node.core.doomed or one.spec.id not in node.core.doomed
+    )
+
+
+def test_copies_of_what_has_ended_are_dropped_queued_or_running():
+    node = with_copies(1, 2, 3, 4)
+    call, tasks = asked(node)
+    assert sorted(tasks) == [1, 2, 3, 4]
+    stories: dict[int, AnswerType] = {
+        1: Story(DONE_STATE, OTHER, 1, 0),
+        2: DONE,
+        3: Story(READY, OTHER, 1, 0),
+        4: Story(READY, OTHER, 1, 0),
+    }
+    answer(node, call, *[stories[task] for task in tasks])
+    node.expect(StopRun, task=1)
+    node.expect(StartRun, task=3)
+    assert left(node) == [3, 4]
+
+
+def test_nobody_asks_again_before_it_is_time():
+    node = with_copies(1, 2)
+    call, tasks = asked(node)
+    answer(node, call, *[Story(READY, OTHER, 1, 0) for _ in tasks])
+    call, tasks = asked(node, 9 * SECOND_NS)
+    assert tasks == []
+    answer(node, call)
+    assert sorted(asked(node, SECOND_NS)[1]) == [1, 2]
+
+
+@pytest.mark.parametrize("strategy", ["adage:validate-s=0", "constellation:replicate=stragglers"])
+def test_without_a_validator_nobody_asks(strategy: str):
+    assert asked(with_copies(1, 2, strategy=strategy))[1] == []
+
+
+def test_what_the_node_owns_itself_by_now_is_not_dropped():
+    """The copy has become the task itself before the answer comes, which speaks of what was."""
+    node = with_copies(1)
+    call, tasks = asked(node)
+    assert tasks == [1]
+    run = node.core.running[1]
+    run.ready = ready(1, attempt=1, move=2)
+    answer(node, call, Story(DONE_STATE, OTHER, 1, 0))
+    assert left(node) == [1]
+    assert not any(isinstance(effect, StopRun | DropObject) for effect in node.effects)

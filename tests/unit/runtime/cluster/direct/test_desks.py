@@ -1,0 +1,118 @@
+"""What desks keep on the server beside tasks: sessions, ends, numbers."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from daws.model.states import FAILED
+from daws.model.task import TaskSpec
+from daws.runtime.cluster.direct.book import ENDING, SessionBook
+from daws.runtime.cluster.direct.ends import Ends
+from daws.runtime.cluster.direct.words import Batches
+from daws.runtime.ports import Outcome
+from daws.store.valkey.attempt import Options
+from daws.store.valkey.looking import Looking
+from daws.store.valkey.notes import FAILURES, Notes
+from daws.store.valkey.server import Address
+from daws.store.valkey.store import ValkeyStore
+from daws.wire.store import Finish, Submit
+from tests.valkey import LocalServer
+
+ANN = 1
+SESSION = 5 << 34
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalServer]:
+    made = LocalServer(tmp_path_factory.mktemp("server"))
+    yield made
+    made.kill()
+
+
+def on(server: LocalServer, name: str, work: Callable[[ValkeyStore], Awaitable[None]]) -> None:
+    async def run() -> None:
+        store = await ValkeyStore.open(Address((server.url,), name), Options(direct=True))
+        await work(store)
+        await store.close()
+
+    asyncio.run(run())
+
+
+def test_a_name_belongs_to_one_session_and_changes_are_made_by_one_of_many(server: LocalServer):
+    async def work(store: ValkeyStore) -> None:
+        book = SessionBook(Notes(store))
+        first = await book.open("work", True, 1.0, b"one")
+        assert first is not None and await book.named("work") == first
+        assert await book.open("work", False, 2.0, b"two") is None
+        taken = await book.change(first, nonce=b"two")
+        assert taken is not None and taken.nonce == b"two"
+        assert await book.change(first, state=ENDING) is None, "it has changed meanwhile"
+        await book.end(taken)
+        assert await book.named("work") is None
+        again = await book.open("work", False, 3.0, b"three")
+        assert again is not None and again.number > first.number
+
+    on(server, "book", work)
+
+
+def test_a_session_that_the_server_has_forgotten_is_written_again(server: LocalServer):
+    async def work(store: ValkeyStore) -> None:
+        notes = Notes(store)
+        book = SessionBook(notes)
+        entry = await book.open("work", True, 1.0, b"one")
+        assert entry is not None
+        await notes.drop("sessions", [entry.number])
+        assert await book.named("work") is None
+        assert await book.restore(entry) and await book.named("work") == entry
+
+    on(server, "forgotten", work)
+
+
+def test_numbers_are_never_given_twice_also_not_by_a_server_that_has_forgotten_the_last_ones(tmp_path: Path):
+    server = LocalServer(tmp_path / "server", "--appendonly", "yes", "--appendfsync", "always")
+    given: list[int] = []
+
+    async def work(store: ValkeyStore) -> None:
+        for _ in range(3):
+            given.append(await Notes(store).new_number("node"))
+
+    try:
+        on(server, "numbers", work)
+        server.kill()
+        server.start()
+        on(server, "numbers", work)
+    finally:
+        server.kill()
+    assert given == [1, 2, 3, 1000, 1001, 1002]
+
+
+def test_ends_are_read_from_the_log_or_looked_up_when_it_is_another_one(server: LocalServer):
+    async def work(store: ValkeyStore) -> None:
+        notes, looking = Notes(store), Looking(store)
+        ends = Ends(looking, notes)
+        tasks = [SESSION + number for number in range(4)]
+        await store.call(0, [Submit(TaskSpec(task, 1, outputs=(task,)), (), ANN) for task in tasks])
+        made = ((tasks[0], 3, tasks[0], (ANN,), b"yes"),)
+        await store.call(0, [Finish(tasks[0], 0, ANN, made)])
+        assert await ends.news(tasks) == [Outcome(tasks[0], made)]
+        assert await ends.news(tasks[1:]) == []
+        await notes.put(FAILURES, tasks[1], b"why")
+        await store.call(0, [Finish(tasks[1], 0, ANN, (), "no")])
+        await store.call(0, [Finish(tasks[2], 0, ANN, ((tasks[2], 0, tasks[2], (ANN,), b""),))])
+        assert await ends.news(tasks[1:2]) == [Outcome(tasks[1], (), FAILED, "no", b"why")]
+        ends._last = b"not what is there"
+        assert [one.task for one in await ends.news(tasks[1:])] == tasks[1:3]
+        found = [task async for task, _ in looking.between(SESSION, SESSION + 3)]
+        assert sorted(found) == tasks[:3]
+        assert [one.task for one in await ends.of([tasks[3], 77], unknown_are_lost=True)] == [77]
+
+    on(server, "ends", work)
+
+
+def test_batches_of_different_senders_differ_and_grow():
+    ann, bob, session = Batches(1, True), Batches(2, True), Batches(1, False)
+    given = [one() for one in (ann, bob, session) for _ in range(1000)]
+    assert len(set(given)) == 3000 and given[:1000] == sorted(given[:1000])
+    assert max(given) < 1 << 63

@@ -1,0 +1,93 @@
+"""Live clusters whose Valkey server is killed, replaced by a replica that lags, or not to be had at all."""
+
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from daws.cli import main
+from daws.client.connect import connect
+from daws.client.waiting import gather
+from daws.model.errors import UnavailableError
+from daws.net.config import ClusterConfig
+from daws.net.folder import init_cluster
+from tests.chaos.servers import PASSWORD, Pair
+from tests.unit.runtime.cluster.machines import DEADLINE_S, Machines, block, free_port, mixed
+from tests.valkey import LocalServer
+
+SECRET = "never-to-be-seen"
+
+
+def launch(name: str, command: list[str]) -> "subprocess.Popen[bytes]":
+    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> Iterator[Pair]:
+    made = Pair(tmp_path, "127.0.0.1", launch)
+    yield made
+    for process in made.processes.values():
+        process.kill()
+        process.wait()
+
+
+@pytest.mark.parametrize("blow", ["restart", "failover"])
+def test_a_server_that_dies_in_the_middle_costs_no_task(
+    tmp_path: Path, pair: Pair, blow: str, caplog: pytest.LogCaptureFixture
+):
+    with Machines(tmp_path, store=pair.url) as machines:
+        for _ in range(2):
+            machines.node()
+        machines.wait_for(2)
+        with machines.connect() as cluster:
+            blocks = [cluster.submit(block, number, 80_000, 0.01) for number in range(80)]
+            gather(blocks[:20], timeout=DEADLINE_S)
+            if blow == "restart":
+                pair.kill()
+                sums = [cluster.submit(mixed, *blocks[low : low + 5]) for low in range(50)]
+                pair.come_back()
+            else:
+                end_s = time.monotonic() + DEADLINE_S
+                while not pair.has_replica():
+                    assert time.monotonic() < end_s
+                sums = [cluster.submit(mixed, *blocks[low : low + 5]) for low in range(50)]
+                pair.promote_lagging(0.3)
+            assert [one[0] for one in gather(sums, timeout=DEADLINE_S)] == [(5 * low + 10) % 251 for low in range(50)]
+            assert gather(blocks, timeout=DEADLINE_S) == [block(number) for number in range(80)]
+            counts = pair.committed("tests")
+            assert set(counts.values()) == {1} and len(counts) >= 130
+    said = [record.message for record in caplog.records if record.name.startswith("daws")]
+    assert sum("does not answer" in one for one in said) == sum("answers again" in one for one in said) == 1
+    assert not any(PASSWORD in one for one in said)
+
+
+def test_a_wrong_password_is_said_in_one_line_without_it(tmp_path: Path):
+    server = LocalServer(tmp_path / "server", port=free_port(), password="right")
+    try:
+        folder = tmp_path / "cluster"
+        init_cluster(folder, ClusterConfig(name="tests", store=f"redis://:{SECRET}@127.0.0.1:{server.port}"))
+        with pytest.raises(UnavailableError, match=r"refuses us.*check user name and password") as caught:
+            connect(folder, timeout=DEADLINE_S)
+        assert SECRET not in str(caught.value)
+        command = [sys.executable, "-m", "daws.cli", "node", "--cluster", str(folder), "--kind", "threads"]
+        ended = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S)
+        assert ended.returncode and not ended.stdout
+        (line,) = ended.stderr.splitlines()
+        assert "refuses us" in line and SECRET not in line
+    finally:
+        server.kill()
+
+
+def test_no_server_is_said_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    folder = tmp_path / "cluster"
+    init_cluster(folder, ClusterConfig(name="tests", store=f"redis://:{SECRET}@127.0.0.1:{free_port()}"))
+    with pytest.raises(UnavailableError, match=r"does not answer at redis://:.*is its server running") as caught:
+        connect(folder, timeout=0.2)
+    assert SECRET not in str(caught.value)
+    for words in (["nodes"], ["sessions"], ["store"]):
+        assert main([*words, "--cluster", str(folder)])
+        (line,) = capsys.readouterr().err.splitlines()
+        assert SECRET not in line and "127.0.0.1" in line

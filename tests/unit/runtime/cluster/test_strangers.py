@@ -1,0 +1,234 @@
+"""A whole cluster on the loopback, as strangers and broken peers meet it: at every port of every process."""
+
+import os
+import pickle
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from msgspec import msgpack
+
+from daws.model.errors import DawsError, TaskKilledError
+from daws.net.config import ClusterConfig
+from daws.net.folder import init_cluster
+from daws.net.handshake import Hello
+from daws.runtime.cluster import words
+from daws.runtime.cluster.asking import ask
+from tests.unit.net import attacks
+from tests.unit.runtime.cluster.machines import DEADLINE_S, Machines, block, until
+
+LOOPBACK = "0100007F"
+LISTENS = "0A"
+
+
+class Bomb:
+    """Whoever unpickles it makes a file."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> tuple[object, tuple[str]]:
+        return os.mkdir, (str(self.path),)
+
+
+@pytest.fixture(scope="module")
+def machines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machines]:
+    with Machines(tmp_path_factory.mktemp("strangers")) as machines:
+        machines.node(1, "processes")
+        machines.node(1, "threads")
+        machines.wait_for(2)
+        yield machines
+
+
+def listeners(pids: list[int]) -> list[tuple[str, int]]:
+    """Where these processes listen: address and port, as the kernel has them."""
+    inodes = set()
+    for pid in pids:
+        for fd in Path(f"/proc/{pid}/fd").iterdir():
+            link = os.readlink(fd)
+            if link.startswith("socket:"):
+                inodes.add(link[8:-1])
+    found = []
+    for table in ("tcp", "tcp6", "udp", "udp6"):
+        for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
+            fields = line.split()
+            if fields[9] in inodes and (fields[3] == LISTENS or table.startswith("udp")):
+                address, port = fields[1].split(":")
+                found.append((address, int(port, 16)))
+    return found
+
+
+def ports(machines: Machines) -> list[int]:
+    return sorted({port for _, port in listeners([process.pid for process in machines.processes])})
+
+
+def test_a_default_cluster_is_on_the_loopback_alone(machines: Machines):
+    found = listeners([process.pid for process in machines.processes])
+    assert len(found) == 5, "the store, and two doors of each node"
+    assert {address for address, _ in found} == {LOOPBACK}
+
+
+def test_without_keys_nobody_gets_an_answer_or_anything_done(machines: Machines, tmp_path: Path):
+    """Nothing is read, nothing unpickled, and those with keys are served as before."""
+    other = tmp_path / "other"
+    init_cluster(other, ClusterConfig(name="tests"))  # the same name, another authority
+    mine = machines.folder
+    bomb = tmp_path / "exploded"
+    load = pickle.dumps(Bomb(bomb))
+    frame = msgpack.encode([words.AskMembers(), load])
+    framed = len(frame).to_bytes(4, "little") + frame
+    asks = (1).to_bytes(4, "little") + (0).to_bytes(8, "little")  # for an object, as nodes do
+    client, node = Hello("tests", "client"), Hello("tests", "node", 1)
+    recorded = attacks.recorded(client, node)
+    stolen = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    stolen.check_hostname, stolen.verify_mode = False, ssl.CERT_NONE
+    with machines.connect() as cluster:
+        kept = cluster.submit(block, 5)
+        assert kept.result(DEADLINE_S) == block(5)
+        for port in ports(machines):
+            address = f"127.0.0.1:{port}"
+            for words_ in ((load,), (framed,), (asks,), (recorded, framed), (attacks.noise(port),), (b"",)):
+                assert _answer(None, address, *words_) in (b"", None)
+                assert _answer(stolen, address, *words_) in (b"", None)
+                for role in ("client", "node"):
+                    assert _answer(attacks.careless(other, role), address, *words_) in (b"", None)
+            # With the keys of this cluster, but without a handshake that is fresh: at most a greeting and a refusal.
+            for words_ in ((load,), (framed,), (recorded, framed), (recorded, asks), (attacks.noise(port),)):
+                answer = _answer(attacks.careless(mine), address, *words_, bytes(400))
+                assert answer is None or len(answer) <= 2 * (113 + 256)
+        assert cluster.submit(block, 6).result(DEADLINE_S) == block(6)
+    assert not bomb.exists()
+    assert len(machines.members()) == 2
+
+
+def _answer(context: ssl.SSLContext | None, address: str, *said: bytes) -> bytes | None:
+    """What a door says to somebody; None if it does not even talk."""
+    try:
+        sock = attacks.plain(address)
+        if context is not None:
+            sock = context.wrap_socket(sock)
+        with sock:
+            for word in said:
+                sock.sendall(word)
+            if context is None:
+                sock.shutdown(socket.SHUT_WR)
+            came = attacks.outlast(sock)
+    except (OSError, ssl.SSLError):
+        return None
+    # TLS says that something is wrong before it hangs up; that is no answer of ours.
+    return None if context is None and came[:1] == b"\x15" else came
+
+
+def test_a_certificate_of_ones_own_making_is_none(machines: Machines, tmp_path: Path):
+    folder = tmp_path / "forged"
+    init_cluster(folder, ClusterConfig.load(machines.folder))
+    (folder / "ca.pem").write_bytes((machines.folder / "ca.pem").read_bytes())
+    with pytest.raises(DawsError, match=r"hung up before either side knew the other|certificate"):
+        ask(folder, words.AskMembers())
+
+
+def test_a_client_that_vanishes_takes_its_session_with_it(machines: Machines, tmp_path: Path):
+    script = textwrap.dedent(
+        """
+        import sys, time, daws
+        from tests.unit.runtime.cluster.machines import wait_for_file
+        cluster = daws.connect(sys.argv[1], session="mayfly", modules=False)
+        futures = [cluster.submit(wait_for_file, sys.argv[2]) for _ in range(4)]
+        print("submitted", flush=True)
+        time.sleep(600)
+        """
+    )
+    gate = tmp_path / "gate"
+    command = [sys.executable, "-c", script, str(machines.folder), str(gate)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as client:
+        assert client.stdout is not None and client.stdout.readline() == "submitted\n"
+        until(lambda: len([*tmp_path.glob("gate.*")]) == 2)  # both nodes are on it
+        client.send_signal(signal.SIGKILL)
+    until(lambda: not _sessions(machines))
+    with machines.connect() as cluster:  # and nothing of it is in the way: its runs were stopped
+        assert cluster.gather([cluster.submit(pow, 2, at) for at in range(8)], timeout=DEADLINE_S)[-1] == 128
+    gate.touch()  # for the thread that cannot be stopped
+
+
+def _sessions(machines: Machines) -> list[str]:
+    answer = ask(machines.folder, words.AskSessions())
+    assert isinstance(answer, words.Sessions)
+    return [one.name for one in answer.sessions]
+
+
+def test_a_task_that_kills_its_worker_is_given_up_and_harms_nobody(tmp_path: Path):
+    with Machines(tmp_path) as machines:
+        machines.node(2, "processes")
+        machines.wait_for(1)
+        with machines.connect() as cluster:
+            poison = [cluster.call(os._exit, (7,), retries=2) for _ in range(3)]
+            others = [cluster.submit(pow, at, 2) for at in range(200)]
+            assert cluster.gather(others, timeout=DEADLINE_S) == [at * at for at in range(200)]
+            for future in poison:
+                error = future.exception(DEADLINE_S)
+                assert isinstance(error, TaskKilledError) and "code 7" in str(error) and "attempt 4" in str(error)
+        assert len(machines.members()) == 1
+
+
+def test_a_damaged_object_is_an_error_and_no_crash(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Cut off under the hands of its node."""
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    monkeypatch.setenv("TMPDIR", str(scratch))
+    with Machines(tmp_path) as machines:
+        machines.node(1, "threads")
+        machines.wait_for(1)
+        with machines.connect() as cluster:
+            future = cluster.submit(block, 3, 5_000_000)
+            until(future.done)
+            files = [
+                path
+                for root in (Path("/dev/shm"), scratch)
+                for path in root.glob("daws-*/node-*/objects/*")
+                if path.is_file() and path.stat().st_size > 4_000_000 and _is_of(path, machines)
+            ]
+            for path in files:
+                os.truncate(path.resolve(), 1000)
+            assert files
+            with pytest.raises(DawsError):
+                future.result(DEADLINE_S)
+            assert cluster.submit(pow, 2, 5).result(DEADLINE_S) == 32
+        assert len(machines.members()) == 1
+
+
+def _is_of(path: Path, machines: Machines) -> bool:
+    pids = {str(process.pid) for process in machines.processes}
+    return (
+        not pids.isdisjoint(path.parts[[*path.parts].index("node-0") - 1].split("-"))
+        if "node-0" in path.parts
+        else False
+    )
+
+
+def test_what_a_peer_says_wrongly_ends_its_link_and_nothing_else(machines: Machines):
+    """With good keys and a good handshake: frames that are nonsense, and words that nobody could mean."""
+    import asyncio
+
+    from daws.core.effects import CallStore
+    from daws.runtime.cluster.reach import Reach
+    from daws.runtime.cluster.words import FROM_STORE
+    from daws.wire.store import Lease
+
+    reach = Reach(machines.folder, "client")
+
+    async def say(word: object) -> None:
+        lost = asyncio.Event()
+        link = await reach.dial(reach.store_address, FROM_STORE, lambda said: None, lost.set)
+        link.say(word)
+        async with asyncio.timeout(DEADLINE_S):
+            await lost.wait()
+
+    for word in (b"nonsense", ["no", "word"], {"a": 1}, CallStore(1, 99, [Lease(1, 0, None)])):
+        asyncio.run(say(word))
+    assert len(machines.members()) == 2
