@@ -31,7 +31,7 @@ from daws.store.memory import MemoryStore
 from daws.store.memory.record import ready_of
 from daws.strategy import format_strategy, parse_strategy
 from daws.wire.messages import CancelOrder, CancelTaken, LetGo, NewTasks, Submission
-from daws.wire.store import CLIENT_HOLDER, AnswerType, Owned, Release, RowType, Submit, Unheld, Watch
+from daws.wire.store import CLIENT_HOLDER, AnswerType, Owned, Release, RowType, Submit, Unheld, Watch, is_quiet
 from daws.wire.worker import Learn
 
 COPIES_MAX = 100
@@ -39,6 +39,12 @@ RETIRED_MAX = 1 << 20
 LOOK_S = 0.5
 """So often it looks for leases that ran out, and for clients that are gone."""
 COUNT_S = 5.0
+QUIET_S_MAX = 0.5
+QUIET_SHARE = 16
+"""A word for which nobody waits goes with the next one to the same node, but no later than this, and than one part in
+so many of a lease: a node asks again for what it has not heard for a quarter of one."""
+SMALL_BYTES = 1 << 20
+"""That objects may go is such a word if they are no larger; memory may be short."""
 ALL = 1 << 40
 log = logging.getLogger("daws")
 
@@ -55,11 +61,19 @@ class Caller:
         self.link = link
         self.node: NodeId = NOBODY
         self.session: Session | None = None
+        self.quiet: list[Any] = []  # what need not be said on its own
+        self.is_timed = False  # it will be said in a while
         self._unsaid = unsaid
 
     def say(self, word: Any) -> None:
         """It leaves when all that it tells is safe."""
+        if self.quiet:
+            self.say_quiet()
         self._unsaid.append((self, word))
+
+    def say_quiet(self) -> None:
+        self._unsaid += [(self, word) for word in self.quiet]
+        self.quiet.clear()
 
 
 class StoreServer:
@@ -86,6 +100,7 @@ class StoreServer:
         self._unsaid: list[tuple[Caller, Any]] = []
         self._later: list[tuple[Caller, CallStore]] = []  # of clients, that the store had no room for
         self._patience_s = store.lease_ns / 1e9
+        self._quiet_s = min(QUIET_S_MAX, self._patience_s / QUIET_SHARE)
         self._functions: dict[int, bytes] = {}  # that runs have brought in
         self._wanted: dict[int, set[Caller]] = {}  # functions that nobody has told yet, and who asked for them
         self._batches = time.time_ns()  # higher than all that a server before this one has used
@@ -172,7 +187,32 @@ class StoreServer:
                 self._later.append((caller, call))
             return
         fine = answers.count(None) == len(answers)
-        caller.say(CallFine(call.token) if fine else StoreAnswered(call.token, answers))
+        answer = CallFine(call.token) if fine else StoreAnswered(call.token, answers)
+        if call.hopes or caller.session is not None or not all(map(self._is_quiet, rows, answers)):
+            caller.say(answer)
+        else:
+            self._say_quietly(caller, answer)
+
+    def _is_quiet(self, row: RowType, answer: AnswerType) -> bool:
+        if isinstance(row, Release) and (answer is None or isinstance(answer, Unheld)):
+            return self._is_small(row.task)
+        return is_quiet(row, answer)
+
+    def _is_small(self, task: int) -> bool:
+        record = self.store.shards[0].records.get(task)
+        return record is None or sum([one[1] for one in record.outputs]) <= SMALL_BYTES
+
+    def _say_quietly(self, caller: Caller, word: Any) -> None:
+        caller.quiet.append(word)
+        if not caller.is_timed:
+            caller.is_timed = True
+            self._loop.call_later(self._quiet_s, self._on_quiet, caller)
+
+    def _on_quiet(self, caller: Caller) -> None:
+        caller.is_timed = False
+        if caller.quiet and caller in self.callers:
+            caller.say_quiet()
+            self._flush()
 
     def _tell_news(self) -> None:
         outcomes = self.ends.news()
@@ -246,8 +286,13 @@ class StoreServer:
         return None if row.parents else Ready(row.spec, 0, 0)
 
     def _let_go(self, task: int, answer: Unheld) -> None:
+        is_small = self._is_small(task)
         for place in answer.places:
-            self._tell_node(place, LetGo(CLIENT, (task,)))
+            caller = self.nodes.get(place)
+            if caller is not None and is_small:
+                self._say_quietly(caller, LetGo(CLIENT, (task,)))
+            elif caller is not None:
+                caller.say(LetGo(CLIENT, (task,)))
 
     def _tell_node(self, node: NodeId, word: Any) -> None:
         """Who is not connected hears when it is, or others hear who take over from it."""

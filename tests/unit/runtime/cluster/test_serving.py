@@ -22,7 +22,7 @@ from daws.wire.store import CLIENT_HOLDER, STRUCK, UNKNOWN, Cancel, Finish, Leas
 from daws.wire.worker import Learn
 from tests.unit.runtime.cluster.conftest import Party, Site
 
-BIG = 100_000
+BIG = 2_000_000
 
 
 def task_of(attached: words.Attached, number: int) -> int:
@@ -223,6 +223,53 @@ def test_who_has_what_was_put_in_is_told_of_it_and_of_its_end(site: Site):
         assert [row.spec.id for row in new.tasks] == [task]
     client.tells(words.Close(keep=False))
     assert first.hears(LetGo) == second.hears(LetGo) == [LetGo(CLIENT, (task,))]
+
+
+def test_an_answer_from_which_nothing_follows_goes_with_the_next_word(site: Site):
+    (node, number), (client, attached) = site.node(), site.client()
+    first, second = task_of(attached, 0), task_of(attached, 1)
+    submit(client, first, number)
+    submit(client, second, number, token=2)
+    node.hears(Submission)
+    finish(node, number, first)
+    assert client.hears(Ends), "others hear of it at once"
+    assert not node.said
+    node.tells(CallStore(7, 0, [Lease(number, 0)]))
+    quiet, leased = node.said
+    assert quiet.token == 1
+    assert leased.token == 7
+
+
+def test_what_goes_with_the_next_word_goes_alone_after_a_while(site: Site):
+    (node, number), (client, attached) = site.node(), site.client()
+    submit(client, task_of(attached, 0), number)
+    node.hears(Submission)
+    finish(node, number, task_of(attached, 0))
+    assert not node.said
+    site.server._on_quiet(site.server.nodes[number])  # as its timer does
+    assert [word.token for word in node.said] == [1]
+
+
+def test_a_node_that_hopes_for_work_is_answered_at_once(site: Site):
+    (node, number), (client, attached) = site.node(), site.client()
+    task = task_of(attached, 0)
+    submit(client, task, number)
+    node.hears(Submission)
+    row = Finish(task, 0, number, ((task, 1, task, (), b"v"),))
+    node.tells(CallStore(1, 0, [row], hopes=True))
+    assert [word.token for word in node.said] == [1]
+
+
+def test_small_objects_may_go_without_a_word_of_their_own(site: Site):
+    (node, number), (client, attached) = site.node(), site.client()
+    task = task_of(attached, 0)
+    made = ((task, BIG // 100, task, (number,), b""),)
+    client.tells(CallStore(1, 0, [Submit(TaskSpec(task, FROM_OUTSIDE, outputs=(task,)), (), number, made)]))
+    node.hears(NewTasks)
+    client.tells(words.Close(keep=False))
+    assert not node.said
+    node.tells(CallStore(7, 0, [Lease(number, 0)]))
+    assert node.hears(LetGo) == [LetGo(CLIENT, (task,))]
 
 
 def test_members_are_told_to_clients_when_they_change(site: Site):

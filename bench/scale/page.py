@@ -1,0 +1,81 @@
+"""What was found, as tables: for people, and for the page in docs."""
+
+from pathlib import Path
+
+from bench.scale.killing import Loss
+from bench.scale.runs import Figures
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "scale.md"
+BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
+
+_HEAD = (
+    "workload",
+    "tasks",
+    "live, s",
+    "simulated, s",
+    "live beside simulated",
+    "efficiency",
+    "aim",
+    "share of the bound",
+    "MATRIX",
+)
+_COSTS = ("workload", "nodes", "store", "client", "processors busy", "messages", "store records", "simulated", "stolen")
+
+
+def tables(found: list[Figures], loss: Loss | None, setting: str) -> str:
+    parts = [f"{setting}\n"]
+    if found:
+        parts += [_table(_HEAD, [_row(one) for one in found]), _table(_COSTS, [_costs(one) for one in found])]
+    if loss is not None:
+        parts.append(_of_loss(loss))
+    return "\n".join(parts)
+
+
+def _row(one: Figures) -> tuple[str, ...]:
+    return (
+        one.name + (f" ({one.expiries} false expiries)" if one.expiries else ""),
+        f"{one.tasks:,}",
+        f"{one.makespan_s:.1f}",
+        f"{one.simulated_s:.1f}",
+        f"{one.off:+.1%}",
+        f"{one.efficiency:.1%}",
+        f"{one.aim:.0%}" if one.aim else "",
+        f"{one.bound_share:.1%}",
+        one.published,
+    )
+
+
+def _costs(one: Figures) -> tuple[str, ...]:
+    return (
+        one.name,
+        f"{one.node_us:.0f} µs",
+        f"{one.store_us:.0f} µs",
+        f"{one.client_us:.0f} µs",
+        f"{one.busy:.2f}",
+        f"{one.messages:.2f}",
+        f"{one.rows:.2f}",
+        f"{one.simulated_rows:.2f}",
+        f"{one.stolen:,}",
+    )
+
+
+def _of_loss(loss: Loss) -> str:
+    return (
+        f"A node killed in the middle of {loss.tasks:,} tasks in pipes of ten: {loss.killed_s:.1f} s instead of "
+        f"{loss.undisturbed_s:.1f} s, so it cost {loss.cost_s:.1f} s. The node was missed after {loss.detected_s:.1f} "
+        f"s; {loss.rerun:,} tasks ran again ({loss.rerun_work_s:.1f} s of work), and what had to be done one after the "
+        f"other took {loss.path_s:.1f} s at most.\n"
+    )
+
+
+def _table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+    lines = [head, ("---", *["---:"] * (len(head) - 1)), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
+
+
+def write(text: str, page: Path = PAGE) -> None:
+    """Into its place on the page."""
+    before, _, rest = page.read_text("utf-8").partition(BEGIN)
+    _, _, after = rest.partition(END)
+    assert rest and after, f"{page} has no place for it"
+    page.write_text(f"{before}{BEGIN}\n{text}{END}{after}", "utf-8")

@@ -1,0 +1,95 @@
+"""The tool that measures many live nodes: its tables, what it counts, and that a small cluster really runs."""
+
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from bench.scale import page
+from bench.scale.cases import bag, cases_of, killed_case
+from bench.scale.counting import Counts
+from bench.scale.ground import Ground
+from bench.scale.killing import Loss
+from bench.scale.runs import Figures, run
+
+FIGURES = Figures(
+    name="bag",
+    tasks=1000,
+    makespan_s=11.0,
+    efficiency=0.91,
+    bound_share=0.91,
+    simulated_s=10.0,
+    submitted_s=0.1,
+    busy=1.5,
+    node_us=200.0,
+    store_us=100.0,
+    client_us=50.0,
+    frames=2.0,
+    messages=3.0,
+    calls=1.0,
+    rows=3.0,
+    simulated_rows=2.0,
+    expiries=0,
+    stolen=7,
+    moved_mb=0.0,
+    aim=0.9,
+    published="90 % and more",
+)
+LOSS = Loss(10_000, 5.0, 12.5, 6.5, 40, 4.0, 1.2)
+
+
+def test_aims_are_for_efficiency_and_for_no_false_expiry():
+    assert FIGURES.is_good
+    assert not replace(FIGURES, efficiency=0.89).is_good
+    assert not replace(FIGURES, expiries=1).is_good
+    assert FIGURES.off == pytest.approx(0.1)
+
+
+def test_a_killed_node_may_cost_its_detection_and_what_is_done_again():
+    assert LOSS.cost_s == 7.5
+    assert LOSS.is_good
+    assert not replace(LOSS, killed_s=12.8).is_good
+    assert not replace(LOSS, detected_s=10.5).is_good
+
+
+def test_cases_have_work_for_as_long_as_was_asked():
+    for case in cases_of(slots=8, bag_s=2.0, graph_s=3.0).values():
+        graph = case.graph(4, 2)
+        wanted_s = 2.0 if case.name.startswith("bag") else 3.0
+        assert graph.total_length_ns / 1e9 / 8 == pytest.approx(wanted_s, rel=0.25), case.name
+    assert killed_case(50).graph(4, 2).task_count == 50
+
+
+def test_the_page_gets_the_tables_in_their_place(tmp_path: Path):
+    path = tmp_path / "page.md"
+    path.write_text(f"before\n{page.BEGIN}\nold\n{page.END}\nafter\n")
+    page.write(page.tables([FIGURES, replace(FIGURES, expiries=2)], LOSS, "Two nodes."), path)
+    text = path.read_text()
+    assert text.startswith("before\n")
+    assert text.endswith(f"{page.END}\nafter\n")
+    assert "old" not in text
+    assert "| bag | 1,000 | 11.0 | 10.0 | +10.0% | 91.0% | 90% | 91.0% | 90 % and more |" in text
+    assert "bag (2 false expiries)" in text
+    assert "it cost 7.5 s" in text
+
+
+def test_the_page_in_docs_has_such_a_place():
+    text = page.PAGE.read_text("utf-8")
+    assert text.count(page.BEGIN) == text.count(page.END) == 1
+
+
+def test_counts_can_be_added_and_taken_off():
+    some, more = Counts(1, 2, 3, 4), Counts(10, 20, 30, 40)
+    assert some + more - some == more
+
+
+def test_a_small_cluster_runs_a_bag():
+    with Ground(2, 2, lease_s=6.0) as ground:
+        found = run(ground, bag("bag", slots=4, length_ms=10, seconds=0.2, strategy="daws", aim=0.0, published=""))
+        assert len(ground.members()) == 2
+    assert found.tasks == 80
+    assert found.makespan_s > 0.2
+    assert found.expiries == 0
+    assert found.rows >= 2, "each is submitted and committed"
+    assert found.messages > 0
+    assert found.node_us > 0 < found.store_us
