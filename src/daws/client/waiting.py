@@ -163,10 +163,10 @@ def _gathered(what: Any, errors: Errors, until: float | None) -> Any:
     if isinstance(what, dict):
         return {key: _gathered(value, errors, until) for key, value in what.items() if _kept(value, errors, until)}
     if isinstance(what, (list, tuple, set, frozenset)):
-        if errors == "raise" and until is None:
+        if errors == "raise" and until is None:  # as usual
             items = [one.result() if one.__class__ is Future else _gathered(one, errors, until) for one in what]
-            return items if what.__class__ is list else type(what)(items)
-        items = [_gathered(value, errors, until) for value in what if _kept(value, errors, until)]
+        else:
+            items = [_gathered(value, errors, until) for value in what if _kept(value, errors, until)]
         return _in_the_shape_of(what, items)
     return what
 
@@ -174,7 +174,7 @@ def _gathered(what: Any, errors: Errors, until: float | None) -> Any:
 def _in_the_shape_of(what: Any, items: list[Any]) -> Any:
     if isinstance(what, list):
         return items
-    if isinstance(what, tuple) and hasattr(what, "_fields"):  # a named tuple, unless some were skipped
+    if hasattr(what, "_make"):  # a named tuple, unless some were skipped
         return what._make(items) if len(items) == len(what) else tuple(items)
     return type(what)(items)
 

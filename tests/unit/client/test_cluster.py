@@ -7,7 +7,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -332,7 +332,8 @@ def test_callbacks_that_raise_take_nothing_along(cluster: Cluster, caplog: pytes
     future = cluster.submit(add, 1)
     future.result(60)
     heard: list[Future[int]] = []
-    for callback in (sys.exit, fail_here, heard.append):
+    callbacks: list[Callable[[Any], object]] = [sys.exit, fail_here, heard.append]
+    for callback in callbacks:
         other = cluster.submit(add, 2)
         other.add_done_callback(callback)
         assert other.result(60) == 2 and cluster.submit(add, 3).result(60) == 3
