@@ -108,6 +108,7 @@ class Namespaces(AbstractContextManager["Namespaces"]):
 
     def _remove(self) -> None:
         for host in range(self.count):
+            _try_ip("link", "del", f"{self.bridge}-{host}")  # with its namespace it would go some time later
             _try_ip("netns", "del", self.name(host))
         _try_ip("link", "del", self.bridge)
 

@@ -81,6 +81,8 @@ take AHEAD_NS; what waits behind a long one is asked back when another worker ha
 AUDIT_NS = 60_000_000_000
 """Objects that wait for their readers for so long are looked up: whoever was to say that it needs them no more may be
 dead."""
+UNPACK_AGAIN_S = 0.25
+UNPACK_TRIES_MAX = 120
 COPIES_SHARE = 4
 """One part in so many of a node's memory may be taken by copies that nobody reads just now."""
 log = logging.getLogger("daws")
@@ -177,7 +179,8 @@ class Engine:
         self.notes = RunNotes(node, self.watch) if crew.tells_runs or crew.explains else None
         self.functions: dict[int, bytes] = {}  # by kind of task
         self.taught: set[int] = set()  # those that the workers can be given
-        self.held_back: dict[int, list[StartRun]] = {}  # runs that wait for their function
+        self.held_back: dict[int, list[StartRun]] = {}  # runs that wait for their function, or its client's modules
+        self.unpacked: dict[int, int] = {}  # by number of modules that could not be written: how often that was tried
         info, config = info_of(node, crew, addresses), config_of(files.limit_bytes, lease_ns, replicated)
         watched = strategy if self.watch is None else self.watch.over(strategy)
         self.core = NodeCore(info, watched, config, seed=0)
@@ -276,6 +279,12 @@ class Engine:
     def learn(self, function: int, pickled: bytes) -> None:
         """From now on, tasks of this kind can run here."""
         self.functions[function] = pickled
+        self._release(function)
+
+    def _release(self, function: int) -> None:
+        """What runs have waited for may be here now."""
+        if self._is_closing:
+            return
         for effect in self.held_back.pop(function, ()):
             if effect.run in self.runs:
                 self._start_run(effect)
@@ -423,7 +432,10 @@ class Engine:
             assert lacking is not None
             if lacking not in self.held_back:
                 self.held_back[lacking] = []
-                self.want(lacking)
+                if lacking in self.functions:
+                    self.loop.call_later(UNPACK_AGAIN_S, self._release, lacking)
+                else:
+                    self.want(lacking)
             self.held_back[lacking].append(effect)
             return False
         self.taught.add(function)
@@ -441,8 +453,13 @@ class Engine:
 
             try:
                 unpack(self.functions[number], folder_of(tag, str(self.files.segments.scratch)))
-            except (OSError, DawsError) as error:  # the runs that need them will say that they are not here
-                log.error("node %s: modules of a client cannot be kept: %s", self.core.node, error)
+            except (OSError, DawsError) as error:
+                tries = self.unpacked[number] = self.unpacked.get(number, 0) + 1
+                if tries == 1:
+                    log.error("node %s: modules of a client cannot be kept: %s", self.core.node, error)
+                if isinstance(error, OSError) and tries < UNPACK_TRIES_MAX:
+                    return number  # a disk that is full may soon have room again
+                # The runs that need them will say that they are not here.
         return None
 
     def _input(self, run: int, one: Input) -> bytes | ObjectFile:
