@@ -6,7 +6,7 @@ scheduler is a queue of its own: what a step decides leaves the node when all th
 """
 
 from array import array
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from hashlib import blake2b
 from heapq import heappop, heappush
@@ -70,11 +70,6 @@ FIRED = (TimerFired(TICK), TimerFired(POLL), TimerFired(DEADLINE), TimerFired(CO
 """By timer: every node of a large cluster has one under way."""
 PROGRESS_EVENTS = 1 << 16
 END_OF_TIME_NS = 1 << 62
-WINDOW_EVENTS = 256
-WINDOW_EXECUTORS_MIN = 2048
-BEFORE_ALL = -1
-Entry = tuple[int, int, int, Any]
-"""Of the heap: time, sequence number, address, event."""
 
 
 def shared_ints(values: npt.NDArray[np.int64]) -> list[int]:
@@ -94,21 +89,6 @@ def _pause(kernel: "Kernel") -> None:
 def is_end_of_time(event: Any) -> bool:
     """Among what happens from outside: the simulation is over, and nothing else."""
     return event is _pause
-
-
-def _open_window(kernel: "Kernel") -> None:
-    """What happens from now on until the next window begins comes into the heap."""
-    heap = kernel.heap
-    for entry in kernel.later.pop(kernel.now_ns // kernel.window_ns):
-        heappush(heap, entry)
-
-
-def window_of(graph: Graph, infos: tuple[NodeInfo, ...]) -> int:
-    """How long a window is, so that about WINDOW_EVENTS runs end in each; 0 where one heap is small enough for all."""
-    executors = sum([info.cores for info in infos])
-    if executors < WINDOW_EXECUTORS_MIN or not graph.task_count:
-        return 0
-    return int(WINDOW_EVENTS * float(graph.length_ns.mean()) / executors)
 
 
 class Kernel:
@@ -133,11 +113,7 @@ class Kernel:
         self.costs = costs
         self.seed = seed
         self.now_ns = 0
-        # Of tens of thousands of runs under way, the heap has those that end within the current window: in a heap of
-        # all of them every event would touch a dozen places of memory far from each other.
-        self.heap: list[Entry] = []
-        self.window_ns = window_of(graph, infos)
-        self.later: dict[int, list[Entry]] = {}  # by window, each of which has an entry in the heap that opens it
+        self.heap: list[tuple[int, int, int, Any]] = []
         self.sequence = count()
         self.next_sequence = self.sequence.__next__
         self.seats: dict[NodeId, Machine] = {}  # the machines of nodes that live
@@ -222,7 +198,6 @@ class Kernel:
         heap, seats, stopped = self.heap, self.seats, self.stopped
         starts, ends, lengths, sizes = self.starts, self.ends, self.lengths, self.sizes
         next_sequence = self.next_sequence
-        window_ns, later = self.window_ns, self.later
         costs, faults, checker = self.costs, self.faults, self.checker
         step_ns, dispatch_ns, message_ns = costs.step_ns, costs.dispatch_ns, costs.message_ns
         plain_runs = not (self.growth or self.tracks_runs or self.length_on is not None)
@@ -289,13 +264,7 @@ class Kernel:
                     else:
                         made = tuple([sizes[one] for one in outputs])
                     ended = RunEnded(task, effect.run, length_ns, made)  # type: ignore[union-attr]
-                    if window_ns and (window := end_ns // window_ns) > now_ns // window_ns:
-                        if window in later:
-                            later[window].append((end_ns, next_sequence(), to, ended))
-                        else:
-                            self._put_off(window, (end_ns, next_sequence(), to, ended))
-                    else:
-                        heappush(heap, (end_ns, next_sequence(), to, ended))
+                    heappush(heap, (end_ns, next_sequence(), to, ended))
                 elif kind is CallStore:
                     leaves_ns += message_ns
                     if faults is None:
@@ -320,11 +289,7 @@ class Kernel:
                     self._fetch(machine, to, leaves_ns, effect)  # type: ignore[arg-type]
                 elif kind is SetTimer:
                     fired = FIRED[effect.timer]  # type: ignore[union-attr]
-                    entry = (effect.at_ns, next_sequence(), to, fired)  # type: ignore[union-attr]
-                    if window_ns and (window := entry[0] // window_ns) > now_ns // window_ns:
-                        self._put_off(window, entry)
-                    else:
-                        heappush(heap, entry)
+                    heappush(heap, (effect.at_ns, next_sequence(), to, fired))  # type: ignore[union-attr]
                 else:
                     self._perform_rare(core, machine, leaves_ns, effect)
             machine.busy_ns = leaves_ns
@@ -346,23 +311,7 @@ class Kernel:
     @property
     def event_count(self) -> int:
         """How many events were dealt with so far."""
-        waiting = len(self.heap) + sum([len(some) - 1 for some in self.later.values()])
-        return int(self.sequence.__reduce__()[1][0]) - waiting
-
-    def pending(self) -> Iterator[Entry]:
-        """Everything that is still to come, in no order."""
-        yield from (entry for entry in self.heap if entry[3] is not _open_window)
-        for entries in self.later.values():
-            yield from entries
-
-    def _put_off(self, window: int, entry: Entry) -> None:
-        """Keep something that happens in a later window apart until that begins."""
-        entries = self.later.get(window)
-        if entries is None:
-            self.later[window] = [entry]
-            heappush(self.heap, (window * self.window_ns, BEFORE_ALL, FATE, _open_window))
-        else:
-            entries.append(entry)
+        return int(self.sequence.__reduce__()[1][0]) - len(self.heap)
 
     def push(self, at_ns: int, to: int, event: Any) -> None:
         heappush(self.heap, (at_ns, self.next_sequence(), to, event))

@@ -65,7 +65,7 @@ class Watch:
 
     def _comes(self, kernel: Kernel) -> bool:
         """Is anything under way, or to happen from outside, from which something may follow?"""
-        return any(_matters(to, event) for _, _, to, event in kernel.pending())
+        return any(_matters(to, event) for _, _, to, event in kernel.heap)
 
 
 def _matters(to: int, event: Any) -> bool:

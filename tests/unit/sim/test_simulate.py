@@ -12,7 +12,7 @@ from daws.model.context import parse_context
 from daws.model.errors import ContextError, InternalError, UsageError
 from daws.model.graph import Graph, GraphBuilder
 from daws.sim.cluster import cluster_of, joined, parse_group
-from daws.sim.kernel import Kernel, window_of
+from daws.sim.kernel import Kernel
 from daws.sim.machine import FATE
 from daws.sim.profiles import PROFILES, Costs
 from daws.sim.runlog import RunLog
@@ -267,26 +267,6 @@ def test_a_run_without_an_end_has_no_result():
     graph = bag(*[(50, 1)] * 6)
     with pytest.raises(InternalError, match=r"^nothing is left to happen, but \d of 6 tasks have not ended$"):
         simulate(graph, cluster_of(1, 2), parse_strategy("daws"), prepare=stop)
-
-
-@pytest.mark.parametrize("workload", ["bot:tasks=300", "fan-in:tasks=300", "pipeline:tasks=200"])
-def test_what_happens_does_not_depend_on_where_it_was_kept_until_then(workload):
-    def found(window_ns):
-        def prepare(kernel: Kernel) -> None:
-            kernel.window_ns = window_ns
-
-        graph = parse_workload(workload).build(8, 2, 0)
-        settings = Settings(digest=True, check=True)
-        result, kernel = simulate(graph, cluster_of(8, 2), parse_strategy("flds"), settings, prepare=prepare)
-        return result.digest, kernel.event_count
-
-    assert found(1_000_000) == found(20_000_000) == found(0)
-
-
-def test_only_large_clusters_keep_what_is_far_apart():
-    graph = parse_workload("bot:tasks=100,length-ms=50,spread=constant").build(4, 2, 0)
-    few, many = cluster_of(64, 2).infos(), cluster_of(1024, 4).infos()
-    assert window_of(graph, few) == 0 and window_of(graph, many) == 50_000_000 * 256 // 4096
 
 
 # -- settings ------------------------------------------------------------------------------------------------------
