@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from daws.model.columns import Int64s
     from daws.model.graph import Graph
 
+RUN_MAX = 8
+ROUNDS_MIN = 16
+"""Of runs of tasks, so that what a node lacks at the end is little beside what it had."""
+
 
 class AssignDealt(Answer, frozen=True):
     """Rounds of one task for each node, each round in an order drawn by the seed.
@@ -26,17 +30,7 @@ class AssignDealt(Answer, frozen=True):
     """
 
     def plan(self, graph: Graph, site: Site) -> Plan:
-        import numpy as np
-
-        def deal(tasks: Int64s, able: Int64s) -> Int64s:
-            # Sorting by (round, hash) shuffles within each round and keeps tasks of one round near each other.
-            rounds = np.arange(len(tasks)) // len(able)
-            order = np.lexsort((hash_u64(tasks, site.seed), rounds))
-            homes = np.empty(len(tasks), np.int64)
-            homes[order] = able[np.arange(len(tasks)) % len(able)]
-            return homes
-
-        return Plan(spread(graph, site.members, deal))
+        return Plan(spread(graph, site.members, lambda tasks, able: dealt(tasks, able, site.seed)))
 
     def home(self, newcomer: Newcomer, members: Members, seed: int) -> NodeId:
         able = members.capable(newcomer.needs)
@@ -52,6 +46,31 @@ class AssignDealt(Answer, frozen=True):
             "able_count": able_count,
             "choice": int(self.plan(graph, site).homes[task]),
         }
+
+
+def dealt(tasks: Int64s, able: Int64s, seed: int) -> Int64s:
+    """The node that gets each task."""
+    import numpy as np
+
+    # Sorting by (round, hash) shuffles within each round and keeps tasks of one round near each other.
+    rounds = np.arange(len(tasks)) // len(able)
+    order = np.lexsort((hash_u64(tasks, seed), rounds))
+    homes = np.empty(len(tasks), np.int64)
+    homes[order] = able[np.arange(len(tasks)) % len(able)]
+    return homes
+
+
+def dealt_by_runs(tasks: Int64s, able: Int64s, seed: int) -> Int64s:
+    """The same with several neighbouring tasks as one card, where each node gets many of them: neighbours share a shard
+    of the store, so their ends can share a call. What is left for less than a round is dealt one by one."""
+    import numpy as np
+
+    each = len(tasks) // len(able)
+    run = min(RUN_MAX, each // ROUNDS_MIN)
+    if run < 2:
+        return dealt(tasks, able, seed)
+    whole = each // run * run * len(able)
+    return np.concatenate([np.repeat(dealt(tasks[:whole:run], able, seed), run), dealt(tasks[whole:], able, seed)])
 
 
 @lru_cache(maxsize=64)

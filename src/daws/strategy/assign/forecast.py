@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from daws.model.cluster import Members
 from daws.model.task import INLINE_BYTES, NodeId
 from daws.strategy.answer import Answer
-from daws.strategy.assign.capable import capable, where_most_is
-from daws.strategy.assign.dealt import AssignDealt
+from daws.strategy.assign.capable import capable, spread, where_most_is
+from daws.strategy.assign.dealt import AssignDealt, dealt_by_runs
 from daws.strategy.decisions import Newcomer, Plan, Reasons, Site
 
 if TYPE_CHECKING:
@@ -46,8 +46,8 @@ class AssignForecast(Answer, frozen=True):
     has fallen free may overtake a somewhat more critical one: many tasks that stay near their data are worth more than
     the exact order.
 
-    In a bag of many short tasks nothing of this matters; they are dealt out. Lengths are those that `critical-path`
-    goes by. The cost is a few steps per input and task, however many nodes there are.
+    In a bag of many short tasks nothing of this matters; they are dealt out, a few neighbours at a time. Lengths are
+    those that `critical-path` goes by. The cost is a few steps per input and task, however many nodes there are.
 
     Helps when the graph is known: links and copies are planned for, and what was planned wrongly can be stolen. Hurts
     when lengths are far off and nothing may be moved afterwards.
@@ -57,7 +57,8 @@ class AssignForecast(Answer, frozen=True):
         import numpy as np
 
         if is_even_bag(graph, site.members):
-            return Plan(AssignDealt().plan(graph, site).homes, np.zeros(graph.task_count, np.int64))
+            homes = spread(graph, site.members, lambda tasks, able: dealt_by_runs(tasks, able, site.seed))
+            return Plan(homes, np.zeros(graph.task_count, np.int64))
         return Plan(np.array(_Play(graph, site).homes(), np.int64), graph.planned_rank_ns())
 
     def home(self, newcomer: Newcomer, members: Members, seed: int) -> NodeId:
@@ -66,7 +67,10 @@ class AssignForecast(Answer, frozen=True):
 
     def explain(self, graph: Graph, site: Site, task: int) -> Reasons:
         if is_even_bag(graph, site.members):
-            return AssignDealt().explain(graph, site, task)
+            return {
+                "able_count": AssignDealt().explain(graph, site, task)["able_count"],
+                "choice": int(self.plan(graph, site).homes[task]),
+            }
         play = _Play(graph, site)
         play.watched = task
         homes = play.homes()

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from daws.model.cluster import ExecutorClass, Members, NodeInfo
 from daws.model.context import parse_context
 from daws.model.graph import Graph, GraphBuilder
-from daws.strategy.assign.dealt import AssignDealt
+from daws.strategy.assign.dealt import dealt_by_runs
 from daws.strategy.assign.forecast import AssignForecast, is_even_bag
 from daws.strategy.decisions import Plan, Site
 from daws.workloads import parse_workload
@@ -48,7 +48,8 @@ def test_many_short_tasks_are_dealt_out_and_none_comes_first():
     site = site_of(2, 2)
     assert is_even_bag(graph, site.members)
     found = plan(graph, site)
-    assert (found.homes == AssignDealt().plan(graph, site).homes).all()
+    assert (found.homes == dealt_by_runs(np.arange(1000), np.array([0, 1]), site.seed)).all()
+    assert AssignForecast().explain(graph, site, 7) == {"able_count": 2, "choice": found.homes[7]}
     assert found.ranks is not None and not found.ranks.any()
 
 

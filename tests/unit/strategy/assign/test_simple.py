@@ -6,7 +6,7 @@ import pytest
 from daws.model.context import parse_context
 from daws.model.errors import StrategyError
 from daws.model.graph import Graph, GraphBuilder
-from daws.strategy.assign.dealt import AssignDealt
+from daws.strategy.assign.dealt import AssignDealt, dealt, dealt_by_runs
 from daws.strategy.assign.hashed import AssignHashed
 from daws.strategy.assign.one import AssignOne
 from daws.strategy.assign.round_robin import AssignRoundRobin
@@ -47,6 +47,18 @@ def test_dealt_is_as_even_as_round_robin_without_its_pattern():
     assert 800 < (homes == by_turn).sum() < 1200
     assert (AssignDealt().plan(bag(4002), site(4)).homes == homes).all()
     assert (AssignDealt().plan(bag(4002), site(4, seed=2)).homes != homes).any()
+
+
+@pytest.mark.parametrize(("count", "run"), [(159, 1), (320, 2), (1283, 8), (9999, 8)])
+def test_neighbours_are_dealt_together_and_everybody_gets_as_many(count: int, run: int):
+    tasks, able = np.arange(count), np.array([3, 4, 5, 7, 8, 9, 11, 12, 13, 14])
+    homes = dealt_by_runs(tasks, able, 1)
+    shares = [int((homes == node).sum()) for node in able]
+    assert sum(shares) == count and max(shares) - min(shares) <= 1
+    whole = count // len(able) // run * run * len(able)
+    cards = homes[:whole].reshape(-1, run)
+    assert (cards == cards[:, :1]).all() and (run == 1 or len(set(cards[:10, 0])) == 10)
+    assert (run > 1) == (homes.tolist() != dealt(tasks, able, 1).tolist())
 
 
 def test_dealt_says_which_round_a_task_is_in():
