@@ -153,8 +153,10 @@ class Executor(concurrent.futures.Executor):
                 given = pending, self._stored, cluster if self._owns_cluster else None
                 self._ender = threading.Thread(target=_finish, args=given, name="daws-shutdown")
                 self._ender.start()
-        if wait and self._ender is not None:
-            self._ender.join()
+        ender = self._ender
+        if wait and ender is not None:
+            ender.join()
+            self._ender = None
 
     def _started(self) -> Cluster:
         if self._cluster is None:

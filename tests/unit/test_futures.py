@@ -5,6 +5,7 @@ import concurrent.futures
 import os
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,6 +27,14 @@ def executor() -> Iterator[Executor]:
 
 def add(*numbers: int) -> int:
     return sum(numbers)
+
+
+def test_no_thread_is_kept_after_the_end():
+    before = set(threading._dangling)  # type: ignore[attr-defined]  # those that anybody still knows, dead or alive
+    one = Executor(1)
+    assert one.submit(add, 1).result() == 1
+    one.shutdown()
+    assert [thread for thread in threading._dangling if thread not in before] == []  # type: ignore[attr-defined]
 
 
 def test_its_futures_are_those_of_the_standard_library(executor: Executor):

@@ -55,6 +55,7 @@ class LoopThread:
             return
         self._call(self.loop.stop)
         thread.join()
+        self._thread = None  # whoever counts threads shall not find it
 
     def _run(self, ready: threading.Event) -> None:
         """The thread: set `ready` when tasks can be taken, or `_broken` was set because none ever will."""
