@@ -268,7 +268,8 @@ WHY = (
     "could not be stolen and waited behind long runs: now that they can, epigenomics on 64 nodes takes 1.00 instead of "
     "1.25 times the bound. What follows a stolen task stays with the thief only while fewer tasks wait there than it "
     "has cores: before, whoever stole the root of a large tree kept all of it, and a fan-out of 200,000 tasks on 100 "
-    "nodes took 59 s instead of 51 s ([table4](table4.md)). (From tuning, with 1 to 3 seeds.)",
+    "nodes took 59 s instead of 51 s ([table4](table4.md)). (From tuning, with 1 to 3 seeds.) "
+    "This last rule was chosen on other seeds, but after a first form of it had been seen on those of this page.",
     "What was tried and did not help. HEFT's ranks with transfers, and its gaps: the simpler order of ADAGE's planner "
     "is as good, since nodes fill gaps with what is ready. Links with queues in a plan that goes by rank alone: it "
     "books them too late; so the plan goes by time. Keeping tasks near their data for as long as the bound allows: "
@@ -296,7 +297,7 @@ STUDY = Study(
     "All five papers",
     "Whether one strategy without tuning is as good as the best published one on every workload.",
     "Workflows of 500 tasks (times and sizes scaled by 1/1,000), four graphs of 2,000 tasks, 1,600 pairs of 12 MB "
-    "files, 1,500 cutouts; 1 to 1,024 nodes of two cores and 4 Gbit/s; five seeds, none of which was used for tuning.",
+    "files, 1,500 cutouts; 1 to 1,024 nodes of two cores and 4 Gbit/s; five seeds, held back from tuning but for one rule.",
     run,
     takes_files=True,
 )
