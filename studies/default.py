@@ -297,7 +297,8 @@ STUDY = Study(
     "All five papers",
     "Whether one strategy without tuning is as good as the best published one on every workload.",
     "Workflows of 500 tasks (times and sizes scaled by 1/1,000), four graphs of 2,000 tasks, 1,600 pairs of 12 MB "
-    "files, 1,500 cutouts; 1 to 1,024 nodes of two cores and 4 Gbit/s; five seeds, held back from tuning but for one rule.",
+    "files, 1,500 cutouts; 1 to 1,024 nodes of two cores and 4 Gbit/s; five seeds, held back "
+    "from tuning but for one rule.",
     run,
     takes_files=True,
 )
