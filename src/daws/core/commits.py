@@ -108,7 +108,10 @@ def on_finish_answer(core: NodeCore, row: Finish, answer: AnswerType) -> None:
     ready = core.finishing.pop(task, None) if core.finishing else None
     if type(answer) is Committed:
         if ready is not None:
-            when_safe(core, partial(release_inputs, core, ready))
+            if core.keeping is None:
+                release_inputs(core, ready)
+            else:
+                when_safe(core, partial(release_inputs, core, ready))
         if answer.rivals:
             stop_rivals(core, answer.rivals, task, row.attempt)
         readers = answer.readers or answer.children

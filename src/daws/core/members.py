@@ -15,7 +15,7 @@ from daws.core.effects import COMMIT, POLL, RECALL, TICK, SetTimer
 from daws.core.events import Started, TimerFired
 from daws.core.keeping import when_safe
 from daws.core.moving import take_back
-from daws.core.node import NodeCore, handles
+from daws.core.node import NodeCore, handles, same
 from daws.core.outbox import ask_unknown_again, carry_out, repeat_orders, send_clears
 from daws.core.ready import accept, forget_leavers, place_stranded
 from daws.core.resending import say_again
@@ -34,7 +34,7 @@ AUDITS = 4
 def on_started(core: NodeCore, event: Started) -> None:
     core.members = event.members
     if core.node in event.members:
-        core.leased_until_ns = core.now_ns + core.config.lease_ns // 2
+        core.leased_until_ns = same(core.now_ns + core.config.lease_ns // 2)
     else:
         join(core)
     # The first tick comes at a moment of its own, so that the nodes of a cluster do not all renew at once.
@@ -102,6 +102,8 @@ def on_lease_answer(core: NodeCore, row: Lease, answer: AnswerType) -> None:
         restart(core, "")
         return
     core.lease_count += 1
+    if not core.calls:
+        core.calls = {}  # an emptied one keeps its table, which idle nodes do without
     until_ns = row.asked_ns + core.config.lease_ns // 2
     if core.leaving is None:
         core.leased_until_ns = max(core.leased_until_ns, until_ns)

@@ -33,6 +33,7 @@ of a task's life:
 
 from collections import deque
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
@@ -64,6 +65,12 @@ THIS_STEP = -1
 EMPTY: dict[Any, Any] = MappingProxyType({})  # type: ignore[assignment]
 NO_COPIES: set[int] = frozenset()  # type: ignore[assignment]
 _NO_STEP: list[EffectType] = ()  # type: ignore[assignment]
+
+
+@lru_cache(maxsize=64)
+def same(number: int) -> int:
+    """One object for equal numbers: those with which all nodes of a cluster begin."""
+    return number
 
 
 class NodeConfig(Struct, frozen=True):
@@ -381,11 +388,11 @@ class NodeCore:
         start = strategy.adapt.start(getattr(strategy.place, "t", 0.5))
         self.threshold = 0.5 if start.threshold is None else start.threshold
         self.relaxing = True if start.relaxing is None else start.relaxing
-        self.tt_ns = strategy.relax.start_tt_ns()
+        self.tt_ns = same(strategy.relax.start_tt_ns())
         self.calm_count = 0  # so many dedicated tasks are not too many
-        self.poll_ns = strategy.balance.start_poll_ns()
+        self.poll_ns = same(strategy.balance.start_poll_ns())
         self.neighbour_count = 0
-        self.adapt_at = self.done_count + strategy.adapt.period
+        self.adapt_at = same(self.done_count + strategy.adapt.period)
 
     def step(self, now_ns: int, events: Sequence[EventType], out: list[EffectType]) -> None:
         """Take in what happened and append what is to be done about it."""

@@ -268,6 +268,14 @@ def make_kernel(
     return kernel
 
 
+def _collect_later() -> None:
+    """Let the collector go on, without one pass over everything that was made meanwhile: all of it counts as old."""
+    if not gc.get_freeze_count():
+        gc.freeze()
+        gc.unfreeze()
+    gc.enable()
+
+
 def simulate(
     graph: Graph,
     cluster: Cluster,
@@ -302,7 +310,7 @@ def simulate(
             kernel.checker.finish()
     finally:
         if collecting:
-            gc.enable()
+            _collect_later()
     return summarise(kernel, cluster, settings, time.perf_counter() - began), kernel
 
 

@@ -105,7 +105,7 @@ def test_a_parameter_of_one_answer_alone():
         ("flds:form=raw", "form=raw: expected 'ratio' or 'rate'"),
         ("flds:form=rate,t=0.5", "t=0.5 counts only with form=ratio (or as 0 or inf); with form=rate set rate-gbps"),
         ("flds:rate-gbps=3", "rate-gbps=3 counts only with form=rate; with form=ratio set t"),
-        ("flds:poll-min-ms=200", "poll-max-ms=100 is less than poll-min-ms=200"),
+        ("flds:poll-min-ms=300", "poll-max-ms=200 is less than poll-min-ms=300"),
         ("flds:tt-min=3,tt-max=2", "tt-max=2 is less than tt-min=3"),
         ("matrix:little=3", "much=1 must be more than 2 times little=3"),
         ("adage:period-ms=5000", "period-max-ms=1000 is less than period-ms=5000"),

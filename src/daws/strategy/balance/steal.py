@@ -52,7 +52,7 @@ class BalanceSteal(Thief, frozen=True, dict=True):
     ] = 1.0
     poll_max_ms: Annotated[
         float, Meta(ge=0.001, le=1e6, description="ms between rounds at most, unless idle for more than ten times that")
-    ] = 100.0
+    ] = 200.0
     rumours: Annotated[
         Literal["yes", "no"], Meta(description="turn to nodes that others have heard of; no is as in the papers")
     ] = "yes"

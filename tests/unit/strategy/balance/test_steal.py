@@ -96,5 +96,5 @@ def test_defaults_are_bounded_however_large_the_cluster():
     view = FakeView(members=members_of(5000), neighbour_count=4)
     for _ in range(100):
         view.poll_ns, view.neighbour_count = balance.after_failure(view)
-    assert (view.poll_ns, view.neighbour_count) == (100 * MS, 6)
+    assert (view.poll_ns, view.neighbour_count) == (200 * MS, 6)
     assert (balance.mode, balance.asks_load, balance.from_head) == ("steal", True, False)
