@@ -13,12 +13,11 @@ import msgspec
 from bench.cases import CASES, HUGE, Case
 from bench.floor import heap_events_per_s
 
-
 SCALES = (
     ("100 tasks per core", "few nodes", "many nodes", " (aim 1.3)"),
     ("the same million tasks", "a million on few", "a million on many", ""),
 )
-"""From few nodes to many: cases that are compared. A million tasks on many nodes are few for each, which looks for more."""
+"""From few nodes to many: what is compared. Of a million tasks each of many nodes gets few, and looks for more."""
 
 
 def run_here(case: Case) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from msgspec import Struct
 
 
 class Case(Struct, frozen=True):
-    """One simulation. `repeat` takes the best of so many runs in one process, to be less at the mercy of other programs;
+    """One simulation. `repeat` takes the best of so many runs in one process, to be less at the mercy of others;
     `processes` takes the median of so many processes, for runs of a tenth of a second."""
 
     name: str
