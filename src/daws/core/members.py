@@ -19,7 +19,7 @@ from daws.core.node import NodeCore, handles, same
 from daws.core.outbox import ask_unknown_again, carry_out, repeat_orders, send_clears
 from daws.core.ready import accept, forget_leavers, place_stranded
 from daws.core.resending import say_again
-from daws.core.running import call_off, recall_now
+from daws.core.running import call_off, recall_now, relax_stalled
 from daws.core.staging import audit, send_releases
 from daws.core.validating import validate
 from daws.model.task import NodeId
@@ -86,6 +86,10 @@ def tick(core: NodeCore) -> None:
         audit(core, 2 * tick_ns)  # it waits for them, and who was to tell it may have been told of another place
     if core.replicas and (every_ns := getattr(core.strategy.replicate, "validate_ns", 0)):
         validate(core, every_ns)
+    if core.done_count != core.done_at_tick:
+        core.done_at_tick = core.done_count
+    elif (core.dedicated.count or core.staged) and core.relaxing:
+        relax_stalled(core, tick_ns)
     forget_lost_round(core, tick_ns)
     if core.is_giver:
         call_again(core)

@@ -274,6 +274,8 @@ class NodeCore:
     read_strategy: Callable[[str], Strategy] = staticmethod(parse_strategy)
     """How the text of a new strategy becomes one; a driver that watches decisions puts its own in here."""
     # what was seen
+    done_at_tick: int = 0
+    stalled_ns: int = 0
     adapted: tuple[int, int, int, int, int] = (0, 0, 0, 0, 0)  # what had been seen when `adapt` was last asked
     waiting_since_ns: int = 0  # when a task was last put into empty queues
     pushes: int = 0

@@ -16,7 +16,7 @@ from daws.core.memory import may_take_memory, memory_fits, stand_in_line, waits_
 from daws.core.node import EMPTY, Group, NodeCore, Run, handles
 from daws.core.pressure import is_busy, makes_room, step_forward
 from daws.core.queues import ReadyQueue
-from daws.core.ready import shared_queue
+from daws.core.ready import enqueue, shared_queue
 from daws.core.sessions import let_go
 from daws.core.staging import are_small, end_reading, missing_inputs, pin, stage, unpin
 from daws.core.starting import start
@@ -408,6 +408,29 @@ def relax(core: NodeCore) -> None:
     core.dedicated.pour_into(shared_queue(core), excess)
     core.plain = False
     core.tt_ns = core.strategy.relax.after_sharing(core)
+
+
+def relax_stalled(core: NodeCore, since_ns: int) -> None:
+    """On a tick: no run has ended since the last one. What runs here is long, so how long the next ones will wait does
+    not follow from how long others took. Those whose inputs are here already stand in line again with the others."""
+    if core.idle_count or core.pressed:
+        return
+    for ready in [one for one in core.staged or () if _can_wait(core, one)]:
+        assert core.staged is not None
+        core.staged.remove(ready)
+        unpin(core, ready)
+        enqueue(core, ready, dedicated=True)
+    if core.dedicated.count:
+        core.stalled_ns = since_ns
+        relax(core)
+        core.stalled_ns = 0
+
+
+def _can_wait(core: NodeCore, staged: Ready) -> bool:
+    """May this task go back into a queue without losing what was fetched for it?"""
+    if staged.mode or staged.spec.needs is not None:
+        return False
+    return all(core.strategy.cache.keeps(core, one[1]) for one in staged.inputs)
 
 
 def adapt(core: NodeCore) -> None:

@@ -63,6 +63,7 @@ class View(Protocol):
     moved_bytes: int
     read_bytes: int
     failed_steals: int
+    stalled_ns: int  # for so long at least no run has ended here; counted only while dedicated tasks wait
     copied: dict[int, int]  # how many copies of a task were offered to others so far
 
     @property

@@ -1,12 +1,16 @@
 """What a dispatcher with an index hands over, and what is planned. (What other victims do: test_balancing.)"""
 
-from daws.core.effects import DropObject, StartRun
+import pytest
+
+from daws.core.effects import TICK, CallStore, DropObject, Send, StartRun
+from daws.core.events import RunEnded
 from daws.core.node import SECOND_NS
 from daws.model.context import Label
 from daws.model.task import CLIENT, Ready
 from daws.testing import Driver, ready
 from daws.testing.build import fetched, object_at
 from daws.wire.messages import Offer, StealDenied, StealRequest, Submission, SubmissionTaken
+from daws.wire.store import Leased
 
 
 def dispatcher(policy: str, *tasks: Ready) -> Driver:
@@ -86,6 +90,36 @@ def test_what_is_staged_behind_a_run_that_takes_long_can_be_stolen():
         assert handed(node, 1) == 2
         node.drop(DropObject)
         assert not node.core.staged
+
+
+def pass_tick(node: Driver) -> None:
+    node.fire(TICK)
+    node.answer(node.expect(CallStore), Leased())
+
+
+@pytest.mark.parametrize("relax", ["above", "never"])
+def test_what_is_kept_for_its_data_is_shared_when_no_run_ends_from_one_tick_to_the_next(relax):
+    with Driver(f"daws:relax={relax}", members=3, cores=1) as node:
+        node.give(Submission(CLIENT, 0, (ready(1),)))
+        node.drop(SubmissionTaken)
+        run = node.expect(StartRun, task=1).run
+        node.give(RunEnded(1, run, 5_000_000))
+        node.answer(node.expect(CallStore), None)
+        node.give(Submission(CLIENT, 1, (ready(2, object_at(9, 2), rank=2, home=0, planned=True),)))
+        node.drop(SubmissionTaken)
+        node.drop(Send)
+        node.expect_fetch(9, source=2)
+        node.give(Submission(CLIENT, 2, (ready(3),)))
+        node.drop(SubmissionTaken)
+        node.expect(StartRun, task=3)
+        node.give(fetched(9, 2), later_ns=1000)
+        pass_tick(node)
+        assert handed(node, 1) == -1, "a run has ended since the tick before"
+        pass_tick(node)
+        node.give(later_ns=SECOND_NS)
+        assert handed(node, 1) == (2 if relax == "above" else -1)
+        assert not node.core.staged
+        node.drop(DropObject)
 
 
 def test_what_nobody_planned_is_handed_over_at_once():

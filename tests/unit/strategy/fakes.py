@@ -58,6 +58,7 @@ class FakeView:
     moved_bytes: int = 0
     read_bytes: int = 0
     failed_steals: int = 0
+    stalled_ns: int = 0
     copied: dict[int, int] = field(default_factory=dict)
     shared_count: int = 0
     dedicated_count: int = 0

@@ -20,6 +20,9 @@ class RelaxAbove(Answer, frozen=True):
     default. It is fixed because `journal` doubles it whenever it helped, up to `tt-max`, which undoes that: 0.08
     instead of 0.86 on a small fan-out (`matrix` uses `journal` with a `tt-max` of 0.1 s).
 
+    How long those that run now will take is not in that estimate: where no run has ended for longer than `tt`, nothing
+    is kept. (A task of 2 ms waited for 15 s at a node that had run short ones before, and all that followed with it.)
+
     Helps when one node makes the data of many tasks. Hurts, with a short `tt`, when moving the data takes longer than
     waiting for the node that has it.
     """
@@ -43,6 +46,8 @@ class RelaxAbove(Answer, frozen=True):
         count = view.dedicated_count
         if not count or not view.relaxing:
             return 0
+        if view.stalled_ns > view.tt_ns:
+            return count
         kept = view.tt_ns * view.cores // (view.mean_run_ns or GUESS_NS)
         return count - kept if count > kept else 0
 
@@ -58,6 +63,7 @@ class RelaxAbove(Answer, frozen=True):
             "dedicated_count": view.dedicated_count,
             "mean_run_ns": mean_ns,
             "queue_ns": view.dedicated_count * mean_ns / view.cores,
+            "stalled_ns": view.stalled_ns,
             "tt_ns": view.tt_ns,
             "relaxing": view.relaxing,
             "choice": self.excess(view),

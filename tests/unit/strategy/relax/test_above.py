@@ -33,6 +33,15 @@ def test_what_stays_is_run_within_tt_and_not_one_less(count: int, cores: int, do
         assert excess > 0
 
 
+def test_where_no_run_ends_nothing_is_kept():
+    view = FakeView(dedicated_count=7, done_count=10, run_ns=10, stalled_ns=S // 10)
+    assert RelaxAbove().excess(view) == 0, "no longer than tt"
+    view.stalled_ns += 1
+    assert RelaxAbove().excess(view) == RelaxAbove().explain(view)["choice"] == 7
+    view.relaxing = False
+    assert RelaxAbove().excess(view) == 0
+
+
 def test_tt_0_shares_everything_and_not_relaxing_nothing():
     assert RelaxAbove().excess(FakeView(dedicated_count=7, tt_ns=0)) == 7
     assert RelaxAbove().excess(FakeView(dedicated_count=7, tt_ns=0, relaxing=False)) == 0
