@@ -129,6 +129,8 @@ def test_an_interrupt_keeps_what_is_done_and_says_how_to_go_on(capsys, monkeypat
         ("--csv", "not/there.csv"),
         ("--html", "."),
         ("--results", "not/there.jsonl"),
+        ("--results", "a.jsonl", "--csv", "./a.jsonl"),
+        ("--html", "a", "--csv", "a"),
         ("--context", "gpu"),
         ("--set", "nonsense=1"),
         ("--estimates", "perhaps"),

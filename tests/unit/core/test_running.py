@@ -188,7 +188,7 @@ def test_one_task_that_was_short_by_chance_has_few_sent_ahead(order: str):
         submit(node, *(ready(task, priority=task) for task in range(100, 200)))
         runs = [node.expect(StartRun) for _ in range(4)]
         node.nothing_left()
-        assert sorted(run.slot for run in runs) == [0, 0, 1, 1], "one behind each that runs; thieves may have the others"
+        assert sorted(run.slot for run in runs) == [0, 0, 1, 1], "one behind each that runs, the others may be stolen"
         end(node, runs[0], 50_000_000)
         node.drop(CallStore)
         assert node.core.ahead == 1, "now they are known to be long"
