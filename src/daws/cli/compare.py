@@ -97,6 +97,7 @@ def settings_of(arguments: argparse.Namespace, world: World) -> dict[str, object
     """What runs must have in common to be compared."""
     settings: dict[str, object] = {"version": __version__}
     settings |= {name.replace("_", "-"): getattr(arguments, name) for name in (*SAME, *WORLD)}
+    settings["cores"] = CORES if arguments.cores is None else arguments.cores
     settings["set"] = sorted(arguments.settings)
     del settings["settings"]
     if isinstance(world.source, Workflow):
