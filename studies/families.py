@@ -394,12 +394,12 @@ WHY = (
     "is with all kinds of which there is one (ZipPSA, maqindex, pileup, mConcatFit, mImgTbl, mAdd, mJPEG), and with "
     "Epigenomics, where what seven lanes read decides what their 245 chunks hold: a seventh less here.",
     "**CyberShake** reads and writes more here because of the number of extractions, not because of their sizes. One "
-    "task in 123 is one, as in the published generator: 8 of 1,000 tasks, where the classic file has 4. Those of 30, 50 "
-    "and 100 tasks have 2, 4 and 8. Its zips read what they pack; the classic files declare nothing.",
-    "**Sipht.** In the classic file of 1,000 tasks the files of all genomes bear the same names, so each size was drawn "
-    "once for all of them. What Patser, Findterm, RNAMotif and Transterm read is mostly the genome, 2.7 MB there and 5.4 "
-    "to 6.9 MB in the three smaller files; here each has its own, of 5.2 MB on average. With what Blast and Blast_QRNA "
-    "write (7.1 and 3.3 MB there, 3.2 to 5.3 and 3.6 to 4.5 MB in the smaller files) it is the same.",
+    "task in 123 is one, as in the published generator: 8 of 1,000 tasks, where the classic file has 4. Those of 30, "
+    "50 and 100 tasks have 2, 4 and 8. Its zips read what they pack; the classic files declare nothing.",
+    "**Sipht.** In the classic file of 1,000 tasks the files of all genomes bear the same names, so each size was "
+    "drawn once for all of them. What Patser, Findterm, RNAMotif and Transterm read is mostly the genome, 2.7 MB there "
+    "and 5.4 to 6.9 MB in the three smaller files; here each has its own, of 5.2 MB on average. With what Blast and "
+    "Blast_QRNA write (7.1 and 3.3 MB there, 3.2 to 5.3 and 3.6 to 4.5 MB in the smaller files) it is the same.",
 )
 
 STUDY = Study(

@@ -77,9 +77,7 @@ class Settings(Struct, frozen=True):
                 f"lease_s={self.lease_s:g}: a lease takes at least {LEASE_S_MIN:g} seconds; 0 leaves it to daws"
             )
         if not 0 <= self.audit_s < math.inf:
-            raise UsageError(
-                f"audit_s={self.audit_s:g}: a number of seconds above 0 is needed; 0 leaves it to daws"
-            )
+            raise UsageError(f"audit_s={self.audit_s:g}: a number of seconds above 0 is needed; 0 leaves it to daws")
         if self.network not in NETWORKS:
             raise UsageError(f"network={self.network}: there are {', '.join(NETWORKS)}")
         if self.files not in FILES:
