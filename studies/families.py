@@ -324,6 +324,12 @@ def compare(
 # -- as a study --------------------------------------------------------------------------------------------------------
 
 UNITS = dict(zip(TOTAL_NAMES, ("levels", "tasks", "s", "s", "GB", "GB"), strict=True))
+OF_KINDS = {
+    "tasks": ("Tasks by kind", "tasks"),
+    "length s": ("Mean length by kind of task", "s"),
+    "read MB": ("Read by a task, mean by kind", "MB"),
+    "written MB": ("Written by a task, mean by kind", "MB"),
+}
 CLOSE_PERCENT = 25.0
 
 
@@ -344,12 +350,19 @@ def run(asked: Asked) -> Report:
         )
         for place, name in enumerate(TOTAL_NAMES)
     ]
-    lengths = [Row((FAMILIES[family], kind), one.length_s, ours.length_s) for family, _, kind, one, ours in kinds]
-    tables.append(Table("Mean length by kind of task", ("family", "kind"), "s", lengths, "classic", "generated"))
+    of_kinds = {
+        name: [Row((FAMILIES[family], kind), one[place], ours[place]) for family, _, kind, one, ours in kinds]
+        for place, name in enumerate(FIGURE_NAMES)
+    }
+    tables += [
+        Table(title, ("family", "kind"), unit, of_kinds[name], "classic", "generated")
+        for name, (title, unit) in OF_KINDS.items()
+    ]
     rows = {name: table.rows for name, table in zip(TOTAL_NAMES, tables, strict=False)}
     levels, serial = rows["levels"], rows["serial s"]
     farthest = max(serial, key=lambda row: abs(row.percent or 0.0))
-    near = [row for row in lengths if abs(row.percent or 0.0) <= CLOSE_PERCENT]
+    lengths, many = of_kinds["length s"], len(kinds)
+    near = {name: sum(abs(row.percent or 0.0) <= CLOSE_PERCENT for row in some) for name, some in of_kinds.items()}
     claims = [
         Claim(
             "Generated workflows have the levels of the classic ones",
@@ -363,8 +376,13 @@ def run(asked: Asked) -> Report:
         ),
         Claim(
             "Nine of ten kinds of tasks have the same mean length, within 25 %",
-            len(near) >= 0.9 * len(lengths),
-            f"{len(near)} of {len(lengths)}",
+            near["length s"] >= 0.9 * many,
+            f"{near['length s']} of {len(lengths)}",
+        ),
+        Claim(
+            "Nine of ten kinds of tasks read and write as much, within 25 %",
+            min(near["read MB"], near["written MB"]) >= 0.9 * many,
+            f"{near['read MB']} of {many} read as much, {near['written MB']} write as much",
         ),
     ]
     return Report(tables, claims, WHY, picture_of(kinds))
@@ -372,7 +390,16 @@ def run(asked: Asked) -> Report:
 
 WHY = (
     "A classic file is one draw from its generator, with a few tasks of many kinds: means over four or seven tasks, "
-    "and the longest way through the graph, are a matter of chance. Generated numbers are means over five seeds.",
+    "and the longest way through the graph, are a matter of chance. Generated numbers are means over five seeds. So it "
+    "is with all kinds of which there is one (ZipPSA, maqindex, pileup, mConcatFit, mImgTbl, mAdd, mJPEG), and with "
+    "Epigenomics, where what seven lanes read decides what their 245 chunks hold: a seventh less here.",
+    "**CyberShake** reads and writes more here because of the number of extractions, not because of their sizes. One "
+    "task in 123 is one, as in the published generator: 8 of 1,000 tasks, where the classic file has 4. Those of 30, "
+    "50 and 100 tasks have 2, 4 and 8. Its zips read what they pack; the classic files declare nothing.",
+    "**Sipht.** In the classic file of 1,000 tasks the files of all genomes bear the same names, so each size was "
+    "drawn once for all of them. What Patser, Findterm, RNAMotif and Transterm read is mostly the genome, 2.7 MB there "
+    "and 5.4 to 6.9 MB in the three smaller files; here each has its own, of 5.2 MB on average. With what Blast and "
+    "Blast_QRNA write (7.1 and 3.3 MB there, 3.2 to 5.3 and 3.6 to 4.5 MB in the smaller files) it is the same.",
 )
 
 STUDY = Study(
@@ -380,8 +407,7 @@ STUDY = Study(
     "Workflow families beside the classic files",
     "Juve et al. (2013), Bharathi et al. (2008)",
     "How generated workflows compare with the files that everybody uses.",
-    "Generated workflows of about 1,000 tasks beside the classic files; all sizes, and reads and writes by kind, are "
-    "what `python -m studies.families` prints.",
+    "Generated workflows of about 1,000 tasks beside the classic files; `python -m studies.families` prints all sizes.",
     run,
     takes_files=True,
 )

@@ -67,6 +67,7 @@ STAYING = (
         "random:tasks=300,degree=4",
         "all-pairs:files=12",
         "image-stacking:tasks=300,degree=20",
+        "epigenomics:tasks=100",  # takes days, in which objects wait for hours
     ],
 )
 def test_one_record_per_edge_and_three_per_task(workload, strategy):

@@ -20,6 +20,7 @@ from daws.cli.messages import complain
 from daws.cli.parser import CORES
 from daws.cli.source import read_source
 from daws.cli.table import grid, seconds, share
+from daws.cli.targets import check_apart
 from daws.client.progress import BAR_WIDTH, Progress, clock
 from daws.compare.cases import Case, Run, cases_of, read_sizes, split_strategies
 from daws.compare.jobs import run_cases
@@ -78,6 +79,8 @@ def run(arguments: argparse.Namespace) -> int:
     world.make(cases[0].nodes, 0)
     settings = settings_of(arguments, world)
     path = default_path(arguments.workload, settings) if arguments.results is None else Path(arguments.results)
+    written = {f"--{option}": getattr(arguments, option) for option in ("plot", "csv", "html")}
+    check_apart(arguments.workload, {"--results": path, **written})
     results = Results(path, settings)
     try:
         with results:
@@ -94,6 +97,7 @@ def settings_of(arguments: argparse.Namespace, world: World) -> dict[str, object
     """What runs must have in common to be compared."""
     settings: dict[str, object] = {"version": __version__}
     settings |= {name.replace("_", "-"): getattr(arguments, name) for name in (*SAME, *WORLD)}
+    settings["cores"] = CORES if arguments.cores is None else arguments.cores
     settings["set"] = sorted(arguments.settings)
     del settings["settings"]
     if isinstance(world.source, Workflow):

@@ -13,9 +13,10 @@ from daws.cli.command import EXIT_FAILED, EXIT_INTERRUPTED
 from daws.cli.live import LiveProgress
 from daws.cli.messages import complain, one_line, shown
 from daws.cli.parser import is_script
-from daws.cli.run_output import check_json_target, draw_live, live_table, write_json
+from daws.cli.run_output import STDOUT, check_json_target, draw_live, live_table, write_json
 from daws.cli.script import run_script
 from daws.cli.source import named, read_source
+from daws.cli.targets import check_apart
 from daws.client.cluster import NODES_MAX, WORKERS_MAX, Cluster
 from daws.client.defaults import default_nodes, default_workers
 from daws.formats import Execution, Machine, Workflow, check_target, write_wfformat
@@ -71,6 +72,8 @@ def check_targets(arguments: argparse.Namespace) -> None:
         check_trace_target(arguments.trace)
     if arguments.json is not None:
         check_json_target(arguments.json)
+    written = {f"--{option}": getattr(arguments, option) for option in ("plot", "export", "trace", "json")}
+    check_apart(arguments.what, written if arguments.json != STDOUT else {**written, "--json": None})
 
 
 def graph_for(source: Workload | Workflow, nodes: int, workers: int, arguments: argparse.Namespace) -> Graph:

@@ -11,6 +11,7 @@ from daws.cli.asked import check_seed, read_graph, read_world, title_of
 from daws.cli.messages import complain, one_line
 from daws.cli.source import named, read_source
 from daws.cli.table import Bounds, result_table
+from daws.cli.targets import check_apart
 from daws.client.progress import Progress
 from daws.formats import Execution, Machine, Workflow, check_target, write_wfformat
 from daws.model.graph import Graph
@@ -34,6 +35,7 @@ def run(arguments: argparse.Namespace) -> int:
     target = None if arguments.plot is None else check_picture(Path(arguments.plot))
     if arguments.export is not None:
         check_target(arguments.export)
+    check_apart(arguments.workload, {"--plot": arguments.plot, "--export": arguments.export})
     strategy = parse_strategy(arguments.strategy)
     parse_estimates(arguments.estimates)
     source = read_source(arguments.workload)

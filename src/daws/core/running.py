@@ -508,7 +508,11 @@ def send_ahead(core: NodeCore) -> None:
 
 
 def ahead_most(core: NodeCore, kind: int) -> int:
-    """How many tasks of this kind may wait at the executors; none if it is not known to be short."""
+    """How many tasks of this kind may wait at the executors; none if it is not known to be short.
+
+    At each of them no more than were seen: one that is short by chance says little of those behind it, and what waits
+    there is hidden from thieves.
+    """
     seen = core.kinds.get(kind)
     if seen is None:
         return 0
@@ -516,7 +520,7 @@ def ahead_most(core: NodeCore, kind: int) -> int:
     most = config.ahead_ns * cores * seen[0] // (seen[1] or 1)
     if most < cores and seen[1] <= config.next_ns * seen[0]:
         return cores
-    return min(most, cores * config.ahead_count_max)
+    return min(most, cores * min(seen[0], config.ahead_count_max))
 
 
 def _send_plain_ahead(core: NodeCore, slots: list[tuple[int, int]]) -> None:

@@ -8,6 +8,7 @@ from msgspec import Struct
 from daws.model.cluster import ExecutorClass, NodeInfo
 from daws.model.context import parse_context
 from daws.model.errors import ClusterError
+from daws.model.numbers import read_number, read_whole
 
 NODE_COUNT_MAX = 1_000_000
 CORE_COUNT_MAX = 100_000
@@ -20,7 +21,6 @@ _GROUP = re.compile(r"(?P<count>\d{1,12})x(?P<executors>[^:]+)(?::(?P<keys>.*))?
 _EXECUTORS = re.compile(r"(?P<count>\d{1,12})(?:\[(?P<context>[^\[\]]*)\])?", re.ASCII)
 _PLUS = re.compile(r"\+(?![^\[\]]*\])")  # not those inside brackets
 _MEMORY = f"more than 0 and at most {MEMORY_GB_MAX:.0f} GB of memory, or no limit if it is not given"
-_NUMBER = re.compile(r"\d+\.?\d*|\.\d+", re.ASCII)
 _POOL = re.compile(r"[A-Za-z0-9_.-]{1,100}", re.ASCII)
 _KEYS = ("speed", "cluster", "memory-gb", "pool", "steals")
 _GROUP_FORM = "NODESxCORES[:speed=S,cluster=K,memory-gb=G,pool=P,steals=P+Q], where CORES is 8, 8[gpu>any] or 8+1[gpu]"
@@ -181,17 +181,17 @@ def _parse_keys(text: str | None, whole: str) -> tuple[float, int, int, str, tup
         if key in ("pool", "steals"):
             if not all(map(_POOL.fullmatch, value.split("+") if key == "steals" else (value,))):
                 raise ClusterError(f"group {_shown(whole)}: {key}={_shown(value)} is not the name of a pool")
-        elif not _NUMBER.fullmatch(value):
+        elif read_number(value) is None:
             raise ClusterError(f"group {_shown(whole)}: {key}={_shown(value)} is not a number")
         given[key] = value
     speed = float(given.get("speed", "1"))
     _check_speed("speed", speed)
-    cluster = given.get("cluster", "0")
-    if not cluster.isdigit() or int(cluster) >= NODE_COUNT_MAX:
-        raise ClusterError(f"cluster={_shown(cluster)}: clusters are numbered from 0 to {NODE_COUNT_MAX - 1}")
+    cluster = read_whole(given.get("cluster", "0"))
+    if cluster is None or not 0 <= cluster < NODE_COUNT_MAX:
+        raise ClusterError(f"cluster={given['cluster']}: clusters are numbered from 0 to {NODE_COUNT_MAX - 1}")
     memory_bytes = memory_of(float(given["memory-gb"])) if "memory-gb" in given else 0
     steals = tuple(given["steals"].split("+")) if "steals" in given else ()
-    return speed, int(cluster), memory_bytes, given.get("pool", ""), steals
+    return speed, cluster, memory_bytes, given.get("pool", ""), steals
 
 
 def _check_range(key: str, value: int, high: int, whose: str, what: str) -> None:

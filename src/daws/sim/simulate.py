@@ -33,6 +33,7 @@ from daws.strategy.rng import hash_u64
 CORES_PER_SHARD = 1024
 SHARDS_MAX = 65_536
 LEASE_NS = 10 * SECOND_NS
+AUDIT_NS, AUDIT_NS_MAX = 600 * SECOND_NS, 1 << 62
 LEASE_S_MIN = 0.001
 LEASES_PER_RUN = 100
 """Leases that are never lost need not be short: where tasks run for hours or days, renewals would be all there is."""
@@ -55,7 +56,7 @@ class Settings(Struct, frozen=True):
     shards: int = 0  # 0: one for every 1,024 cores
     lease_s: float = 0.0  # 0: ten seconds, but at least a millisecond for each node and a hundredth of the run
     freed_batch: int = 4096  # releases that a node collects before it tells the store
-    audit_s: float = 600.0  # objects that wait so long for their readers are looked up in the store
+    audit_s: float = 0.0  # what waits so long for its readers is looked up; 0: ten minutes, but less often in long runs
     memory_bytes: int = 1 << 62
     check: bool = False
     journal: bool = False  # `kernel.journals` has one for each node
@@ -75,8 +76,8 @@ class Settings(Struct, frozen=True):
             raise UsageError(
                 f"lease_s={self.lease_s:g}: a lease takes at least {LEASE_S_MIN:g} seconds; 0 leaves it to daws"
             )
-        if not 0 < self.audit_s < math.inf:
-            raise UsageError(f"audit_s={self.audit_s:g}: a number of seconds above 0 is needed")
+        if not 0 <= self.audit_s < math.inf:
+            raise UsageError(f"audit_s={self.audit_s:g}: a number of seconds above 0 is needed; 0 leaves it to daws")
         if self.network not in NETWORKS:
             raise UsageError(f"network={self.network}: there are {', '.join(NETWORKS)}")
         if self.files not in FILES:
@@ -172,6 +173,14 @@ def lease_ns_of(settings: Settings, node_count: int, least_run_ns: int = 0) -> i
     return max(LEASE_NS, LEASE_NS_PER_NODE * node_count, least_run_ns // LEASES_PER_RUN)
 
 
+def audit_ns_of(settings: Settings, graph: Graph, cluster: Cluster) -> int:
+    """After how long it is asked what became of the readers of an object. News of them are seldom lost, while in a run
+    that takes days most objects wait for hours: such questions would be most of what the store is asked. So nobody asks
+    before one core could have run everything."""
+    slowest = min(group.speed for group in cluster.groups)
+    return int(settings.audit_s * SECOND_NS) or max(AUDIT_NS, min(int(graph.total_core_ns / slowest), AUDIT_NS_MAX))
+
+
 def least_run_ns(graph: Graph, cluster: Cluster) -> int:
     """No run is shorter than its longest task, nor than all of them spread evenly over all cores."""
     longest_ns = int(graph.length_ns.max()) if graph.task_count else 0
@@ -246,7 +255,7 @@ def make_kernel(
         lease_ns=lease_ns,
         net_bytes_per_s=settings.costs.net_bytes_per_s,
         memory_bytes=settings.memory_bytes,
-        audit_ns=int(settings.audit_s * SECOND_NS),
+        audit_ns=audit_ns_of(settings, graph, cluster),
         freed_batch=settings.freed_batch,
         fetches_ahead=settings.fetches_ahead,
         replicated=settings.replicated,

@@ -86,13 +86,14 @@ def test_what_is_there_is_not_run_again(capsys, monkeypatch):
 def test_the_same_settings_find_their_file_by_themselves(capsys, in_its_own_folder):
     assert main([*SMALL, "--quiet"]) == 0
     assert main([*SMALL, "--quiet"]) == 0
+    assert main([*SMALL, "--quiet", "--cores", "2"]) == 0, "as many as there are if nobody says how many"
     assert main([*SMALL, "--quiet", "--cores", "3"]) == 0
     assert len(list(in_its_own_folder.glob("compare-fan-in-*.jsonl"))) == 2
 
 
 def test_other_settings_are_refused(capsys):
     assert main([*SMALL, "--quiet", "--results", "a.jsonl"]) == 0
-    assert "cores was null, not 4" in refusal(capsys, *SMALL, "--results", "a.jsonl", "--cores", "4")
+    assert "cores was 2, not 4" in refusal(capsys, *SMALL, "--results", "a.jsonl", "--cores", "4")
 
 
 def test_a_workflow_file_that_has_changed_is_another_workload(capsys, in_its_own_folder):
@@ -129,6 +130,8 @@ def test_an_interrupt_keeps_what_is_done_and_says_how_to_go_on(capsys, monkeypat
         ("--csv", "not/there.csv"),
         ("--html", "."),
         ("--results", "not/there.jsonl"),
+        ("--results", "a.jsonl", "--csv", "./a.jsonl"),
+        ("--html", "a", "--csv", "a"),
         ("--context", "gpu"),
         ("--set", "nonsense=1"),
         ("--estimates", "perhaps"),

@@ -140,6 +140,7 @@ def commands_file(folder: Path, program: str) -> str:
         (["bot", "--json", "missing/t.json"], "--json"),
         (["bot", "--export", "missing/t.json"], "there is no folder"),
         (["bot", "--plot", "picture.txt"], "must end in"),
+        (["bot", "--export", "x.json", "--trace", "./x.json"], "--trace './x.json': this is the file of --export"),
         (["bot", "--time-scale", "-1"], "cannot be multiplied"),
     ],
 )

@@ -71,6 +71,8 @@ def test_scales_multiply(capsys, diamond):
         (["DIAMOND", *CLUSTER, "--data-scale", "much"], ["--data-scale", "'much'"]),
         (["DIAMOND", *CLUSTER, "--export", "no/such/folder.json"], ["there is no folder"]),
         (["DIAMOND", *CLUSTER, "--export", ""], ["expected the name of a file"]),
+        (["DIAMOND", *CLUSTER, "--export", "DIAMOND"], ["--export", "this is the file of the workload already"]),
+        (["bot", "--plot", "a.svg", "--export", "./a.svg"], ["--export './a.svg': this is the file of --plot already"]),
         (["bot", "--export", "a", "--export", "b"], ["--export is given twice"]),
     ],
 )

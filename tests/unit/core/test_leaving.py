@@ -182,18 +182,18 @@ def test_a_task_goes_where_its_data_is():
 
 def test_what_was_sent_ahead_is_recalled_and_given_away():
     with Driver(cores=1, config=NodeConfig(lease_ns=LEASE_NS, ahead_ns=10_000_000)) as node:
-        submit(node, *(ready(task) for task in range(6)))
-        for task in (0, 1):
+        submit(node, *(ready(task) for task in range(7)))
+        for task in (0, 1, 2):
             node.give(RunEnded(task, node.expect(StartRun, task=task).run, 1000))
         node.drop(CallStore)
-        runs = {task: node.expect(StartRun, task=task).run for task in (2, 3, 4, 5)}
+        runs = {task: node.expect(StartRun, task=task).run for task in (3, 4, 5, 6)}
         node.give(Leave())
-        for task in (3, 4, 5):
+        for task in (4, 5, 6):
             node.expect(RecallRun, task=task)
-        assert not node.effects, "task 2 has begun, and nothing was queued"
-        node.give(RunRecalled(3, runs[3]))
-        assert given(node) == [3]
-        node.give(RunEnded(4, runs[4], 1000))
+        assert not node.effects, "task 3 has begun, and nothing was queued"
+        node.give(RunRecalled(4, runs[4]))
+        assert given(node) == [4]
+        node.give(RunEnded(5, runs[5], 1000))
         node.drop(CallStore)
         assert not node.effects, "it came too late: it is done"
 

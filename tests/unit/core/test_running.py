@@ -33,6 +33,14 @@ def finished(node: Driver, task: int) -> None:
     node.answer(call, None)
 
 
+def run_short(node: Driver, *tasks: int) -> None:
+    """Tasks that are over at once: so many may wait at an executor from now on."""
+    for task in tasks:
+        submit(node, ready(task))
+        end(node, node.expect(StartRun, task=task), SHORT_NS)
+        finished(node, task)
+
+
 def test_tasks_start_in_order_on_free_executors():
     with Driver(cores=2) as node:
         submit(node, ready(1), ready(2), ready(3))
@@ -167,12 +175,23 @@ def test_a_wide_queue_of_one_sort_is_no_reason_to_look_for_more():
 
 def test_short_tasks_are_sent_ahead():
     with Driver(cores=1) as node:
-        submit(node, ready(1))
-        end(node, node.expect(StartRun), SHORT_NS)
-        finished(node, 1)
+        run_short(node, 11, 12, 13)
         submit(node, *(ready(task) for task in range(2, 6)))
         assert [node.expect(StartRun).slot for _ in range(4)] == [0] * 4
         assert node.core.ahead == 3
+
+
+@pytest.mark.parametrize("order", ["data-size", "submission"])
+def test_one_task_that_was_short_by_chance_has_few_sent_ahead(order: str):
+    with Driver(f"flds:order={order}", cores=2) as node:
+        run_short(node, 1)
+        submit(node, *(ready(task, priority=task) for task in range(100, 200)))
+        runs = [node.expect(StartRun) for _ in range(4)]
+        node.nothing_left()
+        assert sorted(run.slot for run in runs) == [0, 0, 1, 1], "one behind each that runs, the others may be stolen"
+        end(node, runs[0], 50_000_000)
+        node.drop(CallStore)
+        assert node.core.ahead == 1, "now they are known to be long"
 
 
 def test_nothing_is_sent_ahead_of_which_the_length_is_not_known():
@@ -186,9 +205,7 @@ def test_nothing_is_sent_ahead_of_which_the_length_is_not_known():
 
 def test_nothing_is_sent_ahead_behind_what_may_take_long():
     with Driver(cores=2) as node:
-        submit(node, ready(1))
-        end(node, node.expect(StartRun), SHORT_NS)
-        finished(node, 1)
+        run_short(node, 11, 12)
         submit(node, ready(2, kind=7))
         unknown = node.expect(StartRun, task=2)
         submit(node, *(ready(task) for task in range(3, 7)))
@@ -197,9 +214,7 @@ def test_nothing_is_sent_ahead_behind_what_may_take_long():
 
 def test_who_has_nothing_to_do_gets_what_waits_behind_others():
     with Driver(cores=2) as node:
-        submit(node, ready(1))
-        end(node, node.expect(StartRun), SHORT_NS)
-        finished(node, 1)
+        run_short(node, 11, 12, 13)
         submit(node, *(ready(task) for task in range(2, 10)))
         runs = [node.expect(StartRun) for _ in range(8)]
         slow = [run for run in runs if run.slot == 0]
@@ -247,9 +262,7 @@ def test_long_tasks_are_sent_one_at_a_time():
 
 def suspended(node: Driver) -> StartRun:
     """Task 1 runs, tasks 2 and 3 were sent ahead behind it; then it waits for task 9."""
-    submit(node, ready(0))
-    end(node, node.expect(StartRun), SHORT_NS)
-    finished(node, 0)
+    run_short(node, 11, 12)
     submit(node, ready(1), ready(2), ready(3))
     run = node.expect(StartRun, task=1)
     others = [node.expect(StartRun, task=task) for task in (2, 3)]
@@ -352,12 +365,12 @@ def test_nothing_is_sent_ahead_behind_a_suspect():
         submit(node, ready(2), ready(3))
 
 
-@pytest.mark.parametrize(("took_ns", "ahead"), [(10_000_000, 2), (30_000_000, 0), (600_000, 13)])
+@pytest.mark.parametrize(("took_ns", "ahead"), [(10_000_000, 2), (30_000_000, 0), (600_000, 13), (60_000, 16)])
 def test_each_executor_has_its_next_task_at_hand_unless_tasks_are_long(took_ns: int, ahead: int):
     config = NodeConfig(lease_ns=8 * SECOND_NS, ahead_ns=4_000_000, next_ns=25_000_000)
     with Driver(cores=2, config=config) as node:
-        submit(node, *[ready(task) for task in range(30)])
-        for task in range(2):
+        submit(node, *[ready(task) for task in range(60)])
+        for task in range(8):
             end(node, node.expect(StartRun, task=task), took_ns)
         node.drop(CallStore)
         assert node.core.ahead == ahead

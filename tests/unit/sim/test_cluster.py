@@ -83,6 +83,7 @@ def test_groups_as_text():
 
 def test_groups_say_their_memory():
     assert parse_group("4x2:memory-gb=1.5") == NodeGroup(4, (ExecutorClass(2),), memory_bytes=1_500_000_000)
+    assert parse_group("4x2:speed=25e-1,cluster=1e0") == NodeGroup(4, (ExecutorClass(2),), 2.5, 1)
     assert parse_group("4x2:speed=2,memory-gb=64,cluster=1").memory_bytes == 64 * 10**9
     cluster = joined([parse_group("1x2"), parse_group("1x2:memory-gb=2")])
     assert [info.memory_bytes for info in cluster.infos()] == [0, 2 * 10**9]
@@ -141,6 +142,7 @@ def test_unlike_groups_make_one_cluster():
             "4x2[a=b]",
         ),
         *("4x2:", "4x2:speed", "4x2:speed=", "4x2:speed=0", "4x2:speed=nan", "4x2:speed=-1", "4x2:speed=1,speed=1"),
+        *("4x2:speed=1e30", "4x2:cluster=1.5", "4x2:cluster=-1", "4x2:memory-gb=1e999"),
         *(
             "4x2:cluster=0.5",
             "4x2:cluster=9999999",

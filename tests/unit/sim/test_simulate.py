@@ -281,7 +281,7 @@ def test_a_run_without_an_end_has_no_result():
         ("lease_s", 1e-9),
         ("lease_s", float("nan")),
         ("lease_s", float("inf")),
-        ("audit_s", 0),
+        ("audit_s", -1),
         ("freed_batch", 0),
         ("memory_bytes", -1),
     ],
