@@ -551,10 +551,12 @@ def _send_plain_ahead(core: NodeCore, slots: list[tuple[int, int]]) -> None:
 
 
 def _are_alike(tasks: list[Ready], kind: int) -> bool:
-    """Are all of this kind, and is there nothing about them that has to be looked at?"""
+    """Are all of this kind, do they make one object each, and is there nothing else to say about them?"""
     for ready in tasks:
         spec = ready.spec
         if ready.mode or ready.inputs or spec.needs is not None or spec.kind != kind or spec.timeout_ns:
+            return False
+        if len(spec.outputs) != 1:
             return False
     return True
 

@@ -54,6 +54,7 @@ from daws.runtime.outcomes import LEASE_NS
 from daws.runtime.ports import Counters, Listener, Outcome, PeersPort, StorePort
 from daws.runtime.spilling import Spiller
 from daws.strategy.decisions import Strategy
+from daws.wire.columns import each, once
 from daws.wire.worker import (
     MEMORY,
     STOPPED,
@@ -75,9 +76,7 @@ from daws.wire.worker import (
     Waits,
     Written,
     apart,
-    each,
     ends_apart,
-    once,
 )
 from daws.workers.failures import failure_of, outline_of
 from daws.workers.port import pool_of

@@ -3,6 +3,7 @@ back. The client talks to it by lists."""
 
 import asyncio
 import threading
+from itertools import groupby
 from typing import Any
 
 import uvloop
@@ -19,7 +20,9 @@ from daws.runtime.loopthread import LoopThread
 from daws.runtime.outcomes import new_store
 from daws.runtime.ports import Counters, Listener
 from daws.strategy.decisions import Strategy
-from daws.wire.messages import CancelOrder, LetGo, NewTasks
+from daws.wire.columns import once
+from daws.wire.messages import CancelOrder, LetGo, NewTasks, PlainTasks
+from daws.wire.store import Submit
 from daws.workers.server import ForkServer
 
 NODE = 0
@@ -111,14 +114,32 @@ class NodeThread(LoopThread):
         count = min(len(new_tasks), TASKS_PER_TURN)
         events: list[EventType] = []
         if count:
-            self.batches += 1
-            events.append(NewTasks(CLIENT, self.batches, tuple([new_tasks.popleft() for _ in range(count)])))
+            take = new_tasks.popleft
+            events.append(self._new([take() for _ in range(count)]))
         if new_tasks:
             self.wake()
         elif gone:
             events.append(LetGo(CLIENT, tuple([self.let_go.popleft() for _ in range(gone)])))
         if events:
             self.node.happened(events)
+
+    def _new(self, taken: list[Any]) -> EventType:
+        """What was submitted, as the node is told of it; plain tasks come as (task, kind, arguments)."""
+        self.batches += 1
+        kinds = set(map(type, taken))
+        if tuple not in kinds:
+            return NewTasks(CLIENT, self.batches, tuple(taken))
+        if len(kinds) == 1:
+            return self._plain(taken)
+        rows: list[Submit] = []
+        for kind, some in groupby(taken, type):
+            alike = list(some)
+            rows += self._plain(alike).rows(NODE) if kind is tuple else alike
+        return NewTasks(CLIENT, self.batches, tuple(rows))
+
+    def _plain(self, taken: list[tuple[int, int, bytes]]) -> PlainTasks:
+        tasks, kinds, payloads = map(list, zip(*taken, strict=True))
+        return PlainTasks(CLIENT, self.batches, tasks, once(kinds), once(payloads))
 
     def _use_strategy(self, text: str, used: threading.Event) -> None:
         try:

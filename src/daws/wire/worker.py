@@ -11,6 +11,7 @@ from itertools import repeat
 from msgspec import Struct, msgpack
 
 from daws.model.task import Needs
+from daws.wire.columns import each, once
 
 FRAME_HEAD_BYTES = 4
 
@@ -294,16 +295,6 @@ FAILURE = msgpack.Decoder(Failure)
 
 TOGETHER_MIN = 8
 """Fewer calls, or ends of runs, are not worth a second look."""
-
-
-def once(values: list[bytes]) -> list[bytes]:
-    """Values of a column: if all are the same, only the first of them."""
-    return values[:1] if values.count(values[0]) == len(values) else values
-
-
-def each(values: list[bytes], count: int) -> list[bytes]:
-    """The same column with a value for each."""
-    return values * count if len(values) == 1 else values
 
 
 def calls_apart(order: ExecuteTogether) -> list[Execute]:

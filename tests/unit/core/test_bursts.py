@@ -46,7 +46,7 @@ def in_columns(events: list[EventType], slots: dict[int, int]) -> list[EventType
     for (kind, _), some in groupby(events, lambda one: (type(one), slots.get(getattr(one, "run", -1)))):
         if kind is RunDone:
             ends = [(one.task, one.run, one.duration_ns, one.value) for one in some if isinstance(one, RunDone)]
-            found.append(RunsDone(*map(list, zip(*ends, strict=True))))  # type: ignore[arg-type]
+            found.append(RunsDone(*map(list, zip(*ends, strict=True))))
         else:
             found += some
     return found
