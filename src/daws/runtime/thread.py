@@ -3,7 +3,6 @@ back. The client talks to it by lists."""
 
 import asyncio
 import threading
-from itertools import groupby
 from typing import Any
 
 import uvloop
@@ -12,7 +11,7 @@ from daws.core.events import EventType, NewStrategy
 from daws.data.codec import Packed
 from daws.data.files import ObjectFiles
 from daws.model.cluster import Members
-from daws.model.task import CLIENT, NodeId
+from daws.model.task import CLIENT, NodeId, TaskSpec
 from daws.runtime.engine import Crew, Engine, info_of
 from daws.runtime.here import NobodyElse, StoreHere
 from daws.runtime.journals import journal_path, write_journal
@@ -28,6 +27,8 @@ from daws.workers.server import ForkServer
 NODE = 0
 """The only node of such a cluster."""
 TASKS_PER_TURN = 4096
+TOGETHER_MIN = 8
+"""Fewer tasks are spelled out: columns would take longer."""
 ALIVE_S = 0.5
 
 
@@ -126,18 +127,9 @@ class NodeThread(LoopThread):
     def _new(self, taken: list[Any]) -> EventType:
         """What was submitted, as the node is told of it; plain tasks come as (task, kind, arguments)."""
         self.batches += 1
-        kinds = set(map(type, taken))
-        if tuple not in kinds:
-            return NewTasks(CLIENT, self.batches, tuple(taken))
-        if len(kinds) == 1:
-            return self._plain(taken)
-        rows: list[Submit] = []
-        for kind, some in groupby(taken, type):
-            alike = list(some)
-            rows += self._plain(alike).rows(NODE) if kind is tuple else alike
-        return NewTasks(CLIENT, self.batches, tuple(rows))
-
-    def _plain(self, taken: list[tuple[int, int, bytes]]) -> PlainTasks:
+        if len(taken) < TOGETHER_MIN or set(map(type, taken)) != {tuple}:
+            rows = [_row(*one) if one.__class__ is tuple else one for one in taken]
+            return NewTasks(CLIENT, self.batches, tuple(rows))
         tasks, kinds, payloads = map(list, zip(*taken, strict=True))
         return PlainTasks(CLIENT, self.batches, tasks, once(kinds), once(payloads))
 
@@ -155,3 +147,8 @@ class NodeThread(LoopThread):
             tasks = tuple([task for task in tasks if task not in started])
         self.batches += 1
         self.node.happened([CancelOrder(CLIENT, self.batches, tasks)])
+
+
+def _row(task: int, kind: int, payload: bytes) -> Submit:
+    """A plain task, spelled out."""
+    return Submit(TaskSpec(task, kind, 0, (), (task,), None, 0, 0, NODE, False, payload), (), NODE)

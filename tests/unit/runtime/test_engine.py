@@ -128,7 +128,8 @@ def test_what_a_client_submits_reaches_the_node_in_its_order():
         assert isinstance(thread, NodeThread)
         child = Submit(TaskSpec(3, 7, 0, (1,), (3,)), (1,), 0)
         assert thread._new([child]) == NewTasks(CLIENT, 1, (child,))
-        assert thread._new([(1, 7, b""), (2, 7, b"x")]) == PlainTasks(CLIENT, 2, [1, 2], [7], [b"", b"x"])
+        some = [(task, 7, b"x") for task in range(10, 20)]
+        assert thread._new(some) == PlainTasks(CLIENT, 2, [*range(10, 20)], [7], [b"x"])
         mixed = thread._new([(1, 7, b""), child, (4, 8, b"")])
         assert isinstance(mixed, NewTasks) and mixed.tasks[1] is child
         assert [row.spec.id for row in mixed.tasks] == [1, 3, 4]
