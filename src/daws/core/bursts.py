@@ -136,8 +136,13 @@ def _end_columns(core: NodeCore, event: RunsDone, first: int) -> int:
     core.dirty = True
     core.done_count = done + count
     sampled = slice(~done & SAMPLE_MASK, count, SAMPLE_MASK + 1)
-    for spec, duration_ns in zip(specs[sampled], event.durations_ns[first:][sampled], strict=True):
-        learn_length(core, spec.kind, duration_ns)
+    durations_ns = event.durations_ns[first:][sampled]
+    kinds = [spec.kind for spec in specs[sampled]]
+    if len(set(kinds)) == 1:
+        learn_length(core, kinds[0], sum(durations_ns), len(kinds))
+    else:
+        for kind, duration_ns in zip(kinds, durations_ns, strict=True):
+            learn_length(core, kind, duration_ns)
     if not core.urgent:
         core.urgent = False in [spec.leaf for spec in specs]
     objects = [spec.outputs[0] for spec in specs]

@@ -126,8 +126,9 @@ def plain_is_neutral(core: NodeCore) -> bool:
     return getattr(place, "plain_is_neutral", False) and getattr(order, "plain_is_neutral", False)
 
 
-def accept_plain(core: NodeCore, tasks: list[Ready]) -> None:
-    """Many new tasks that read nothing, need nothing and are as urgent as any other."""
+def accept_plain(core: NodeCore, tasks: list[Ready], alike: int | None) -> None:
+    """Many new tasks that read nothing, need nothing and are as urgent as any other; `alike` is their kind, if all are
+    of one."""
     shared = core.shared
     if (
         core.pressed
@@ -140,7 +141,7 @@ def accept_plain(core: NodeCore, tasks: list[Ready]) -> None:
         return
     if not (shared.count or core.dedicated.count):
         core.waiting_since_ns = core.now_ns
-    shared_queue(core).push_plain(tasks)
+    shared_queue(core).push_plain(tasks, alike)
     core.dirty = True
 
 

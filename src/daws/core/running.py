@@ -4,6 +4,7 @@ The scheduling pass runs once at the end of a step. It starts tasks whose inputs
 ones fetched meanwhile, and when nothing is left to do it looks for work elsewhere.
 """
 
+from collections.abc import Iterable
 from heapq import heapify, heapreplace
 from itertools import compress, islice
 
@@ -368,17 +369,18 @@ def is_sampled(done: int) -> bool:
     return done < SAMPLE_ALL or not done & SAMPLE_MASK
 
 
-def learn_length(core: NodeCore, kind: int, duration_ns: int) -> None:
+def learn_length(core: NodeCore, kind: int, duration_ns: int, count: int = 1) -> None:
+    """So many runs of this kind took so long in all."""
     seen = core.kinds.get(kind)
     if seen is None:
         if core.kinds is EMPTY:
             core.kinds = {}
-        core.kinds[kind] = seen = [1, duration_ns, duration_ns or 1]
+        core.kinds[kind] = seen = [count, duration_ns, duration_ns // count or 1]
     else:
-        seen[0] += 1
+        seen[0] += count
         seen[1] += duration_ns
         seen[2] = seen[1] // seen[0] or 1
-    core.sampled_count += 1
+    core.sampled_count += count
     core.sampled_ns += duration_ns
     core.mean_run_ns = core.sampled_ns // core.sampled_count or 1
     core.calm_count = 0
@@ -513,9 +515,8 @@ def _send_plain_ahead(core: NodeCore, slots: list[tuple[int, int]]) -> None:
     inflight, running = core.inflight, core.running
     first = token = core.token
     count = min(most - core.ahead, len(fifo))
-    if count >= MANY and _are_alike(some := [*islice(fifo, count)], kind):
-        for _ in some:
-            fifo.popleft()
+    if count >= MANY and (shared.alike is not None or _are_alike(islice(fifo, count), kind)):
+        some = [fifo.popleft() for _ in range(count)]
         numbers = range(token + 1, token + count + 1)
         dealt = _dealt(slots, count, inflight)
         running.update(zip([ready.spec.id for ready in some], map(Run, numbers, some, dealt), strict=True))
@@ -550,7 +551,7 @@ def _send_plain_ahead(core: NodeCore, slots: list[tuple[int, int]]) -> None:
         core.inflight = None
 
 
-def _are_alike(tasks: list[Ready], kind: int) -> bool:
+def _are_alike(tasks: Iterable[Ready], kind: int) -> bool:
     """Are all of this kind, do they make one object each, and is there nothing else to say about them?"""
     for ready in tasks:
         spec = ready.spec

@@ -47,7 +47,8 @@ def on_plain_tasks(core: NodeCore, message: PlainTasks) -> None:
     core.urgent = True
     rows = message.rows(core.node)
     add_rows(core, rows)
-    accept_plain(core, [*map(Ready, [row.spec for row in rows], repeat(0), repeat(0))])
+    tasks = [*map(Ready, [row.spec for row in rows], repeat(0), repeat(0))]
+    accept_plain(core, tasks, message.kinds[0] if len(message.kinds) == 1 else None)
 
 
 def _put(core: NodeCore, row: Submit) -> None:

@@ -3,6 +3,7 @@
 import random
 from heapq import heapreplace
 from itertools import groupby
+from typing import Any
 
 import pytest
 
@@ -15,8 +16,8 @@ from daws.core.invariants import check
 from daws.core.node import SECOND_NS, NodeConfig
 from daws.model.task import CLIENT
 from daws.store.memory import MemoryStore
-from daws.testing import Driver, task
-from daws.wire.messages import NewTasks
+from daws.testing import Driver, ready, task
+from daws.wire.messages import NewTasks, PlainTasks
 from daws.wire.store import Submit
 
 
@@ -156,3 +157,21 @@ def test_tasks_are_dealt_to_who_has_the_fewest(seed: int):
     assert running_module._dealt(slots, count, sent) == expected
     assert sent == known and list(sent) == list(known)
     assert sorted(heap) == slots
+
+
+@pytest.mark.parametrize("odd", [{"timeout_ns": 5}, {"makes": (1, 2)}, {"kind": 1}, {"cores": 2}])
+def test_what_is_not_alike_does_not_start_together(odd: dict[str, Any]):
+    config = NodeConfig(lease_ns=8 * SECOND_NS, starts_together=True)
+    with Driver("daws", members=1, cores=2, config=config) as node:
+        node.give(PlainTasks(CLIENT, 1, [1000, 1001], [0], [b""]))
+        for start in (node.expect(StartRun), node.expect(StartRun)):
+            node.give(RunDone(start.ready.spec.id, start.run, 1000, b"x"))
+        node.give(PlainTasks(CLIENT, 2, [*range(30)], [0], [b""]))
+        together = [*node.expect(StartRuns).tasks, *node.expect(StartRuns).tasks]
+        alone = [node.expect(StartRun).ready, node.expect(StartRun).ready]
+        assert sorted([one.spec.id for one in alone + together]) == [*range(30)]
+        others = [ready(task, **({"makes": (task,)} | (odd if task == 40 else {}))) for task in range(31, 60)]
+        node.give(NewTasks(CLIENT, 3, tuple([Submit(one.spec, (), 0) for one in others])))
+        assert not [effect for effect in node.effects if isinstance(effect, StartRuns)]
+        assert node.core.shared.alike is None
+        node.effects.clear()
