@@ -18,7 +18,7 @@ from collections.abc import Callable
 import uvloop
 
 from daws.wire.frames import FrameReader
-from daws.wire.worker import ORDERS, REPORTS, Ended, Execute, ReportType, frame_of
+from daws.wire.worker import ORDERS, REPORTS, Ended, Execute, ReportType, apart, frame_of
 from daws.workers.pool import WorkerPool
 
 ROUNDS = 5
@@ -153,6 +153,7 @@ class Pool(Side):
         self.pool.learn(0, b"cbench.workers\nno_op\n.")
 
     def on_batch(self, batch: list[ReportType]) -> None:
+        batch = apart(batch)
         first = batch[0]
         if not isinstance(first, Ended):
             sys.exit(f"bench: {first}")

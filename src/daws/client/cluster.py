@@ -162,7 +162,7 @@ class Cluster:
         session = self._session
         if session is None:
             raise _closed()
-        return session.submit(session.number_of(function), args, kwargs)
+        return session.submit_call(function, args, kwargs)
 
     def call(
         self,

@@ -11,7 +11,7 @@ from threading import local
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from daws.data.codec import loads
+from daws.data.codec import dumps, loads
 from daws.model.errors import UsageError
 from daws.workers.slots import fill
 
@@ -34,6 +34,8 @@ _WORDS = {PENDING: "pending", INLINE: "done", STORED: "done", VALUE: "done", FAI
 
 
 LOOK_UP_S = 1.0
+NOTHING = dumps(None)
+"""Many tasks have no result."""
 
 
 class _Collecting(local):
@@ -78,7 +80,8 @@ class Future(Generic[T]):
         if state == VALUE:
             return self._what  # type: ignore[no-any-return]
         if state == INLINE:
-            self._what = value = loads(self._what)
+            value: Any = self._what
+            self._what = value = None if value == NOTHING else loads(value)
             self._state = VALUE
             return value  # type: ignore[no-any-return]
         if state == STORED:

@@ -101,6 +101,7 @@ class Session:
             self.engine = NodeThread(crew, strategy, self.files, self, journal, server)
         self.brake = Brake(self.files.limit_bytes // PENDING_SHARE)
         self._is_alone = not nodes and join is None
+        self._hand_in: Callable[[Any], None] = self.engine.new_tasks.append
         self._assign = self._watched(strategy.assign)
         self._next_task = count().__next__
         self._next_function = count().__next__
@@ -146,6 +147,25 @@ class Session:
     def _learn(self, number: int, pickled: bytes) -> None:
         self.engine.learn(number, pickled)
 
+    def submit_call(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Future[Any]:
+        """One task with one output and nothing to say about it."""
+        number = self._settled.get(function) if function.__class__ is FunctionType else None
+        if number is None:
+            number = self.number_of(function)
+        if args or kwargs or not self._is_alone:
+            return self.submit(number, args, kwargs)
+        # A short way for what is left, as `submit` would.
+        task = self._next_task()
+        future: Future[Any] = Future(self, task, task)
+        self.futures[task] = future
+        if self._closed is not None:
+            self._refuse(task)
+        engine = self.engine
+        self._hand_in((task, number, INPUTS_ALONE))
+        if not engine.awake:
+            engine.wake()
+        return future
+
     def submit(
         self, function: int, args: tuple[Any, ...], kwargs: dict[str, Any], options: Options = USUAL
     ) -> Future[Any]:
@@ -161,8 +181,7 @@ class Session:
         if self._closed is not None:
             self._refuse(task)
         engine = self.engine
-        spec = TaskSpec(task, function, 0, (), (task,), None, 0, 0, NODE, False, payload, USUAL.retries)
-        engine.new_tasks.append(Submit(spec, (), NODE))
+        self._hand_in((task, function, payload))
         if not engine.awake:
             engine.wake()
         return future
@@ -350,15 +369,15 @@ class Session:
         is_usual = not several and not counted
         for outcome in outcomes:
             future = take(outcome.task, None)
-            if not is_usual and outcome.task in counted:
-                self.brake.remove(outcome.task)
-            if future is None:
-                continue
-            if is_usual and not outcome.state and (value := outcome.outputs[0][4]):
+            if is_usual and future is not None and not outcome.state and (value := outcome.outputs[0][4]):
                 future._what = value
                 future._state = INLINE
                 if future._told is not None:
                     future._tell_all()
+                continue
+            if not is_usual and outcome.task in counted:
+                self.brake.remove(outcome.task)
+            if future is None:
                 continue
             others = several.pop(outcome.task, ()) if several else ()
             if not outcome.state:

@@ -6,8 +6,9 @@ not of that kind is left to the usual handlers, in its turn.
 """
 
 from collections.abc import Sequence
+from itertools import repeat
 
-from daws.core.events import EventType, RunDone, RunEnded
+from daws.core.events import EventType, RunDone, RunEnded, RunsDone
 from daws.core.node import HANDLERS, NodeCore, handles
 from daws.core.running import SAMPLE_ALL, SAMPLE_MASK, adapt, is_sampled, learn_length, on_run_ended
 from daws.core.staging import are_small
@@ -74,6 +75,80 @@ def on_run_done(core: NodeCore, event: RunDone) -> None:
     """One that came alone, or that is not of the plain kind."""
     value = event.value
     on_run_ended(core, RunEnded(event.task, event.run, event.duration_ns, (len(value),), values=(value,)))
+
+
+@handles(RunsDone)
+def on_runs_done(core: NodeCore, event: RunsDone) -> None:
+    """Column by column, all that come first and are plain; the others as if each had come by itself."""
+    if core.rows is None:
+        _end_slowly(core, event, 0, 1)  # it decides when the rows of this step leave
+        done = 1
+    else:
+        done = 0
+    done += _end_columns(core, event, done)
+    if done < len(event.tasks):
+        _end_slowly(core, event, done, len(event.tasks))
+
+
+def _end_slowly(core: NodeCore, event: RunsDone, first: int, last: int) -> None:
+    part = slice(first, last)
+    columns = event.tasks[part], event.runs[part], event.durations_ns[part], event.values[part]
+    rest = [*map(RunDone, *columns)]
+    if len(rest) > 1 and core.inflight is not None:
+        rest = end_together(core, rest)  # type: ignore[assignment]
+    for one in rest:
+        on_run_done(core, one)
+
+
+def _end_columns(core: NodeCore, event: RunsDone, first: int) -> int:
+    """How many were taken in: none, if anything about them is unusual."""
+    inflight, running = core.inflight, core.running
+    rows, done = core.rows, core.done_count
+    if rows is None or inflight is None or core.shard_count > 1 or core.plain or core.lengths is not None:
+        return 0
+    tasks, numbers = event.tasks[first:], event.runs[first:]
+    found = [running.get(task) for task in tasks]
+    if not found or found[0] is None:
+        return 0
+    slot = found[0].slot
+    count = min(len(tasks), inflight.get(slot, 0) - 2)  # with the others the executor may fall idle
+    if count <= 0 or done < SAMPLE_ALL or done < core.adapt_at <= done + count:
+        return 0
+    readies = []
+    for run, number in zip(found, numbers, strict=True):
+        if run is None or run.number != number or run.slot != slot or run.spawned or run.suspended:
+            return 0
+        ready = run.ready
+        if ready.inputs and not are_small(ready.inputs):
+            return 0
+        readies.append(ready)
+    if count < len(tasks):
+        del tasks[count:], readies[count:]
+    specs = [ready.spec for ready in readies]
+    values = event.values[first : first + count]
+    here = core.here
+    if not here:
+        core.here = here = (core.node,)
+    for task in tasks:
+        del running[task]
+    inflight[slot] -= count
+    core.ahead -= count
+    core.dirty = True
+    core.done_count = done + count
+    sampled = slice(~done & SAMPLE_MASK, count, SAMPLE_MASK + 1)
+    durations_ns = event.durations_ns[first:][sampled]
+    kinds = [spec.kind for spec in specs[sampled]]
+    if len(set(kinds)) == 1:
+        learn_length(core, kinds[0], sum(durations_ns), len(kinds))
+    else:
+        for kind, duration_ns in zip(kinds, durations_ns, strict=True):
+            learn_length(core, kind, duration_ns)
+    if not core.urgent:
+        core.urgent = False in [spec.leaf for spec in specs]
+    objects = [spec.outputs[0] for spec in specs]
+    outputs = zip(zip(objects, map(len, values), tasks, repeat(here), values))
+    rows += map(Finish, tasks, [ready.attempt for ready in readies], repeat(core.node), outputs)
+    return count
 
 
 def _next_look(core: NodeCore) -> int:

@@ -19,6 +19,14 @@ class StartRun(Effect, frozen=True):
     ready: Ready
 
 
+class StartRuns(Effect, frozen=True):
+    """The same for many plain tasks of one kind, in this order; for drivers that want it (`starts_together`)."""
+
+    runs: list[int]
+    slot: int
+    tasks: list[Ready]
+
+
 class StopRun(Effect, frozen=True):
     """Kill a run; it is not reported any more."""
 
@@ -91,6 +99,7 @@ class Left(Effect, frozen=True):
 
 EffectType = (
     StartRun
+    | StartRuns
     | StopRun
     | RecallRun
     | ResumeRun

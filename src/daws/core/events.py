@@ -46,6 +46,15 @@ class RunDone(Event, frozen=True):
     value: bytes
 
 
+class RunsDone(Event, frozen=True):
+    """Many of those at once, mostly of one executor, in the order in which they ended."""
+
+    tasks: list[int]
+    runs: list[int]
+    durations_ns: list[int]
+    values: list[bytes]
+
+
 class RunRecalled(Event, frozen=True):
     """A run that was sent ahead came back without having started."""
 
@@ -142,6 +151,7 @@ EventType = (
     Started
     | RunEnded
     | RunDone
+    | RunsDone
     | RunRecalled
     | RunSpawned
     | RunWaits

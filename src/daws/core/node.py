@@ -89,6 +89,7 @@ class NodeConfig(Struct, frozen=True):
     tick_ns_max: int = 1 << 62  # where leases are long because nobody watches, what is not urgent leaves as often
     freed_batch: int = 4096  # releases that a node collects before it tells the store
     fetches_ahead: bool = True  # else an executor without its inputs waits for them and runs nothing meanwhile
+    starts_together: bool = False  # many plain runs are started by one effect
     replicated: bool = False  # the store acknowledges what its replicas do not know yet, and may lose it
 
     @property

@@ -31,12 +31,13 @@ SORTED_MAX = 512
 class ReadyQueue:
     """An empty queue holds no containers: most nodes of a large cluster have nothing to do for most of the time."""
 
-    __slots__ = ("count", "doubles", "fifo", "heap", "labelled", "match", "taken")
+    __slots__ = ("alike", "count", "doubles", "fifo", "heap", "labelled", "match", "taken")
 
     def __init__(self, match: Match) -> None:
         self.match = match
         self.count = 0
         self.fifo: deque[Ready] | None = None  # plain tasks with key 0 that came before all that have a context
+        self.alike: int | None = None  # all of those are new tasks of this kind about which there is no more to say
         self.heap: list[Entry] | None = None  # all other plain tasks
         self.labelled: dict[str, list[Entry]] | None = None
         # Tasks that stand in several heaps, by sequence number: entries that are left, and which were taken already.
@@ -52,16 +53,19 @@ class ReadyQueue:
             if self.fifo is None:
                 self.fifo = deque()
             self.fifo.append(ready)
+            self.alike = None
         elif self.heap is None:
             self.heap = [(key, sequence, ready)]
         else:
             heappush(self.heap, (key, sequence, ready))
 
-    def push_plain(self, tasks: list[Ready]) -> None:
-        """Tasks that need no particular executor and have the neutral key 0."""
+    def push_plain(self, tasks: list[Ready], alike: int | None = None) -> None:
+        """Tasks that need no particular executor and have the neutral key 0. If they are `alike` but for their numbers
+        and arguments, that is their kind."""
         self.count += len(tasks)
         if self.fifo is None:
             self.fifo = deque()
+        self.alike = alike if not self.fifo or self.alike == alike else None
         self.fifo.extend(tasks)
 
     def _push_labelled(self, key: float, sequence: int, ready: Ready, context: Context) -> None:
@@ -428,7 +432,7 @@ class _NoTasks(ReadyQueue):
     def push(self, key: float, sequence: int, ready: Ready) -> None:
         raise AssertionError("this queue belongs to nobody")
 
-    def push_plain(self, tasks: list[Ready]) -> None:
+    def push_plain(self, tasks: list[Ready], alike: int | None = None) -> None:
         raise AssertionError("this queue belongs to nobody")
 
 

@@ -74,7 +74,7 @@ def accept_all(core: NodeCore, tasks: tuple[Ready, ...]) -> None:
     if not (shared.count or dedicated.count):
         core.waiting_since_ns = core.now_ns
     unlabelled = shared.labelled is None  # else those that came before and have a context would have to wait
-    neutral = unlabelled and getattr(place, "plain_is_neutral", False) and getattr(order, "plain_is_neutral", False)
+    neutral = unlabelled and plain_is_neutral(core)
     light = neutral and core.threshold > 0 and getattr(place, "small_is_neutral", False)
     light = light and getattr(order, "small_is_neutral", False)
     plain: list[Ready] = []
@@ -117,6 +117,31 @@ def accept_all(core: NodeCore, tasks: tuple[Ready, ...]) -> None:
     core.sequence = sequence
     if plain:
         shared.push_plain(plain)
+    core.dirty = True
+
+
+def plain_is_neutral(core: NodeCore) -> bool:
+    """Need the strategy not be asked about tasks that are like all others?"""
+    place, order = core.strategy.place, core.strategy.order
+    return getattr(place, "plain_is_neutral", False) and getattr(order, "plain_is_neutral", False)
+
+
+def accept_plain(core: NodeCore, tasks: list[Ready], alike: int | None) -> None:
+    """Many new tasks that read nothing, need nothing and are as urgent as any other; `alike` is their kind, if all are
+    of one."""
+    shared = core.shared
+    if (
+        core.pressed
+        or (core.keeping is not None and core.keeping.doubts)
+        or not core.takes_plain
+        or shared.labelled is not None
+        or not plain_is_neutral(core)
+    ):
+        accept_all(core, tuple(tasks))
+        return
+    if not (shared.count or core.dedicated.count):
+        core.waiting_since_ns = core.now_ns
+    shared_queue(core).push_plain(tasks, alike)
     core.dirty = True
 
 

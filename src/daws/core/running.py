@@ -4,13 +4,14 @@ The scheduling pass runs once at the end of a step. It starts tasks whose inputs
 ones fetched meanwhile, and when nothing is left to do it looks for work elsewhere.
 """
 
+from collections.abc import Iterable
 from heapq import heapify, heapreplace
-from itertools import islice
+from itertools import compress, islice
 
 from daws.core.balancing import look_for_takers, look_for_work
 from daws.core.calls import ask
 from daws.core.commits import finish
-from daws.core.effects import RECALL, DropObject, RecallRun, ResumeRun, SetTimer, StartRun, StopRun
+from daws.core.effects import RECALL, DropObject, RecallRun, ResumeRun, SetTimer, StartRun, StartRuns, StopRun
 from daws.core.events import Pressure, RunEnded, RunRecalled
 from daws.core.memory import may_take_memory, memory_fits, stand_in_line, waits_for_memory
 from daws.core.node import EMPTY, Group, NodeCore, Run, handles
@@ -31,6 +32,8 @@ CRASHES_MAX = 3
 """A task whose worker died under it is tried again so often, if it may not be tried more often anyway."""
 DEATHS_WAITED_MAX = 16
 """So often if it was suspended: others are to blame, but they may be tasks that it spawned itself, each time anew."""
+MANY = 8
+"""From so many tasks on that are sent ahead it is worth to look whether all of them are alike."""
 LOOKED_AT_MAX = 1024
 """Under pressure, so many tasks are looked through for one that makes room."""
 
@@ -366,17 +369,18 @@ def is_sampled(done: int) -> bool:
     return done < SAMPLE_ALL or not done & SAMPLE_MASK
 
 
-def learn_length(core: NodeCore, kind: int, duration_ns: int) -> None:
+def learn_length(core: NodeCore, kind: int, duration_ns: int, count: int = 1) -> None:
+    """So many runs of this kind took so long in all."""
     seen = core.kinds.get(kind)
     if seen is None:
         if core.kinds is EMPTY:
             core.kinds = {}
-        core.kinds[kind] = seen = [1, duration_ns, duration_ns or 1]
+        core.kinds[kind] = seen = [count, duration_ns, duration_ns // count or 1]
     else:
-        seen[0] += 1
+        seen[0] += count
         seen[1] += duration_ns
         seen[2] = seen[1] // seen[0] or 1
-    core.sampled_count += 1
+    core.sampled_count += count
     core.sampled_ns += duration_ns
     core.mean_run_ns = core.sampled_ns // core.sampled_count or 1
     core.calm_count = 0
@@ -537,7 +541,23 @@ def _send_plain_ahead(core: NodeCore, slots: list[tuple[int, int]]) -> None:
         core.inflight = {}
     inflight, running = core.inflight, core.running
     first = token = core.token
-    for _ in range(min(most - core.ahead, len(fifo))):
+    count = min(most - core.ahead, len(fifo))
+    if count >= MANY and (shared.alike is not None or _are_alike(islice(fifo, count), kind)):
+        some = [fifo.popleft() for _ in range(count)]
+        numbers = range(token + 1, token + count + 1)
+        dealt = _dealt(slots, count, inflight)
+        running.update(zip([ready.spec.id for ready in some], map(Run, numbers, some, dealt), strict=True))
+        if not core.config.starts_together:
+            out.extend(map(StartRun, numbers, dealt, some))
+        elif dealt.count(dealt[0]) == count:
+            out.append(StartRuns([*numbers], dealt[0], some))
+        else:
+            for slot in dict.fromkeys(dealt):
+                mine = [one == slot for one in dealt]
+                out.append(StartRuns([*compress(numbers, mine)], slot, [*compress(some, mine)]))
+        token += count
+        count = 0
+    for _ in range(count):
         ready = fifo[0]
         spec = ready.spec
         if ready.mode or spec.needs is not None or spec.kind != kind:
@@ -556,6 +576,40 @@ def _send_plain_ahead(core: NodeCore, slots: list[tuple[int, int]]) -> None:
     core.ahead += token - first
     if not inflight:
         core.inflight = None
+
+
+def _are_alike(tasks: Iterable[Ready], kind: int) -> bool:
+    """Are all of this kind, do they make one object each, and is there nothing else to say about them?"""
+    for ready in tasks:
+        spec = ready.spec
+        if ready.mode or ready.inputs or spec.needs is not None or spec.kind != kind or spec.timeout_ns:
+            return False
+        if len(spec.outputs) != 1:
+            return False
+    return True
+
+
+def _dealt(slots: list[tuple[int, int]], count: int, inflight: dict[int, int]) -> list[int]:
+    """The executors of so many tasks, each of which goes to the one that has the fewest by then. `slots` and `inflight`
+    are brought up to date."""
+    dealt: list[int] = []
+    while len(dealt) < count:
+        slots.sort()
+        level = slots[0][0]
+        turn = [slot for sent, slot in slots if sent == level]
+        left = count - len(dealt)
+        rounds = left // len(turn)
+        if len(turn) < len(slots):
+            rounds = min(rounds, slots[len(turn)][0] - level)
+        if not rounds:  # the last ones, which are not enough for all
+            rounds, turn = 1, turn[:left]
+        dealt += turn * rounds
+        slots[: len(turn)] = [(level + rounds, slot) for slot in turn]
+    slots.sort()
+    sent_to = {slot: sent for sent, slot in slots}
+    for slot in dict.fromkeys(dealt):
+        inflight[slot] = sent_to[slot]
+    return dealt
 
 
 def _slots_to_queue_at(core: NodeCore) -> list[tuple[int, int]]:

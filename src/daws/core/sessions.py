@@ -4,15 +4,17 @@ A client holds every task that it can still ask for; objects of such a task stay
 were one of their readers, until it lets go. Runs hold what they spawn in the same way.
 """
 
+from itertools import repeat
+
 from daws.core.calls import add_rows, answers, ask, ask_later
 from daws.core.commits import large_objects
 from daws.core.effects import Send
 from daws.core.moving import had_before
 from daws.core.node import EMPTY, NodeCore, handles
-from daws.core.ready import accept, accept_all
+from daws.core.ready import accept, accept_all, accept_plain
 from daws.core.staging import own_objects, release_made
 from daws.model.task import FIRST_SPAWNED_ID, Ready
-from daws.wire.messages import LetGo, NewTasks, SubmissionTaken
+from daws.wire.messages import LetGo, NewTasks, PlainTasks, SubmissionTaken
 from daws.wire.store import CLIENT_HOLDER, HELD, UNKNOWN, AnswerType, Release, Submit, Unheld
 
 
@@ -33,6 +35,20 @@ def on_new_tasks(core: NodeCore, message: NewTasks) -> None:
         elif not row.parents:
             ready.append(Ready(row.spec, 0, 0))
     accept_all(core, tuple(ready))
+
+
+@handles(PlainTasks)
+def on_plain_tasks(core: NodeCore, message: PlainTasks) -> None:
+    if core.leaving is not None and core.leaving.said:
+        return
+    core.out.append(Send(message.sender, SubmissionTaken(core.node, message.batch)))
+    if had_before(core, message.batch):
+        return
+    core.urgent = True
+    rows = message.rows(core.node)
+    add_rows(core, rows)
+    tasks = [*map(Ready, [row.spec for row in rows], repeat(0), repeat(0))]
+    accept_plain(core, tasks, message.kinds[0] if len(message.kinds) == 1 else None)
 
 
 def _put(core: NodeCore, row: Submit) -> None:

@@ -10,6 +10,7 @@ import time
 from asyncio import AbstractEventLoop
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -26,9 +27,20 @@ from daws.core.effects import (
     Send,
     SetTimer,
     StartRun,
+    StartRuns,
     StopRun,
 )
-from daws.core.events import EventType, ObjectsFetched, Pressure, RunDone, RunEnded, RunRecalled, Started, TimerFired
+from daws.core.events import (
+    EventType,
+    ObjectsFetched,
+    Pressure,
+    RunDone,
+    RunEnded,
+    RunRecalled,
+    RunsDone,
+    Started,
+    TimerFired,
+)
 from daws.core.node import NodeConfig, NodeCore
 from daws.data.files import ObjectFiles
 from daws.data.tags import folder_of, number_in, split
@@ -42,6 +54,7 @@ from daws.runtime.outcomes import LEASE_NS
 from daws.runtime.ports import Counters, Listener, Outcome, PeersPort, StorePort
 from daws.runtime.spilling import Spiller
 from daws.strategy.decisions import Strategy
+from daws.wire.columns import each, once
 from daws.wire.worker import (
     MEMORY,
     STOPPED,
@@ -49,7 +62,9 @@ from daws.wire.worker import (
     Asks,
     Died,
     Ended,
+    EndedTogether,
     Execute,
+    ExecuteTogether,
     ObjectFile,
     Printed,
     Raised,
@@ -60,6 +75,8 @@ from daws.wire.worker import (
     Taught,
     Waits,
     Written,
+    apart,
+    ends_apart,
 )
 from daws.workers.failures import failure_of, outline_of
 from daws.workers.port import pool_of
@@ -78,6 +95,9 @@ RECALL_NS = 1_000_000
 """A worker that has to ask for its next task waits for some tenths of a millisecond, and longer where all processors
 are busy: too long for short tasks. Of tasks up to NEXT_NS each worker has one more at hand, of shorter ones as many as
 take AHEAD_NS; what waits behind a long one is asked back when another worker has been idle for RECALL_NS."""
+AHEAD_COUNT_MAX = 256
+"""What a batch costs whatever is in it (a system call or two here and there, threads and processes that wake up) is
+shared by more of the shortest tasks than with fewer; with more of them it hardly shows any more."""
 AUDIT_NS = 60_000_000_000
 """Objects that wait for their readers for so long are looked up: whoever was to say that it needs them no more may be
 dead."""
@@ -125,9 +145,11 @@ def config_of(limit_bytes: int, lease_ns: int = LEASE_NS, replicated: bool = Fal
         ahead_ns=AHEAD_NS,
         next_ns=NEXT_NS,
         recall_ns=RECALL_NS,
+        ahead_count_max=AHEAD_COUNT_MAX,
         freed_batch=256,
         audit_ns=AUDIT_NS,
         memory_bytes=limit_bytes // COPIES_SHARE,
+        starts_together=True,
         replicated=replicated,
     )
 
@@ -333,13 +355,30 @@ class Engine:
                 else:
                     if orders:  # it may be about one of these runs
                         self._hand_over(orders)
-                    self._perform(effect, now_ns, events)
+                    if effect.__class__ is StartRuns:
+                        self._start_runs(effect)
+                    else:
+                        self._perform(effect, now_ns, events)
         if orders:
             self._hand_over(orders)
         self.pool.flush()
         ended = store.settle()
         if ended:
             self.on_ended(ended)
+
+    def _start_runs(self, effect: StartRuns) -> None:
+        """As `_start_run` would one by one."""
+        numbers, slot, tasks = effect.runs, effect.slot, effect.tasks
+        specs = [ready.spec for ready in tasks]
+        kind = specs[0].kind
+        if self.notes is not None or kind not in self.taught:
+            for run, ready in zip(numbers, tasks, strict=True):
+                self._start_run(StartRun(run, slot, ready))
+            return
+        self.runs.update(zip(numbers, zip(repeat(slot), specs)))  # noqa: B905 (one of them has no end)
+        payloads = once([spec.payload for spec in specs])
+        objects = [spec.outputs[0] for spec in specs]
+        self.pool.execute_together(slot, ExecuteTogether(kind, numbers, payloads, objects))
 
     def _hand_over(self, orders: dict[int, list[Execute]]) -> None:
         for slot, some in orders.items():
@@ -485,9 +524,12 @@ class Engine:
 
     def _on_reports(self, reports: list[ReportType]) -> None:
         if self.notes is not None:
+            reports = apart(reports)
             self.listener.on_ran(self.notes.reported(reports))
         events: list[EventType] = []
         runs, nests, reading = self.runs, self.nesting.nests, self.reading
+        if nests or reading:
+            reports = apart(reports)
         add, take = events.append, runs.pop
         for report in reports:
             if nests and isinstance(report, Ended | Raised | Died):
@@ -507,6 +549,8 @@ class Engine:
                     add(RunDone(known[1].id, run, report.duration_ns, value))  # as usual
                 else:
                     add(self._ended(known[1], report))
+            elif report.__class__ is EndedTogether:
+                events += self._done_together(report)
             elif isinstance(report, Raised):
                 known = runs.pop(report.run, None)
                 if known is not None:
@@ -530,6 +574,17 @@ class Engine:
                 self._on_nested(report, events)
         if events:
             self._step(events)
+
+    def _done_together(self, report: EndedTogether) -> Sequence[EventType]:
+        numbers = report.runs
+        values = each(report.results, len(numbers))
+        take = self.runs.pop
+        known = [take(run, None) for run in numbers]
+        if all(known) and max(map(len, report.results)) <= INLINE_BYTES:
+            tasks = [spec.id for _, spec in known]  # type: ignore[misc]
+            return [RunsDone(tasks, numbers, report.durations_ns, values)]
+        ended = zip(known, ends_apart(report), strict=True)  # some were stopped too late
+        return [self._ended(one[1], report) for one, report in ended if one is not None]
 
     def _on_nested(self, report: ReportType, events: list[EventType]) -> None:
         """A run creates tasks, or waits for them."""

@@ -34,6 +34,9 @@ class Outcomes:
         self.log.clear()
         outcomes: list[Outcome] = []
         record_of, failures = self._records.get, self.failures
+        if not failures and set(map(type, rows)) == {int}:  # as usual
+            known = zip(rows, map(record_of, rows), strict=True)  # type: ignore[arg-type]
+            return [Outcome(task, record.outputs) for task, record in known if record is not None]  # type: ignore[arg-type]
         for row in rows:
             if not isinstance(row, tuple):
                 record = record_of(row)

@@ -11,7 +11,7 @@ from daws.core.events import EventType, NewStrategy
 from daws.data.codec import Packed
 from daws.data.files import ObjectFiles
 from daws.model.cluster import Members
-from daws.model.task import CLIENT, NodeId
+from daws.model.task import CLIENT, NodeId, TaskSpec
 from daws.runtime.engine import Crew, Engine, info_of
 from daws.runtime.here import NobodyElse, StoreHere
 from daws.runtime.journals import journal_path, write_journal
@@ -19,12 +19,16 @@ from daws.runtime.loopthread import LoopThread
 from daws.runtime.outcomes import new_store
 from daws.runtime.ports import Counters, Listener
 from daws.strategy.decisions import Strategy
-from daws.wire.messages import CancelOrder, LetGo, NewTasks
+from daws.wire.columns import once
+from daws.wire.messages import CancelOrder, LetGo, NewTasks, PlainTasks
+from daws.wire.store import Submit
 from daws.workers.server import ForkServer
 
 NODE = 0
 """The only node of such a cluster."""
 TASKS_PER_TURN = 4096
+TOGETHER_MIN = 8
+"""Fewer tasks are spelled out: columns would take longer."""
 ALIVE_S = 0.5
 
 
@@ -111,14 +115,23 @@ class NodeThread(LoopThread):
         count = min(len(new_tasks), TASKS_PER_TURN)
         events: list[EventType] = []
         if count:
-            self.batches += 1
-            events.append(NewTasks(CLIENT, self.batches, tuple([new_tasks.popleft() for _ in range(count)])))
+            take = new_tasks.popleft
+            events.append(self._new([take() for _ in range(count)]))
         if new_tasks:
             self.wake()
         elif gone:
             events.append(LetGo(CLIENT, tuple([self.let_go.popleft() for _ in range(gone)])))
         if events:
             self.node.happened(events)
+
+    def _new(self, taken: list[Any]) -> EventType:
+        """What was submitted, as the node is told of it; plain tasks come as (task, kind, arguments)."""
+        self.batches += 1
+        if len(taken) < TOGETHER_MIN or set(map(type, taken)) != {tuple}:
+            rows = [_row(*one) if one.__class__ is tuple else one for one in taken]
+            return NewTasks(CLIENT, self.batches, tuple(rows))
+        tasks, kinds, payloads = map(list, zip(*taken, strict=True))
+        return PlainTasks(CLIENT, self.batches, tasks, once(kinds), once(payloads))
 
     def _use_strategy(self, text: str, used: threading.Event) -> None:
         try:
@@ -134,3 +147,8 @@ class NodeThread(LoopThread):
             tasks = tuple([task for task in tasks if task not in started])
         self.batches += 1
         self.node.happened([CancelOrder(CLIENT, self.batches, tasks)])
+
+
+def _row(task: int, kind: int, payload: bytes) -> Submit:
+    """A plain task, spelled out."""
+    return Submit(TaskSpec(task, kind, 0, (), (task,), None, 0, 0, NODE, False, payload), (), NODE)

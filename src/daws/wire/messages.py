@@ -4,10 +4,13 @@ Any message may be lost, doubled or late. None of them decides anything by itsel
 message is a hint about it or a request that its sender repeats until it was answered.
 """
 
+from itertools import repeat
+
 from msgspec import Struct
 
 from daws.model.context import Context, Wish
-from daws.model.task import NodeId, Ready
+from daws.model.task import NodeId, Ready, TaskSpec
+from daws.wire.columns import each
 from daws.wire.store import Submit
 
 # Why tasks are offered.
@@ -126,6 +129,26 @@ class NewTasks(Message, frozen=True):
     tasks: tuple[Submit, ...]
 
 
+class PlainTasks(Message, frozen=True):
+    """The same for many tasks about which there is nothing to say but their kinds and arguments, as columns: each makes
+    one object, which has its number. They belong to the node that is told. If all have the same kind, or the same
+    arguments, these are there once."""
+
+    batch: int
+    tasks: list[int]
+    kinds: list[int]
+    payloads: list[bytes]
+
+    def rows(self, node: NodeId) -> list[Submit]:
+        """One by one."""
+        tasks = self.tasks
+        kinds, payloads = each(self.kinds, len(tasks)), each(self.payloads, len(tasks))
+        none, zero, nodes = repeat(()), repeat(0), repeat(node)
+        usual = repeat(None), zero, zero, nodes, repeat(False)
+        specs = map(TaskSpec, tasks, kinds, zero, none, zip(tasks), *usual, payloads)
+        return list(map(Submit, specs, none, nodes))
+
+
 class LetGo(Message, frozen=True):
     """The client does not hold these tasks any more: what they made may go when no other task reads it."""
 
@@ -165,6 +188,7 @@ MessageType = (
     | StopDone
     | Submission
     | NewTasks
+    | PlainTasks
     | LetGo
     | SubmissionTaken
     | CancelOrder

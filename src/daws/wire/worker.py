@@ -6,10 +6,12 @@ of one user: nothing is lost or doubled on it, and when it breaks, the worker is
 """
 
 from collections.abc import Sequence
+from itertools import repeat
 
 from msgspec import Struct, msgpack
 
 from daws.model.task import Needs
+from daws.wire.columns import each, once
 
 FRAME_HEAD_BYTES = 4
 
@@ -119,6 +121,18 @@ class Execute(Order, frozen=True):
     options: RunOptions | None = None
 
 
+class ExecuteTogether(Order, frozen=True):
+    """Many usual calls of one function, in this order, as columns: no inputs, no options, one object each.
+
+    If all have the same arguments, they are there once.
+    """
+
+    function: int
+    runs: list[int]
+    arguments: list[bytes]
+    outputs: list[int]
+
+
 class Recall(Order, frozen=True):
     """Give a run back if it has not started: answered by Recalled or, too late, by what became of it."""
 
@@ -149,7 +163,7 @@ class Exit(Order, frozen=True):
     """Finish what was ordered before, tear down, and end."""
 
 
-OrderType = Prepare | Learn | Execute | Recall | Resume | Told | Discard | Exit
+OrderType = Prepare | Learn | Execute | ExecuteTogether | Recall | Resume | Told | Discard | Exit
 
 
 class Report(Struct, frozen=True, array_like=True, gc=False, tag=True):
@@ -176,6 +190,18 @@ class Ended(Report, frozen=True):
     duration_ns: int
     results: tuple[bytes | int | Written, ...]
     began_ns: int = 0
+
+
+class EndedTogether(Report, frozen=True):
+    """Many runs that went well and have one small result each, in this order, as columns.
+
+    If all results are the same, it is there once.
+    """
+
+    runs: list[int]
+    durations_ns: list[int]
+    results: list[bytes]
+    began_ns: list[int]
 
 
 class Raised(Report, frozen=True):
@@ -249,7 +275,7 @@ class Died(Report, frozen=True):
     waited: bool = False
 
 
-ReportType = Fit | Unfit | Ended | Raised | Recalled | Printed | Taught | Spawned | Waits | Asks | Died
+ReportType = Fit | Unfit | Ended | EndedTogether | Raised | Recalled | Printed | Taught | Spawned | Waits | Asks | Died
 
 
 class Failure(Struct, frozen=True, array_like=True, gc=False):
@@ -265,6 +291,48 @@ ENCODER = msgpack.Encoder()
 ORDERS = msgpack.Decoder(list[OrderType])
 REPORTS = msgpack.Decoder(list[ReportType])
 FAILURE = msgpack.Decoder(Failure)
+
+
+TOGETHER_MIN = 8
+"""Fewer calls, or ends of runs, are not worth a second look."""
+
+
+def calls_apart(order: ExecuteTogether) -> list[Execute]:
+    """One by one."""
+    runs = order.runs
+    arguments = each(order.arguments, len(runs))
+    return list(map(Execute, runs, repeat(order.function), arguments, repeat(()), zip(order.outputs)))
+
+
+def ends_together(reports: list[ReportType]) -> Sequence[ReportType]:
+    """Reports of usual ends as one, if there are many and nothing else; otherwise as they are."""
+    if len(reports) < TOGETHER_MIN or set(map(type, reports)) != {Ended}:
+        return reports
+    ends: list[Ended] = reports  # type: ignore[assignment]
+    results = [end.results for end in ends]
+    if set(map(len, results)) != {1}:
+        return reports
+    values: list[bytes] = [one for (one,) in results]  # type: ignore[misc]
+    if set(map(type, values)) != {bytes}:
+        return reports
+    durations_ns = [end.duration_ns for end in ends]
+    return [EndedTogether([end.run for end in ends], durations_ns, once(values), [end.began_ns for end in ends])]
+
+
+def ends_apart(report: EndedTogether) -> list[Ended]:
+    """One by one."""
+    runs = report.runs
+    return list(map(Ended, runs, report.durations_ns, zip(each(report.results, len(runs))), report.began_ns))
+
+
+def apart(reports: list[ReportType]) -> list[ReportType]:
+    """Reports in which each end stands by itself."""
+    if EndedTogether not in map(type, reports):
+        return reports
+    found: list[ReportType] = []
+    for report in reports:
+        found += ends_apart(report) if isinstance(report, EndedTogether) else (report,)
+    return found
 
 
 def frame_of(messages: Sequence[OrderType] | Sequence[ReportType], buffer: bytearray) -> None:

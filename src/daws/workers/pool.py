@@ -26,7 +26,9 @@ from daws.wire.worker import (
     Died,
     Discard,
     Ended,
+    EndedTogether,
     Execute,
+    ExecuteTogether,
     Exit,
     Fit,
     Prepare,
@@ -42,6 +44,7 @@ from daws.wire.worker import (
     Told,
     Unfit,
     Waits,
+    ends_apart,
 )
 from daws.workers.errors import WorkerStartError
 from daws.workers.failures import exception_of
@@ -150,6 +153,18 @@ class WorkerPool:
         link.outstanding[order.run] = options
         if options is not None and (options.timeout_ns or options.memory_bytes):
             self._watch_soon()
+
+    def execute_together(self, slot: int, order: ExecuteTogether) -> None:
+        """Hand over many usual runs of one function."""
+        if self._error is not None:
+            raise self._error
+        link = self._links[slot]
+        if not link.orders:
+            self._dirty.append(link)
+        if order.function not in link.known:
+            link.teach(order.function, self._functions[order.function])
+        link.orders.append(order)
+        link.outstanding.update(dict.fromkeys(order.runs))
 
     def execute_all(self, slot: int, orders: list[Execute]) -> None:
         """Hand over many runs without limits of their own, in this order."""
@@ -329,7 +344,9 @@ class WorkerPool:
         batch: Reports = []
         for report in reports:
             kind = report.__class__
-            if kind in SETTLING:
+            if kind is EndedTogether:
+                batch += self._settled_together(link, report)  # type: ignore[arg-type]
+            elif kind in SETTLING:
                 if outstanding.pop(report.run, MISSING) is not MISSING:  # type: ignore[union-attr]
                     batch.append(report)
                     if creators:
@@ -345,6 +362,15 @@ class WorkerPool:
             elif kind is Unfit:
                 link.error = exception_of(report.error)  # type: ignore[union-attr]
         return batch
+
+    def _settled_together(self, link: Link, report: EndedTogether) -> Reports:
+        if link.creators:
+            return self._settled(link, [*ends_apart(report)])
+        settle = link.outstanding.pop
+        known = [settle(run, MISSING) for run in report.runs]
+        if known.count(None) == len(known):
+            return [report]
+        return [end for end, options in zip(ends_apart(report), known, strict=True) if options is not MISSING]
 
     def _on_nested(self, link: Link, report: Spawned | Waits) -> None:
         link.creators.add(report.run)

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Protocol
 
-from daws.wire.worker import ChildEnd, Execute
+from daws.wire.worker import ChildEnd, Execute, ExecuteTogether
 from daws.workers.pool import WorkerPool
 
 if TYPE_CHECKING:
@@ -21,6 +21,8 @@ class Workers(Protocol):
     def execute(self, slot: int, order: Execute) -> None: ...
 
     def execute_all(self, slot: int, orders: list[Execute]) -> None: ...
+
+    def execute_together(self, slot: int, order: ExecuteTogether) -> None: ...
 
     def recall(self, slot: int, run: int) -> None: ...
 

@@ -27,6 +27,7 @@ from daws.wire.worker import (
     Died,
     Ended,
     Execute,
+    ExecuteTogether,
     Prepare,
     Raised,
     Recalled,
@@ -34,6 +35,7 @@ from daws.wire.worker import (
     Taught,
     Waits,
     Written,
+    calls_apart,
 )
 from daws.workers.errors import WorkerStartError
 from daws.workers.failures import failure_of
@@ -148,6 +150,9 @@ class ThreadPool:
     def execute_all(self, slot: int, orders: list[Execute]) -> None:
         for order in orders:
             self.execute(slot, order)
+
+    def execute_together(self, slot: int, order: ExecuteTogether) -> None:
+        self.execute_all(slot, calls_apart(order))
 
     def recall(self, slot: int, run: int) -> None:
         hand = self._hands[slot]

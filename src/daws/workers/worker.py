@@ -34,6 +34,7 @@ from daws.wire.worker import (
     Discard,
     Ended,
     Execute,
+    ExecuteTogether,
     Exit,
     Fit,
     OrderType,
@@ -47,6 +48,8 @@ from daws.wire.worker import (
     Told,
     Unfit,
     Waits,
+    calls_apart,
+    ends_together,
     frame_of,
 )
 from daws.workers.cursor import Cursor
@@ -342,7 +345,7 @@ class Worker:
             reports = self._reports[:]
             del self._reports[: len(reports)]  # the other thread may have added some meanwhile
             if reports:
-                frame_of(reports, self._buffer)
+                frame_of(ends_together(reports), self._buffer)
                 self._link.sendall(self._buffer)
                 if len(self._buffer) > BUFFER_MAX_BYTES:
                     self._buffer = bytearray()
@@ -353,6 +356,8 @@ class Worker:
             end_group()
         for frame in self._reader.arrived(count):
             orders = ORDERS.decode(frame)
+            if ExecuteTogether in map(type, orders):
+                orders = _apart(orders)
             if AT_ONCE.isdisjoint(map(type, orders)):
                 self._queue.extend(orders)
                 continue
@@ -417,6 +422,16 @@ class Worker:
         self._queue.clear()
         self._reports.clear()
         self._link.close()
+
+
+def _apart(orders: list[OrderType]) -> list[OrderType]:
+    found: list[OrderType] = []
+    for order in orders:
+        if type(order) is ExecuteTogether:
+            found += calls_apart(order)
+        else:
+            found.append(order)
+    return found
 
 
 def main(link_fd: int) -> NoReturn:

@@ -1,18 +1,23 @@
 """Many short runs that end together: the same as one by one, only quicker."""
 
 import random
+from heapq import heapreplace
+from itertools import groupby
+from typing import Any
 
 import pytest
 
 from daws.core import bursts as bursts_module
 from daws.core import node as node_module
-from daws.core.effects import CallStore, EffectType, StartRun
-from daws.core.events import EventType, RunDone, RunEnded, StoreAnswered
+from daws.core import running as running_module
+from daws.core.effects import CallStore, EffectType, StartRun, StartRuns
+from daws.core.events import EventType, RunDone, RunEnded, RunsDone, StoreAnswered
 from daws.core.invariants import check
+from daws.core.node import SECOND_NS, NodeConfig
 from daws.model.task import CLIENT
 from daws.store.memory import MemoryStore
-from daws.testing import Driver, task
-from daws.wire.messages import NewTasks
+from daws.testing import Driver, ready, task
+from daws.wire.messages import NewTasks, PlainTasks
 from daws.wire.store import Submit
 
 
@@ -36,10 +41,33 @@ def events_of(rng: random.Random, runs: list[StartRun]) -> list[EventType]:
     return events
 
 
-def history(seed: int, strategy: str) -> tuple[list[list[EffectType]], str]:
+def in_columns(events: list[EventType], slots: dict[int, int]) -> list[EventType]:
+    """The same with ends on one executor that follow each other as one event."""
+    found: list[EventType] = []
+    for (kind, _), some in groupby(events, lambda one: (type(one), slots.get(getattr(one, "run", -1)))):
+        if kind is RunDone:
+            ends = [(one.task, one.run, one.duration_ns, one.value) for one in some if isinstance(one, RunDone)]
+            found.append(RunsDone(*map(list, zip(*ends, strict=True))))
+        else:
+            found += some
+    return found
+
+
+def one_by_one(out: list[EffectType]) -> list[EffectType]:
+    """The same with an effect for each run that starts, in their order and behind all others."""
+    starts = [effect for effect in out if isinstance(effect, StartRun)]
+    for effect in out:
+        if isinstance(effect, StartRuns):
+            starts += [StartRun(run, effect.slot, one) for run, one in zip(effect.runs, effect.tasks, strict=True)]
+    starts.sort(key=lambda start: start.run)
+    return [*[effect for effect in out if not isinstance(effect, StartRun | StartRuns)], *starts]
+
+
+def history(seed: int, strategy: str, together: bool = False) -> tuple[list[list[EffectType]], str]:
     """All effects of a node that is given many short tasks, and how it stands in the end."""
     rng = random.Random(seed)
-    with Driver(strategy, cores=3) as node:
+    config = NodeConfig(lease_ns=8 * SECOND_NS, starts_together=together)
+    with Driver(strategy, cores=3, config=config) as node:
         store = MemoryStore(1)
         store.join(node.members.infos)
         core = node.core
@@ -55,13 +83,17 @@ def history(seed: int, strategy: str) -> tuple[list[list[EffectType]], str]:
                     spec = task(name, parents, [name], kind=rng.randrange(8) // 7, leaf=rng.random() < 0.5)
                     rows.append(Submit(spec, parents, core.node))
                 waiting.append(NewTasks(CLIENT, next(names), tuple(rows)))
+            slots = {start.run: start.slot for start in runs}
             events = waiting + events_of(rng, runs)
             waiting = []
             node.now_ns += 1_000_000
+            if together:
+                events = in_columns(events, slots)
             while events:
                 out: list[EffectType] = []
                 core.step(node.now_ns, events, out)
                 check(core)
+                out = one_by_one(out)
                 told.append(out)
                 events = []
                 for effect in out:
@@ -90,3 +122,56 @@ def test_a_burst_does_what_its_ends_would_do_one_by_one(seed: int, strategy: str
     assert bursts > 2
     monkeypatch.setattr(node_module, "end_together", lambda core, events: events)
     assert history(seed, strategy) == at_once
+
+
+@pytest.mark.parametrize("strategy", ["daws", "daws:adapt=matrix,period=60", "mlb"])
+@pytest.mark.parametrize("seed", range(12))
+def test_columns_do_what_single_starts_and_ends_would_do(seed: int, strategy: str, monkeypatch: pytest.MonkeyPatch):
+    columns = 0
+
+    def counted(core: node_module.NodeCore, event: RunsDone, first: int) -> int:
+        nonlocal columns
+        ended = end_columns(core, event, first)
+        columns += ended > 3
+        return ended
+
+    end_columns = bursts_module._end_columns
+    monkeypatch.setattr(bursts_module, "_end_columns", counted)
+    together = history(seed, strategy, together=True)
+    assert columns
+    assert history(seed, strategy) == together
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_tasks_are_dealt_to_who_has_the_fewest(seed: int):
+    rng = random.Random(seed)
+    slots = [(rng.randrange(1, 12), slot) for slot in range(rng.randrange(1, 6))]
+    count = rng.randrange(1, 60)
+    sent = {slot: sent for sent, slot in slots if sent > 1}
+    heap, expected, known = sorted(slots), [], dict(sent)
+    for _ in range(count):
+        has, slot = heap[0]
+        heapreplace(heap, (has + 1, slot))
+        expected.append(slot)
+        known[slot] = has + 1
+    assert running_module._dealt(slots, count, sent) == expected
+    assert sent == known and list(sent) == list(known)
+    assert sorted(heap) == slots
+
+
+@pytest.mark.parametrize("odd", [{"timeout_ns": 5}, {"makes": (1, 2)}, {"kind": 1}, {"cores": 2}])
+def test_what_is_not_alike_does_not_start_together(odd: dict[str, Any]):
+    config = NodeConfig(lease_ns=8 * SECOND_NS, starts_together=True)
+    with Driver("daws", members=1, cores=2, config=config) as node:
+        node.give(PlainTasks(CLIENT, 1, [1000, 1001], [0], [b""]))
+        for start in (node.expect(StartRun), node.expect(StartRun)):
+            node.give(RunDone(start.ready.spec.id, start.run, 1000, b"x"))
+        node.give(PlainTasks(CLIENT, 2, [*range(30)], [0], [b""]))
+        together = [*node.expect(StartRuns).tasks, *node.expect(StartRuns).tasks]
+        alone = [node.expect(StartRun).ready, node.expect(StartRun).ready]
+        assert sorted([one.spec.id for one in alone + together]) == [*range(30)]
+        others = [ready(task, **({"makes": (task,)} | (odd if task == 40 else {}))) for task in range(31, 60)]
+        node.give(NewTasks(CLIENT, 3, tuple([Submit(one.spec, (), 0) for one in others])))
+        assert not [effect for effect in node.effects if isinstance(effect, StartRuns)]
+        assert node.core.shared.alike is None
+        node.effects.clear()

@@ -359,3 +359,19 @@ def test_the_most_worthy_among_what_an_executor_may_run():
     queue.push(0.0, 2, ready(2, context="gpu|cpu"))
     assert best(queue, 9, {1: 5.0}, "gpu") == 2
     assert best(queue, 9, {}) == 1
+
+
+def test_the_plain_ones_are_alike_as_long_as_nothing_else_joins_them():
+    queue = ReadyQueue(MatchContexts())
+    queue.push_plain([ready(1, kind=7), ready(2, kind=7)], 7)
+    queue.push_plain([ready(3, kind=7)], 7)
+    assert [queue.alike] == [7]
+    queue.push_plain([ready(4, kind=8)], 8)
+    assert queue.alike is None
+    queue.push_plain([ready(5, kind=8)], 8)
+    assert queue.alike is None, "others stand before it"
+    assert popped(queue) == [1, 2, 3, 4, 5]
+    queue.push_plain([ready(6, kind=8)], 8)
+    assert [queue.alike] == [8]
+    queue.push(0, 1, ready(7, kind=8, timeout_ns=5))
+    assert queue.alike is None

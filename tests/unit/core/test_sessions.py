@@ -1,14 +1,16 @@
 """What a live client submits task by task, and what stays because it holds it."""
 
+import pytest
+
 from daws.core.effects import DropObject, Send, StartRun
-from daws.core.events import RunEnded
+from daws.core.events import Pressure, RunEnded
 from daws.core.moving import BATCHES_MAX
 from daws.core.node import SECOND_NS, NodeConfig
 from daws.model.task import CLIENT, FROM_OUTSIDE, TaskSpec
 from daws.store.memory import MemoryStore
-from daws.testing import Driver
+from daws.testing import Driver, ready
 from daws.testing.build import BIG
-from daws.wire.messages import LetGo, NewTasks, Releases, SubmissionTaken
+from daws.wire.messages import LetGo, NewTasks, PlainTasks, Releases, Submission, SubmissionTaken
 from daws.wire.store import CLIENT_HOLDER, DONE, Inspect, Release, Submit, Unheld
 
 MS = 1_000_000
@@ -38,6 +40,28 @@ def test_tasks_run_in_the_order_of_their_edges():
         for task in (1, 2, 3):
             end(node, store, task)
         assert store.shards[0].log == [1, 2, 3]
+
+
+@pytest.mark.parametrize("kinds, payloads", [([3], [b""]), ([3, 3, 4], [b"x", b"y", b""])])
+@pytest.mark.parametrize("strategy", ["mlb", "daws", "heft", "flds"])
+@pytest.mark.parametrize("pressed", [False, True])
+def test_plain_tasks_are_as_those_that_are_spelled_out(strategy, pressed, kinds, payloads):
+    columns = PlainTasks(CLIENT, 1, [5, 6, 7], kinds, payloads)
+    specs = [
+        TaskSpec(5 + at, kinds[at % len(kinds)], outputs=(5 + at,), home=0, payload=payloads[at % len(payloads)])
+        for at in range(3)
+    ]
+    told = []
+    for message in (columns, NewTasks(CLIENT, 1, tuple([Submit(spec, (), 0) for spec in specs]))):
+        node = Driver(strategy, members=1)
+        if pressed:
+            node.give(Pressure(True))
+        labelled = ready(1, context="gpu", move=1)
+        node.give(Submission(CLIENT, 9, (labelled,) if pressed else ()), message, message)
+        told.append((node.effects, node.core.shared.all(), node.core.dedicated.all(), node.core.staged))
+    assert told[0] == told[1]
+    starts = [start.ready.spec for start in told[0][0] if isinstance(start, StartRun)]
+    assert starts == specs[: 1 if pressed else 2]
 
 
 def test_a_batch_that_comes_twice_is_taken_once():

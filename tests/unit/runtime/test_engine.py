@@ -8,19 +8,21 @@ from typing import Any
 import pytest
 
 from daws.client.cluster import Cluster
-from daws.core.effects import RecallRun, StartRun, StopRun
-from daws.core.events import EventType, RunRecalled
+from daws.core.effects import RecallRun, StartRun, StartRuns, StopRun
+from daws.core.events import EventType, RunEnded, RunRecalled, RunsDone
 from daws.data.files import ObjectFiles
 from daws.data.session import Session as Folders
 from daws.model.errors import ClosedError, InternalError, TaskKilledError
-from daws.model.task import Ready, TaskSpec
+from daws.model.task import CLIENT, Ready, TaskSpec
 from daws.runtime.engine import Crew, Engine
 from daws.runtime.here import NobodyElse, StoreHere
 from daws.runtime.thread import NodeThread
 from daws.store.memory import MemoryStore
 from daws.strategy import parse_strategy
 from daws.testing.build import object_at, ready
-from daws.wire.worker import Died, Ended, Raised, Recalled, ReportType, Written
+from daws.wire.messages import NewTasks, PlainTasks
+from daws.wire.store import Submit
+from daws.wire.worker import Died, Ended, EndedTogether, ExecuteTogether, Raised, Recalled, ReportType, Written
 from daws.workers.failures import failure_of
 from tests.unit.runtime.jobs import die_half_way
 
@@ -60,6 +62,9 @@ class Hands:
     def execute(self, slot: int, order: Any) -> None:
         self.told.append(order.run)
 
+    def execute_together(self, slot: int, order: Any) -> None:
+        self.told.append(order)
+
     def kill(self, slot: int, run: int) -> None:
         pass
 
@@ -82,6 +87,53 @@ def test_a_run_that_comes_before_its_function_waits_for_it(tmp_path: Path):
     assert events == [RunRecalled(2, 2)], "it never left"
     engine.learn(7, b"seven")
     assert hands.told == [(7, b"seven"), 1, 4]
+
+
+def test_runs_that_start_together_are_told_as_columns_once_their_function_is_known(tmp_path: Path):
+    engine = engine_with(ObjectFiles(None, tmp_path))
+    hands: Any = engine.pool
+    some = [Ready(TaskSpec(task, 7, outputs=(task,), payload=b"x"), 0, 0) for task in (10, 11)]
+    engine._start_runs(StartRuns([1, 2], 3, some))
+    engine._start_runs(StartRuns([3, 4], 2, some))
+    other = [Ready(TaskSpec(20, 8, outputs=(20,)), 0, 0)]
+    engine._start_runs(StartRuns([5], 0, other))
+    assert hands.told == [(7, b"seven"), 1, 2, ExecuteTogether(7, [3, 4], [b"x"], [10, 11])]
+    assert engine.runs == {
+        1: (3, some[0].spec),
+        2: (3, some[1].spec),
+        3: (2, some[0].spec),
+        4: (2, some[1].spec),
+        5: (0, other[0].spec),
+    }
+
+
+def test_runs_that_end_together_are_one_event_unless_some_were_stopped(tmp_path: Path):
+    engine = engine_with(ObjectFiles(None, tmp_path))
+    told: list[EventType] = []
+    engine._step = told.extend  # type: ignore[method-assign, assignment]
+    specs = [TaskSpec(task, 7, outputs=(task,)) for task in range(10, 14)]
+    engine.runs = {run: (0, spec) for run, spec in enumerate(specs)}
+    engine._on_reports([EndedTogether([0, 1], [5, 6], [b"v"], [100, 200])])
+    assert told == [RunsDone([10, 11], [0, 1], [5, 6], [b"v", b"v"])]
+    told.clear()
+    del engine.runs[2]
+    engine._on_reports([EndedTogether([2, 3], [7, 8], [b"v", b"w"], [100, 200])])
+    assert told == [RunEnded(13, 3, 8, (1,), values=(b"w",))]
+    assert not engine.runs
+
+
+def test_what_a_client_submits_reaches_the_node_in_its_order():
+    with Cluster(1) as cluster:
+        thread = cluster._open().engine
+        assert isinstance(thread, NodeThread)
+        child = Submit(TaskSpec(3, 7, 0, (1,), (3,)), (1,), 0)
+        assert thread._new([child]) == NewTasks(CLIENT, 1, (child,))
+        some = [(task, 7, b"x") for task in range(10, 20)]
+        assert thread._new(some) == PlainTasks(CLIENT, 2, [*range(10, 20)], [7], [b"x"])
+        mixed = thread._new([(1, 7, b""), child, (4, 8, b"")])
+        assert isinstance(mixed, NewTasks) and mixed.tasks[1] is child
+        assert [row.spec.id for row in mixed.tasks] == [1, 3, 4]
+        assert mixed.tasks[2] == Submit(TaskSpec(4, 8, outputs=(4,), home=0), (), 0)
 
 
 # -- files -------------------------------------------------------------------------------------------------------------

@@ -7,7 +7,26 @@ import pytest
 from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
-from daws.wire.worker import FRAME_HEAD_BYTES, ORDERS, REPORTS, Exit, Learn, OrderType, Recalled, ReportType, frame_of
+from daws.wire.worker import (
+    FRAME_HEAD_BYTES,
+    ORDERS,
+    REPORTS,
+    TOGETHER_MIN,
+    Ended,
+    EndedTogether,
+    Execute,
+    ExecuteTogether,
+    Exit,
+    Learn,
+    OrderType,
+    Recalled,
+    ReportType,
+    Written,
+    apart,
+    calls_apart,
+    ends_together,
+    frame_of,
+)
 
 
 @pytest.mark.parametrize(
@@ -43,3 +62,29 @@ def test_orders_are_no_reports():
     frame_of([Recalled(1)], buffer)
     with pytest.raises(msgspec.ValidationError):
         ORDERS.decode(buffer[FRAME_HEAD_BYTES:])
+
+
+@pytest.mark.parametrize("values", [[b"a"], [b"a", b"b", b"a"]])
+def test_many_ends_travel_as_columns_and_are_the_same_apart(values: list[bytes]):
+    ends: list[ReportType] = [
+        Ended(run, 10 + run, (values[run % len(values)],), 1000 * run) for run in range(3 * TOGETHER_MIN)
+    ]
+    (together,) = ends_together(ends)
+    assert isinstance(together, EndedTogether)
+    assert len(together.results) == (1 if len(values) == 1 else len(ends))
+    assert apart([Recalled(9), together]) == [Recalled(9), *ends]
+
+
+@pytest.mark.parametrize(
+    "odd", [Recalled(1), Ended(1, 1, ()), Ended(1, 1, (b"a", b"b")), Ended(1, 1, (7,)), Ended(1, 1, (Written("x", 1),))]
+)
+def test_ends_stay_apart_if_one_of_them_is_unusual(odd: ReportType):
+    ends: list[ReportType] = [*[Ended(run, 1, (b"a",)) for run in range(TOGETHER_MIN)], odd]
+    assert ends_together(ends) is ends
+    assert ends_together(ends[:1]) == ends[:1]
+
+
+def test_many_calls_are_the_same_apart():
+    calls = calls_apart(ExecuteTogether(3, [5, 6], [b"x"], [50, 60]))
+    assert calls == [Execute(5, 3, b"x", (), (50,)), Execute(6, 3, b"x", (), (60,))]
+    assert [call.arguments for call in calls_apart(ExecuteTogether(3, [5, 6], [b"x", b"y"], [50, 60]))] == [b"x", b"y"]

@@ -24,6 +24,7 @@ from daws.wire.worker import (
     Spawned,
     Taught,
     Waits,
+    apart,
 )
 from daws.workers.failures import exception_of
 from daws.workers.port import pool_of
@@ -59,6 +60,7 @@ class Crew:
         self.loop.close()
 
     def _on_report(self, batch: list[ReportType]) -> None:
+        batch = apart(batch)
         self.batches.append(batch)
         for report in batch:
             if isinstance(report, Printed):

@@ -24,8 +24,11 @@ def drawn_rows(rng: Random, tasks: int) -> list[list[Row]]:
     for first in range(0, tasks, 40):
         names = range(first, first + 40)
         parents = [(name, (rng.randrange(name),) if name and rng.random() < 0.2 else ()) for name in names]
+        if rng.random() < 0.3:
+            parents = [(name, ()) for name in names]  # nothing but usual ones
         submits = [Submit(TaskSpec(name, outputs=(name,)), above, NODE) for name, above in parents]
         put = [Submit(TaskSpec(1000 + first, outputs=(1000 + first,)), (), NODE, output(1000 + first, 8))]
+        put *= rng.randrange(2)
         finishes = [
             Finish(name, int(rng.random() < 0.05), OTHER if rng.random() < 0.05 else NODE, output(name, size))
             for name in names
