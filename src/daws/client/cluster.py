@@ -16,6 +16,7 @@ from weakref import WeakSet
 
 from daws.client import current, patience
 from daws.client.defaults import default_memo, default_nodes, default_strategy, default_trace, default_workers
+from daws.client.given import whole
 from daws.data.limits import check_open_files, with_cure
 from daws.data.session import Session as Folders
 from daws.model.errors import ClosedError, UsageError
@@ -88,19 +89,17 @@ class Cluster:
     ) -> None:
         if nodes is None:
             nodes = default_nodes()
-        if type(nodes) is not int or not 1 <= nodes <= NODES_MAX:
-            raise UsageError(f"nodes={nodes!r}: give a whole number from 1 to {NODES_MAX}")
+        nodes = whole("nodes", nodes, 1, NODES_MAX)
         if node not in ("thread", "process"):
             raise UsageError(f"node={node!r}: give 'thread' or 'process'")
         if workers is None:
             workers = default_workers(nodes)
-        if type(workers) is not int or not 1 <= workers <= WORKERS_MAX:
-            raise UsageError(f"workers={workers!r}: give a whole number from 1 to {WORKERS_MAX}")
+        workers = whole("workers", workers, 1, WORKERS_MAX)
         if kind not in KINDS:
             raise UsageError(f"kind={kind!r}: give {' or '.join(map(repr, KINDS))}")
         if type(explain) is not bool:
             raise UsageError(f"explain={explain!r}: give True or False")
-        check_memory(memory_bytes)
+        memory_bytes = check_memory(memory_bytes)
         labelled = _devices(devices, kind)
         if strategy is None:
             strategy = default_strategy()
@@ -233,7 +232,7 @@ class Cluster:
     def gather(
         self, futures: Any, errors: Errors = "raise", timeout: float | None = None, progress: bool = False
     ) -> Any:
-        """The results of futures in lists, tuples and dicts, however deep, in the same shape.
+        """The results of futures in lists, tuples, sets, dicts and dataclasses, however deep, in the same shape.
 
         `errors="return"` puts exceptions where results would be, `"skip"` leaves failed ones out. `progress=True` shows
         a bar on terminals and in notebooks.
@@ -323,10 +322,9 @@ class Cluster:
         return f"<Cluster: {nodes}{workers}, {self.strategy.name}, {state}>"
 
 
-def check_memory(memory_bytes: int | None) -> None:
+def check_memory(memory_bytes: int | None) -> int | None:
     """Refuse a number of bytes that is none."""
-    if memory_bytes is not None and (type(memory_bytes) is not int or memory_bytes < 1):
-        raise UsageError(f"memory_bytes={memory_bytes!r}: give a whole number of at least 1")
+    return None if memory_bytes is None else whole("memory_bytes", memory_bytes, 1)
 
 
 def _plain_session() -> type[Session]:
@@ -362,6 +360,8 @@ def _devices(given: Mapping[Any, Any] | None, kind: str) -> tuple[tuple[str, int
 
     if kind != "processes":
         raise UsageError("devices: threads share one environment; use kind='processes'")
+    if not isinstance(given, Mapping):
+        raise UsageError(f"devices={given!r}: give a dict of labels and numbers, such as {{'gpu': 2}}")
     for label, count in given.items():
         if type(count) is not int or not 1 <= count <= WORKERS_MAX:
             raise UsageError(f"devices: {label!r}: {count!r}: give a whole number from 1 to {WORKERS_MAX}")
