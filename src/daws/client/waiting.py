@@ -121,8 +121,9 @@ def wait(
 
 
 def gather(futures: Any, errors: Errors = "raise", timeout: float | None = None, progress: bool = False) -> Any:
-    """The results of all futures, in the same shape: lists, tuples, sets, dicts and dataclasses of futures, however deep.
-    A generator of them becomes a list.
+    """The results of all futures, in the same shape: lists, tuples, sets, dicts and dataclasses of them, however deep.
+
+    A generator becomes a list.
 
     `errors="return"` puts exceptions where results would be, `"skip"` leaves failed ones out of lists and dicts.
     `progress=True` shows a bar on terminals and in notebooks.
