@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from daws.client.options import Options
     from daws.client.session import Session
     from daws.client.waiting import Errors
+    from daws.data.janitor import Janitor
     from daws.runs.timeline import Timeline
     from daws.runtime.ports import Counters
     from daws.strategy.decisions import Strategy
@@ -119,6 +120,7 @@ class Cluster:
         self._lock = Lock()
         self._session: Session | None = None
         self._folders = Folders()
+        self._janitor: Janitor | None = None
         server: ForkServer | None = None
         try:
             processes = nodes if nodes > 1 or node == "process" else 0
@@ -126,6 +128,8 @@ class Cluster:
                 server = _fork_server(*self._folders.all(), become="daws.runtime.fork")
             elif kind == "processes":
                 server = _fork_server(*self._folders.all(), hire=workers)
+            else:
+                self._janitor = _janitor(*self._folders.all())
             from daws.data.functions import dumps_function
             from daws.runs.facts import Facts
             from daws.runtime.engine import Crew
@@ -148,7 +152,7 @@ class Cluster:
         except BaseException:
             if server is not None:
                 server.bury(kill=True)
-            self._folders.close()
+            self._remove_folders()
             raise
         self._session = session
         patience.begin()
@@ -289,12 +293,17 @@ class Cluster:
             return 0
         patience.end()
         left = session.close(_closed())
-        self._folders.close()
+        self._remove_folders()
         if self._trace is not None and self.timeline is not None:
             from daws.runs.trace import write_trace
 
             write_trace(self._trace, self.timeline)
         return left
+
+    def _remove_folders(self) -> None:
+        self._folders.close()
+        if self._janitor is not None:
+            self._janitor.dismiss()
 
     def _open(self) -> Session:
         if self._session is None:
@@ -398,6 +407,12 @@ def _fork_server(*folders: str, become: str = "daws.workers.worker", hire: int =
         if server is not None:
             server.bury(kill=True)
         raise WorkerStartError(f"the fork server cannot be started: {with_cure(error)}", retry=False) from error
+
+
+def _janitor(*folders: str) -> Janitor:
+    from daws.data.janitor import Janitor
+
+    return Janitor(*folders)
 
 
 def _abandon_all() -> None:

@@ -115,7 +115,7 @@ def _shown(word: Any) -> str:
 
 
 def _words(words: Sequence[Word]) -> tuple[Any, ...]:
-    if isinstance(words, (bytes, File, Future)):
+    if isinstance(words, (bytes, File, Future)) or not isinstance(words, Iterable):
         raise UsageError(f"{words!r} is no command; give a list of words, or a line of text for a shell")
     checked: list[Any] = []
     for at, word in enumerate(words):

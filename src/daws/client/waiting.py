@@ -20,9 +20,10 @@ def distinct(futures: Iterable[Future[T]]) -> dict[Future[T], None]:
     if isinstance(futures, Future):
         raise UsageError(f"{futures!r} is one future; give a list of them, or ask it for its result()")
     found = dict.fromkeys(futures)
-    wrong = next((one for one in found if not isinstance(one, Future)), None)
-    if wrong is not None:
-        raise UsageError(f"{wrong!r:.100} is no future of daws; give what submit, call or run returned")
+    one: Any
+    for one in found:
+        if not isinstance(one, Future):
+            raise UsageError(f"{one!r:.100} is no future of daws; give what submit, call or run returned")
     return found
 
 

@@ -94,7 +94,8 @@ class _Apart:
         self.error = error
 
     def __reduce__(self) -> tuple[Any, ...]:
-        kind, args, *state = self.error.__reduce__()
+        reduced: Any = self.error.__reduce__()  # nobody has changed what it is: class, args, perhaps attributes
+        kind, args, *state = reduced
         return together, (kind, args), *state
 
 

@@ -315,7 +315,7 @@ class FrozenParts:
 
 def test_what_is_no_future_is_named(cluster: Cluster):
     with pytest.raises(UsageError, match="5 is no future of daws"):
-        list(as_completed([cluster.submit(add), 5]))  # type: ignore[list-item]
+        list(as_completed([cluster.submit(add), 5]))  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="is one future; give a list"):
         wait(cluster.submit(add))  # type: ignore[arg-type]
 
@@ -354,7 +354,8 @@ def test_unpicklable_results_of_map_are_errors_of_their_items_alone(cluster: Clu
 def test_numbers_of_numpy_are_numbers(cluster: Cluster):
     one, other = cluster.call(divmod, [7, 2], outputs=np.int64(2), retries=np.int32(1), timeout=np.float32(60.0))
     assert gather([one, other]) == [3, 1]
-    assert list(cluster.map(add, range(4), chunk=np.int64(2))) == [0, 1, 2, 3]
+    chunk: Any = np.int64(2)
+    assert list(cluster.map(add, range(4), chunk=chunk)) == [0, 1, 2, 3]
     with pytest.raises(UsageError, match=r"memory='2GB': give a whole number of bytes from 0"):
         cluster.call(add, memory="2GB")
 
