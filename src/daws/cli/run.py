@@ -43,7 +43,7 @@ def run(arguments: argparse.Namespace) -> int:
     source = read_source(arguments.what)
     workflow = named(source, graph_for(source, nodes, workers, arguments))
     if arguments.execute:
-        check_commands(workflow, arguments.folder)
+        check_commands(workflow, arguments.folder, arguments.what)
     else:
         check_room(workflow.graph)
     cluster = Cluster(workers, nodes=nodes, strategy=arguments.strategy, timeline=Timeline())

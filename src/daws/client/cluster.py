@@ -16,6 +16,7 @@ from weakref import WeakSet
 
 from daws.client import current, patience
 from daws.client.defaults import default_memo, default_nodes, default_strategy, default_trace, default_workers
+from daws.client.given import whole
 from daws.data.limits import check_open_files, with_cure
 from daws.data.session import Session as Folders
 from daws.model.errors import ClosedError, UsageError
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from daws.client.options import Options
     from daws.client.session import Session
     from daws.client.waiting import Errors
+    from daws.data.janitor import Janitor
     from daws.runs.timeline import Timeline
     from daws.runtime.ports import Counters
     from daws.strategy.decisions import Strategy
@@ -88,19 +90,17 @@ class Cluster:
     ) -> None:
         if nodes is None:
             nodes = default_nodes()
-        if type(nodes) is not int or not 1 <= nodes <= NODES_MAX:
-            raise UsageError(f"nodes={nodes!r}: give a whole number from 1 to {NODES_MAX}")
+        nodes = whole("nodes", nodes, 1, NODES_MAX)
         if node not in ("thread", "process"):
             raise UsageError(f"node={node!r}: give 'thread' or 'process'")
         if workers is None:
             workers = default_workers(nodes)
-        if type(workers) is not int or not 1 <= workers <= WORKERS_MAX:
-            raise UsageError(f"workers={workers!r}: give a whole number from 1 to {WORKERS_MAX}")
+        workers = whole("workers", workers, 1, WORKERS_MAX)
         if kind not in KINDS:
             raise UsageError(f"kind={kind!r}: give {' or '.join(map(repr, KINDS))}")
         if type(explain) is not bool:
             raise UsageError(f"explain={explain!r}: give True or False")
-        check_memory(memory_bytes)
+        memory_bytes = check_memory(memory_bytes)
         labelled = _devices(devices, kind)
         if strategy is None:
             strategy = default_strategy()
@@ -120,6 +120,7 @@ class Cluster:
         self._lock = Lock()
         self._session: Session | None = None
         self._folders = Folders()
+        self._janitor: Janitor | None = None
         server: ForkServer | None = None
         try:
             processes = nodes if nodes > 1 or node == "process" else 0
@@ -127,6 +128,8 @@ class Cluster:
                 server = _fork_server(*self._folders.all(), become="daws.runtime.fork")
             elif kind == "processes":
                 server = _fork_server(*self._folders.all(), hire=workers)
+            else:
+                self._janitor = _janitor(*self._folders.all())
             from daws.data.functions import dumps_function
             from daws.runs.facts import Facts
             from daws.runtime.engine import Crew
@@ -149,7 +152,7 @@ class Cluster:
         except BaseException:
             if server is not None:
                 server.bury(kill=True)
-            self._folders.close()
+            self._remove_folders()
             raise
         self._session = session
         patience.begin()
@@ -233,7 +236,7 @@ class Cluster:
     def gather(
         self, futures: Any, errors: Errors = "raise", timeout: float | None = None, progress: bool = False
     ) -> Any:
-        """The results of futures in lists, tuples and dicts, however deep, in the same shape.
+        """The results of futures in lists, tuples, sets, dicts and dataclasses, however deep, in the same shape.
 
         `errors="return"` puts exceptions where results would be, `"skip"` leaves failed ones out. `progress=True` shows
         a bar on terminals and in notebooks.
@@ -290,12 +293,17 @@ class Cluster:
             return 0
         patience.end()
         left = session.close(_closed())
-        self._folders.close()
+        self._remove_folders()
         if self._trace is not None and self.timeline is not None:
             from daws.runs.trace import write_trace
 
             write_trace(self._trace, self.timeline)
         return left
+
+    def _remove_folders(self) -> None:
+        self._folders.close()
+        if self._janitor is not None:
+            self._janitor.dismiss()
 
     def _open(self) -> Session:
         if self._session is None:
@@ -323,10 +331,9 @@ class Cluster:
         return f"<Cluster: {nodes}{workers}, {self.strategy.name}, {state}>"
 
 
-def check_memory(memory_bytes: int | None) -> None:
+def check_memory(memory_bytes: int | None) -> int | None:
     """Refuse a number of bytes that is none."""
-    if memory_bytes is not None and (type(memory_bytes) is not int or memory_bytes < 1):
-        raise UsageError(f"memory_bytes={memory_bytes!r}: give a whole number of at least 1")
+    return None if memory_bytes is None else whole("memory_bytes", memory_bytes, 1)
 
 
 def _plain_session() -> type[Session]:
@@ -362,6 +369,8 @@ def _devices(given: Mapping[Any, Any] | None, kind: str) -> tuple[tuple[str, int
 
     if kind != "processes":
         raise UsageError("devices: threads share one environment; use kind='processes'")
+    if not isinstance(given, Mapping):
+        raise UsageError(f"devices={given!r}: give a dict of labels and numbers, such as {{'gpu': 2}}")
     for label, count in given.items():
         if type(count) is not int or not 1 <= count <= WORKERS_MAX:
             raise UsageError(f"devices: {label!r}: {count!r}: give a whole number from 1 to {WORKERS_MAX}")
@@ -398,6 +407,12 @@ def _fork_server(*folders: str, become: str = "daws.workers.worker", hire: int =
         if server is not None:
             server.bury(kill=True)
         raise WorkerStartError(f"the fork server cannot be started: {with_cure(error)}", retry=False) from error
+
+
+def _janitor(*folders: str) -> Janitor:
+    from daws.data.janitor import Janitor
+
+    return Janitor(*folders)
 
 
 def _abandon_all() -> None:

@@ -9,6 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from daws.client.future import INLINE, VALUE, Future, collecting
+from daws.client.given import seconds
 from daws.client.options import OUTPUTS_MAX, Options, options_of
 from daws.data.outside import File, Out, Small, Source, Stored, checked_name
 from daws.model.errors import UsageError
@@ -114,7 +115,7 @@ def _shown(word: Any) -> str:
 
 
 def _words(words: Sequence[Word]) -> tuple[Any, ...]:
-    if isinstance(words, (bytes, File, Future)):
+    if isinstance(words, (bytes, File, Future)) or not isinstance(words, Iterable):
         raise UsageError(f"{words!r} is no command; give a list of words, or a line of text for a shell")
     checked: list[Any] = []
     for at, word in enumerate(words):
@@ -174,9 +175,7 @@ def _environment(env: Mapping[str, str] | None) -> dict[str, str] | None:
 def _timeout_ns(timeout: float | None) -> int:
     if timeout is None:
         return 0
-    if type(timeout) not in (int, float) or not 0 < timeout <= TIMEOUT_MAX_S:
-        raise UsageError(f"timeout={timeout!r}: give a number of seconds above 0, up to {TIMEOUT_MAX_S:,}")
-    return math.ceil(timeout * 1e9)
+    return math.ceil(seconds("timeout", timeout, TIMEOUT_MAX_S) * 1e9)
 
 
 # -- running -----------------------------------------------------------------------------------------------------------

@@ -67,7 +67,7 @@ class ConnectedCluster(Cluster):
             raise UsageError(f"session={session!r}: give a name of up to {NAME_LENGTH_MAX} letters")
         if keep and not session:
             raise UsageError("keep=True: give the session a name, so that it can be found again (session='…')")
-        clusters.check_memory(memory_bytes)
+        memory_bytes = clusters.check_memory(memory_bytes)
         shipped = OwnModules(modules)
         with_memo, prepare = clusters._memory(memo)
         self.timeline = None

@@ -20,6 +20,7 @@ from daws.workers.failures import exception_of
 from daws.workers.nest import Nest, current_nest
 
 T = TypeVar("T")
+NO_CANCEL = "a task cannot cancel the tasks that it has submitted; they are cancelled with it"
 
 
 def current() -> "InnerCluster":
@@ -62,12 +63,28 @@ class InnerCluster:
         """Call `function` for each item, several items per task."""
         return map_chunks(self._session, self._session.nest.workers, function, iterables, chunk)
 
+    def put(self, value: T) -> Future[T]:
+        """Hand in an object once that many tasks read. (Another task brings it in, so it may still be pending.)"""
+        return self.submit(_same, value)
+
+    def run(self, *_: Any, **__: Any) -> NoReturn:
+        """For clients alone."""
+        raise UsageError("inside a task, run programs by subprocess.run, or submit commands from outside of tasks")
+
+    def cancel(self, *_: Any) -> NoReturn:
+        """For clients alone."""
+        raise UsageError(NO_CANCEL)
+
     def gather(self, futures: Any, errors: Errors = "raise") -> Any:
-        """The results of futures in lists, tuples and dicts, however deep, in the same shape."""
+        """The results of futures in lists, tuples, sets, dicts and dataclasses, however deep, in the same shape."""
         return gather(futures, errors)
 
     def __repr__(self) -> str:
         return f"<InnerCluster: {len(self._session.futures):,} tasks submitted>"
+
+
+def _same(value: T) -> T:
+    return value
 
 
 class InnerSession:
@@ -174,7 +191,7 @@ class InnerFuture(Future[T]):
         return self._state != PENDING
 
     def cancel(self) -> None:
-        raise UsageError("a task cannot cancel the tasks that it has submitted; they are cancelled with it")
+        raise UsageError(NO_CANCEL)
 
     def explain(self) -> NoReturn:
         raise UsageError("inside a task nobody knows why others ran where they did; ask futures outside of tasks")

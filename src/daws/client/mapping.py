@@ -1,15 +1,19 @@
 """Calling one function for many items: several items per task, one view on all results."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Any, Generic, Protocol, TypeVar
 
 from daws.client.future import Future
+from daws.client.given import whole
 from daws.client.options import USUAL, Options
-from daws.model.errors import UsageError
+from daws.data.codec import dumps
+from daws.model.errors import UnpicklableError, UsageError
 from daws.workers.failures import exception_of, failure_of
 
 T = TypeVar("T")
 CHUNK_MAX = 1024
+READ_MAX = 1 << 16
 SHARE = 4
 """A chunk is this part of what one worker's share of the rest is: large at first, small towards the end."""
 
@@ -44,16 +48,20 @@ class Chunked:
 
     def __call__(self, items: list[tuple[Any, ...]]) -> list[Any]:
         function = self.function
-        try:
-            return [function(*item) for item in items]
-        except Exception:
-            return [self._one(item) for item in items]
+        results: list[Any] = []
+        add, rest = results.append, iter(items)
+        while len(results) < len(items):
+            try:
+                for item in rest:
+                    add(function(*item))
+            except Exception as error:
+                add(Failed(failure_of(error)))
+        return results
 
-    def _one(self, item: tuple[Any, ...]) -> Any:
-        try:
-            return self.function(*item)
-        except Exception as error:
-            return Failed(failure_of(error))
+    @staticmethod
+    def without_unpicklable(results: list[Any]) -> list[Any]:
+        """Asked for by the worker when the results of a chunk cannot be pickled."""
+        return [_picklable(one) for one in results]
 
     def __reduce__(self) -> tuple[type["Chunked"], tuple[Callable[..., Any]]]:
         return Chunked, (self.function,)
@@ -99,6 +107,14 @@ class Mapped(Sequence[T], Generic[T]):
         return f"<Mapped: {len(self):,} items in {len(self.futures):,} tasks, {ended:,} ended>"
 
 
+def _picklable(result: Any) -> Any:
+    try:
+        dumps(result, "the result")
+    except UnpicklableError as error:
+        return Failed(failure_of(error))
+    return result
+
+
 def _value(result: Any) -> Any:
     if type(result) is Failed:
         raise exception_of(result.failure)
@@ -108,15 +124,18 @@ def _value(result: Any) -> Any:
 def check_map(iterables: tuple[Iterable[Any], ...], chunk: int | None) -> None:
     if not iterables:
         raise UsageError("map: give at least one iterable")
-    if chunk is not None and (type(chunk) is not int or chunk < 1):
-        raise UsageError(f"chunk={chunk!r}: give a whole number of at least 1")
+    if chunk is not None:
+        whole("chunk", chunk, 1)
 
 
 def map_chunks(
     session: Submits, workers: int, function: Callable[..., T], iterables: tuple[Iterable[Any], ...], chunk: int | None
 ) -> Mapped[T]:
     check_map(iterables, chunk)
-    items = list(zip(*iterables, strict=False))
+    items: list[tuple[Any, ...]] = []
+    rest = zip(*iterables, strict=False)
+    while more := list(islice(rest, READ_MAX)):  # piece by piece, so that Ctrl-C ends one that is endless
+        items += more
     many = session.number_of(Chunked(function))
     futures: list[Future[list[T]]] = []
     ends: list[int] = []

@@ -5,6 +5,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from daws.client.given import seconds, whole
 from daws.model.context import parse_context
 from daws.model.errors import UsageError
 from daws.model.task import Needs
@@ -49,20 +50,16 @@ def _checked(
     rank: float = 0,
     memo: bool | str | None = None,
 ) -> Options:
-    for name, value, low, high in (
-        ("outputs", outputs, 1, OUTPUTS_MAX),
-        ("cores", cores, 1, 1 << 16),
-        ("memory", memory, 0, 1 << 62),
-        ("priority", priority, -PRIORITY_MAX, PRIORITY_MAX),
-        ("retries", retries, 0, 1 << 16),
-    ):
-        if type(value) is not int or not low <= value <= high:
-            raise UsageError(f"{name}={value!r}: give a whole number from {low} to {high}")
-    if timeout is not None and (type(timeout) not in (int, float) or not 0 < timeout <= TIMEOUT_MAX_S):
-        raise UsageError(f"timeout={timeout!r}: give a number of seconds above 0, up to {TIMEOUT_MAX_S:,}")
-    for name, seconds in (("expected", expected), ("rank", rank)):
-        if type(seconds) not in (int, float) or not 0 <= seconds <= TIMEOUT_MAX_S:
-            raise UsageError(f"{name}={seconds!r}: give a number of seconds from 0 to {TIMEOUT_MAX_S:,}")
+    outputs = whole("outputs", outputs, 1, OUTPUTS_MAX)
+    cores = whole("cores", cores, 1, 1 << 16)
+    memory = whole("memory", memory, 0, 1 << 62, "bytes")
+    priority = whole("priority", priority, -PRIORITY_MAX, PRIORITY_MAX)
+    retries = whole("retries", retries, 0, 1 << 16)
+    times = [
+        0.0 if timeout is None else seconds("timeout", timeout, TIMEOUT_MAX_S),
+        seconds("expected", expected, TIMEOUT_MAX_S, can_be_zero=True),
+        seconds("rank", rank, TIMEOUT_MAX_S, can_be_zero=True),
+    ]
     if not isinstance(context, str):
         raise UsageError(f"context={context!r}: give a context as text")
     if memo is not None and not isinstance(memo, bool | str):
@@ -70,7 +67,7 @@ def _checked(
     version = (memo if isinstance(memo, str) else "") if memo is not None and memo is not False else None
     usual = cores == 1 and not memory and not context
     needs = None if usual else Needs(cores, parse_context(context), memory)
-    timeout_ns, estimate_ns, rank_ns = [math.ceil(seconds * 1e9) for seconds in (timeout or 0, expected, rank)]
+    timeout_ns, estimate_ns, rank_ns = [math.ceil(time_s * 1e9) for time_s in times]
     return Options(outputs, needs, priority, retries, timeout_ns, estimate_ns, rank_ns, version)
 
 

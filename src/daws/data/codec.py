@@ -75,21 +75,6 @@ def dumps_call(args: tuple[object, ...], kwargs: dict[str, object]) -> bytes:
         raise
 
 
-def dumps_exception(error: BaseException, what: str = "the exception") -> bytes:
-    """`error` as bytes that surely load again: many exceptions pickle well and cannot be rebuilt from their args."""
-    data = dumps(error, what)
-    try:
-        loads(data)
-    except Exception as failure:
-        name = f"{type(error).__module__}.{type(error).__qualname__}"
-        raise UnpicklableError(
-            f"{what} {name} cannot be rebuilt from its args ({failure}); hand all arguments on to super().__init__, "
-            f"or give it a __reduce__",
-            what,
-        ) from failure
-    return data
-
-
 def loads(buffer: Buffer, copy: bool = False) -> Any:
     """The value in `buffer`. Its arrays point into the buffer and keep it alive; with `copy` they have their own."""
     try:
@@ -247,7 +232,8 @@ _pickler: type[Any] | None = None
 
 
 def _by_value_pickler() -> type[Any]:
-    """cloudpickle's pickler, imported when it is first needed; memoryviews come back as what they were."""
+    """cloudpickle's pickler, imported when it is first needed; memoryviews come back as what they were, and classes
+    with slots have slots again (else what is made of them there cannot be loaded here, where they have no dict)."""
     global _pickler
     if _pickler is None:
         import cloudpickle
@@ -255,8 +241,23 @@ def _by_value_pickler() -> type[Any]:
         class ByValue(cloudpickle.Pickler):  # type: ignore[misc, unused-ignore]
             dispatch_table = cloudpickle.Pickler.dispatch_table.new_child({memoryview: _reduce_memoryview})
 
+            def reducer_override(self, value: Any) -> Any:
+                reduced = super().reducer_override(value)
+                if isinstance(value, type) and type(reduced) is tuple and "__slots__" in value.__dict__:
+                    return _with_slots(value, reduced)
+                return reduced
+
         _pickler = ByValue
     return _pickler
+
+
+def _with_slots(kind: type, reduced: tuple[Any, ...]) -> tuple[Any, ...]:
+    make, args, *rest = reduced
+    if make.__name__ != "_make_skeleton_class":  # an enum
+        return reduced
+    names = kind.__dict__["__slots__"]
+    namespace = {**args[3], "__slots__": names if isinstance(names, str) else tuple(names)}
+    return make, (*args[:3], namespace, *args[4:]), *rest
 
 
 def _reduce_memoryview(view: memoryview) -> tuple[Callable[..., Any], tuple[object, ...]]:

@@ -20,6 +20,8 @@ _HINTS = {
     "builtins.frame": "pass what you need from it",
     "_asyncio.": "pass its result",
     "sqlite3.": "pass the file's name and connect inside the task",
+    "daws.client.future.": "pass the future itself, or in lists, dicts and such, as an argument of submit",
+    "daws.client.inside.": "",  # it says so itself
 }
 _HINT = "pass what it is made from and make it inside the task, or give its class a __reduce__"
 
@@ -31,9 +33,11 @@ def complain(
     path, part = find_culprit(value, is_picklable)
     name = type_name(part)
     hint = next((hint for start, hint in _HINTS.items() if name.startswith(start)), _HINT)
+    if "result" in what:
+        hint = hint.replace("pass ", "return ", 1).replace(" inside the task", " where it is needed")
     within = f" (in {path})" if path else ""
     reason = " ".join(str(error).split()) or type(error).__name__
-    return UnpicklableError(f"{what} cannot be pickled: {name}{within}: {reason}; {hint}", what)
+    return UnpicklableError(f"{what} cannot be pickled: {name}{within}: {reason}{hint and f'; {hint}'}", what)
 
 
 def type_name(value: object) -> str:

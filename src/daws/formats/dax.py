@@ -19,6 +19,7 @@ DEPTH_MAX = 32
 BYTES_PER_MB = 1_000_000
 TASK_TAGS = frozenset(("job", "dag", "dax"))
 STREAM_TAGS = {"stdin": False, "stdout": True, "stderr": True}
+NEWER = re.compile(r"\s*([4-9]|[1-9]\d)")
 # By lower-case link: whether a file is read, and whether it is written.
 LINKS = {"input": (True, False), "output": (False, True), "inout": (True, True), "checkpoint": (False, True)}
 
@@ -103,6 +104,8 @@ class _Dax:
             if tag != "adag":
                 raise self._wrong(f"the outermost element is <{tag[:40]}>, not the <adag> of a DAX file")
             self.name, self.version = attributes.get("name", ""), attributes.get("version", "")
+            if NEWER.match(self.version):
+                raise self._wrong(f"version {shown(self.version)} of DAX is not known; it is 2.1 to 3.6")
         elif tag in TASK_TAGS:
             self._on_task(tag, attributes)
         elif tag == "child":

@@ -54,8 +54,8 @@ class _Task(Struct):
     category: str | None = None
     parents: list[str | int] | None = None
     children: list[str | int] | None = None
-    inputFiles: list[str | int] | None = None
-    outputFiles: list[str | int] | None = None
+    inputFiles: list[str | int | _File] | None = None
+    outputFiles: list[str | int | _File] | None = None
     files: list[_File] | None = None
     runtime: Found = None
     runtimeInSeconds: Found = None
@@ -64,7 +64,7 @@ class _Task(Struct):
     memory: Found = None
     memoryInBytes: Found = None
     priority: Found = None
-    command: _Command | None = None
+    command: _Command | str | None = None
 
 
 class _Specification(Struct):
@@ -169,8 +169,9 @@ class _WfFormat:
         for index, task in enumerate(self.tasks):
             self._add_task(index, task, executions.get(task.id) if executions else None)
         self._add_edges()
-        makespan = self.body.makespanInSeconds if self.body.makespanInSeconds is not None else self.body.makespan
-        place = "workflow.makespanInSeconds"
+        makespan, place = self.body.makespanInSeconds, "workflow.makespanInSeconds"
+        if makespan is None:
+            makespan, place = self.body.makespan, "workflow.makespan"
         if self.body.execution is not None and self.body.execution.makespanInSeconds is not None:
             makespan, place = self.body.execution.makespanInSeconds, "workflow.execution.makespanInSeconds"
         makespan_s = max(0.0, self._number(makespan, place) or 0.0)
@@ -219,7 +220,7 @@ class _WfFormat:
             raise self._wrong(place, "a task needs an id")
         # An execution repeats nothing but the id, so what is missing there may still be here, and the reverse.
         run_place, run = execution or (place, task)
-        command = run.command or task.command
+        command = _command(run.command or task.command)
         program = (command.program or "") if command is not None else ""
         kind = task.category or _kind_of(name or task_id, program)
         number = draft.add_task(task_id or name, name or task_id, kind, index << ITEM_BITS)
@@ -230,39 +231,42 @@ class _WfFormat:
             draft.programs[number] = program
             draft.arguments[number] = _arguments(command.arguments)
         if task.inputFiles:
-            draft.use_all(_texts(task.inputFiles), False)
+            self._use_named(f"{place}.inputFiles", task.inputFiles, False)
         if task.outputFiles:
-            draft.use_all(_texts(task.outputFiles), True)
+            self._use_named(f"{place}.outputFiles", task.outputFiles, True)
         if task.files:
             self._use_files(place, task.files)
 
     def _set_needs(self, place: str, run: _Task) -> None:
         draft = self.draft
-        seconds = run.runtimeInSeconds if run.runtimeInSeconds is not None else run.runtime
-        value = (
-            seconds
-            if type(seconds) is float and 0.0 <= seconds < 1e9
-            else self._number(seconds, f"{place}.runtimeInSeconds")
-        )
+        key, seconds = ("runtimeInSeconds", run.runtimeInSeconds)
+        if seconds is None:
+            key, seconds = ("runtime", run.runtime)
+        if type(seconds) is float and 0.0 <= seconds < 1e9:  # as usual
+            value: float | None = seconds
+        else:
+            value = self._number(seconds, f"{place}.{key}")
         if value is None:
             draft.notes.add("runtime-missing")
         else:
             if value < 0:
                 draft.notes.add("runtime-negative")
                 value = 0.0
-            draft.length_ns[-1] = self._checked(nanoseconds, value, f"{place}.runtimeInSeconds")
-        wanted = run.coreCount if run.coreCount is not None else run.cores
+            draft.length_ns[-1] = self._checked(nanoseconds, value, f"{place}.{key}")
+        key, wanted = ("coreCount", run.coreCount) if run.coreCount is not None else ("cores", run.cores)
         if wanted is not None and wanted != 1:
-            value = self._number(wanted, f"{place}.coreCount")
+            value = self._number(wanted, f"{place}.{key}")
             if value is not None:
                 if value < 1:
                     draft.notes.add("cores")
-                draft.cores[-1] = self._checked(cores, value, f"{place}.coreCount")
+                draft.cores[-1] = self._checked(cores, value, f"{place}.{key}")
         if run.memoryInBytes is not None or run.memory is not None:
-            value = self._number(run.memoryInBytes, f"{place}.memoryInBytes")
+            key = "memoryInBytes"
+            value = self._number(run.memoryInBytes, f"{place}.{key}")
             if value is None:
-                value = (self._number(run.memory, f"{place}.memory") or 0.0) * BYTES_PER_KB
-            draft.memory_bytes[-1] = self._checked(size, max(value, 0.0), f"{place}.memoryInBytes")
+                key = "memory"
+                value = (self._number(run.memory, f"{place}.{key}") or 0.0) * BYTES_PER_KB
+            draft.memory_bytes[-1] = self._checked(size, max(value, 0.0), f"{place}.{key}")
         if run.priority is not None:
             value = self._number(run.priority, f"{place}.priority") or 0.0
             draft.priority[-1] = round(max(-PRIORITY_MAX, min(PRIORITY_MAX, value)))
@@ -319,6 +323,20 @@ class _WfFormat:
                 draft.notes.add("sizes-differ")
             draft.listed_bytes[number] = max(known, found)
 
+    def _use_named(self, place: str, files: Sequence[str | int | _File], writes: bool) -> None:
+        """By their ids, as the format has it; or as objects, as some have it."""
+        if not any(type(file) is _File for file in files):
+            self.draft.use_all(list(map(str, files)), writes)
+            return
+        for index, file in enumerate(files):
+            if not isinstance(file, _File):
+                self.draft.use(str(file), writes)
+                continue
+            name = _text(file.id) or _text(file.name)
+            if not name:
+                raise self._wrong(f"{place}[{index}]", "a file needs an id")
+            self.draft.use(name, writes, self._size(file, f"{place}[{index}]"))
+
     def _use_files(self, place: str, files: Sequence[_File]) -> None:
         for index, file in enumerate(files):
             name = _text(file.name) or _text(file.id)
@@ -364,10 +382,6 @@ def _text(name: Name) -> str:
     return "" if name is None else str(name)
 
 
-def _texts(names: list[str | int]) -> list[str]:
-    return list(map(str, names))
-
-
 def _kind_of(name: str, program: str) -> str:
     """What tasks of one kind have in common: the name without its number, or just the program if the name begins so."""
     stem = NUMBERED.sub("", name) or name
@@ -375,6 +389,14 @@ def _kind_of(name: str, program: str) -> str:
     if short and len(short) <= PROGRAM_LENGTH_MAX and stem.startswith(short) and not any(map(str.isspace, short)):
         return short
     return stem
+
+
+def _command(found: _Command | str | None) -> _Command | None:
+    """As the format has it; or as one line."""
+    if not isinstance(found, str):
+        return found
+    program, _, arguments = found.strip().partition(" ")
+    return _Command(program, arguments)
 
 
 def _arguments(found: list[str | int | float | None] | str | None) -> tuple[str, ...]:

@@ -1,11 +1,14 @@
 """Exceptions that travel: taken apart in a worker, put together in the client.
 
 The client must get something sensible whatever the exception is: one that cannot be pickled, one that cannot be
-unpickled (its class takes other arguments, or lives in a module that only the worker has), one whose `str` raises.
+unpickled (its class lives in a module that only the worker has), one whose `str` raises. Pickle makes an exception anew
+from its `args`, which is wrong as soon as a class has a constructor of its own that hands on something else. So the
+constructor of such a class is left out: what it did is in `args` and in the attributes.
 """
 
-import pickle
+from typing import Any
 
+from daws.data import codec
 from daws.wire.worker import ENCODER, FAILURE, Failure
 from daws.workers.errors import RemoteError, RemoteTraceback
 
@@ -27,7 +30,7 @@ def exception_of(failure: bytes) -> BaseException:
     reason = "it cannot be pickled" if not read.pickled and read.kind not in ENDING else ""
     if read.pickled:
         try:
-            found = pickle.loads(read.pickled)
+            found = codec.loads(read.pickled)
         except KeyboardInterrupt:
             raise
         except BaseException as error:
@@ -78,12 +81,37 @@ def _pickled(error: BaseException) -> bytes:
     if not isinstance(error, Exception):
         return b""  # see ENDING
     try:
-        data = pickle.dumps(error, pickle.HIGHEST_PROTOCOL)
+        data = codec.dumps(_Apart(error) if _has_constructor(type(error)) else error)
     except Exception:
-        try:
-            import cloudpickle  # for classes of __main__ and of functions
-
-            data = cloudpickle.dumps(error)
-        except Exception:
-            return b""
+        return b""
     return data if len(data) <= PICKLED_MAX_BYTES else b""
+
+
+class _Apart:
+    """An exception that pickles as its args and attributes."""
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        reduced: Any = self.error.__reduce__()  # nobody has changed what it is: class, args, perhaps attributes
+        kind, args, *state = reduced
+        return together, (kind, args), *state
+
+
+def together(kind: type[Exception], args: tuple[Any, ...]) -> Exception:
+    """An exception as its class would have made it, but for what that class's own constructor does."""
+    base: Any = next(one for one in kind.__mro__ if one.__module__ == "builtins")
+    error: Exception = base.__new__(kind, *args)
+    base.__init__(error, *args)
+    return error
+
+
+def _has_constructor(kind: type[Exception]) -> bool:
+    """Its own, with nothing else of its own that says how to pickle it."""
+    own = [one.__dict__ for one in kind.__mro__ if one.__module__ != "builtins"]
+    if any(name in one for one in own for name in ("__reduce__", "__reduce_ex__")):
+        return False
+    if any(one.get("__slots__") for one in own):  # they are in no state
+        return False
+    return any(name in one for one in own for name in ("__init__", "__new__"))

@@ -7,7 +7,7 @@ from typing import Any
 
 from daws.data import codec
 from daws.data.tags import folder_of, split
-from daws.model.errors import NoSpaceError
+from daws.model.errors import NoSpaceError, UnpicklableError
 from daws.wire.worker import INPUTS_ALONE, Execute, ObjectFile, Prepare, Written
 from daws.workers.errors import ResultCountError, UnreadableError
 from daws.workers.slots import filled
@@ -99,6 +99,16 @@ class Runner:
             return NOTHING
         if not order.outputs:
             return (codec.dumps(value, "the result"),)
+        try:
+            return self._kept(value, order)
+        except UnpicklableError as error:
+            mend = getattr(function, "without_unpicklable", None)  # it has results of its own that are fine
+            if mend is not None:
+                return self._kept(mend(value), order)
+            name = getattr(function, "__qualname__", type(function).__qualname__)
+            raise UnpicklableError(f"{name}: {error}", error.what) from error
+
+    def _kept(self, value: Any, order: Execute) -> tuple[bytes | int | Written, ...]:
         if len(order.outputs) == 1:
             return (self._keep(value, order.outputs[0], order, "the result"),)
         results: list[bytes | int | Written] = []

@@ -68,34 +68,28 @@ def _parts(argument: str) -> list[str]:
         return argument.split()
 
 
-def check_commands(workflow: Workflow, folder: str) -> None:
-    """Refuse a workflow that could not be executed in a folder, before anything runs."""
+def check_commands(workflow: Workflow, folder: str, path: str = "") -> None:
+    """Refuse a workflow (of the file `path`) that could not be executed in a folder, before anything runs."""
+    what = path or workflow.name
     if not os.path.isdir(folder):
         raise UsageError(f"--folder {folder!r}: there is no such folder")
     missing = [task for task, program in enumerate(workflow.programs) if not program]
     if len(missing) == workflow.graph.task_count:
-        raise UsageError(
-            f"{workflow.name}: there are no commands in this file; leave out --execute to emulate its tasks"
-        )
+        raise UsageError(f"{what}: there are no commands in this file; leave out --execute to emulate its tasks")
     if missing:
-        raise UsageError(
-            f"{workflow.name}: task {workflow.task_ids[missing[0]]!r} has no command; --execute needs one each"
-        )
+        raise UsageError(f"{what}: task {workflow.task_ids[missing[0]]!r} has no command; --execute needs one each")
     graph = workflow.graph
     outside = [name for name in workflow.file_names[graph.external_start :] if name]
     absent = [name for name in outside if not os.path.exists(os.path.join(folder, name))]
     if absent:
         others = f" and {len(absent) - 1:,} others" if len(absent) > 1 else ""
-        raise UsageError(f"{workflow.name}: {absent[0]!r}{others} must be in {folder!r} before the first task runs")
+        raise UsageError(f"{what}: {absent[0]!r}{others} must be in {folder!r} before the first task runs")
     known = set(workflow.file_names)
     for task, program in enumerate(workflow.programs):
         if any("\0" in word for word in workflow.command_of(task)):
-            raise UsageError(
-                f"{workflow.name}: the command of task {workflow.task_ids[task]!r} has a NUL character in it"
-            )
+            raise UsageError(f"{what}: the command of task {workflow.task_ids[task]!r} has a NUL character in it")
         argv = argv_of((program,), folder)
         if shutil.which(argv[0]) is None and program not in known:
             raise UsageError(
-                f"{workflow.name}: {program!r} of task {workflow.task_ids[task]!r} is neither on the path "
-                f"nor in {folder!r}"
+                f"{what}: {program!r} of task {workflow.task_ids[task]!r} is neither on the path nor in {folder!r}"
             )

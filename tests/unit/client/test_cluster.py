@@ -293,6 +293,73 @@ def test_map_keeps_the_order_and_spoils_nothing(cluster: Cluster):
     assert list(cluster.map(add, [])) == []
 
 
+def test_gather_takes_dataclasses_and_generators(cluster: Cluster):
+    one, bad = cluster.submit(add, 1), cluster.submit(divide, 1, 0)
+    assert gather(one for _ in range(2)) == [1, 1]
+    found = gather(Parts(one, [one, 5]))
+    assert (found.first, found.rest) == (1, [1, 5])
+    assert gather(FrozenParts(one)).first == 1
+    assert gather(Parts(bad, [bad, one]), errors="skip") == Parts(None, [1])
+
+
+@dataclass
+class Parts:
+    first: Any
+    rest: Any
+
+
+@dataclass(frozen=True, slots=True)
+class FrozenParts:
+    first: Any
+
+
+def test_what_is_no_future_is_named(cluster: Cluster):
+    with pytest.raises(UsageError, match="5 is no future of daws"):
+        list(as_completed([cluster.submit(add), 5]))  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="is one future; give a list"):
+        wait(cluster.submit(add))  # type: ignore[arg-type]
+
+
+def test_the_words_of_concurrent_futures_are_understood(cluster: Cluster):
+    bad = cluster.submit(divide, 1, 0)
+    assert wait([bad], return_when="FIRST_EXCEPTION").done == {bad}
+    assert wait([bad], return_when="FIRST_COMPLETED") == wait([bad], return_when="ALL_COMPLETED")
+
+
+def count_and_divide(folder: Path, item: int) -> float:
+    with open(folder / str(item), "a") as calls:
+        calls.write("x")
+    return 1 / (item - 3)
+
+
+def test_map_calls_each_item_once_even_beside_failures(cluster: Cluster, tmp_path: Path):
+    mapped = cluster.map(count_and_divide, [tmp_path] * 8, range(8), chunk=4)
+    with pytest.raises(ZeroDivisionError):
+        list(mapped)
+    assert mapped[4:] == [1.0, 0.5, 1 / 3, 0.25]
+    assert [(tmp_path / str(item)).read_text() for item in range(8)] == ["x"] * 8
+
+
+def a_lock_at(item: int, bad: int) -> Any:
+    return threading.Lock() if item == bad else item
+
+
+def test_unpicklable_results_of_map_are_errors_of_their_items_alone(cluster: Cluster):
+    mapped = cluster.map(a_lock_at, range(5), [2] * 5, chunk=5)
+    assert [mapped[item] for item in (0, 1, 3, 4)] == [0, 1, 3, 4]
+    with pytest.raises(daws.UnpicklableError, match="the result cannot be pickled"):
+        mapped[2]
+
+
+def test_numbers_of_numpy_are_numbers(cluster: Cluster):
+    one, other = cluster.call(divmod, [7, 2], outputs=np.int64(2), retries=np.int32(1), timeout=np.float32(60.0))
+    assert gather([one, other]) == [3, 1]
+    chunk: Any = np.int64(2)
+    assert list(cluster.map(add, range(4), chunk=chunk)) == [0, 1, 2, 3]
+    with pytest.raises(UsageError, match=r"memory='2GB': give a whole number of bytes from 0"):
+        cluster.call(add, memory="2GB")
+
+
 def test_what_tasks_print_is_seen(cluster: Cluster, capfd: pytest.CaptureFixture[str]):
     cluster.submit(print, "hello from a worker").result()
     deadline, seen = time.monotonic() + 30, ""

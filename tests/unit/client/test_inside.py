@@ -68,6 +68,30 @@ def test_children_build_graphs(cluster: Cluster):
     assert cluster.submit(graph).result(60) == [2, 2, 2, 2]
 
 
+def test_an_object_is_put_in_once_for_many_children(cluster: Cluster):
+    def parent(size: int) -> int:
+        here = daws.current()
+        table = here.put(np.ones(size))
+        return int(sum(here.gather([here.submit(np.sum, table) for _ in range(3)])))
+
+    assert cluster.submit(parent, 10).result(60) == 30
+    assert cluster.submit(parent, 200_000).result(60) == 600_000
+
+
+def test_words_that_are_for_clients_alone_say_what_to_do_instead(cluster: Cluster):
+    def runs() -> None:
+        daws.current().run(["true"])
+
+    def cancels() -> None:
+        here = daws.current()
+        here.cancel([here.submit(abs, 1)])
+
+    with pytest.raises(UsageError, match=r"inside a task, run programs by subprocess\.run"):
+        cluster.submit(runs).result(60)
+    with pytest.raises(UsageError, match="they are cancelled with it"):
+        cluster.submit(cancels).result(60)
+
+
 def test_large_results_of_children_are_files(cluster: Cluster):
     def total() -> float:
         here = daws.current()

@@ -18,7 +18,8 @@ import daws
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever started this may ignore it
 gate, form, way = sys.argv[1:]
-options = {"thread": {}, "process": {"node": "process"}, "nodes": {"nodes": 2}}[form]
+options = {"thread": {}, "process": {"node": "process"}, "nodes": {"nodes": 2},
+           "threads": {"kind": "threads"}}[form]
 
 def hang(gate, value):
     with open(gate, "w") as file:
@@ -66,6 +67,10 @@ def nothing(pid: int) -> None:
         ("thread", "signal", kill),
         ("thread", "signal", end),
         ("thread", "signal", interrupt_twice),
+        ("threads", "leaves", nothing),
+        ("threads", "exits", nothing),
+        ("threads", "signal", kill),
+        ("threads", "signal", interrupt_twice),
         ("process", "signal", kill),
         ("nodes", "signal", kill),
         ("nodes", "signal", interrupt_twice),

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from daws.data import codec
-from daws.data.codec import dumps, dumps_call, dumps_exception, encode, load_file, loads, pack, pack_by_value
+from daws.data.codec import dumps, dumps_call, encode, load_file, loads, pack, pack_by_value
 from daws.data.limits import memory_bytes
 from daws.model.errors import DamagedObjectError, UnpicklableError
 
@@ -27,11 +27,6 @@ MB = 1 << 20
 class Pair:
     left: Any
     right: Any
-
-
-class TwoArgs(Exception):
-    def __init__(self, a: int, b: int) -> None:
-        super().__init__(f"{a} and {b}")
 
 
 plain = st.recursive(
@@ -323,10 +318,34 @@ def test_errors_of_a_value_that_is_loaded_are_its_own():
         loads(dumps(Bad()))
 
 
-def test_exceptions_that_could_not_be_rebuilt_are_refused():
-    assert str(loads(dumps_exception(KeyError("x")))) == "'x'"
-    with pytest.raises(UnpicklableError, match=r"TwoArgs cannot be rebuilt from its args .* __reduce__"):
-        dumps_exception(TwoArgs(1, 2))
+SLOTS_THERE = """
+import sys
+from daws.data import codec
+kind, = codec.loads(sys.stdin.buffer.read())
+sys.stdout.buffer.write(codec.dumps(kind(7)))
+"""
+
+
+def test_classes_with_slots_have_slots_elsewhere_too():
+    class Base:
+        __slots__ = "single"
+
+    class Slotted(Base):
+        __slots__ = ("__hidden", "__weakref__", "value")
+
+        def __init__(self, value: int) -> None:
+            self.value, self.__hidden = value, -value
+
+        def hidden(self) -> int:
+            return self.__hidden
+
+    data = subprocess.run(
+        [sys.executable, "-c", SLOTS_THERE], input=dumps((Slotted,)), capture_output=True, check=True
+    ).stdout
+    found = loads(data)
+    assert type(found) is Slotted
+    assert (found.value, found.hidden()) == (7, -7)
+    assert not hasattr(found, "__dict__")
 
 
 def test_many_threads_at_once():

@@ -93,6 +93,7 @@ BOMB = """<?xml version="1.0"?>
 @pytest.mark.parametrize(
     ("content", "parts"),
     [
+        ('<adag version="4.0"><job id="a" name="a"/></adag>', ["w:1: version '4.0' of DAX is not known"]),
         (BOMB, ["w:3:", "entity 'a'"]),
         ('<!DOCTYPE adag [<!ENTITY x SYSTEM "file:///etc/passwd">]><adag>&x;</adag>', ["w:1:", "entity 'x'"]),
         ("<adag>\n&y;</adag>", ["w:2:", "undefined entity"]),

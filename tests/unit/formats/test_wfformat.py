@@ -120,6 +120,20 @@ def test_files_listed_twice_and_files_nobody_uses(read):
     assert found.notes == ("1 file with several sizes",)
 
 
+def test_files_and_commands_in_other_shapes(read):
+    task = {
+        "name": "a",
+        "id": "a",
+        "inputFiles": [{"id": "x", "sizeInBytes": 5}, "y", {"name": "z"}],
+        "outputFiles": [{"id": "o", "sizeInBytes": 7}],
+        "command": "/bin/tool --fast x",
+    }
+    found = read(new([task], [{"id": "y", "sizeInBytes": 3}]))
+    sizes = dict(zip(found.file_names, found.graph.object_bytes.tolist(), strict=True))
+    assert sizes == {"o": 7, "x": 5, "y": 3, "z": 0}
+    assert found.command_of(0) == ("/bin/tool", "--fast", "x")
+
+
 def test_nan_as_python_writes_it(read):
     found = read(
         new([new_task("a")], runs=[{"id": "a", "runtimeInSeconds": 1}]).replace(":1}", ':NaN,"avgCPU":-Infinity}')
@@ -177,6 +191,10 @@ def _task(**changed):
         (_task(parents=["a"]), [f"w: {SPEC}[0].parents[0]: task 'a' waits for itself"]),
         (_task(parents="a"), [f"w: {SPEC}[0].parents: expected `array | null`, got `str`"]),
         (_task(parents=[{}]), [f"w: {SPEC}[0].parents[0]: expected `int | str`, got `object`"]),
+        (_task(inputFiles=[{"sizeInBytes": 3}]), [f"w: {SPEC}[0].inputFiles[0]: a file needs an id"]),
+        (old(old_task("a", runtime="fast")), ["w: workflow.tasks[0].runtime: 'fast' is not a number"]),
+        (old(old_task("a", cores=10**6)), ["w: workflow.tasks[0].cores: '1000000.0' is more than 32767 cores"]),
+        (old(old_task("a", memory="much")), ["w: workflow.tasks[0].memory: 'much' is not a number"]),
         (_task(inputFiles=[3.5]), [f"w: {SPEC}[0].inputFiles[0]: expected"]),
         (
             new([new_task("a", ("b",)), new_task("b", ("a",))]),

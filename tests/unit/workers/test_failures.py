@@ -1,4 +1,5 @@
 import pickle
+from typing import Any
 
 import pytest
 
@@ -26,6 +27,68 @@ def test_classes_of_functions_come_back():
         pass
 
     assert type(raised(LocalError("here"))).__name__ == "LocalError"
+
+
+class KeywordError(Exception):
+    def __init__(self, text: str, *, code: int) -> None:
+        super().__init__(f"{text} ({code})")
+        self.code = code
+
+
+class WrappedError(Exception):
+    def __init__(self, code: int) -> None:
+        super().__init__(f"code {code}")
+
+
+class DiskError(OSError):
+    def __init__(self, disk: str) -> None:
+        super().__init__(28, "no space", disk)
+        self.disk = disk
+
+
+class MadeError(ValueError):
+    def __new__(cls, one: int, two: int) -> "MadeError":
+        return super().__new__(cls, f"{one}/{two}")
+
+    def __init__(self, one: int, two: int) -> None:
+        super().__init__(f"{one}/{two}")
+
+
+class ReducedError(Exception):
+    def __init__(self, one: int, two: int) -> None:
+        super().__init__(f"{one} or {two}")
+        self.both = one, two
+
+    def __reduce__(self) -> Any:
+        return ReducedError, self.both
+
+
+class SlotsError(Exception):
+    __slots__ = ("code",)
+
+    def __init__(self, code: int) -> None:
+        super().__init__(code)
+        self.code = code
+
+
+@pytest.mark.parametrize(
+    "error, attributes",
+    [
+        (KeywordError("bad", code=3), {"code": 3}),
+        (WrappedError(7), {}),
+        (DiskError("/scratch"), {"disk": "/scratch", "errno": 28, "filename": "/scratch"}),
+        (MadeError(1, 2), {}),
+        (ReducedError(1, 2), {"both": (1, 2)}),
+        (SlotsError(4), {"code": 4}),
+    ],
+)
+def test_exceptions_with_constructors_of_their_own_come_back(error: Exception, attributes: dict[str, object]):
+    error.add_note("seen on a Monday")
+    found = raised(error)
+    assert type(found) is type(error) and str(found) == str(error)
+    assert {name: getattr(found, name) for name in attributes} == attributes
+    if type(error) is not ReducedError:
+        assert found.__notes__ == ["seen on a Monday"]
 
 
 @pytest.mark.parametrize("error", [SystemExit(1), KeyboardInterrupt(), GeneratorExit()])

@@ -98,5 +98,7 @@ def test_what_cannot_be_executed_is_refused_before_anything_runs(tmp_path, chang
     (tmp_path / "start.txt").write_text("hello")
     with pytest.raises(UsageError, match=message):
         check_commands(replace(copies(), **change), str(tmp_path))
+    with pytest.raises(UsageError, match=r"^runs/one\.json: .*" + message):
+        check_commands(replace(copies(), **change), str(tmp_path), "runs/one.json")
     with pytest.raises(UsageError, match="there is no such folder"):
         check_commands(copies(), str(tmp_path / "missing"))
