@@ -46,6 +46,15 @@ class RunDone(Event, frozen=True):
     value: bytes
 
 
+class RunLacks(Event, frozen=True):
+    """A run found the file of an object that it reads damaged, or gone; nobody is to blame. The loss of the object was
+    said before."""
+
+    task: int
+    run: int
+    object: int
+
+
 class RunRecalled(Event, frozen=True):
     """A run that was sent ahead came back without having started."""
 
@@ -84,6 +93,12 @@ class ObjectsFetched(Event, frozen=True):
 
     fetched: tuple[Transfer, ...] = ()
     failed: tuple[Transfer, ...] = ()
+
+
+class ObjectsLost(Event, frozen=True):
+    """Files of objects turned out to be damaged, or gone: they are not here any more."""
+
+    objects: tuple[int, ...]
 
 
 class StoreAnswered(Event, frozen=True):
@@ -142,11 +157,13 @@ EventType = (
     Started
     | RunEnded
     | RunDone
+    | RunLacks
     | RunRecalled
     | RunSpawned
     | RunWaits
     | ObjectsPut
     | ObjectsFetched
+    | ObjectsLost
     | StoreAnswered
     | CallFine
     | CallsSafe
