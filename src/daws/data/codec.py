@@ -27,7 +27,7 @@ from struct import Struct
 from struct import error as StructError
 from typing import Any
 
-from daws.data.envelope import ALIGN_BYTES, GAP_BYTES_MIN, envelope, opened, pieces
+from daws.data.envelope import ALIGN_BYTES, GAP_BYTES_MIN, envelope, opened, pieces, stream_parts
 from daws.data.mapping import map_file
 from daws.model.errors import DamagedObjectError, UnpicklableError
 
@@ -259,7 +259,7 @@ def encode(value: object, inline_bytes_max: int, what: str = "the value") -> byt
         elif not buffers and len(stream) <= inline_bytes_max:
             return stream
         else:
-            packed = Packed([stream], buffers)
+            packed = Packed(stream_parts(stream), buffers)
     return packed.to_bytes() if packed.size_bytes <= inline_bytes_max else packed
 
 

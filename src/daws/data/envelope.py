@@ -29,6 +29,11 @@ _FIRST = Struct("=8sI")
 _REST = Struct("=IQQQ")
 _HEAD_BYTES = _FIRST.size + _REST.size
 _NO_GAPS = array("Q")
+_FRAME = 0x95
+_LONG = {0x42: 4, 0x8E: 8, 0x58: 4, 0x8D: 8, 0x96: 8}
+"""Opcodes of bytes, texts and bytearrays that stand outside of frames, and the bytes of their lengths."""
+_SHORT = b"\x94(]})N"
+"""Opcodes of one byte that mostly stand between two of these."""
 
 
 def envelope(object_id: int, covered: Sequence[Buffer], size_bytes: int) -> bytes:
@@ -61,7 +66,7 @@ def opened(view: memoryview, object_id: int | None = None) -> memoryview:
     head_end = _HEAD_BYTES + 16 * gaps
     start = -(-head_end // ALIGN_BYTES) * ALIGN_BYTES
     if magic != MAGIC or start > size or gaps * GAP_BYTES_MIN > size:
-        raise DamagedObjectError(f"an object of {size} bytes has no header of daws; it was overwritten")
+        raise DamagedObjectError(f"an object of {size} bytes has no header of daws; it was cut off or overwritten")
     found = crc32(view[_FIRST.size : head_end])
     at = start
     if gaps:
@@ -78,6 +83,30 @@ def opened(view: memoryview, object_id: int | None = None) -> memoryview:
     if object_id is not None and object_id != written_as:
         raise DamagedObjectError(f"object {written_as} lies where object {object_id} should be; it was overwritten")
     return view[start:]
+
+
+def stream_parts(stream: bytes) -> list[Buffer]:
+    """A pickle stream, with long bytes and texts as parts of their own. Pickle writes them between its frames."""
+    if len(stream) < GAP_BYTES_MIN:
+        return [stream]
+    view = memoryview(stream)
+    parts: list[Buffer] = []
+    begin, at = 0, 2  # behind the protocol's number
+    while at < len(view):
+        opcode = view[at]
+        if opcode in _SHORT:
+            at += 1
+            continue
+        width = 8 if opcode == _FRAME else _LONG.get(opcode, 0)
+        if not width:
+            break  # what is too short for a frame; what follows is covered, and that is all
+        at += 1 + width
+        size = int.from_bytes(view[at - width : at], "little")
+        if opcode != _FRAME and size >= GAP_BYTES_MIN:
+            parts += [*pieces(view[begin:at]), view[at : at + size]]
+            begin = at + size
+        at += size
+    return parts + pieces(view[begin:])
 
 
 def pieces(view: memoryview) -> list[Buffer]:
