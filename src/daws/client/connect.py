@@ -13,7 +13,7 @@ from daws.client import patience
 from daws.client.cluster import Cluster
 from daws.client.future import Future, output_futures
 from daws.client.modules import OwnModules
-from daws.client.options import OUTPUTS_MAX, USUAL
+from daws.client.options import OUTPUTS_MAX
 from daws.client.session import FIRST_EXTRA_OBJECT, Session, task_of
 from daws.data.session import Session as Folders
 from daws.model.errors import UnavailableError, UsageError
@@ -21,7 +21,6 @@ from daws.runtime.cluster.joined import JoinedCluster
 from daws.runtime.cluster.reach import Reach
 from daws.runtime.engine import Crew
 from daws.strategy import parse_strategy
-from daws.wire.worker import INPUTS_ALONE
 
 NAME_LENGTH_MAX = 100
 T = TypeVar("T")
@@ -194,46 +193,19 @@ class JoinedSession(Session):
     def _learn(self, number: int, pickled: bytes) -> None:
         self.engine.learn(number, self._tag + pickled)
 
-    def load(self, object_: int) -> Any:
-        """If no place has the object any more, a task that reads it has it made again, or finds a copy of it; what that
-        task returns is the same."""
-        try:
-            return self._loaded(object_)
-        except UnavailableError as error:
-            if not error.retry or self._closed is not None or self.engine.is_here:
-                raise
-        return self._read(object_, same).result()
-
     def _loaded(self, object_: int) -> Any:
         try:
-            return super().load(object_)
+            return super()._loaded(object_)
         except UnavailableError as error:
             if not error.retry or self._closed is not None or self.engine.is_here:
                 raise
         self._ask_places(object_)
-        return super().load(object_)
-
-    def path_of(self, object_: int) -> str:
-        try:
-            return super().path_of(object_)
-        except UnavailableError as error:
-            if not error.retry or self.engine.is_here:
-                raise
-        self._read(object_, touch).result()
-        self._ask_places(object_)
-        return super().path_of(object_)
+        return super()._loaded(object_)
 
     def _ask_places(self, object_: int) -> None:
+        """Where it is by now."""
         task = task_of(object_)
         self.stored[task] = self.joined.outcome_of(task).outputs
-
-    def _read(self, object_: int, function: Callable[[Any], T]) -> "Future[T]":
-        task = self._next_task()
-        future: Future[T] = Future(self, task, task)
-        above: Any = [_Named(task_of(object_), object_)]
-        # A leaf: a task of ours, which the session's next client is not told of.
-        self._submit(self.number_of(function), INPUTS_ALONE, above, USUAL, future, (task,), leaf=True)
-        return future
 
 
 def _memo_session() -> type[JoinedSession]:
@@ -243,19 +215,3 @@ def _memo_session() -> type[JoinedSession]:
         """Both."""
 
     return JoinedMemoSession
-
-
-class _Named:
-    """An object as an argument of a task, without holding it."""
-
-    def __init__(self, task: int, object_: int) -> None:
-        self.task = task
-        self.object = object_
-
-
-def same(value: T) -> T:
-    return value
-
-
-def touch(value: object) -> None:
-    """Whoever calls it has what it is called with."""

@@ -12,12 +12,13 @@ from daws.client.future import CANCELLED, FAILED, INLINE, PENDING, STORED, Futur
 from daws.client.mapping import Mapped, map_chunks
 from daws.client.options import OUTPUTS_MAX, USUAL, Options, options_of
 from daws.client.waiting import Errors, gather
-from daws.data.codec import dumps_call, load_file
+from daws.data.codec import dumps_call
 from daws.model.errors import ClosedError, TaskCancelledError, TaskFailedError, UsageError
 from daws.model.states import CANCELLED as STATE_CANCELLED
-from daws.wire.worker import ChildEnd, Seed
+from daws.wire.worker import ChildEnd, ObjectFile, Seed
 from daws.workers.failures import exception_of
 from daws.workers.nest import Nest, current_nest
+from daws.workers.running import loaded
 
 T = TypeVar("T")
 NO_CANCEL = "a task cannot cancel the tasks that it has submitted; they are cancelled with it"
@@ -93,7 +94,7 @@ class InnerSession:
     def __init__(self, nest: Nest) -> None:
         self.nest = nest
         self.futures: dict[int, tuple[InnerFuture[Any], ...]] = {}  # by number of the task: one for each output
-        self._files: dict[int, str] = {}  # by object that does not travel with messages
+        self._files: dict[int, ObjectFile] = {}  # by object that does not travel with messages
         self.number_of = nest.number_of
         nest.on_end = self._on_end
 
@@ -153,13 +154,13 @@ class InnerSession:
                 future._what = result
                 future._state = INLINE
             else:
-                self._files[future.object] = result.path
+                self._files[future.object] = result
                 future._state = STORED
         for future in futures:
             future._tell_all()
 
     def load(self, object_: int) -> Any:
-        return load_file(self._files[object_])
+        return loaded(self._files[object_])
 
     def exception_of(self, future: Future[Any]) -> BaseException:
         what = future._what

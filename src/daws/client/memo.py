@@ -21,10 +21,9 @@ from daws.client.future import CANCELLED, FAILED, INLINE, PENDING, Future, colle
 from daws.client.mapping import CHUNK_MAX, SHARE, Chunked, Failed, Mapped
 from daws.client.options import OUTPUTS_MAX, USUAL, Options, options_of
 from daws.client.session import Session
-from daws.data.codec import Packed, dumps, loads
+from daws.data.codec import Packed, dumps, loads, open_file
 from daws.data.fingerprint import Fingerprint, Unknown, Versions
 from daws.data.functions import dumps_function
-from daws.data.mapping import map_file
 from daws.data.memo import Entry, MemoFolder, Note
 from daws.model.errors import DawsError
 from daws.model.task import INLINE_BYTES
@@ -59,7 +58,7 @@ class MemoFuture(Future[Any]):
         if len(self._content) <= INLINE_BYTES:
             return loads, (bytes(self._content),)
         if self._put is None:
-            self._put = self._session.put_packed(Packed([self._content], []))  # type: ignore[attr-defined]
+            self._put = self._session.put_packed(Packed.of(self._content))  # type: ignore[attr-defined]
         return fill, (found.setdefault(self._put, len(found)),)
 
     def __del__(self) -> None:
@@ -441,10 +440,8 @@ class MemoSession(Session):
                 self._write_entry(call, [dumps(value)])
 
     def _content(self, object_: int, places: tuple[int, ...]) -> Any:
-        path = self.engine.bring(object_, places)
         try:
-            with open(path, "rb") as file:
-                return map_file(file.fileno(), file.seek(0, 2))
+            return open_file(self.engine.bring(object_, places), object_)
         finally:
             if not self._is_alone:
                 self.files.drop(object_)  # what is mapped stays

@@ -20,6 +20,7 @@ from daws.client.future import (
     output_futures,
 )
 from daws.client.options import OUTPUTS_MAX, USUAL, Options
+from daws.client.rereading import find_again, read_again
 from daws.data.codec import Packed, dumps_call, encode
 from daws.data.files import ObjectFiles
 from daws.data.functions import dumps_function, is_settled
@@ -28,6 +29,7 @@ from daws.model.context import format_context
 from daws.model.errors import (
     ClosedError,
     ContextError,
+    DamagedObjectError,
     DawsError,
     StrategyError,
     TaskCancelledError,
@@ -293,6 +295,7 @@ class Session:
             future._what, future._state = made, INLINE
             outputs: tuple[Input, ...] = ((task, len(made), task, (home,), made),)
         else:
+            made = made.as_file(task)
             places = self._write(task, made, home)
             outputs = ((task, made.size_bytes, task, places, b""),)
             home = places[0]
@@ -431,12 +434,24 @@ class Session:
     # -- what futures ask ----------------------------------------------------------------------------------------------
 
     def load(self, object_: int) -> Any:
+        """If no place has the object any more, or what is there is damaged, a task that reads it has it made again."""
+        try:
+            return self._loaded(object_)
+        except (DamagedObjectError, FileNotFoundError, UnavailableError) as error:
+            if not self._may_read_again(error):
+                raise
+        return read_again(self, task_of(object_), object_).result()
+
+    def _loaded(self, object_: int) -> Any:
         try:
             return self.engine.load(object_, self._places(object_))
         except (OSError, UnavailableError):
             if self._closed is not None:
                 raise ClosedError("the result was not asked for before its cluster was closed") from None
             raise
+
+    def _may_read_again(self, error: Exception) -> bool:
+        return getattr(error, "retry", True) and self._closed is None and not self.engine.is_here
 
     def check_may_wait(self) -> None:
         """On the thread that brings the results, waiting for one would never end."""
@@ -447,7 +462,19 @@ class Session:
         """Where an object lies that is a file; it stays there as long as its future is kept."""
         if self._closed is not None:
             raise ClosedError("the file was not asked for before its cluster was closed")
+        try:
+            return self.engine.bring(object_, self._places(object_))
+        except UnavailableError as error:
+            if not self._may_read_again(error):
+                raise
+        find_again(self, task_of(object_), object_).result()
+        self._ask_places(object_)
         return self.engine.bring(object_, self._places(object_))
+
+    def _ask_places(self, object_: int) -> None:
+        """It was made again, by whichever node."""
+        task, nodes = task_of(object_), self.engine.members.nodes
+        self.stored[task] = tuple([(*one[:3], (*nodes,), one[4]) for one in self.stored.get(task, ())])
 
     def explain(self, future: Future[Any]) -> "Explanation":
         """Where a task ran and why, as far as that is known here."""

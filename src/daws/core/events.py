@@ -55,6 +55,15 @@ class RunsDone(Event, frozen=True):
     values: list[bytes]
 
 
+class RunLacks(Event, frozen=True):
+    """A run found the file of an object that it reads damaged, or gone; nobody is to blame. The loss of the object was
+    said before."""
+
+    task: int
+    run: int
+    object: int
+
+
 class RunRecalled(Event, frozen=True):
     """A run that was sent ahead came back without having started."""
 
@@ -93,6 +102,12 @@ class ObjectsFetched(Event, frozen=True):
 
     fetched: tuple[Transfer, ...] = ()
     failed: tuple[Transfer, ...] = ()
+
+
+class ObjectsLost(Event, frozen=True):
+    """Files of objects turned out to be damaged, or gone: they are not here any more."""
+
+    objects: tuple[int, ...]
 
 
 class StoreAnswered(Event, frozen=True):
@@ -152,11 +167,13 @@ EventType = (
     | RunEnded
     | RunDone
     | RunsDone
+    | RunLacks
     | RunRecalled
     | RunSpawned
     | RunWaits
     | ObjectsPut
     | ObjectsFetched
+    | ObjectsLost
     | StoreAnswered
     | CallFine
     | CallsSafe

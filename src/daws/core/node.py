@@ -238,6 +238,7 @@ class NodeCore:
     pressed: bool = False  # there is too little room for objects
     hungry: Ready | None = None  # among those that are staged: memory is kept for it
     tried: dict[int, tuple[NodeId, ...]] = EMPTY  # by object that is fetched: places that did not have it
+    lacked: dict[int, int] = EMPTY  # how often a task found an object damaged here
     copied: dict[int, int] = EMPTY  # how many copies of a task were offered to others
     cancelling: dict[int, int] | None = None
     growing: dict[int, Any] | None = None
@@ -516,7 +517,19 @@ def handles(*events: type) -> Callable[[Handler], Handler]:
 
 
 # The handlers need NodeCore and `handles` from above.
-from daws.core import calling, commits, growing, members, moving, remaking, resending, sessions, stopping, switching  # noqa: E402, F401
+from daws.core import (  # noqa: E402
+    calling,  # noqa: F401
+    commits,  # noqa: F401
+    growing,  # noqa: F401
+    lacking,  # noqa: F401
+    members,  # noqa: F401
+    moving,  # noqa: F401
+    remaking,  # noqa: F401
+    resending,  # noqa: F401
+    sessions,  # noqa: F401
+    stopping,  # noqa: F401
+    switching,  # noqa: F401
+)
 from daws.core.bursts import end_together  # noqa: E402
 from daws.core.calls import COMMITS_HELD_MAX, ROWS_PER_CALL, send_rows  # noqa: E402
 from daws.core.hearsay import heard_of, load_of  # noqa: E402

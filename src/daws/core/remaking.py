@@ -40,7 +40,7 @@ def give_up_inputs(core: NodeCore, ready: Ready, object_: int, tried: tuple[Node
     if lost[2] < 0:
         error = (
             f"ObjectLost: task {ready.spec.id} reads object {object_}, "
-            "which was put in from outside and has no place left"
+            "which was put in from outside and has no place left; put it in again and submit the task anew"
         )
         ask(core, ready.spec.id, Finish(ready.spec.id, ready.attempt, core.node, (), error))
         return
@@ -100,7 +100,8 @@ def on_remake_answer(core: NodeCore, row: Remake, answer: AnswerType) -> None:
         return
     elif isinstance(answer, int) and answer in (REFUSED, CANCELLED, FAILED):
         error = (
-            f"ObjectLost: an input of task {row.waiter} is lost and task {row.task}, which made it, cannot run again"
+            f"ObjectLost: task {row.waiter} reads what task {row.task} made, which is lost and cannot be made again; "
+            "if it was put in from outside, put it in again and submit the task anew"
         )
         ask(core, row.waiter, Cancel(row.waiter, core.node, error))
     told(core, row.intent)

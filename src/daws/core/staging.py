@@ -322,6 +322,17 @@ def _drop(core: NodeCore, object_: int) -> None:
         core.out.append(DropObject(object_))
 
 
+def forget(core: NodeCore, object_: int) -> None:
+    """An object that we had, or a copy of it, is lost; its file is gone already."""
+    if core.strays:
+        core.strays.discard(object_)
+    size_bytes = core.objects.pop(object_, 0) if core.objects else 0
+    if core.copies and object_ in core.copies:
+        del core.copies[object_]
+        core.fresh.discard(object_)
+        core.copied_bytes -= size_bytes
+
+
 def release_for(core: NodeCore, reader: int) -> None:
     """This reader has ended without telling us."""
     for producer in [producer for producer, entry in core.made.items() if reader in entry[0]]:

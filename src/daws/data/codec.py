@@ -7,7 +7,8 @@ A value without buffers is its plain pickle. One with buffers (numpy arrays, arr
 
 Each buffer begins at a multiple of 64 bytes, so `loads` of a mapped file gives arrays that point into the file. They
 are as writable as the memory they point into: not at all in a mapped file or in `bytes`. A plain pickle begins with
-0x80, a block with "d": one byte tells them apart.
+0x80, a block with "d": one byte tells them apart. In the file of an object an envelope stands before either (see
+`envelope`), which is checked before anything is unpickled.
 
 Plain pickle comes first because it is fast. cloudpickle follows when pickle fails (lambdas, local functions) or when
 the stream names `__main__`, which workers never import; a string that merely contains that word takes the slow way too,
@@ -26,12 +27,12 @@ from struct import Struct
 from struct import error as StructError
 from typing import Any
 
+from daws.data.envelope import ALIGN_BYTES, GAP_BYTES_MIN, envelope, opened, pieces, stream_parts
 from daws.data.mapping import map_file
 from daws.model.errors import DamagedObjectError, UnpicklableError
 
 Buffer = bytes | bytearray | memoryview
 
-ALIGN_BYTES = 64
 MAGIC = b"daws"
 PARTS_PER_CALL = 1024  # IOV_MAX
 READ_BYTES_MAX = 32 * 1024
@@ -43,8 +44,6 @@ _MAIN = b"__main__"
 _UNDERSCORE = _MAIN[0]
 _LONG = (bytes, bytearray, str)
 _PADS = tuple(bytes(size) for size in range(ALIGN_BYTES))
-_FRAME_BYTES_MAX = 192 * 1024
-"""Pickle hands anything of 64 kB or more to the file as it is. What is longer than this is the user's own bytes."""
 
 
 def dumps(value: object, what: str = "the value") -> bytes:
@@ -88,6 +87,13 @@ def loads(buffer: Buffer, copy: bool = False) -> Any:
 
 
 def _loads_block(view: memoryview, copy: bool) -> Any:
+    stream, bounds = _layout(view)
+    buffers: list[Buffer] = [bytearray(view[low:high]) if copy else view[low:high] for low, high in bounds]
+    return pickle_loads(stream, buffers=buffers)
+
+
+def _layout(view: memoryview) -> tuple[memoryview, list[tuple[int, int]]]:
+    """The stream of a block, and where its buffers begin and end."""
     size = len(view)
     try:
         magic, count, stream_size = _HEAD.unpack_from(view)
@@ -99,24 +105,27 @@ def _loads_block(view: memoryview, copy: bool) -> Any:
         raise DamagedObjectError(f"an object of {size} bytes ends within its header; it was cut off") from None
     end = start + stream_size
     stream = view[start:end]
-    buffers: list[Buffer] = []
+    bounds: list[tuple[int, int]] = []
     for buffer_size in buffer_sizes:
         start = -(-end // ALIGN_BYTES) * ALIGN_BYTES
         end = start + buffer_size
-        buffers.append(bytearray(view[start:end]) if copy else view[start:end])
+        bounds.append((start, end))
     if end > size:
         raise DamagedObjectError(f"an object of {size} bytes should have {end}; it was cut off")
-    return pickle_loads(stream, buffers=buffers)
+    return stream, bounds
 
 
 class Packed:
     """A pickled value that is not yet copied: a list of parts that point into it. Write before the value changes."""
 
-    __slots__ = ("parts", "size_bytes")
+    __slots__ = ("covered", "parts", "size_bytes")
+    is_raw = False  # a file that a command has made
 
     def __init__(self, stream: Sequence[Buffer], buffers: list[PickleBuffer]) -> None:
         self.parts: list[Buffer]
         self.size_bytes: int
+        self.covered = len(stream)
+        """How many of the parts say how the value is put together; the others are its buffers."""
         stream_size = sum(map(len, stream))
         if not buffers:
             self.parts, self.size_bytes = [*stream], stream_size
@@ -125,6 +134,7 @@ class Packed:
         sizes = [raw.nbytes for raw in raws]
         head = _HEAD.pack(MAGIC, len(sizes), stream_size) + array("Q", sizes).tobytes()
         parts: list[Buffer] = [head, *stream]
+        self.covered += 1
         end = len(head) + stream_size
         for raw, size in zip(raws, sizes, strict=True):
             if pad := -end % ALIGN_BYTES:
@@ -136,13 +146,46 @@ class Packed:
     def __repr__(self) -> str:
         return f"Packed({self.size_bytes} bytes in {len(self.parts)} parts)"
 
+    @classmethod
+    def of(cls, content: Buffer) -> "Packed":
+        """A value that was packed before, as `to_bytes` gave it."""
+        view = memoryview(content).cast("B")
+        end = len(view)
+        if end and view[0] == _FIRST:
+            stream, bounds = _layout(view)
+            end = _HEAD.size + 8 * len(bounds) + len(stream)
+        covered = pieces(view[:end])
+        packed = cls([*covered, view[end:]], [])
+        packed.covered = len(covered)
+        return packed
+
     def to_bytes(self) -> bytes:
         return b"".join(self.parts)
+
+    def as_file(self, object_id: int) -> "Packed":
+        """The same with what stands before it in the file of an object."""
+        head = envelope(object_id, self.parts[: self.covered], self.size_bytes)
+        return WholeFile([head, *self.parts], len(head) + self.size_bytes)
 
     def write_to(self, fd: int) -> int:
         """Write all of it at the file's position, from where it lies; returns `size_bytes`."""
         write_parts(fd, self.parts)
         return self.size_bytes
+
+
+class WholeFile(Packed):
+    """The file of an object, with its envelope if it has one."""
+
+    __slots__ = ("is_raw",)
+
+    def __init__(self, parts: list[Buffer], size_bytes: int, is_raw: bool = False) -> None:
+        self.covered = 0
+        self.parts = parts
+        self.size_bytes = size_bytes
+        self.is_raw = is_raw
+
+    def as_file(self, object_id: int) -> Packed:
+        return self
 
 
 def write_parts(fd: int, parts: Iterable[Buffer]) -> None:
@@ -179,7 +222,7 @@ def pack(value: object, what: str = "the value") -> Packed:
         raise
     except Exception:
         return pack_by_value(value, what)
-    if any(chunk.find(_MAIN) >= 0 for chunk in chunks if len(chunk) < _FRAME_BYTES_MAX):
+    if any(chunk.find(_MAIN) >= 0 for chunk in chunks if len(chunk) < GAP_BYTES_MIN):
         return pack_by_value(value, what)
     return Packed(chunks, buffers)
 
@@ -201,7 +244,7 @@ def encode(value: object, inline_bytes_max: int, what: str = "the value") -> byt
         elif not buffers and len(stream) <= inline_bytes_max:
             return stream
         else:
-            packed = Packed([stream], buffers)
+            packed = Packed(stream_parts(stream), buffers)
     return packed.to_bytes() if packed.size_bytes <= inline_bytes_max else packed
 
 
@@ -272,12 +315,18 @@ def _memoryview(buffer: Buffer, format: Any, shape: tuple[int, ...]) -> Any:
     return flat.cast(format, shape) if flat.nbytes else flat
 
 
-def load_file(path: str | os.PathLike[str], copy: bool = False) -> Any:
-    """The value in a file. Its arrays are read-only, point into the mapped file and keep it mapped while they live."""
+def load_file(path: str | os.PathLike[str], object_id: int | None = None, copy: bool = False) -> Any:
+    """The value in the file of an object. Its arrays are read-only, point into the mapped file and keep it mapped while
+    they live. A DamagedObjectError if the file is not as it was written (see `envelope`), or is another object's."""
+    return loads(open_file(path, object_id), copy)
+
+
+def open_file(path: str | os.PathLike[str], object_id: int | None = None) -> memoryview:
+    """What `to_bytes` gave of the value in such a file."""
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         size = os.fstat(fd).st_size
-        view: Buffer = os.read(fd, size) if size <= READ_BYTES_MAX else map_file(fd, size)
+        view = memoryview(os.read(fd, size)) if size <= READ_BYTES_MAX else map_file(fd, size)
     finally:
         os.close(fd)
-    return loads(view, copy)
+    return opened(view, object_id)

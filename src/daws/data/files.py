@@ -16,10 +16,12 @@ from pathlib import Path
 from threading import Event, Lock
 from typing import Any
 
-from daws.data.codec import Buffer, Packed, load_file, pack
+from daws.data.codec import Packed, WholeFile, load_file, pack
+from daws.data.envelope import opened
 from daws.data.limits import default_limit_bytes
+from daws.data.mapping import map_file
 from daws.data.segments import NO_ROOM, Segments
-from daws.model.errors import UnavailableError
+from daws.model.errors import DamagedObjectError, UnavailableError
 
 HIGH_WATER = 0.8
 LOW_WATER = 0.6
@@ -28,11 +30,13 @@ FREE_SHARE = 8
 
 
 class _Entry:
-    __slots__ = ("is_doomed", "is_spilled", "pins", "size_bytes")
+    __slots__ = ("is_damaged", "is_doomed", "is_raw", "is_spilled", "pins", "size_bytes")
 
-    def __init__(self, size_bytes: int, is_spilled: bool) -> None:
+    def __init__(self, size_bytes: int, is_spilled: bool, is_raw: bool) -> None:
         self.size_bytes = size_bytes
         self.is_spilled = is_spilled
+        self.is_raw = is_raw  # a file that a command has made
+        self.is_damaged = False  # found out while pinned: as good as gone
         self.is_doomed = False  # dropped while pinned
         self.pins = 0
 
@@ -54,6 +58,8 @@ class ObjectFiles:
         """Of objects in memory (on disk, where there is no memory file system)."""
         self.spilled_bytes = 0
         self.on_pressure = on_pressure
+        self.on_damage: Callable[[int, str], None] = lambda object_id, why: None
+        """Called, in any thread, when a file that is to be given away turns out to be damaged."""
         self.is_high = False
         """Has the high water mark been passed, and the low one not since?"""
         self._lock = Lock()
@@ -73,7 +79,8 @@ class ObjectFiles:
         return len(self._entries)
 
     def __contains__(self, object_id: int) -> bool:
-        return object_id in self._entries
+        entry = self._entries.get(object_id)
+        return entry is not None and not entry.is_damaged
 
     # What comes in. The first to come stays: objects are written once, and runs of one task may make them twice.
 
@@ -81,37 +88,40 @@ class ObjectFiles:
         """Write a value; returns its size. May have to wait for the disk when memory is full."""
         return self.put_packed(object_id, pack(value, f"object {object_id}"))
 
-    def put_packed(self, object_id: int, packed: Packed | Buffer) -> int:
-        """Write a value that is pickled already, or bytes that came from another node."""
-        packed = packed if isinstance(packed, Packed) else Packed([packed], [])
+    def put_packed(self, object_id: int, packed: Packed) -> int:
+        """Write a value that is pickled already, or a file that comes from elsewhere."""
+        packed = packed.as_file(object_id)
         size = packed.size_bytes
         is_full = self.used_bytes + size > self.limit_bytes
         if is_full and self.segments.has_memory:
             self.make_room(size)
             is_full = self.used_bytes + size > self.limit_bytes
         path = self.segments.write(packed, object_id, in_scratch=is_full)
-        self.adopt(object_id, path, size)
+        self.adopt(object_id, path, size, packed.is_raw)
         return size
 
-    def adopt(self, object_id: int, path: str, size_bytes: int) -> None:
+    def adopt(self, object_id: int, path: str, size_bytes: int, is_raw: bool = False) -> None:
         """Take in a file that `Segments.write` made, here or in a worker. Never waits for a disk."""
         if os.path.dirname(path) not in self.segments.folders_new:
             raise UnavailableError(f"object {object_id}: {path} was not written in a folder of this node", retry=False)
         is_spilled = self.segments.has_memory and not path.startswith(self.segments.home + "/")
         with self._lock:
-            if object_id in self._entries:
-                self._entries[object_id].is_doomed = False  # dropped, then made again while somebody still reads it
+            known = self._entries.get(object_id)
+            if known is not None and not known.is_damaged:
+                known.is_doomed = False  # dropped, then made again while somebody still reads it
                 os.unlink(path)
                 return
             if is_spilled:
                 self._link_spilled(object_id, path)
             else:
                 os.rename(path, self._path(object_id))
-            self._entries[object_id] = _Entry(size_bytes, is_spilled)
+            self._entries[object_id] = entry = _Entry(size_bytes, is_spilled, is_raw)
+            if known is not None:
+                entry.pins = known.pins
             self._account(size_bytes, is_spilled)
         self._tell()
 
-    def link(self, object_id: int, path: str, size_bytes: int) -> None:
+    def link(self, object_id: int, path: str, size_bytes: int, is_raw: bool = False) -> None:
         """Take in an object of another node of this machine: a second name for its file if possible, else a copy."""
         failure: OSError | None = None
         for folder in self.segments.folders_new:
@@ -121,11 +131,12 @@ class ObjectFiles:
             except OSError as error:
                 failure = error
             else:
-                return self.adopt(object_id, new, size_bytes)
+                return self.adopt(object_id, new, size_bytes, is_raw)
         if isinstance(failure, FileNotFoundError):
             raise UnavailableError(f"object {object_id} is not at {path} any more", retry=True) from failure
         with open(path, "rb") as file:
-            self.put_packed(object_id, file.read())
+            content = file.read()
+        self.put_packed(object_id, WholeFile([content], len(content), is_raw))
 
     def discard(self, path: str) -> None:
         """Remove a file that was written to be adopted and that nobody wants any more."""
@@ -156,9 +167,28 @@ class ObjectFiles:
         """The object's value; arrays in it are read-only, point into the file, and stay good when it is dropped."""
         self.pin(object_id)
         try:
-            return load_file(self._path(object_id))
+            return load_file(self._path(object_id), object_id)
         finally:
             self.unpin(object_id)
+
+    def open(self, object_id: int) -> int:
+        """A descriptor of its file, for who gives it away and has pinned it. A damaged one is found out here, told to
+        `on_damage`, and refused as if it were gone. (Of a file that a command made only the size is known.)"""
+        entry, path = self._entry(object_id), self._path(object_id)
+        fd = -1
+        try:
+            fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            size = os.fstat(fd).st_size
+            if size != entry.size_bytes:
+                raise DamagedObjectError(f"it has {size:,} bytes and should have {entry.size_bytes:,}")
+            if not entry.is_raw:
+                opened(map_file(fd, size), object_id)
+        except (DamagedObjectError, FileNotFoundError) as error:
+            if fd >= 0:
+                os.close(fd)
+            self.on_damage(object_id, said_of(error))
+            raise UnavailableError(f"object {object_id} is damaged here", retry=True) from error
+        return fd
 
     def size_bytes(self, object_id: int) -> int:
         return self._entry(object_id).size_bytes
@@ -170,17 +200,37 @@ class ObjectFiles:
 
     def unpin(self, object_id: int) -> None:
         with self._lock:
-            entry = self._entry(object_id)
+            entry = self._entries.get(object_id) or self._entry(object_id)
             entry.pins -= 1
-            if entry.pins == 0 and entry.is_doomed:
+            if entry.pins == 0 and entry.is_damaged:
+                del self._entries[object_id]
+            elif entry.pins == 0 and entry.is_doomed:
                 self._remove(object_id)
         self._tell()
+
+    def give_up(self, object_id: int) -> str:
+        """Its file is damaged, or gone: whoever has opened it keeps that, all others find nothing. Answers its path, or
+        nothing if the object is not here, or has been given up."""
+        with self._lock:
+            entry = self._entries.get(object_id)
+            if entry is None or entry.is_damaged:
+                return ""
+            path = self._path(object_id)
+            for file in (path, f"{self._spilled}/{object_id:x}") if entry.is_spilled else (path,):
+                with suppress(OSError):
+                    os.unlink(file)
+            self._account(-entry.size_bytes, entry.is_spilled)
+            entry.is_damaged = True
+            if not entry.pins:
+                del self._entries[object_id]
+        self._tell()
+        return path
 
     def drop(self, object_id: int) -> None:
         """Forget the object; its file goes when the last pin is gone. Unknown objects are gone already."""
         with self._lock:
             entry = self._entries.get(object_id)
-            if entry is None:
+            if entry is None or entry.is_damaged:
                 return
             if entry.pins:
                 entry.is_doomed = True
@@ -220,7 +270,7 @@ class ObjectFiles:
     def _spill(self, object_id: int) -> int:
         with self._lock:
             entry = self._entries.get(object_id)
-            if entry is None or entry.pins or entry.is_spilled:
+            if entry is None or entry.pins or entry.is_spilled or entry.is_damaged:
                 return 0
             entry.pins += 1  # against dropping and a second spill
         copy = f"{self.segments.folders_new[-1]}/spill-{os.getpid()}-{next(self._numbers)}"
@@ -228,16 +278,21 @@ class ObjectFiles:
 
         try:
             shutil.copyfile(self._path(object_id), copy)
-        except BaseException:
+        except OSError:
             with suppress(FileNotFoundError):
                 os.unlink(copy)
             self.unpin(object_id)
+            if not os.path.exists(self._path(object_id)):
+                return 0  # it is gone, which its next reader will find out
             raise
         with self._lock:
-            self._link_spilled(object_id, copy)
-            entry.is_spilled = True
-            self._account(-entry.size_bytes, False)
-            self._account(entry.size_bytes, True)
+            if object_id not in self or self._entries[object_id] is not entry:  # it was given up meanwhile
+                os.unlink(copy)
+            else:
+                self._link_spilled(object_id, copy)
+                entry.is_spilled = True
+                self._account(-entry.size_bytes, False)
+                self._account(entry.size_bytes, True)
         self.unpin(object_id)
         return entry.size_bytes
 
@@ -254,7 +309,7 @@ class ObjectFiles:
 
     def _entry(self, object_id: int) -> _Entry:
         entry = self._entries.get(object_id)
-        if entry is None:
+        if entry is None or entry.is_damaged:
             raise UnavailableError(
                 f"object {object_id} is not on this node: never written here, or dropped", retry=True
             )
@@ -269,11 +324,12 @@ class ObjectFiles:
     def _remove(self, object_id: int) -> None:
         entry = self._entries.pop(object_id)
         path = self._path(object_id)
-        if entry.is_spilled:
-            os.unlink(path)
-            os.unlink(f"{self._spilled}/{object_id:x}")
-        else:
-            self.segments.recycle(path, self.limit_bytes // FREE_SHARE)
+        with suppress(FileNotFoundError):  # nobody has missed it
+            if entry.is_spilled:
+                os.unlink(path)
+                os.unlink(f"{self._spilled}/{object_id:x}")
+            else:
+                self.segments.recycle(path, self.limit_bytes // FREE_SHARE)
         self._account(-entry.size_bytes, entry.is_spilled)
 
     def _account(self, size_bytes: int, is_spilled: bool) -> None:
@@ -289,3 +345,8 @@ class ObjectFiles:
             self.is_high = is_high = self.pressure() > (LOW_WATER if was_high else HIGH_WATER)
         if is_high is not was_high and self.on_pressure is not None:
             self.on_pressure()
+
+
+def said_of(error: Exception) -> str:
+    """What is wrong with the file of an object, as a part of a sentence."""
+    return "its file is gone" if isinstance(error, FileNotFoundError) else str(error)

@@ -50,7 +50,8 @@ class Segments:
                 os.mkdir(folder, 0o700)
 
     def write(self, packed: Packed, object_id: int, in_scratch: bool = False) -> str:
-        """Write a complete object under a new name, in memory if there is room and else on disk; returns its path."""
+        """Write the file of an object under a new name, in memory if there is room, else on disk; returns its path."""
+        packed = packed.as_file(object_id)
         for folder in self.folders_new[in_scratch and self.has_memory :]:
             try:
                 return self._write(packed, folder)

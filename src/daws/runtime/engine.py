@@ -33,9 +33,11 @@ from daws.core.effects import (
 from daws.core.events import (
     EventType,
     ObjectsFetched,
+    ObjectsLost,
     Pressure,
     RunDone,
     RunEnded,
+    RunLacks,
     RunRecalled,
     RunsDone,
     Started,
@@ -78,7 +80,7 @@ from daws.wire.worker import (
     apart,
     ends_apart,
 )
-from daws.workers.failures import failure_of, outline_of
+from daws.workers.failures import failure_of, outline_of, why_of
 from daws.workers.port import pool_of
 from daws.workers.programs import signal_name
 from daws.workers.server import ForkServer
@@ -244,6 +246,7 @@ class Engine:
         )
         self._is_open = True
         self.files.on_pressure = self._on_pressure
+        self.files.on_damage = self._on_damage
         await self.pool.start()
 
     def begin(self, members: Members) -> None:
@@ -428,6 +431,23 @@ class Engine:
             self._is_pressed = is_high
             self._step([Pressure(is_high)])
 
+    def _on_damage(self, object_: int, why: str) -> None:
+        """In any thread: it was found out while an object was given away."""
+        with suppress(RuntimeError):  # the loop was closed meanwhile
+            self.loop.call_soon_threadsafe(self._tell_damage, object_, why)
+
+    def _tell_damage(self, object_: int, why: str) -> None:
+        events: list[EventType] = []
+        self._lose(object_, why, events)
+        self._step(events)
+
+    def _lose(self, object_: int, why: str, events: list[EventType]) -> None:
+        """The file of an object is not what was written: from now on it is not here. Said once, by who comes first."""
+        path = self.files.give_up(object_)
+        if path:
+            log.warning("node %s: object %s is damaged and dropped: %s (%s)", self.core.node, object_, why, path)
+            events.append(ObjectsLost((object_,)))
+
     def _on_timer(self, timer: int) -> None:
         self._step([TimerFired(timer)])
 
@@ -507,7 +527,7 @@ class Engine:
             return one[4]
         self.files.pin(one[0])
         self.reading.setdefault(run, []).append(one[0])
-        return ObjectFile(self.files.path(one[0]))
+        return ObjectFile(self.files.path(one[0]), one[0], self.files.size_bytes(one[0]))
 
     def _unpin(self, run: int) -> None:
         """A run is over."""
@@ -553,7 +573,11 @@ class Engine:
                 events += self._done_together(report)
             elif isinstance(report, Raised):
                 known = runs.pop(report.run, None)
-                if known is not None:
+                if report.lacks is not None:
+                    self._lose(report.lacks, why_of(report.error), events)
+                    if known is not None:
+                        events.append(RunLacks(known[1].id, report.run, report.lacks))
+                elif known is not None:
                     events.append(self._failed(known[1], report.run, report.duration_ns, report.error, False))
             elif isinstance(report, Died):
                 known = runs.pop(report.run, None)
@@ -619,7 +643,7 @@ class Engine:
                 values.append(result)
             else:
                 assert isinstance(result, Written)  # the workers know the node's folders
-                self.files.adopt(object_, result.path, result.size_bytes)
+                self.files.adopt(object_, result.path, result.size_bytes, result.is_raw)
                 sizes.append(max(result.size_bytes, INLINE_BYTES + 1))  # smaller ones would travel inline
                 values.append(b"")
         return RunEnded(spec.id, report.run, report.duration_ns, tuple(sizes), "", False, tuple(values))

@@ -175,7 +175,7 @@ class Nesting:
             return one[4]
         self._files.pin(one[0])
         nest.pinned.append(one[0])
-        return ObjectFile(self._files.path(one[0]))
+        return ObjectFile(self._files.path(one[0]), one[0], self._files.size_bytes(one[0]))
 
     def _missing(self, outcome: Outcome) -> list[Input]:
         return [one for one in outcome.outputs if not one[4] and one[0] not in self._files]

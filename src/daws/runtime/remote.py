@@ -147,7 +147,7 @@ class NodeProcesses(LoopThread):
         for place in places:
             if place in self._sources and self._sources[place].fetch([object_], self.files):
                 return self.files.path(object_)
-        raise UnavailableError(f"object {object_} is at none of its places any more: {places}", retry=False)
+        raise UnavailableError(f"object {object_} is at none of its places any more: {places}", retry=True)
 
     def counters(self) -> list[Counters]:
         """Waits for an answer of every node."""

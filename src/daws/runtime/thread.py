@@ -2,6 +2,7 @@
 back. The client talks to it by lists."""
 
 import asyncio
+import os
 import threading
 from typing import Any
 
@@ -80,7 +81,9 @@ class NodeThread(LoopThread):
         return [self.node.counters()]
 
     def bring(self, object_: int, places: tuple[NodeId, ...]) -> str:
-        return self.node.files.path(object_)
+        files = self.node.files
+        os.close(files.open(object_))  # if it is damaged, that is found out now
+        return files.path(object_)
 
     # -- the thread ----------------------------------------------------------------------------------------------------
 

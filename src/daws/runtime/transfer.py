@@ -15,7 +15,8 @@ from socket import SHUT_RDWR, socket
 from struct import Struct
 from threading import Lock, Thread
 
-from daws.data.codec import Packed
+from daws.data.codec import Packed, WholeFile
+from daws.data.envelope import MAGIC
 from daws.data.files import ObjectFiles
 from daws.model.errors import NoSpaceError, PeerError, UnavailableError
 
@@ -61,7 +62,11 @@ class ObjectGiver:
             sock.sendall(_SIZE.pack(MISSING))
             return
         try:
-            fd = os.open(self.files.path(object_), os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                fd = self.files.open(object_)
+            except UnavailableError:  # it is damaged: the other side has to look elsewhere
+                sock.sendall(_SIZE.pack(MISSING))
+                return
             try:
                 size = self.files.size_bytes(object_)
                 sock.sendall(_SIZE.pack(size))
@@ -158,6 +163,8 @@ class ObjectSource:
                 for object_ in objects:
                     (size,) = _SIZE.unpack(_expect(sock, _SIZE.size))
                     if size != MISSING:
+                        if size > SIZE_MAX:
+                            raise PeerError(f"an object of {size:,} bytes")
                         files.put_packed(object_, _Incoming(sock, size))
                         came.append(object_)
             except BaseException:
@@ -206,14 +213,13 @@ class ObjectSource:
             self._sock = None
 
 
-class _Incoming(Packed):
+class _Incoming(WholeFile):
     """An object that is still in the socket."""
 
     __slots__ = ("_sock",)
 
     def __init__(self, sock: socket, size_bytes: int) -> None:
-        self.parts = []
-        self.size_bytes = size_bytes
+        super().__init__([], size_bytes, is_raw=True)
         self._sock = sock
 
     def write_to(self, fd: int) -> int:
@@ -225,6 +231,8 @@ class _Incoming(Packed):
             count = self._sock.recv_into(room[:left])
             if not count:
                 raise PeerError("it is gone in the middle of an object")
+            if left == self.size_bytes:
+                self.is_raw = bytes(room[: min(count, len(MAGIC))]) != MAGIC[:count]
             written = 0
             while written < count:
                 written += os.write(fd, room[written:count])

@@ -17,16 +17,20 @@ FRAME_HEAD_BYTES = 4
 
 
 class ObjectFile(Struct, frozen=True, array_like=True, gc=False):
-    """An input that lies in a file; the worker maps it into memory."""
+    """An input that lies in a file; the worker maps it into memory. Its object and its size, if they are known, are
+    what a file that was damaged is known by."""
 
     path: str
+    object: int | None = None
+    size_bytes: int = -1
 
 
 class Written(Struct, frozen=True, array_like=True, gc=False):
-    """A result that the worker has written to a file whose name it chose itself."""
+    """A result that the worker has written to a file whose name it chose itself; `is_raw` if a command has made it."""
 
     path: str
     size_bytes: int
+    is_raw: bool = False
 
 
 class RunOptions(Struct, frozen=True, array_like=True, gc=False):
@@ -205,12 +209,16 @@ class EndedTogether(Report, frozen=True):
 
 
 class Raised(Report, frozen=True):
-    """A run raised an exception, or its arguments or results cannot be serialized. `error` is an encoded Failure."""
+    """A run raised an exception, or its arguments or results cannot be serialized. `error` is an encoded Failure.
+
+    `lacks` is an object that it was to read and whose file is damaged or gone, which is not the run's fault.
+    """
 
     run: int
     duration_ns: int
     error: bytes
     began_ns: int = 0
+    lacks: int | None = None
 
 
 class Recalled(Report, frozen=True):

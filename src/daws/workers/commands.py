@@ -259,7 +259,7 @@ class _Run:
             os.rename(path, target)
         else:  # it is an input under another name, or something outside: that must not become an object of ours
             shutil.copy(path, target)
-        return Kept(Written(target, status.st_size))
+        return Kept(Written(target, status.st_size, is_raw=True))
 
     def _error(self, how: str, code: int, stdout: bytes, stderr: bytes) -> CommandError:
         last = stderr[-SHOWN_BYTES:].decode(errors="replace").strip()

@@ -40,6 +40,18 @@ class UnreadableError(DawsError):
     """The function or the arguments of a task cannot be unpickled where it runs."""
 
 
+class LostInputError(DawsError):
+    """The file of an object that a run was to read is damaged, or gone. The node has the object made again."""
+
+    def __init__(self, object_id: int, why: str) -> None:
+        super().__init__(object_id, why)
+        self.object_id = object_id
+        self.why = why
+
+    def __str__(self) -> str:
+        return f"object {self.object_id} cannot be read: {self.why}"
+
+
 class ResultCountError(UsageError):
     """A task with several outputs returned something else."""
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from daws.data import codec
 from daws.wire.worker import ENCODER, FAILURE, Failure
-from daws.workers.errors import RemoteError, RemoteTraceback
+from daws.workers.errors import LostInputError, RemoteError, RemoteTraceback
 
 TEXT_MAX = 1 << 16
 OUTLINE_MAX = 200
@@ -21,6 +21,11 @@ ENDING = ("SystemExit", "KeyboardInterrupt", "GeneratorExit")  # they would end 
 def failure_of(error: BaseException) -> bytes:
     """An exception as bytes."""
     return ENCODER.encode(Failure(_kind(error), _message(error), _trace(error), _pickled(error)))
+
+
+def lacked_by(error: BaseException) -> int | None:
+    """The object without which a run could not go on, if that is what ended it."""
+    return error.object_id if isinstance(error, LostInputError) else None
 
 
 def exception_of(failure: bytes) -> BaseException:
@@ -40,6 +45,11 @@ def exception_of(failure: bytes) -> BaseException:
     raised = found if isinstance(found, Exception) else RemoteError(read.kind, read.message, read.trace, reason)
     raised.__cause__ = RemoteTraceback(read.trace)
     return raised
+
+
+def why_of(failure: bytes) -> str:
+    """In one line, what a run that lacks an object says of it."""
+    return FAILURE.decode(failure).message.partition("\n")[0][:OUTLINE_MAX]
 
 
 def outline_of(failure: bytes, task: int) -> str:

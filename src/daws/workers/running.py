@@ -7,9 +7,9 @@ from typing import Any
 
 from daws.data import codec
 from daws.data.tags import folder_of, split
-from daws.model.errors import NoSpaceError, UnpicklableError
+from daws.model.errors import DamagedObjectError, NoSpaceError, UnpicklableError
 from daws.wire.worker import INPUTS_ALONE, Execute, ObjectFile, Prepare, Written
-from daws.workers.errors import ResultCountError, UnreadableError
+from daws.workers.errors import LostInputError, ResultCountError, UnreadableError
 from daws.workers.slots import filled
 
 
@@ -92,6 +92,8 @@ class Runner:
                 args, kwargs = filled(order.inputs, self, codec.loads, order.arguments)
             else:
                 args, kwargs = codec.loads(order.arguments)
+        except LostInputError:
+            raise
         except Exception as error:
             raise UnreadableError(f"the arguments cannot be loaded in a worker: {_said(error)}") from error
         value = function(*args, **kwargs)
@@ -154,7 +156,7 @@ class Runner:
         """What an input is worth; asked for when the arguments name it."""
         if isinstance(one, bytes):
             return codec.loads(one)
-        return codec.load_file(os.path.join(self._folder, one.path))
+        return loaded(one, self._folder)
 
     def file(self, one: bytes | ObjectFile, name: str) -> Any:
         """An input that is a file."""
@@ -162,7 +164,13 @@ class Runner:
 
         if isinstance(one, bytes):
             return File.of(name, Small(one, self.scratch))
-        return File.of(name, Stored(os.path.join(self._folder, one.path), self.scratch))
+        path = os.path.join(self._folder, one.path)
+        if one.object is not None:
+            size = os.stat(path).st_size if os.path.exists(path) else -1
+            if size != one.size_bytes:
+                why = "its file is gone" if size < 0 else f"it has {size:,} bytes and should have {one.size_bytes:,}"
+                raise LostInputError(one.object, why)
+        return File.of(name, Stored(path, self.scratch))
 
     def _several(self, value: Any, count: int) -> Sequence[Any]:
         try:
@@ -180,6 +188,7 @@ class Runner:
         made = codec.encode(value, self.inline_max_bytes, what)
         if isinstance(made, bytes):
             return made
+        made = made.as_file(int(output) if self.segments is not None else 0)
         size_bytes: int = made.size_bytes
         if self.segments is not None:
             try:
@@ -206,6 +215,18 @@ class Runner:
         for result, output in zip(results, outputs, strict=False):
             if not isinstance(result, bytes):
                 os.unlink(result.path if isinstance(result, Written) else os.path.join(self._folder, str(output)))
+
+
+def loaded(one: ObjectFile, folder: str = "") -> Any:
+    """The value in a file; a LostInputError if that is not what was written there."""
+    try:
+        content = codec.open_file(os.path.join(folder, one.path), one.object)
+    except (DamagedObjectError, FileNotFoundError) as error:
+        if one.object is None:
+            raise
+        why = "its file is gone" if isinstance(error, FileNotFoundError) else str(error)
+        raise LostInputError(one.object, why) from None
+    return codec.loads(content)
 
 
 def runs_folder(prepare: Prepare) -> str:

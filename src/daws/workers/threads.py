@@ -38,7 +38,7 @@ from daws.wire.worker import (
     calls_apart,
 )
 from daws.workers.errors import WorkerStartError
-from daws.workers.failures import failure_of
+from daws.workers.failures import failure_of, lacked_by
 from daws.workers.nest import Hand, Nest, here
 from daws.workers.pool import INLINE_MAX_BYTES, WATCH_S, Reports
 from daws.workers.running import Runner
@@ -255,7 +255,9 @@ class ThreadPool:
                 results = self.runner.execute(order)
                 report = Ended(order.run, self._worked_ns(hand, began_ns), results, began_ns)
             except BaseException as error:
-                report = Raised(order.run, self._worked_ns(hand, began_ns), failure_of(error), began_ns)
+                report = Raised(
+                    order.run, self._worked_ns(hand, began_ns), failure_of(error), began_ns, lacked_by(error)
+                )
             self._say(hand, report)
         hand.order = None
 

@@ -53,7 +53,7 @@ from daws.wire.worker import (
     frame_of,
 )
 from daws.workers.cursor import Cursor
-from daws.workers.failures import failure_of
+from daws.workers.failures import failure_of, lacked_by
 from daws.workers.nest import Hand, Nest, here
 from daws.workers.output import Output
 from daws.workers.running import Runner
@@ -299,7 +299,7 @@ class Worker:
     def _raised(self, run: int, began_ns: int, ended_ns: int, error: BaseException) -> Raised:
         if self._is_copy:
             _end_copy(error)
-        return Raised(run, ended_ns - began_ns, failure_of(error), began_ns)
+        return Raised(run, ended_ns - began_ns, failure_of(error), began_ns, lacked_by(error))
 
     def _look_around(self, order: Execute) -> None:
         """After a run that took a while, or has done something that others would notice."""

@@ -16,7 +16,16 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from daws.data import codec
-from daws.data.codec import dumps, dumps_call, encode, load_file, loads, pack, pack_by_value
+from daws.data.codec import (
+    dumps,
+    dumps_call,
+    encode,
+    load_file,
+    loads,
+    open_file,
+    pack,
+    pack_by_value,
+)
 from daws.data.limits import memory_bytes
 from daws.model.errors import DamagedObjectError, UnpicklableError
 
@@ -47,7 +56,7 @@ any_array = hnp.arrays(
 
 def written(value: object, path: Path) -> Path:
     with open(path, "wb") as file:
-        assert pack(value).write_to(file.fileno()) == os.path.getsize(path)
+        assert pack(value).as_file(1).write_to(file.fileno()) == os.path.getsize(path)
     return path
 
 
@@ -230,7 +239,7 @@ def test_writing_goes_on_after_a_short_write(tmp_path: Path, monkeypatch: pytest
     value = [np.arange(n) for n in range(20)]
     monkeypatch.setattr(os, "writev", Dribble(step))
     path = written(value, tmp_path / "x")
-    assert path.read_bytes() == dumps(value)
+    assert open_file(path) == dumps(value)
 
 
 def test_more_parts_than_one_call_takes(tmp_path: Path):

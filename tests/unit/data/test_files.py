@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daws.data.codec import Buffer, load_file, pack
+from daws.data.codec import Buffer, WholeFile, load_file, pack
 from daws.data.files import HIGH_WATER, LOW_WATER, ObjectFiles
 from daws.data.segments import Segments
 from daws.data.session import Session
@@ -47,10 +47,10 @@ def test_put_and_get(session: Session):
 
 def test_what_came_as_bytes_is_kept_as_it_is(session: Session):
     files = files_of(session)
-    data = pack([1, 2]).to_bytes()
-    came: list[Buffer] = [data, bytearray(data), memoryview(data)]
-    for number, buffer in enumerate(came):
-        files.put_packed(number, buffer)
+    for number in range(3):
+        data = pack([1, 2]).as_file(number).to_bytes()
+        came: list[Buffer] = [data, bytearray(data), memoryview(data)]
+        files.put_packed(number, WholeFile([came[number]], len(data)))
         assert files.value(number) == [1, 2]
 
 
@@ -105,7 +105,7 @@ def test_a_worker_writes_and_the_node_adopts(session: Session):
     files = files_of(session)
     script = (
         "import sys, numpy; from daws.data.codec import pack; from daws.data.segments import Segments;"
-        "p = pack(numpy.arange(100000)); print(Segments(*sys.argv[1:]).write(p, 5), p.size_bytes)"
+        "p = pack(numpy.arange(100000)).as_file(5); print(Segments(*sys.argv[1:]).write(p, 5), p.size_bytes)"
     )
     arguments = [sys.executable, "-c", script, *map(str, session.node_folders(0))]
     path, size = subprocess.run(arguments, capture_output=True, text=True, check=True).stdout.split()

@@ -54,9 +54,9 @@ def test_what_was_made_is_read_before_more_is_made():
         most = 0
         adopt = files.adopt
 
-        def counted(object_id: int, path: str, size_bytes: int) -> None:
+        def counted(object_id: int, path: str, size_bytes: int, is_raw: bool = False) -> None:
             nonlocal most
-            adopt(object_id, path, size_bytes)
+            adopt(object_id, path, size_bytes, is_raw)
             most = max(most, files.used_bytes + files.spilled_bytes)
 
         files.adopt = counted  # type: ignore[method-assign]

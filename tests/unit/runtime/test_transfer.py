@@ -7,6 +7,7 @@ from threading import Event, Thread
 
 import pytest
 
+from daws.data.codec import WholeFile
 from daws.data.files import ObjectFiles
 from daws.model.errors import NoSpaceError
 from daws.runtime import transfer
@@ -29,6 +30,10 @@ def there(tmp_path: Path) -> Iterator[ObjectServer]:
     server.close()
 
 
+def file_of(content: bytes) -> WholeFile:
+    return WholeFile([content], len(content), is_raw=True)
+
+
 @pytest.fixture
 def source(there: ObjectServer, tmp_path: Path) -> Iterator[ObjectSource]:
     one = ObjectSource(lambda: connect(str(tmp_path / "socket")))
@@ -42,7 +47,7 @@ def test_objects_arrive_whole_and_those_that_are_not_there_are_left_out(
     here = files_in(tmp_path / "here")
     made = {1: b"small", 2: bytes(range(256)) * (BIG // 256), 4: b"\0"}
     for number, value in made.items():
-        there.files.put_packed(number, value)
+        there.files.put_packed(number, file_of(value))
     assert source.fetch([1, 3, 2, 4], here) == [1, 2, 4]
     for number, value in made.items():
         assert Path(here.path(number)).read_bytes() == value
@@ -75,7 +80,7 @@ def test_a_source_that_is_gone_has_nothing(tmp_path: Path):
 
 
 def test_no_room_is_an_error_of_this_side(there: ObjectServer, source: ObjectSource, tmp_path: Path):
-    there.files.put_packed(1, b"x" * 10_000)
+    there.files.put_packed(1, file_of(b"x" * 10_000))
     here = files_in(tmp_path / "here")
 
     def refuse(packed: object, object_id: int, in_scratch: bool = False) -> str:
@@ -97,7 +102,7 @@ def test_requests_that_make_no_sense_are_not_answered(there: ObjectServer, tmp_p
 def test_two_threads_share_a_source(there: ObjectServer, source: ObjectSource, tmp_path: Path):
     here = files_in(tmp_path / "here")
     for number in range(20):
-        there.files.put_packed(number, bytes([number]) * 5000)
+        there.files.put_packed(number, file_of(bytes([number]) * 5000))
     begin = Event()
     came: list[list[int]] = []
 
@@ -119,8 +124,8 @@ def test_a_stream_that_nobody_uses_is_closed_and_opened_again(
     there: ObjectServer, source: ObjectSource, tmp_path: Path
 ):
     here = files_in(tmp_path / "here")
-    there.files.put_packed(1, b"x" * 10_000)
-    there.files.put_packed(2, b"y" * 10_000)
+    there.files.put_packed(1, file_of(b"x" * 10_000))
+    there.files.put_packed(2, file_of(b"y" * 10_000))
     assert source.fetch([1], here) == [1]
     sock = source._sock
     assert sock is not None

@@ -12,6 +12,7 @@ from typing import Any
 import cloudpickle
 import pytest
 
+from daws.data.codec import load_file, pack
 from daws.wire.worker import (
     MEMORY,
     STOPPED,
@@ -68,7 +69,7 @@ def test_a_function_is_learnt_anew(crew: Crew):
 
 def test_slots_are_filled_with_inputs(crew: Crew):
     path = crew.folder / "object"
-    path.write_bytes(pickle.dumps("from a file"))
+    path.write_bytes(pack("from a file").as_file(1).to_bytes())
     inputs = (pickle.dumps("inline"), ObjectFile(str(path)), ObjectFile("object"))
     found = crew.call(jobs.echo, Slot(1), [{"deep": Slot(0)}], Slot(2), inputs=inputs)
     assert found == (("from a file", [{"deep": "inline"}], "from a file"), {})
@@ -78,7 +79,7 @@ def test_large_results_go_to_files(crew: Crew):
     size = crew.call(jobs.several, 1, 100_000, outputs=("big",))
     data = (crew.folder / "big").read_bytes()
     assert len(data) == size
-    assert pickle.loads(data) == [b"\0" * 100_000]
+    assert load_file(crew.folder / "big") == [b"\0" * 100_000]
     assert [path.name for path in crew.folder.iterdir() if path.name.startswith("big")] == ["big"]
 
 

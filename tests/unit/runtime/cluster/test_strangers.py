@@ -1,5 +1,6 @@
 """A whole cluster on the loopback, as strangers and broken peers meet it: at every port of every process."""
 
+import asyncio
 import os
 import pickle
 import signal
@@ -8,18 +9,27 @@ import ssl
 import subprocess
 import sys
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from random import Random
+from typing import Any
 
 import pytest
 from msgspec import msgpack
 
-from daws.model.errors import DawsError, TaskKilledError
+from daws.client.future import Future
+from daws.core.effects import CallStore
+from daws.data.envelope import ALIGN_BYTES
+from daws.data.session import default_scratch
+from daws.model.errors import DawsError, TaskFailedError, TaskKilledError
 from daws.net.config import ClusterConfig
 from daws.net.folder import init_cluster
 from daws.net.handshake import Hello
 from daws.runtime.cluster import words
 from daws.runtime.cluster.asking import ask
+from daws.runtime.cluster.reach import Reach
+from daws.runtime.cluster.words import FROM_STORE
+from daws.wire.store import Lease
 from tests.unit.net import attacks
 from tests.unit.runtime.cluster.machines import DEADLINE_S, Machines, block, until
 
@@ -176,59 +186,106 @@ def test_a_task_that_kills_its_worker_is_given_up_and_harms_nobody(tmp_path: Pat
         assert len(machines.members()) == 1
 
 
-def test_a_damaged_object_is_an_error_and_no_crash(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Cut off under the hands of its node."""
-    scratch = tmp_path / "scratch"
-    scratch.mkdir()
-    monkeypatch.setenv("TMPDIR", str(scratch))
-    with Machines(tmp_path) as machines:
-        machines.node(1, "threads")
-        machines.wait_for(1)
-        with machines.connect() as cluster:
-            future = cluster.submit(block, 3, 5_000_000)
-            until(future.done)
-            files = [
-                path
-                for root in (Path("/dev/shm"), scratch)
-                for path in root.glob("daws-*/node-*/objects/*")
-                if path.is_file() and path.stat().st_size > 4_000_000 and _is_of(path, machines)
-            ]
-            for path in files:
-                os.truncate(path.resolve(), 1000)
-            assert files
-            with pytest.raises(DawsError):
-                future.result(DEADLINE_S)
-            assert cluster.submit(pow, 2, 5).result(DEADLINE_S) == 32
-        assert len(machines.members()) == 1
+def flip_stream(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[ALIGN_BYTES + 30] ^= 1
+    path.write_bytes(content)
 
 
-def _is_of(path: Path, machines: Machines) -> bool:
-    pids = {str(process.pid) for process in machines.processes}
-    return (
-        not pids.isdisjoint(path.parts[[*path.parts].index("node-0") - 1].split("-"))
-        if "node-0" in path.parts
-        else False
-    )
+def cut(path: Path) -> None:
+    os.truncate(path, 1000)
+
+
+@pytest.fixture(scope="module")
+def four(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machines]:
+    with Machines(tmp_path_factory.mktemp("four")) as machines:
+        for _ in range(4):
+            machines.node(1, "threads")
+        machines.wait_for(4)
+        yield machines
+
+
+def files_of(machines: Machines, future: "Future[Any]") -> list[Path]:
+    """Where the nodes keep an object."""
+    pids = [process.pid for process in machines.processes]
+    roots = [Path("/dev/shm"), default_scratch()]
+    return [
+        path
+        for root in roots
+        for pid in pids
+        for path in root.glob(f"daws-*-{pid}-*/node-*/objects/{future.object:x}")
+        if path.is_file()
+    ]
+
+
+@pytest.mark.parametrize("damage", [cut, flip_stream, Path.unlink])
+def test_a_damaged_object_is_made_again(four: Machines, damage: Callable[[Path], None]):
+    """Under the hands of its node, for a task and for the client."""
+    with four.connect() as cluster:
+        made = [cluster.submit(block, number, 150_000) for number in range(6)]
+        until(lambda: all(future.done() for future in made))
+        for future in made:
+            [path] = files_of(four, future)
+            damage(path)
+        sizes = [cluster.submit(len, future) for future in made[:3]]
+        assert cluster.gather(sizes, timeout=DEADLINE_S) == [len(block(number, 150_000)) for number in range(3)]
+        assert [future.result(DEADLINE_S) for future in made] == [block(number, 150_000) for number in range(6)]
+    assert len(four.members()) == 4
+
+
+def test_what_was_put_in_is_read_from_its_second_copy(four: Machines):
+    with four.connect() as cluster:
+        value = cluster.put([*range(100_000)])
+        first, second = files_of(four, value)
+        flip_stream(first)
+        readers = [cluster.submit(len, value) for _ in range(8)]
+        assert cluster.gather(readers, timeout=DEADLINE_S) == [100_000] * 8
+        assert value.result(DEADLINE_S) == [*range(100_000)]
+        for path in files_of(four, value):
+            flip_stream(path)
+        with pytest.raises(TaskFailedError, match=r"ObjectLost: task \d+ reads what task \d+ made, .* put it in again"):
+            cluster.submit(sum, value).result(DEADLINE_S)
+        assert second.name == first.name and cluster.submit(pow, 2, 5).result(DEADLINE_S) == 32
 
 
 def test_what_a_peer_says_wrongly_ends_its_link_and_nothing_else(machines: Machines):
     """With good keys and a good handshake: frames that are nonsense, and words that nobody could mean."""
-    import asyncio
-
-    from daws.core.effects import CallStore
-    from daws.runtime.cluster.reach import Reach
-    from daws.runtime.cluster.words import FROM_STORE
-    from daws.wire.store import Lease
-
     reach = Reach(machines.folder, "client")
-
-    async def say(word: object) -> None:
-        lost = asyncio.Event()
-        link = await reach.dial(reach.store_address, FROM_STORE, lambda said: None, lost.set)
-        link.say(word)
-        async with asyncio.timeout(DEADLINE_S):
-            await lost.wait()
-
     for word in (b"nonsense", ["no", "word"], {"a": 1}, CallStore(1, 99, [Lease(1, 0, None)])):
-        asyncio.run(say(word))
+        asyncio.run(said(reach, reach.store_address, word))
     assert len(machines.members()) == 2
+
+
+async def said(reach: Reach, address: str, *words_: object) -> None:
+    """Say words until the other side has enough, which it must have at the last of them."""
+    lost = asyncio.Event()
+    link = await reach.dial(address, FROM_STORE, lambda said: None, lost.set)
+    for word in words_:
+        link.say(word)
+    async with asyncio.timeout(DEADLINE_S):
+        await lost.wait()
+
+
+def test_mutated_words_with_good_keys_by_seed(machines: Machines):
+    """To the store and to a node: good words of which something was changed, each on a link of its own, and then one
+    that is surely none. Whatever they do with the first, they are there afterwards."""
+    reach = Reach(machines.folder, "client")
+    good: list[Any] = [words.AskMembers(), words.AskSessions(), CallStore(1, 0, [Lease(1, 0, None)])]
+    members = machines.members()
+    addresses = [reach.store_address, *[info.addresses[0] for info in members.infos]]
+    for seed in range(60):
+        random = Random(seed)
+        word = mutated(msgpack.decode(msgpack.encode(random.choice(good))), random)
+        asyncio.run(said(reach, random.choice(addresses), word, b"nonsense"))
+    assert len(machines.members()) == 2
+    with machines.connect() as cluster:
+        assert cluster.submit(pow, 2, 5).result(DEADLINE_S) == 32
+
+
+def mutated(word: Any, random: Random) -> Any:
+    """The same with something else somewhere in it."""
+    if isinstance(word, list) and word and random.random() < 0.8:
+        at = random.randrange(len(word))
+        return [*word[:at], mutated(word[at], random), *word[at + 1 :]]
+    strange: list[Any] = [None, -1, 1 << 63, "", b"\0" * 50, [], [[]] * 9, {"a": [1]}, True, 1.5, "AskMembers", word]
+    return random.choice(strange)
