@@ -61,6 +61,11 @@ class ObjectGiver:
             sock.sendall(_SIZE.pack(MISSING))
             return
         try:
+            held = self.files.held(object_)
+            if held is not None:
+                sock.sendall(_SIZE.pack(len(held)) + held)
+                self.sent_bytes += len(held)
+                return
             fd = os.open(self.files.path(object_), os.O_RDONLY | os.O_CLOEXEC)
             try:
                 size = self.files.size_bytes(object_)

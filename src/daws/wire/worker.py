@@ -15,9 +15,11 @@ FRAME_HEAD_BYTES = 4
 
 
 class ObjectFile(Struct, frozen=True, array_like=True, gc=False):
-    """An input that lies in a file; the worker maps it into memory."""
+    """An input that lies in a file; the worker maps it into memory. One that has no file (yet) is `held` instead: only
+    workers that are threads of the node are given such."""
 
     path: str
+    held: bytes = b""
 
 
 class Written(Struct, frozen=True, array_like=True, gc=False):

@@ -44,6 +44,7 @@ class Runner:
         "announce",
         "captures",
         "free_folders",
+        "held_max_bytes",
         "inline_max_bytes",
         "is_process",
         "runs_folder",
@@ -54,6 +55,7 @@ class Runner:
     def __init__(self, prepare: Prepare, announce: Callable[[int], None], is_process: bool) -> None:
         self._folder = prepare.folder
         self.inline_max_bytes = prepare.inline_max_bytes
+        self.held_max_bytes = prepare.inline_max_bytes  # values up to this size come back without a file
         self.segments = _segments(prepare.memory, prepare.scratch) if prepare.scratch else None
         self.scratch = prepare.scratch or prepare.folder
         self.runs_folder = runs_folder(prepare)
@@ -144,14 +146,18 @@ class Runner:
         """What an input is worth; asked for when the arguments name it."""
         if isinstance(one, bytes):
             return codec.loads(one)
+        if one.held:
+            return codec.loads(one.held)
         return codec.load_file(os.path.join(self._folder, one.path))
 
     def file(self, one: bytes | ObjectFile, name: str) -> Any:
         """An input that is a file."""
-        from daws.data.outside import File, Small, Stored  # most workers never see one
+        from daws.data.outside import PLAIN, File, Small, Stored  # most workers never see one
 
         if isinstance(one, bytes):
             return File.of(name, Small(one, self.scratch))
+        if one.held:
+            return File.of(name, Small(PLAIN + one.held, self.scratch))
         return File.of(name, Stored(os.path.join(self._folder, one.path), self.scratch))
 
     def _several(self, value: Any, count: int) -> Sequence[Any]:
@@ -167,7 +173,7 @@ class Runner:
         """Small results come back inline, others go to their file, which appears when it is complete."""
         if type(value) is Kept:
             return value.result
-        made = codec.encode(value, self.inline_max_bytes, what)
+        made = codec.encode(value, self.held_max_bytes, what)
         if isinstance(made, bytes):
             return made
         size_bytes: int = made.size_bytes
