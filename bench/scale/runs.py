@@ -23,7 +23,8 @@ CONNECT_S = 60.0
 
 class Case(Struct, frozen=True):
     """A workload, at its scale. `aim` is what its efficiency should be, `published` what MATRIX (2015) gives for it:
-    the efficiency of the bag and of all-pairs, the share of its own bound for the others."""
+    the efficiency of the bag and of all-pairs, the share of its own bound for the others. `warm_up` is a workload that
+    is carried out before, unmeasured, so that nodes which will have something to say to each other are connected."""
 
     name: str
     workload: str
@@ -32,9 +33,16 @@ class Case(Struct, frozen=True):
     data_scale: float = 1.0
     aim: float = 0.0
     published: str = ""
+    warm_up: str = ""
 
     def graph(self, nodes: int, executors: int) -> Graph:
-        graph = parse_workload(self.workload).build(nodes, executors, 0)
+        return self._graph(self.workload, nodes, executors)
+
+    def warming_graph(self, nodes: int, executors: int) -> Graph | None:
+        return self._graph(self.warm_up, nodes, executors) if self.warm_up else None
+
+    def _graph(self, workload: str, nodes: int, executors: int) -> Graph:
+        graph = parse_workload(workload).build(nodes, executors, 0)
         return graph.scaled(self.time_scale, self.data_scale)
 
 
@@ -90,6 +98,7 @@ class Live(Emulation):
 
 def run(ground: Ground, case: Case) -> Figures:
     graph = case.graph(ground.nodes, ground.executors)
+    warm_up(ground, case)
     with daws.connect(ground.cluster, timeout=CONNECT_S) as cluster:
         cluster.use_strategy(case.strategy)
         live = Live(cluster, graph)
@@ -132,6 +141,20 @@ def run(ground: Ground, case: Case) -> Figures:
         aim=case.aim,
         published=case.published,
     )
+
+
+def warm_up(ground: Ground, case: Case) -> None:
+    graph = case.warming_graph(ground.nodes, ground.executors)
+    if graph is None:
+        return
+    with daws.connect(ground.cluster, timeout=CONNECT_S) as cluster:
+        cluster.use_strategy(case.strategy)
+        live = Live(cluster, graph)
+        live.prepare()
+        live.start()
+        live.wait(lambda: None)
+    if live.failed is not None:
+        raise live.failed[1]
 
 
 def bound_s(graph: Graph, ground: Ground) -> float:
