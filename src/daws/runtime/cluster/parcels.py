@@ -18,7 +18,8 @@ from daws.data.files import ObjectFiles
 from daws.model.errors import UnavailableError
 from daws.model.task import NodeId, Transfer
 
-SMALL_BYTES = 256 * 1024
+SMALL_BYTES = 64 * 1024
+"""Larger ones are worth a stream, and would keep other messages waiting."""
 WINDOW_BYTES = 1 << 20
 """Of what one node was asked for, and has not given yet."""
 SILENT_S = 15.0
