@@ -3,8 +3,8 @@
     python -m bench.scale                                  a bag of 100 ms tasks, dealt evenly, for 20 s
     python -m bench.scale --length-ms 50 --submit one --seconds 60
     python -m bench.scale --workload fan-in                or bot, pipeline, fan-out, all-pairs
-    python -m bench.scale --kill                           a node is killed in the middle of 10,000 tasks
-    python -m bench.scale --all                            everything, into docs/scale.md (about 10 minutes)
+    python -m bench.scale --kill                           nodes are killed in the middle of 10,000 tasks
+    python -m bench.scale --all                            everything, into docs/scale.md (about 12 minutes)
 
 Nodes are processes of their own with thread executors, by mutual TLS over loopback; the store is a process with its log
 on disk. The clock starts with the first submission, when all nodes have joined, and stops when the client knows of the
@@ -17,9 +17,9 @@ import os
 import sys
 
 from bench.scale import page
-from bench.scale.cases import BAG_S, EVEN, GRAPH_S, ONE, all_pairs, bag, cases_of, dag, killed_case
+from bench.scale.cases import BAG_MS, BAG_S, DAG_MS, EVEN, GRAPH_S, ONE, all_pairs, bag, cases_of, dag, killed_case
 from bench.scale.ground import Ground
-from bench.scale.killing import Loss, kill_one
+from bench.scale.killing import Loss, kill_some
 from bench.scale.runs import Case, Figures, run
 from daws.net.config import LEASE_S
 
@@ -37,8 +37,8 @@ def main() -> int:
             found.append(run(ground, case))
             say(told(found[-1]))
         if given.all or given.kill:
-            loss = kill_one(ground, killed_case(given.tasks))
-            say(f"{loss}")
+            loss = kill_some(ground, killed_case(given.tasks))
+            say(page.told_of(loss))
     text = page.tables(found, loss, setting(given, ground))
     if given.json:
         print(json.dumps({"runs": [one.as_json() for one in found], "killed": loss and loss.as_json()}))
@@ -58,11 +58,11 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--nodes", type=int, default=100)
     parser.add_argument("--executors", type=int, default=2, help="of each node (default: 2)")
     parser.add_argument("--workload", choices=WORKLOADS, default="bag")
-    parser.add_argument("--length-ms", type=float, default=100.0, help="of the tasks of a bag (default: 100)")
+    parser.add_argument("--length-ms", type=float, help="of the tasks (default: 100 for a bag, else 200)")
     parser.add_argument("--submit", choices=("even", "one"), default="even", help="of a bag: to whom")
     parser.add_argument("--seconds", type=float, help=f"of work (default: 20; with --all {BAG_S:g} and {GRAPH_S:g})")
     parser.add_argument("--lease-s", type=float, default=LEASE_S, help=f"default: {LEASE_S:g}")
-    parser.add_argument("--kill", action="store_true", help="kill a node in the middle of a graph instead")
+    parser.add_argument("--kill", action="store_true", help="kill nodes in the middle of a graph instead")
     parser.add_argument("--tasks", type=int, default=10_000, help="of that graph (default: 10000)")
     parser.add_argument("--all", action="store_true", help="everything, and write docs/scale.md")
     parser.add_argument("--json", action="store_true", help="on stdout, instead of tables")
@@ -75,12 +75,13 @@ def chosen(given: argparse.Namespace, slots: int) -> list[Case]:
     if given.kill:
         return []
     seconds = given.seconds or 20.0
+    length_ms = given.length_ms or (BAG_MS if given.workload == "bag" else DAG_MS)
     if given.workload == "bag":
-        name = f"bag of {given.length_ms:g} ms, {'dealt evenly' if given.submit == 'even' else 'all to one node'}"
-        return [bag(name, slots, given.length_ms, seconds, EVEN if given.submit == "even" else ONE, 0.0, "")]
+        name = f"bag of {length_ms:g} ms, {'dealt evenly' if given.submit == 'even' else 'all to one node'}"
+        return [bag(name, slots, length_ms, seconds, EVEN if given.submit == "even" else ONE, 0.0, "")]
     if given.workload == "all-pairs":
-        return [all_pairs(slots, seconds)]
-    return [dag(given.workload, slots, seconds, "")]
+        return [all_pairs(slots, seconds, length_ms)]
+    return [dag(given.workload, slots, seconds, "", length_ms)]
 
 
 def setting(given: argparse.Namespace, ground: Ground) -> str:

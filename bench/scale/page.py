@@ -27,7 +27,7 @@ def tables(found: list[Figures], loss: Loss | None, setting: str) -> str:
     if found:
         parts += [_table(_HEAD, [_row(one) for one in found]), _table(_COSTS, [_costs(one) for one in found])]
     if loss is not None:
-        parts.append(_of_loss(loss))
+        parts.append(told_of(loss))
     return "\n".join(parts)
 
 
@@ -59,13 +59,19 @@ def _costs(one: Figures) -> tuple[str, ...]:
     )
 
 
-def _of_loss(loss: Loss) -> str:
+def told_of(loss: Loss) -> str:
     return (
-        f"A node killed in the middle of {loss.tasks:,} tasks in pipes of ten: {loss.killed_s:.1f} s instead of "
-        f"{loss.undisturbed_s:.1f} s, so it cost {loss.cost_s:.1f} s. The node was missed after {loss.detected_s:.1f} "
-        f"s; {loss.rerun:,} tasks ran again ({loss.rerun_work_s:.1f} s of work), and what had to be done one after the "
-        f"other took {loss.path_s:.1f} s at most.\n"
+        f"A node killed in the middle of {loss.tasks:,} tasks in pipes of ten, {len(loss.rounds)} times in turns with "
+        f"the same graph undisturbed; medians, with the least and the most: {_spread(loss, 'killed_s')} instead of "
+        f"{_spread(loss, 'undisturbed_s')}, so it cost {_spread(loss, 'cost_s')}. The node was missed after "
+        f"{_spread(loss, 'detected_s')}; {loss.median('rerun'):,.0f} tasks ran again ({loss.rerun_work_s:.1f} s of "
+        f"work), and what had to be done one after the other took {loss.path_s:.1f} s at most.\n"
     )
+
+
+def _spread(loss: Loss, name: str) -> str:
+    found = [getattr(one, name) for one in loss.rounds]
+    return f"{loss.median(name):.1f} s ({min(found):.1f} to {max(found):.1f})"
 
 
 def _table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:

@@ -1,7 +1,8 @@
 """A graph with known answers: what every task makes follows from its number and what it reads, and can be computed
 without any cluster.
 
-Half of the objects are larger than what travels inside messages. Every reader checks what it reads, byte for byte.
+Half of the objects are so large that nodes open a stream for them; of the others, half travel inside records, half on
+the links between nodes. Every reader checks what it reads, byte for byte.
 """
 
 import hashlib
@@ -12,7 +13,7 @@ from random import Random
 from typing import NamedTuple
 
 LARGE_BYTES = 80_000
-SMALL_BYTES = 200
+SMALL_BYTES = (200, 30_000)
 PARENTS_MAX = 3
 REACH = 40
 """A task reads from tasks up to so many before it: the graph is broad, and has chains that run through all of it."""
@@ -34,7 +35,7 @@ def graph_of(seed: int, tasks: int, length_s: float) -> list[Step]:
     for number in range(tasks):
         near = range(max(0, number - REACH), number)
         parents = random.sample(near, min(len(near), random.randint(0, PARENTS_MAX)))
-        size_bytes = LARGE_BYTES if random.random() < 0.5 else SMALL_BYTES
+        size_bytes = LARGE_BYTES if random.random() < 0.5 else random.choice(SMALL_BYTES)
         steps.append(Step(number, tuple(sorted(parents)), size_bytes, length_s * random.uniform(0.2, 1.8)))
     return steps
 

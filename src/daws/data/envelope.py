@@ -56,6 +56,11 @@ def envelope(object_id: int, covered: Sequence[Buffer], size_bytes: int) -> byte
     return _FIRST.pack(MAGIC, check) + rest + bytes(pad)
 
 
+def sealed(object_id: int, value: bytes) -> bytes:
+    """What would be in the file of a small value."""
+    return envelope(object_id, pieces(memoryview(value)), len(value)) + value
+
+
 def opened(view: memoryview, object_id: int | None = None) -> memoryview:
     """The value in a whole file, which is as it was written; a DamagedObjectError if it is not."""
     size = len(view)

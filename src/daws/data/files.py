@@ -5,6 +5,9 @@ An object's path never changes. When memory gets scarce, the least recently used
 object before, during and after. Spilled objects stay on disk; the kernel keeps what is read of them in memory anyway.
 Memory that a reader still maps is free only when the reader lets go of it; it is not counted here.
 
+Small objects may be *held*: they are bytes of this process, and get a file when somebody asks for their path. Where
+both who makes and who reads them is in this process, they never do.
+
 Any thread may call. Copies and writes happen outside the lock, in the thread that asked for them.
 """
 
@@ -16,8 +19,8 @@ from pathlib import Path
 from threading import Event, Lock
 from typing import Any
 
-from daws.data.codec import Packed, WholeFile, load_file, pack
-from daws.data.envelope import opened
+from daws.data.codec import Packed, WholeFile, load_file, loads, pack
+from daws.data.envelope import MAGIC, opened
 from daws.data.limits import default_limit_bytes
 from daws.data.mapping import map_file
 from daws.data.segments import NO_ROOM, Segments
@@ -26,16 +29,19 @@ from daws.model.errors import DamagedObjectError, UnavailableError
 HIGH_WATER = 0.8
 LOW_WATER = 0.6
 FREE_SHARE = 8
-"""One part in so many of the limit may be held by free segments."""
+"""One part in so many of the limit may be taken by free segments."""
+HELD_BYTES_MAX = 256 * 1024
+"""Files of larger objects are worth their system calls: their memory is used again, and mapped instead of copied."""
 
 
 class _Entry:
-    __slots__ = ("is_damaged", "is_doomed", "is_raw", "is_spilled", "pins", "size_bytes")
+    __slots__ = ("held", "is_damaged", "is_doomed", "is_raw", "is_spilled", "pins", "size_bytes")
 
-    def __init__(self, size_bytes: int, is_spilled: bool, is_raw: bool) -> None:
+    def __init__(self, size_bytes: int, is_spilled: bool, is_raw: bool, held: bytes | None = None) -> None:
         self.size_bytes = size_bytes
         self.is_spilled = is_spilled
         self.is_raw = is_raw  # a file that a command has made
+        self.held = held  # what would be in its file, if it has none
         self.is_damaged = False  # found out while pinned: as good as gone
         self.is_doomed = False  # dropped while pinned
         self.pins = 0
@@ -104,21 +110,26 @@ class ObjectFiles:
         """Take in a file that `Segments.write` made, here or in a worker. Never waits for a disk."""
         if os.path.dirname(path) not in self.segments.folders_new:
             raise UnavailableError(f"object {object_id}: {path} was not written in a folder of this node", retry=False)
-        is_spilled = self.segments.has_memory and not path.startswith(self.segments.home + "/")
         with self._lock:
-            known = self._entries.get(object_id)
-            if known is not None and not known.is_damaged:
-                known.is_doomed = False  # dropped, then made again while somebody still reads it
+            if self._is_here(object_id):
                 os.unlink(path)
                 return
-            if is_spilled:
-                self._link_spilled(object_id, path)
-            else:
-                os.rename(path, self._path(object_id))
-            self._entries[object_id] = entry = _Entry(size_bytes, is_spilled, is_raw)
-            if known is not None:
-                entry.pins = known.pins
-            self._account(size_bytes, is_spilled)
+            is_spilled = self._give_path(object_id, path)
+            self._enter(object_id, _Entry(size_bytes, is_spilled, is_raw))
+        self._tell()
+
+    @property
+    def held_bytes_max(self) -> int:
+        """Objects up to this size had better be held. Where there is no memory file system, none: they could not be
+        spilled."""
+        return HELD_BYTES_MAX if self.segments.has_memory else 0
+
+    def hold(self, object_id: int, content: bytes) -> None:
+        """Take in a small object without a file, as what would be in that. Never waits for a disk."""
+        with self._lock:
+            if self._is_here(object_id):
+                return
+            self._enter(object_id, _Entry(len(content), False, not content.startswith(MAGIC), content))
         self._tell()
 
     def link(self, object_id: int, path: str, size_bytes: int, is_raw: bool = False) -> None:
@@ -160,11 +171,33 @@ class ObjectFiles:
     def path(self, object_id: int) -> str:
         """Where the object is, for readers; pin it while they open it. Counts as a use."""
         with self._lock:
-            self._touch(object_id)
+            entry = self._touch(object_id)
+        if entry.held is not None:
+            self._write_held(object_id, entry, entry.held)
         return self._path(object_id)
+
+    def held(self, object_id: int) -> bytes | None:
+        """The object as it is, if it has no file. Counts as a use."""
+        with self._lock:
+            return self._touch(object_id).held
+
+    def content(self, object_id: int) -> bytes | None:
+        """All that is in the object's file, unless that is on disk: never waits for one. Counts as a use. A damaged one
+        is as good as gone, as with `open`."""
+        with self._lock:
+            entry = self._touch(object_id)
+            if entry.held is not None:
+                return entry.held
+            if entry.is_spilled or not self.segments.has_memory:
+                return None
+        with open(self.open(object_id), "rb", buffering=0) as file:
+            return file.readall()
 
     def value(self, object_id: int) -> Any:
         """The object's value; arrays in it are read-only, point into the file, and stay good when it is dropped."""
+        held = self.held(object_id)
+        if held is not None:
+            return loads(opened(memoryview(held), object_id))
         self.pin(object_id)
         try:
             return load_file(self._path(object_id), object_id)
@@ -274,10 +307,14 @@ class ObjectFiles:
                 return 0
             entry.pins += 1  # against dropping and a second spill
         copy = f"{self.segments.folders_new[-1]}/spill-{os.getpid()}-{next(self._numbers)}"
-        import shutil  # dear, and most sessions never spill
-
+        held = entry.held
         try:
-            shutil.copyfile(self._path(object_id), copy)
+            if held is None:
+                import shutil  # dear, and most sessions never spill
+
+                shutil.copyfile(self._path(object_id), copy)
+            else:
+                Path(copy).write_bytes(held)
         except OSError:
             with suppress(FileNotFoundError):
                 os.unlink(copy)
@@ -290,11 +327,49 @@ class ObjectFiles:
                 os.unlink(copy)
             else:
                 self._link_spilled(object_id, copy)
-                entry.is_spilled = True
+                entry.is_spilled, entry.held = True, None
                 self._account(-entry.size_bytes, False)
                 self._account(entry.size_bytes, True)
         self.unpin(object_id)
         return entry.size_bytes
+
+    def _write_held(self, object_id: int, entry: _Entry, held: bytes) -> None:
+        path = self.segments.write(WholeFile([held], len(held), entry.is_raw), object_id)
+        with self._lock:
+            if (
+                entry.held is None or self._entries.get(object_id) is not entry
+            ):  # somebody was faster, or it was dropped
+                os.unlink(path)
+                return
+            entry.held = None
+            entry.is_spilled = self._give_path(object_id, path)
+            self._account(-entry.size_bytes, False)
+            self._account(entry.size_bytes, entry.is_spilled)
+
+    def _is_here(self, object_id: int) -> bool:
+        """Has somebody else brought it before?"""
+        entry = self._entries.get(object_id)
+        if entry is None or entry.is_damaged:
+            return False
+        entry.is_doomed = False  # dropped, then made again while somebody still reads it
+        return True
+
+    def _enter(self, object_id: int, entry: _Entry) -> None:
+        """It may take the place of one that is damaged and has readers yet."""
+        known = self._entries.get(object_id)
+        if known is not None:
+            entry.pins = known.pins
+        self._entries[object_id] = entry
+        self._account(entry.size_bytes, entry.is_spilled)
+
+    def _give_path(self, object_id: int, path: str) -> bool:
+        """Let the object's path lead to a file that was written for it; says whether that is on disk."""
+        is_spilled = self.segments.has_memory and not path.startswith(self.segments.home + "/")
+        if is_spilled:
+            self._link_spilled(object_id, path)
+        else:
+            os.rename(path, self._path(object_id))
+        return is_spilled
 
     def _link_spilled(self, object_id: int, path: str) -> None:
         """The object is in scratch under `path`: let its own path lead there."""
@@ -325,7 +400,9 @@ class ObjectFiles:
         entry = self._entries.pop(object_id)
         path = self._path(object_id)
         with suppress(FileNotFoundError):  # nobody has missed it
-            if entry.is_spilled:
+            if entry.held is not None:
+                pass  # it never had a file
+            elif entry.is_spilled:
                 os.unlink(path)
                 os.unlink(f"{self._spilled}/{object_id:x}")
             else:

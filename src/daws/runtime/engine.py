@@ -218,6 +218,7 @@ class Engine:
         self.want: Callable[[int], None] = lambda function: None  # ask others for a function
         self.struck: Callable[[str], None] = self._on_struck  # told why this incarnation has to end
         self.departed: Callable[[str], None] = self._on_struck  # told what it has left behind when it leaves
+        self._shares_memory = crew.kind == "threads"  # its workers take what has no file
         self._spiller = Spiller(files)
         self._is_pressed = False
         self._broken: BaseException | None = None
@@ -238,6 +239,7 @@ class Engine:
             failed=self._break,
             gone=self.files.discard_of,
             inline_max_bytes=INLINE_BYTES,
+            held_max_bytes=self.files.held_bytes_max,
             memory=self.folder if self.files.segments.has_memory else "",
             scratch=str(self.files.segments.scratch),
             setup=crew.setup,
@@ -525,6 +527,10 @@ class Engine:
         """What lies in a file stays where it is while the run may open it: to spill it then would free nothing."""
         if one[4]:
             return one[4]
+        if self._shares_memory:
+            held = self.files.held(one[0])
+            if held is not None:
+                return ObjectFile("", one[0], len(held), held)
         self.files.pin(one[0])
         self.reading.setdefault(run, []).append(one[0])
         return ObjectFile(self.files.path(one[0]), one[0], self.files.size_bytes(one[0]))
@@ -640,6 +646,9 @@ class Engine:
         for object_, result in zip(spec.outputs, report.results, strict=True):
             if isinstance(result, bytes):
                 sizes.append(len(result))
+                if len(result) > INLINE_BYTES:
+                    self.files.hold(object_, result)
+                    result = b""
                 values.append(result)
             else:
                 assert isinstance(result, Written)  # the workers know the node's folders

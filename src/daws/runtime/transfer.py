@@ -62,6 +62,11 @@ class ObjectGiver:
             sock.sendall(_SIZE.pack(MISSING))
             return
         try:
+            held = self.files.held(object_)
+            if held is not None:
+                sock.sendall(_SIZE.pack(len(held)) + held)
+                self.sent_bytes += len(held)
+                return
             try:
                 fd = self.files.open(object_)
             except UnavailableError:  # it is damaged: the other side has to look elsewhere

@@ -18,11 +18,13 @@ FRAME_HEAD_BYTES = 4
 
 class ObjectFile(Struct, frozen=True, array_like=True, gc=False):
     """An input that lies in a file; the worker maps it into memory. Its object and its size, if they are known, are
-    what a file that was damaged is known by."""
+    what a file that was damaged is known by. One that has no file (yet) is `held` instead, as what would be in that:
+    only workers that are threads of the node are given such."""
 
     path: str
     object: int | None = None
     size_bytes: int = -1
+    held: bytes = b""
 
 
 class Written(Struct, frozen=True, array_like=True, gc=False):

@@ -83,6 +83,7 @@ class WorkerPool:
         failed: Callable[[WorkerStartError], None] | None = None,
         gone: Callable[[int], object] | None = None,
         inline_max_bytes: int = INLINE_MAX_BYTES,
+        held_max_bytes: object = None,
         memory: str = "",
         scratch: str = "",
         capture: bool = True,

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from daws.data import codec
+from daws.data.envelope import opened, sealed
 from daws.data.tags import folder_of, split
 from daws.model.errors import DamagedObjectError, NoSpaceError, UnpicklableError
 from daws.wire.worker import INPUTS_ALONE, Execute, ObjectFile, Prepare, Written
@@ -44,6 +45,7 @@ class Runner:
         "announce",
         "captures",
         "free_folders",
+        "held_max_bytes",
         "inline_max_bytes",
         "is_process",
         "runs_folder",
@@ -54,6 +56,7 @@ class Runner:
     def __init__(self, prepare: Prepare, announce: Callable[[int], None], is_process: bool) -> None:
         self._folder = prepare.folder
         self.inline_max_bytes = prepare.inline_max_bytes
+        self.held_max_bytes = prepare.inline_max_bytes  # values up to this size come back without a file
         self.segments = _segments(prepare.memory, prepare.scratch) if prepare.scratch else None
         self.scratch = prepare.scratch or prepare.folder
         self.runs_folder = runs_folder(prepare)
@@ -160,10 +163,12 @@ class Runner:
 
     def file(self, one: bytes | ObjectFile, name: str) -> Any:
         """An input that is a file."""
-        from daws.data.outside import File, Small, Stored  # most workers never see one
+        from daws.data.outside import PLAIN, File, Small, Stored  # most workers never see one
 
         if isinstance(one, bytes):
             return File.of(name, Small(one, self.scratch))
+        if one.held:
+            return File.of(name, Small(PLAIN + one.held, self.scratch))
         path = os.path.join(self._folder, one.path)
         if one.object is not None:
             size = os.stat(path).st_size if os.path.exists(path) else -1
@@ -185,9 +190,9 @@ class Runner:
         """Small results come back inline, others go to their file, which appears when it is complete."""
         if type(value) is Kept:
             return value.result
-        made = codec.encode(value, self.inline_max_bytes, what)
+        made = codec.encode(value, self.held_max_bytes, what)
         if isinstance(made, bytes):
-            return made
+            return made if len(made) <= self.inline_max_bytes else sealed(int(output), made)
         made = made.as_file(int(output) if self.segments is not None else 0)
         size_bytes: int = made.size_bytes
         if self.segments is not None:
@@ -220,7 +225,10 @@ class Runner:
 def loaded(one: ObjectFile, folder: str = "") -> Any:
     """The value in a file; a LostInputError if that is not what was written there."""
     try:
-        content = codec.open_file(os.path.join(folder, one.path), one.object)
+        if one.held:
+            content = opened(memoryview(one.held), one.object)
+        else:
+            content = codec.open_file(os.path.join(folder, one.path), one.object)
     except (DamagedObjectError, FileNotFoundError) as error:
         if one.object is None:
             raise

@@ -90,12 +90,14 @@ class ThreadPool:
         failed: Callable[[WorkerStartError], None] | None = None,
         gone: object = None,
         inline_max_bytes: int = INLINE_MAX_BYTES,
+        held_max_bytes: int = 0,
         memory: str = "",
         scratch: str = "",
         setup: bytes = b"",
         teardown: bytes = b"",
         server: object = None,
     ) -> None:
+        """Values up to `held_max_bytes` come back as bytes too, because both ends are in the same process."""
         self._loop = loop
         self._report = report
         self._failed = failed
@@ -111,6 +113,7 @@ class ThreadPool:
         self._ending = Lock()
         prepare = Prepare(f"threads-{id(self)}", self._folder, inline_max_bytes, memory, scratch)
         self.runner = Runner(prepare, self._announce, is_process=False)
+        self.runner.held_max_bytes = max(inline_max_bytes, held_max_bytes)
         self._said: deque[tuple[_Hand, ReportType]] = deque()
         self._is_told = False
         self._watcher: asyncio.TimerHandle | None = None

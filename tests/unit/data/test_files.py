@@ -5,6 +5,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daws.data.codec import Buffer, WholeFile, load_file, pack
+from daws.data.envelope import sealed
 from daws.data.files import HIGH_WATER, LOW_WATER, ObjectFiles
 from daws.data.segments import Segments
 from daws.data.session import Session
@@ -120,6 +122,73 @@ def test_only_files_of_this_node_are_adopted(session: Session, tmp_path: Path):
     for path in (tmp_path / "x", f"{files.segments.folders_new[0]}/../../x"):
         with pytest.raises(UnavailableError, match="not written in a folder of this node"):
             files.adopt(1, str(path), 1)
+
+
+# Objects without files.
+
+
+def test_a_small_object_may_do_without_a_file_until_somebody_asks_for_its_path(session: Session):
+    files = files_of(session)
+    data = sealed(7, pack([1, BIG]).to_bytes())
+    files.hold(7, data)
+    files.hold(7, b"the first to come stays")
+    assert names(session) == [] and files.held(7) is data and files.content(7) is data
+    assert files.value(7)[0] == 1 and files.size_bytes(7) == files.used_bytes == len(data)
+    assert Path(files.path(7)).read_bytes() == data == files.content(7) and files.held(7) is None
+    assert files.value(7)[0] == 1 and files.used_bytes == len(data)
+    files.drop(7)
+    assert names(session) == [] and files.used_bytes == 0
+
+
+def test_an_object_without_a_file_is_dropped_when_nobody_reads_it_any_more(session: Session):
+    files = files_of(session)
+    files.hold(1, b"x" * KB)
+    files.pin(1)
+    files.drop(1)
+    assert 1 in files
+    files.unpin(1)
+    assert 1 not in files and files.used_bytes == 0
+    with pytest.raises(UnavailableError):
+        files.held(1)
+
+
+def test_objects_without_files_are_spilled_as_others_are(session: Session):
+    files = files_of(session, 100 * KB)
+    for number in range(9):
+        files.hold(number, bytes([number]) * 10 * KB)
+    assert files.is_high
+    files.make_room()
+    assert files.used_bytes == 60 * KB and files.spilled_bytes == 30 * KB
+    assert files.held(0) is None and files.content(0) is None, "nobody waits for a disk"
+    for number in range(9):
+        assert Path(files.path(number)).read_bytes() == bytes([number]) * 10 * KB
+        files.drop(number)
+    assert names(session) == [] and files.used_bytes == files.spilled_bytes == 0
+
+
+def test_a_file_that_is_written_while_its_object_is_dropped_goes_too(session: Session):
+    files = files_of(session)
+    files.hold(1, b"x" * KB)
+    write = files.segments.write
+
+    def drop_meanwhile(*what: Any) -> str:
+        files.drop(1)
+        return write(*what)
+
+    files.segments.write = drop_meanwhile  # type: ignore[method-assign, assignment]
+    files.path(1)
+    assert names(session) == [] and files.used_bytes == 0 and 1 not in files
+
+
+def test_where_memory_is_full_the_file_of_an_object_is_on_disk(session: Session):
+    files = files_of(session)
+    files.hold(1, b"x" * KB)
+    write = files.segments.write
+    files.segments.write = lambda packed, number: write(packed, number, in_scratch=True)  # type: ignore[method-assign, misc, assignment]
+    assert Path(files.path(1)).read_bytes() == b"x" * KB
+    assert (files.used_bytes, files.spilled_bytes) == (0, KB)
+    files.drop(1)
+    assert names(session) == [] and files.spilled_bytes == 0
 
 
 # Spilling.

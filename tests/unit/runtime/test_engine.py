@@ -13,7 +13,7 @@ from daws.core.events import EventType, RunEnded, RunRecalled, RunsDone
 from daws.data.files import ObjectFiles
 from daws.data.session import Session as Folders
 from daws.model.errors import ClosedError, InternalError, TaskKilledError
-from daws.model.task import CLIENT, Ready, TaskSpec
+from daws.model.task import CLIENT, INLINE_BYTES, Ready, TaskSpec
 from daws.runtime.engine import Crew, Engine
 from daws.runtime.here import NobodyElse, StoreHere
 from daws.runtime.thread import NodeThread
@@ -22,7 +22,17 @@ from daws.strategy import parse_strategy
 from daws.testing.build import object_at, ready
 from daws.wire.messages import NewTasks, PlainTasks
 from daws.wire.store import Submit
-from daws.wire.worker import Died, Ended, EndedTogether, ExecuteTogether, Raised, Recalled, ReportType, Written
+from daws.wire.worker import (
+    Died,
+    Ended,
+    EndedTogether,
+    ExecuteTogether,
+    ObjectFile,
+    Raised,
+    Recalled,
+    ReportType,
+    Written,
+)
 from daws.workers.failures import failure_of
 from tests.unit.runtime.jobs import die_half_way
 
@@ -139,10 +149,10 @@ def test_what_a_client_submits_reaches_the_node_in_its_order():
 # -- files -------------------------------------------------------------------------------------------------------------
 
 
-def engine_with(files: ObjectFiles) -> Engine:
+def engine_with(files: ObjectFiles, kind: str = "processes") -> Engine:
     nobody: Any = None
     store = StoreHere(MemoryStore(), nobody)
-    engine = Engine(0, Crew(4), parse_strategy("mlb"), files, store, NobodyElse(0), nobody)
+    engine = Engine(0, Crew(4, kind), parse_strategy("mlb"), files, store, NobodyElse(0), nobody)
     hands: Any = Hands()
     engine.pool = hands
     engine._step = lambda events: None  # type: ignore[method-assign]
@@ -188,6 +198,48 @@ def test_a_run_that_is_stopped_holds_nothing():
         Path(path).write_bytes(b"too late")
         engine._on_reports([Ended(1, 1, (Written(path, 8),))])
         assert not os.path.exists(path)
+
+
+@pytest.mark.parametrize("kind", ["threads", "processes"])
+def test_threads_are_given_what_has_no_file_and_processes_a_file(kind: str):
+    with Folders() as folders:
+        files = ObjectFiles(*folders.node_folders(0), limit_bytes=1_000_000)
+        engine = engine_with(files, kind)
+        files.hold(5, b"x" * 10_000)
+        given = engine._input(1, object_at(5, 0))
+        assert isinstance(given, ObjectFile)
+        if kind == "threads":
+            assert given.held is files.held(5) and not engine.reading
+        else:
+            assert Path(given.path).read_bytes() == b"x" * 10_000 and not given.held and engine.reading == {1: [5]}
+
+
+def test_results_that_came_without_files_are_objects_of_the_node():
+    with Folders() as folders:
+        files = ObjectFiles(*folders.node_folders(0), limit_bytes=1_000_000)
+        engine = engine_with(files, "threads")
+        happened: list[EventType] = []
+        engine._step = happened.extend  # type: ignore[method-assign, assignment]
+        small, large = b"x" * INLINE_BYTES, b"x" * (INLINE_BYTES + 1)
+        engine.runs[1] = 0, TaskSpec(1, outputs=(5, 6))
+        engine._on_reports([Ended(1, 1, (small, large))])
+        engine.runs[2] = 0, TaskSpec(2, outputs=(7,))
+        engine._on_reports([Ended(2, 1, (large,))])
+        first, second = happened
+        assert isinstance(first, RunEnded) and first.sizes == (len(small), len(large)) and first.values == (small, b"")
+        assert isinstance(second, RunEnded) and second.sizes == (len(large),) and second.values == (b"",)
+        assert 5 not in files and files.held(6) == files.held(7) == large
+
+
+def test_what_threads_make_and_read_needs_no_files():
+    with Cluster(1, kind="threads") as cluster:
+        engine = cluster._open().engine
+        assert isinstance(engine, NodeThread)
+        made = cluster.submit(bytes, 20_000)
+        assert cluster.submit(len, made).result() == 20_000
+        segments = engine.node.files.segments
+        assert os.listdir(f"{segments.home}/objects") == [] or not segments.has_memory
+        assert made.result() == bytes(20_000)
 
 
 def test_what_a_worker_wrote_before_it_was_killed_goes_with_it():

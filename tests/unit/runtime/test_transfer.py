@@ -57,6 +57,15 @@ def test_objects_arrive_whole_and_those_that_are_not_there_are_left_out(
     assert 2 not in there.files, "nothing stays pinned"
 
 
+def test_objects_without_files_are_given_as_others_are(there: ObjectServer, source: ObjectSource, tmp_path: Path):
+    here = files_in(tmp_path / "here")
+    there.files.hold(1, b"held" * 5_000)
+    assert source.fetch([1], here) == [1] and here.content(1) == b"held" * 5_000
+    assert there.files.held(1) is not None and there.sent_bytes == 20_000
+    there.files.drop(1)
+    assert 1 not in there.files, "nothing stays pinned"
+
+
 def test_a_source_that_is_gone_has_nothing(tmp_path: Path):
     here = files_in(tmp_path / "here")
     assert ObjectSource(lambda: connect(str(tmp_path / "nobody"))).fetch([1], here) == []

@@ -7,8 +7,12 @@ from pathlib import Path
 import cloudpickle
 import pytest
 
-from daws.wire.worker import STOPPED, TIMEOUT, Died, Ended, Recalled, RunOptions
+from daws.data import codec
+from daws.data.envelope import opened, sealed
+from daws.wire.worker import STOPPED, TIMEOUT, Died, Ended, ObjectFile, Prepare, Recalled, RunOptions
 from daws.workers.errors import RemoteError, WorkerStartError
+from daws.workers.running import Runner
+from daws.workers.slots import Slot
 from tests.unit.workers import jobs
 from tests.unit.workers.crew import Crew
 
@@ -45,6 +49,23 @@ def test_executes(crew: Crew):
     ]
     runs = [crew.give(jobs.add, number, slot=number % 2) for number in range(500)]
     assert all(isinstance(report, Ended) for report in crew.wait(*runs))
+
+
+def test_values_come_and_go_without_files(tmp_path: Path):
+    with Crew(tmp_path, kind="threads", inline_max_bytes=100, held_max_bytes=10_000) as crew:
+        held = ObjectFile("", 7, held=sealed(7, codec.dumps(b"x" * 5_000)))
+        (report,) = crew.wait(crew.give(jobs.echo, Slot(0), inputs=(held,), outputs=("8",)))
+        assert isinstance(report, Ended) and isinstance(report.results[0], bytes)
+        assert codec.loads(opened(memoryview(report.results[0]), 8)) == ((b"x" * 5_000,), {})
+        run = crew.give(jobs.echo, Slot(0), b"y" * 10_000, inputs=(held,), outputs=("a",))
+        (report,) = crew.wait(run)
+        assert isinstance(report, Ended) and report.results == ((crew.folder / "a").stat().st_size,)
+
+
+def test_a_file_that_has_no_file_yet_is_one_for_its_reader(tmp_path: Path):
+    runner = Runner(Prepare("x", str(tmp_path), 100), lambda group: None, is_process=False)
+    file = runner.file(ObjectFile("", held=b"what is in it"), "data.txt")
+    assert file.read_bytes() == b"what is in it"
 
 
 def test_raises(crew: Crew):

@@ -7,6 +7,7 @@
     sessions what clients have left behind, and who waits for it
     serving  the store's server: it answers calls, hands ready tasks to those who own them, and tells of ends
     peers    the ports of a node
+    parcels  small objects on the links between nodes
     hosting  a node, from its start to its farewell; each start is a new incarnation
     joined   the whole cluster, as a client's session knows it
     asking   single questions to the store, for tools

@@ -18,6 +18,7 @@ from daws.model.cluster import Members
 from daws.model.task import NodeId, Transfer
 from daws.net.link import Link
 from daws.net.links import Links
+from daws.runtime.cluster.parcels import AskObjects, GiveObjects, Parcels
 from daws.runtime.cluster.reach import Reach
 from daws.runtime.ports import Outcome, StoreLink
 from daws.runtime.talk import KeepFailure
@@ -25,7 +26,8 @@ from daws.runtime.transfer import ObjectSource
 from daws.wire.messages import CancelTaken, MessageType, SubmissionTaken
 
 IDLE_S = 60.0
-BETWEEN_NODES: msgpack.Decoder[list[MessageType]] = msgpack.Decoder(list[MessageType])
+Word = MessageType | AskObjects | GiveObjects
+BETWEEN_NODES: msgpack.Decoder[list[Word]] = msgpack.Decoder(list[Word])
 
 
 class StoreAcross:
@@ -85,15 +87,22 @@ class PeersAcross:
         self._failed = failed
         self._fetchers: dict[NodeId, SimpleQueue[tuple[Transfer, ...]]] = {}
         self._is_closed = False
-        self._links: Links[MessageType] = Links(
+        self._links: Links[Word] = Links(
             reach.keys,
             reach.hello(node),
             BETWEEN_NODES,
             lambda peer: self._address(peer, 0),
-            self._on_messages,
-            lambda peer, messages, why: None,  # if it is dead, the store will say so
-            lambda peer: None,
+            self._on_words,
+            lambda peer, words, why: self._parcels.on_lost(peer),  # if it is dead, the store will say so
+            lambda peer: self._parcels.on_lost(peer),
             reach.config.idle_s,
+        )
+        self._parcels = Parcels(
+            loop,
+            files,
+            self._links.say,
+            lambda failed: self._on_fetched(ObjectsFetched((), tuple(failed))),
+            self._fetch_by_stream,
         )
 
     def adopt(self, link: Link[Any]) -> None:
@@ -102,6 +111,7 @@ class PeersAcross:
 
     def close(self) -> None:
         self._is_closed = True
+        self._parcels.close()
         self._links.close()
 
     def send(self, to: NodeId, message: MessageType, events: list[EventType]) -> None:
@@ -112,31 +122,57 @@ class PeersAcross:
         elif isinstance(message, self._receipts):  # to whoever speaks for clients
             self._store.say(message)
 
-    def _on_messages(self, peer: NodeId, messages: list[MessageType]) -> None:
-        if not self._is_closed:
-            self._happened(messages)  # type: ignore[arg-type]
+    def _on_words(self, peer: NodeId, words: list[Word]) -> None:
+        events: list[EventType] = []
+        for word in words:
+            if self._is_closed:
+                return
+            if word.__class__ is AskObjects:
+                self._parcels.on_ask(peer, word)
+            elif word.__class__ is GiveObjects:
+                came = self._parcels.on_give(peer, word)
+                if came:
+                    events.append(ObjectsFetched(tuple(came)))
+            else:
+                events.append(word)  # type: ignore[arg-type]
+        if events and not self._is_closed:
+            self._happened(events)
 
     def _address(self, node: NodeId, which: int) -> str | None:
         info = self._members().info(node)
         return info.addresses[which] if info is not None and len(info.addresses) > which else None
 
-    # -- objects: a thread for each node that gives us some, while it does ---------------------------------------------
+    # -- objects: small ones on the links, others by a thread for each node that gives us some, while it does ----------
 
     def fetch(self, wanted: Sequence[Transfer], events: list[EventType]) -> None:
-        by_source: dict[NodeId, list[Transfer]] = {}
+        small: dict[NodeId, list[Transfer]] = {}
+        large: dict[NodeId, list[Transfer]] = {}
         for transfer in wanted:
-            by_source.setdefault(transfer[2], []).append(transfer)
-        for source, some in by_source.items():
-            address = self._address(source, 1)
-            if address is None:
+            kind = small if self._parcels.takes(transfer) else large
+            kind.setdefault(transfer[2], []).append(transfer)
+        for source, some in small.items():
+            if self._address(source, 0) is None:
                 events.append(ObjectsFetched((), tuple(some)))
-                continue
-            queue = self._fetchers.get(source)
-            if queue is None:
-                queue = self._fetchers[source] = SimpleQueue()
-                arguments = (source, address, queue)
-                Thread(target=self._fetch, args=arguments, name=f"daws-fetch-{source}", daemon=True).start()
-            queue.put(tuple(some))
+            else:
+                self._parcels.ask(source, some)
+        for source, some in large.items():
+            self._fetch_by_stream(source, some, events)
+
+    def _fetch_by_stream(self, source: NodeId, wanted: list[Transfer], events: list[EventType] | None = None) -> None:
+        address = self._address(source, 1)
+        if address is None:
+            failed = ObjectsFetched((), tuple(wanted))
+            if events is None:
+                self._on_fetched(failed)
+            else:
+                events.append(failed)
+            return
+        queue = self._fetchers.get(source)
+        if queue is None:
+            queue = self._fetchers[source] = SimpleQueue()
+            arguments = (source, address, queue)
+            Thread(target=self._fetch, args=arguments, name=f"daws-fetch-{source}", daemon=True).start()
+        queue.put(tuple(wanted))
 
     def _fetch(self, source: NodeId, address: str, queue: "SimpleQueue[tuple[Transfer, ...]]") -> None:
         from_there = ObjectSource(lambda: self._reach.open_stream(address, source))

@@ -64,6 +64,19 @@ def test_tasks_objects_and_what_they_need(cluster: ConnectedCluster):
     assert cluster.nodes == cluster.workers == 3
 
 
+def test_objects_of_all_sizes_go_between_nodes_of_threads_and_of_processes(tmp_path: Path):
+    with Machines(tmp_path) as machines:
+        machines.node(2)
+        machines.node(2, kind="processes")
+        machines.wait_for(2)
+        with machines.connect() as cluster:
+            for size_bytes in (1_000, 30_000, 300_000):
+                blocks = [cluster.submit(block, number, size_bytes, 0.05) for number in range(12)]
+                sums = [cluster.submit(mixed, *blocks[low::3]) for low in range(3)]
+                assert cluster.submit(mixed, *sums).result(DEADLINE_S) == block(sum(range(12)), size_bytes)
+                assert blocks[7].result(DEADLINE_S) == block(7, size_bytes)
+
+
 def test_what_is_put_in_lies_on_two_nodes(cluster: ConnectedCluster):
     data = bytes(300_000)
     put = cluster.put(data)
