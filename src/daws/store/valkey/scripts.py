@@ -12,10 +12,7 @@ import hiredis
 from msgspec import Struct
 
 from daws.store.valkey.caller import Commit, Fetch, Request, Scan, Tail
-from daws.store.valkey.cells import STAMP_BYTES
 from daws.store.valkey.link import Link, Word
-
-_NO_STAMP = bytes(STAMP_BYTES)
 
 _COMMIT = b"""
 -- KEYS cells, log, callers; ARGV caller, acknowledged, number, how many reads, how many writes, stamps of the reads in
@@ -133,10 +130,8 @@ def meta_key(name: str) -> str:
 
 def command_of(request: Request, keys: Keys) -> Command:
     if isinstance(request, Commit):
-        names = [name for name, _ in request.reads]
-        stamps = b"".join([stamp or _NO_STAMP for _, stamp in request.reads])
-        writes = [word for write in request.writes for word in write]
-        head = (request.caller, request.acknowledged, request.number, len(names), len(request.writes), stamps)
+        names, writes = request.names, request.writes
+        head = (request.caller, request.acknowledged, request.number, len(names), len(writes) // 2, request.stamps)
         return Command(keys.cells, (keys.log, keys.callers, *head, *names, *writes, *request.log), COMMIT, 3)
     if isinstance(request, Fetch):
         return Command(keys.cells, ("HMGET", keys.cells, *request.names))
