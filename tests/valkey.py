@@ -200,7 +200,7 @@ class ShardInMemory:
         if request.number and known >= request.number:
             return (DONE,)
         changed: list[Any] = []
-        for place, name in enumerate(request.names, 1):
+        for place, name in enumerate((*request.writes, *request.others), 1):
             found = self.cells.get(_in_bytes(name), b"")
             stamp = request.stamps[(place - 1) * STAMP_BYTES : place * STAMP_BYTES]
             if (found[:STAMP_BYTES] or bytes(STAMP_BYTES)) != stamp:
@@ -208,8 +208,7 @@ class ShardInMemory:
         if changed:
             return (CHANGED, changed)
         if request.number:
-            names, cells = request.writes[::2], request.writes[1::2]
-            self.cells.update(zip(map(_in_bytes, names), cells, strict=True))
+            self.cells.update({_in_bytes(name): cell for name, cell in request.writes.items()})
             self.log += request.log
             self.callers[request.caller] = request.number
         return (DONE,)

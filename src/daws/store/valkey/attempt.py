@@ -19,8 +19,9 @@ from daws.model.task import NodeId
 from daws.store.memory import MemoryStore
 from daws.store.memory.record import Record
 from daws.store.memory.references import retire
-from daws.store.memory.store import BURSTS, HANDLERS, Handler, Shard
+from daws.store.memory.store import HANDLERS, Handler, Shard
 from daws.store.valkey import cells
+from daws.store.valkey.bursts import BURSTS
 from daws.store.valkey.cells import DEAD, ESTATES, LEASES, MEMBERS, STAMP_BYTES
 from daws.store.valkey.view import NOT_HERE, Cache, Change, Missing, ShardView
 from daws.wire.store import OK, AnswerType, Row, shard_of
@@ -80,7 +81,8 @@ class _Shards(list[Shard]):
 class Attempt(MemoryStore):
     """One attempt at the rows of a call."""
 
-    def __init__(self, options: Options, number: int, caches: dict[int, Cache], marks: int) -> None:
+    def __init__(self, options: Options, number: int, caches: dict[int, Cache], marks: int, stamp: bytes) -> None:
+        """`stamp` is for the cells that it changes."""
         self.direct = options.direct
         self.retired_max = 0
         self.shard_count = options.shard_count
@@ -89,7 +91,7 @@ class Attempt(MemoryStore):
         self.history = options.history
         self.number = number
         self.caches = caches  # of other shards, what was fetched for this call
-        self.here = ShardView(number, caches[number], marks)
+        self.here = ShardView(number, caches[number], marks, stamp)
         self._others: dict[int, ShardView] = {}
         self.shards = _Shards(self)
         self.leases = {}
@@ -124,7 +126,7 @@ class Attempt(MemoryStore):
             while True:  # whoever stumbles over one row goes on behind it
                 try:
                     if burst is not None:
-                        burst(self, self.here, some, now_ns, answers)
+                        burst(self, some, now_ns, answers)
                     else:
                         answers.extend(self._one_by_one(some, now_ns))
                     break
@@ -175,16 +177,18 @@ class Attempt(MemoryStore):
 
     # -- what came of it -------------------------------------------------------------------------------
 
-    def change(self, stamp: bytes) -> Change:
-        change = self.here.change(stamp)
+    def change(self) -> Change:
+        change, stamp = self.here.change(), self.here.new_stamp
+        at = len(change.writes)
         for name, before in self._heads.items():
-            change.names.append(name)
-            change.stamps.append(self.here.stamp(name))
             now = self._sheet_of(name)
-            if now != (before or b"\x90"):
-                cell = stamp + now
-                change.writes += (name, cell)
-                change.written.append((name, cell))
+            if now == (before or b"\x90"):
+                change.others.append(name)
+                change.stamps.append(self.here.stamp(name))
+            else:
+                change.writes[name] = change.written[name] = stamp + now
+                change.stamps.insert(at, self.here.stamp(name))
+                at += 1
         return change
 
     def _sheet_of(self, name: bytes) -> bytes:

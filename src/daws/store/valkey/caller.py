@@ -31,6 +31,7 @@ CACHE_MAX = 100_000
 """So many cells are kept; past that, the older half is forgotten."""
 READERS_MAX = 100
 """So many readers of the log can be told when it was rewritten."""
+_NO_STAMP = bytes(STAMP_BYTES)
 PATIENCE = 3
 """So often all rows are tried together; if others keep coming in between, half of them are."""
 
@@ -59,9 +60,9 @@ class Commit(Struct, frozen=True):
     caller: bytes
     acknowledged: int
     number: int  # 0 if nothing is to be written
-    names: list[Name]  # of what was read
-    stamps: bytes  # of that, one after the other; zeros for what is not to be there
-    writes: list[Name | bytes]  # names and cells in turns
+    writes: dict[Name, bytes]
+    others: list[Name]  # that were read
+    stamps: bytes  # of both, one after the other; zeros for what is not to be there
     log: list[bytes]
 
 
@@ -169,25 +170,23 @@ class Caller:
             if missing or attempt is None:
                 yield from self._fetch(missing, caches)
                 continue
-            self._stamp = (self._stamp + 1) % (1 << 64)
-            change = attempt.change(self._stamp.to_bytes(STAMP_BYTES, "big"))
+            change = attempt.change()
             commit = self._commit(change)
             outcome, *rest = yield commit
             if outcome == DONE:
                 if commit.number:
                     self.position = commit.number
                     self._marks = attempt.here.marks
-                    for name, cell in change.written:
-                        cache.pop(name, None)  # to the end, where the younger ones are
-                        cache[name] = cell
+                    cache.update(change.written)
                 afterwards += attempt.afterwards(bool(commit.number))
                 return answers
             if outcome == LOST:
                 self.begin_anew()
                 raise StoreChangedError
             (fresh,) = rest
+            names = [*change.writes, *change.others]
             for place, cell in zip(fresh[::2], fresh[1::2], strict=True):
-                cache[change.names[place - 1]] = cell
+                cache[names[place - 1]] = cell
             tries += 1
             if tries > PATIENCE and len(rows) > 1:
                 half = len(rows) // 2
@@ -196,7 +195,9 @@ class Caller:
                 return first + second
 
     def _begin(self, first: Row, caches: dict[int, Cache]) -> Attempt:
-        attempt = Attempt(self._options, self.shard, caches, self._marks)
+        self._stamp = (self._stamp + 1) % (1 << 64)
+        stamp = self._stamp.to_bytes(STAMP_BYTES, "big")
+        attempt = Attempt(self._options, self.shard, caches, self._marks, stamp)
         if isinstance(first, (wire.Lease, wire.Watch, wire.Buried)):
             attempt.look_at_members(self._outage)
         if isinstance(first, (wire.TakeOver, wire.Buried, DropEstate)):
@@ -257,9 +258,9 @@ class Caller:
             self._name,
             self.position,
             self.position + 1 if change.writes else 0,
-            change.names,
-            b"".join(change.stamps),
             change.writes,
+            change.others,
+            b"".join([stamp or _NO_STAMP for stamp in change.stamps]),
             change.log,
         )
 

@@ -61,9 +61,9 @@ def learn_stamps(cache: Cache, tasks: Sequence[Ready], node: NodeId, runs: Runs)
 def seal_of(cache: Cache, task: int, node: NodeId, outputs: tuple[Input, ...]) -> Seal | None:
     """For the client of a task that this owner has just finished; the owner itself needs it no more."""
     cell = cache.get(task)
-    if not isinstance(cell, Known) or not cell.before or cell.record is None:
+    if not isinstance(cell, Known) or not cell.before or (record := cell.record) is None:
         return None
-    if cell.record != _ended(cell.record.spec, node, outputs):
+    if record != _ended(record.spec, node, outputs):
         return None
     del cache[task]
     return cell.before, cell.stamp

@@ -35,7 +35,6 @@ Cache = dict[Name, bytes | Known]
 """Cells of one shard as they were when they were last heard of."""
 NOT_HERE: Any = object()
 """Among records, which may be None, what stands for one that does not exist."""
-_NO_STAMP = bytes(STAMP_BYTES)
 _copy = Record.__copy__  # type: ignore[attr-defined]  # as all structs have it
 
 
@@ -49,25 +48,27 @@ class Missing(Exception):
 
 
 class Change(Struct):
-    """What an attempt has read (with the stamps that it saw) and wants to write."""
+    """What an attempt wants to write (cells by name, and as they are to be remembered), what else it has read, all that
+    with the stamps that it saw (b"" for what was not there), and its entries of the log."""
 
-    names: list[Name]
-    stamps: list[bytes]
-    writes: list[Name | bytes]  # names and cells in turns
-    written: list[tuple[Name, bytes | Known]]  # the same as it is to be remembered
+    writes: dict[Name, bytes]
+    written: dict[Name, bytes | Known]
+    others: list[Name]
+    stamps: list[bytes]  # of the writes, then of the others
     log: list[bytes]
 
 
 class _Records(dict[int, Record | None]):
     """The records that were looked at. Those that are known not to exist are in `looked` alone."""
 
-    __slots__ = ("cache", "estate", "looked", "outbox", "shard")
+    __slots__ = ("cache", "estate", "looked", "outbox", "plain", "shard")
 
     def __init__(self, shard: int, cache: Cache) -> None:
         super().__init__()
         self.shard = shard
         self.cache = cache
         self.looked: dict[int, bytes | Known] = {}  # and what their cells were
+        self.plain: dict[int, Known] = {}  # what has become of others, of which no handler has seen the record
         self.outbox = _Outbox(self)
         self.estate: list[int] = []  # tasks among which somebody looks for what a node has
 
@@ -76,7 +77,10 @@ class _Records(dict[int, Record | None]):
         if cell is None:
             raise Missing(self.shard, task)
         self.looked[task] = cell
-        if isinstance(cell, Known):
+        if task in self.plain:
+            record = self.plain.pop(task).record
+            dict.__setitem__(self, task, None if record is None else _copy(record))
+        elif isinstance(cell, Known):
             record = cell.record
             dict.__setitem__(self, task, None if record is None else _copy(record))
         elif cell:
@@ -158,14 +162,16 @@ class _Log(list[wire.LogRow]):
 
 
 class ShardView(Shard):
-    __slots__ = ("cache", "number")
+    __slots__ = ("cache", "new_stamp", "number")
 
     records: _Records
     outbox: _Outbox
     log: _Log
 
-    def __init__(self, number: int, cache: Cache, marks: int) -> None:
+    def __init__(self, number: int, cache: Cache, marks: int, new_stamp: bytes = b"") -> None:
+        """`new_stamp` is for all cells that are changed."""
         super().__init__()
+        self.new_stamp = new_stamp
         self.number = number
         self.cache = cache
         self.records = _Records(number, cache)
@@ -185,7 +191,7 @@ class ShardView(Shard):
         """The stamp of such a cell."""
         cell = self.cache[name]
         assert isinstance(cell, bytes)
-        return cell[:STAMP_BYTES] or _NO_STAMP
+        return cell[:STAMP_BYTES]
 
     def look_for(self, node: NodeId, found: Sequence[int], limit: int) -> None:
         """Of the tasks among which all are that a node would leave behind, show the handlers those that it still would.
@@ -203,42 +209,43 @@ class ShardView(Shard):
             owned += owns
             held += holds
 
-    def change(self, stamp: bytes) -> Change:
-        """What became of the tasks' cells, which are to have this stamp."""
-        names: list[Name] = []
-        stamps: list[bytes] = []
-        writes: list[Name | bytes] = []
-        written: list[tuple[Name, bytes | Known]] = []
+    def change(self) -> Change:
+        """What became of the tasks' cells."""
+        stamp = self.new_stamp
         intents: dict[int, cells.Intents] = {}
         for key, intent in dict.items(self.outbox):
             intents.setdefault(key >> 2, {})[key & 3] = intent
-        get = partial(dict.get, self.records)
-        pack, is_plain = cells.pack, cells.is_plain
+        get, pack, is_plain = partial(dict.get, self.records), cells.pack, cells.is_plain
+        plain = self.records.plain
+        writes: dict[Name, bytes] = {task: pack(known.record, None, stamp) for task, known in plain.items()}
+        written: dict[Name, bytes | Known] = dict(plain)  # type: ignore[arg-type]  # int is a Name
+        others: list[Name] = []
+        stamps = [known.before for known in plain.values()]
+        kept: list[bytes] = []  # the stamps of the others
         for task, cell in self.records.looked.items():
-            names.append(task)
             record = get(task, NOT_HERE)
             held = intents.get(task) if intents else None
             if isinstance(cell, Known):
-                before = cell.stamp
-                stamps.append(before)
-                if record is NOT_HERE or (held is None and record == cell.record):
-                    continue
-                now = pack(record, held, stamp)
+                before, was = cell.stamp, cell.record
+                is_same = held is None and (record is was or record == was)
+                now = stamp if record is None or is_same else pack(record, held, stamp)
             else:
                 before = cell[:STAMP_BYTES]
-                stamps.append(before or _NO_STAMP)
-                if record is NOT_HERE:
-                    continue
-                now = pack(record, held, stamp)
-                if cell and now[STAMP_BYTES:] == cell[STAMP_BYTES:]:
-                    continue
-            writes.append(task)
-            writes.append(now)
+                now = b"" if record is NOT_HERE else pack(record, held, stamp)
+                is_same = not now or (before != b"" and now[STAMP_BYTES:] == cell[STAMP_BYTES:])
+            if is_same:
+                others.append(task)
+                kept.append(before)
+                continue
+            writes[task] = now
+            stamps.append(before)
             if held is None and (record is None or is_plain(record)):
-                written.append((task, Known(stamp, record, before)))
+                written[task] = Known(stamp, record, before)
             else:
-                written.append((task, now))
-        return Change(names, stamps, writes, written, [stamp + cells.encode(row) for row in list.__iter__(self.log)])
+                written[task] = now
+        encode = cells.encode
+        log = [stamp + encode(row) for row in list.__iter__(self.log)]
+        return Change(writes, written, others, stamps + kept, log)
 
 
 def _is_left_by(cell: bytes | Known, node: NodeId) -> tuple[bool, bool, bool]:

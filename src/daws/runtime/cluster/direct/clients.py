@@ -122,8 +122,8 @@ class ClientDesk(Desk):
 
     async def _carry_out(self, calls: list[CallStore]) -> None:
         rows = [row for call in calls for row in call.rows]
-        self._wanted.update([row.spec.id for row in rows if isinstance(row, Submit) and not row.outputs])
-        forget_unended(self.store.cache(0), [row.task for row in rows if isinstance(row, Release)])
+        self._wanted.update([row.spec.id for row in rows if type(row) is Submit and not row.outputs])
+        forget_unended(self.store.cache(0), [row.task for row in rows if type(row) is Release])
         is_again = False
         while True:
             try:
@@ -180,16 +180,15 @@ class ClientDesk(Desk):
 
     async def _hand_out(self, rows: list[RowType], answers: list[AnswerType], is_again: bool) -> list[AnswerType]:
         """Tell nodes of what is theirs now. Returns what the client is to hear."""
-        told: list[AnswerType] = []
+        told: list[AnswerType] = [None] * len(rows)
         ready: dict[NodeId, list[Ready]] = {}
         put: dict[NodeId, list[Submit]] = {}
         let_go: dict[NodeId, list[int]] = {}
         again: list[Submit] = []
-        for row, answer in zip(rows, answers, strict=True):
-            told.append(None)
+        for place, (row, answer) in enumerate(zip(rows, answers, strict=True)):
             if isinstance(row, Submit):
                 if isinstance(answer, int):
-                    told[-1] = answer
+                    told[place] = answer
                 elif row.outputs:
                     for place in row.outputs[0][3]:
                         put.setdefault(place, []).append(row)

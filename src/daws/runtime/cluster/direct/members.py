@@ -147,18 +147,20 @@ class NodeDesk(Desk):
         """What others should hear at once: they would find out by themselves, but later."""
         ends: dict[tuple[Link[Any], Seal | None], list[Outcome]] = {}
         here: list[Outcome] = []
-        cache = self.store.cache(0)
+        cache, node = self.store.cache(0), self.node
+        session, link = NOBODY, None
         for row, answer in zip(call.rows, answers, strict=True):
             if type(row) is Finish:
                 if row.error or not (answer is None or type(answer) is Committed):
                     continue
                 if row.task >= FIRST_SPAWNED_ID:
                     here.append(Outcome(row.task, row.outputs))
-                else:
-                    link = self._clients.get(session_of(row.task))
-                    if link is not None:
-                        seal = seal_of(cache, row.task, self.node, row.outputs)
-                        ends.setdefault((link, seal), []).append(Outcome(row.task, row.outputs))
+                    continue
+                if session != (whose := session_of(row.task)):
+                    session, link = whose, self._clients.get(whose)
+                if link is not None:
+                    seal = seal_of(cache, row.task, node, row.outputs)
+                    ends.setdefault((link, seal), []).append(Outcome(row.task, row.outputs))
             elif type(answer) is Leased and answer.members is not None:
                 self.members = answer.members
         if here:
