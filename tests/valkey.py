@@ -182,7 +182,7 @@ class ShardInMemory:
     def answer(self, request: Any) -> Any:
         self.asked.append(request)
         if isinstance(request, Fetch):
-            return [self.cells.get(name) for name in request.names]
+            return [self.cells.get(_in_bytes(name)) for name in request.names]
         if isinstance(request, Tail):
             return self.log[request.start : request.start + request.count]
         if isinstance(request, Scan):
@@ -200,13 +200,20 @@ class ShardInMemory:
         if request.number and known >= request.number:
             return (DONE,)
         changed: list[Any] = []
-        for place, (name, stamp) in enumerate(request.reads, 1):
-            if self.cells.get(name, b"")[:STAMP_BYTES] != stamp:
-                changed += [place, self.cells.get(name, b"")]
+        for place, name in enumerate((*request.writes, *request.others), 1):
+            found = self.cells.get(_in_bytes(name), b"")
+            stamp = request.stamps[(place - 1) * STAMP_BYTES : place * STAMP_BYTES]
+            if (found[:STAMP_BYTES] or bytes(STAMP_BYTES)) != stamp:
+                changed += [place, found]
         if changed:
             return (CHANGED, changed)
         if request.number:
-            self.cells.update(request.writes)
+            self.cells.update({_in_bytes(name): cell for name, cell in request.writes.items()})
             self.log += request.log
             self.callers[request.caller] = request.number
         return (DONE,)
+
+
+def _in_bytes(name: Any) -> bytes:
+    """As a server would have it."""
+    return b"%d" % name if isinstance(name, int) else name

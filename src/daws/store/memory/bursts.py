@@ -81,7 +81,7 @@ def finish_many(
 def release_many(
     store: MemoryStore, shard: Shard, rows: Iterable[Release], now_ns: int, answers: list[AnswerType]
 ) -> None:
-    records, retired, has_intents = shard.records, shard.retired, bool(shard.outbox)
+    records, retired, outbox = shard.records, shard.retired, shard.outbox
     retired_max = store.retired_max
     for row in rows:
         task = row.task
@@ -95,7 +95,7 @@ def release_many(
             or row.holder != CLIENT_HOLDER
             or len(record.outputs) != 1
             or record.outputs[0][1] > INLINE_BYTES
-            or has_intents
+            or outbox
         ):
             answers.append(release(store, shard, row, now_ns))
             continue

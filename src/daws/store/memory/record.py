@@ -56,7 +56,7 @@ class Rare:
         self.watchers: tuple[int, ...] = ()  # suspended until this task has ended
 
 
-class Record(Struct, gc=False):
+class Record(Struct, gc=False, array_like=True):
     """`edges` holds the unfinished parents (a tuple, or a set when there are many) while the task waits; once it is
     ready it holds the mark of the call that made it so (the parent, or the inverted reason of a claim), which lets that
     call be repeated."""

@@ -7,8 +7,10 @@ at the same time; they are in each other's way only where they change the same t
 
     cells     what lies in a shard on the server, as bytes
     view      a shard as the handlers see it, filled from a cache
+    bursts    many rows of one kind in one go
     attempt   one attempt at the rows of a call
     caller    one process's dealings with one shard, without a socket: attempts, commits, what a failover lost
+    told      what callers tell each other, so that nobody has to fetch it
     scripts   what is said to the server
     link      one connection
     server    a server or Cluster that is asked until it answers

@@ -8,7 +8,8 @@ Cells of other shards can be read (a record retires when its children have, wher
 same update. What the handlers would change there is done afterwards, in an update of that shard: see `Tidy`.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
 from typing import Any
 
 from msgspec import Struct
@@ -20,6 +21,7 @@ from daws.store.memory.record import Record
 from daws.store.memory.references import retire
 from daws.store.memory.store import HANDLERS, Handler, Shard
 from daws.store.valkey import cells
+from daws.store.valkey.bursts import BURSTS
 from daws.store.valkey.cells import DEAD, ESTATES, LEASES, MEMBERS, STAMP_BYTES
 from daws.store.valkey.view import NOT_HERE, Cache, Change, Missing, ShardView
 from daws.wire.store import OK, AnswerType, Row, shard_of
@@ -79,7 +81,8 @@ class _Shards(list[Shard]):
 class Attempt(MemoryStore):
     """One attempt at the rows of a call."""
 
-    def __init__(self, options: Options, number: int, caches: dict[int, Cache], marks: int) -> None:
+    def __init__(self, options: Options, number: int, caches: dict[int, Cache], marks: int, stamp: bytes) -> None:
+        """`stamp` is for the cells that it changes."""
         self.direct = options.direct
         self.retired_max = 0
         self.shard_count = options.shard_count
@@ -88,7 +91,7 @@ class Attempt(MemoryStore):
         self.history = options.history
         self.number = number
         self.caches = caches  # of other shards, what was fetched for this call
-        self.here = ShardView(number, caches[number], marks)
+        self.here = ShardView(number, caches[number], marks, stamp)
         self._others: dict[int, ShardView] = {}
         self.shards = _Shards(self)
         self.leases = {}
@@ -118,16 +121,26 @@ class Attempt(MemoryStore):
         """The answers, or what has to be fetched first: as much of that as can be found out at once."""
         answers: list[AnswerType] = []
         missing: list[Missing] = []
+        for kind, some in groupby(rows, type):
+            burst = BURSTS.get(kind) if not self.history else None
+            while True:  # whoever stumbles over one row goes on behind it
+                try:
+                    if burst is not None:
+                        burst(self, some, now_ns, answers)
+                    else:
+                        answers.extend(self._one_by_one(some, now_ns))
+                    break
+                except Missing as one:
+                    missing.append(one)
+                except Exception:
+                    if not missing:  # else it stumbled over what a row before it has left half done
+                        raise
+        return answers, missing
+
+    def _one_by_one(self, rows: Iterable[Row], now_ns: int) -> Iterator[AnswerType]:
         carry_out = self._noted if self.history else self._plain
         for row in rows:
-            try:
-                answers.append(carry_out(self.here, row, now_ns))
-            except Missing as one:
-                missing.append(one)
-            except Exception:
-                if not missing:  # else it stumbled over what a row before it has left half done
-                    raise
-        return answers, missing
+            yield carry_out(self.here, row, now_ns)
 
     def _plain(self, shard: Shard, row: Row, now_ns: int) -> AnswerType:
         return HERE[type(row)](self, shard, row, now_ns)
@@ -165,12 +178,17 @@ class Attempt(MemoryStore):
     # -- what came of it -------------------------------------------------------------------------------
 
     def change(self) -> Change:
-        change = self.here.change()
+        change, stamp = self.here.change(), self.here.new_stamp
+        at = len(change.writes)
         for name, before in self._heads.items():
-            change.reads.append((name, self.here.cache[name][:STAMP_BYTES]))
             now = self._sheet_of(name)
-            if now != (before or b"\x90"):
-                change.writes.append((name, now))
+            if now == (before or b"\x90"):
+                change.others.append(name)
+                change.stamps.append(self.here.stamp(name))
+            else:
+                change.writes[name] = change.written[name] = stamp + now
+                change.stamps.insert(at, self.here.stamp(name))
+                at += 1
         return change
 
     def _sheet_of(self, name: bytes) -> bytes:
@@ -194,7 +212,8 @@ class Attempt(MemoryStore):
         for number, other in self._others.items():
             for task in other.records.looked:
                 record = dict.get(other.records, task, NOT_HERE)
-                was_retired = len(other.records.looked[task]) == STAMP_BYTES
+                looked = other.records.looked[task]
+                was_retired = isinstance(looked, bytes) and len(looked) == STAMP_BYTES
                 if record is NOT_HERE or was_retired:
                     continue
                 if record is None or (changed and record.freed):

@@ -21,7 +21,7 @@ from daws.model.task import NodeId
 from daws.store.valkey import cells
 from daws.store.valkey.attempt import Attempt, DropEstate, Options, Outage, Strike
 from daws.store.valkey.cells import ABSENT, STAMP_BYTES
-from daws.store.valkey.view import Cache, Change, Missing
+from daws.store.valkey.view import Cache, Change, Missing, Name
 from daws.wire import store as wire
 from daws.wire.store import AnswerType, Row
 
@@ -31,6 +31,7 @@ CACHE_MAX = 100_000
 """So many cells are kept; past that, the older half is forgotten."""
 READERS_MAX = 100
 """So many readers of the log can be told when it was rewritten."""
+_NO_STAMP = bytes(STAMP_BYTES)
 PATIENCE = 3
 """So often all rows are tried together; if others keep coming in between, half of them are."""
 
@@ -49,7 +50,7 @@ class Fetch(Struct, frozen=True):
     """Answered by the cells, None for those that are not there."""
 
     shard: int
-    names: list[bytes]
+    names: list[Name]
 
 
 class Commit(Struct, frozen=True):
@@ -59,8 +60,9 @@ class Commit(Struct, frozen=True):
     caller: bytes
     acknowledged: int
     number: int  # 0 if nothing is to be written
-    reads: list[tuple[bytes, bytes]]
-    writes: list[tuple[bytes, bytes]]
+    writes: dict[Name, bytes]
+    others: list[Name]  # that were read
+    stamps: bytes  # of both, one after the other; zeros for what is not to be there
     log: list[bytes]
 
 
@@ -146,12 +148,14 @@ class Caller:
     def _update(self, rows: Sequence[Row], now_ns: int, afterwards: list[tuple[int, Row]]) -> Script:
         """Carry out some rows as one update. Returns their answers."""
         cache = self.cache
-        absent: dict[bytes, None] = {}
+        absent: dict[Name, None] = {}
         for row in rows:
-            if isinstance(row, (wire.Submit, wire.Create)):
-                cache.setdefault(b"%d" % row.spec.id, ABSENT)  # new, as far as we know
-            elif type(row) in _OF_TASKS and (name := b"%d" % row.task) not in cache:  # type: ignore[attr-defined]
-                absent[name] = None
+            kind = type(row)
+            if kind in _OF_TASKS:
+                if row.task not in cache:  # type: ignore[attr-defined]
+                    absent[row.task] = None  # type: ignore[attr-defined]
+            elif kind in _OF_NEW_TASKS:
+                cache.setdefault(row.spec.id, ABSENT)  # type: ignore[attr-defined]  # new, as far as we know
         caches = {self.shard: cache}
         if absent:  # all of them at once, before anybody stumbles over them one by one
             yield from self._fetch([Missing(self.shard, *absent)], caches)
@@ -173,17 +177,16 @@ class Caller:
                 if commit.number:
                     self.position = commit.number
                     self._marks = attempt.here.marks
-                    for name, cell in commit.writes:
-                        cache.pop(name, None)  # to the end, where the younger ones are
-                        cache[name] = cell
+                    cache.update(change.written)
                 afterwards += attempt.afterwards(bool(commit.number))
                 return answers
             if outcome == LOST:
                 self.begin_anew()
                 raise StoreChangedError
             (fresh,) = rest
+            names = [*change.writes, *change.others]
             for place, cell in zip(fresh[::2], fresh[1::2], strict=True):
-                cache[change.reads[place - 1][0]] = cell
+                cache[names[place - 1]] = cell
             tries += 1
             if tries > PATIENCE and len(rows) > 1:
                 half = len(rows) // 2
@@ -192,7 +195,9 @@ class Caller:
                 return first + second
 
     def _begin(self, first: Row, caches: dict[int, Cache]) -> Attempt:
-        attempt = Attempt(self._options, self.shard, caches, self._marks)
+        self._stamp = (self._stamp + 1) % (1 << 64)
+        stamp = self._stamp.to_bytes(STAMP_BYTES, "big")
+        attempt = Attempt(self._options, self.shard, caches, self._marks, stamp)
         if isinstance(first, (wire.Lease, wire.Watch, wire.Buried)):
             attempt.look_at_members(self._outage)
         if isinstance(first, (wire.TakeOver, wire.Buried, DropEstate)):
@@ -204,7 +209,7 @@ class Caller:
         return attempt
 
     def _fetch(self, missing: Sequence[Missing], caches: dict[int, Cache]) -> Script:
-        wanted: dict[int, dict[bytes, None]] = {}
+        wanted: dict[int, dict[Name, None]] = {}
         for one in missing:
             wanted.setdefault(one.shard, {}).update(dict.fromkeys(one.names))
         for shard, names in wanted.items():
@@ -223,7 +228,7 @@ class Caller:
         while True:
             cursor, cells_found = yield Scan(self.shard, cursor, cells.node_bytes(node))
             for name, cell in zip(cells_found[::2], cells_found[1::2], strict=True):
-                self.cache[name] = cell
+                self.cache[int(name)] = cell
                 found[int(name)] = None
             if cursor == b"0":
                 break
@@ -248,16 +253,15 @@ class Caller:
         return [wire.Log(row.start + len(rows), rows)]
 
     def _commit(self, change: Change) -> Commit:
-        self._stamp = (self._stamp + 1) % (1 << 64)
-        stamp = self._stamp.to_bytes(STAMP_BYTES, "big")
         return Commit(
             self.shard,
             self._name,
             self.position,
             self.position + 1 if change.writes else 0,
-            change.reads,
-            [(name, stamp + cell) for name, cell in change.writes],
-            [stamp + entry for entry in change.log],
+            change.writes,
+            change.others,
+            b"".join([stamp or _NO_STAMP for stamp in change.stamps]),
+            change.log,
         )
 
     def begin_anew(self) -> None:
@@ -270,14 +274,19 @@ class Caller:
 
 _OF_TASKS = frozenset((wire.Finish, wire.Claim, wire.Satisfy, wire.Release))
 """The most frequent rows about one task."""
-_ALONE = (wire.ReadLog, wire.TakeOver, wire.Owned, wire.Lease, wire.Watch, wire.Buried, DropEstate)
+_OF_NEW_TASKS = frozenset((wire.Submit, wire.Create))
+_ALONE = frozenset((wire.ReadLog, wire.TakeOver, wire.Owned, wire.Lease, wire.Watch, wire.Buried, DropEstate))
 
 
 def _parts(rows: Sequence[Row]) -> Iterator[Sequence[Row]]:
     """Rows that are carried out together: those about tasks in large parts, the others one by one."""
+    if len(rows) <= ROWS_MAX and _ALONE.isdisjoint(map(type, rows)):
+        if rows:
+            yield rows
+        return
     start = 0
     for number, row in enumerate(rows):
-        if isinstance(row, _ALONE):
+        if type(row) in _ALONE:
             if start < number:
                 yield rows[start:number]
             yield rows[number : number + 1]

@@ -6,50 +6,53 @@ last commit. The scripts know nothing of tasks.
 """
 
 from hashlib import sha1
+from itertools import chain
 from typing import Any
 
 import hiredis
 from msgspec import Struct
 
 from daws.store.valkey.caller import Commit, Fetch, Request, Scan, Tail
-from daws.store.valkey.cells import STAMP_BYTES
 from daws.store.valkey.link import Link, Word
 
-_NO_STAMP = bytes(STAMP_BYTES)
-
 _COMMIT = b"""
--- KEYS cells, log, callers; ARGV caller, acknowledged, number, how many reads, how many writes, stamps of the reads in
--- one string, then the names read, then names and cells to write in turns, then entries of the log.
+-- KEYS cells, log, callers; ARGV caller, acknowledged, number, how many writes, how many other reads, stamps of both in
+-- one string, then names and cells to write in turns, then the other names, then entries of the log.
 -- Answers {how it ended (0 well, 1 others came in between, 2 the past), time, place and cell of what has changed}.
 local PART = 4000 -- values on Lua's stack
-local time = redis.call('TIME')
+local ARGV, sub, unpack, time = ARGV, string.sub, unpack, redis.call('TIME')
 local known = tonumber(redis.call('HGET', KEYS[3], ARGV[1]) or 0)
 local number = tonumber(ARGV[3])
 if known < tonumber(ARGV[2]) then return {2, time} end
 if number > 0 and known >= number then return {0, time} end
-local reads, stamps = tonumber(ARGV[4]), ARGV[6]
+local writes, others, stamps = tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6]
+local names, found = {}, {}
+for i = 1, writes do names[i] = ARGV[5 + 2 * i] end
+for i = 1, others do names[writes + i] = ARGV[6 + 2 * writes + i] end
 local none, changed = string.rep('\\0', 8), {}
-for first = 1, reads, PART do
-  local last = math.min(first + PART - 1, reads)
-  local cells = redis.call('HMGET', KEYS[1], unpack(ARGV, 6 + first, 6 + last))
+for first = 1, #names, PART do
+  local last = math.min(first + PART - 1, #names)
+  local cells = redis.call('HMGET', KEYS[1], unpack(names, first, last))
   for i = 1, last - first + 1 do
-    local place = first + i - 1
     local cell = cells[i]
-    local stamp = cell and string.sub(cell, 1, 8) or none
-    if stamp ~= string.sub(stamps, 8 * place - 7, 8 * place) then
-      changed[#changed + 1] = place
-      changed[#changed + 1] = cell or ''
-    end
+    found[first + i - 1] = cell and sub(cell, 1, 8) or none
   end
 end
-if #changed > 0 then return {1, time, changed} end
+if table.concat(found) ~= stamps then
+  for place = 1, #names do
+    if found[place] ~= sub(stamps, 8 * place - 7, 8 * place) then
+      changed[#changed + 1] = place
+      changed[#changed + 1] = redis.call('HGET', KEYS[1], names[place]) or ''
+    end
+  end
+  return {1, time, changed}
+end
 if number > 0 then
-  local from = 7 + reads
-  local to = from + 2 * tonumber(ARGV[5]) - 1
-  for first = from, to, PART do
+  local to = 6 + 2 * writes
+  for first = 7, to, PART do
     redis.call('HSET', KEYS[1], unpack(ARGV, first, math.min(first + PART - 1, to)))
   end
-  for first = to + 1, #ARGV, PART do
+  for first = to + others + 1, #ARGV, PART do
     redis.call('RPUSH', KEYS[2], unpack(ARGV, first, math.min(first + PART - 1, #ARGV)))
   end
   redis.call('HSET', KEYS[3], ARGV[1], number)
@@ -133,11 +136,10 @@ def meta_key(name: str) -> str:
 
 def command_of(request: Request, keys: Keys) -> Command:
     if isinstance(request, Commit):
-        names = [name for name, _ in request.reads]
-        stamps = b"".join([stamp or _NO_STAMP for _, stamp in request.reads])
-        writes = [word for write in request.writes for word in write]
-        head = (request.caller, request.acknowledged, request.number, len(names), len(request.writes), stamps)
-        return Command(keys.cells, (keys.log, keys.callers, *head, *names, *writes, *request.log), COMMIT, 3)
+        writes, others = request.writes, request.others
+        head = (request.caller, request.acknowledged, request.number, len(writes), len(others), request.stamps)
+        pairs = chain.from_iterable(writes.items())
+        return Command(keys.cells, (keys.log, keys.callers, *head, *pairs, *others, *request.log), COMMIT, 3)
     if isinstance(request, Fetch):
         return Command(keys.cells, ("HMGET", keys.cells, *request.names))
     if isinstance(request, Scan):

@@ -26,7 +26,7 @@ from daws.store.valkey.trouble import Trouble, translate
 
 log = logging.getLogger("daws.store")
 
-FORMAT = 1
+FORMAT = 2
 PAUSE_S, PAUSE_MAX_S = 0.02, 1.0
 SLOW_NS = 400_000_000
 """A server that took so long for an answer was stopped, or out of reach."""

@@ -14,7 +14,7 @@ import contextlib
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -26,6 +26,7 @@ from daws.store.valkey.link import Link
 from daws.store.valkey.safety import Safety, read_replicas
 from daws.store.valkey.scripts import CHECK, Command, Keys, command_of
 from daws.store.valkey.server import FORMAT, Address, Server
+from daws.store.valkey.view import Cache
 from daws.wire.store import AnswerType, Row
 
 log = logging.getLogger("daws.store")
@@ -130,11 +131,9 @@ class ValkeyStore:
             self._enter(self._lanes[shard], _Call(rows, now_ns, answers))
         return answers
 
-    def forget(self, shard: int, tasks: Iterable[int]) -> None:
-        """Others have changed these: what is remembered of them is of no use."""
-        cache = self._lanes[shard].caller.cache
-        for task in tasks:
-            cache.pop(b"%d" % task, None)
+    def cache(self, shard: int) -> Cache:
+        """What is remembered of the shard's cells; others may know more (`daws.store.valkey.told`)."""
+        return self._lanes[shard].caller.cache
 
     def identity(self, shard: int) -> str:
         """Another one from when on another server answers, or one that has lost something."""

@@ -5,10 +5,12 @@ and what has become of it is the `Change` that is to be committed.
 """
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from msgspec import Struct
 
+from daws.model.states import READY, SUSPENDED
 from daws.model.task import NodeId
 from daws.store.memory.record import Record
 from daws.store.memory.store import Shard
@@ -16,49 +18,72 @@ from daws.store.valkey import cells
 from daws.store.valkey.cells import STAMP_BYTES
 from daws.wire import store as wire
 
-Cache = dict[bytes, bytes]
+Name = int | bytes
+"""Of a cell: a task's number, or a word."""
+
+
+class Known(Struct, frozen=True, gc=False):
+    """A plain record (or None for one that has retired) together with the stamp of its cell: whoever finds that stamp
+    finds this record. `before` is the stamp that it replaced, if that is known."""
+
+    stamp: bytes
+    record: Record | None
+    before: bytes = b""
+
+
+Cache = dict[Name, bytes | Known]
 """Cells of one shard as they were when they were last heard of."""
 NOT_HERE: Any = object()
 """Among records, which may be None, what stands for one that does not exist."""
+_copy = Record.__copy__  # type: ignore[attr-defined]  # as all structs have it
 
 
 class Missing(Exception):
     """Cells that have to be fetched first."""
 
-    def __init__(self, shard: int, *names: bytes) -> None:
+    def __init__(self, shard: int, *names: Name) -> None:
         super().__init__(shard, *names)
         self.shard = shard
         self.names = names
 
 
 class Change(Struct):
-    """What an attempt has read (with the stamps that it saw) and wants to write."""
+    """What an attempt wants to write (cells by name, and as they are to be remembered), what else it has read, all that
+    with the stamps that it saw (b"" for what was not there), and its entries of the log."""
 
-    reads: list[tuple[bytes, bytes]]
-    writes: list[tuple[bytes, bytes]]  # without stamps
+    writes: dict[Name, bytes]
+    written: dict[Name, bytes | Known]
+    others: list[Name]
+    stamps: list[bytes]  # of the writes, then of the others
     log: list[bytes]
 
 
 class _Records(dict[int, Record | None]):
     """The records that were looked at. Those that are known not to exist are in `looked` alone."""
 
-    __slots__ = ("cache", "estate", "looked", "outbox", "shard")
+    __slots__ = ("cache", "estate", "looked", "outbox", "plain", "shard")
 
     def __init__(self, shard: int, cache: Cache) -> None:
         super().__init__()
         self.shard = shard
         self.cache = cache
-        self.looked: dict[int, bytes] = {}  # and what their cells were
+        self.looked: dict[int, bytes | Known] = {}  # and what their cells were
+        self.plain: dict[int, Known] = {}  # what has become of others, of which no handler has seen the record
         self.outbox = _Outbox(self)
         self.estate: list[int] = []  # tasks among which somebody looks for what a node has
 
     def look(self, task: int) -> None:
-        name = b"%d" % task
-        cell = self.cache.get(name)
+        cell = self.cache.get(task)
         if cell is None:
-            raise Missing(self.shard, name)
+            raise Missing(self.shard, task)
         self.looked[task] = cell
-        if cell:
+        if task in self.plain:
+            record = self.plain.pop(task).record
+            dict.__setitem__(self, task, None if record is None else _copy(record))
+        elif isinstance(cell, Known):
+            record = cell.record
+            dict.__setitem__(self, task, None if record is None else _copy(record))
+        elif cell:
             record, intents = cells.unpack(cell)
             dict.__setitem__(self, task, record)
             for verb, intent in intents.items():
@@ -89,7 +114,7 @@ class _Records(dict[int, Record | None]):
 
 
 class _Outbox(dict[int, cells.Intent]):
-    """Intents come with the records of their tasks."""
+    """Intents come with the records of their tasks. It is empty if those that were looked at have none."""
 
     __slots__ = ("estate", "records")
 
@@ -97,9 +122,6 @@ class _Outbox(dict[int, cells.Intent]):
         super().__init__()
         self.records = records
         self.estate: list[int] = []
-
-    def __bool__(self) -> bool:
-        return True  # there may be some
 
     def _look(self, key: int) -> None:
         if key >> 2 not in self.records.looked:
@@ -140,14 +162,16 @@ class _Log(list[wire.LogRow]):
 
 
 class ShardView(Shard):
-    __slots__ = ("cache", "number")
+    __slots__ = ("cache", "new_stamp", "number")
 
     records: _Records
     outbox: _Outbox
     log: _Log
 
-    def __init__(self, number: int, cache: Cache, marks: int) -> None:
+    def __init__(self, number: int, cache: Cache, marks: int, new_stamp: bytes = b"") -> None:
+        """`new_stamp` is for all cells that are changed."""
         super().__init__()
+        self.new_stamp = new_stamp
         self.number = number
         self.cache = cache
         self.records = _Records(number, cache)
@@ -160,18 +184,24 @@ class ShardView(Shard):
         cell = self.cache.get(name)
         if cell is None:
             raise Missing(self.number, name)
+        assert isinstance(cell, bytes)
         return cell[STAMP_BYTES:]
+
+    def stamp(self, name: bytes) -> bytes:
+        """The stamp of such a cell."""
+        cell = self.cache[name]
+        assert isinstance(cell, bytes)
+        return cell[:STAMP_BYTES]
 
     def look_for(self, node: NodeId, found: Sequence[int], limit: int) -> None:
         """Of the tasks among which all are that a node would leave behind, show the handlers those that it still would.
         One more than they may answer is enough for them to know that there are more."""
-        forgotten = [name for task in found if (name := b"%d" % task) not in self.cache]
+        forgotten = [task for task in found if task not in self.cache]
         if forgotten:
             raise Missing(self.number, *forgotten)
         owned = held = 0
         for task in found:
-            cell = self.cache[b"%d" % task]
-            owns, runs, holds = cells.is_left_by(cell, node)
+            owns, runs, holds = _is_left_by(self.cache[task], node)
             if runs or (owns and owned <= limit):
                 self.records.estate.append(task)
             if holds and held <= limit:
@@ -181,17 +211,45 @@ class ShardView(Shard):
 
     def change(self) -> Change:
         """What became of the tasks' cells."""
-        change = Change([], [], [cells.encode(row) for row in list.__iter__(self.log)])
+        stamp = self.new_stamp
         intents: dict[int, cells.Intents] = {}
         for key, intent in dict.items(self.outbox):
             intents.setdefault(key >> 2, {})[key & 3] = intent
-        records = self.records
-        for task, cell in records.looked.items():
-            name = b"%d" % task
-            change.reads.append((name, cell[:STAMP_BYTES]))
-            record = dict.get(records, task, NOT_HERE)
-            if record is not NOT_HERE:
-                now = cells.pack(record, intents.get(task))
-                if not cell or cell[STAMP_BYTES:] != now:
-                    change.writes.append((name, now))
-        return change
+        get, pack, is_plain = partial(dict.get, self.records), cells.pack, cells.is_plain
+        plain = self.records.plain
+        writes: dict[Name, bytes] = {task: pack(known.record, None, stamp) for task, known in plain.items()}
+        written: dict[Name, bytes | Known] = dict(plain)  # type: ignore[arg-type]  # int is a Name
+        others: list[Name] = []
+        stamps = [known.before for known in plain.values()]
+        kept: list[bytes] = []  # the stamps of the others
+        for task, cell in self.records.looked.items():
+            record = get(task, NOT_HERE)
+            held = intents.get(task) if intents else None
+            if isinstance(cell, Known):
+                before, was = cell.stamp, cell.record
+                is_same = held is None and (record is was or record == was)
+                now = stamp if record is None or is_same else pack(record, held, stamp)
+            else:
+                before = cell[:STAMP_BYTES]
+                now = b"" if record is NOT_HERE else pack(record, held, stamp)
+                is_same = not now or (before != b"" and now[STAMP_BYTES:] == cell[STAMP_BYTES:])
+            if is_same:
+                others.append(task)
+                kept.append(before)
+                continue
+            writes[task] = now
+            stamps.append(before)
+            if held is None and (record is None or is_plain(record)):
+                written[task] = Known(stamp, record, before)
+            else:
+                written[task] = now
+        encode = cells.encode
+        log = [stamp + encode(row) for row in list.__iter__(self.log)]
+        return Change(writes, written, others, stamps + kept, log)
+
+
+def _is_left_by(cell: bytes | Known, node: NodeId) -> tuple[bool, bool, bool]:
+    if isinstance(cell, bytes):
+        return cells.is_left_by(cell, node)
+    record = cell.record
+    return record is not None and record.state in (READY, SUSPENDED) and record.owner == node, False, False

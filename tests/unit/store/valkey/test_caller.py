@@ -179,7 +179,7 @@ def test_an_estate_is_looked_for_once_however_many_parts_it_has():
         assert estate.more == (part < 2)
     assert taken == list(range(25))
     assert sum(isinstance(request, Scan) for request in shard.asked) == 1
-    assert max(len(request.reads) for request in shard.asked if isinstance(request, Commit)) < 15
+    assert max(len(request.writes) + len(request.others) for request in shard.asked if isinstance(request, Commit)) < 15
     assert node_bytes(ANN) not in b"".join(cell for name, cell in shard.cells.items() if name.isdigit())
 
 

@@ -23,7 +23,7 @@ from daws.net.links import Links
 from daws.runtime.cluster import words
 from daws.runtime.cluster.direct.book import OPEN, Entry, decode
 from daws.runtime.cluster.direct.desk import Desk, Received
-from daws.runtime.cluster.direct.words import TO_CLIENT, Batches, Here, ToClient
+from daws.runtime.cluster.direct.words import TO_CLIENT, Batches, Fresh, Here, Sealed, ToClient
 from daws.runtime.cluster.reach import Reach
 from daws.runtime.cluster.sessions import is_function
 from daws.runtime.cluster.words import NOBODY, SESSION_BITS
@@ -33,6 +33,7 @@ from daws.store.memory.record import ready_of
 from daws.store.valkey.caller import StoreChangedError
 from daws.store.valkey.notes import FAILURES, NUMBERS, STRATEGY
 from daws.store.valkey.store import ValkeyStore
+from daws.store.valkey.told import forget_unended, learn_end, stamps_of
 from daws.strategy import format_strategy, parse_strategy
 from daws.wire.messages import CancelOrder, CancelTaken, LetGo, NewTasks, Submission, SubmissionTaken
 from daws.wire.store import AnswerType, Leased, Release, RowType, Submit, Unheld, Watch
@@ -71,7 +72,7 @@ class ClientDesk(Desk):
         self._has_changed = False
         self._changed_at_s = -DOUBT_S
         self._here_at_s = 0.0
-        self._handed: dict[int, tuple[NodeId, Submission | NewTasks, float]] = {}  # and not acknowledged
+        self._handed: dict[int, tuple[NodeId, Fresh | NewTasks, float]] = {}  # and not acknowledged
         self._cancels: dict[int, tuple[tuple[int, ...], float]] = {}
         self._counting: deque[_Counting] = deque()
         self._links: Links[ToClient] = Links(
@@ -121,8 +122,8 @@ class ClientDesk(Desk):
 
     async def _carry_out(self, calls: list[CallStore]) -> None:
         rows = [row for call in calls for row in call.rows]
-        self._wanted.update([row.spec.id for row in rows if isinstance(row, Submit) and not row.outputs])
-        self.store.forget(0, [row.task for row in rows if isinstance(row, Release)])  # nodes have finished them
+        self._wanted.update([row.spec.id for row in rows if type(row) is Submit and not row.outputs])
+        forget_unended(self.store.cache(0), [row.task for row in rows if type(row) is Release])
         is_again = False
         while True:
             try:
@@ -179,16 +180,15 @@ class ClientDesk(Desk):
 
     async def _hand_out(self, rows: list[RowType], answers: list[AnswerType], is_again: bool) -> list[AnswerType]:
         """Tell nodes of what is theirs now. Returns what the client is to hear."""
-        told: list[AnswerType] = []
+        told: list[AnswerType] = [None] * len(rows)
         ready: dict[NodeId, list[Ready]] = {}
         put: dict[NodeId, list[Submit]] = {}
         let_go: dict[NodeId, list[int]] = {}
         again: list[Submit] = []
-        for row, answer in zip(rows, answers, strict=True):
-            told.append(None)
+        for place, (row, answer) in enumerate(zip(rows, answers, strict=True)):
             if isinstance(row, Submit):
                 if isinstance(answer, int):
-                    told[-1] = answer
+                    told[place] = answer
                 elif row.outputs:
                     for place in row.outputs[0][3]:
                         put.setdefault(place, []).append(row)
@@ -211,7 +211,8 @@ class ClientDesk(Desk):
         for node, objects in put.items():
             self._hand(node, NewTasks(CLIENT, self._batches(), tuple(objects)))
         for node, tasks in ready.items():
-            self._hand(node, Submission(CLIENT, self._batches(), tuple(tasks)))
+            stamps = stamps_of(self.store.cache(0), tasks, node)
+            self._hand(node, Fresh(Submission(CLIENT, self._batches(), tuple(tasks)), stamps))
         for node, gone in let_go.items():
             self._links.say(node, LetGo(CLIENT, tuple(gone)))
         return told
@@ -224,15 +225,21 @@ class ClientDesk(Desk):
             if record is not None and record.state == READY and record.owner == row.node:
                 ready.setdefault(row.node, []).append(ready_of(record, AGAIN))
 
-    def _hand(self, node: NodeId, message: Submission | NewTasks) -> None:
-        self._handed[message.batch] = (node, message, time.monotonic())
+    def _hand(self, node: NodeId, message: Fresh | NewTasks) -> None:
+        batch = message.submission.batch if isinstance(message, Fresh) else message.batch
+        self._handed[batch] = (node, message, time.monotonic())
         self._links.say(node, message)
 
     # -- what nodes say ------------------------------------------------------------------------------------------------
 
     def _on_node(self, node: NodeId, said: list[ToClient]) -> None:
         for word in said:
-            if isinstance(word, Ends):
+            if isinstance(word, Sealed):
+                cache = self.store.cache(0)
+                for one in word.outcomes:
+                    learn_end(cache, one.task, node, one.outputs, word.seal)
+                self._tell_ends(word.outcomes)
+            elif isinstance(word, Ends):
                 self._tell_ends(word.outcomes)
             elif isinstance(word, SubmissionTaken):
                 self._handed.pop(word.batch, None)

@@ -13,7 +13,7 @@ from daws.store.memory.record import Record
 from daws.store.valkey.looking import Looking, log_row
 from daws.store.valkey.notes import FAILURES, Notes
 
-PERIOD_S, IDLE_S, PERIOD_S_MAX = 0.005, 0.02, 0.2
+PERIOD_S, IDLE_S, PERIOD_S_MAX = 0.005, 0.1, 0.2
 
 
 class Ends:

@@ -21,7 +21,7 @@ from daws.runtime.cluster import words
 from daws.runtime.cluster.direct.book import decode
 from daws.runtime.cluster.direct.desk import Desk, Received
 from daws.runtime.cluster.direct.sweeping import Sweeper
-from daws.runtime.cluster.direct.words import TO_NODE, Batches, Here, ToNode
+from daws.runtime.cluster.direct.words import TO_NODE, Batches, Fresh, Here, Sealed, ToNode
 from daws.runtime.cluster.reach import Reach
 from daws.runtime.cluster.sessions import is_function
 from daws.runtime.cluster.words import NOBODY, session_of
@@ -30,6 +30,7 @@ from daws.runtime.talk import Count, Counted, Ends, KeepFailure
 from daws.store.valkey.caller import StoreChangedError
 from daws.store.valkey.notes import FAILURES, FUNCTIONS
 from daws.store.valkey.store import ValkeyStore
+from daws.store.valkey.told import Seal, learn_stamps, seal_of
 from daws.wire.messages import CancelOrder, CancelTaken, MessageType, NewTasks, Submission, SubmissionTaken
 from daws.wire.store import AnswerType, Committed, Estate, Finish, Leased, Owned
 from daws.wire.worker import Learn
@@ -144,24 +145,28 @@ class NodeDesk(Desk):
 
     def _note(self, call: CallStore, answers: list[AnswerType]) -> None:
         """What others should hear at once: they would find out by themselves, but later."""
-        ends: dict[Link[Any], list[Outcome]] = {}
+        ends: dict[tuple[Link[Any], Seal | None], list[Outcome]] = {}
         here: list[Outcome] = []
+        cache, node = self.store.cache(0), self.node
+        session, link = NOBODY, None
         for row, answer in zip(call.rows, answers, strict=True):
             if type(row) is Finish:
                 if row.error or not (answer is None or type(answer) is Committed):
                     continue
                 if row.task >= FIRST_SPAWNED_ID:
                     here.append(Outcome(row.task, row.outputs))
-                else:
-                    link = self._clients.get(session_of(row.task))
-                    if link is not None:
-                        ends.setdefault(link, []).append(Outcome(row.task, row.outputs))
+                    continue
+                if session != (whose := session_of(row.task)):
+                    session, link = whose, self._clients.get(whose)
+                if link is not None:
+                    seal = seal_of(cache, row.task, node, row.outputs)
+                    ends.setdefault((link, seal), []).append(Outcome(row.task, row.outputs))
             elif type(answer) is Leased and answer.members is not None:
                 self.members = answer.members
         if here:
             self.tell(Ends(here))
-        for link, outcomes in ends.items():
-            link.say(Ends(outcomes))
+        for (link, seal), outcomes in ends.items():
+            link.say(Ends(outcomes) if seal is None else Sealed(outcomes, seal))
 
     # -- what else the node says ---------------------------------------------------------------------------------------
 
@@ -220,6 +225,9 @@ class NodeDesk(Desk):
             if isinstance(word, Here):
                 self._clients[word.session] = link
                 continue
+            if isinstance(word, Fresh):
+                stamps, word = word.stamps, word.submission
+                learn_stamps(self.store.cache(0), word.tasks, self.node, stamps)
             if isinstance(word, Submission | NewTasks | CancelOrder):
                 self._senders[word.batch] = link
             elif isinstance(word, Count):

@@ -6,7 +6,9 @@ from msgspec import msgpack
 
 from daws.core.events import NewStrategy
 from daws.runtime.cluster.words import Depart, Printed, Word
+from daws.runtime.ports import Outcome
 from daws.runtime.talk import Count, Counted, Ends
+from daws.store.valkey.told import Runs, Seal
 from daws.wire.messages import CancelOrder, CancelTaken, LetGo, NewTasks, Submission, SubmissionTaken
 
 EPOCH_S = 1_767_225_600
@@ -20,8 +22,22 @@ class Here(Word, frozen=True):
     session: int
 
 
-ToNode = Here | Submission | NewTasks | LetGo | CancelOrder | Depart | NewStrategy | Count
-ToClient = Ends | Printed | Counted | CancelTaken | SubmissionTaken
+class Fresh(Word, frozen=True):
+    """Tasks that their client has just written into the store, and under which stamps."""
+
+    submission: Submission
+    stamps: Runs
+
+
+class Sealed(Word, frozen=True):
+    """Tasks that have ended well, and the stamps of their cells before and after."""
+
+    outcomes: list[Outcome]
+    seal: Seal
+
+
+ToNode = Here | Fresh | Submission | NewTasks | LetGo | CancelOrder | Depart | NewStrategy | Count
+ToClient = Ends | Sealed | Printed | Counted | CancelTaken | SubmissionTaken
 
 TO_NODE: msgpack.Decoder[list[ToNode]] = msgpack.Decoder(list[ToNode])
 TO_CLIENT: msgpack.Decoder[list[ToClient]] = msgpack.Decoder(list[ToClient])
