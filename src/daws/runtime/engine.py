@@ -42,7 +42,7 @@ from daws.core.events import (
 )
 from daws.core.node import NodeConfig, NodeCore
 from daws.data.files import ObjectFiles
-from daws.data.tags import folder_of, number_in, split
+from daws.data.tags import digest_in, folder_of, number_in, split
 from daws.model.cluster import ExecutorClass, Members, NodeInfo
 from daws.model.context import parse_context
 from daws.model.errors import DawsError, InternalError, TaskKilledError
@@ -481,7 +481,8 @@ class Engine:
             from daws.data.shipping import unpack  # few nodes are sent any
 
             try:
-                unpack(self.functions[number], folder_of(tag, str(self.files.segments.scratch)))
+                folder = folder_of(tag, str(self.files.segments.scratch))
+                unpack(self.functions[number], folder, digest_in(tag))
             except (OSError, DawsError) as error:
                 tries = self.unpacked[number] = self.unpacked.get(number, 0) + 1
                 if tries == 1:
