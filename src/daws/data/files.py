@@ -163,6 +163,10 @@ class ObjectFiles:
             self._touch(object_id)
         return self._path(object_id)
 
+    def where(self, object_id: int) -> str:
+        """The path that the object has, or would have."""
+        return self._path(object_id)
+
     def value(self, object_id: int) -> Any:
         """The object's value; arrays in it are read-only, point into the file, and stay good when it is dropped."""
         self.pin(object_id)

@@ -496,6 +496,8 @@ class Engine:
         """What lies in a file stays where it is while the run may open it: to spill it then would free nothing."""
         if one[4]:
             return one[4]
+        if one[0] not in self.files:  # given up while the run waited for its function: its worker will miss it
+            return ObjectFile(self.files.where(one[0]), one[0], 0)
         self.files.pin(one[0])
         self.reading.setdefault(run, []).append(one[0])
         return ObjectFile(self.files.path(one[0]), one[0], self.files.size_bytes(one[0]))
