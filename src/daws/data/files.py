@@ -193,6 +193,10 @@ class ObjectFiles:
         with open(self.open(object_id), "rb", buffering=0) as file:
             return file.readall()
 
+    def where(self, object_id: int) -> str:
+        """The path that the object has, or would have."""
+        return self._path(object_id)
+
     def value(self, object_id: int) -> Any:
         """The object's value; arrays in it are read-only, point into the file, and stay good when it is dropped."""
         held = self.held(object_id)

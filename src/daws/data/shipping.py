@@ -46,15 +46,17 @@ class Shipment:
         return tag_of(number, self.digest)
 
 
-def unpack(packed: bytes, folder: str) -> None:
-    """Make the folder, unless it is there; it appears when it is complete."""
+def unpack(packed: bytes, folder: str, digest: bytes) -> None:
+    """Make the folder, unless it is there; it appears when it is complete. The digest is what the tag says."""
     if os.path.isdir(folder):
         return
     inflating = zlib.decompressobj()
     try:
         content = inflating.decompress(packed, 2 * SHIPMENT_BYTES_MAX)
+        if blake2b(content, digest_size=16).digest() != digest:
+            raise DamagedObjectError("the modules of a client cannot be unpacked: they are not what was sent")
         files = msgspec.msgpack.decode(content, type=_Files)
-    except (zlib.error, msgspec.MsgspecError) as error:
+    except (zlib.error, msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise DamagedObjectError(f"the modules of a client cannot be unpacked: {error}") from error
     partial = f"{folder}.part"
     try:

@@ -21,7 +21,11 @@ def number_in(tag: bytes) -> int:
     return number
 
 
+def digest_in(tag: bytes) -> bytes:
+    digest: bytes = _HEAD.unpack(tag)[2]
+    return digest
+
+
 def folder_of(tag: bytes, scratch: str) -> str:
     """Where a node has the modules that a tag names."""
-    digest: bytes = _HEAD.unpack(tag)[2]
-    return f"{scratch}/modules-{digest.hex()}"
+    return f"{scratch}/modules-{digest_in(tag).hex()}"

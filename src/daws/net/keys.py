@@ -74,6 +74,10 @@ def good_until(folder: str | Path) -> datetime:
     except (OSError, ssl.SSLError) as error:
         raise ClusterError(f"{folder}: {AUTHORITY}.pem cannot be read: {error}") from error
     ends = [ssl.cert_time_to_seconds(str(one["notAfter"])) for one in reader.get_ca_certs()]
+    if not ends:
+        raise ClusterError(
+            f"{folder}: {AUTHORITY}.pem is no certificate of an authority; copy it from where it was made"
+        )
     return datetime.fromtimestamp(min(ends), UTC)
 
 

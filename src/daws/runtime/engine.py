@@ -45,7 +45,7 @@ from daws.core.events import (
 )
 from daws.core.node import NodeConfig, NodeCore
 from daws.data.files import ObjectFiles
-from daws.data.tags import folder_of, number_in, split
+from daws.data.tags import digest_in, folder_of, number_in, split
 from daws.model.cluster import ExecutorClass, Members, NodeInfo
 from daws.model.context import parse_context
 from daws.model.errors import DawsError, InternalError, TaskKilledError
@@ -513,7 +513,8 @@ class Engine:
             from daws.data.shipping import unpack  # few nodes are sent any
 
             try:
-                unpack(self.functions[number], folder_of(tag, str(self.files.segments.scratch)))
+                folder = folder_of(tag, str(self.files.segments.scratch))
+                unpack(self.functions[number], folder, digest_in(tag))
             except (OSError, DawsError) as error:
                 tries = self.unpacked[number] = self.unpacked.get(number, 0) + 1
                 if tries == 1:
@@ -527,6 +528,8 @@ class Engine:
         """What lies in a file stays where it is while the run may open it: to spill it then would free nothing."""
         if one[4]:
             return one[4]
+        if one[0] not in self.files:  # given up while the run waited for its function: its worker will miss it
+            return ObjectFile(self.files.where(one[0]), one[0], 0)
         if self._shares_memory:
             held = self.files.held(one[0])
             if held is not None:

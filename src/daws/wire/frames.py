@@ -7,16 +7,21 @@ from daws.wire.worker import FRAME_HEAD_BYTES
 
 ROOM_BYTES = 1 << 16
 NO_LIMIT = 1 << 32
+LIST_OF_FEW = 0x9
+LISTS = (0xDC, 0xDD)
+"""How lists begin in msgpack."""
 NONSENSE = (MsgspecError, UnicodeDecodeError, RecursionError, PeerError)
 """What bytes that mean nothing may raise when they are cut into frames and decoded."""
 
 
 class FrameReader:
-    """Collects what arrives, and cuts it into frames. PeerError if one says that it is longer than `limit_bytes`."""
+    """Collects what arrives, and cuts it into frames. PeerError if one says that it is longer than `limit_bytes`, or,
+    where frames are `lists` of messages, begins with something else: nobody waits for the rest of it then."""
 
-    __slots__ = ("_buffer", "_filled", "_limit_bytes", "_view")
+    __slots__ = ("_buffer", "_filled", "_limit_bytes", "_lists", "_view")
 
-    def __init__(self, limit_bytes: int = NO_LIMIT) -> None:
+    def __init__(self, limit_bytes: int = NO_LIMIT, lists: bool = False) -> None:
+        self._lists = lists
         self._limit_bytes = limit_bytes
         self._buffer = bytearray(ROOM_BYTES)
         self._view = memoryview(self._buffer)
@@ -47,6 +52,10 @@ class FrameReader:
     def _keep(self, begin: int, end: int, needed: int) -> None:
         """The bytes from begin to end are part of a frame with this many bytes: make room for the rest of it."""
         self._filled = end - begin
+        if self._lists and needed and self._filled > FRAME_HEAD_BYTES:
+            first = self._view[begin + FRAME_HEAD_BYTES]
+            if first >> 4 != LIST_OF_FEW and first not in LISTS:
+                raise PeerError(f"a frame of {needed:,} bytes that is no list of messages")
         if needed > len(self._buffer):
             if needed > self._limit_bytes:
                 raise PeerError(f"a frame of {needed:,} bytes, where at most {self._limit_bytes:,} make sense")

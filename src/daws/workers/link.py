@@ -62,7 +62,7 @@ class Link:
         self.pid = 0
         self._prepare = prepare
         self._loop = loop
-        self._reader = FrameReader()
+        self._reader = FrameReader(lists=True)
         self._backlog = bytearray()
 
     @staticmethod

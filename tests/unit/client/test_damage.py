@@ -7,6 +7,7 @@ import pickle
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ import pytest
 import daws
 from daws.client.cluster import Cluster
 from daws.data.envelope import ALIGN_BYTES
-from daws.model.errors import TaskFailedError
+from daws.model.errors import TaskFailedError, TaskKilledError
 from tests.unit.client import damage_jobs as jobs
 
 
@@ -192,3 +193,16 @@ def test_a_task_that_reads_what_its_own_task_made(cluster: Cluster, tmp_path: Pa
     log = tmp_path / "runs"
     assert cluster.submit(jobs.nested, str(log)).result(60) == sum(range(5, 20_005))
     assert len(log.read_text().splitlines()) == 2
+
+
+def test_a_worker_that_talks_nonsense_is_replaced(tmp_path: Path):
+    """By seed: whatever a task writes into its worker's words, also lengths that never come to an end."""
+    with daws.Cluster(2) as cluster:
+        for seed in range(8):
+            random = Random(seed)
+            length = random.choice([5, 64, 1 << 20, (1 << 31) - 1, (1 << 32) - 1])
+            data = length.to_bytes(4, "little") + random.randbytes(random.choice([0, 5, 64]))
+            future = cluster.submit(jobs.interrupts, data)
+            error = future.exception(60)
+            assert error is None or isinstance(error, TaskKilledError)
+            assert cluster.submit(pow, 2, 5).result(60) == 32

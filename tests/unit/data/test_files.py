@@ -452,3 +452,50 @@ def test_repr_says_how_full_it_is(session: Session):
     files = files_of(session, 1000)
     assert repr(files) == "ObjectFiles(0 objects, 0 of 1,000 bytes)"
     assert isinstance(files.segments, Segments)
+
+
+def test_what_is_given_up_is_gone_for_all_but_who_has_it_open(session: Session):
+    files = files_of(session)
+    files.put(1, BIG)
+    value = files.value(1)
+    files.pin(1)
+    path = files.give_up(1)
+    assert path and not os.path.exists(path) and 1 not in files and files.used_bytes == 0
+    assert files.give_up(1) == "" and files.give_up(2) == "", "said once, of what was there"
+    with pytest.raises(UnavailableError):
+        files.path(1)
+    files.put(1, "made again")  # while somebody still reads the old one
+    assert files.value(1) == "made again"
+    files.drop(1)
+    assert 1 in files, "it is pinned still"
+    files.unpin(1)
+    assert 1 not in files and files.used_bytes == 0 and (value == BIG).all()
+
+
+def test_a_damaged_file_is_found_out_by_who_would_give_it_away(session: Session):
+    files = files_of(session)
+    said: list[tuple[int, str]] = []
+    files.on_damage = lambda object_id, why: said.append((object_id, why))
+    for number in (1, 2, 3):
+        files.put(number, [*range(5000)])
+    os.close(files.open(1))
+    os.truncate(files.path(1), 100)
+    os.unlink(files.path(2))
+    with open(files.path(3), "r+b") as file:
+        file.seek(200)
+        file.write(b"\xff")
+    for number in (1, 2, 3):
+        with pytest.raises(UnavailableError, match="is damaged here"):
+            files.open(number)
+    assert [number for number, _ in said] == [1, 2, 3]
+    assert "100 bytes" in said[0][1] and said[1][1] == "its file is gone" and "checksum" in said[2][1]
+
+
+def test_a_file_that_is_gone_is_not_spilled_and_can_be_dropped(session: Session):
+    files = files_of(session)
+    files.put(1, BIG)
+    os.unlink(files.path(1))
+    files.limit_bytes = 1
+    assert files.make_room() == 0
+    files.drop(1)
+    assert 1 not in files and files.used_bytes == 0

@@ -2,6 +2,7 @@
 
 import os
 import zlib
+from hashlib import blake2b
 from pathlib import Path
 
 import msgspec
@@ -16,6 +17,14 @@ from daws.model.errors import DamagedObjectError, UsageError
 
 def modules() -> list[LocalModule]:
     return [LocalModule("one", "/x/one.py", False, b"ONE = 1"), LocalModule("two.in", "/x/in.py", True, b"TWO = 2")]
+
+
+def inflated_digest(packed: bytes) -> bytes:
+    """As somebody would say it who means harm."""
+    try:
+        return blake2b(zlib.decompressobj().decompress(packed), digest_size=16).digest()
+    except zlib.error:
+        return b""
 
 
 def test_the_same_content_has_the_same_name():
@@ -34,10 +43,11 @@ def test_a_tag_can_be_told_from_a_function(tmp_path: Path):
 
 def test_unpacking(tmp_path: Path):
     folder = tmp_path / "modules"
-    unpack(Shipment(modules()).packed, str(folder))
+    shipment = Shipment(modules())
+    unpack(shipment.packed, str(folder), shipment.digest)
     assert (folder / "one.py").read_text() == "ONE = 1"
     assert (folder / "two/in/__init__.py").read_text() == "TWO = 2"
-    unpack(b"not even looked at", str(folder))
+    unpack(b"not even looked at", str(folder), b"")
     assert sorted(os.listdir(tmp_path)) == ["modules"]
 
 
@@ -49,11 +59,12 @@ def test_unpacking(tmp_path: Path):
         Shipment(modules()).packed[:-9],
         zlib.compress(b"nonsense"),
         zlib.compress(msgspec.msgpack.encode([("one.py", 3)])),
+        zlib.compress(msgspec.msgpack.encode([("one.py", b"")]).replace(b"one", b"o\x80e")),
     ],
 )
 def test_what_is_damaged_is_refused(packed: bytes, tmp_path: Path):
     with pytest.raises(DamagedObjectError, match="modules of a client"):
-        unpack(packed, str(tmp_path / "modules"))
+        unpack(packed, str(tmp_path / "modules"), inflated_digest(packed))
     assert os.listdir(tmp_path) == []
 
 
@@ -62,7 +73,8 @@ def test_nothing_is_written_elsewhere(name: str, tmp_path: Path):
     folder = tmp_path / "inner/modules"
     folder.parent.mkdir()
     with pytest.raises(UsageError):
-        unpack(zlib.compress(msgspec.msgpack.encode([(name, b"")])), str(folder))
+        packed = zlib.compress(msgspec.msgpack.encode([(name, b"")]))
+        unpack(packed, str(folder), inflated_digest(packed))
     assert [*tmp_path.rglob("*")] == [folder.parent]
 
 

@@ -52,6 +52,10 @@ def node(tmp_path: Path) -> Node:
     return Node(tmp_path)
 
 
+def file_of(node: Node, object_: int) -> ObjectFile:
+    return ObjectFile(node.files.path(object_), object_, node.files.size_bytes(object_))
+
+
 def test_tasks_read_what_others_of_the_same_run_make(node: Node):
     (one, above) = node.spawn(Seed(7, b"args", outputs=2, retries=4))[0]
     assert (one.kind, one.payload, one.retries, one.priority, above) == (7, b"args", 4, 4, ())
@@ -70,7 +74,7 @@ def test_a_run_goes_on_when_it_was_told_to_and_all_was_heard_of(node: Node):
     assert not node.resumed, "the news may be slower than the order"
     node.files.put(SECOND, "two")
     node.end(SECOND)
-    results = ChildEnd(0, (b"one",)), ChildEnd(1, (ObjectFile(node.files.path(SECOND)),))
+    results = ChildEnd(0, (b"one",)), ChildEnd(1, (file_of(node, SECOND),))
     assert node.resumed == [(SLOT, RUN, results)], "in the process that it lives in"
     assert node.nesting.news(RUN) == ()
 
@@ -95,7 +99,7 @@ def test_results_of_other_nodes_are_brought_here_when_they_are_waited_for(node: 
     assert node.wanted[1:] == [(FIRST, BIG, 2)], "there was another place"
     node.files.put(FIRST, "one")
     node.nesting.on_fetched(ObjectsFetched(((FIRST, BIG, 2),)))
-    assert node.resumed == [(SLOT, RUN, (ChildEnd(0, (ObjectFile(node.files.path(FIRST)),)),))]
+    assert node.resumed == [(SLOT, RUN, (ChildEnd(0, (file_of(node, FIRST),)),))]
     node.files.drop(FIRST)
     assert FIRST in node.files, "the run may still read it"
     node.nesting.forget(RUN)

@@ -3,6 +3,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import msgpack
 
+from daws.model.errors import PeerError
 from daws.wire.frames import NONSENSE, ROOM_BYTES, FrameReader
 
 
@@ -56,3 +57,15 @@ def test_room_for_a_large_frame_is_given_back():
 def test_whatever_bytes_may_raise_is_called_nonsense(nonsense: bytes):
     with pytest.raises(NONSENSE):
         msgpack.Decoder(list[str]).decode(nonsense)
+
+
+def test_nobody_waits_for_a_frame_that_is_no_list():
+    reader = FrameReader(lists=True)
+    for first in (0x90, 0x9F, 0xDC, 0xDD):
+        reader.room[:5] = bytes([200, 0, 0, 0, first])
+        assert reader.arrived(5) == []
+        reader.room[:199] = bytes(199)
+        assert len(reader.arrived(199)) == 1
+    reader.room[:5] = b"\xff\xff\xff\x7f\x20"
+    with pytest.raises(PeerError, match="no list of messages"):
+        reader.arrived(5)

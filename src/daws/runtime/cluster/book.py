@@ -40,7 +40,7 @@ class Book:
         if path is not None and path.exists():
             try:
                 self._page = msgspec.json.decode(path.read_bytes(), type=_Page)
-            except msgspec.MsgspecError as error:
+            except (msgspec.MsgspecError, UnicodeDecodeError) as error:
                 raise UnavailableError(f"{path} cannot be read: {error}; it was not written by daws", False) from error
             if self._page.version != VERSION:
                 raise UnavailableError(

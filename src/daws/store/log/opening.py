@@ -93,7 +93,7 @@ def _settle(path: Path, whole_bytes: int, durable: bool) -> None:
 def _decoded(decoder: "msgspec.msgpack.Decoder[Decoded]", payload: memoryview, path: Path) -> Decoded:
     try:
         return decoder.decode(payload)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise LogError(f"{path} has something in it that this daws cannot read: {error}") from error
 
 
