@@ -10,6 +10,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from hashlib import blake2b
 from queue import SimpleQueue
 from threading import Thread, local
@@ -22,6 +23,7 @@ from daws.client.mapping import CHUNK_MAX, SHARE, Chunked, Failed, Mapped
 from daws.client.options import OUTPUTS_MAX, USUAL, Options, options_of
 from daws.client.session import Session
 from daws.data.codec import Packed, dumps, loads
+from daws.data.files import read_and_drop
 from daws.data.fingerprint import Fingerprint, Unknown, Versions
 from daws.data.functions import dumps_function
 from daws.data.mapping import map_file
@@ -441,13 +443,9 @@ class MemoSession(Session):
                 self._write_entry(call, [dumps(value)])
 
     def _content(self, object_: int, places: tuple[int, ...]) -> Any:
-        path = self.engine.bring(object_, places)
-        try:
-            with open(path, "rb") as file:
-                return map_file(file.fileno(), file.seek(0, 2))
-        finally:
-            if not self._is_alone:
-                self.files.drop(object_)  # what is mapped stays
+        if self._is_alone:
+            return _mapped(self.engine.bring(object_, places))
+        return read_and_drop(partial(self.engine.fetch, object_, places), self.files, object_, _mapped)
 
     def _write_entry(self, call: Call, contents: list[Any]) -> None:
         self.folder.keep(call.key, call.name, contents)
@@ -468,6 +466,11 @@ class MemoSession(Session):
 
     def explain(self, future: Future[Any]) -> "Explanation":
         return replace(super().explain(future), memo=self._whys.get(future.task, ""))
+
+
+def _mapped(path: str) -> Any:
+    with open(path, "rb") as file:
+        return map_file(file.fileno(), file.seek(0, 2))
 
 
 def _first(futures: Any) -> Future[Any]:

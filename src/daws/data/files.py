@@ -289,3 +289,23 @@ class ObjectFiles:
             self.is_high = is_high = self.pressure() > (LOW_WATER if was_high else HIGH_WATER)
         if is_high is not was_high and self.on_pressure is not None:
             self.on_pressure()
+
+
+def read_and_drop(
+    bring: Callable[[], object], files: ObjectFiles, object_: int, read: Callable[[str], Any] = load_file
+) -> Any:
+    """Bring an object here, read its file and forget it again: what is mapped stays.
+
+    Another thread that wants the same object may have forgotten it in between. Then it is brought once more.
+    """
+    while True:
+        bring()
+        try:
+            files.pin(object_)
+        except UnavailableError:
+            continue
+        try:
+            return read(files.path(object_))
+        finally:
+            files.unpin(object_)
+            files.drop(object_)

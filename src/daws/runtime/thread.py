@@ -78,6 +78,9 @@ class NodeThread(LoopThread):
     def bring(self, object_: int, places: tuple[NodeId, ...]) -> str:
         return self.node.files.path(object_)
 
+    def fetch(self, object_: int, places: tuple[NodeId, ...]) -> None:
+        """It is here."""
+
     # -- the thread ----------------------------------------------------------------------------------------------------
 
     def _run(self, ready: threading.Event) -> None:

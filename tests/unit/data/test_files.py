@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daws.data.codec import Buffer, load_file, pack
-from daws.data.files import HIGH_WATER, LOW_WATER, ObjectFiles
+from daws.data.files import HIGH_WATER, LOW_WATER, ObjectFiles, read_and_drop
 from daws.data.segments import Segments
 from daws.data.session import Session
 from daws.model.errors import NoSpaceError, UnavailableError, UnpicklableError
@@ -34,6 +34,24 @@ def names(session: Session) -> list[str]:
         for path in base.rglob("*")
         if not path.is_dir()
     )
+
+
+def test_what_another_thread_has_read_and_dropped_is_brought_once_more(session: Session):
+    files, brought = files_of(session), []
+
+    def bring() -> None:
+        brought.append(None)
+        files.put_packed(7, pack(BIG))
+        if len(brought) == 1:
+            files.drop(7)  # the other one was faster
+
+    def read(path: str) -> int:
+        files.drop(7)  # the other one is done
+        return int(load_file(path).sum())
+
+    assert read_and_drop(bring, files, 7, read) == BIG.sum()
+    assert len(brought) == 2
+    assert 7 not in files and names(session) == []
 
 
 def test_put_and_get(session: Session):
