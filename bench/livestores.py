@@ -170,8 +170,8 @@ def compare(tasks: int, executors: int, kind: str, rounds: int) -> None:
     times = [median(one.all_us for one in measured) for measured in found.values()]
     good = valkey >= embedded / 2 and valkey >= AIM_TASKS_PER_S
     print(
-        f"Valkey has {valkey / embedded:.0%} of the embedded store's throughput, {times[0] / times[1]:.0%} by processor "
-        f"time (medians){'' if good else f'  <- aim: 50 % and {AIM_TASKS_PER_S:,}'}"
+        f"Valkey has {valkey / embedded:.0%} of the embedded store's throughput, {times[0] / times[1]:.0%} by "
+        f"processor time (medians){'' if good else f'  <- aim: 50 % and {AIM_TASKS_PER_S:,}'}"
     )
 
 

@@ -75,13 +75,14 @@ class ConnectedCluster(Cluster):
         self._session: Session | None = None
         reach = Reach(os.fspath(folder), "client")
         self._folders = Folders()
+        self._janitor = clusters._janitor(*self._folders.all())
         try:
             kind = JoinedSession if with_memo is None else _memo_session()
             joined = kind(reach, session, keep, self._folders, memory_bytes, timeout, shipped)
             prepare(joined)
             joined.start()
         except BaseException:
-            self._folders.close()
+            self._remove_folders()
             raise
         self._joined = joined
         self._session = joined

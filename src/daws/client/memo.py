@@ -10,6 +10,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from hashlib import blake2b
 from queue import SimpleQueue
 from threading import Thread, local
@@ -22,6 +23,7 @@ from daws.client.mapping import CHUNK_MAX, SHARE, Chunked, Failed, Mapped
 from daws.client.options import OUTPUTS_MAX, USUAL, Options, options_of
 from daws.client.session import Session
 from daws.data.codec import Packed, dumps, loads, open_file
+from daws.data.files import read_and_drop
 from daws.data.fingerprint import Fingerprint, Unknown, Versions
 from daws.data.functions import dumps_function
 from daws.data.memo import Entry, MemoFolder, Note
@@ -440,11 +442,9 @@ class MemoSession(Session):
                 self._write_entry(call, [dumps(value)])
 
     def _content(self, object_: int, places: tuple[int, ...]) -> Any:
-        try:
+        if self._is_alone:
             return open_file(self.engine.bring(object_, places), object_)
-        finally:
-            if not self._is_alone:
-                self.files.drop(object_)  # what is mapped stays
+        return read_and_drop(partial(self.engine.fetch, object_, places), self.files, object_, open_file)
 
     def _write_entry(self, call: Call, contents: list[Any]) -> None:
         self.folder.keep(call.key, call.name, contents)

@@ -431,3 +431,23 @@ class ObjectFiles:
 def said_of(error: Exception) -> str:
     """What is wrong with the file of an object, as a part of a sentence."""
     return "its file is gone" if isinstance(error, FileNotFoundError) else str(error)
+
+
+def read_and_drop(
+    bring: Callable[[], object], files: ObjectFiles, object_: int, read: Callable[[str, int], Any] = load_file
+) -> Any:
+    """Bring an object here, read its file and forget it again: what is mapped stays.
+
+    Another thread that wants the same object may have forgotten it in between. Then it is brought once more.
+    """
+    while True:
+        bring()
+        try:
+            files.pin(object_)
+        except UnavailableError:
+            continue
+        try:
+            return read(files.path(object_), object_)
+        finally:
+            files.unpin(object_)
+            files.drop(object_)

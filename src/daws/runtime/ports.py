@@ -101,6 +101,10 @@ class ClusterPort(Protocol):
         """Where an object can be read that is a file itself."""
         ...
 
+    def fetch(self, object_: int, places: tuple[NodeId, ...]) -> None:
+        """Have an object among the client's own files; `read_and_drop` it then."""
+        ...
+
     def stop(self) -> None:
         """End everything. What has not ended never will."""
         ...

@@ -20,7 +20,7 @@ import uvloop
 from daws.core.effects import CallStore
 from daws.core.events import CallFine, NewStrategy, StoreAnswered
 from daws.data.codec import Packed
-from daws.data.files import ObjectFiles
+from daws.data.files import ObjectFiles, read_and_drop
 from daws.data.segments import Segments
 from daws.data.session import Session as Folders
 from daws.model.cluster import Members
@@ -137,16 +137,17 @@ class NodeProcesses(LoopThread):
         adopting = self._adopting.get(object_)
         if adopting is not None:  # it was put there just now
             self._answer_of(adopting)
-        self.bring(object_, places)
-        try:
-            return self.files.value(object_)
-        finally:
-            self.files.drop(object_)  # what is mapped stays
+        return read_and_drop(partial(self.fetch, object_, places), self.files, object_)
 
     def bring(self, object_: int, places: tuple[NodeId, ...]) -> str:
+        self.fetch(object_, places)
+        return self.files.path(object_)
+
+    def fetch(self, object_: int, places: tuple[NodeId, ...]) -> None:
+        """Have a copy of an object here."""
         for place in places:
             if place in self._sources and self._sources[place].fetch([object_], self.files):
-                return self.files.path(object_)
+                return
         raise UnavailableError(f"object {object_} is at none of its places any more: {places}", retry=True)
 
     def counters(self) -> list[Counters]:

@@ -85,6 +85,9 @@ class NodeThread(LoopThread):
         os.close(files.open(object_))  # if it is damaged, that is found out now
         return files.path(object_)
 
+    def fetch(self, object_: int, places: tuple[NodeId, ...]) -> None:
+        """It is here."""
+
     # -- the thread ----------------------------------------------------------------------------------------------------
 
     def _run(self, ready: threading.Event) -> None:

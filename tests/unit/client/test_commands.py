@@ -407,6 +407,7 @@ def test_a_description_can_be_run_many_times(cluster: Cluster):
         ([], {}, "the command is empty"),
         (" ", {}, "the command is empty"),
         (b"ls", {}, "is no command"),
+        (5, {}, "5 is no command"),
         ([""], {}, "the command is empty"),
         (["ls", ["x"]], {}, "word 1 of the command is a list"),
         (["ls", "x\0"], {}, "zero byte"),

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from daws.data.codec import Buffer, WholeFile, load_file, pack
 from daws.data.envelope import sealed
-from daws.data.files import HIGH_WATER, LOW_WATER, ObjectFiles
+from daws.data.files import HIGH_WATER, LOW_WATER, ObjectFiles, read_and_drop
 from daws.data.segments import Segments
 from daws.data.session import Session
 from daws.model.errors import NoSpaceError, UnavailableError, UnpicklableError
@@ -36,6 +36,25 @@ def names(session: Session) -> list[str]:
         for path in base.rglob("*")
         if not path.is_dir()
     )
+
+
+def test_what_another_thread_has_read_and_dropped_is_brought_once_more(session: Session):
+    files = files_of(session)
+    brought: list[None] = []
+
+    def bring() -> None:
+        brought.append(None)
+        files.put_packed(7, pack(BIG))
+        if len(brought) == 1:
+            files.drop(7)  # the other one was faster
+
+    def read(path: str, object_id: int) -> int:
+        files.drop(7)  # the other one is done
+        return int(load_file(path, object_id).sum())
+
+    assert read_and_drop(bring, files, 7, read) == BIG.sum()
+    assert len(brought) == 2
+    assert 7 not in files and names(session) == []
 
 
 def test_put_and_get(session: Session):

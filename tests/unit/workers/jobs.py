@@ -52,7 +52,7 @@ def unpicklable() -> Any:
 
 
 class Stubborn(Exception):
-    """Pickles well, and cannot be unpickled: its constructor wants another number of arguments."""
+    """Cannot be unpickled as pickle would have it: its constructor wants another number of arguments."""
 
     def __init__(self, first: str, second: str) -> None:
         super().__init__(f"{first} and {second}")

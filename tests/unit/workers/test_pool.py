@@ -126,11 +126,15 @@ def test_exceptions_come_with_their_traceback(crew: Crew):
     assert "daws/workers" not in str(cause)
 
 
+def test_exceptions_with_constructors_of_their_own_travel(crew: Crew):
+    with pytest.raises(jobs.Stubborn, match=r"^one and two$"):
+        crew.call(jobs.raise_stubborn)
+
+
 @pytest.mark.parametrize(
     "function, kind, message",
     [
         (jobs.raise_holding, "tests.unit.workers.jobs.Holding", "holding a generator"),
-        (jobs.raise_stubborn, "tests.unit.workers.jobs.Stubborn", "one and two"),
         (jobs.raise_mute, "tests.unit.workers.jobs.Mute", "cannot be had"),
         (jobs.interrupt, "KeyboardInterrupt", ""),
     ],

@@ -23,7 +23,7 @@ from msgspec.structs import replace
 from daws.core.effects import CallStore
 from daws.core.events import CallFine, NewStrategy, StoreAnswered
 from daws.data.codec import Packed
-from daws.data.files import ObjectFiles
+from daws.data.files import ObjectFiles, read_and_drop
 from daws.model.cluster import Members
 from daws.model.errors import ClosedError, DawsError, InternalError, UnavailableError
 from daws.model.states import FAILED
@@ -140,17 +140,18 @@ class JoinedCluster(LoopThread):
 
     def load(self, object_: int, places: tuple[NodeId, ...]) -> Any:
         """Bring an object here and map it; the calling thread waits for it."""
-        self.bring(object_, places)
-        try:
-            return self.files.value(object_)
-        finally:
-            self.files.drop(object_)  # what is mapped stays
+        return read_and_drop(partial(self.fetch, object_, places), self.files, object_)
 
     def bring(self, object_: int, places: tuple[NodeId, ...]) -> str:
+        self.fetch(object_, places)
+        return self.files.path(object_)
+
+    def fetch(self, object_: int, places: tuple[NodeId, ...]) -> None:
+        """Have a copy of an object here."""
         for place in places:
             source = self._source(place)
             if source is not None and source.fetch([object_], self.files):
-                return self.files.path(object_)
+                return
         raise UnavailableError(f"object {object_} is at none of its places any more: {places}", retry=True)
 
     def _source(self, node: NodeId) -> ObjectSource | None:

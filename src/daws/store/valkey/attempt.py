@@ -123,12 +123,13 @@ class Attempt(MemoryStore):
         missing: list[Missing] = []
         for kind, some in groupby(rows, type):
             burst = BURSTS.get(kind) if not self.history else None
+            left = iter(some)
             while True:  # whoever stumbles over one row goes on behind it
                 try:
                     if burst is not None:
-                        burst(self, some, now_ns, answers)
+                        burst(self, left, now_ns, answers)
                     else:
-                        answers.extend(self._one_by_one(some, now_ns))
+                        answers.extend(self._one_by_one(left, now_ns))
                     break
                 except Missing as one:
                     missing.append(one)
