@@ -26,6 +26,8 @@ def run(arguments: argparse.Namespace) -> int:
         value = getattr(arguments, option)
         if value is not None and not value > 0:
             raise UsageError(f"--{option.replace('_', '-')} {value:g}: a number above 0 is needed")
+    if arguments.task_bytes is not None and arguments.task_bytes < 0:
+        raise UsageError(f"--task-bytes {arguments.task_bytes}: a number from 0 on is needed")
     source = read_source(arguments.workload)
     cluster, settings = read_world(arguments, arguments.seed)
     costs = settings.costs

@@ -36,6 +36,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         fields = {"workload": title, "profile": arguments.profile, "estimates": arguments.estimates}
         fields |= msgspec.structs.asdict(result) | msgspec.structs.asdict(report)
+        del fields["digest"]  # nobody asked for one
         print(msgspec.json.encode({**fields, "cores": result.cores or None}).decode())
     elif not arguments.quiet:
         print(

@@ -60,6 +60,7 @@ def test_clusters_and_costs_are_described_as_for_sim(capsys):
         ("bot:tasks=9", "--group", "2x2[gpu]"),
         ("bot:tasks=9", "--memory-gb", "1", "--task-memory-gb", "2"),
         ("bot:tasks=9", "--per-core", "0"),
+        ("bot:tasks=9", "--task-bytes", "-1"),
         ("bot:tasks=9", "--bandwidth-mbps", "0"),
         ("bot:tasks=9", "--seed", "-1"),
         ("nonsense",),

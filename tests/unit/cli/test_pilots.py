@@ -21,6 +21,7 @@ def test_as_json(capsys):
     found = json.loads(capsys.readouterr().out)
     assert found["tw_s"] == 100 and found["ttc_s"] == pytest.approx(found["tw_s"] + found["makespan_s"])
     assert found["waits_s"] == {"quick": [100], "slow": [600]}
+    assert "digest" not in found
 
 
 def test_workloads_that_grow_with_the_cluster_count_one_node_of_each(capsys):
