@@ -33,6 +33,8 @@ CANCELLED = 5
 _WORDS = {PENDING: "pending", INLINE: "done", STORED: "done", VALUE: "done", FAILED: "failed", CANCELLED: "cancelled"}
 
 
+LET_GO_MAX = 256
+"""So many futures that nobody has any more are worth waking the engine."""
 LOOK_UP_S = 1.0
 NOTHING = dumps(None)
 """Many tasks have no result."""
@@ -74,16 +76,18 @@ class Future(Generic[T]):
 
     def result(self, timeout: float | None = None) -> T:
         """The result; waits for it. Raises what the task raised, or TimeoutError."""
-        if self._state == PENDING:
-            self._wait(timeout)
         state = self._state
-        if state == VALUE:
-            return self._what  # type: ignore[no-any-return]
+        if state == PENDING:
+            self._wait(timeout)
+            state = self._state
+        value: Any
         if state == INLINE:
-            value: Any = self._what
+            value = self._what
             self._what = value = None if value == NOTHING else loads(value)
             self._state = VALUE
             return value  # type: ignore[no-any-return]
+        if state == VALUE:
+            return self._what  # type: ignore[no-any-return]
         if state == STORED:
             self._what = value = self._session.load(self.object)
             self._state = VALUE
@@ -167,7 +171,11 @@ class Future(Generic[T]):
         return fill, (found.setdefault(self, len(found)),)
 
     def __del__(self) -> None:
-        self._session.let_go(self.task)
+        session = self._session  # as its `let_go` would
+        gone = session.gone
+        gone.append(self.task)
+        if session.stored or not len(gone) & 255:  # LET_GO_MAX, which may be gone when the program ends
+            session.look_at_gone(self.task)
 
     def __repr__(self) -> str:
         return f"<Future {self.task}: {self.state}>"

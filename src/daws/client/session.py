@@ -13,6 +13,7 @@ from daws.client.future import (
     CANCELLED,
     FAILED,
     INLINE,
+    LET_GO_MAX,
     PENDING,
     STORED,
     Future,
@@ -60,8 +61,6 @@ NOBODY = -1
 """In the place of a home, while there are no nodes."""
 PENDING_SHARE = 2
 """One part in so many of the room for objects may be taken by arguments of tasks that have not ended."""
-LET_GO_MAX = 256
-"""So many futures that nobody has any more are worth waking the engine."""
 
 
 class Session:
@@ -104,6 +103,7 @@ class Session:
         self.brake = Brake(self.files.limit_bytes // PENDING_SHARE)
         self._is_alone = not nodes and join is None
         self._hand_in: Callable[[Any], None] = self.engine.new_tasks.append
+        self.gone = self.engine.let_go
         self._assign = self._watched(strategy.assign)
         self._next_task = count().__next__
         self._next_function = count().__next__
@@ -357,13 +357,15 @@ class Session:
             self.engine.cancel(tasks, running)
 
     def let_go(self, task: int) -> None:
-        """Nobody has the future of this task any more. Called by the garbage collector, and not urgent unless a large
-        object waits for it."""
-        engine = self.engine
-        engine.let_go.append(task)
-        large = self.stored.pop(task, None) if self.stored else None
-        if not engine.awake and (large or not len(engine.let_go) % LET_GO_MAX) and self._closed is None:
-            engine.wake()
+        """Nobody has the future of this task any more. Called by the garbage collector."""
+        self.gone.append(task)
+        self.look_at_gone(task)
+
+    def look_at_gone(self, task: int) -> None:
+        """It is the last that was let go of: not urgent, unless a large object waits for it or there are many."""
+        large = self.stored.pop(task, None)
+        if (large or not len(self.gone) % LET_GO_MAX) and not self.engine.awake and self._closed is None:
+            self.engine.wake()
 
     # -- out: on the engine's thread -----------------------------------------------------------------------------------
 

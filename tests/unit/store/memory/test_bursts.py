@@ -23,12 +23,15 @@ def drawn_rows(rng: Random, tasks: int) -> list[list[Row]]:
     calls: list[list[Row]] = []
     for first in range(0, tasks, 40):
         names = range(first, first + 40)
+        if rng.random() < 0.4:  # nothing but usual ones, of which the last are let go of later
+            calls.append([Submit(TaskSpec(name, outputs=(name,)), (), NODE) for name in names])
+            calls.append([Finish(name, 0, NODE, output(name, 8)) for name in names])
+            calls.append([Release(name, CLIENT_HOLDER) for name in names[:-3]])
+            calls.append([Release(name, CLIENT_HOLDER) for name in (*names[-20:], names[-1])])
+            continue
         parents = [(name, (rng.randrange(name),) if name and rng.random() < 0.2 else ()) for name in names]
-        if rng.random() < 0.3:
-            parents = [(name, ()) for name in names]  # nothing but usual ones
         submits = [Submit(TaskSpec(name, outputs=(name,)), above, NODE) for name, above in parents]
         put = [Submit(TaskSpec(1000 + first, outputs=(1000 + first,)), (), NODE, output(1000 + first, 8))]
-        put *= rng.randrange(2)
         finishes = [
             Finish(name, int(rng.random() < 0.05), OTHER if rng.random() < 0.05 else NODE, output(name, size))
             for name in names
@@ -49,7 +52,7 @@ def drawn_rows(rng: Random, tasks: int) -> list[list[Row]]:
 def state_of(store: MemoryStore) -> tuple[object, ...]:
     shard = store.shards[0]
     records = {task: record and story_of(record) for task, record in shard.records.items()}
-    return records, shard.log, shard.outbox
+    return records, shard.log, shard.outbox, shard.retired
 
 
 def story_of(record: Record) -> dict[str, object]:
