@@ -34,11 +34,38 @@ def binary() -> str:
     return installed
 
 
+def tls_binary() -> str:
+    """A server's program that can do TLS, which the packaged one cannot; the test is skipped where there is none."""
+    for name in ("valkey-server", "redis-server"):
+        if found := shutil.which(name):
+            # It ends at once in any case; one without TLS complains of the first of the two.
+            said = subprocess.run([found, "--tls-port", "0", "--port", "none"], capture_output=True, text=True)
+            if "tls-port" not in said.stdout + said.stderr:
+                return found
+    pytest.skip("there is no valkey-server or redis-server here that can do TLS")
+
+
+def make_certificate(folder: Path, name: str) -> tuple[Path, Path]:
+    """A certificate for 127.0.0.1 that stands for itself, and its key."""
+    if shutil.which("openssl") is None:
+        pytest.skip("there is no openssl here to make certificates")
+    command = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=test"
+    certificate, key = folder / f"{name}.pem", folder / f"{name}.key"
+    files = ["-keyout", str(key), "-out", str(certificate)]
+    subprocess.run(
+        [*command.split(), "-addext", "subjectAltName=IP:127.0.0.1", *files], check=True, capture_output=True
+    )
+    return certificate, key
+
+
 class LocalServer:
     """One server. Without `port` it listens on a unix socket alone."""
 
-    def __init__(self, folder: Path, *options: str, port: int = 0, password: str | None = None) -> None:
+    def __init__(
+        self, folder: Path, *options: str, port: int = 0, password: str | None = None, program: str = ""
+    ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
+        self.program = program or binary()
         self.folder = folder
         self.port = port
         self.password = password
@@ -57,7 +84,7 @@ class LocalServer:
     def start(self) -> None:
         with (self.folder / "log").open("ab") as out:
             self.process = subprocess.Popen(
-                [binary(), "--unixsocket", str(self.socket), *self.options], stdout=out, stderr=out, cwd=self.folder
+                [self.program, "--unixsocket", str(self.socket), *self.options], stdout=out, stderr=out, cwd=self.folder
             )
         until = time.monotonic() + _READY_S
         while True:

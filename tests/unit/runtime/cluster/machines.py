@@ -12,6 +12,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 import daws.cli.nodes  # noqa: F401 (for those that are forked)
 from daws.cli import main
@@ -67,10 +68,10 @@ class Machine:
 class Machines:
     """A store and nodes; all of them are gone at the end of the `with` block."""
 
-    def __init__(self, folder: Path, lease_s: float = LEASE_S, store: str = EMBEDDED) -> None:
-        """With a `store` that is there already, none is started."""
+    def __init__(self, folder: Path, lease_s: float = LEASE_S, store: str = EMBEDDED, **more: Any) -> None:
+        """With a `store` that is there already, none is started. `more` stands in the cluster's configuration."""
         self.folder = folder / "cluster"
-        init_cluster(self.folder, ClusterConfig(name="tests", port=free_port(), lease_s=lease_s, store=store))
+        init_cluster(self.folder, ClusterConfig(name="tests", port=free_port(), lease_s=lease_s, store=store, **more))
         self.processes: list[Machine] = []
         if store == EMBEDDED:
             self.store = self.start("store")

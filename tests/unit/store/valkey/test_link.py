@@ -2,9 +2,7 @@
 
 import asyncio
 import contextlib
-import shutil
 import ssl
-import subprocess
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 
@@ -17,7 +15,7 @@ from daws.store.valkey.link import Access, Place, connect, read_url, shown
 from daws.store.valkey.server import Address
 from daws.store.valkey.store import ValkeyStore
 from daws.wire.store import Submit
-from tests.valkey import LocalServer
+from tests.valkey import LocalServer, make_certificate
 
 Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
@@ -109,15 +107,9 @@ def test_what_answers_nonsense_is_no_server(answer: bytes):
 
 @pytest.fixture
 def keys(tmp_path: Path) -> Path:
-    """A certificate for 127.0.0.1 that stands for itself, and another one."""
-    if shutil.which("openssl") is None:
-        pytest.skip("there is no openssl here to make certificates")
+    """A certificate of ours, and another one."""
     for name in ("ours", "other"):
-        command = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=test"
-        files = ["-keyout", str(tmp_path / f"{name}.key"), "-out", str(tmp_path / f"{name}.pem")]
-        subprocess.run(
-            [*command.split(), "-addext", "subjectAltName=IP:127.0.0.1", *files], check=True, capture_output=True
-        )
+        make_certificate(tmp_path, name)
     return tmp_path
 
 

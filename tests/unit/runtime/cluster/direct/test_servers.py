@@ -1,5 +1,6 @@
 """Live clusters whose Valkey server is killed, replaced by a replica that lags, or not to be had at all."""
 
+import shutil
 import subprocess
 import sys
 import time
@@ -16,7 +17,7 @@ from daws.net.config import ClusterConfig
 from daws.net.folder import init_cluster
 from tests.chaos.servers import PASSWORD, Pair
 from tests.unit.runtime.cluster.machines import DEADLINE_S, Machines, block, free_port, mixed
-from tests.valkey import LocalServer
+from tests.valkey import LocalServer, make_certificate, tls_binary
 
 SECRET = "never-to-be-seen"
 
@@ -62,6 +63,50 @@ def test_a_server_that_dies_in_the_middle_costs_no_task(
     said = [record.message for record in caplog.records if record.name.startswith("daws")]
     assert sum("does not answer" in one for one in said) == sum("answers again" in one for one in said) == 1
     assert not any(PASSWORD in one for one in said)
+
+
+def works(machines: Machines) -> None:
+    machines.node()
+    machines.wait_for(1)
+    with machines.connect() as cluster:
+        numbers = [cluster.submit(abs, -number) for number in range(100)]
+        assert cluster.submit(sum, numbers).result(timeout=DEADLINE_S) == 4950
+
+
+def test_a_server_that_is_reached_by_tls_and_a_password(tmp_path: Path, caplog: pytest.LogCaptureFixture):
+    """And asks who we are."""
+    port = free_port()
+    certificate, key = make_certificate(tmp_path, "ours")
+    files = ("--tls-cert-file", str(certificate), "--tls-key-file", str(key), "--tls-ca-cert-file", str(certificate))
+    options = ("--tls-port", str(port), *files, "--tls-auth-clients", "yes")
+    server = LocalServer(tmp_path / "server", *options, password=SECRET, program=tls_binary())
+    url = f"rediss://:{SECRET}@127.0.0.1:{port}"
+    try:
+        with Machines(
+            tmp_path, store=url, store_ca="server.pem", store_cert="server.pem", store_key="server.key"
+        ) as machines:
+            with pytest.raises(UnavailableError, match=r"cannot read .*server\.pem"):
+                connect(machines.folder, timeout=DEADLINE_S)
+            shutil.copy(certificate, machines.folder / "server.pem")
+            shutil.copy(key, machines.folder / "server.key")
+            works(machines)
+        stranger = tmp_path / "stranger"
+        init_cluster(stranger, ClusterConfig(name="tests", store=url))
+        with pytest.raises(UnavailableError, match="certificate that we do not trust"):
+            connect(stranger, timeout=DEADLINE_S)
+    finally:
+        server.kill()
+    assert SECRET not in caplog.text
+
+
+def test_a_server_behind_a_socket_and_a_password(tmp_path: Path, caplog: pytest.LogCaptureFixture):
+    server = LocalServer(tmp_path / "server", password=SECRET)
+    try:
+        with Machines(tmp_path, store=f"unix://:{SECRET}@{server.socket}") as machines:
+            works(machines)
+    finally:
+        server.kill()
+    assert SECRET not in caplog.text
 
 
 def test_a_wrong_password_is_said_in_one_line_without_it(tmp_path: Path):
