@@ -130,7 +130,8 @@ def throughput(folder: Path, server: LocalServer | None, tasks: int, executors: 
         mine = 0 if server is None else link.store.rows
         asked = node_rows()
         rows = (asked + mine) / (BURSTS * tasks + 200) if mine else 0.0
-        return Measured(tasks / best_s, *(one * 1e6 / (BURSTS * tasks) for one in used), rows)
+        client_us, nodes_us, store_us = [one * 1e6 / (BURSTS * tasks) for one in used]
+        return Measured(tasks / best_s, client_us, nodes_us, store_us, rows)
 
 
 def simulated_rows(tasks: int, executors: int) -> float:

@@ -84,15 +84,16 @@ def release_many(
 ) -> None:
     records, retired, outbox = shard.records, shard.retired, shard.outbox
     retired_max = store.retired_max
-    rows = [*rows]
-    tasks = [row.task for row in rows]
-    if not has_intents and len(set(tasks)) == len(tasks) and _may_all_go(rows, [records.get(task) for task in tasks]):
-        records.update(dict.fromkeys(tasks))
-        answers += [None] * len(tasks)
-        if retired_max:
-            retired.extend(tasks)
-            _forget_oldest(shard, len(retired) - retired_max)
-        return
+    if not outbox:
+        rows = [*rows]
+        tasks = [row.task for row in rows]
+        if len(set(tasks)) == len(tasks) and _may_all_go(rows, [records.get(task) for task in tasks]):
+            records.update(dict.fromkeys(tasks))
+            answers += [None] * len(tasks)
+            if retired_max:
+                retired.extend(tasks)
+                _forget_oldest(shard, len(retired) - retired_max)
+            return
     for row in rows:
         task = row.task
         record = records.get(task)
