@@ -134,6 +134,7 @@ class Kernel:
         # what was seen
         self.starts = array("q")
         self.ends = array("q")
+        self.unbegun_ns = 0  # by how much runs that were called off before they began seem to have ended too early
         self.message_count = 0
         self.fetched_bytes = 0
         self.stopped: set[tuple[NodeId, int]] = set()
@@ -540,9 +541,13 @@ class Kernel:
         self.push(half_ns + 1, FATE, lambda kernel: kernel.ends.append(half_ns + 1))
 
     def _stop_run(self, node: NodeId, machine: Machine, run: int) -> None:
+        if (node, run) in self.stopped:
+            return  # it was recalled, and is called off before the node has heard that it came back
         known = self.runs.pop((node, run), None)
         self.stopped.add((node, run))
         self.ends.append(self.now_ns)
+        if known is not None and known[0] > self.now_ns:
+            self.unbegun_ns += known[0] - self.now_ns
         if known is not None and machine.slot_free_ns[known[2]] == known[1]:
             machine.slot_free_ns[known[2]] = self.now_ns
 

@@ -331,7 +331,8 @@ def summarise(kernel: Kernel, cluster: Cluster, settings: Settings, wall_s: floa
     width = core_ns / length_ns if length_ns else 1.0
     slots = cluster.core_count
     unended = len(kernel.starts) - len(kernel.ends)  # copies, or tasks that run again, which nobody waits for any more
-    busy_s = (sum(kernel.ends) + unended * end_ns - sum(kernel.starts)) / SECOND_NS
+    late_ns = sum([start_ns - end_ns for start_ns in kernel.starts if start_ns > end_ns]) if unended else 0
+    busy_s = (sum(kernel.ends) + unended * end_ns - sum(kernel.starts) + kernel.unbegun_ns + late_ns) / SECOND_NS
     states = [state for state, _ in kernel.client.ended.values()]
 
     def total(name: str) -> Any:

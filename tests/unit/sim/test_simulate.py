@@ -269,6 +269,12 @@ def test_a_run_without_an_end_has_no_result():
         simulate(graph, cluster_of(1, 2), parse_strategy("daws"), prepare=stop)
 
 
+@pytest.mark.parametrize("strategy", ["adage", "daws:replicate=stragglers"])
+def test_runs_that_were_called_off_before_they_began_keep_nobody_busy(strategy):
+    for seed in range(3):
+        assert run("bot:tasks=500,length-ms=0,spread=constant", 7, 2, strategy, seed=seed).utilization == 0
+
+
 # -- settings ------------------------------------------------------------------------------------------------------
 
 
