@@ -37,7 +37,8 @@ def names(session: Session) -> list[str]:
 
 
 def test_what_another_thread_has_read_and_dropped_is_brought_once_more(session: Session):
-    files, brought = files_of(session), []
+    files = files_of(session)
+    brought: list[None] = []
 
     def bring() -> None:
         brought.append(None)
