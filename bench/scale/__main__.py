@@ -19,7 +19,7 @@ import sys
 from bench.scale import page
 from bench.scale.cases import BAG_MS, BAG_S, DAG_MS, EVEN, GRAPH_S, ONE, all_pairs, bag, cases_of, dag, killed_case
 from bench.scale.ground import Ground
-from bench.scale.killing import Loss, kill_some
+from bench.scale.killing import Loss, Round, kill_some
 from bench.scale.runs import Case, Figures, run
 from daws.net.config import LEASE_S
 
@@ -37,8 +37,7 @@ def main() -> int:
             found.append(run(ground, case))
             say(told(found[-1]))
         if given.all or given.kill:
-            loss = kill_some(ground, killed_case(given.tasks))
-            say(page.told_of(loss))
+            loss = kill_some(ground, killed_case(given.tasks), told=lambda one: say(told_of_round(one)))
     text = page.tables(found, loss, setting(given, ground))
     if given.json:
         print(json.dumps({"runs": [one.as_json() for one in found], "killed": loss and loss.as_json()}))
@@ -96,6 +95,11 @@ def told(one: Figures) -> str:
         f"{one.name}: {one.makespan_s:.1f} s, {one.efficiency:.1%} efficient, {one.off:+.1%} beside the simulator; "
         f"{one.node_us:.0f} + {one.store_us:.0f} + {one.client_us:.0f} µs of nodes, store and client for a task"
     )
+
+
+def told_of_round(one: Round) -> str:
+    how_long = f"{one.killed_s:.1f} s instead of {one.undisturbed_s:.1f} s"
+    return f"a node was killed: {how_long}; it was missed after {one.detected_s:.1f} s, and {one.rerun} tasks ran again"
 
 
 def say(text: str) -> None:

@@ -5,6 +5,7 @@ Every run of a task leaves a byte in a file when it begins, so that those are co
 
 import os
 import time
+from collections.abc import Callable
 from pathlib import Path
 from statistics import median
 
@@ -89,7 +90,9 @@ class Watched(Live):
         self._kinds = [Noted(kind, str(path)) for kind in graph.kinds]
 
 
-def kill_some(ground: Ground, case: Case, rounds: int = ROUNDS) -> Loss:
+def kill_some(
+    ground: Ground, case: Case, rounds: int = ROUNDS, told: Callable[[Round], None] = lambda one: None
+) -> Loss:
     """One node in each round; they are not there afterwards. What else happens on the machine changes a run by seconds:
     so the two kinds of runs take turns, after one that nobody measures."""
     graph = case.graph(ground.nodes, ground.executors)
@@ -99,6 +102,7 @@ def kill_some(ground: Ground, case: Case, rounds: int = ROUNDS) -> Loss:
         undisturbed_s, _, _ = carried_out(ground, graph, case, ground.folder / f"undisturbed-{number}", kill=False)
         killed_s, detected_s, runs = carried_out(ground, graph, case, ground.folder / f"killed-{number}", kill=True)
         found.append(Round(undisturbed_s, killed_s, detected_s, runs - graph.task_count))
+        told(found[-1])
     task_s = graph.total_length_ns / graph.task_count / 1e9
     return Loss(graph.task_count, tuple(found), task_s, graph.critical_path_ns() / 1e9)
 
