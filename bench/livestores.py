@@ -130,7 +130,7 @@ def throughput(folder: Path, server: LocalServer | None, tasks: int, executors: 
         mine = 0 if server is None else link.store.rows
         asked = node_rows()
         rows = (asked + mine) / (BURSTS * tasks + 200) if mine else 0.0
-        client_us, nodes_us, store_us = [one * 1e6 / (BURSTS * tasks) for one in used]
+        client_us, nodes_us, store_us = (one * 1e6 / (BURSTS * tasks) for one in used)
         return Measured(tasks / best_s, client_us, nodes_us, store_us, rows)
 
 

@@ -122,21 +122,26 @@ class Attempt(MemoryStore):
         answers: list[AnswerType] = []
         missing: list[Missing] = []
         for kind, some in groupby(rows, type):
-            burst = BURSTS.get(kind) if not self.history else None
-            left = iter(some)
-            while True:  # whoever stumbles over one row goes on behind it
-                try:
-                    if burst is not None:
-                        burst(self, left, now_ns, answers)
-                    else:
-                        answers.extend(self._one_by_one(left, now_ns))
-                    break
-                except Missing as one:
-                    missing.append(one)
-                except Exception:
-                    if not missing:  # else it stumbled over what a row before it has left half done
-                        raise
+            self._serve(kind, some, now_ns, answers, missing)
         return answers, missing
+
+    def _serve(
+        self, kind: type[Row], rows: Iterator[Row], now_ns: int, answers: list[AnswerType], missing: list[Missing]
+    ) -> None:
+        """Rows of one kind. Whoever stumbles over one of them goes on behind it."""
+        burst = BURSTS.get(kind) if not self.history else None
+        while True:
+            try:
+                if burst is not None:
+                    burst(self, rows, now_ns, answers)
+                else:
+                    answers.extend(self._one_by_one(rows, now_ns))
+                return
+            except Missing as one:
+                missing.append(one)
+            except Exception:
+                if not missing:  # else it stumbled over what a row before it has left half done
+                    raise
 
     def _one_by_one(self, rows: Iterable[Row], now_ns: int) -> Iterator[AnswerType]:
         carry_out = self._noted if self.history else self._plain
