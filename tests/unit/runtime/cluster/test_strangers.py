@@ -222,7 +222,8 @@ def files_of(machines: Machines, future: "Future[Any]") -> list[Path]:
 def test_a_damaged_object_is_made_again(four: Machines, damage: Callable[[Path], None]):
     """Under the hands of its node, for a task and for the client."""
     with four.connect() as cluster:
-        made = [cluster.submit(list, range(number, 150_000)) for number in range(6)]  # too large to do without files
+        # Too large to do without files.
+        made: list[Future[Any]] = [cluster.submit(list, range(number, 150_000)) for number in range(6)]
         until(lambda: all(future.done() for future in made))
         for future in made:
             [path] = files_of(four, future)
