@@ -142,11 +142,7 @@ class WorkerPool:
 
     def execute(self, slot: int, order: Execute) -> None:
         """Hand a run to a worker, behind what it has already. It leaves with the next `flush`."""
-        if self._error is not None:
-            raise self._error
-        link = self._links[slot]
-        if not link.orders:
-            self._dirty.append(link)
+        link = self._addressed(slot)
         if order.function not in link.known:
             link.teach(order.function, self._functions[order.function])
         link.orders.append(order)
@@ -157,11 +153,7 @@ class WorkerPool:
 
     def execute_together(self, slot: int, order: ExecuteTogether) -> None:
         """Hand over many usual runs of one function."""
-        if self._error is not None:
-            raise self._error
-        link = self._links[slot]
-        if not link.orders:
-            self._dirty.append(link)
+        link = self._addressed(slot)
         if order.function not in link.known:
             link.teach(order.function, self._functions[order.function])
         link.orders.append(order)
@@ -169,15 +161,20 @@ class WorkerPool:
 
     def execute_all(self, slot: int, orders: list[Execute]) -> None:
         """Hand over many runs without limits of their own, in this order."""
+        link = self._addressed(slot)
+        for function in {order.function for order in orders} - link.known:
+            link.teach(function, self._functions[function])
+        link.orders += orders
+        link.outstanding.update([(order.run, None) for order in orders])
+
+    def _addressed(self, slot: int) -> Link:
+        """A worker that will have something to read after the next `flush`."""
         if self._error is not None:
             raise self._error
         link = self._links[slot]
         if not link.orders:
             self._dirty.append(link)
-        for function in {order.function for order in orders} - link.known:
-            link.teach(function, self._functions[function])
-        link.orders += orders
-        link.outstanding.update([(order.run, None) for order in orders])
+        return link
 
     def recall(self, slot: int, run: int) -> None:
         """Ask for a run that has not started: answered by Recalled or, too late, by what becomes of it."""
