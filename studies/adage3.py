@@ -136,12 +136,9 @@ WHY = (
     "to MATRIX. The table puts the smaller reduction beside the system that ADAGE is nearer to here. Times of "
     "single sizes are only drawn in the paper; no number on this page is read from a figure.",
     "ADAGE plans with the true lengths of all tasks, here as in the paper; beside it only HEFT is told any. That "
-    "helps where few long tasks decide (Sipht, Epigenomics, Inspiral). It is not all of the lead, though. Here a "
-    "node fetches the inputs of tasks that wait, and whoever has fetched them keeps the task: nobody can steal it "
-    "any more. Where tasks take many minutes, this costs the systems that steal dearly. In one run of Sipht on 16 "
-    "nodes MATRIX took 6,248 s and ADAGE 2,599 s; after 1,000 s one node had 15 such tasks while seven nodes had "
-    "nothing to run. MATRIX's policy MLB, which does not bring tasks to data, took 2,624 s "
-    "([adage-locality](adage-locality.md)).",
+    "helps where few long tasks decide (Sipht, Epigenomics, Inspiral). An earlier version of this page had ADAGE at "
+    "58 % of MATRIX's time on Sipht: nodes kept tasks whose inputs they had fetched, however long their executors "
+    "were busy, and others had nothing to run. Now they share them when no run has ended for a while.",
     "CyberShake does not reproduce where files lie on nodes. Half of its tasks read half a GB that one of eight "
     "tasks has made. ADAGE's planner, like HEFT's, takes every transfer for one that has its link to itself, "
     "spreads the readers over all nodes, and then they wait for the links of a few. More nodes make that worse: "
