@@ -492,16 +492,15 @@ def send_ahead(core: NodeCore) -> None:
             return
         if ready.inputs and missing_inputs(core, ready):
             return
+        if slots is None:
+            slots = _slots_to_queue_at(core)
+        if not slots:
+            return  # all that run here are long: who is idle elsewhere may have it
         queue.pop_head()
         if core.doomed and is_doomed(core, ready):
             continue
-        if slots is None:
-            slots = _slots_to_queue_at(core)
         if core.copies:
             pin(core, ready)
-        if not slots:
-            put_back(core, ready)
-            return
         sent, slot = slots[0]
         heapreplace(slots, (sent + 1, slot))
         if core.inflight is None:

@@ -92,6 +92,20 @@ def test_what_is_staged_behind_a_run_that_takes_long_can_be_stolen():
         assert not node.core.staged
 
 
+def test_a_short_task_behind_a_long_run_stays_where_thieves_find_it():
+    with Driver("flds", members=3, cores=1) as node:
+        node.give(Submission(CLIENT, 0, (ready(1, kind=7),)))
+        node.drop(SubmissionTaken)
+        node.give(RunEnded(1, node.expect(StartRun, task=1).run, 1000))
+        node.answer(node.expect(CallStore), None)
+        node.drop(Send)
+        node.give(Submission(CLIENT, 1, (ready(2), ready(3, kind=7))))  # how long the first of them takes nobody knows
+        node.drop(SubmissionTaken)
+        node.expect(StartRun, task=2)
+        assert not node.core.staged
+        assert handed(node, 1) == 3
+
+
 def pass_tick(node: Driver) -> None:
     node.fire(TICK)
     node.answer(node.expect(CallStore), Leased())
