@@ -9,7 +9,7 @@ from daws.core.calls import answers, ask, ask_later
 from daws.core.node import EMPTY, NodeCore
 from daws.core.outbox import ask_for_remakes, told
 from daws.core.places import ends, holds_itself
-from daws.model.task import NODE_INDEX_MASK, REPLICA, NodeId, Ready
+from daws.model.task import REPLICA, NodeId, Ready
 from daws.wire.store import (
     CANCELLED,
     FAILED,
@@ -55,7 +55,7 @@ def give_up_inputs(core: NodeCore, ready: Ready, object_: int, tried: tuple[Node
         for one in ready.inputs
         if one[2] in producers and one[0] not in core.objects
         for place in one[3]
-        if place == core.node or (place not in core.members and not _is_newcomer(core, place))
+        if place == core.node or place not in core.members
     ]
     if core.unreachable is None:
         core.unreachable = {}
@@ -64,16 +64,6 @@ def give_up_inputs(core: NodeCore, ready: Ready, object_: int, tried: tuple[Node
         core.given_up = {}
     core.given_up[ready.spec.id] = ready.move
     ask(core, ready.spec.id, Unready(ready.spec.id, core.node, ready.move, tuple(producers)))
-
-
-def _is_newcomer(core: NodeCore, place: NodeId) -> bool:
-    """Has this node joined since we last heard who the members are? (Numbers of nodes grow, and those of incarnations.)
-    Then what it has is not lost: the store will say again that it is there."""
-    if place < 0:
-        return False
-    index = place & NODE_INDEX_MASK
-    known = [node for node in core.members.nodes if node & NODE_INDEX_MASK >= index]
-    return all(node & NODE_INDEX_MASK == index and node < place for node in known)
 
 
 @answers(Unready)
