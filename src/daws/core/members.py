@@ -20,12 +20,12 @@ from daws.core.outbox import ask_unknown_again, carry_out, repeat_orders, send_c
 from daws.core.ready import accept, forget_leavers, place_stranded
 from daws.core.resending import say_again
 from daws.core.running import call_off, recall_now, relax_stalled
-from daws.core.staging import audit, send_releases
+from daws.core.staging import audit, look_again, send_releases
 from daws.core.validating import validate
+from daws.model.cluster import Members
 from daws.model.task import NodeId
-from daws.wire.store import AnswerType, Buried, Estate, Lease, Leased, TakeOver
+from daws.wire.store import MEMBERSHIP_SHARD, AnswerType, Buried, Estate, Lease, Leased, TakeOver, Watch
 
-MEMBERSHIP_SHARD = 0
 AUDITS = 4
 """So many in the time after which something is audited."""
 
@@ -115,17 +115,29 @@ def on_lease_answer(core: NodeCore, row: Lease, answer: AnswerType) -> None:
         core.leaving.lease(until_ns)  # only to go on with what it has begun
     core.dirty = True
     if answer.members is not None:
-        core.members = answer.members
-        core.neighbour_count = 0
-        if core.leavers:
-            forget_leavers(core)
-        take_back(core, 1 << 62)
-        if core.stranded:
-            place_stranded(core)
+        _take_members(core, answer.members)
     seen = core.orphans or {}
     core.orphans = {dead: seen.get(dead, core.now_ns) for dead in answer.orphans} or None
     if core.orphans:
         take_over_orphans(core)
+
+
+@answers(Watch)
+def on_watch_answer(core: NodeCore, row: Watch, answer: AnswerType) -> None:
+    assert isinstance(answer, Leased)
+    if answer.members is not None and answer.members.version > core.members.version:
+        _take_members(core, answer.members)
+    look_again(core)
+
+
+def _take_members(core: NodeCore, members: Members) -> None:
+    core.members = members
+    core.neighbour_count = 0
+    if core.leavers:
+        forget_leavers(core)
+    take_back(core, 1 << 62)
+    if core.stranded:
+        place_stranded(core)
 
 
 def take_over_orphans(core: NodeCore) -> None:

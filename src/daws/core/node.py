@@ -238,6 +238,8 @@ class NodeCore:
     pressed: bool = False  # there is too little room for objects
     hungry: Ready | None = None  # among those that are staged: memory is kept for it
     tried: dict[int, tuple[NodeId, ...]] = EMPTY  # by object that is fetched: places that did not have it
+    doubted: list[int] | None = None  # objects that no member has as far as we know, while the store says who is one
+    doubted_since: tuple[int, ...] = ()  # ... and those that came up since it was asked
     lacked: dict[int, int] = EMPTY  # how often a task found an object damaged here
     copied: dict[int, int] = EMPTY  # how many copies of a task were offered to others
     cancelling: dict[int, int] | None = None

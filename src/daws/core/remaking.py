@@ -5,6 +5,8 @@ remade for it; so the request survives this node. However many ask, one remake r
 asked.
 """
 
+from collections.abc import Mapping
+
 from daws.core.calls import answers, ask, ask_later
 from daws.core.node import EMPTY, NodeCore
 from daws.core.outbox import ask_for_remakes, told
@@ -32,34 +34,29 @@ REMADE = -2
 """The reason of a claim: the task is to be made again and belongs to nobody yet."""
 
 
-def give_up_inputs(core: NodeCore, ready: Ready, object_: int, tried: tuple[NodeId, ...]) -> None:
-    """An input of this task cannot be had from where it was said to be."""
+def give_up_inputs(core: NodeCore, ready: Ready, lost: Mapping[int, tuple[NodeId, ...]]) -> None:
+    """Inputs of this task are among these objects, which cannot be had from where they were said to be; with each come
+    the places that were tried."""
     if ready.mode & REPLICA:
         return  # a second run may just be dropped; the owner's remains
-    lost = next(one for one in ready.inputs if one[0] == object_)
-    if lost[2] < 0:
+    inputs = [one for one in ready.inputs if one[0] in lost]
+    from_outside = next((one for one in inputs if one[2] < 0), None)
+    if from_outside is not None:
         error = (
-            f"ObjectLost: task {ready.spec.id} reads object {object_}, "
+            f"ObjectLost: task {ready.spec.id} reads object {from_outside[0]}, "
             "which was put in from outside and has no place left; put it in again and submit the task anew"
         )
         ask(core, ready.spec.id, Finish(ready.spec.id, ready.attempt, core.node, (), error))
         return
-    # Whatever else it reads from places that are gone will be asked for at the same time.
-    producers = {lost[2]: None}
-    for one in ready.inputs:
-        if one[0] not in core.objects and one[2] >= 0 and not any(place in core.members for place in one[3]):
-            producers[one[2]] = None
-    # Places that are no members, and this node itself: whatever the store believes, it is not here any more.
-    absent = [
-        place
-        for one in ready.inputs
-        if one[2] in producers and one[0] not in core.objects
-        for place in one[3]
-        if place == core.node or place not in core.members
-    ]
+    # Beside what was tried: this node itself, and places that are no members, whatever the store believes of them.
+    gone: dict[NodeId, None] = {}
+    for one in inputs:
+        gone |= dict.fromkeys(lost[one[0]])
+        gone |= dict.fromkeys(place for place in one[3] if place == core.node or place not in core.members)
+    producers = dict.fromkeys(one[2] for one in inputs)
     if core.unreachable is None:
         core.unreachable = {}
-    core.unreachable[ready.spec.id] = (*tried, *absent)
+    core.unreachable[ready.spec.id] = tuple(gone)
     if core.given_up is EMPTY:
         core.given_up = {}
     core.given_up[ready.spec.id] = ready.move

@@ -7,14 +7,14 @@ that was fetched is a copy: it stays while tasks here read it, and after that as
 
 from collections.abc import Sequence
 
-from daws.core.calls import ask
+from daws.core.calls import ask, ask_shard
 from daws.core.effects import DropObject, FetchObjects, Send
 from daws.core.events import ObjectsFetched, ObjectsPut
 from daws.core.node import EMPTY, NodeCore, handles
 from daws.core.remaking import give_up_inputs
 from daws.model.task import CLIENT, INLINE_BYTES, Input, NodeId, Ready, Transfer
 from daws.wire.messages import Releases
-from daws.wire.store import HELD, Inspect, Release
+from daws.wire.store import HELD, MEMBERSHIP_SHARD, Inspect, Release, Watch
 
 AUDIT_ROWS_MAX = 256
 RELEASES_MIN = 16
@@ -59,6 +59,7 @@ def stage(core: NodeCore, ready: Ready, missing: Sequence[Input]) -> None:
         pin(core, ready)
     fetching, tried, members, node = core.fetching, core.tried, core.members, core.node
     wanted: list[Transfer] = []
+    gone: list[int] = []
     for one in missing:
         object_, size_bytes, _, places, _ = one
         waiting = fetching.get(object_)
@@ -70,11 +71,13 @@ def stage(core: NodeCore, ready: Ready, missing: Sequence[Input]) -> None:
         if tried or place == node or place not in members:  # unusual
             place = _next_place(core, one)
             if place is None:
-                _lost(core, object_)
+                gone.append(object_)
                 continue
         wanted.append((object_, size_bytes, place))  # type: ignore[arg-type]
     if wanted:
         core.out.append(FetchObjects(tuple(wanted)))
+    if gone:
+        _doubt(core, gone)
 
 
 def _next_place(core: NodeCore, wanted: Input) -> NodeId | None:
@@ -162,9 +165,48 @@ def _fetch_elsewhere(core: NodeCore, failed: Transfer) -> None:
         return
     place = _next_place(core, wanted)
     if place is None:
-        _lost(core, object_)
+        _doubt(core, [object_])
     else:
         core.out.append(FetchObjects(((object_, size_bytes, place),)))
+
+
+def _doubt(core: NodeCore, objects: list[int]) -> None:
+    """No member that we know of can give us these. A place that is no member has died, or joined so lately that we have
+    not heard of it: the store says which, before what it has is given up."""
+    if core.doubted is not None:
+        core.doubted_since += (*objects,)  # what is asked already may be answered as of before they came up
+    elif any(_has_stranger(core, object_) for object_ in objects):
+        core.doubted = objects
+        ask_shard(core, MEMBERSHIP_SHARD, Watch(core.members.version))
+    else:
+        _lost(core, objects)
+
+
+def _has_stranger(core: NodeCore, object_: int) -> bool:
+    assert core.fetching is not None
+    wanted = _input_of(core, core.fetching[object_], object_)
+    known = (core.node, CLIENT)
+    return wanted is not None and any(place not in core.members and place not in known for place in wanted[3])
+
+
+def look_again(core: NodeCore) -> None:
+    """Who the members are was just heard: fetch what was in doubt from those who are new to us, give up the rest."""
+    objects, core.doubted = core.doubted or [], None
+    since, core.doubted_since = core.doubted_since, ()
+    lost: list[int] = []
+    for object_ in objects:
+        waiting = core.fetching.get(object_) if core.fetching is not None else None
+        if waiting is None:
+            continue
+        wanted = _input_of(core, waiting, object_)
+        place = _next_place(core, wanted) if wanted is not None else None
+        if wanted is None or place is None:
+            lost.append(object_)
+        else:
+            core.out.append(FetchObjects(((object_, wanted[1], place),)))
+    _lost(core, lost)
+    if since:
+        _doubt(core, [*since])
 
 
 def _evict(core: NodeCore) -> None:
@@ -363,12 +405,13 @@ def _input_of(core: NodeCore, tasks: list[int], object_: int) -> Input | None:
     return None
 
 
-def _lost(core: NodeCore, object_: int) -> None:
-    """Nobody we know of can give us this object: those who wait for it must have it made again."""
+def _lost(core: NodeCore, objects: list[int]) -> None:
+    """Nobody can give us these objects: those who wait for them must have them made again."""
     assert core.fetching is not None
-    tried = core.tried.pop(object_) if object_ in core.tried else ()
-    for task in core.fetching.pop(object_):
+    tried = {object_: core.tried.pop(object_) if object_ in core.tried else () for object_ in objects}
+    waiting = [task for object_ in objects for task in core.fetching.pop(object_)]
+    for task in waiting:
         entry = core.staging.pop(task, None) if core.staging is not None else None
         if entry is not None:
             unpin(core, entry[0])
-            give_up_inputs(core, entry[0], object_, tried)
+            give_up_inputs(core, entry[0], tried)

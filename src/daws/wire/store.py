@@ -10,6 +10,8 @@ from daws.model.cluster import Members, NodeInfo
 from daws.model.task import Input, NodeId, Ready, TaskSpec
 
 SHARD_BLOCK_BITS = 6
+MEMBERSHIP_SHARD = 0
+"""The one that knows who is a member."""
 CLIENT_HOLDER = 0
 HELD = -1
 """Among the readers of an object: the client, who is no task."""
@@ -231,7 +233,8 @@ class Lease(Row, frozen=True):
 
 
 class Watch(Row, frozen=True):
-    """Who are the members? Answered like a lease, for those who are none themselves."""
+    """Who are the members? Answered like a lease, for those who are none themselves, and for members that cannot wait
+    for their next one."""
 
     version: int
 

@@ -6,7 +6,7 @@ from daws.core.effects import CallStore, DropObject, FetchObjects, StartRun
 from daws.core.events import ObjectsPut, RunEnded
 from daws.core.node import SECOND_NS, NodeConfig
 from daws.core.staging import RELEASE_TICKS, RELEASES_MIN
-from daws.model.cluster import Members
+from daws.model.cluster import Members, NodeInfo
 from daws.model.states import DONE as STATE_DONE
 from daws.model.task import CLIENT, INLINE_BYTES, REMAKE, Ready
 from daws.store.memory import MemoryStore
@@ -14,6 +14,7 @@ from daws.testing import Driver, created, members_of, ready
 from daws.testing.build import BIG, fetched, not_fetched, object_at
 from daws.wire.messages import Releases, Submission, SubmissionTaken
 from daws.wire.store import (
+    MEMBERSHIP_SHARD,
     Available,
     Claim,
     Committed,
@@ -25,6 +26,7 @@ from daws.wire.store import (
     Remake,
     Satisfy,
     Unready,
+    Watch,
 )
 
 TICK = 0
@@ -104,6 +106,56 @@ def test_places_that_are_gone_are_not_even_asked():
         node.expect_fetch(source=CLIENT)
         node.give(fetched(8, CLIENT))
         node.expect(StartRun, task=1)
+
+
+def joined_by(*newcomers: int) -> Leased:
+    """Beside the three that all know: version 2 if it is one, 3 if they are two."""
+    return Leased(Members(1 + len(newcomers), (*members_of(3).infos, *(NodeInfo(one, ()) for one in newcomers))))
+
+
+def test_who_joined_a_moment_ago_is_asked_for_what_it_has():
+    with node_with() as node:
+        submit(node, ready(1, (8, BIG, -1, (1, 77), b"")))
+        node.expect_fetch(source=1)
+        node.give(not_fetched(8, 1))
+        call = node.expect_rows(Watch(1))
+        assert call.shard == MEMBERSHIP_SHARD
+        node.answer(call, joined_by(77))
+        node.expect_fetch(8, source=77)
+        node.give(fetched(8, 77))
+        node.expect(StartRun, task=1)
+
+
+def test_only_what_has_no_place_after_all_is_given_up():
+    with node_with(cores=3) as node:
+        submit(node, ready(1, object_at(8, 77), object_at(9, 78), object_at(10, 1)))
+        node.expect_fetch(10, source=1)
+        call = node.expect(CallStore)
+        node.give(not_fetched(10, 1))  # whether it is all that is lost is not known yet
+        node.answer(call, joined_by(77))
+        node.expect_fetch(8, source=77)
+        node.expect_rows(Unready(1, 0, 0, (9,)))
+
+
+def test_what_came_up_since_the_store_was_asked_is_asked_about_again():
+    with node_with(cores=2) as node:
+        submit(node, ready(1, object_at(8, 77)))
+        call = node.expect_rows(Watch(1))
+        submit(node, ready(2, object_at(9, 78)))
+        node.answer(call, joined_by(77))
+        node.expect_fetch(8, source=77)
+        node.answer(node.expect_rows(Watch(2)), joined_by(77, 78))
+        node.expect_fetch(9, source=78)
+
+
+def test_what_is_called_off_while_it_is_in_doubt_is_forgotten():
+    with node_with() as node:
+        submit(node, ready(1, object_at(8, 77)))
+        call = node.expect(CallStore)
+        assert node.core.staging is not None
+        node.core.staging.clear()
+        node.answer(call, Leased(None))
+        assert not node.core.fetching and node.core.doubted is None
 
 
 def test_a_lost_object_from_outside_fails_its_reader():
@@ -267,6 +319,7 @@ def test_all_that_was_lost_with_a_node_is_asked_for_at_once():
     with node_with() as node:
         submit(node, ready(1, object_at(8, 5), object_at(9, 5), object_at(7, 2)))
         node.drop(FetchObjects)
+        node.answer(node.expect_rows(Watch(1)), Leased(None))
         rows = [row for effect in node.effects if isinstance(effect, CallStore) for row in effect.rows]
         assert [row.producers for row in rows if isinstance(row, Unready)] == [(8, 9)]
         node.drop(CallStore)

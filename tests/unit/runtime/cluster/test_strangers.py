@@ -234,6 +234,16 @@ def test_a_damaged_object_is_made_again(four: Machines, damage: Callable[[Path],
     assert len(four.members()) == 4
 
 
+def test_what_was_put_in_is_read_from_its_second_copy(four: Machines):
+    """Also by nodes that have not heard of each other yet: they have joined a moment ago."""
+    with four.connect() as cluster:
+        value = cluster.put([*range(100_000)])
+        flip_stream(files_of(four, value)[0])
+        readers = [cluster.submit(len, value) for _ in range(8)]
+        assert cluster.gather(readers, timeout=DEADLINE_S) == [100_000] * 8
+        assert value.result(DEADLINE_S) == [*range(100_000)]
+
+
 def test_what_was_put_in_and_is_damaged_wherever_it_lies_is_lost(four: Machines):
     with four.connect() as cluster:
         value = cluster.put([*range(100_000)])
