@@ -1,6 +1,6 @@
-"""The event heap: carries out the effects of simulated nodes, and lets time pass.
+"""The simulated cluster: carries out the effects of nodes, and lets time pass.
 
-Entries of the heap are (time, sequence number, address, event); the sequence number makes ties deterministic. A node's
+Events are dealt with in the order of time, and of a sequence number that makes ties deterministic (`agenda`). A node's
 scheduler is a queue of its own: what a step decides leaves the node when all that came before has been dealt with
 (`busy_ns`). The same holds for each shard of the store. Nothing in here decides where or when a task runs.
 """
@@ -56,6 +56,7 @@ from daws.core.node import NodeConfig, NodeCore
 from daws.model.cluster import NodeInfo
 from daws.model.graph import Graph, Growth
 from daws.model.task import CLIENT, NODE_INDEX_MASK, NodeId, Ready, TaskSpec, Transfer, node_id, spawned_id
+from daws.sim.agenda import Agenda, window_shift
 from daws.sim.fair import FairNetwork
 from daws.sim.machine import FATE, STORE, Machine
 from daws.sim.profiles import Costs
@@ -113,7 +114,6 @@ class Kernel:
         self.costs = costs
         self.seed = seed
         self.now_ns = 0
-        self.heap: list[tuple[int, int, int, Any]] = []
         self.sequence = count()
         self.next_sequence = self.sequence.__next__
         self.seats: dict[NodeId, Machine] = {}  # the machines of nodes that live
@@ -127,6 +127,8 @@ class Kernel:
         self.client_machine = Machine(NodeInfo(CLIENT, ()))
         self.shard_free_ns = [0] * store.shard_count
         self.lengths: list[int] = graph.length_ns.tolist()
+        cores = sum(info.cores for info in infos)
+        self.agenda = Agenda(window_shift(cores, float(graph.length_ns.mean()) if self.lengths else 0.0))
         self.sizes = shared_ints(graph.object_bytes)
         self.growth: dict[int, Growth] = {growth.kind: growth for growth in graph.growth}
         self.one_row_call_ns = costs.store_call_ns + costs.store_row_ns
@@ -196,7 +198,8 @@ class Kernel:
         Carrying out the usual effects is written out here rather than called, which saves about 7 % of the bytecodes of
         a run. Everything unusual (faults, other clusters, graphs that grow) has a function of its own.
         """
-        heap, seats, stopped = self.heap, self.seats, self.stopped
+        agenda, seats, stopped = self.agenda, self.seats, self.stopped
+        heap, windows, shift, horizon_ns = agenda.heap, agenda.windows, agenda.shift, agenda.horizon_ns
         starts, ends, lengths, sizes = self.starts, self.ends, self.lengths, self.sizes
         next_sequence = self.next_sequence
         costs, faults, checker = self.costs, self.faults, self.checker
@@ -207,6 +210,9 @@ class Kernel:
         watched = self.journals is not None or self.digest is not None or checker is not None
         out: list[EffectType] = []
         for _ in range(PROGRESS_EVENTS):
+            if not heap:
+                agenda.refill()
+                horizon_ns = agenda.horizon_ns
             now_ns, _, to, event = heappop(heap)
             machine = seats.get(to)
             if machine is None:
@@ -265,7 +271,10 @@ class Kernel:
                     else:
                         made = tuple([sizes[one] for one in outputs])
                     ended = RunEnded(task, effect.run, length_ns, made)  # type: ignore[union-attr]
-                    heappush(heap, (end_ns, next_sequence(), to, ended))
+                    if end_ns < horizon_ns:
+                        heappush(heap, (end_ns, next_sequence(), to, ended))
+                    else:
+                        windows[end_ns >> shift].append((end_ns, next_sequence(), to, ended))
                 elif kind is CallStore:
                     leaves_ns += message_ns
                     if faults is None:
@@ -282,15 +291,18 @@ class Kernel:
                             self._leave_mail(effect.to, message)  # type: ignore[union-attr]
                         else:
                             at_ns = leaves_ns + message_latency_ns
-                            heappush(heap, (at_ns, next_sequence(), effect.to, message))  # type: ignore[union-attr]
+                            entry = (at_ns, next_sequence(), effect.to, message)  # type: ignore[union-attr]
+                            if at_ns < horizon_ns:
+                                heappush(heap, entry)
+                            else:
+                                windows[at_ns >> shift].append(entry)
                         leaves_ns += message_ns
                     else:
                         leaves_ns = self._send(machine, to, leaves_ns, effect)  # type: ignore[arg-type]
                 elif kind is FetchObjects:
                     self._fetch(machine, to, leaves_ns, effect)  # type: ignore[arg-type]
                 elif kind is SetTimer:
-                    fired = FIRED[effect.timer]  # type: ignore[union-attr]
-                    heappush(heap, (effect.at_ns, next_sequence(), to, fired))  # type: ignore[union-attr]
+                    self.push(effect.at_ns, to, FIRED[effect.timer])  # type: ignore[union-attr]
                 else:
                     self._perform_rare(core, machine, leaves_ns, effect)
             machine.busy_ns = leaves_ns
@@ -312,10 +324,10 @@ class Kernel:
     @property
     def event_count(self) -> int:
         """How many events were dealt with so far."""
-        return int(self.sequence.__reduce__()[1][0]) - len(self.heap)
+        return int(self.sequence.__reduce__()[1][0]) - len(self.agenda)
 
     def push(self, at_ns: int, to: int, event: Any) -> None:
-        heappush(self.heap, (at_ns, self.next_sequence(), to, event))
+        self.agenda.push((at_ns, self.next_sequence(), to, event))
 
     def _was_stopped(self, node: NodeId, run: int) -> bool:
         if not self.stopped or (node, run) not in self.stopped:
@@ -374,7 +386,7 @@ class Kernel:
         if self.faults is not None:
             self.faults.send(self, node, effect.to, at_ns, message)
         else:
-            heappush(self.heap, (at_ns, self.next_sequence(), effect.to, message))
+            self.push(at_ns, effect.to, message)
         return leaves_ns
 
     def _leave_mail(self, to: NodeId, message: EventType) -> None:
@@ -437,7 +449,7 @@ class Kernel:
         if self.faults is not None:
             self.faults.send(self, STORE, caller, free_ns + costs.latency_ns, event)
         else:
-            heappush(self.heap, (free_ns + costs.latency_ns, self.next_sequence(), caller, event))
+            self.push(free_ns + costs.latency_ns, caller, event)
 
     def _serve_at_once(self, node: NodeId, machine: Machine, leaves_ns: int, call: CallStore) -> None:
         """Without faults a call needs no event of its own: it takes effect in the order in which nodes decided on it,
@@ -474,7 +486,11 @@ class Kernel:
             event = CallFine(call.token) if fine else StoreAnswered(call.token, answers)
         self.shard_free_ns[shard] = free_ns
         if not quiet:
-            heappush(self.heap, (free_ns + latency_ns, self.next_sequence(), node, event))
+            at_ns = free_ns + latency_ns
+            if at_ns < self.agenda.horizon_ns:
+                heappush(self.agenda.heap, (at_ns, self.next_sequence(), node, event))
+            else:
+                self.push(at_ns, node, event)
         elif machine.mail is None:
             machine.mail = [event]
         else:
@@ -590,7 +606,7 @@ class Kernel:
         if faults is not None:
             self.push(last_ns, FATE, lambda kernel: kernel.fetch_ends(node, coming))
         else:
-            heappush(self.heap, (last_ns, self.next_sequence(), node, ObjectsFetched(coming)))
+            self.push(last_ns, node, ObjectsFetched(coming))
 
     def _fetch_fairly(
         self, network: FairNetwork, machine: Machine, node: NodeId, leaves_ns: int, effect: FetchObjects

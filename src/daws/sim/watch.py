@@ -60,12 +60,12 @@ class Watch:
                 f"{before}: leases of {kernel.config.lease_ns / SECOND_NS:g} s are renewed too late; "
                 f"set lease-s higher, or lower what steps, messages and store calls cost"
             )
-        if len(kernel.heap) > 1:  # something beside the end of time is still to come
+        if len(kernel.agenda) > 1:  # something beside the end of time is still to come
             kernel.push(kernel.now_ns + self.every_ns, FATE, self.look)
 
     def _comes(self, kernel: Kernel) -> bool:
         """Is anything under way, or to happen from outside, from which something may follow?"""
-        return any(_matters(to, event) for _, _, to, event in kernel.heap)
+        return any(_matters(to, event) for _, _, to, event in kernel.agenda)
 
 
 def _matters(to: int, event: Any) -> bool:

@@ -262,7 +262,9 @@ def test_a_run_without_an_end_has_no_result():
         kernel.push(60_000_000, FATE, forget)
 
     def forget(kernel: Kernel) -> None:
-        kernel.heap[:] = [max(kernel.heap)]  # the end of time
+        end_of_time = max(kernel.agenda)
+        kernel.agenda.clear()
+        kernel.agenda.push(end_of_time)
 
     graph = bag(*[(50, 1)] * 6)
     with pytest.raises(InternalError, match=r"^nothing is left to happen, but \d of 6 tasks have not ended$"):

@@ -111,7 +111,7 @@ class Objects:
         if kernel.faults is None and not kernel.departed:
             coming_bytes = sum(
                 self.sizes[object_]
-                for _, _, _, event in kernel.heap
+                for _, _, _, event in kernel.agenda
                 if type(event) is ObjectsFetched
                 for object_, _, _ in event.fetched
             )

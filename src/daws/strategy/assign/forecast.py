@@ -162,6 +162,10 @@ class _Play:
 
     def homes(self) -> list[int]:
         """To the end; the position of each task's node."""
+        is_bag = not self.children and not self.inputs
+        if is_bag and self.watched < 0 and self.cores_of == [1] and len(self.by_class[0]) == 1:
+            self._deal_bag()
+            return self.home_of
         for task in self.order:
             if not self.waits_for[task]:
                 self._make_ready(task)
@@ -176,6 +180,17 @@ class _Play:
             task, is_near = self._next(node)
             if task >= 0:
                 self._run(task, *self._best_offer(task, node if is_near else -1))
+
+    def _deal_bag(self) -> None:
+        """Single cores of nodes that are equally fast, and nothing to read: what is left of the play is that the next
+        task goes to the first core that is free."""
+        nodes = [node for _, node in self.by_class[0][0]]
+        free = [(0.0, node) for node in nodes for _ in self.free_at[node]]  # sorted, and so a heap
+        home_of, lengths, speed = self.home_of, self.lengths, self.speeds[nodes[0]]
+        for task in self.order:
+            free_at, node = free[0]
+            home_of[task] = node
+            heapreplace(free, (free_at + lengths[task] / speed + TURN_NS, node))
 
     def _by_speed(self, nodes: list[int]) -> list[list[tuple[float, int]]]:
         speeds = dict.fromkeys(self.speeds[node] for node in nodes)

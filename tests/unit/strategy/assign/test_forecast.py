@@ -11,7 +11,7 @@ from daws.model.cluster import ExecutorClass, Members, NodeInfo
 from daws.model.context import parse_context
 from daws.model.graph import Graph, GraphBuilder
 from daws.strategy.assign.dealt import dealt_by_runs
-from daws.strategy.assign.forecast import AssignForecast, is_even_bag
+from daws.strategy.assign.forecast import AssignForecast, _Play, is_even_bag
 from daws.strategy.decisions import Plan, Site
 from daws.workloads import parse_workload
 
@@ -51,6 +51,15 @@ def test_many_short_tasks_are_dealt_out_and_none_comes_first():
     assert (found.homes == dealt_by_runs(np.arange(1000), np.array([0, 1]), site.seed)).all()
     assert AssignForecast().explain(graph, site, 7) == {"able_count": 2, "choice": found.homes[7]}
     assert found.ranks is not None and not found.ranks.any()
+
+
+def test_a_bag_is_planned_as_if_it_were_played_through():
+    """A short way for bags; a play that is watched does not take it."""
+    graph = parse_workload("bot:tasks=60").build(3, 2, 5)
+    site = site_of(3, 2)
+    play = _Play(graph, site)
+    play.watched = 0
+    assert not is_even_bag(graph, site.members) and play.homes() == homes(graph, site)
 
 
 def test_a_chain_stays_where_its_data_is():
