@@ -10,13 +10,14 @@ from functools import partial
 
 import msgspec
 
+from daws.core.calling_off import call_off, release_slot
 from daws.core.calls import answers, ask, ask_later
 from daws.core.events import RunSpawned, RunWaits
 from daws.core.keeping import when_safe
 from daws.core.node import NodeCore, Run, handles
 from daws.core.outbox import wake_here
 from daws.core.ready import accept
-from daws.core.running import call_off, on_run_ended, recall_behind, release_slot
+from daws.core.running import on_run_ended, recall_behind
 from daws.model.task import Ready, TaskSpec, spawned_id
 from daws.wire.store import (
     OK,
@@ -38,18 +39,18 @@ from daws.wire.store import (
 class Seedling:
     """A task that is being added to the graph (or a task that is being suspended), on its way through the store."""
 
-    __slots__ = ("held", "parents", "registering", "run", "spec", "waits")
+    __slots__ = ("held", "parents", "registering", "run", "spec")
 
-    def __init__(self, spec: TaskSpec, parents: tuple[int, ...], run: Run, waits: bool, held: bool = False) -> None:
+    def __init__(self, spec: TaskSpec, parents: tuple[int, ...], run: Run, held: bool = False) -> None:
         self.spec = spec
         self.parents = parents
         self.run = run
         self.registering = 0
-        self.waits = waits
         self.held = held
 
 
-def _seedlings(core: NodeCore) -> dict[int, Seedling]:
+def _seedlings(core: NodeCore) -> dict[tuple[int, bool], Seedling]:
+    """By task, and whether it waits: where the store has forgotten things, a task may be created that waits already."""
     if core.growing is None:
         core.growing = {}
     return core.growing
@@ -67,7 +68,7 @@ def on_run_spawned(core: NodeCore, event: RunSpawned) -> None:
         run.spawned += 1
         names.append(name)
         spec = msgspec.structs.replace(spec, id=name, home=core.node)
-        _seedlings(core)[name] = Seedling(spec, parents, run, False, event.held)
+        _seedlings(core)[name, False] = Seedling(spec, parents, run, event.held)
     run.growing += len(names)
     ask(core, event.task, Spawn(event.task, attempt, core.node, tuple(names)))
 
@@ -77,7 +78,7 @@ def on_spawn_answer(core: NodeCore, row: Spawn, answer: AnswerType) -> None:
     if answer != OK:
         call_off(core, row.task, row.attempt)  # it is over, or a mere copy: without its children it must not count
     for name in row.tasks:
-        seedling = _seedlings(core).get(name)
+        seedling = _seedlings(core).get((name, False))
         if seedling is None:
             continue
         if answer == OK:
@@ -85,32 +86,32 @@ def on_spawn_answer(core: NodeCore, row: Spawn, answer: AnswerType) -> None:
             ask(core, name, Create(seedling.spec, seedling.parents, (), (), core.node, True, seedling.held))
         else:
             seedling.run.outcome = None  # it will not be committed
-            _established(core, name)  # the attempt is over: nothing of it may come to life
+            _established(core, name, False)  # the attempt is over: nothing of it may come to life
 
 
 @answers(Create)
 def on_create_answer(core: NodeCore, row: Create, answer: AnswerType) -> None:
     if answer == OK or (answer == REFUSED and core.keeping is not None):
         # Refused: another node had the same attempt, created it, and died; the store has forgotten the former only.
-        _register(core, row.spec.id)
+        _register(core, row.spec.id, False)
     else:
-        _established(core, row.spec.id)
+        _established(core, row.spec.id, False)
 
 
-def _register(core: NodeCore, name: int) -> None:
-    seedling = _seedlings(core).get(name)
+def _register(core: NodeCore, name: int, waits: bool) -> None:
+    seedling = _seedlings(core).get((name, waits))
     if seedling is None:
         return
     seedling.registering = len(seedling.parents)
     for parent in seedling.parents:
-        ask(core, parent, Register(parent, name, seedling.waits))
+        ask(core, parent, Register(parent, name, waits))
     if not seedling.parents:
-        ask(core, name, Open(name, core.node))
+        ask(core, name, Open(name, core.node, waits))
 
 
 @answers(Register)
 def on_register_answer(core: NodeCore, row: Register, answer: AnswerType) -> None:
-    seedling = _seedlings(core).get(row.child)
+    seedling = _seedlings(core).get((row.child, row.watches))
     if seedling is None:
         return
     if answer == UNKNOWN:
@@ -120,7 +121,7 @@ def on_register_answer(core: NodeCore, row: Register, answer: AnswerType) -> Non
         tell_child(core, row, answer)
     seedling.registering -= 1
     if not seedling.registering:
-        ask(core, row.child, Open(row.child, core.node))
+        ask(core, row.child, Open(row.child, core.node, row.watches))
 
 
 def tell_child(core: NodeCore, row: Register, answer: AnswerType) -> None:
@@ -141,12 +142,12 @@ def on_open_answer(core: NodeCore, row: Open, answer: AnswerType) -> None:
         accept(core, answer)
     elif isinstance(answer, Resume):
         wake_here(core, row.task)
-    _established(core, row.task)
+    _established(core, row.task, row.waits)
 
 
-def _established(core: NodeCore, name: int) -> None:
-    seedling = _seedlings(core).pop(name, None)
-    if seedling is None or seedling.waits:
+def _established(core: NodeCore, name: int, waits: bool) -> None:
+    seedling = _seedlings(core).pop((name, waits), None)
+    if seedling is None or waits:
         return
     when_safe(core, partial(_is_safe, core, seedling.run))
 
@@ -170,13 +171,13 @@ def on_run_waits(core: NodeCore, event: RunWaits) -> None:
     recall_behind(core, run)
     release_slot(core, run)
     core.dirty = True
-    _seedlings(core)[event.task] = Seedling(run.ready.spec, event.on, run, True)
+    _seedlings(core)[event.task, True] = Seedling(run.ready.spec, event.on, run)
     ask(core, event.task, Suspend(event.task, run.ready.attempt, core.node, event.on))
 
 
 @answers(Suspend)
 def on_suspend_answer(core: NodeCore, row: Suspend, answer: AnswerType) -> None:
     if answer == OK:
-        _register(core, row.task)
+        _register(core, row.task, True)
     elif core.growing is not None:
-        core.growing.pop(row.task, None)
+        core.growing.pop((row.task, True), None)

@@ -158,7 +158,7 @@ def _intents(core: NodeCore) -> list[str]:
 def _growing(core: NodeCore) -> list[str]:
     if core.keeping is not None:
         return []  # those that are created and not safe yet count as well
-    pending = Counter(seedling.run.number for seedling in (core.growing or {}).values() if not seedling.waits)
+    pending = Counter(seedling.run.number for (_, waits), seedling in (core.growing or {}).items() if not waits)
     return [
         f"task {task} waits for {run.growing} tasks to be created, {pending[run.number]} are on their way"
         for task, run in core.running.items()

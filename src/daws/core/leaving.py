@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from itertools import chain
 
 from daws.core.calling import forget_others
+from daws.core.calling_off import call_off, is_doomed
 from daws.core.calls import answers, ask, ask_shard
 from daws.core.effects import DEADLINE, RecallRun, Send, SetTimer
 from daws.core.events import NEVER_NS, Leave
@@ -25,7 +26,7 @@ from daws.core.places import places
 from daws.core.queues import NO_TASKS
 from daws.core.ready import NOWHERE, accept_all, offer
 from daws.core.resending import RECONCILES, take_on
-from daws.core.running import call_off, is_doomed, resume
+from daws.core.running import resume
 from daws.core.staging import send_freed, unpin
 from daws.model.task import AGAIN, REPLICA, Needs, NodeId, Ready
 from daws.wire.messages import LEAVING, Releases

@@ -9,6 +9,7 @@ from functools import partial
 
 from daws.core.balancing import forget_lost_round, look_for_work_soon, poll
 from daws.core.calling import call_again
+from daws.core.calling_off import call_off
 from daws.core.calls import answers, ask_shard, repeat_calls, restart
 from daws.core.commits import look_at_held
 from daws.core.effects import COMMIT, POLL, RECALL, TICK, SetTimer
@@ -19,7 +20,7 @@ from daws.core.node import NodeCore, handles, same
 from daws.core.outbox import ask_unknown_again, carry_out, repeat_orders, send_clears
 from daws.core.ready import accept, forget_leavers, place_stranded
 from daws.core.resending import say_again
-from daws.core.running import call_off, recall_now, relax_stalled
+from daws.core.running import recall_now, relax_stalled
 from daws.core.staging import audit, look_again, send_releases
 from daws.core.validating import validate
 from daws.model.cluster import Members

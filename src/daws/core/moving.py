@@ -7,6 +7,7 @@ as lent until it is told, and after a while claims it back from itself, so that 
 from collections import deque
 
 from daws.core.balancing import heard_of, round_failed, round_succeeded
+from daws.core.calling_off import call_off
 from daws.core.calls import answers, ask
 from daws.core.effects import Send
 from daws.core.node import NodeCore, handles
@@ -79,7 +80,7 @@ def on_claim_answer(core: NodeCore, row: Claim, answer: AnswerType) -> None:
     ready, sender, why = entry
     if isinstance(answer, Granted):
         again = answer.mode & AGAIN or (core.keeping is not None and core.keeping.doubts)
-        if not (again and _has_it(core, row.task, answer.move, why)):
+        if not (again and _has_it(core, row.task, answer, why)):
             _receive(core, _mine(ready, answer), why)
         if why not in (COPY, BACK, REMADE):
             core.outgoing = True
@@ -90,9 +91,11 @@ def on_claim_answer(core: NodeCore, row: Claim, answer: AnswerType) -> None:
         round_failed(core)  # all of the loot had gone elsewhere
 
 
-def _has_it(core: NodeCore, task: int, move: int, why: int) -> bool:
+def _has_it(core: NodeCore, task: int, granted: Granted, why: int) -> bool:
     """An offer may come twice; who claims it twice is granted it twice. To have a copy is not to have the task."""
-    return holds(core, task) if why == COPY else holds_itself(core, task, move) or ends(core, task)
+    if why == COPY:
+        return holds(core, task)
+    return holds_itself(core, task, granted.move) or ends(core, task, granted.attempt)
 
 
 def _mine(ready: Ready, granted: Granted) -> Ready:
@@ -100,12 +103,15 @@ def _mine(ready: Ready, granted: Granted) -> Ready:
 
 
 def _replace_copy(core: NodeCore, ready: Ready) -> bool:
-    """What stands here as a copy of a task belongs to this node now. True if it runs already: that run counts."""
+    """What stands here as a copy of a task belongs to this node now. True if it runs already: that run counts, unless
+    it is of an earlier attempt."""
     task = ready.spec.id
     run = core.running.get(task)
     if run is not None and run.ready.attempt == ready.attempt:
         run.ready = ready
         return True
+    if run is not None:
+        call_off(core, task, ready.attempt - 1)  # it could not commit any more
     core.shared.remove(task)
     if core.staging is not None and task in core.staging:
         unpin(core, core.staging.pop(task)[0])

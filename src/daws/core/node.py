@@ -243,7 +243,7 @@ class NodeCore:
     lacked: dict[int, int] = EMPTY  # how often a task found an object damaged here
     copied: dict[int, int] = EMPTY  # how many copies of a task were offered to others
     cancelling: dict[int, int] | None = None
-    growing: dict[int, Any] | None = None
+    growing: dict[tuple[int, bool], Any] | None = None
     # the store, and those who have to hear of something
     unknown: list[Any] | None = None  # rows about records that are not in the store yet
     unreachable: dict[int, tuple[NodeId, ...]] | None = None

@@ -41,8 +41,13 @@ def holds_itself(core: NodeCore, task: int, move: int) -> bool:
     return any(ready.spec.id == task and ready.move >= move and not ready.mode & REPLICA for _, ready in places(core))
 
 
-def ends(core: NodeCore, task: int) -> bool:
-    """Has a run of it ended, or was it given up, without the store's having answered?"""
+def ends(core: NodeCore, task: int, attempt: int = 0) -> bool:
+    """Has a run of it ended (of this attempt, or a later one), or was it given up, without the store's having answered?
+    The end of a copy that has lost is none of what came after."""
     waiting: list[Row] = [row for call in core.calls.values() for row in call.rows]
     waiting += waiting_rows(core)
-    return any(isinstance(row, Finish | Unready) and row.task == task for row in waiting)
+    return any(
+        row.task == task and (not isinstance(row, Finish) or row.attempt >= attempt)
+        for row in waiting
+        if isinstance(row, Finish | Unready)
+    )

@@ -68,11 +68,13 @@ def on_unready_answer(core: NodeCore, row: Unready, answer: AnswerType) -> None:
     gone = core.unreachable.pop(row.task, ()) if core.unreachable else ()
     if isinstance(answer, Noted):
         ask_for_remakes(core, answer.key, answer.mark, row.task, row.producers, gone)
+    elif core.keeping is not None and core.given_up:
+        core.given_up.pop(row.task, None)  # the store has forgotten that move, and may give it to us once more
 
 
 def claim_remake(core: NodeCore, ready: Ready, intent: int) -> None:
     task = ready.spec.id
-    if holds_itself(core, task, ready.move) or ends(core, task):
+    if holds_itself(core, task, ready.move) or ends(core, task, ready.attempt):
         told(core, intent)  # others had asked for it too, and it is ours since; a second grant might come after its end
         return
     if core.claims is None:

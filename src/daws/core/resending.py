@@ -10,6 +10,7 @@ not be left out is the order, what is said under new marks, and the look at the 
 from collections import deque
 from collections.abc import Sequence
 
+from daws.core.calling_off import call_off
 from daws.core.calls import ANSWERED, ROWS_PER_CALL, add_row, ask, ask_shard, hope_ends, restart
 from daws.core.effects import CallStore
 from daws.core.events import CallsSafe, StoreChanged
@@ -20,7 +21,6 @@ from daws.core.outbox import ask_for_remakes, carry_out, spread_stop, tell_child
 from daws.core.places import holds
 from daws.core.ready import accept
 from daws.core.remaking import claim_remake
-from daws.core.running import call_off
 from daws.model.cluster import Members
 from daws.model.task import Ready
 from daws.wire.store import (
@@ -182,7 +182,7 @@ def say_again(core: NodeCore) -> None:
                 keeping.looks[shard] = (LOOKS_TICKS[looked], looked)
             else:
                 del keeping.looks[shard]
-            ask_shard(core, shard, Owned(core.node, RECONCILES, OWNED_MAX))
+            ask_shard(core, shard, Owned(core.node, RECONCILES, OWNED_MAX, True))
 
 
 def _intend_again(core: NodeCore, row: Row, answer: AnswerType) -> None:
@@ -221,14 +221,20 @@ def _spread_again(core: NodeCore, task: int, stopped: Stopped) -> None:
 
 
 def take_on(core: NodeCore, answer: Estate) -> None:
-    """What the store says is ours and we do not have: whoever had it since has not said so again."""
-    claimed = core.claims or ()
+    """What the store says is ours and we do not have: whoever had it since has not said so again. It can be done twice,
+    so nothing is lost by doing what only waits to be cleared."""
+    claimed, growing = core.claims or (), core.growing or ()  # of those the answers are still to come
     for ready in answer.ready:
         task = ready.spec.id
-        if task not in claimed and not holds(core, task) and not _is_said_again(core, task):
+        if not (task in claimed or (task, False) in growing or holds(core, task) or _is_said_again(core, task)):
             if core.doomed:
                 core.doomed.pop(task, None)  # whatever was called off here before, this is ours
             accept(core, ready)
+    intended = {(intent.key, intent.mark) for intent in core.telling.values()}
+    for entry in answer.outbox:
+        # Numbers of moves come again, so a word of before that was late may have been taken for one of now.
+        if (entry.key, entry.mark) not in intended:
+            carry_out(core, entry)
 
 
 def _is_said_again(core: NodeCore, task: int) -> bool:

@@ -9,20 +9,20 @@ from heapq import heapify, heapreplace
 from itertools import compress, islice
 
 from daws.core.balancing import look_for_takers, look_for_work
+from daws.core.calling_off import is_doomed, let_go_of_spawned, release_slot
 from daws.core.calls import ask
 from daws.core.commits import finish
-from daws.core.effects import RECALL, DropObject, RecallRun, ResumeRun, SetTimer, StartRun, StartRuns, StopRun
+from daws.core.effects import RECALL, RecallRun, ResumeRun, SetTimer, StartRun, StartRuns
 from daws.core.events import Pressure, RunEnded, RunRecalled
 from daws.core.memory import may_take_memory, memory_fits, stand_in_line, waits_for_memory
 from daws.core.node import EMPTY, Group, NodeCore, Run, handles
 from daws.core.pressure import is_busy, makes_room, step_forward
 from daws.core.queues import ReadyQueue
 from daws.core.ready import enqueue, shared_queue
-from daws.core.sessions import let_go
 from daws.core.staging import are_small, end_reading, missing_inputs, pin, stage, unpin
 from daws.core.starting import start
 from daws.core.stragglers import note_length
-from daws.model.task import REPLICA, SUSPECT, Ready, spawned_id
+from daws.model.task import REPLICA, SUSPECT, Ready
 from daws.wire.store import ANNOUNCE, RETRY, Claim
 
 # How long tasks of a kind take is learnt from every run at first, later from every eighth.
@@ -251,34 +251,6 @@ def put_back(core: NodeCore, ready: Ready) -> None:
     core.staged.insert(0, ready)
 
 
-def release_slot(core: NodeCore, run: Run) -> None:
-    """An executor falls free (or loses one of the runs that were sent to it)."""
-    slot, inflight = run.slot, core.inflight
-    if inflight is not None:
-        sent = inflight.get(slot)
-        if sent is not None:
-            core.ahead -= 1
-            if sent > 2:
-                inflight[slot] = sent - 1
-            else:
-                del inflight[slot]
-            return
-    group = core.groups[0] if len(core.groups) == 1 else group_of(core, slot)
-    group.free.append(slot)
-    if run.more_slots:
-        group.free.extend(run.more_slots)
-        run.more_slots = ()
-
-
-def group_of(core: NodeCore, slot: int) -> Group:
-    first = 0
-    for group in core.groups:
-        if slot < first + group.count:
-            return group
-        first += group.count
-    raise AssertionError(f"node {core.node} has no executor {slot}")
-
-
 @handles(RunEnded)
 def on_run_ended(core: NodeCore, event: RunEnded) -> None:
     task = event.task
@@ -355,13 +327,6 @@ def tries_more(event: RunEnded) -> int:
     if not event.retry:
         return 0
     return DEATHS_WAITED_MAX if event.waited else CRASHES_MAX
-
-
-def let_go_of_spawned(core: NodeCore, run: Run) -> None:
-    """A run is over: it neither waits for the tasks that it spawned nor asks for what they made."""
-    task = run.ready.spec.id
-    for number in range(run.spawned):
-        let_go(core, spawned_id(task, run.ready.attempt, number))
 
 
 def is_sampled(done: int) -> bool:
@@ -715,46 +680,3 @@ def resume(core: NodeCore) -> None:
         else:
             waiting.append(run)
     core.resumable = waiting or None
-
-
-def is_doomed(core: NodeCore, ready: Ready) -> bool:
-    """Was this run called off while it stood in a queue?"""
-    assert core.doomed is not None
-    attempt = core.doomed.get(ready.spec.id)
-    return attempt is not None and ready.attempt <= attempt
-
-
-def call_off(core: NodeCore, task: int, attempt: int) -> None:
-    """Forget a task wherever it stands here, and kill it if it runs."""
-    run = core.running.get(task)
-    if run is not None and run.ready.attempt <= attempt:
-        del core.running[task]
-        if run.outcome is None:
-            core.out.append(StopRun(task, run.number))
-        else:  # it has ended, only its commit had to wait
-            core.out.extend([DropObject(object_) for object_ in run.ready.spec.outputs])
-        if run.holds:
-            let_go_of_spawned(core, run)
-        if not run.suspended:
-            release_slot(core, run)
-        unpin(core, run.ready)
-        core.dirty = True
-    if core.staging is not None and task in core.staging and core.staging[task][0].attempt <= attempt:
-        unpin(core, core.staging.pop(task)[0])
-        core.dirty = True
-    for ready in core.staged or ():
-        if ready.spec.id == task and ready.attempt <= attempt:
-            unpin(core, ready)
-            assert core.staged is not None
-            core.staged.remove(ready)
-            core.dirty = True  # executors or memory may have been kept for it
-            break
-    if core.lent.get(task) is not None and core.lent[task][0].attempt <= attempt:
-        del core.lent[task]
-    if core.dedicated.count or core.shared.count:
-        if core.doomed is None:
-            core.doomed = {}
-            core.plain = False
-        core.doomed[task] = max(attempt, core.doomed.get(task, 0))
-    else:
-        core.doomed = None

@@ -2,12 +2,12 @@
 
 from functools import partial
 
+from daws.core.calling_off import call_off
 from daws.core.calls import answers, ask, ask_later
 from daws.core.effects import Send
 from daws.core.keeping import when_safe
 from daws.core.node import NodeCore, handles
 from daws.core.outbox import spread_stop, told
-from daws.core.running import call_off
 from daws.model.task import CLIENT
 from daws.wire.messages import CancelOrder, CancelTaken, StopDone, StopOrder
 from daws.wire.store import UNKNOWN, AnswerType, Cancel, Stopped

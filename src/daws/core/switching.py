@@ -5,11 +5,12 @@ is being fetched for or is on its way to another node goes on as it was decided.
 """
 
 from daws.core.calling import forget_others
+from daws.core.calling_off import is_doomed
 from daws.core.events import NewStrategy
 from daws.core.node import NodeCore, handles
 from daws.core.queues import NO_TASKS
 from daws.core.ready import accept_all, enqueue
-from daws.core.running import begin_period, is_doomed
+from daws.core.running import begin_period
 from daws.model.task import REPLICA
 
 

@@ -4,10 +4,10 @@ So a node that has copies asks the store about them now and then, if `replicate`
 question is asked about tasks that read what was made here, see `staging.audit`.
 """
 
+from daws.core.calling_off import call_off
 from daws.core.calls import answers, ask
 from daws.core.node import NodeCore
 from daws.core.places import places
-from daws.core.running import call_off
 from daws.core.staging import release_for
 from daws.model.states import FINAL, REMAKING
 from daws.model.task import REPLICA

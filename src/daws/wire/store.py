@@ -91,10 +91,12 @@ class Satisfy(Row, frozen=True):
 
 
 class Open(Row, frozen=True):
-    """All parents of a guarded task know of it: drop its edge to itself."""
+    """All parents of a guarded task know of it: drop its edge to itself. `waits` is the caller's own: whether it is a
+    task that is suspended, or a new one."""
 
     task: int
     node: NodeId
+    waits: bool = False
 
 
 class Claim(Row, frozen=True):
@@ -251,12 +253,14 @@ class TakeOver(Row, frozen=True):
 
 
 class Owned(Row, frozen=True):
-    """Which ready tasks of this shard belong to the caller? Answered by an Estate without an outbox; for a node that
-    leaves, which may not have heard of all of them. `look` is the caller's own number; the store ignores it."""
+    """Which ready tasks of this shard belong to the caller? Answered by an Estate, without an outbox unless the caller
+    wants to know its `intents` as well; for a node that leaves, which may not have heard of all of them, and after a
+    failover. `look` is the caller's own number; the store ignores it."""
 
     node: NodeId
     look: int = 0
     limit: int = 1000
+    intents: bool = False
 
 
 class Buried(Row, frozen=True):

@@ -130,7 +130,7 @@ def test_who_is_suspended_gives_its_memory_back_and_gets_it_before_others():
         node.give(RunWaits(1, run.number, ()))
         assert started(node) == [2, 3], "what it had declared is free for those that it waits for"
         node.answer(node.expect_rows(Suspend(1, 0, 0)), OK)
-        node.answer(node.expect_rows(Open(1, 0)), Resume(0))
+        node.answer(node.expect_rows(Open(1, 0, True)), Resume(0))
         assert run.suspended and end(node, 3) == [], "4 would fit, but first comes who has begun already"
         assert end(node, 2) == [4]
         node.expect(ResumeRun, task=1)

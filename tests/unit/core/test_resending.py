@@ -162,7 +162,7 @@ def test_a_node_asks_what_it_owns_and_takes_what_it_does_not_have():
         has_claimed(node, 5)
         node.answer(changes(node), Granted(1, 0))
         look = ticks(node, LOOKS_TICKS[0] + 1)
-        assert look is not None and look.rows[1] == Owned(0, RECONCILES, OWNED_MAX)
+        assert look is not None and look.rows[1] == Owned(0, RECONCILES, OWNED_MAX, True)
         ours = (Ready(task(5), 0, 1, (), AGAIN), Ready(task(7), 0, 3, (), AGAIN))
         node.answer(look, Leased(), Estate(ours))
         node.expect(StartRun, task=7)

@@ -305,7 +305,7 @@ def test_a_suspended_run_goes_on_before_all_others():
         other = node.expect(StartRun, task=2)
         call = node.expect_rows(Suspend(1, 0, 0))
         node.answer(call, OK)
-        node.answer(node.expect_rows(Open(1, 0)), Resume(0))
+        node.answer(node.expect_rows(Open(1, 0, True)), Resume(0))
         end(node, other)
         assert node.expect(ResumeRun, task=1).slot == 0
         finished(node, 2)

@@ -60,7 +60,7 @@ def take_over(store: MemoryStore, shard: Shard, row: wire.TakeOver, now_ns: int)
         key = outbox_key(task, STOP)
         if shard.outbox.get(key, (None,))[0] == row.node:
             keys[key] = None
-    outbox = [_entry(shard, key) for key in keys]
+    outbox = [entry_of(shard, key) for key in keys]
     store.touched += len(ready) + len(outbox) - 1
     answer = wire.Estate(tuple(ready), tuple(outbox), more)
     if ready or outbox:
@@ -87,7 +87,8 @@ def _inherit(shard: Shard, record: Record, heir: NodeId, died: bool) -> Ready | 
     return ready_of(record)
 
 
-def _entry(shard: Shard, key: int) -> OutboxEntry:
+def entry_of(shard: Shard, key: int) -> OutboxEntry:
+    """An intent, as whoever is to carry it out has to know it."""
     task, verb = key >> 2, key & 3
     record = shard.records[task]
     assert record is not None

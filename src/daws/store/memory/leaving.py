@@ -1,11 +1,12 @@
 """What a node that is about to leave still has: it gives that away before it says farewell (see `daws.core.leaving`).
 
 Nothing changes here. Tasks that it runs are for it to know; tasks that are ready and of which it never heard, because a
-client has not handed them over yet, are for it to find.
+client has not handed them over yet, are for it to find. After a failover those who stay ask as well, also for intents.
 """
 
 from daws.model.states import READY
 from daws.model.task import AGAIN, Ready
+from daws.store.memory.estates import entry_of
 from daws.store.memory.record import ready_of
 from daws.store.memory.store import MemoryStore, Shard, serves
 from daws.wire import store as wire
@@ -22,5 +23,6 @@ def owned(store: MemoryStore, shard: Shard, row: wire.Owned, now_ns: int) -> Ans
             if len(ready) >= row.limit:
                 return wire.Estate(tuple(ready), (), True)
             ready.append(ready_of(record, AGAIN))
-    store.touched += len(ready) - 1
-    return wire.Estate(tuple(ready))
+    keys = [key for key, (holder, _, _) in shard.outbox.items() if holder == row.node] if row.intents else ()
+    store.touched += len(ready) + len(keys) - 1
+    return wire.Estate(tuple(ready), tuple([entry_of(shard, key) for key in keys]))
