@@ -7,6 +7,7 @@ of a task's life:
     calls      rows to the store, collected per shard and answered in batches
     bursts     many short runs that end together
     running    executors: what runs where, what is sent ahead, what is suspended
+    calling_off runs that end before their time
     memory     what tasks that run together may need
     pressure   what may start while there is little room for objects
     starting   a run begins

@@ -31,8 +31,10 @@ from daws.wire.store import (
     Open,
     Register,
     Remake,
+    Resume,
     Satisfy,
     Spawn,
+    Suspend,
     TakeOver,
     Unready,
 )
@@ -161,6 +163,25 @@ def test_a_task_that_waits_for_its_children_holds_no_executor():
     node.serve(store)
     node.nothing_left()
     assert state(store, 1) == STATE_DONE
+
+
+def test_a_task_that_waits_may_be_created_anew():
+    """The store has forgotten who created it, so that is done again, by a run on the same node."""
+    with Driver("mlb", members=1, cores=2) as node:
+        node.give(Submission(CLIENT, 0, (ready(1), ready(CHILD))))
+        node.expect(SubmissionTaken)
+        creator, waiting = node.expect(StartRun, task=1), node.expect(StartRun, task=CHILD)
+        node.give(RunWaits(CHILD, waiting.run, (7,)))
+        node.answer(node.expect_rows(Suspend(CHILD, 0, 0, (7,))), OK)
+        register = node.expect_rows(Register(7, CHILD, True))
+        node.give(RunSpawned(1, creator.run, ((task(-1), ()),)))
+        node.answer(node.expect_rows(Spawn(1, 0, 0, (CHILD,))), OK)
+        node.answer(node.expect(CallStore), OK)
+        node.answer(node.expect_rows(Open(CHILD, 0)), OK)
+        assert not node.core.running[1].growing, "it is there"
+        node.answer(register, OK)
+        node.answer(node.expect_rows(Open(CHILD, 0, True)), Resume(0))
+        node.expect(ResumeRun, task=CHILD)
 
 
 def test_a_task_that_waits_hears_of_failures_too():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from daws.core.effects import CallStore, StartRun
+from daws.core.effects import CallStore, StartRun, StopRun
 from daws.core.events import RunEnded
 from daws.core.moving import accept_once_more
 from daws.core.places import places
@@ -263,6 +263,20 @@ def test_a_remake_that_is_here_already_is_not_claimed_again():
         node.give()
         node.nothing_left()
         node.answer(finish, None)
+
+
+def test_a_copy_of_an_earlier_attempt_makes_room_for_a_remake():
+    """Nobody told it that it has lost. What it would commit is refused, and its end is not that of the remake."""
+    with Driver("adage", cores=1) as node:
+        node.give(Offer(2, 1, COPY, (ready(1, move=5),)))
+        node.answer(node.expect_rows(Claim(1, 2, 5, 0, REPLICATE)), Granted(5, 0, REPLICA))
+        copy = node.expect(StartRun, task=1)
+        node.drop(Taken)
+        claim_remake(node.core, ready(1, attempt=1, move=6, mode=REMAKE), 0)
+        node.give()
+        node.answer(node.expect_rows(Claim(1, -1, 6, 0)), Granted(7, 1, REMAKE | AGAIN))
+        assert node.expect(StopRun).run == copy.run
+        assert node.expect(StartRun, task=1).ready.attempt == 1
 
 
 def test_a_late_word_of_a_remake_does_not_hide_a_claim():

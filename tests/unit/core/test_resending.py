@@ -1,16 +1,17 @@
 """Another server answers: what was acknowledged is said again, in order and first; then a node asks what is its own."""
 
 from daws.core.effects import CallStore, Restart, StartRun, StopRun
-from daws.core.events import CallsSafe, RunEnded, StoreChanged
+from daws.core.events import CallsSafe, RunEnded, RunSpawned, StoreChanged
 from daws.core.node import SECOND_NS, NodeConfig
 from daws.core.resending import LOOKS_TICKS, OWNED_MAX, RECONCILES, ROUNDS
-from daws.model.task import AGAIN, CLIENT, Ready
+from daws.model.task import AGAIN, CLIENT, Ready, spawned_id
 from daws.testing import Driver, ready
-from daws.testing.build import task
+from daws.testing.build import not_fetched, object_at, task
 from daws.wire.messages import PUSH, Offer, Submission, SubmissionTaken, Taken
 from daws.wire.store import (
     OK,
     REFUSED,
+    REMAKE_FOR,
     SATISFY,
     STRUCK,
     Claim,
@@ -21,8 +22,13 @@ from daws.wire.store import (
     Granted,
     Lease,
     Leased,
+    Open,
+    OutboxEntry,
     Owned,
+    Remake,
     Satisfy,
+    Spawn,
+    Unready,
     outbox_key,
 )
 
@@ -166,6 +172,69 @@ def test_a_node_asks_what_it_owns_and_takes_what_it_does_not_have():
         ours = (Ready(task(5), 0, 1, (), AGAIN), Ready(task(7), 0, 3, (), AGAIN))
         node.answer(look, Leased(), Estate(ours))
         node.expect(StartRun, task=7)
+
+
+def looks(node: Driver) -> CallStore:
+    """Some time after all was said again, it asks what is its own; the call has a renewal before that."""
+    look = ticks(node, LOOKS_TICKS[0] + 1)
+    assert look is not None
+    return look
+
+
+def test_what_is_being_created_is_not_taken_for_what_is_ours_and_was_not_known():
+    child = spawned_id(5, 0, 0)
+    with forgetful(cores=4) as node:
+        run = has_claimed(node, 5)
+        node.answer(changes(node), Granted(1, 0))
+        node.give(RunSpawned(5, run.run, ((task(-1), ()),)))
+        node.answer(node.expect_rows(Spawn(5, 0, 0, (child,))), OK)
+        node.answer(node.expect(CallStore), OK)
+        opening = node.expect_rows(Open(child, 0))
+        look = looks(node)
+        node.drop(CallStore)  # what was not answered is repeated meanwhile
+        node.answer(look, Leased(), Estate((Ready(task(child), 0, 1, (), AGAIN),)))
+        node.nothing_left()
+        node.answer(opening, Ready(task(child), 0, 1, ()))
+        node.expect(StartRun, task=child)
+
+
+def test_a_look_finds_intents_that_this_node_has_never_heard_of():
+    """A word of before the failover came late, and was taken for one of after it: moves have the same numbers again."""
+    with forgetful(cores=4) as node:
+        has_claimed(node, 5)
+        node.answer(changes(node), Granted(1, 0))
+        key = outbox_key(7, REMAKE_FOR)
+        node.answer(looks(node), Leased(), Estate((), (OutboxEntry(key, REMAKE_FOR, 7, (6,), mark=4),)))
+        node.expect_rows(Remake(6, 7, 0, (), node.core.token - 1, 4))
+
+
+def test_intents_that_are_being_carried_out_are_not_begun_again():
+    with forgetful(cores=4) as node:
+        run = has_claimed(node, 5)
+        node.answer(changes(node), Granted(1, 0))
+        node.give(RunEnded(5, run.run, 1))
+        key = outbox_key(5, SATISFY)
+        node.answer(node.expect_rows(Finish(5, 0, 0)), Committed(key, (6,), mark=9))
+        node.expect(CallStore)  # the child is told, and has not answered
+        entry = OutboxEntry(key, SATISFY, 5, (6,), mark=9)
+        look = looks(node)
+        node.drop(CallStore)  # what was not answered is repeated meanwhile
+        node.answer(look, Leased(), Estate((), (entry,)))
+        node.nothing_left()
+
+
+def test_a_move_that_the_store_has_forgotten_does_not_hide_the_same_move_when_it_comes_again():
+    lost = object_at(8, 1)
+    with forgetful() as node:
+        node.give(Submission(CLIENT, 0, (ready(5, lost, move=2),)))
+        node.expect(SubmissionTaken)
+        node.give(StoreChanged(1))
+        node.expect_fetch(8)
+        node.give(not_fetched(8, 1))
+        node.answer(node.expect_rows(Unready(5, 0, 2, (8,))), REFUSED)
+        node.give(Submission(CLIENT, 1, (ready(5, move=1, mode=AGAIN),)))
+        node.expect(SubmissionTaken)
+        node.expect(StartRun, task=5)
 
 
 def test_what_the_store_gives_again_while_it_is_in_doubt_runs_once():
