@@ -89,6 +89,7 @@ class NodeHost:
     async def run(self) -> str:
         """Returns when the node has left or was stopped."""
         connecting = self._loop.create_task(self._stay_connected())
+        connecting.add_done_callback(self._on_connecting_ended)
         try:
             while True:
                 ended = await self._live()
@@ -121,6 +122,12 @@ class NodeHost:
     def _fail(self, error: BaseException) -> None:
         if not self._over.done():
             self._over.set_exception(error)
+
+    def _on_connecting_ended(self, connecting: "asyncio.Task[None]") -> None:
+        """Nobody would ever reach the store again: the process ends, rather than stay without it."""
+        error = None if connecting.cancelled() else connecting.exception()
+        if error is not None:
+            self._fail(error)
 
     # -- one incarnation -----------------------------------------------------------------------------------------------
 

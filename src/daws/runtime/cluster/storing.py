@@ -106,9 +106,15 @@ class StoreStarter:
         self._started_at_s = now_s
         if self._process is not None and self._process.poll() is None:
             return
+        try:
+            self._process = self._started()
+        except OSError as error:
+            log.warning("the store could not be started: %s; trying again", error)
+
+    def _started(self) -> "subprocess.Popen[bytes]":
         log_path = self._reach.folder / "store.log"
         with open(os.open(log_path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab") as output:
-            self._process = subprocess.Popen(
+            return subprocess.Popen(
                 [
                     sys.executable,
                     "-m",
