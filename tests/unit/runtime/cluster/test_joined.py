@@ -10,7 +10,7 @@ from daws.core.effects import CallStore
 from daws.core.events import CallFine, StoreAnswered
 from daws.data.files import ObjectFiles
 from daws.model.cluster import ExecutorClass, Members, NodeInfo
-from daws.model.states import FAILED
+from daws.model.states import CANCELLED, FAILED
 from daws.model.task import TaskSpec
 from daws.runtime.cluster import words
 from daws.runtime.cluster.joined import JoinedCluster
@@ -82,6 +82,11 @@ class Client:
         self.link.said = [one for one in self.link.said if not isinstance(one, CallStore)]
         return found
 
+    def said(self, kind: type) -> list[Any]:
+        found = [one for one in self.link.said if isinstance(one, kind)]
+        self.link.said.clear()
+        return found
+
 
 @pytest.fixture
 def client(tmp_path: Path) -> Client:
@@ -134,6 +139,17 @@ def test_what_was_not_answered_is_said_again_and_what_may_have_ended_asked_for(c
     client.attach()
     assert client.calls() == [second]
     assert client.link.said == [words.AskEnds([7, 8])]
+
+
+def test_a_cancel_is_said_again_until_its_task_has_ended(client: Client):
+    client.joined._link = None
+    client.joined.cancel((7, 8))
+    client.joined._link = cast(Any, client.link)
+    client.attach()
+    assert client.said(words.CancelTasks) == [words.CancelTasks((7, 8))]
+    client.joined.on_store([Ends([Outcome(8, (), CANCELLED, "")])])
+    client.attach()
+    assert client.said(words.CancelTasks) == [words.CancelTasks((7,))]
 
 
 def test_what_the_store_did_not_take_is_said_once_more_in_its_order(client: Client):
