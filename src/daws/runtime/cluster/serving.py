@@ -492,6 +492,9 @@ class StoreServer:
         if word.node not in self.store.members_now():
             caller.say(words.Refused(f"there is no node {word.node}; 'daws nodes' lists those that are there"))
             return
+        if word.node not in self.nodes:
+            caller.say(words.Refused(f"node {word.node} does not answer just now; try again, or wait for its lease"))
+            return
         self._tell_node(word.node, words.Depart(word.within_s))
         caller.say(words.Done())
 
@@ -502,6 +505,7 @@ class StoreServer:
             caller.say(words.Refused(f"there is no session {word.name!r}; 'daws sessions' lists those that are there"))
             return
         if not session.is_ending:
+            self.book.keep(session.entry, False)  # a server that begins anew ends it too
             self._end(session)
         caller.say(words.Done())
 

@@ -316,6 +316,33 @@ def test_tools_are_answered(site: Site):
     assert node.hears(words.Depart) == [words.Depart(5.0)]
 
 
+def test_a_node_that_is_away_cannot_be_drained(site: Site):
+    node, number = site.node()
+    tool = Party(site.server, "client")
+    node.lose()
+    tool.tells(words.Drain(number, 1.0))
+    (refused,) = tool.hears(words.Refused)
+    assert "does not answer just now" in refused.reason
+
+
+def test_the_next_server_ends_what_was_to_end(tmp_path: Path):
+    loop = asyncio.new_event_loop()
+    before = Site(loop, Book(tmp_path / "book"))
+    (_, number), (client, attached) = before.node(), before.client("night", kept=True)
+    submit(client, task_of(attached, 0), number)
+    client.tells(words.Close(True))
+    tool = Party(before.server, "client")
+    tool.tells(words.EndSession("night"))
+    assert tool.hears(words.Done)
+    assert before.server.sessions, "its task has not ended yet"
+    before.server.close()
+    after = Site(loop, Book(tmp_path / "book"), lease_ns=0)
+    after.server._look_after()
+    assert not after.server.sessions
+    after.server.close()
+    loop.close()
+
+
 def test_what_a_task_prints_is_told_to_its_client_alone(site: Site):
     (node, _), (one, attached), (other, _) = site.node(), site.client(), site.client("other", nonce=b"x" * 16)
     printed = words.Printed(task_of(attached, 0), 1, b"hello")
