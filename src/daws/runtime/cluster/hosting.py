@@ -174,13 +174,18 @@ class NodeHost:
                 continue
             if is_away:
                 log.warning("the store answers")
-            is_away, wait_s = False, DIAL_AGAIN_S
+            is_away, since_s = False, time.monotonic()
             self._store.connected(link)
             self._say_what_was_missed(link)
             await lost
             self._store.link = None
             log.warning("the link to the store is lost")
             is_away = True
+            if time.monotonic() - since_s > DIAL_AGAIN_S_MAX:
+                wait_s = DIAL_AGAIN_S
+            else:  # it hangs up on us as often as we come
+                await asyncio.sleep(wait_s)
+                wait_s = min(2 * wait_s, DIAL_AGAIN_S_MAX)
 
     def waits_for(self) -> list[int]:
         return [] if self._life is None else self._life.engine.nesting.unheard()

@@ -205,7 +205,13 @@ class JoinedCluster(LoopThread):
     # -- the thread ----------------------------------------------------------------------------------------------------
 
     def _run(self, ready: threading.Event) -> None:
-        loop = self.loop = uvloop.new_event_loop()
+        try:
+            loop = self.loop = uvloop.new_event_loop()
+        except OSError as error:  # whoever has started us waits
+            self._broken = UnavailableError(f"{error.strerror}; raise the limit (ulimit -n)", retry=True)
+            self._broken.__cause__ = error
+            ready.set()
+            return
         asyncio.set_event_loop(loop)
         loop.set_exception_handler(self._on_exception)
         self._attached: asyncio.Future[None] = loop.create_future()
@@ -280,13 +286,17 @@ class JoinedCluster(LoopThread):
                 await asyncio.sleep(wait_s)
                 wait_s = min(2 * wait_s, DIAL_AGAIN_S_MAX)
                 continue
-            wait_s = DIAL_AGAIN_S
-            self._link = link
+            self._link, since_s = link, time.monotonic()
             link.say(Attach(self._nonce, self.name, self.kept, self.session))
             await lost
             self._link = None
             if not self._is_closing:
                 log.warning("the store is gone; trying again until it answers")
+            if time.monotonic() - since_s > DIAL_AGAIN_S_MAX:
+                wait_s = DIAL_AGAIN_S
+            else:  # it hangs up on us as often as we come
+                await asyncio.sleep(wait_s)
+                wait_s = min(2 * wait_s, DIAL_AGAIN_S_MAX)
 
     def _on_connecting_ended(self, connecting: "asyncio.Task[None]") -> None:
         error = None if connecting.cancelled() else connecting.exception()

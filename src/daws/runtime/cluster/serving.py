@@ -128,6 +128,9 @@ class StoreServer:
         """Whoever says what cannot be is cut off; it may come back."""
         try:
             self.hear(caller, said)
+        except StoreFullError as error:
+            caller.say(words.Refused(str(error)))
+            self._flush()
         except (LookupError, TypeError, ValueError, ArithmeticError) as error:
             log.error("the link to %s is closed: it said what cannot be (%r)", caller.link.name, error)
             caller.link.close()
@@ -461,9 +464,9 @@ class StoreServer:
             caller.session = session.client = None
             session.gone_at_s = time.monotonic()
             session.nonce = b""
-            if not word.keep:
-                self._end(session)
         caller.say(words.Closed())
+        if session is not None and not word.keep:
+            self._end(session)
 
     def _end(self, session: Session) -> None:
         """Cancel what has not ended, then let go of everything; looked at again until nothing is left."""
@@ -520,6 +523,7 @@ class StoreServer:
         self._flush()
 
     def _look_after(self) -> None:
+        self.book.write_again()
         now_ns = time.monotonic_ns()
         self.store.apply(0, [Watch(0)], now_ns)  # leases may have run out
         later, self._later = self._later, []

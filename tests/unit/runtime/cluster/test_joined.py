@@ -1,22 +1,31 @@
 """A cluster as its client knows it, without a store: what is said, and what is said again."""
 
+import asyncio
+import errno
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
+import uvloop
 
+from daws.client.connect import connect
 from daws.core.effects import CallStore
 from daws.core.events import CallFine, StoreAnswered
 from daws.data.files import ObjectFiles
 from daws.model.cluster import ExecutorClass, Members, NodeInfo
+from daws.model.errors import UnavailableError
 from daws.model.states import CANCELLED, FAILED
 from daws.model.task import TaskSpec
+from daws.net.config import ClusterConfig
+from daws.net.folder import init_cluster
 from daws.runtime.cluster import words
 from daws.runtime.cluster.joined import JoinedCluster
+from daws.runtime.cluster.reach import Reach
 from daws.runtime.ports import Outcome
 from daws.runtime.talk import Ends
 from daws.wire.store import CLIENT_HOLDER, DONE, REFUSED, STRUCK, UNKNOWN, Release, Submit
+from tests.unit.runtime.cluster.machines import free_port
 
 
 class Link:
@@ -186,3 +195,33 @@ def test_whoever_asks_for_an_end_hears_it_with_all_others(client: Client):
     client.joined.on_store([Ends([Outcome(7)])])
     assert one.result(0) == two.result(0) == Outcome(7)
     assert client.ended == [Outcome(7)]
+
+
+def test_who_can_open_no_loop_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    def too_many() -> None:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(uvloop, "new_event_loop", too_many)
+    with pytest.raises(UnavailableError, match="Too many open files; raise the limit"):
+        Client(tmp_path).joined.start()
+
+
+def test_a_store_that_hangs_up_on_everybody_is_not_called_all_the_time(tmp_path: Path):
+    config = ClusterConfig(name="lab", port=free_port())
+    init_cluster(tmp_path / "lab", config)
+    store, calls = Reach(tmp_path / "lab", "store"), [0]
+
+    def hang_up(link: Any) -> None:
+        calls[0] += 1
+        link.close()
+
+    async def main() -> None:
+        door = await store.serve(store.store_address, hang_up)
+        try:
+            with pytest.raises(UnavailableError, match="does not answer"):
+                await asyncio.to_thread(connect, tmp_path / "lab", timeout=1.0)
+        finally:
+            door.close()
+
+    uvloop.run(main())
+    assert 2 <= calls[0] <= 5

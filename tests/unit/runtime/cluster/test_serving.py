@@ -325,6 +325,27 @@ def test_a_node_that_is_away_cannot_be_drained(site: Site):
     assert "does not answer just now" in refused.reason
 
 
+def test_without_room_nobody_gets_a_session_and_all_else_goes_on(tmp_path: Path):
+    loop = asyncio.new_event_loop()
+    site = Site(loop, Book(tmp_path / "book"))
+    (node, number), (client, attached) = site.node(), site.client("first", kept=True)
+    (tmp_path / "book.part").mkdir()  # as if there were no room for it
+    late = Party(site.server, "client")
+    for _ in range(2):
+        late.tells(words.Attach(b"n" * 16, "second", True))
+        (refused,) = late.hears(words.Refused)
+        assert "make room there" in refused.reason and late.is_open
+    submit(client, task_of(attached, 0), number)
+    assert node.hears(Submission)
+    client.tells(words.Close(False))
+    assert client.hears(words.Closed)
+    (tmp_path / "book.part").rmdir()
+    late.tells(words.Attach(b"n" * 16, "second", True))
+    assert late.hears(words.Attached)
+    site.server.close()
+    loop.close()
+
+
 def test_the_next_server_ends_what_was_to_end(tmp_path: Path):
     loop = asyncio.new_event_loop()
     before = Site(loop, Book(tmp_path / "book"))
