@@ -57,6 +57,13 @@ STOPPED = "stopped"
 log = logging.getLogger("daws")
 
 
+class NodeCrew(Crew, frozen=True, array_like=True):
+    """The workers of a node whose number says nothing of its machine: each start has another one."""
+
+    def device_of(self, node: NodeId, slot: int) -> int:
+        return Crew.device_of(self, 0, slot)
+
+
 class NodeHost:
     """All methods belong to the thread of the loop. `bind` is the address of this machine for others; a port is
     chosen."""
