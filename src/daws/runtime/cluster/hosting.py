@@ -100,7 +100,7 @@ class NodeHost:
         try:
             while True:
                 ended = await self._live()
-                if ended != STRUCK:
+                if ended != STRUCK or self.is_leaving:  # it may have been told to leave while that life was closed
                     return ended
                 log.warning("node %s was declared dead, and begins anew", self.node)
         finally:
