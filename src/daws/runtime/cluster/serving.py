@@ -129,12 +129,18 @@ class StoreServer:
         try:
             self.hear(caller, said)
         except StoreFullError as error:
+            if caller.link.peer.role == "node":  # it would end; so it comes back, until there is room
+                self._cut_off(caller, str(error))
+                return
             caller.say(words.Refused(str(error)))
             self._flush()
         except (LookupError, TypeError, ValueError, ArithmeticError) as error:
-            log.error("the link to %s is closed: it said what cannot be (%r)", caller.link.name, error)
-            caller.link.close()
-            self.lose(caller)
+            self._cut_off(caller, f"it said what cannot be ({error!r})")
+
+    def _cut_off(self, caller: Caller, why: str) -> None:
+        log.error("the link to %s is closed: %s", caller.link.name, why)
+        caller.link.close()
+        self.lose(caller)
 
     def hear(self, caller: Caller, said: list[ToStore]) -> None:
         now_ns = time.monotonic_ns()

@@ -13,7 +13,7 @@ from daws.core.events import CallFine, NewStrategy, StoreAnswered
 from daws.model.states import CANCELLED, FAILED
 from daws.model.task import AGAIN, CLIENT, FROM_OUTSIDE, TaskSpec
 from daws.runtime.cluster import words
-from daws.runtime.cluster.book import Book
+from daws.runtime.cluster.book import NODES_AT_ONCE, Book
 from daws.runtime.cluster.words import SESSION_BITS
 from daws.runtime.ports import Counters
 from daws.runtime.talk import Count, Counted, Ends, KeepFailure
@@ -335,6 +335,10 @@ def test_without_room_nobody_gets_a_session_and_all_else_goes_on(tmp_path: Path)
         late.tells(words.Attach(b"n" * 16, "second", True))
         (refused,) = late.hears(words.Refused)
         assert "make room there" in refused.reason and late.is_open
+    site.server.book._next_node += NODES_AT_ONCE
+    new = Party(site.server)
+    new.tells(words.Enrol())
+    assert not new.said and not new.is_open, "it tries again, and is a node as soon as there is room"
     submit(client, task_of(attached, 0), number)
     assert node.hears(Submission)
     client.tells(words.Close(False))
