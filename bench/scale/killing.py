@@ -22,6 +22,8 @@ from daws.workflows.emulated import Emulated
 LOOK_S = 0.01
 DETECTION_S = 10.0
 ROUNDS = 3
+LIMIT_S = 600.0
+"""Of one run: whatever it still waits for then will not come."""
 
 
 class Round(Struct, frozen=True):
@@ -119,12 +121,16 @@ def carried_out(ground: Ground, graph: Graph, case: Case, path: Path, kill: bool
         killed_at_s = detected_at_s = ended_at_s = 0.0
         while not ended_at_s or (killed_at_s and not detected_at_s):
             time.sleep(LOOK_S)
+            members = len(cluster._joined.joined.members)
             if live.failed is not None:
                 raise live.failed[1]
+            if time.monotonic() > began_s + LIMIT_S:
+                ended = f"{live.ended:,} of {graph.task_count:,} tasks have ended after {LIMIT_S:.0f} s"
+                raise TimeoutError(f"{ended}; {members} nodes are there, and {len(ground.processes)} should be")
             if kill and not killed_at_s and 2 * live.ended >= graph.task_count:
                 ground.kill_last()
                 killed_at_s = time.monotonic()
-            if killed_at_s and not detected_at_s and len(cluster._joined.joined.members) < nodes:
+            if killed_at_s and not detected_at_s and members < nodes:
                 detected_at_s = time.monotonic()
             if not ended_at_s and live.ended == graph.task_count:
                 ended_at_s = time.monotonic()

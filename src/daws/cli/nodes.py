@@ -15,11 +15,11 @@ from daws.model.errors import UnavailableError, UsageError
 from daws.net.address import Tcp, parse_address
 from daws.runtime.cluster import words
 from daws.runtime.cluster.asking import ask
+from daws.runtime.cluster.hosting import NodeCrew
 from daws.runtime.cluster.hosting import run_node as host_node
 from daws.runtime.cluster.reach import Reach
 from daws.runtime.cluster.storing import StoreStarter
 from daws.runtime.cluster.storing import run_store as serve_store
-from daws.runtime.engine import Crew
 
 CLUSTER = "DAWS_CLUSTER"
 WORKERS_MAX = 4096
@@ -46,7 +46,7 @@ def run_node(arguments: argparse.Namespace) -> int:
     if arguments.kind == "processes":
         check_open_files(workers)
     _say_in_lines()
-    crew = Crew(workers, arguments.kind, devices=devices)
+    crew = NodeCrew(workers, arguments.kind, devices=devices)
     starter = StoreStarter(reach, STORE_IDLE_S)
     host_node(reach, crew, _bound(arguments.bind), limit_bytes, arguments.leave_within, starter)
     return 0

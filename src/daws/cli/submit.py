@@ -12,7 +12,7 @@ from daws.cli.nodes import folder_of
 from daws.client.commands import command
 from daws.client.connect import connect
 from daws.client.waiting import wait as wait_for
-from daws.model.errors import CommandError, UsageError
+from daws.model.errors import CommandError, DawsError, UsageError
 from daws.runtime.cluster import words
 from daws.runtime.cluster.asking import ask
 from daws.workers.commands import Completed
@@ -31,14 +31,22 @@ def submit(arguments: argparse.Namespace) -> int:
     options = {"cores": arguments.cores, "context": arguments.context, "retries": arguments.retries}
     described = {"cwd": os.getcwd(), "show": False, **{key: one for key, one in options.items() if one is not None}}
     name = arguments.session or f"submit-{os.urandom(4).hex()}"
-    with connect(folder, session=name, keep=True) as cluster:
-        for number in numbers:
-            if number is None:
-                cluster.run(command(line, **described))
-            else:
-                filled = [word.replace("{}", str(number)) for word in line]
-                cluster.run(command(filled, env={ARRAY: str(number)}, **described))
-        print(cluster.session)
+    is_new = False
+    try:
+        with connect(folder, session=name, keep=True) as cluster:
+            is_new = not cluster.futures()
+            for number in numbers:
+                if number is None:
+                    cluster.run(command(line, **described))
+                else:
+                    filled = [word.replace("{}", str(number)) for word in line]
+                    cluster.run(command(filled, env={ARRAY: str(number)}, **described))
+            print(cluster.session)
+    except BaseException:
+        if is_new:  # nobody was told its name: whoever tries again shall not find half of it
+            with suppress(DawsError):
+                ask(folder, words.EndSession(name))
+        raise
     return 0
 
 

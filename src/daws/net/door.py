@@ -31,7 +31,7 @@ from daws.net.listening import (
     name_of,
     stop_listening,
 )
-from daws.net.tls import reason_of
+from daws.net.tls import is_final, reason_of
 
 FAREWELL_S = 5.0
 T = TypeVar("T")
@@ -73,8 +73,7 @@ async def dial(
             await link.ready
     except (OSError, PeerError) as error:
         link.abort()
-        is_final = isinstance(error, (ssl.SSLError, PeerError))
-        raise UnavailableError(f"{address}: {reason_of(error)}", retry=not is_final) from error
+        raise UnavailableError(f"{address}: {reason_of(error)}", retry=not is_final(error)) from error
     except BaseException:
         link.abort()
         raise

@@ -97,9 +97,10 @@ class Handshake:
         self._on_answer(part, self._theirs)
         return b""
 
-    def ended(self) -> PeerError:
-        """The other has hung up: why that may be."""
-        return PeerError(self._refusal or "it hung up before either side knew the other (its log says why)")
+    def ended(self) -> PeerError | ConnectionResetError:
+        """The other has hung up: because the two cannot talk, or for reasons of its own. It may have been killed, or
+        have had too much to do to hear us out, so that is worth another try."""
+        return PeerError(self._refusal) if self._refusal else ConnectionResetError()
 
     def _on_greeting(self, part: bytes) -> bytes:
         _, protocol, major, minor, nonce, role, node, purpose, cluster = _GREETING.unpack(part)

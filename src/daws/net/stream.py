@@ -32,7 +32,7 @@ from daws.net.listening import (
     name_of,
     stop_listening,
 )
-from daws.net.tls import reason_of
+from daws.net.tls import is_final, reason_of
 
 CHUNK_BYTES = 1 << 20
 SILENCE_S = 60.0
@@ -58,8 +58,7 @@ def connect(
         introduce(sock, hello, deadline_s, node)
     except (OSError, PeerError) as error:
         sock.close()
-        is_final = isinstance(error, (ssl.SSLError, PeerError))
-        raise UnavailableError(f"{address}: {reason_of(error)}", retry=not is_final) from error
+        raise UnavailableError(f"{address}: {reason_of(error)}", retry=not is_final(error)) from error
     except BaseException:
         sock.close()
         raise

@@ -3,18 +3,26 @@
 import errno
 import ssl
 
+from daws.model.errors import PeerError
+
 _ALERT = "_ALERT_"
 _NOT_TLS = frozenset(["HTTP_REQUEST", "WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "PACKET_LENGTH_TOO_LONG"])
+_GONE = (ssl.SSLEOFError, ssl.SSLZeroReturnError)
 _HUNG_UP = (errno.ECONNRESET, errno.EPIPE, errno.ECONNABORTED, errno.ENOTCONN)
+
+
+def is_final(error: BaseException) -> bool:
+    """Would it be the same if it were tried again? Not if the other was just gone."""
+    return isinstance(error, (ssl.SSLError, PeerError)) and not isinstance(error, _GONE)
 
 
 def reason_of(error: BaseException) -> str:
     """In one line, of the other side as "it"."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"its certificate is not one of this cluster's: {error.verify_message}"
-    if isinstance(error, ssl.SSLError) and not isinstance(error, ssl.SSLEOFError):
+    if isinstance(error, ssl.SSLError) and not isinstance(error, _GONE):
         return _words(error.reason or "")
-    if isinstance(error, (ssl.SSLEOFError, ConnectionResetError)) or getattr(error, "errno", None) in _HUNG_UP:
+    if isinstance(error, (*_GONE, ConnectionResetError)) or getattr(error, "errno", None) in _HUNG_UP:
         return "it hung up before either side knew the other; the keys of one of them may be those of another cluster"
     if isinstance(error, TimeoutError):
         return "it took too long"

@@ -63,6 +63,16 @@ def test_failed_commands_are_told_and_sessions_are_listed_and_ended(daws):
     assert daws("sessions")[1] == ""
 
 
+def test_what_is_refused_leaves_no_session_behind(daws):
+    assert daws("submit", "--session", "held", "--", "true")[0] == 0
+    for more in ((), ("--session", "held")):
+        code, out, err = daws("submit", *more, "--cores", "64", "--", "true")
+        assert (code, out) == (2, "")
+        assert "no executor offers 64 cores" in err
+    assert [line.split()[0] for line in daws("sessions")[1].splitlines()] == ["held"], "it was there before"
+    assert daws("sessions", "--end", "held")[0] == 0
+
+
 def test_a_command_runs_where_it_was_submitted(daws, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)
     _, name, _ = daws("submit", "--", "sh", "-c", "echo here > there")

@@ -5,8 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from daws.model.errors import UnavailableError
 from daws.net import link as link_module
-from tests.unit.net.ends import End, World, run
+from daws.net.door import dial
+from daws.net.keys import Keys
+from daws.net.stream import connect
+from tests.unit.net.ends import CLIENT, DECODER, End, World, run
 
 
 @pytest.fixture(params=["tls", "unix"])
@@ -192,5 +196,24 @@ def test_keys_make_no_difference_inside_one_host(cluster: Path, tmp_path: Path):
             assert link._transport is not None and link._transport.get_extra_info("ssl_object") is None
             link.close()
         assert list(tmp_path.iterdir()) == []
+
+    run(main())
+
+
+def test_who_hangs_up_before_it_has_said_anything_may_be_tried_again(cluster: Path):
+    """It was killed, perhaps, in the middle of a start."""
+
+    async def main() -> None:
+        server = await asyncio.start_server(
+            lambda _, writer: writer.close(), "127.0.0.1", 0, ssl=Keys(cluster, "node").server
+        )
+        async with server:
+            port = server.sockets[0].getsockname()[1]
+            with pytest.raises(UnavailableError, match="it hung up") as gone:
+                await dial(f"127.0.0.1:{port}", Keys(cluster, "client"), CLIENT, DECODER, print, print)
+            assert gone.value.retry
+            with pytest.raises(UnavailableError, match="it hung up") as gone:
+                await asyncio.to_thread(connect, f"127.0.0.1:{port}", Keys(cluster, "client"), CLIENT)
+            assert gone.value.retry
 
     run(main())

@@ -1,5 +1,6 @@
 """The way to a cluster's store, whichever it is: the embedded one's server on a link, or a Valkey server directly."""
 
+import ssl
 from collections.abc import Callable
 from typing import Any
 
@@ -29,17 +30,27 @@ async def open_store(reach: Reach, peer: StorePeer, lost: Callable[[], None]) ->
     """What the store says comes to `peer` from now on; `lost` is called when the way to it is, which never is where it
     is reached directly. UnavailableError if nobody is there, or not who should be."""
     if reach.is_embedded:
-        return ServerLink(await reach.dial(reach.store_address, FROM_STORE, peer.on_store, lost))
+        return await _dial_server(reach, peer.on_store, lost)
     return await _open_desk(reach, peer)
 
 
 async def open_for_tool(reach: Reach, received: Callable[[list[Any]], None], lost: Callable[[], None]) -> StoreLink:
     """The same for who asks a question."""
     if reach.is_embedded:
-        return ServerLink(await reach.dial(reach.store_address, FROM_STORE, received, lost))
+        return await _dial_server(reach, received, lost)
     from daws.runtime.cluster.direct.tools import ToolDesk
 
     return ToolDesk(reach, await _reach_server(reach), received)
+
+
+async def _dial_server(reach: Reach, received: Callable[[list[Any]], None], lost: Callable[[], None]) -> ServerLink:
+    try:
+        return ServerLink(await reach.dial(reach.store_address, FROM_STORE, received, lost))
+    except UnavailableError as error:
+        if not isinstance(error.__cause__, ssl.SSLCertVerificationError):
+            raise
+        cure = "if another cluster's store is there, give this one a 'port' of its own in cluster.toml"
+        raise UnavailableError(f"{error}; {cure}", error.retry) from error
 
 
 async def _open_desk(reach: Reach, peer: StorePeer) -> StoreLink:

@@ -33,9 +33,9 @@ async def _ask(reach: Reach, question: Any) -> FromStore:
     try:
         link = await open_for_tool(reach, received, lost)
     except UnavailableError as error:
-        if not reach.is_embedded:
+        if not reach.is_embedded or not error.retry:
             raise
-        raise UnavailableError(f"the store does not answer: {error}; 'daws node' starts it", error.retry) from error
+        raise UnavailableError(f"the store does not answer: {error}; 'daws node' starts it", True) from error
     link.say(question)
     try:
         async with asyncio.timeout(ANSWER_S):

@@ -2,14 +2,17 @@
 
 A small file, written anew under its name whenever something in it changes. Numbers of nodes are set aside many at a
 time, so most starts of nodes write nothing; a number is never given twice, whatever becomes of the server.
+
+While there is no room for it nobody gets a new number. What else has changed is remembered, and written when there is.
 """
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 
-from daws.model.errors import UnavailableError
+from daws.model.errors import StoreFullError, UnavailableError
 from daws.model.task import NodeId
 
 NODES_AT_ONCE = 1000
@@ -37,6 +40,7 @@ class Book:
         """Without a path nothing outlives the process."""
         self._path = path
         self._page = _Page()
+        self._is_late = False
         if path is not None and path.exists():
             try:
                 self._page = msgspec.json.decode(path.read_bytes(), type=_Page)
@@ -52,10 +56,14 @@ class Book:
 
     def new_node(self) -> NodeId:
         node = self._next_node
-        self._next_node += 1
         if node >= self._page.nodes:
-            self._page.nodes = node + NODES_AT_ONCE
-            self._write()
+            before, self._page.nodes = self._page.nodes, node + NODES_AT_ONCE
+            try:
+                self._write()
+            except StoreFullError:
+                self._page.nodes = before
+                raise
+        self._next_node += 1
         return node
 
     def open(self, name: str, kept: bool, since: float) -> Entry:
@@ -63,17 +71,21 @@ class Book:
         self._page.sessions_ever += 1
         number = self._page.sessions_ever
         entry = self.sessions[number] = Entry(number, name or f"session-{number}", kept, since)
-        self._write()
+        try:
+            self._write()
+        except StoreFullError:
+            del self.sessions[number]
+            raise
         return entry
 
     def keep(self, entry: Entry, kept: bool) -> None:
         if entry.kept is not kept:
             entry.kept = kept
-            self._write()
+            self._write_soon()
 
     def end(self, number: int) -> None:
         if self.sessions.pop(number, None) is not None:
-            self._write()
+            self._write_soon()
 
     def named(self, name: str) -> Entry | None:
         for entry in self.sessions.values():
@@ -81,13 +93,28 @@ class Book:
                 return entry
         return None
 
+    def write_again(self) -> None:
+        """What there was no room for, if anything."""
+        if self._is_late:
+            self._write_soon()
+
+    def _write_soon(self) -> None:
+        """Nobody waits for it."""
+        self._is_late = True
+        with suppress(StoreFullError):
+            self._write()
+            self._is_late = False
+
     def _write(self) -> None:
         if self._path is None:
             return
         self._page.sessions = list(self.sessions.values())
         part = self._path.with_name(f"{self._path.name}.part")
-        with open(part, "wb") as file:
-            file.write(msgspec.json.encode(self._page))
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(part, self._path)
+        try:
+            with open(part, "wb") as file:
+                file.write(msgspec.json.encode(self._page))
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(part, self._path)
+        except OSError as error:
+            raise StoreFullError(f"{self._path} cannot be written: {error.strerror}; make room there") from error

@@ -57,6 +57,13 @@ STOPPED = "stopped"
 log = logging.getLogger("daws")
 
 
+class NodeCrew(Crew, frozen=True, array_like=True):
+    """The workers of a node whose number says nothing of its machine: each start has another one."""
+
+    def device_of(self, node: NodeId, slot: int) -> int:
+        return Crew.device_of(self, 0, slot)
+
+
 class NodeHost:
     """All methods belong to the thread of the loop. `bind` is the address of this machine for others; a port is
     chosen."""
@@ -89,10 +96,11 @@ class NodeHost:
     async def run(self) -> str:
         """Returns when the node has left or was stopped."""
         connecting = self._loop.create_task(self._stay_connected())
+        connecting.add_done_callback(self._on_connecting_ended)
         try:
             while True:
                 ended = await self._live()
-                if ended != STRUCK:
+                if ended != STRUCK or self.is_leaving:  # it may have been told to leave while that life was closed
                     return ended
                 log.warning("node %s was declared dead, and begins anew", self.node)
         finally:
@@ -121,6 +129,12 @@ class NodeHost:
     def _fail(self, error: BaseException) -> None:
         if not self._over.done():
             self._over.set_exception(error)
+
+    def _on_connecting_ended(self, connecting: "asyncio.Task[None]") -> None:
+        """Nobody would ever reach the store again: the process ends, rather than stay without it."""
+        error = None if connecting.cancelled() else connecting.exception()
+        if error is not None:
+            self._fail(error)
 
     # -- one incarnation -----------------------------------------------------------------------------------------------
 
@@ -167,13 +181,18 @@ class NodeHost:
                 continue
             if is_away:
                 log.warning("the store answers")
-            is_away, wait_s = False, DIAL_AGAIN_S
+            is_away, since_s = False, time.monotonic()
             self._store.connected(link)
             self._say_what_was_missed(link)
             await lost
             self._store.link = None
             log.warning("the link to the store is lost")
             is_away = True
+            if time.monotonic() - since_s > DIAL_AGAIN_S_MAX:
+                wait_s = DIAL_AGAIN_S
+            else:  # it hangs up on us as often as we come
+                await asyncio.sleep(wait_s)
+                wait_s = min(2 * wait_s, DIAL_AGAIN_S_MAX)
 
     def waits_for(self) -> list[int]:
         return [] if self._life is None else self._life.engine.nesting.unheard()

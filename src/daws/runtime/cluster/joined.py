@@ -98,11 +98,13 @@ class JoinedCluster(LoopThread):
         self._calls: dict[int, list[Row]] = {}  # on their way, in the order in which they were made
         self._token = 0
         self._asked: dict[int, Future[Outcome]] = {}  # tasks that somebody asks about
+        self._cancelled: set[int] = set()  # tasks that are to end: the store may be away, or forget that it was told
         self._counting: deque[Future[list[Counted]]] = deque()
         self._sources: dict[str, ObjectSource] = {}
         self._sources_lock = threading.Lock()
         self._turns = 0
         self._is_closing = False
+        self._why = ""  # the store was not reached when it was last tried
 
     # -- from any thread -----------------------------------------------------------------------------------------------
 
@@ -203,12 +205,19 @@ class JoinedCluster(LoopThread):
     # -- the thread ----------------------------------------------------------------------------------------------------
 
     def _run(self, ready: threading.Event) -> None:
-        loop = self.loop = uvloop.new_event_loop()
+        try:
+            loop = self.loop = uvloop.new_event_loop()
+        except OSError as error:  # whoever has started us waits
+            self._broken = UnavailableError(f"{error.strerror}; raise the limit (ulimit -n)", retry=True)
+            self._broken.__cause__ = error
+            ready.set()
+            return
         asyncio.set_event_loop(loop)
         loop.set_exception_handler(self._on_exception)
         self._attached: asyncio.Future[None] = loop.create_future()
         self._closed: asyncio.Future[None] = loop.create_future()
         connecting = loop.create_task(self._stay_connected())
+        connecting.add_done_callback(self._on_connecting_ended)
         try:
             loop.run_until_complete(self._first_answer())
             self._close_idle()
@@ -237,8 +246,9 @@ class JoinedCluster(LoopThread):
                 await self._attached
         except TimeoutError:
             cure = "'daws node' starts one, on its machine" if self._reach.is_embedded else "is its server running?"
-            whose = f"the store of cluster {self._reach.config.name!r}"
-            raise UnavailableError(f"{whose} does not answer at {self._reach.store_where}; {cure}", True) from None
+            whose, where = f"the store of cluster {self._reach.config.name!r}", self._reach.store_where
+            why = f" ({self._why.removeprefix(f'{where}: ')})" if self._why else ""
+            raise UnavailableError(f"{whose} does not answer at {where}{why}; {cure}", True) from None
 
     async def _farewell(self) -> None:
         """The session ends with us, or goes on. If the store does not hear it, it finds out by itself."""
@@ -272,16 +282,26 @@ class JoinedCluster(LoopThread):
                 if not error.retry:
                     self._break(error)
                     return
+                self._why = str(error)
                 await asyncio.sleep(wait_s)
                 wait_s = min(2 * wait_s, DIAL_AGAIN_S_MAX)
                 continue
-            wait_s = DIAL_AGAIN_S
-            self._link = link
+            self._link, since_s = link, time.monotonic()
             link.say(Attach(self._nonce, self.name, self.kept, self.session))
             await lost
             self._link = None
             if not self._is_closing:
                 log.warning("the store is gone; trying again until it answers")
+            if time.monotonic() - since_s > DIAL_AGAIN_S_MAX:
+                wait_s = DIAL_AGAIN_S
+            else:  # it hangs up on us as often as we come
+                await asyncio.sleep(wait_s)
+                wait_s = min(2 * wait_s, DIAL_AGAIN_S_MAX)
+
+    def _on_connecting_ended(self, connecting: "asyncio.Task[None]") -> None:
+        error = None if connecting.cancelled() else connecting.exception()
+        if error is not None:
+            self._break(error)
 
     def _on_exception(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         self._break(context.get("exception") or InternalError(str(context)))
@@ -347,6 +367,7 @@ class JoinedCluster(LoopThread):
     def _cancel(self, tasks: tuple[int, ...]) -> None:
         while self.new_tasks and self.members:
             self._turn()
+        self._cancelled.update(tasks)
         self._say(CancelTasks(tasks))
 
     def _ask(self, task: int, asked: "Future[Outcome]") -> None:
@@ -374,6 +395,8 @@ class JoinedCluster(LoopThread):
         for word in said:
             if isinstance(word, Ends):
                 self.listener.on_ended(word.outcomes)
+                if self._cancelled:
+                    self._cancelled.difference_update([one.task for one in word.outcomes])
                 for task in [*self._asked]:
                     found = [one for one in word.outcomes if one.task == task]
                     if found:
@@ -421,6 +444,8 @@ class JoinedCluster(LoopThread):
         pending = [task for task in (*self._pending(), *self._asked) if task not in waiting]
         if pending:
             self._say(AskEnds(pending))
+        if self._cancelled:
+            self._say(CancelTasks(tuple(sorted(self._cancelled))))
 
     def _on_members(self, members: Members) -> None:
         self.members = members

@@ -128,10 +128,19 @@ class StoreServer:
         """Whoever says what cannot be is cut off; it may come back."""
         try:
             self.hear(caller, said)
+        except StoreFullError as error:
+            if caller.link.peer.role == "node":  # it would end; so it comes back, until there is room
+                self._cut_off(caller, str(error))
+                return
+            caller.say(words.Refused(str(error)))
+            self._flush()
         except (LookupError, TypeError, ValueError, ArithmeticError) as error:
-            log.error("the link to %s is closed: it said what cannot be (%r)", caller.link.name, error)
-            caller.link.close()
-            self.lose(caller)
+            self._cut_off(caller, f"it said what cannot be ({error!r})")
+
+    def _cut_off(self, caller: Caller, why: str) -> None:
+        log.error("the link to %s is closed: %s", caller.link.name, why)
+        caller.link.close()
+        self.lose(caller)
 
     def hear(self, caller: Caller, said: list[ToStore]) -> None:
         now_ns = time.monotonic_ns()
@@ -461,9 +470,9 @@ class StoreServer:
             caller.session = session.client = None
             session.gone_at_s = time.monotonic()
             session.nonce = b""
-            if not word.keep:
-                self._end(session)
         caller.say(words.Closed())
+        if session is not None and not word.keep:
+            self._end(session)
 
     def _end(self, session: Session) -> None:
         """Cancel what has not ended, then let go of everything; looked at again until nothing is left."""
@@ -492,6 +501,9 @@ class StoreServer:
         if word.node not in self.store.members_now():
             caller.say(words.Refused(f"there is no node {word.node}; 'daws nodes' lists those that are there"))
             return
+        if word.node not in self.nodes:
+            caller.say(words.Refused(f"node {word.node} does not answer just now; try again, or wait for its lease"))
+            return
         self._tell_node(word.node, words.Depart(word.within_s))
         caller.say(words.Done())
 
@@ -502,6 +514,7 @@ class StoreServer:
             caller.say(words.Refused(f"there is no session {word.name!r}; 'daws sessions' lists those that are there"))
             return
         if not session.is_ending:
+            self.book.keep(session.entry, False)  # a server that begins anew ends it too
             self._end(session)
         caller.say(words.Done())
 
@@ -516,6 +529,7 @@ class StoreServer:
         self._flush()
 
     def _look_after(self) -> None:
+        self.book.write_again()
         now_ns = time.monotonic_ns()
         self.store.apply(0, [Watch(0)], now_ns)  # leases may have run out
         later, self._later = self._later, []

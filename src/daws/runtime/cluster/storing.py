@@ -25,6 +25,7 @@ STATE = "state"
 IDLE_LOOK_S = 1.0
 STRATEGY = "daws"
 START_AGAIN_S = 3.0
+LINE_BYTES_MAX = 1000
 log = logging.getLogger("daws")
 
 
@@ -98,6 +99,8 @@ class StoreStarter:
         self._is_here = reach.is_embedded and is_local(reach.config.hosts[0])
         self._started_at_s = -START_AGAIN_S
         self._process: subprocess.Popen[bytes] | None = None
+        self._log_path = reach.folder / "store.log"
+        self._is_told = False  # that it cannot be
 
     def __call__(self) -> None:
         now_s = time.monotonic()
@@ -106,9 +109,17 @@ class StoreStarter:
         self._started_at_s = now_s
         if self._process is not None and self._process.poll() is None:
             return
-        log_path = self._reach.folder / "store.log"
-        with open(os.open(log_path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab") as output:
-            self._process = subprocess.Popen(
+        if self._process is not None and self._process.returncode > 0 and not self._is_told:
+            self._is_told = True
+            log.warning("the store has ended; %s says why: %s", self._log_path, _last_line(self._log_path))
+        try:
+            self._process = self._started()
+        except OSError as error:
+            log.warning("the store could not be started: %s; trying again", error)
+
+    def _started(self) -> "subprocess.Popen[bytes]":
+        with open(os.open(self._log_path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab") as output:
+            return subprocess.Popen(
                 [
                     sys.executable,
                     "-m",
@@ -124,6 +135,17 @@ class StoreStarter:
                 stderr=output,
                 start_new_session=True,
             )
+
+
+def _last_line(path: Path) -> str:
+    """Or what there is of it."""
+    try:
+        with open(path, "rb") as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - LINE_BYTES_MAX))
+            lines = file.read().decode(errors="replace").splitlines()
+    except OSError as error:
+        return str(error)
+    return lines[-1] if lines else "nothing"
 
 
 def is_local(host: str) -> bool:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from bench.scale import page
+from bench.scale import killing, page
 from bench.scale.cases import bag, cases_of, killed_case
 from bench.scale.counting import Counts
 from bench.scale.ground import Ground
@@ -109,3 +109,12 @@ def test_nodes_are_killed_in_turns_with_undisturbed_runs():
         assert len(ground.members()) == 1
     assert loss.tasks == 30 and len(loss.rounds) == 2
     assert all(one.killed_s > 0 and one.detected_s > 0 and one.rerun >= 0 for one in loss.rounds)
+
+
+def test_a_run_that_does_not_end_is_given_up(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(killing, "LIMIT_S", 0.0)
+    with (
+        Ground(1, 1, lease_s=6.0) as ground,
+        pytest.raises(TimeoutError, match=r"of 30 tasks have ended after 0 s; 1 nodes are there, and 1 should be"),
+    ):
+        kill_some(ground, killed_case(30), rounds=1)

@@ -1,22 +1,31 @@
 """A cluster as its client knows it, without a store: what is said, and what is said again."""
 
+import asyncio
+import errno
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
+import uvloop
 
+from daws.client.connect import connect
 from daws.core.effects import CallStore
 from daws.core.events import CallFine, StoreAnswered
 from daws.data.files import ObjectFiles
 from daws.model.cluster import ExecutorClass, Members, NodeInfo
-from daws.model.states import FAILED
+from daws.model.errors import UnavailableError
+from daws.model.states import CANCELLED, FAILED
 from daws.model.task import TaskSpec
+from daws.net.config import ClusterConfig
+from daws.net.folder import init_cluster
 from daws.runtime.cluster import words
 from daws.runtime.cluster.joined import JoinedCluster
+from daws.runtime.cluster.reach import Reach
 from daws.runtime.ports import Outcome
 from daws.runtime.talk import Ends
 from daws.wire.store import CLIENT_HOLDER, DONE, REFUSED, STRUCK, UNKNOWN, Release, Submit
+from tests.unit.runtime.cluster.machines import free_port
 
 
 class Link:
@@ -82,6 +91,11 @@ class Client:
         self.link.said = [one for one in self.link.said if not isinstance(one, CallStore)]
         return found
 
+    def said(self, kind: type) -> list[Any]:
+        found = [one for one in self.link.said if isinstance(one, kind)]
+        self.link.said.clear()
+        return found
+
 
 @pytest.fixture
 def client(tmp_path: Path) -> Client:
@@ -136,6 +150,17 @@ def test_what_was_not_answered_is_said_again_and_what_may_have_ended_asked_for(c
     assert client.link.said == [words.AskEnds([7, 8])]
 
 
+def test_a_cancel_is_said_again_until_its_task_has_ended(client: Client):
+    client.joined._link = None
+    client.joined.cancel((7, 8))
+    client.joined._link = cast(Any, client.link)
+    client.attach()
+    assert client.said(words.CancelTasks) == [words.CancelTasks((7, 8))]
+    client.joined.on_store([Ends([Outcome(8, (), CANCELLED, "")])])
+    client.attach()
+    assert client.said(words.CancelTasks) == [words.CancelTasks((7,))]
+
+
 def test_what_the_store_did_not_take_is_said_once_more_in_its_order(client: Client):
     rows = [client.submit(7, 4), client.submit(8, 5, 7), client.submit(9, 4), client.submit(10, 4)]
     client.joined.wake()
@@ -170,3 +195,33 @@ def test_whoever_asks_for_an_end_hears_it_with_all_others(client: Client):
     client.joined.on_store([Ends([Outcome(7)])])
     assert one.result(0) == two.result(0) == Outcome(7)
     assert client.ended == [Outcome(7)]
+
+
+def test_who_can_open_no_loop_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    def too_many() -> None:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(uvloop, "new_event_loop", too_many)
+    with pytest.raises(UnavailableError, match="Too many open files; raise the limit"):
+        Client(tmp_path).joined.start()
+
+
+def test_a_store_that_hangs_up_on_everybody_is_not_called_all_the_time(tmp_path: Path):
+    config = ClusterConfig(name="lab", port=free_port())
+    init_cluster(tmp_path / "lab", config)
+    store, calls = Reach(tmp_path / "lab", "store"), [0]
+
+    def hang_up(link: Any) -> None:
+        calls[0] += 1
+        link.close()
+
+    async def main() -> None:
+        door = await store.serve(store.store_address, hang_up)
+        try:
+            with pytest.raises(UnavailableError, match="does not answer"):
+                await asyncio.to_thread(connect, tmp_path / "lab", timeout=1.0)
+        finally:
+            door.close()
+
+    uvloop.run(main())
+    assert 2 <= calls[0] <= 5

@@ -13,7 +13,7 @@ from daws.core.events import CallFine, NewStrategy, StoreAnswered
 from daws.model.states import CANCELLED, FAILED
 from daws.model.task import AGAIN, CLIENT, FROM_OUTSIDE, TaskSpec
 from daws.runtime.cluster import words
-from daws.runtime.cluster.book import Book
+from daws.runtime.cluster.book import NODES_AT_ONCE, Book
 from daws.runtime.cluster.words import SESSION_BITS
 from daws.runtime.ports import Counters
 from daws.runtime.talk import Count, Counted, Ends, KeepFailure
@@ -314,6 +314,58 @@ def test_tools_are_answered(site: Site):
         "there is no session 'nobody'",
     ]
     assert node.hears(words.Depart) == [words.Depart(5.0)]
+
+
+def test_a_node_that_is_away_cannot_be_drained(site: Site):
+    node, number = site.node()
+    tool = Party(site.server, "client")
+    node.lose()
+    tool.tells(words.Drain(number, 1.0))
+    (refused,) = tool.hears(words.Refused)
+    assert "does not answer just now" in refused.reason
+
+
+def test_without_room_nobody_gets_a_session_and_all_else_goes_on(tmp_path: Path):
+    loop = asyncio.new_event_loop()
+    site = Site(loop, Book(tmp_path / "book"))
+    (node, number), (client, attached) = site.node(), site.client("first", kept=True)
+    (tmp_path / "book.part").mkdir()  # as if there were no room for it
+    late = Party(site.server, "client")
+    for _ in range(2):
+        late.tells(words.Attach(b"n" * 16, "second", True))
+        (refused,) = late.hears(words.Refused)
+        assert "make room there" in refused.reason and late.is_open
+    site.server.book._next_node += NODES_AT_ONCE
+    new = Party(site.server)
+    new.tells(words.Enrol())
+    assert not new.said and not new.is_open, "it tries again, and is a node as soon as there is room"
+    submit(client, task_of(attached, 0), number)
+    assert node.hears(Submission)
+    client.tells(words.Close(False))
+    assert client.hears(words.Closed)
+    (tmp_path / "book.part").rmdir()
+    late.tells(words.Attach(b"n" * 16, "second", True))
+    assert late.hears(words.Attached)
+    site.server.close()
+    loop.close()
+
+
+def test_the_next_server_ends_what_was_to_end(tmp_path: Path):
+    loop = asyncio.new_event_loop()
+    before = Site(loop, Book(tmp_path / "book"))
+    (_, number), (client, attached) = before.node(), before.client("night", kept=True)
+    submit(client, task_of(attached, 0), number)
+    client.tells(words.Close(True))
+    tool = Party(before.server, "client")
+    tool.tells(words.EndSession("night"))
+    assert tool.hears(words.Done)
+    assert before.server.sessions, "its task has not ended yet"
+    before.server.close()
+    after = Site(loop, Book(tmp_path / "book"), lease_ns=0)
+    after.server._look_after()
+    assert not after.server.sessions
+    after.server.close()
+    loop.close()
 
 
 def test_what_a_task_prints_is_told_to_its_client_alone(site: Site):

@@ -143,6 +143,12 @@ def test_a_certificate_of_ones_own_making_is_none(machines: Machines, tmp_path: 
         ask(folder, words.AskMembers())
 
 
+def test_a_store_of_another_cluster_on_our_port_is_named_with_its_cure(machines: Machines, tmp_path: Path):
+    init_cluster(tmp_path / "other", ClusterConfig.load(machines.folder))
+    with pytest.raises(DawsError, match=r"not one of this cluster's.*a 'port' of its own in cluster\.toml$"):
+        ask(tmp_path / "other", words.AskMembers())
+
+
 def test_a_client_that_vanishes_takes_its_session_with_it(machines: Machines, tmp_path: Path):
     script = textwrap.dedent(
         """
