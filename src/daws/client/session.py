@@ -26,6 +26,7 @@ from daws.data.codec import Packed, dumps_call, encode
 from daws.data.files import ObjectFiles
 from daws.data.functions import dumps_function, is_settled
 from daws.data.session import Session as Folders
+from daws.model.cluster import Members
 from daws.model.context import format_context
 from daws.model.errors import (
     ClosedError,
@@ -340,15 +341,11 @@ class Session:
                 raise ClosedError(f"{future!r} belongs to another cluster; pass its result instead")
 
     def check(self, options: Options) -> None:
-        """Refuse what no executor of this cluster could ever run."""
+        """Refuse what no executor of this cluster could run, unless all of its nodes are still to come."""
         needs, members = options.needs, self.engine.members
-        if needs is not None and not members.capable(needs):
+        if needs is not None and members and not members.capable(needs):
             asked = f"{needs.cores} cores" if needs.context is None else f"the context {format_context(needs.context)}"
-            plain, *labelled = members.infos[0].executors
-            there = "".join([f", {one.count} with {format_context(one.context)}" for one in labelled])
-            raise ContextError(
-                f"no executor offers {asked}: each node has {plain.count} workers without a context{there}"
-            )
+            raise ContextError(f"no executor offers {asked}: {_offers(members)}")
 
     def cancel(self, futures: Iterable[Future[Any]], running: bool = True) -> None:
         """Stop tasks; with `running=False` only those that no worker has yet."""
@@ -524,6 +521,17 @@ class Session:
             future._what = what
         assert isinstance(what, BaseException)
         return what
+
+
+def _offers(members: Members) -> str:
+    """What the nodes have, in words; those that have the same are named together."""
+    kinds = dict.fromkeys(info.executors for info in members.infos)
+    each = "each node has " if len(kinds) == 1 else "nodes have "
+    said = []
+    for plain, *labelled in kinds:
+        there = "".join([f", {one.count} with {format_context(one.context)}" for one in labelled])
+        said.append(f"{plain.count} workers without a context{there}")
+    return each + " or ".join(said)
 
 
 def task_of(object_: int) -> int:

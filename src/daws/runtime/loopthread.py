@@ -4,8 +4,10 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
+from errno import EMFILE, ENFILE
 from typing import TYPE_CHECKING
 
+from daws.model.errors import UnavailableError
 from daws.wire.store import Submit
 
 if TYPE_CHECKING:
@@ -28,12 +30,25 @@ class LoopThread:
     def start(self) -> None:
         """Returns when tasks can be taken."""
         ready = threading.Event()
-        self._thread = threading.Thread(target=self._run, args=(ready,), name=self._name, daemon=True)
+        self._thread = threading.Thread(target=self._lead, args=(ready,), name=self._name, daemon=True)
         self._thread.start()
         ready.wait()
         if self._broken is not None:
             self._thread.join()
             raise self._broken
+
+    def _lead(self, ready: threading.Event) -> None:
+        """Whoever starts a thread that cannot even open an event loop is told so."""
+        try:
+            self._run(ready)
+        except BaseException as error:
+            if ready.is_set():
+                raise
+            self._broken = error
+            if isinstance(error, OSError) and error.errno in (EMFILE, ENFILE):
+                self._broken = UnavailableError(f"{error.strerror}; raise the limit (ulimit -n)", retry=True)
+                self._broken.__cause__ = error
+            ready.set()
 
     def wake(self) -> None:
         self.awake = True

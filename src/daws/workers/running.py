@@ -3,6 +3,7 @@
 import os
 import pickle
 from collections.abc import Callable, Sequence
+from threading import RLock
 from typing import Any
 
 from daws.data import codec
@@ -38,6 +39,7 @@ class Runner:
         "_folder",
         "_folders",
         "_functions",
+        "_loading",
         "_modules",
         "_numbers",
         "_pickled",
@@ -70,6 +72,7 @@ class Runner:
         self._tags: dict[int, bytes] = {}  # of functions that need modules of their client
         self._folders: dict[int, str] = {}  # where these are
         self._modules: Any = None  # whose modules are in use, as soon as a function needed any
+        self._loading = RLock()  # one thread at a time: no other may put modules aside that are being imported
 
     def learn(self, function: int, pickled: bytes) -> None:
         self._pickled[function] = pickled
@@ -87,7 +90,7 @@ class Runner:
         except KeyError:
             function = self._unpickled(order.function)
         if self._modules is not None:
-            self._modules.use(self._folders.get(order.function, ""))
+            self.surround(order.function)
         try:
             if order.arguments == INPUTS_ALONE:
                 args, kwargs = [self.value(one) for one in order.inputs], {}
@@ -130,9 +133,12 @@ class Runner:
         return self._tags.get(function, b"")
 
     def surround(self, function: int) -> None:
-        """A run of this function goes on: it is to find its own modules."""
-        if self._modules is not None:
-            self._modules.use(self._folders.get(function, ""))
+        """A run of this function goes on: it is to find its own modules. One that needs none does with anybody's, where
+        others run beside it."""
+        folder = self._folders.get(function, "")
+        if self._modules is not None and (folder or self.is_process):
+            with self._loading:
+                self._modules.use(folder)
 
     def _unpickled(self, number: int) -> Callable[..., Any]:
         tag, pickled = split(self._pickled[number])
@@ -140,12 +146,7 @@ class Runner:
             if tag:
                 self._tags[number] = tag
                 self._folders[number] = folder_of(tag, self.scratch)
-                if self._modules is None:
-                    from daws.workers.modules import ModulesInUse  # most workers see no client but their own
-
-                    self._modules = ModulesInUse()
-            self.surround(number)
-            function: Callable[..., Any] = pickle.loads(pickled)
+            function: Callable[..., Any] = self._loaded(number, pickled)
         except Exception as error:
             raise UnreadableError(f"the function cannot be loaded in a worker: {_said(error)}") from error
         bind = getattr(type(function), "daws_bound_to", None)
@@ -154,6 +155,15 @@ class Runner:
         self._functions[number] = function
         self._numbers[id(function)] = number
         return function
+
+    def _loaded(self, number: int, pickled: bytes) -> Any:
+        with self._loading:
+            if self._modules is None and number in self._folders:
+                from daws.workers.modules import ModulesInUse  # most workers see no client but their own
+
+                self._modules = ModulesInUse()
+            self.surround(number)
+            return pickle.loads(pickled)
 
     def value(self, one: bytes | ObjectFile) -> Any:
         """What an input is worth; asked for when the arguments name it."""

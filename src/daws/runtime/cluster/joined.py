@@ -205,13 +205,7 @@ class JoinedCluster(LoopThread):
     # -- the thread ----------------------------------------------------------------------------------------------------
 
     def _run(self, ready: threading.Event) -> None:
-        try:
-            loop = self.loop = uvloop.new_event_loop()
-        except OSError as error:  # whoever has started us waits
-            self._broken = UnavailableError(f"{error.strerror}; raise the limit (ulimit -n)", retry=True)
-            self._broken.__cause__ = error
-            ready.set()
-            return
+        loop = self.loop = uvloop.new_event_loop()
         asyncio.set_event_loop(loop)
         loop.set_exception_handler(self._on_exception)
         self._attached: asyncio.Future[None] = loop.create_future()

@@ -1,0 +1,31 @@
+"""A thread behind a client: whoever starts one that cannot begin is told why, and does not wait for ever."""
+
+import errno
+import os
+import threading
+
+import pytest
+
+from daws.model.errors import UnavailableError
+from daws.runtime.loopthread import LoopThread
+
+
+class Failing(LoopThread):
+    """Fails before it is ready, as one does that can open no event loop."""
+
+    def __init__(self, error: BaseException) -> None:
+        super().__init__("failing")
+        self.error = error
+
+    def _run(self, ready: threading.Event) -> None:
+        raise self.error
+
+
+def test_too_many_open_files_is_an_error_that_names_the_cure():
+    with pytest.raises(UnavailableError, match=r"Too many open files; raise the limit \(ulimit -n\)"):
+        Failing(OSError(errno.EMFILE, os.strerror(errno.EMFILE))).start()
+
+
+def test_any_other_error_is_raised_where_the_thread_was_started():
+    with pytest.raises(ZeroDivisionError):
+        Failing(ZeroDivisionError()).start()
