@@ -400,8 +400,8 @@ WHY = (
     "of the clusters that have them, over all 80 nodes, or over four nodes whatever lies there, master and workers "
     "instead of random stealing, and transfers at 0.7 MB/s. Head nodes are no bottleneck: what VU3's has to give away "
     "is 25 MB/s in the mean. No number was fitted to the fourth configuration. "
-    "Which reading stands first was decided knowing all outcomes, though, and so was the number of seeds: with three of "
-    "them instead of five, LU and UvA are just outside of their 20 %.",
+    "Which reading stands first was decided knowing all outcomes, though, and so was the number of seeds: with three "
+    "of them instead of five, LU and UvA are just outside of their 20 %.",
     "Here a pair keeps its rank under every label, so that of sorted ones the largest go first among what is left "
     "over too.",
     "Sizes and lengths of the pairs are not published one by one. They are spread like a Weibull distribution that "
