@@ -4,7 +4,23 @@ import pytest
 
 from daws.model.context import format_context, matches
 from daws.model.graph import GraphBuilder
-from studies.constellation_clusters import FALLBACK, NODES, SITES, STORED, UNSORTED, context_of, offered_by
+from daws.strategy.assign.one import AssignOne
+from studies.constellation_clusters import (
+    AT_ONE,
+    FALLBACK,
+    NEARBY,
+    NODES,
+    SITES,
+    STORED,
+    UNSORTED,
+    AssignGiven,
+    Case,
+    context_of,
+    offered_by,
+    strategy_of,
+)
+from studies.constellation_clusters import Job as ClustersJob
+from studies.constellation_clusters import run_job as run_clusters
 from studies.constellation_cores import Job as CoresJob
 from studies.constellation_cores import run_job as run_cores
 from studies.constellation_gpu import CPU_ONLY, WITH_GPU
@@ -101,3 +117,17 @@ def test_cores_go_on_while_tiles_wait_for_a_gpu():
     plain, mixed = (run_gpu(GpuJob(version, 12, 1)) for version in (CPU_ONLY, WITH_GPU))
     assert mixed.makespan_s < plain.makespan_s
     assert set(plain.busy) == {"CPU"} and set(mixed.busy) == {"CPU", "GPU"}
+
+
+def test_pairs_are_submitted_at_one_node_or_where_they_lie():
+    places = [("VU3", "VU4"), ("UvA",), ("LU", "UvA"), ("VU4",)]
+    nearby = strategy_of(NEARBY, places, NODES).assign
+    assert isinstance(nearby, AssignGiven)
+    assert nearby.homes.tolist() == [40, 20, 0, 60]
+    assert isinstance(strategy_of(AT_ONE, places, NODES).assign, AssignOne)
+
+
+def test_who_asks_a_cluster_gets_what_it_has_near_or_not():
+    """With all pairs at one node, an executor fetches nothing while there is something near."""
+    far = {one: run_clusters(ClustersJob(Case(one, FALLBACK), 0, quick=True)).far for one in (AT_ONE, NEARBY)}
+    assert 0 < 1.5 * far[AT_ONE] < far[NEARBY]

@@ -34,7 +34,8 @@ from daws.model.graph import Graph
 from daws.sim.cluster import Cluster
 from daws.sim.plot import bytes_of, new_figure, write_figure
 from daws.sim.plot import check_target as check_picture
-from daws.sim.simulate import Settings
+from daws.sim.simulate import Settings, check_runnable
+from daws.store.memory import MemoryStore
 from daws.workloads import Workload
 
 STRATEGIES = "daws,random"
@@ -76,7 +77,9 @@ def run(arguments: argparse.Namespace) -> int:
     for option in ("csv", "html"):
         check_text_target(option, getattr(arguments, option))
     world = World(arguments)
-    world.make(cases[0].nodes, 0)
+    # Nodes are alike: what those of one cluster can run, those of all others can.
+    graph, cluster, _ = world.make(cases[0].nodes, 0)
+    check_runnable(graph, MemoryStore(1, 1).join(cluster.infos()))
     settings = settings_of(arguments, world)
     path = default_path(arguments.workload, settings) if arguments.results is None else Path(arguments.results)
     written = {f"--{option}": getattr(arguments, option) for option in ("plot", "csv", "html")}

@@ -96,6 +96,9 @@ def split_strategies(texts: Sequence[str]) -> list[str]:
     for text in texts:
         for one in re.split(rf",(?=\s*(?:{names})\s*(?:[:,]|$))", text):
             name = one.strip()
+            for word in name.partition(":")[0].split(","):
+                if word.strip() not in PRESETS:
+                    parse_strategy(word)  # says what is wrong with this one alone
             parse_strategy(name)
             if name in found:
                 raise UsageError(f"--strategy: {name!r} is given twice")

@@ -32,12 +32,14 @@ class Results:
         self.runs: dict[Case, Run] = {}
         self._settings = settings
         self._file: BinaryIO
+        self._is_new = False
 
     def __enter__(self) -> "Results":
         if self.path.exists() and not self.path.is_file():
             raise UsageError(f"--results {str(self.path)!r}: this is no file of 'daws compare'")
+        self._is_new = not self.path.exists()
         try:
-            self._file = open(self.path, "r+b" if self.path.exists() else "w+b", buffering=0)
+            self._file = open(self.path, "w+b" if self._is_new else "r+b", buffering=0)
         except OSError as error:
             raise UsageError(f"--results {str(self.path)!r}: cannot be written: {error.strerror}") from error
         try:
@@ -51,6 +53,8 @@ class Results:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if error is not None and self._is_new and not self.runs:
+            self.path.unlink(missing_ok=True)  # what was refused leaves nothing behind
         self._file.close()
 
     def add(self, run: Run) -> None:

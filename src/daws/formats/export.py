@@ -21,7 +21,7 @@ from daws import __version__
 from daws.formats.execution import Execution, Machine
 from daws.formats.workflow import Workflow
 from daws.model.columns import Column
-from daws.model.errors import UsageError
+from daws.model.errors import UnavailableError, UsageError
 
 NS_PER_S = 1_000_000_000
 NS_PER_US = 1000
@@ -72,9 +72,13 @@ class _Machine(Struct, omit_defaults=True):
 
 
 def write_wfformat(path: str | Path, workflow: Workflow, execution: Execution | None = None) -> None:
-    """Write a file in one go: it is complete, or it is not there. Names that end in .gz are packed."""
+    """Write a file in one go: it is complete, or it is not there. Names that end in .gz are packed.
+
+    UsageError if there is no such place, UnavailableError if it could not be written to the end.
+    """
     if execution is not None:
         execution.check(workflow.graph.task_count)
+    check_target(path)
     target = Path(os.path.realpath(path))
     partial = _partial(target)
     try:
@@ -92,7 +96,8 @@ def write_wfformat(path: str | Path, workflow: Workflow, execution: Execution | 
             if partial != target:
                 partial.unlink(missing_ok=True)
     except OSError as error:
-        raise _unwritable(path, error.strerror or str(error)) from error
+        why = error.strerror or str(error)
+        raise UnavailableError(f"{os.fspath(path)!r} cannot be written: {why}", retry=True) from error
 
 
 def check_target(path: str | Path) -> None:

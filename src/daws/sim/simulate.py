@@ -15,6 +15,7 @@ from daws.core.journal import Journal
 from daws.core.node import SECOND_NS, NodeConfig
 from daws.model.cluster import Members
 from daws.model.columns import Int64s
+from daws.model.context import matches
 from daws.model.errors import ContextError, InternalError, UsageError
 from daws.model.graph import Graph
 from daws.model.states import CANCELLED, FAILED
@@ -144,6 +145,15 @@ def check_runnable(graph: Graph, members: Members) -> None:
         task = int(np.nonzero((graph.context == context) & (graph.cores == cores))[0][0])
         offered = sorted({str(group.context or "any") for info in members.infos for group in info.executors})
         most = max(group.count for info in members.infos for group in info.executors)
+        if cores > 1 and members.capable(Needs(1, wanted)):
+            widest = max(
+                group.count for info in members.infos for group in info.executors if matches(wanted, group.context)
+            )
+            label = "" if wanted is None else f" with context {str(wanted)!r}"
+            raise ContextError(
+                f"task {task} ({graph.kinds[graph.kind[task]]}) needs {cores} cores of one node{label}, "
+                f"but no node has more than {widest}"
+            )
         raise ContextError(
             f"task {task} ({graph.kinds[graph.kind[task]]}) needs {cores} core(s) with context "
             f"{str(wanted or 'any')!r}, which no executor offers: there are {', '.join(offered)}, "

@@ -133,6 +133,7 @@ def test_an_interrupt_keeps_what_is_done_and_says_how_to_go_on(capsys, monkeypat
         ("--results", "a.jsonl", "--csv", "./a.jsonl"),
         ("--html", "a", "--csv", "a"),
         ("--context", "gpu"),
+        ("--strategy", "flds:assign=one,node=5"),
         ("--set", "nonsense=1"),
         ("--estimates", "perhaps"),
     ],
@@ -143,7 +144,12 @@ def test_nonsense_is_refused_before_anything_is_run(capsys, monkeypatch, argv, i
         at = given.index(argv[0])
         del given[at : at + 2]
     refusal(capsys, *given, *argv)
-    assert [file.name for file in in_its_own_folder.iterdir() if file.suffix != ".jsonl"] == []
+    assert list(in_its_own_folder.iterdir()) == []
+
+
+def test_what_no_executor_offers_is_refused_before_the_first_case(capsys, monkeypatch):
+    monkeypatch.setattr(compare, "run_cases", lambda *_: pytest.fail("was run"))
+    assert "which no executor offers" in refusal(capsys, *SMALL, "--context", "gpu")
 
 
 def test_the_world_travels(capsys):

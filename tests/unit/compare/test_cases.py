@@ -38,6 +38,12 @@ def test_commas_separate_strategies_before_the_name_of_a_preset(texts, found):
     assert split_strategies(texts) == found
 
 
+@pytest.mark.parametrize("text", ["daws,fdls,random", "daws,fdls", "fdls:t=1,daws", "random,fdls:t=1"])
+def test_of_several_strategies_the_unknown_one_is_named(text):
+    with pytest.raises(UsageError, match=r"^unknown strategy 'fdls';"):
+        split_strategies([text])
+
+
 @pytest.mark.parametrize("text", ["daws,fdls", "daws,daws", "", "daws,", "daws:nonsense=1"])
 def test_strategies_that_make_no_sense(text):
     with pytest.raises(UsageError):

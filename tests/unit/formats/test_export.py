@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator, FormatChecker
 
 from daws.formats import Execution, Machine, Workflow, check_target, read_workflow, workflow_of, write_wfformat
-from daws.model.errors import GraphError, UsageError
+from daws.model.errors import GraphError, UnavailableError, UsageError
 from daws.model.graph import Graph, GraphBuilder
 from daws.workloads import KINDS, parse_workload
 from tests.unit.formats import schema
@@ -157,8 +157,13 @@ def test_what_cannot_be_written_is_known_before(tmp_path):
     ):
         with pytest.raises(UsageError, match=why):
             check_target(path)
-    with pytest.raises(UsageError, match="No such file"):
+    with pytest.raises(UsageError, match="there is no folder"):
         write_wfformat(tmp_path / "no" / "a.json", workflow_of(parse_workload("bot:tasks=1").build(1, 1, 0), "x"))
+
+
+def test_a_full_disk_is_no_mistake_of_the_caller():
+    with pytest.raises(UnavailableError, match="'/dev/full' cannot be written: No space left on device"):
+        write_wfformat("/dev/full", workflow_of(parse_workload("bot:tasks=1").build(1, 1, 0), "x"))
 
 
 @pytest.mark.skipif("WFFORMAT_SCHEMA" not in os.environ, reason="WFFORMAT_SCHEMA names no wfcommons-schema.json")

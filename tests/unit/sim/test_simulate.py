@@ -130,6 +130,17 @@ def test_a_context_that_nobody_offers_is_named():
     assert (result.failed, result.makespan_s > 0) == (0, True)
 
 
+def test_a_task_that_is_too_wide_is_told_how_wide_nodes_are():
+    builder = GraphBuilder()
+    builder.add_task("analyse", 1000, cores=16)
+    with pytest.raises(ContextError, match=r"task 0 \(analyse\) needs 16 cores of one node, but .* more than 2$"):
+        simulate(builder.build(), cluster_of(3, 2), parse_strategy("daws"))
+    builder.add_task("render", 1000, context=parse_context("gpu"), cores=4)
+    uneven = joined([parse_group("1x16"), parse_group("1x8+3[gpu]")])
+    with pytest.raises(ContextError, match=r"needs 4 cores of one node with context 'gpu', but .* more than 3$"):
+        simulate(builder.build(), uneven, parse_strategy("daws"))
+
+
 def test_more_memory_than_any_node_has_is_refused():
     builder = GraphBuilder()
     builder.add_task("small", 1000, memory_bytes=10**9)

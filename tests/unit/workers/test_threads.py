@@ -12,6 +12,7 @@ from daws.data.envelope import opened, sealed
 from daws.data.tags import folder_of, tag_of
 from daws.wire.worker import STOPPED, TIMEOUT, Died, Ended, ObjectFile, Prepare, Recalled, RunOptions
 from daws.workers.errors import RemoteError, WorkerStartError
+from daws.workers.modules import ModulesInUse
 from daws.workers.running import Runner
 from daws.workers.slots import Slot
 from tests.unit.workers import jobs
@@ -119,24 +120,26 @@ def test_hooks(tmp_path: Path):
         Crew(tmp_path, kind="threads", setup=cloudpickle.dumps(lambda: jobs.fail("no licence")))
 
 
-def test_threads_that_need_modules_of_their_client_at_once_both_find_them(tmp_path: Path):
-    """One imports them while the other begins: nothing is put aside meanwhile."""
-    digest = b"d" * 32
-    tag = tag_of(1, digest)
-    prepare = Prepare("runner", str(tmp_path), 1000, "", str(tmp_path))
-    folder = Path(folder_of(tag, str(tmp_path)))
-    folder.mkdir()
-    (folder / "slow_of_client.py").write_text(
-        "from tests.unit.workers.test_threads import pass_gate\npass_gate('slow import')\nfrom slow_too import VALUE\n"
-    )
-    (folder / "slow_too.py").write_text("VALUE = 7\n")
-    GATES["slow import"] = begun, may_end = threading.Event(), threading.Event()
-    runner = Runner(prepare, lambda run: None, is_process=False)
-    pickled = b"cslow_of_client\nVALUE\n."  # what is found is no function, which is of no importance here
+def test_threads_that_need_modules_of_their_client_at_once_put_nothing_aside_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gate: tuple[str, threading.Event, threading.Event]
+):
+    """What the second put aside, the first was importing."""
+    name, begun, may_end = gate
+    made: list[ModulesInUse] = []
+
+    class Slow(ModulesInUse):
+        def __init__(self) -> None:
+            super().__init__()
+            made.append(self)
+            pass_gate(name)
+
+    monkeypatch.setattr("daws.workers.modules.ModulesInUse", Slow)
+    tag = tag_of(1, b"d" * 32)
+    Path(folder_of(tag, str(tmp_path))).mkdir()
+    runner = Runner(Prepare("runner", str(tmp_path), 1000, "", str(tmp_path)), lambda run: None, is_process=False)
     for number in (1, 2):
-        runner.learn(number, tag + pickled)
-    found: list[object] = []
-    threads = [threading.Thread(target=lambda n=number: found.append(runner._unpickled(n))) for number in (1, 2)]
+        runner.learn(number, tag + cloudpickle.dumps(jobs.add))
+    threads = [threading.Thread(target=runner._unpickled, args=(number,)) for number in (1, 2)]
     threads[0].start()
     assert begun.wait(30)
     threads[1].start()
@@ -144,4 +147,4 @@ def test_threads_that_need_modules_of_their_client_at_once_both_find_them(tmp_pa
     may_end.set()
     for thread in threads:
         thread.join(30)
-    assert found == [7, 7]
+    assert len(made) == 1
