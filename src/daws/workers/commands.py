@@ -18,7 +18,7 @@ from typing import Any, BinaryIO
 from msgspec import Struct
 
 from daws.data.folders import remove_tree
-from daws.data.outside import EXECUTABLE, PLAIN, File, Out, Own, Stamp
+from daws.data.outside import File, Out, Own, Stamp, kept_mode, small_file
 from daws.model.errors import CommandError, UsageError
 from daws.wire.worker import Written
 from daws.workers.output import KEPT_BYTES
@@ -134,7 +134,7 @@ class _Run:
         if isinstance(word, File):
             self._place(word, word.name)
             if not index and not isinstance(word.source, Own):
-                os.chmod(self._path(word.name), 0o700)  # on its way here it may have forgotten that it is a program
+                _make_executable(self._path(word.name))
         elif not isinstance(word, Out):
             if isinstance(word, os.PathLike):
                 return os.fsdecode(word)
@@ -250,15 +250,20 @@ class _Run:
 
     def _taken(self, path: str) -> Kept:
         status = os.stat(path)
+        mode = kept_mode(status.st_mode)
+        is_own = status.st_nlink == 1 and not os.path.islink(path)
+        if is_own and mode != stat.S_IMODE(status.st_mode):
+            os.chmod(path, mode)
         if status.st_size < self.at.inline_max_bytes:  # there is one byte more than what is in it
             with open(path, "rb") as small:
-                return Kept((EXECUTABLE if status.st_mode & stat.S_IXUSR else PLAIN) + small.read())
+                return Kept(small_file(small.read(), mode))
         assert self.at.segments is not None  # whoever submits commands has a node with folders
         target = f"{self.at.segments.folders_new[-1]}/{os.getpid()}-file-{next(_numbers)}"
-        if status.st_nlink == 1 and not os.path.islink(path):
+        if is_own:
             os.rename(path, target)
         else:  # it is an input under another name, or something outside: that must not become an object of ours
-            shutil.copy(path, target)
+            shutil.copyfile(path, target)
+            os.chmod(target, mode)
         return Kept(Written(target, status.st_size, is_raw=True))
 
     def _error(self, how: str, code: int, stdout: bytes, stderr: bytes) -> CommandError:
@@ -296,6 +301,17 @@ class _Streams:
     def close(self) -> None:
         for file in self._files:
             file.close()
+
+
+def _make_executable(path: str) -> None:
+    """Whoever is the program is meant to run, also if that was not said of the file."""
+    mode = os.stat(path).st_mode
+    if not mode & stat.S_IXUSR:
+        os.chmod(path, stat.S_IMODE(mode) | stat.S_IXUSR)
+    if not os.access(path, os.X_OK):  # it lies where nothing may be executed, as file systems in memory often are
+        copy = f"{path}.{next(_numbers)}"
+        shutil.copy(path, copy)
+        os.replace(copy, path)
 
 
 def _empty_folder(at: Runner) -> str:

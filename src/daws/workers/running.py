@@ -163,12 +163,12 @@ class Runner:
 
     def file(self, one: bytes | ObjectFile, name: str) -> Any:
         """An input that is a file."""
-        from daws.data.outside import PLAIN, File, Small, Stored  # most workers never see one
+        from daws.data.outside import File, Small, Stored, small_file  # most workers never see one
 
         if isinstance(one, bytes):
             return File.of(name, Small(one, self.scratch))
         if one.held:
-            return File.of(name, Small(PLAIN + one.held, self.scratch))
+            return File.of(name, Small(small_file(one.held), self.scratch))
         path = os.path.join(self._folder, one.path)
         if one.object is not None:
             size = os.stat(path).st_size if os.path.exists(path) else -1
