@@ -179,9 +179,10 @@ class Cluster:
 
         With `outputs=n` the function returns n values, and there are n futures, as a tuple.
         """
+        from daws.client.given import arguments
         from daws.client.options import options_of
 
-        return self._start(function, tuple(args), kwargs or {}, options_of(**options))
+        return self._start(function, *arguments(args, kwargs), options_of(**options))
 
     def _start(
         self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], options: Options

@@ -33,7 +33,9 @@ def checked_name(name: str | os.PathLike[str], what: str) -> str:
     if not isinstance(text, str) or not text or "\0" in text:
         raise UsageError(f"{what} {text!r}: give a file name")
     path = PurePosixPath(text)
-    if path.is_absolute() or ".." in path.parts or not path.parts or text.endswith("/"):
+    if text.endswith("/"):
+        raise UsageError(f"{what} {text!r} is a folder; name the files in it one by one, or pack it into one")
+    if path.is_absolute() or ".." in path.parts or not path.parts:
         raise UsageError(f"{what} {text!r} leads out of the command's own folder; give the name of a file in it")
     if any(len(os.fsencode(part)) > NAME_BYTES_MAX for part in path.parts):
         raise UsageError(f"{what} {text[:40]!r}…: the name is longer than {NAME_BYTES_MAX} bytes")

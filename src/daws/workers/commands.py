@@ -234,6 +234,10 @@ class _Run:
         missing = [name for name in self.spec.outputs if not os.path.isfile(self._path(name))]
         if missing:
             how = f"did not make its output {', '.join(map(repr, missing))}"
+            if os.path.exists(self._path(missing[0])):
+                is_folder = os.path.isdir(self._path(missing[0]))
+                what = "a folder; declare the files in it, or pack it into one" if is_folder else "no regular file"
+                how += f": {missing[0]!r} is {what}"
             if completed.code:
                 how = f"exited with code {completed.code} and {how}"
             raise self._error(how, completed.code, completed.stdout, completed.stderr)

@@ -176,6 +176,14 @@ def test_a_file_that_not_even_its_owner_could_read_can_be_read(anywhere: Cluster
     assert modes_of(*[one.result(60) for one in made.outputs.values()]) == [0o400, 0o400]
 
 
+@pytest.mark.parametrize(
+    "line, what", [("mkdir x", "'x' is a folder; declare the files in it"), ("mkfifo x", "'x' is no regular file")]
+)
+def test_what_is_no_file_is_no_output(cluster: Cluster, line: str, what: str):
+    with pytest.raises(CommandError, match=f"`{line}` did not make its output 'x': {what}"):
+        cluster.run(line, outputs=["x"]).result(60)
+
+
 def test_programs_that_commands_made_can_be_run(either: Cluster):
     script = "printf '#!/bin/sh\\necho ran %s $1\\n' > tool; chmod +x tool"
     tool = either.run(script, outputs=["tool"]).outputs["tool"]
@@ -451,6 +459,7 @@ def test_a_description_can_be_run_many_times(cluster: Cluster):
         (["ls", "x\0"], {}, "zero byte"),
         (["ls"], {"outputs": ["/etc/passwd"]}, "'/etc/passwd' leads out of the command's own folder"),
         (["ls"], {"outputs": ["a/../../x"]}, "leads out"),
+        (["ls"], {"outputs": ["results/"]}, "the output 'results/' is a folder; name the files in it"),
         (["ls"], {"outputs": "x"}, "give a list"),
         (["ls"], {"inputs": {"../x": "text"}}, "leads out"),
         (["ls"], {"inputs": ["x"]}, "has no name"),
