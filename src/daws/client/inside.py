@@ -81,6 +81,9 @@ class InnerCluster:
         """The results of futures in lists, tuples, sets, dicts and dataclasses, however deep, in the same shape."""
         return gather(futures, errors)
 
+    def __reduce__(self) -> NoReturn:
+        raise UsageError("a cluster cannot be sent to tasks; inside of one, daws.current() is the cluster it runs in")
+
     def __repr__(self) -> str:
         return f"<InnerCluster: {len(self._session.futures):,} tasks submitted>"
 

@@ -19,7 +19,7 @@ import daws
 from daws.client.cluster import Cluster
 from daws.client.future import Future
 from daws.client.waiting import as_completed, gather, wait
-from daws.model.errors import ClosedError, TaskCancelledError, TaskKilledError, UsageError
+from daws.model.errors import ClosedError, TaskCancelledError, TaskKilledError, UnpicklableError, UsageError
 from daws.strategy.presets import PRESETS
 from daws.workers.errors import UnreadableError
 
@@ -334,6 +334,20 @@ def test_arguments_that_are_no_list_are_refused(cluster: Cluster, args: Any, kwa
 
 def call_inside(args: Any, kwargs: Any) -> None:
     daws.current().call(abs, args, kwargs)
+
+
+def returns_its_cluster() -> object:
+    return daws.current()
+
+
+def test_a_cluster_is_not_sent_to_its_tasks(cluster: Cluster):
+    what = r"daws\.client\.cluster\.Cluster.*: a cluster cannot be sent to tasks; inside of one, daws\.current\(\) is "
+    with pytest.raises(UnpicklableError, match=rf"^argument 1 .*{what}the cluster it runs in$"):
+        cluster.submit(len, [cluster])
+    with pytest.raises(UnpicklableError, match=rf"^the function .*{what}"):
+        cluster.submit(lambda: cluster)
+    with pytest.raises(UnpicklableError, match="InnerCluster: a cluster cannot be sent to tasks"):
+        cluster.submit(returns_its_cluster).result(60)
 
 
 def test_map_says_what_is_not_iterable(cluster: Cluster):
