@@ -10,6 +10,7 @@ import shlex
 import shutil
 import stat
 import sys
+from contextlib import suppress
 from functools import partial
 from itertools import count
 from time import monotonic_ns
@@ -18,7 +19,7 @@ from typing import Any, BinaryIO
 from msgspec import Struct
 
 from daws.data.folders import remove_tree
-from daws.data.outside import File, Out, Own, Stamp, kept_mode, small_file
+from daws.data.outside import File, Out, Own, Stamp, Stored, kept_mode, small_file
 from daws.model.errors import CommandError, UsageError
 from daws.wire.worker import Written
 from daws.workers.output import KEPT_BYTES
@@ -193,6 +194,7 @@ class _Run:
             if given is not None:
                 given.close()
         if not in_time:
+            self._changed_inputs()
             limit = f"took longer than its time limit of {spec.timeout_ns / 1e9:g} s and was stopped"
             raise self._error(limit, code, stdout, stderr)
         return Completed(self.shown, code, stdout, stderr, duration_s)
@@ -220,14 +222,29 @@ class _Run:
 
     def _check(self, completed: Completed) -> None:
         code = completed.code
+        changed = self._changed_inputs()
         if code and self.spec.check:
             how = f"was killed by {signal_name(-code)}" if code < 0 else f"exited with code {code}"
             raise self._error(how, code, completed.stdout, completed.stderr)
+        if changed:
+            how = f"changed its input {changed[0]!r} in place, which others may read; let it write a new file"
+            raise self._error(how, code, completed.stdout, completed.stderr)
+
+    def _changed_inputs(self) -> list[str]:
+        """Inputs that were written to. Those that a command has made are gone then, so that nobody takes them for what
+        they were: who needs one has it made again."""
+        changed = []
         for name, (file, before) in self.placed.items():
-            now = file.source.stamp()
+            try:
+                now = file.source.stamp()
+            except UsageError:  # it is gone: another one has changed it
+                continue
             if before != now and before and now and before[2] == now[2]:  # else it was moved, as objects may be
-                how = f"changed its input {name!r} in place, which others may read; let it write a new file"
-                raise self._error(how, code, completed.stdout, completed.stderr)
+                changed.append(name)
+                if isinstance(file.source, Stored):
+                    with suppress(FileNotFoundError):
+                        os.unlink(file.source.where)
+        return changed
 
     def _take(self, completed: Completed) -> list[Kept]:
         """Move the outputs out of the folder: small ones into memory, the others to where new objects are."""

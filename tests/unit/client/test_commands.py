@@ -177,6 +177,23 @@ def test_a_file_that_not_even_its_owner_could_read_can_be_read(anywhere: Cluster
 
 
 @pytest.mark.parametrize(
+    "line, how",
+    [
+        ("printf XXXX | dd of=numbers conv=notrunc status=none", "changed its input 'numbers' in place"),
+        ("echo more >> numbers; exit 3", "exited with code 3"),
+        ("echo more >> numbers; sleep 60", "took longer"),
+    ],
+)
+def test_what_a_command_made_is_made_again_after_another_has_written_to_it(anywhere: Cluster, line: str, how: str):
+    numbers = anywhere.run(f"seq {BIG} > numbers", outputs=["numbers"]).outputs["numbers"]
+    with pytest.raises(CommandError, match=how):
+        anywhere.run(line, inputs=[numbers], timeout=1 if "sleep" in line else 60).result(60)
+    look = anywhere.run("head -n 2 numbers; wc -l < numbers", inputs=[numbers])
+    assert look.result(60).text.split() == ["1", "2", str(BIG)]
+    assert len(numbers.result(60).read_text().split()) == BIG
+
+
+@pytest.mark.parametrize(
     "line, what", [("mkdir x", "'x' is a folder; declare the files in it"), ("mkfifo x", "'x' is no regular file")]
 )
 def test_what_is_no_file_is_no_output(cluster: Cluster, line: str, what: str):
