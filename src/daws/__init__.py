@@ -35,6 +35,7 @@ _HOMES = {
     "TaskKilledError": "daws.model.errors",
     "UnavailableError": "daws.model.errors",
     "UnpicklableError": "daws.model.errors",
+    "UnreadableError": "daws.workers.errors",
     "UsageError": "daws.model.errors",
     "WorkerStartError": "daws.workers.errors",
 }

@@ -27,6 +27,7 @@ from daws.model.errors import UnpicklableError as UnpicklableError
 from daws.model.errors import UsageError as UsageError
 from daws.workers.commands import Completed as Completed
 from daws.workers.errors import RemoteError as RemoteError
+from daws.workers.errors import UnreadableError as UnreadableError
 from daws.workers.errors import WorkerStartError as WorkerStartError
 
 __all__: list[str]

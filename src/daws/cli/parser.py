@@ -165,6 +165,13 @@ def _whole(text: str) -> int:
     return value
 
 
+def _scale(text: str) -> float:
+    value = _number(text)
+    if value < 0:
+        raise argparse.ArgumentTypeError(f"{shown(text)} is less than 0")
+    return value
+
+
 def _number(text: str) -> float:
     value = read_number(text)
     if value is None:
@@ -316,10 +323,10 @@ def _add_task_options(what: "argparse._ArgumentGroup") -> None:
         help="what tasks (of a kind) declare to need while they run; matters where nodes have --memory-gb",
     )
     what.add_argument(
-        "--time-scale", metavar="X", action=_Once, type=_number, default=1.0, help="multiply the lengths of all tasks"
+        "--time-scale", metavar="X", action=_Once, type=_scale, default=1.0, help="multiply the lengths of all tasks"
     )
     what.add_argument(
-        "--data-scale", metavar="X", action=_Once, type=_number, default=1.0, help="multiply the sizes of all objects"
+        "--data-scale", metavar="X", action=_Once, type=_scale, default=1.0, help="multiply the sizes of all objects"
     )
 
 
@@ -394,10 +401,10 @@ def _add_run(commands: "argparse._SubParsersAction[Parser]") -> None:
         help=f"name or name:key=value,… (see 'daws strategies'; default: {STRATEGY})",
     )
     what.add_argument(
-        "--time-scale", metavar="X", action=_Once, type=_number, default=1.0, help="multiply the lengths of all tasks"
+        "--time-scale", metavar="X", action=_Once, type=_scale, default=1.0, help="multiply the lengths of all tasks"
     )
     what.add_argument(
-        "--data-scale", metavar="X", action=_Once, type=_number, default=1.0, help="multiply the sizes of all objects"
+        "--data-scale", metavar="X", action=_Once, type=_scale, default=1.0, help="multiply the sizes of all objects"
     )
     what.add_argument("--spin", action="store_true", help="tasks compute all the time instead of sleeping")
     what.add_argument("--execute", action="store_true", help="run the commands in the file instead of emulating them")

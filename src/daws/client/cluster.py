@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from threading import Lock, Thread
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar
 from weakref import WeakSet
 
 from daws.client import current, patience
@@ -179,9 +179,10 @@ class Cluster:
 
         With `outputs=n` the function returns n values, and there are n futures, as a tuple.
         """
+        from daws.client.given import arguments
         from daws.client.options import options_of
 
-        return self._start(function, tuple(args), kwargs or {}, options_of(**options))
+        return self._start(function, *arguments(args, kwargs), options_of(**options))
 
     def _start(
         self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], options: Options
@@ -322,6 +323,9 @@ class Cluster:
     def __del__(self) -> None:
         if getattr(self, "_session", None) is not None:
             self.close()
+
+    def __reduce__(self) -> NoReturn:
+        raise UsageError("a cluster cannot be sent to tasks; inside of one, daws.current() is the cluster it runs in")
 
     def __repr__(self) -> str:
         session = self._session

@@ -12,7 +12,8 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from daws.data.codec import dumps, loads
-from daws.model.errors import UsageError
+from daws.model.errors import DawsError, UsageError
+from daws.workers.errors import UnreadableError
 from daws.workers.slots import fill
 
 if TYPE_CHECKING:
@@ -83,16 +84,30 @@ class Future(Generic[T]):
         value: Any
         if state == INLINE:
             value = self._what
-            self._what = value = None if value == NOTHING else loads(value)
+            try:
+                self._what = value = None if value == NOTHING else loads(value)
+            except (DawsError, MemoryError):
+                raise
+            except Exception as error:
+                raise self._unreadable(error) from error
             self._state = VALUE
             return value  # type: ignore[no-any-return]
         if state == VALUE:
             return self._what  # type: ignore[no-any-return]
         if state == STORED:
-            self._what = value = self._session.load(self.object)
+            try:
+                self._what = value = self._session.load(self.object)
+            except (DawsError, MemoryError, OSError):
+                raise
+            except Exception as error:
+                raise self._unreadable(error) from error
             self._state = VALUE
             return value  # type: ignore[no-any-return]
         raise self._session.exception_of(self)
+
+    def _unreadable(self, error: Exception) -> UnreadableError:
+        """Unpickling calls code of the user's, which may raise anything; that is not what the task raised."""
+        return UnreadableError(f"task {self.task}: its result cannot be loaded here: {type(error).__name__}: {error}")
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
         """What the task raised, or None; waits for its end."""

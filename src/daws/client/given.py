@@ -30,3 +30,12 @@ def seconds(name: str, value: Any, high: int, can_be_zero: bool = False) -> floa
         bounds = f"from 0 to {high:,}" if can_be_zero else f"above 0, up to {high:,}"
         raise UsageError(f"{name}={value!r}: give a number of seconds {bounds}")
     return number
+
+
+def arguments(args: Any, kwargs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Those of a call, as `Cluster.call` is given them. A text would be taken for its letters."""
+    if isinstance(args, (str, bytes, dict)) or not hasattr(args, "__iter__"):
+        raise UsageError(f"args={args!r:.100}: give a list of the arguments, also if there is one")
+    if kwargs is not None and not isinstance(kwargs, dict):
+        raise UsageError(f"kwargs={kwargs!r:.100}: give a dict of the arguments that have names")
+    return tuple(args), kwargs or {}

@@ -9,6 +9,7 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import Any, NoReturn, TypeVar
 
 from daws.client.future import CANCELLED, FAILED, INLINE, PENDING, STORED, Future, collecting
+from daws.client.given import arguments
 from daws.client.mapping import Mapped, map_chunks
 from daws.client.options import OUTPUTS_MAX, USUAL, Options, options_of
 from daws.client.waiting import Errors, gather
@@ -52,7 +53,7 @@ class InnerCluster:
         **options: Any,
     ) -> Any:
         """Like `submit`, with the options of `Cluster.call`."""
-        return self._start(function, tuple(args), kwargs or {}, options_of(**options))
+        return self._start(function, *arguments(args, kwargs), options_of(**options))
 
     def _start(
         self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], options: Options
@@ -79,6 +80,9 @@ class InnerCluster:
     def gather(self, futures: Any, errors: Errors = "raise") -> Any:
         """The results of futures in lists, tuples, sets, dicts and dataclasses, however deep, in the same shape."""
         return gather(futures, errors)
+
+    def __reduce__(self) -> NoReturn:
+        raise UsageError("a cluster cannot be sent to tasks; inside of one, daws.current() is the cluster it runs in")
 
     def __repr__(self) -> str:
         return f"<InnerCluster: {len(self._session.futures):,} tasks submitted>"

@@ -124,6 +124,9 @@ def _value(result: Any) -> Any:
 def check_map(iterables: tuple[Iterable[Any], ...], chunk: int | None) -> None:
     if not iterables:
         raise UsageError("map: give at least one iterable")
+    for one in iterables:
+        if not hasattr(one, "__iter__") and not hasattr(one, "__getitem__"):
+            raise UsageError(f"map: {one!r:.100} cannot be iterated over; give lists or other iterables")
     if chunk is not None:
         whole("chunk", chunk, 1)
 

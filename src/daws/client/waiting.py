@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 
 from daws.client.future import Future, acquire
 from daws.client.progress import Progress
-from daws.model.errors import UsageError
+from daws.model.errors import DawsError, UsageError
 
 T = TypeVar("T")
 Errors = Literal["raise", "return", "skip"]
@@ -188,7 +188,10 @@ def _gathered(what: Any, errors: Errors, until: float | None) -> Any:
         if errors == "raise":
             return what.result(left)
         error = what.exception(left)
-        return what.result() if error is None else error
+        try:
+            return what.result() if error is None else error
+        except DawsError as unreadable:  # the task is not to blame
+            return unreadable
     if isinstance(what, dict):
         return {key: _gathered(value, errors, until) for key, value in what.items() if _kept(value, errors, until)}
     if isinstance(what, (list, tuple, set, frozenset)):
@@ -224,4 +227,10 @@ def _in_the_shape_of(what: Any, items: list[Any]) -> Any:
 def _kept(what: Any, errors: Errors, until: float | None) -> bool:
     if errors != "skip" or not isinstance(what, Future):
         return True
-    return what.exception(None if until is None else max(0.0, until - time.monotonic())) is None
+    if what.exception(None if until is None else max(0.0, until - time.monotonic())) is not None:
+        return False
+    try:
+        what.result()
+    except DawsError:  # it cannot be read
+        return False
+    return True

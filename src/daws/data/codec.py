@@ -120,6 +120,7 @@ class Packed:
 
     __slots__ = ("covered", "parts", "size_bytes")
     is_raw = False  # a file that a command has made
+    mode = 0o600  # the permission bits of its file
 
     def __init__(self, stream: Sequence[Buffer], buffers: list[PickleBuffer]) -> None:
         self.parts: list[Buffer]
@@ -176,13 +177,14 @@ class Packed:
 class WholeFile(Packed):
     """The file of an object, with its envelope if it has one."""
 
-    __slots__ = ("is_raw",)
+    __slots__ = ("is_raw", "mode")
 
-    def __init__(self, parts: list[Buffer], size_bytes: int, is_raw: bool = False) -> None:
+    def __init__(self, parts: list[Buffer], size_bytes: int, is_raw: bool = False, mode: int = Packed.mode) -> None:
         self.covered = 0
         self.parts = parts
         self.size_bytes = size_bytes
         self.is_raw = is_raw
+        self.mode = mode
 
     def as_file(self, object_id: int) -> Packed:
         return self

@@ -3,9 +3,9 @@
 import dataclasses
 from collections.abc import Callable, Iterator
 from itertools import islice
-from types import FunctionType, ModuleType
+from types import FunctionType, MethodType, ModuleType
 
-from daws.model.errors import UnpicklableError
+from daws.model.errors import UnpicklableError, UsageError
 
 DEPTH_MAX = 20
 PARTS_MAX = 1000
@@ -21,7 +21,6 @@ _HINTS = {
     "_asyncio.": "pass its result",
     "sqlite3.": "pass the file's name and connect inside the task",
     "daws.client.future.": "pass the future itself, or in lists, dicts and such, as an argument of submit",
-    "daws.client.inside.": "",  # it says so itself
 }
 _HINT = "pass what it is made from and make it inside the task, or give its class a __reduce__"
 
@@ -32,7 +31,8 @@ def complain(
     """The error for a value that could not be pickled because of `error`."""
     path, part = find_culprit(value, is_picklable)
     name = type_name(part)
-    hint = next((hint for start, hint in _HINTS.items() if name.startswith(start)), _HINT)
+    usual = "" if isinstance(error, UsageError) else _HINT  # ours say themselves what to do
+    hint = next((hint for start, hint in _HINTS.items() if name.startswith(start)), usual)
     if "result" in what:
         hint = hint.replace("pass ", "return ", 1).replace(" inside the task", " where it is needed")
     within = f" (in {path})" if path else ""
@@ -76,7 +76,9 @@ def _parts(value: object) -> Iterator[tuple[str, object]]:
     elif dataclasses.is_dataclass(value) and not isinstance(value, type):
         for field in dataclasses.fields(value):
             yield f".{field.name}", getattr(value, field.name, None)
-    elif not isinstance(value, ModuleType | type):
+    elif isinstance(value, MethodType):
+        yield ".__self__", value.__self__
+    elif not isinstance(value, ModuleType | type) and not type(value).__module__.startswith("daws."):  # none of ours
         for name, part in getattr(value, "__dict__", {}).items():
             yield f".{name}", part
 

@@ -12,8 +12,10 @@ Any thread may call. Copies and writes happen outside the lock, in the thread th
 """
 
 import os
+import stat
 from collections.abc import Callable
 from contextlib import suppress
+from functools import cached_property
 from itertools import count
 from pathlib import Path
 from threading import Event, Lock
@@ -23,6 +25,7 @@ from daws.data.codec import Packed, WholeFile, load_file, loads, pack
 from daws.data.envelope import MAGIC, opened
 from daws.data.limits import default_limit_bytes
 from daws.data.mapping import map_file
+from daws.data.outside import PLAIN_MODE
 from daws.data.segments import NO_ROOM, Segments
 from daws.model.errors import DamagedObjectError, UnavailableError
 
@@ -102,7 +105,8 @@ class ObjectFiles:
         if is_full and self.segments.has_memory:
             self.make_room(size)
             is_full = self.used_bytes + size > self.limit_bytes
-        path = self.segments.write(packed, object_id, in_scratch=is_full)
+        # In memory, programs can often not be started: such file systems are mounted without that right.
+        path = self.segments.write(packed, object_id, in_scratch=is_full or bool(packed.mode & 0o111))
         self.adopt(object_id, path, size, packed.is_raw)
         return size
 
@@ -147,7 +151,8 @@ class ObjectFiles:
             raise UnavailableError(f"object {object_id} is not at {path} any more", retry=True) from failure
         with open(path, "rb") as file:
             content = file.read()
-        self.put_packed(object_id, WholeFile([content], len(content), is_raw))
+            mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
+        self.put_packed(object_id, WholeFile([content], len(content), is_raw, mode))
 
     def discard(self, path: str) -> None:
         """Remove a file that was written to be adopted and that nobody wants any more."""
@@ -182,8 +187,9 @@ class ObjectFiles:
             return self._touch(object_id).held
 
     def content(self, object_id: int) -> bytes | None:
-        """All that is in the object's file, unless that is on disk: never waits for one. Counts as a use. A damaged one
-        is as good as gone, as with `open`."""
+        """All that is in the object's file, unless that is on disk (never waits for one), or may be executed or read by
+        others than is usual: then it is more than its bytes. Counts as a use. A damaged one is as good as gone, as with
+        `open`."""
         with self._lock:
             entry = self._touch(object_id)
             if entry.held is not None:
@@ -191,6 +197,8 @@ class ObjectFiles:
             if entry.is_spilled or not self.segments.has_memory:
                 return None
         with open(self.open(object_id), "rb", buffering=0) as file:
+            if entry.is_raw and stat.S_IMODE(os.fstat(file.fileno()).st_mode) != self._usual_mode:
+                return None
             return file.readall()
 
     def where(self, object_id: int) -> str:
@@ -226,6 +234,12 @@ class ObjectFiles:
             self.on_damage(object_id, said_of(error))
             raise UnavailableError(f"object {object_id} is damaged here", retry=True) from error
         return fd
+
+    def mode(self, object_id: int, fd: int | None = None) -> int:
+        """The permission bits of a file that a command made, which is open here or held; 0 if it is no such file."""
+        if not self._entry(object_id).is_raw:
+            return 0
+        return self._usual_mode if fd is None else stat.S_IMODE(os.fstat(fd).st_mode)
 
     def size_bytes(self, object_id: int) -> int:
         return self._entry(object_id).size_bytes
@@ -317,6 +331,7 @@ class ObjectFiles:
                 import shutil  # dear, and most sessions never spill
 
                 shutil.copyfile(self._path(object_id), copy)
+                shutil.copymode(self._path(object_id), copy)
             else:
                 Path(copy).write_bytes(held)
         except OSError:
@@ -338,7 +353,8 @@ class ObjectFiles:
         return entry.size_bytes
 
     def _write_held(self, object_id: int, entry: _Entry, held: bytes) -> None:
-        path = self.segments.write(WholeFile([held], len(held), entry.is_raw), object_id)
+        mode = self._usual_mode if entry.is_raw else Packed.mode
+        path = self.segments.write(WholeFile([held], len(held), entry.is_raw, mode), object_id)
         with self._lock:
             if (
                 entry.held is None or self._entries.get(object_id) is not entry
@@ -349,6 +365,17 @@ class ObjectFiles:
             entry.is_spilled = self._give_path(object_id, path)
             self._account(-entry.size_bytes, False)
             self._account(entry.size_bytes, entry.is_spilled)
+
+    @cached_property
+    def _usual_mode(self) -> int:
+        """The permission bits that programs' new files have here, unless they say otherwise."""
+        path = f"{self.segments.folders_new[0]}/usual-{os.getpid()}-{next(self._numbers)}"
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, PLAIN_MODE)
+        try:  # to ask for the umask would change it for other threads
+            return stat.S_IMODE(os.fstat(fd).st_mode)
+        finally:
+            os.close(fd)
+            os.unlink(path)
 
     def _is_here(self, object_id: int) -> bool:
         """Has somebody else brought it before?"""

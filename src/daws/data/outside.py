@@ -16,8 +16,9 @@ from typing import Any, BinaryIO, Protocol
 
 from daws.model.errors import UnavailableError, UsageError
 
-PLAIN, EXECUTABLE = b"-", b"x"
-"""A small file inside a message is one of these and then its content."""
+PLAIN_MODE = 0o666
+"""The permission bits of a file of which none are known. As with all modes, the reader's umask is still to be taken off
+where a new file is made."""
 
 NAME_BYTES_MAX = 255
 Stamp = tuple[int, int, int]
@@ -32,7 +33,9 @@ def checked_name(name: str | os.PathLike[str], what: str) -> str:
     if not isinstance(text, str) or not text or "\0" in text:
         raise UsageError(f"{what} {text!r}: give a file name")
     path = PurePosixPath(text)
-    if path.is_absolute() or ".." in path.parts or not path.parts or text.endswith("/"):
+    if text.endswith("/"):
+        raise UsageError(f"{what} {text!r} is a folder; name the files in it one by one, or pack it into one")
+    if path.is_absolute() or ".." in path.parts or not path.parts:
         raise UsageError(f"{what} {text!r} leads out of the command's own folder; give the name of a file in it")
     if any(len(os.fsencode(part)) > NAME_BYTES_MAX for part in path.parts):
         raise UsageError(f"{what} {text[:40]!r}…: the name is longer than {NAME_BYTES_MAX} bytes")
@@ -52,7 +55,8 @@ class Source(Protocol):
     def place(self, target: str) -> None:
         """Make the file appear under this path, without copying it if that is possible."""
 
-    def is_executable(self) -> bool: ...
+    def mode(self) -> int:
+        """Its permission bits."""
 
     def stamp(self) -> Stamp | None:
         """What changes when somebody writes to it; None if nobody can."""
@@ -92,8 +96,8 @@ class Own:
         self._check()
         link(self.where, target)
 
-    def is_executable(self) -> bool:
-        return os.access(self.where, os.X_OK)
+    def mode(self) -> int:
+        return kept_mode(os.stat(self.where).st_mode)
 
     def stamp(self) -> Stamp | None:
         return stamp_of(self.where)
@@ -146,15 +150,15 @@ class Stored(_Brought):
     def place(self, target: str) -> None:
         link(self.where, target)
 
-    def is_executable(self) -> bool:
-        return os.access(self.where, os.X_OK)
+    def mode(self) -> int:
+        return kept_mode(os.stat(self.where).st_mode)
 
     def stamp(self) -> Stamp | None:
         return stamp_of(self.where)
 
 
 class Small(_Brought):
-    """A small file that a command made, in memory; the first byte says whether it may be executed."""
+    """A small file that a command made, in memory, as `small_file` has it."""
 
     __slots__ = ("content",)
 
@@ -172,15 +176,14 @@ class Small(_Brought):
         return io.BytesIO(self.content[1:])
 
     def place(self, target: str) -> None:
-        mode = 0o777 if self.is_executable() else 0o666
-        fd = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+        fd = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, self.mode())
         try:
             os.write(fd, memoryview(self.content)[1:])
         finally:
             os.close(fd)
 
-    def is_executable(self) -> bool:
-        return self.content[:1] == EXECUTABLE
+    def mode(self) -> int:
+        return kept_mode(self.content[0])
 
     def stamp(self) -> Stamp | None:
         return None
@@ -281,7 +284,7 @@ class File:
         return goal
 
     def _opener(self, path: str, flags: int) -> int:
-        return os.open(path, flags, 0o777 if self.source.is_executable() else 0o666)
+        return os.open(path, flags, self.source.mode())
 
 
 class Out:
@@ -310,6 +313,17 @@ def stamp_of(path: str) -> Stamp:
     if not os.access(path, os.R_OK):
         raise UsageError(f"{path} cannot be read; see its permissions")
     return status.st_size, status.st_mtime_ns, status.st_ino
+
+
+def kept_mode(st_mode: int) -> int:
+    """What is kept of a file's mode: who may read, write and execute it. Its owner may always read it, else nobody
+    could make use of it."""
+    return st_mode & 0o777 | 0o400
+
+
+def small_file(content: bytes, mode: int = PLAIN_MODE) -> bytes:
+    """A small file inside a message: a byte with its mode, in which the owner's right to read goes without saying."""
+    return bytes([mode & 0o377]) + content
 
 
 def link(path: str, target: str) -> None:

@@ -5,6 +5,7 @@ import os
 import shutil
 from typing import Any, BinaryIO
 
+from daws.data.outside import PLAIN_MODE
 from daws.model.errors import UnavailableError, UsageError
 
 
@@ -65,8 +66,8 @@ class Remote:
         with self.open() as opened, open(target, "xb") as copy:
             shutil.copyfileobj(opened, copy, io.DEFAULT_BUFFER_SIZE * 32)
 
-    def is_executable(self) -> bool:
-        return False
+    def mode(self) -> int:
+        return PLAIN_MODE
 
     def stamp(self) -> None:
         return None

@@ -16,6 +16,7 @@ import errno
 import fcntl
 import os
 import signal
+import stat
 from contextlib import suppress
 from functools import cache
 from itertools import count
@@ -79,6 +80,8 @@ class Segments:
             packed.write_to(fd)
             if old_size > size:
                 os.ftruncate(fd, size)
+            if packed.mode != Packed.mode:
+                os.fchmod(fd, packed.mode)
         except BaseException:
             os.unlink(path)
             raise
@@ -112,6 +115,8 @@ class Segments:
         if self.has_memory and size >= REUSE_BYTES_MIN and status.st_nlink == 1:
             names = os.listdir(self.free)
             if len(names) < FREE_COUNT_MAX and sum(map(size_of, names)) + size <= free_bytes_max:
+                if stat.S_IMODE(status.st_mode) != Packed.mode:  # a command has made it, perhaps not to be written
+                    os.chmod(path, Packed.mode)
                 os.rename(path, f"{self.free}/{size}-{os.getpid()}-{next(_numbers)}")
                 return
         os.unlink(path)

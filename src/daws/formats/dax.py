@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from xml.parsers import expat
 
 from daws.formats.draft import UNKNOWN, Draft
-from daws.formats.values import cores, nanoseconds, number, shown, size
+from daws.formats.values import bytes_in, cores, nanoseconds, number, shown, size, words
 from daws.formats.workflow import Workflow
 from daws.model.errors import WorkflowError
 
@@ -226,7 +226,7 @@ class _Dax:
         elif key == "argument":
             draft = self.draft
             draft.programs[-1] = draft.programs[-1] or draft.names[-1]
-            draft.arguments[-1] = _words(text)
+            draft.arguments[-1] = words(text)
         elif key in ("runtime", "cores", "memory", "request_cpus", "request_memory"):
             self._set_need({"request_cpus": "cores", "request_memory": "memory"}.get(key, key), text)
 
@@ -266,7 +266,7 @@ class _Dax:
         if text.isdecimal() and len(text) < 18:
             return int(text)
         try:
-            value = number(text)
+            value = bytes_in(text)
             if value is not None and value < 0:
                 self.draft.notes.add("size-negative")
             return UNKNOWN if value is None or value < 0 else size(value)
@@ -288,11 +288,3 @@ class _Dax:
 
 def _logical_name(attributes: Attributes) -> tuple[str, ...]:
     return tuple(attributes.get(key, "") for key in ("name", "namespace", "version"))
-
-
-def _words(text: str) -> tuple[str, ...]:
-    """A command line taken apart as a shell would; by spaces alone where its quotes do not match."""
-    try:
-        return tuple(shlex.split(text))
-    except ValueError:
-        return tuple(re.split(r"\s+", text))

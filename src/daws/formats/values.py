@@ -4,12 +4,15 @@ Real files have decimal commas, numbers in quotes, negative runtimes and `NaN` w
 """
 
 import math
+import re
+import shlex
 
 from daws.model.graph import TOTAL_MAX
 
 SHOWN_LENGTH_MAX = 40
 NS_PER_S = 1_000_000_000
 CORES_MAX = 2**15 - 1
+GROUPED = re.compile(r"[+-]?[1-9]\d{0,2}(?:,\d{3})+")
 
 Found = str | float | int | None
 
@@ -20,10 +23,13 @@ def shown(text: object) -> str:
     return repr(found if len(found) <= SHOWN_LENGTH_MAX else found[: SHOWN_LENGTH_MAX - 3] + "...")
 
 
-def number(found: Found) -> float | None:
-    """A finite number, or None where there is none; ValueError in words for anything else."""
+def number(found: Found, is_whole: bool = False) -> float | None:
+    """A finite number, or None where there is none; ValueError in words for anything else.
+
+    Of what `is_whole`, as bytes are, 1,024 is a thousand and some, not one and a bit.
+    """
     if isinstance(found, str):
-        found = _spelled(found)
+        found = _spelled(found, is_whole)
     if found is None:
         return None
     try:
@@ -37,19 +43,34 @@ def number(found: Found) -> float | None:
     return value
 
 
-def _spelled(text: str) -> float | None:
+def bytes_in(found: Found) -> float | None:
+    """As `number`, for sizes."""
+    return number(found, is_whole=True)
+
+
+def _spelled(text: str, is_whole: bool) -> float | None:
     text = text.strip()
     if not text:
         return None
     if "_" in text:  # Python would take 1_000 for a number
         raise ValueError("is not a number")
-    if "," in text:
+    if GROUPED.fullmatch(text) and (is_whole or text.count(",") > 1):
+        text = text.replace(",", "")
+    elif "," in text:
         # The later of the two separates the decimals: 1.234,5 and 1,234.5 are the same, and 0,01 is a hundredth.
         text = text.replace(".", "").replace(",", ".") if text.rfind(",") > text.rfind(".") else text.replace(",", "")
     try:
         return float(text)
     except ValueError:
         raise ValueError("is not a number") from None
+
+
+def words(text: str) -> tuple[str, ...]:
+    """A command line taken apart as a shell would; by spaces alone where its quotes do not match."""
+    try:
+        return tuple(shlex.split(text))
+    except ValueError:
+        return tuple(text.split())
 
 
 def whole(value: float, high: int, what: str) -> int:

@@ -6,6 +6,7 @@ JSON paths such as `workflow.specification.tasks[17].parents[2]`.
 
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Sequence
 from itertools import repeat
 from typing import TypeVar
@@ -14,7 +15,7 @@ import msgspec
 from msgspec import Struct
 
 from daws.formats.draft import UNKNOWN, Draft
-from daws.formats.values import Found, cores, nanoseconds, number, shown, size
+from daws.formats.values import Found, bytes_in, cores, nanoseconds, number, shown, size, words
 from daws.formats.workflow import Workflow
 from daws.model.errors import WorkflowError
 
@@ -25,6 +26,7 @@ PROGRAM_LENGTH_MAX = 64
 ITEM_BITS = 32
 # What generators append to the name of a task to make it unique: _ID0000002, _00000002, -17.
 NUMBERED = re.compile(r"(?:[_.-]?ID|[_.-])\d+$")
+SHELL = frozenset("|&;<>()$`*?\n")
 LINKS = {"input": (True, False), "output": (False, True), "inout": (True, True)}
 
 Name = str | int | None
@@ -34,7 +36,7 @@ _Read = TypeVar("_Read")
 
 class _Command(Struct):
     program: str | None = None
-    arguments: list[str | int | float | None] | str | None = None
+    arguments: list[str | int | float | bool | None] | str | None = None
 
 
 class _File(Struct):
@@ -167,7 +169,7 @@ class _WfFormat:
         if self.body.specification is not None:
             self._list_files(self.body.specification.files or ())
         for index, task in enumerate(self.tasks):
-            self._add_task(index, task, executions.get(task.id) if executions else None)
+            self._add_task(index, task, executions.get(index))
         self._add_edges()
         makespan, place = self.body.makespanInSeconds, "workflow.makespanInSeconds"
         if makespan is None:
@@ -197,19 +199,27 @@ class _WfFormat:
 
     # -- tasks ---------------------------------------------------------------------------------------------------------
 
-    def _executions(self) -> dict[Name, tuple[str, _Task]]:
-        found: dict[Name, tuple[str, _Task]] = {}
+    def _executions(self) -> dict[int, tuple[str, _Task]]:
+        """By the index of the task. Some write numbers on one side and texts on the other, or names instead of ids."""
+        found: dict[int, tuple[str, _Task]] = {}
         if self.body.execution is None or not self.is_split:
             return found
-        for index, execution in enumerate(self.body.execution.tasks or ()):
-            place = f"workflow.execution.tasks[{index}]"
+        known = {_text(task.id) or _text(task.name): index for index, task in enumerate(self.tasks or ())}
+        names: dict[str, int] | None = None
+        for at, execution in enumerate(self.body.execution.tasks or ()):
+            place = f"workflow.execution.tasks[{at}]"
             if execution.id is None:
                 raise self._wrong(place, "an execution needs the id of its task")
-            if execution.id in found:
+            index = known.get(_text(execution.id))
+            if index is None:
+                names = _by_name(self.tasks or ()) if names is None else names
+                index = names.get(_text(execution.id))
+            if index is None:
+                self.draft.notes.add("executed-unknown")
+                continue
+            if index in found:
                 self.draft.notes.add("executed-twice")
-            found[execution.id] = (place, execution)
-        known = {task.id for task in self.tasks or ()}
-        self.draft.notes.add("executed-unknown", sum(task_id not in known for task_id in found))
+            found[index] = (place, execution)
         return found
 
     def _add_task(self, index: int, task: _Task, execution: tuple[str, _Task] | None) -> None:
@@ -226,7 +236,7 @@ class _WfFormat:
         number = draft.add_task(task_id or name, name or task_id, kind, index << ITEM_BITS)
         if name and self.by_name.setdefault(name, number) != number:
             self.ambiguous.add(name)
-        self._set_needs(run_place, run)
+        self._set_needs([(place, task)] if run is task else [(run_place, run), (place, task)])
         if command is not None:
             draft.programs[number] = program
             draft.arguments[number] = _arguments(command.arguments)
@@ -237,8 +247,10 @@ class _WfFormat:
         if task.files:
             self._use_files(place, task.files)
 
-    def _set_needs(self, place: str, run: _Task) -> None:
+    def _set_needs(self, sayings: list[tuple[str, _Task]]) -> None:
+        """What a task needs, by the first of the places that says something of it."""
         draft = self.draft
+        place, run = _first(sayings, "runtimeInSeconds", "runtime")
         key, seconds = ("runtimeInSeconds", run.runtimeInSeconds)
         if seconds is None:
             key, seconds = ("runtime", run.runtime)
@@ -253,6 +265,7 @@ class _WfFormat:
                 draft.notes.add("runtime-negative")
                 value = 0.0
             draft.length_ns[-1] = self._checked(nanoseconds, value, f"{place}.{key}")
+        place, run = _first(sayings, "coreCount", "cores")
         key, wanted = ("coreCount", run.coreCount) if run.coreCount is not None else ("cores", run.cores)
         if wanted is not None and wanted != 1:
             value = self._number(wanted, f"{place}.{key}")
@@ -260,6 +273,7 @@ class _WfFormat:
                 if value < 1:
                     draft.notes.add("cores")
                 draft.cores[-1] = self._checked(cores, value, f"{place}.{key}")
+        place, run = _first(sayings, "memoryInBytes", "memory")
         if run.memoryInBytes is not None or run.memory is not None:
             key = "memoryInBytes"
             value = self._number(run.memoryInBytes, f"{place}.{key}")
@@ -267,6 +281,7 @@ class _WfFormat:
                 key = "memory"
                 value = (self._number(run.memory, f"{place}.{key}") or 0.0) * BYTES_PER_KB
             draft.memory_bytes[-1] = self._checked(size, max(value, 0.0), f"{place}.{key}")
+        place, run = _first(sayings, "priority")
         if run.priority is not None:
             value = self._number(run.priority, f"{place}.priority") or 0.0
             draft.priority[-1] = round(max(-PRIORITY_MAX, min(PRIORITY_MAX, value)))
@@ -358,7 +373,7 @@ class _WfFormat:
         found, key = (file.size, "size") if file.sizeInBytes is None else (file.sizeInBytes, "sizeInBytes")
         if type(found) is int and 0 <= found < 1 << 53:
             return found
-        value = self._number(found, f"{place}.{key}")
+        value = self._checked(bytes_in, found, f"{place}.{key}")
         if value is None:
             return UNKNOWN
         if value < 0:
@@ -378,6 +393,19 @@ class _WfFormat:
             raise self._wrong(place, f"{shown(found)} {error}") from None
 
 
+def _first(sayings: list[tuple[str, _Task]], *keys: str) -> tuple[str, _Task]:
+    for one in sayings[:-1]:
+        if any(getattr(one[1], key) is not None for key in keys):
+            return one
+    return sayings[-1]
+
+
+def _by_name(tasks: Sequence[_Task]) -> dict[str, int]:
+    """The index of each task whose name no other one has."""
+    count = Counter([_text(task.name) for task in tasks])
+    return {_text(task.name): index for index, task in enumerate(tasks) if task.name and count[_text(task.name)] == 1}
+
+
 def _text(name: Name) -> str:
     return "" if name is None else str(name)
 
@@ -392,16 +420,18 @@ def _kind_of(name: str, program: str) -> str:
 
 
 def _command(found: _Command | str | None) -> _Command | None:
-    """As the format has it; or as one line."""
+    """As the format has it; or as one line, which is for a shell if only that can read it."""
     if not isinstance(found, str):
         return found
-    program, _, arguments = found.strip().partition(" ")
-    return _Command(program, arguments)
+    if SHELL.intersection(found):
+        return _Command(found.strip())
+    program, *arguments = words(found) or [""]
+    return _Command(program, [*arguments])
 
 
-def _arguments(found: list[str | int | float | None] | str | None) -> tuple[str, ...]:
+def _arguments(found: list[str | int | float | bool | None] | str | None) -> tuple[str, ...]:
     if found is None:
         return ()
     if isinstance(found, str):
-        return tuple(found.split())
-    return tuple("" if one is None else str(one) for one in found)
+        return words(found)
+    return tuple("" if one is None else str(one).lower() if isinstance(one, bool) else str(one) for one in found)

@@ -2,8 +2,9 @@
 that neither side's event loop waits for bytes.
 
 A request is a list of object ids. Each of them is answered in turn by the object's size and then its bytes, which the
-kernel copies from the file where nothing has to be encrypted, or by MISSING. Clients of other machines also bring
-objects in (BRINGS); those are answered by their size, or by MISSING if there is no room.
+kernel copies from the file where nothing has to be encrypted, or by MISSING. Above the size are the permission bits of
+a file that a command made, so that programs stay programs; they are zero for values. Clients of other machines also
+bring objects in (BRINGS); those are answered by their size, or by MISSING if there is no room.
 """
 
 import os
@@ -16,7 +17,6 @@ from struct import Struct
 from threading import Lock, Thread
 
 from daws.data.codec import Packed, WholeFile
-from daws.data.envelope import MAGIC
 from daws.data.files import ObjectFiles
 from daws.model.errors import NoSpaceError, PeerError, UnavailableError
 
@@ -28,6 +28,7 @@ BRINGS = (1 << 32) - 1
 """Instead of how many objects are asked for: one is brought in; its id and its size follow, and its bytes."""
 IDS_MAX = 1 << 20
 SIZE_MAX = 1 << 46
+MODE_SHIFT = 48
 CHUNK_BYTES = 1 << 20
 STALL_S = 15.0
 """Who takes nothing for so long while an object is on its way is gone."""
@@ -64,7 +65,7 @@ class ObjectGiver:
         try:
             held = self.files.held(object_)
             if held is not None:
-                sock.sendall(_SIZE.pack(len(held)) + held)
+                sock.sendall(_size_word(len(held), self.files.mode(object_)) + held)
                 self.sent_bytes += len(held)
                 return
             try:
@@ -74,7 +75,7 @@ class ObjectGiver:
                 return
             try:
                 size = self.files.size_bytes(object_)
-                sock.sendall(_SIZE.pack(size))
+                sock.sendall(_size_word(size, self.files.mode(object_, fd)))
                 if type(sock) is socket:
                     _send_file(sock, fd, size)
                 else:
@@ -90,7 +91,7 @@ class ObjectGiver:
         if size > SIZE_MAX:
             raise PeerError(f"an object of {size:,} bytes")
         try:
-            self.files.put_packed(object_, _Incoming(sock, size))
+            self.files.put_packed(object_, _Incoming(sock, size, 0))
         except NoSpaceError as error:
             sock.sendall(_SIZE.pack(MISSING))
             raise PeerError("there is no room for it") from error
@@ -121,6 +122,10 @@ class ObjectServer(ObjectGiver):
     def _welcome(self, sock: socket) -> None:
         with sock, suppress(OSError, PeerError):
             self.serve(sock)
+
+
+def _size_word(size: int, mode: int) -> bytes:
+    return _SIZE.pack(size | mode << MODE_SHIFT)
 
 
 def _ids(sock: socket, count: int) -> Sequence[int]:
@@ -166,11 +171,12 @@ class ObjectSource:
                 sock = self._open()
                 sock.sendall(_COUNT.pack(len(objects)) + array("Q", objects).tobytes())
                 for object_ in objects:
-                    (size,) = _SIZE.unpack(_expect(sock, _SIZE.size))
-                    if size != MISSING:
-                        if size > SIZE_MAX:
-                            raise PeerError(f"an object of {size:,} bytes")
-                        files.put_packed(object_, _Incoming(sock, size))
+                    (word,) = _SIZE.unpack(_expect(sock, _SIZE.size))
+                    if word != MISSING:
+                        mode, size = divmod(word, 1 << MODE_SHIFT)
+                        if size > SIZE_MAX or mode > 0o777:
+                            raise PeerError(f"an object of {word:,} bytes")
+                        files.put_packed(object_, _Incoming(sock, size, mode))
                         came.append(object_)
             except BaseException:
                 self._close()
@@ -223,8 +229,8 @@ class _Incoming(WholeFile):
 
     __slots__ = ("_sock",)
 
-    def __init__(self, sock: socket, size_bytes: int) -> None:
-        super().__init__([], size_bytes, is_raw=True)
+    def __init__(self, sock: socket, size_bytes: int, mode: int) -> None:
+        super().__init__([], size_bytes, bool(mode), mode or Packed.mode)
         self._sock = sock
 
     def write_to(self, fd: int) -> int:
@@ -236,8 +242,6 @@ class _Incoming(WholeFile):
             count = self._sock.recv_into(room[:left])
             if not count:
                 raise PeerError("it is gone in the middle of an object")
-            if left == self.size_bytes:
-                self.is_raw = bytes(room[: min(count, len(MAGIC))]) != MAGIC[:count]
             written = 0
             while written < count:
                 written += os.write(fd, room[written:count])

@@ -10,6 +10,7 @@ import shlex
 import shutil
 import stat
 import sys
+from contextlib import suppress
 from functools import partial
 from itertools import count
 from time import monotonic_ns
@@ -18,7 +19,7 @@ from typing import Any, BinaryIO
 from msgspec import Struct
 
 from daws.data.folders import remove_tree
-from daws.data.outside import EXECUTABLE, PLAIN, File, Out, Own, Stamp
+from daws.data.outside import File, Out, Own, Stamp, Stored, kept_mode, small_file
 from daws.model.errors import CommandError, UsageError
 from daws.wire.worker import Written
 from daws.workers.output import KEPT_BYTES
@@ -134,7 +135,7 @@ class _Run:
         if isinstance(word, File):
             self._place(word, word.name)
             if not index and not isinstance(word.source, Own):
-                os.chmod(self._path(word.name), 0o700)  # on its way here it may have forgotten that it is a program
+                _make_executable(self._path(word.name))
         elif not isinstance(word, Out):
             if isinstance(word, os.PathLike):
                 return os.fsdecode(word)
@@ -193,6 +194,7 @@ class _Run:
             if given is not None:
                 given.close()
         if not in_time:
+            self._changed_inputs()
             limit = f"took longer than its time limit of {spec.timeout_ns / 1e9:g} s and was stopped"
             raise self._error(limit, code, stdout, stderr)
         return Completed(self.shown, code, stdout, stderr, duration_s)
@@ -220,20 +222,39 @@ class _Run:
 
     def _check(self, completed: Completed) -> None:
         code = completed.code
+        changed = self._changed_inputs()
         if code and self.spec.check:
             how = f"was killed by {signal_name(-code)}" if code < 0 else f"exited with code {code}"
             raise self._error(how, code, completed.stdout, completed.stderr)
+        if changed:
+            how = f"changed its input {changed[0]!r} in place, which others may read; let it write a new file"
+            raise self._error(how, code, completed.stdout, completed.stderr)
+
+    def _changed_inputs(self) -> list[str]:
+        """Inputs that were written to. Those that a command has made are gone then, so that nobody takes them for what
+        they were: who needs one has it made again."""
+        changed = []
         for name, (file, before) in self.placed.items():
-            now = file.source.stamp()
+            try:
+                now = file.source.stamp()
+            except UsageError:  # it is gone: another one has changed it
+                continue
             if before != now and before and now and before[2] == now[2]:  # else it was moved, as objects may be
-                how = f"changed its input {name!r} in place, which others may read; let it write a new file"
-                raise self._error(how, code, completed.stdout, completed.stderr)
+                changed.append(name)
+                if isinstance(file.source, Stored):
+                    with suppress(FileNotFoundError):
+                        os.unlink(file.source.where)
+        return changed
 
     def _take(self, completed: Completed) -> list[Kept]:
         """Move the outputs out of the folder: small ones into memory, the others to where new objects are."""
         missing = [name for name in self.spec.outputs if not os.path.isfile(self._path(name))]
         if missing:
             how = f"did not make its output {', '.join(map(repr, missing))}"
+            if os.path.exists(self._path(missing[0])):
+                is_folder = os.path.isdir(self._path(missing[0]))
+                what = "a folder; declare the files in it, or pack it into one" if is_folder else "no regular file"
+                how += f": {missing[0]!r} is {what}"
             if completed.code:
                 how = f"exited with code {completed.code} and {how}"
             raise self._error(how, completed.code, completed.stdout, completed.stderr)
@@ -250,15 +271,20 @@ class _Run:
 
     def _taken(self, path: str) -> Kept:
         status = os.stat(path)
+        mode = kept_mode(status.st_mode)
+        is_own = status.st_nlink == 1 and not os.path.islink(path)
+        if is_own and mode != stat.S_IMODE(status.st_mode):
+            os.chmod(path, mode)
         if status.st_size < self.at.inline_max_bytes:  # there is one byte more than what is in it
             with open(path, "rb") as small:
-                return Kept((EXECUTABLE if status.st_mode & stat.S_IXUSR else PLAIN) + small.read())
+                return Kept(small_file(small.read(), mode))
         assert self.at.segments is not None  # whoever submits commands has a node with folders
         target = f"{self.at.segments.folders_new[-1]}/{os.getpid()}-file-{next(_numbers)}"
-        if status.st_nlink == 1 and not os.path.islink(path):
+        if is_own:
             os.rename(path, target)
         else:  # it is an input under another name, or something outside: that must not become an object of ours
-            shutil.copy(path, target)
+            shutil.copyfile(path, target)
+            os.chmod(target, mode)
         return Kept(Written(target, status.st_size, is_raw=True))
 
     def _error(self, how: str, code: int, stdout: bytes, stderr: bytes) -> CommandError:
@@ -296,6 +322,17 @@ class _Streams:
     def close(self) -> None:
         for file in self._files:
             file.close()
+
+
+def _make_executable(path: str) -> None:
+    """Whoever is the program is meant to run, also if that was not said of the file."""
+    mode = os.stat(path).st_mode
+    if not mode & stat.S_IXUSR:
+        os.chmod(path, stat.S_IMODE(mode) | stat.S_IXUSR)
+    if not os.access(path, os.X_OK):  # it lies where nothing may be executed, as file systems in memory often are
+        copy = f"{path}.{next(_numbers)}"
+        shutil.copy(path, copy)
+        os.replace(copy, path)
 
 
 def _empty_folder(at: Runner) -> str:

@@ -37,7 +37,7 @@ class SerializeError(DawsError):
 
 
 class UnreadableError(DawsError):
-    """The function or the arguments of a task cannot be unpickled where it runs."""
+    """The function or the arguments of a task cannot be unpickled where it runs, or its result where it is read."""
 
 
 class LostInputError(DawsError):

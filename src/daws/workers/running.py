@@ -101,7 +101,8 @@ class Runner:
         except LostInputError:
             raise
         except Exception as error:
-            raise UnreadableError(f"the arguments cannot be loaded in a worker: {_said(error)}") from error
+            message = f"{_name_of(function)}: the arguments cannot be loaded in a worker: {_said(error)}"
+            raise UnreadableError(message) from error
         value = function(*args, **kwargs)
         if value is None and len(order.outputs) < 2:
             return NOTHING
@@ -113,8 +114,9 @@ class Runner:
             mend = getattr(function, "without_unpicklable", None)  # it has results of its own that are fine
             if mend is not None:
                 return self._kept(mend(value), order)
-            name = getattr(function, "__qualname__", type(function).__qualname__)
-            raise UnpicklableError(f"{name}: {error}", error.what) from error
+            raise UnpicklableError(f"{_name_of(function)}: {error}", error.what) from error
+        except ResultCountError as error:
+            raise ResultCountError(f"{_name_of(function)} should return {error}") from None
 
     def _kept(self, value: Any, order: Execute) -> tuple[bytes | int | Written, ...]:
         if len(order.outputs) == 1:
@@ -173,12 +175,12 @@ class Runner:
 
     def file(self, one: bytes | ObjectFile, name: str) -> Any:
         """An input that is a file."""
-        from daws.data.outside import PLAIN, File, Small, Stored  # most workers never see one
+        from daws.data.outside import File, Small, Stored, small_file  # most workers never see one
 
         if isinstance(one, bytes):
             return File.of(name, Small(one, self.scratch))
         if one.held:
-            return File.of(name, Small(PLAIN + one.held, self.scratch))
+            return File.of(name, Small(small_file(one.held), self.scratch))
         path = os.path.join(self._folder, one.path)
         if one.object is not None:
             size = os.stat(path).st_size if os.path.exists(path) else -1
@@ -191,9 +193,9 @@ class Runner:
         try:
             values = tuple(value)
         except TypeError:
-            raise ResultCountError(f"the task should return {count} results, not a {type(value).__name__}") from None
+            raise ResultCountError(f"{count} results, not a {type(value).__name__}") from None
         if len(values) != count:
-            raise ResultCountError(f"the task should return {count} results, it returned {len(values)}")
+            raise ResultCountError(f"{count} results, it returned {len(values)}")
         return values
 
     def _keep(self, value: Any, output: int | str, order: Execute, what: str) -> bytes | int | Written:
@@ -256,6 +258,12 @@ def _segments(memory: str, scratch: str) -> Any:
     from daws.data.segments import Segments  # type: ignore[import-not-found, unused-ignore]
 
     return Segments(memory or None, scratch)
+
+
+def _name_of(function: Any) -> str:
+    """As people know it, also inside one of ours that calls it for many items."""
+    function = getattr(function, "function", function)
+    return str(getattr(function, "__qualname__", type(function).__qualname__))
 
 
 def _said(error: Exception) -> str:

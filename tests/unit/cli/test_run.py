@@ -141,7 +141,7 @@ def commands_file(folder: Path, program: str) -> str:
         (["bot", "--export", "missing/t.json"], "there is no folder"),
         (["bot", "--plot", "picture.txt"], "must end in"),
         (["bot", "--export", "x.json", "--trace", "./x.json"], "--trace './x.json': this is the file of --export"),
-        (["bot", "--time-scale", "-1"], "cannot be multiplied"),
+        (["bot", "--time-scale", "-1"], "--time-scale: '-1' is less than 0"),
     ],
 )
 def test_wrong_commands_get_one_line(capsys, tmp_path, monkeypatch, argv, message):

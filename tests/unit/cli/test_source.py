@@ -66,7 +66,7 @@ def test_scales_multiply(capsys, diamond):
         (["bat"], ["there is no workload 'bat'"]),
         (["/etc/passwd"], ["/etc/passwd: neither DAX nor WfFormat"]),
         (["DIAMOND"], ["task 'c' needs 4 cores, but no node has more than 2 alike; give --cores 4"]),
-        (["DIAMOND", *CLUSTER, "--time-scale", "-1"], ["lengths cannot be multiplied by -1.0"]),
+        (["DIAMOND", *CLUSTER, "--time-scale", "-1"], ["--time-scale: '-1' is less than 0"]),
         (["DIAMOND", *CLUSTER, "--data-scale", "nan"], ["--data-scale: 'nan' is not a number"]),
         (["DIAMOND", *CLUSTER, "--data-scale", "much"], ["--data-scale", "'much'"]),
         (["DIAMOND", *CLUSTER, "--export", "no/such/folder.json"], ["there is no folder"]),

@@ -19,8 +19,9 @@ import daws
 from daws.client.cluster import Cluster
 from daws.client.future import Future
 from daws.client.waiting import as_completed, gather, wait
-from daws.model.errors import ClosedError, TaskCancelledError, TaskKilledError, UsageError
+from daws.model.errors import ClosedError, TaskCancelledError, TaskKilledError, UnpicklableError, UsageError
 from daws.strategy.presets import PRESETS
+from daws.workers.errors import UnreadableError
 
 FORMS: dict[str, dict[str, Any]] = {
     "thread": {},
@@ -291,6 +292,67 @@ def test_map_keeps_the_order_and_spoils_nothing(cluster: Cluster):
         results[-1]
     assert list(cluster.map(add, range(10), chunk=3)) == list(range(10))
     assert list(cluster.map(add, [])) == []
+
+
+class Unreadable:
+    """Can be pickled, not unpickled: a class with a constructor of its own, or of a module that is not here."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+
+    def __reduce__(self) -> tuple[type[int], tuple[str]]:
+        return int, ("x" * self.size,)
+
+
+@pytest.mark.parametrize("size", [1, 100_000])
+def test_a_result_that_cannot_be_read_is_an_error_of_its_future_alone(cluster: Cluster, size: int):
+    bad, good = cluster.submit(Unreadable, size), cluster.submit(abs, -1)
+    for _ in range(2):
+        with pytest.raises(UnreadableError, match=rf"^task {bad.task}: its result cannot be loaded here: ValueError"):
+            bad.result(60)
+    found, one = cluster.gather([bad, good], errors="return")
+    assert isinstance(found, UnreadableError) and one == 1
+    assert cluster.gather({"bad": bad, "good": good}, errors="skip") == {"good": 1}
+    with pytest.raises(UnreadableError):
+        cluster.gather([bad, good])
+
+
+@pytest.mark.parametrize(
+    "args, kwargs, message",
+    [
+        (5, None, "args=5: give a list"),
+        ("abc", None, "args='abc': give a list"),
+        ([1], 5, "kwargs=5: give a dict"),
+    ],
+)
+def test_arguments_that_are_no_list_are_refused(cluster: Cluster, args: Any, kwargs: Any, message: str):
+    with pytest.raises(UsageError, match=message):
+        cluster.call(abs, args, kwargs)
+    with pytest.raises(UsageError, match=message):
+        cluster.submit(call_inside, args, kwargs).result(60)
+
+
+def call_inside(args: Any, kwargs: Any) -> None:
+    daws.current().call(abs, args, kwargs)
+
+
+def returns_its_cluster() -> object:
+    return daws.current()
+
+
+def test_a_cluster_is_not_sent_to_its_tasks(cluster: Cluster):
+    what = r"daws\.client\.cluster\.Cluster.*: a cluster cannot be sent to tasks; inside of one, daws\.current\(\) is "
+    with pytest.raises(UnpicklableError, match=rf"^argument 1 .*{what}the cluster it runs in$"):
+        cluster.submit(len, [cluster])
+    with pytest.raises(UnpicklableError, match=rf"^the function .*{what}"):
+        cluster.submit(lambda: cluster)
+    with pytest.raises(UnpicklableError, match="InnerCluster: a cluster cannot be sent to tasks"):
+        cluster.submit(returns_its_cluster).result(60)
+
+
+def test_map_says_what_is_not_iterable(cluster: Cluster):
+    with pytest.raises(UsageError, match="map: 5 cannot be iterated over"):
+        cluster.map(pow, [1], 5)  # type: ignore[arg-type]
 
 
 def test_gather_takes_dataclasses_and_generators(cluster: Cluster):

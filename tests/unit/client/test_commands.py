@@ -138,6 +138,69 @@ def test_outputs_may_be_empty_or_of_any_size(either: Cluster):
     ]
 
 
+SIZES = [10, 10_000, 300_000]
+
+
+def modes_of(*files: File) -> list[int]:
+    return [os.stat(file).st_mode & 0o777 for file in files]
+
+
+@pytest.fixture(scope="module", params=["processes", "threads", "nodes"])
+def anywhere(request: pytest.FixtureRequest) -> Iterator[Cluster]:
+    if request.param == "nodes":
+        with Cluster(1, nodes=2) as one:
+            yield one
+    else:
+        with Cluster(2, kind=request.param) as one:
+            yield one
+
+
+@pytest.mark.parametrize("mode", [0o755, 0o700, 0o600, 0o444])
+def test_files_keep_who_may_read_and_execute_them(anywhere: Cluster, mode: int, tmp_path: Path):
+    names = [str(size) for size in SIZES]
+    line = "; ".join(f"head -c {size} /dev/zero > {size}; chmod {mode:o} {size}" for size in SIZES)
+    made = anywhere.run(line, outputs=names)
+    files = list(made.outputs.values())
+    here = [one.result(60) for one in files]
+    assert modes_of(*here) == [mode] * 3
+    copies = [one.copy_to(tmp_path / one.name) for one in here]
+    assert [os.stat(copy).st_mode & 0o777 for copy in copies] == [mode] * 3
+    seen = [anywhere.run(["stat", "-L", "-c", "%a", *files]) for _ in range(6)]
+    assert {one.result(60).text for one in seen} == {f"{mode:o}\n" * 3}
+    looked = [anywhere.submit(modes_of, *files) for _ in range(6)]
+    assert anywhere.gather(looked) == [[mode] * 3] * 6
+
+
+def test_a_file_that_not_even_its_owner_could_read_can_be_read(anywhere: Cluster):
+    made = anywhere.run("echo a > 0; seq 5000 > 1; chmod 0 0 1", outputs=["0", "1"])
+    assert modes_of(*[one.result(60) for one in made.outputs.values()]) == [0o400, 0o400]
+
+
+@pytest.mark.parametrize(
+    "line, how",
+    [
+        ("printf XXXX | dd of=numbers conv=notrunc status=none", "changed its input 'numbers' in place"),
+        ("echo more >> numbers; exit 3", "exited with code 3"),
+        ("echo more >> numbers; sleep 60", "took longer"),
+    ],
+)
+def test_what_a_command_made_is_made_again_after_another_has_written_to_it(anywhere: Cluster, line: str, how: str):
+    numbers = anywhere.run(f"seq {BIG} > numbers", outputs=["numbers"]).outputs["numbers"]
+    with pytest.raises(CommandError, match=how):
+        anywhere.run(line, inputs=[numbers], timeout=1 if "sleep" in line else 60).result(60)
+    look = anywhere.run("head -n 2 numbers; wc -l < numbers", inputs=[numbers])
+    assert look.result(60).text.split() == ["1", "2", str(BIG)]
+    assert len(numbers.result(60).read_text().split()) == BIG
+
+
+@pytest.mark.parametrize(
+    "line, what", [("mkdir x", "'x' is a folder; declare the files in it"), ("mkfifo x", "'x' is no regular file")]
+)
+def test_what_is_no_file_is_no_output(cluster: Cluster, line: str, what: str):
+    with pytest.raises(CommandError, match=f"`{line}` did not make its output 'x': {what}"):
+        cluster.run(line, outputs=["x"]).result(60)
+
+
 def test_programs_that_commands_made_can_be_run(either: Cluster):
     script = "printf '#!/bin/sh\\necho ran %s $1\\n' > tool; chmod +x tool"
     tool = either.run(script, outputs=["tool"]).outputs["tool"]
@@ -413,6 +476,7 @@ def test_a_description_can_be_run_many_times(cluster: Cluster):
         (["ls", "x\0"], {}, "zero byte"),
         (["ls"], {"outputs": ["/etc/passwd"]}, "'/etc/passwd' leads out of the command's own folder"),
         (["ls"], {"outputs": ["a/../../x"]}, "leads out"),
+        (["ls"], {"outputs": ["results/"]}, "the output 'results/' is a folder; name the files in it"),
         (["ls"], {"outputs": "x"}, "give a list"),
         (["ls"], {"inputs": {"../x": "text"}}, "leads out"),
         (["ls"], {"inputs": ["x"]}, "has no name"),

@@ -33,6 +33,19 @@ def test_the_innermost_part_is_found(value: object, path: str):
     assert find_culprit(value, holds_no_bad) == (path, BAD)
 
 
+def test_methods_lead_to_what_they_belong_to():
+    class Bound:
+        def __init__(self) -> None:
+            self.bad = BAD
+
+        def __repr__(self) -> str:
+            return repr(self.bad)
+
+        def method(self) -> None: ...
+
+    assert find_culprit([Bound().method], holds_no_bad) == ("[0].__self__.bad", BAD)
+
+
 def test_keys_and_members_of_sets_are_looked_at():
     assert find_culprit({BAD: 1}, holds_no_bad)[1] is BAD
     assert find_culprit({BAD}, holds_no_bad)[1] is BAD

@@ -324,6 +324,55 @@ def test_between_nodes_of_one_machine_nothing_is_copied(session: Session):
     assert (there.value(1) == BIG).all()
 
 
+def made_by_a_command(files: ObjectFiles, object_: int, content: bytes, mode: int, where: int = 0) -> None:
+    path = Path(files.segments.folders_new[where]) / f"file-{object_}"
+    path.write_bytes(content)
+    path.chmod(mode)
+    files.adopt(object_, str(path), len(content), is_raw=True)
+
+
+def mode_of(files: ObjectFiles, object_: int) -> int:
+    return os.stat(files.path(object_)).st_mode & 0o777
+
+
+def test_programs_stay_programs_when_they_are_spilled_or_copied(session: Session, monkeypatch: pytest.MonkeyPatch):
+    here, there = files_of(session, 50 * KB, node=0), files_of(session, node=1)
+    made_by_a_command(here, 1, bytes(40 * KB), 0o755)
+    assert here.make_room() and here.spilled_bytes == 40 * KB and mode_of(here, 1) == 0o755
+
+    def refuse(source: str, target: str) -> None:
+        raise OSError(18, "Invalid cross-device link")
+
+    monkeypatch.setattr(os, "link", refuse)
+    there.link(1, here.path(1), 40 * KB, is_raw=True)
+    assert mode_of(there, 1) == 0o755 and there.spilled_bytes, "programs lie where they can be started"
+
+
+def test_only_files_of_the_usual_mode_are_as_good_as_their_content(session: Session):
+    here, there = files_of(session, node=0), files_of(session, node=1)
+    for object_, mode in enumerate((0o666 & ~umask(), 0o755, 0o600)):
+        made_by_a_command(here, object_, b"words", mode)
+    assert [here.content(object_) for object_ in range(3)] == [b"words", None, None]
+    there.hold(0, b"words")
+    assert mode_of(there, 0) == mode_of(here, 0)
+
+
+def test_memory_of_files_that_nobody_could_write_is_used_again(session: Session):
+    files = files_of(session)
+    made_by_a_command(files, 1, bytes(300 * KB), 0o555)
+    files.drop(1)
+    (free,) = Path(files.segments.free).iterdir()
+    assert free.stat().st_mode & 0o777 == 0o600
+    files.put(2, bytes(300 * KB))
+    assert mode_of(files, 2) == 0o600
+
+
+def umask() -> int:
+    mask = os.umask(0o22)
+    os.umask(mask)
+    return mask
+
+
 def test_a_spilled_object_is_linked_on_disk(session: Session):
     here, there = files_of(session, 10, node=0), files_of(session, node=1)
     size = here.put(1, BIG)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from daws.data.outside import EXECUTABLE, PLAIN, File, Out, Small, Stored, checked_name, link
+from daws.data.outside import File, Out, Small, Stored, checked_name, kept_mode, link, small_file
 from daws.model.errors import UnavailableError, UsageError
 
 
@@ -15,6 +15,12 @@ def path(tmp_path: Path) -> Path:
     path.write_text("words")
     path.chmod(0o640)
     return path
+
+
+def umask() -> int:
+    mask = os.umask(0o22)
+    os.umask(mask)
+    return mask
 
 
 def test_a_file_is_read_where_it_is(path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -89,11 +95,20 @@ def test_a_stored_file_has_its_name_while_somebody_has_it(path: Path, tmp_path: 
     assert not named.parent.exists() and path.exists()
 
 
-@pytest.mark.parametrize("kind, mode", [(PLAIN, 0), (EXECUTABLE, 0o100)])
-def test_a_small_file_is_written_when_its_path_is_asked_for(tmp_path: Path, kind: bytes, mode: int):
-    file = File.of("x", Small(kind + b"words", str(tmp_path)))
+@pytest.mark.parametrize("mode", [0o644, 0o755, 0o600, 0o700, 0o440, 0o555])
+def test_a_small_file_is_written_when_its_path_is_asked_for(tmp_path: Path, mode: int):
+    file = File.of("x", Small(small_file(b"words", mode), str(tmp_path)))
     assert file.read_bytes() == b"words" and file.size_bytes == 5 and os.listdir(tmp_path) == []
-    assert file.path.read_text() == "words" and os.stat(file).st_mode & 0o100 == mode
+    assert file.path.read_text() == "words" and os.stat(file).st_mode & 0o777 == mode & ~umask()
+
+
+def test_a_small_file_of_which_no_mode_is_known_is_as_others_are(tmp_path: Path):
+    file = File.of("x", Small(small_file(b"words"), str(tmp_path)))
+    assert os.stat(file).st_mode & 0o777 == 0o666 & ~umask()
+
+
+def test_a_mode_is_kept_as_far_as_it_is_anybody_s_business():
+    assert [kept_mode(mode) for mode in (0o100644, 0o104755, 0o100200, 0)] == [0o644, 0o755, 0o600, 0o400]
 
 
 def test_a_copy_appears_when_it_is_complete(path: Path, tmp_path: Path):
@@ -102,10 +117,11 @@ def test_a_copy_appears_when_it_is_complete(path: Path, tmp_path: Path):
     target.write_text("before")
     assert File(path).copy_to(target) == target and target.read_text() == "words"
     assert not target.stat().st_mode & 0o111
-    path.chmod(0o700)
-    assert File(path).copy_to(target) == target and target.stat().st_mode & 0o100
+    for mode in (0o700, 0o755, 0o600, 0o444):
+        path.chmod(mode)
+        assert File(path).copy_to(target) == target and target.stat().st_mode & 0o777 == mode & ~umask()
     assert File(path).copy_to(tmp_path / "there") == tmp_path / "there" / "in.txt"
-    assert File.of("x", Small(b"-tiny", "")).copy_to(target) == target and target.read_text() == "tiny"
+    assert File.of("x", Small(small_file(b"tiny"), "")).copy_to(target) == target and target.read_text() == "tiny"
     assert sorted(os.listdir(tmp_path / "there")) == ["copy", "in.txt"]
     with pytest.raises(UnavailableError, match=r"cannot copy in\.txt to .*: No such file"):
         File(path).copy_to(tmp_path / "nowhere" / "x")

@@ -1,6 +1,6 @@
 import pytest
 
-from daws.formats.values import CORES_MAX, cores, nanoseconds, number, shown, size
+from daws.formats.values import CORES_MAX, bytes_in, cores, nanoseconds, number, shown, size, words
 
 
 @pytest.mark.parametrize(
@@ -13,6 +13,8 @@ from daws.formats.values import CORES_MAX, cores, nanoseconds, number, shown, si
         ("1,234.5", 1234.5),
         ("-1,64", -1.64),
         ("1e3", 1000.0),
+        ("1,024", 1.024),
+        ("1,024,000", 1_024_000.0),
         (7, 7.0),
         (0.25, 0.25),
         ("", None),
@@ -24,6 +26,19 @@ from daws.formats.values import CORES_MAX, cores, nanoseconds, number, shown, si
 )
 def test_numbers_as_they_are_written(found, value):
     assert number(found) == value
+
+
+@pytest.mark.parametrize(
+    ("found", "value"),
+    [("1,024", 1024.0), ("-1,024,000", -1_024_000.0), ("0,004", 0.004), ("1234,567", 1234.567), (7, 7.0), (None, None)],
+)
+def test_sizes_have_no_decimals(found, value):
+    assert bytes_in(found) == value
+
+
+def test_command_lines_are_taken_apart_as_a_shell_would():
+    assert words("a 'b c' d\\ e") == ("a", "b c", "d e")
+    assert words("it's  one") == ("it's", "one")
 
 
 @pytest.mark.parametrize("found", ["abc", "1,2,3.4.5", "1_000", "0x10", "inf", "-inf", "1e999", float("inf"), 10**400])

@@ -37,6 +37,46 @@ def test_a_workflow_of_1_5(read):
     assert found.command_of(1) == ("/bin/join", "-v", "a")
 
 
+def test_executions_are_found_by_numbers_texts_and_names(read):
+    tasks = [{**new_task("cut"), "id": 1}, {**new_task("join"), "id": "2"}, {**new_task("sort"), "id": "3"}]
+    runs = [{"id": "1", "runtimeInSeconds": 1}, {"id": 2, "runtimeInSeconds": 2}, {"id": "sort", "runtimeInSeconds": 3}]
+    found = read(new(tasks, [], runs))
+    assert found.graph.length_ns.tolist() == [SECOND, 2 * SECOND, 3 * SECOND] and not found.notes
+
+
+def test_an_execution_whose_name_several_tasks_have_is_nobody_s(read):
+    tasks = [{**new_task("cut"), "id": "1"}, {**new_task("cut"), "id": "2"}]
+    found = read(new(tasks, [], [{"id": "cut", "runtimeInSeconds": 1}]))
+    assert found.graph.length_ns.tolist() == [0, 0] and "1 execution of an unknown task left out" in found.notes
+
+
+def test_what_an_execution_does_not_say_the_specification_may(read, refusal):
+    task = {**new_task("a"), "runtimeInSeconds": 7, "cores": 3, "memoryInBytes": 10, "priority": 2}
+    found = read(new([task], [], [{"id": "a", "coreCount": 2}]))
+    assert found.graph.length_ns.tolist() == [7 * SECOND] and found.graph.cores.tolist() == [2]
+    assert (found.memory_bytes.tolist(), found.graph.priority.tolist(), found.notes) == ([10], [2], ())
+    task["runtimeInSeconds"] = "long"
+    assert "workflow.specification.tasks[0].runtimeInSeconds: 'long'" in refusal(new([task], [], [{"id": "a"}]))
+
+
+@pytest.mark.parametrize(
+    ("line", "command"),
+    [
+        ("cut -f 'a b' c", ("cut", "-f", "a b", "c")),
+        ("cat a | sort > b", ("cat a | sort > b",)),
+        (" ", ()),
+    ],
+)
+def test_a_command_may_be_one_line(read, line, command):
+    assert read(new([new_task("a")], [], [{"id": "a", "command": line}])).command_of(0) == command
+
+
+def test_arguments_may_be_of_all_kinds(read):
+    command = {"program": "x", "arguments": [1, 2.5, None, True, "y"]}
+    found = read(new([new_task("a")], [], [{"id": "a", "command": command}]))
+    assert found.command_of(0) == ("x", "1", "2.5", "", "true", "y")
+
+
 @pytest.mark.parametrize("version", ["1.3", "1.4"])
 def test_older_versions_have_it_all_in_one_and_refer_by_name(read, version):
     late = version == "1.4"

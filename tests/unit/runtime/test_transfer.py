@@ -1,5 +1,6 @@
 """Objects from one folder to another over a socket."""
 
+import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,6 +9,7 @@ from threading import Event, Thread
 import pytest
 
 from daws.data.codec import WholeFile
+from daws.data.envelope import MAGIC
 from daws.data.files import ObjectFiles
 from daws.model.errors import NoSpaceError
 from daws.runtime import transfer
@@ -30,8 +32,12 @@ def there(tmp_path: Path) -> Iterator[ObjectServer]:
     server.close()
 
 
-def file_of(content: bytes) -> WholeFile:
-    return WholeFile([content], len(content), is_raw=True)
+def file_of(content: bytes, mode: int = 0o600) -> WholeFile:
+    return WholeFile([content], len(content), is_raw=True, mode=mode)
+
+
+def mode_of(files: ObjectFiles, object_: int) -> int:
+    return os.stat(files.path(object_)).st_mode & 0o777
 
 
 @pytest.fixture
@@ -61,9 +67,41 @@ def test_objects_without_files_are_given_as_others_are(there: ObjectServer, sour
     here = files_in(tmp_path / "here")
     there.files.hold(1, b"held" * 5_000)
     assert source.fetch([1], here) == [1] and here.content(1) == b"held" * 5_000
+    assert source.fetch([2], here) == [], "when this is answered, the other side is done with what was before"
     assert there.files.held(1) is not None and there.sent_bytes == 20_000
     there.files.drop(1)
     assert 1 not in there.files, "nothing stays pinned"
+
+
+@pytest.mark.parametrize("mode", [0o755, 0o600, 0o640, 0o444])
+def test_files_that_commands_made_keep_their_modes(
+    there: ObjectServer, source: ObjectSource, tmp_path: Path, mode: int
+):
+    here = files_in(tmp_path / "here")
+    there.files.put_packed(1, file_of(b"#!/bin/sh\n", mode))
+    there.files.put_packed(2, file_of(MAGIC + bytes(99), mode))
+    there.files.put(3, bytes(BIG))
+    assert source.fetch([1, 2, 3], here) == [1, 2, 3]
+    assert mode_of(here, 1) == mode_of(here, 2) == mode and mode_of(here, 3) == 0o600
+    assert here.mode(1, os.open(here.path(1), os.O_RDONLY)) == mode, "it is known for what it is, and can be given on"
+    os.close(here.open(2))  # though it looks like a damaged value
+    assert here.mode(3) == 0 and here.value(3) == bytes(BIG)
+    is_on_disk = Path(os.path.realpath(here.path(1))).is_relative_to(tmp_path / "here" / "scratch")
+    assert is_on_disk == bool(mode & 0o111), "programs lie where they can be started"
+
+
+def test_a_mode_that_cannot_be_is_not_believed(tmp_path: Path):
+    with listen(str(tmp_path / "socket")) as door:
+        source = ObjectSource(lambda: connect(str(tmp_path / "socket")))
+        fetching = Thread(target=source.fetch, args=([1], here := files_in(tmp_path / "here")))
+        fetching.start()
+        sock, _ = door.accept()
+        with sock:
+            sock.recv(100)
+            sock.sendall((5 | 0o1777 << 48).to_bytes(8, "little") + b"words")
+            fetching.join(30)
+        assert not fetching.is_alive() and 1 not in here
+        source.close()
 
 
 def test_a_source_that_is_gone_has_nothing(tmp_path: Path):

@@ -17,6 +17,7 @@ from typing import Any
 import daws.cli.nodes  # noqa: F401 (for those that are forked)
 from daws.cli import main
 from daws.client.connect import ConnectedCluster, connect
+from daws.data.outside import File
 from daws.model.cluster import Members
 from daws.model.errors import DawsError
 from daws.net.config import EMBEDDED, ClusterConfig
@@ -158,3 +159,8 @@ def wait_for_file(path: str) -> int:
 def shout(text: str) -> str:
     print(text)
     return text.upper()
+
+
+def modes_of(*files: File) -> list[int]:
+    time.sleep(0.05)  # so that others have to help
+    return [os.stat(file).st_mode & 0o777 for file in files]

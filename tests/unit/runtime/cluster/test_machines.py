@@ -23,6 +23,7 @@ from tests.unit.runtime.cluster.machines import (
     Machines,
     block,
     mixed,
+    modes_of,
     shout,
     until,
     wait_for_file,
@@ -75,6 +76,16 @@ def test_objects_of_all_sizes_go_between_nodes_of_threads_and_of_processes(tmp_p
                 sums = [cluster.submit(mixed, *blocks[low::3]) for low in range(3)]
                 assert cluster.submit(mixed, *sums).result(DEADLINE_S) == block(sum(range(12)), size_bytes)
                 assert blocks[7].result(DEADLINE_S) == block(7, size_bytes)
+
+
+@pytest.mark.parametrize("mode", [0o755, 0o600])
+def test_files_keep_their_modes_wherever_they_go(cluster: ConnectedCluster, mode: int):
+    sizes = (10, 10_000, 300_000)  # inside messages, on the links of nodes, by streams
+    line = "; ".join(f"head -c {size} /dev/zero > {size}; chmod {mode:o} {size}" for size in sizes)
+    made = cluster.run(line, outputs=[str(size) for size in sizes])
+    seen = [cluster.submit(modes_of, *made.outputs.values()) for _ in range(9)]
+    assert gather(seen, timeout=DEADLINE_S) == [[mode] * 3] * 9
+    assert modes_of(*[one.result(DEADLINE_S) for one in made.outputs.values()]) == [mode] * 3
 
 
 def test_what_is_put_in_lies_on_two_nodes(cluster: ConnectedCluster):

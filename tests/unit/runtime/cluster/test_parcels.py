@@ -1,5 +1,6 @@
 """Small objects on the links between nodes: two ends, and what is said between them."""
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -103,8 +104,11 @@ def content(number: int, size_bytes: int = 5_000) -> bytes:
     return bytes([number]) * size_bytes
 
 
-def raw(content: bytes) -> WholeFile:
-    return WholeFile([content], len(content), is_raw=True)
+def raw(content: bytes, mode: int = 0) -> WholeFile:
+    """A file that a command made, who may read it being left to the system unless told."""
+    mask = os.umask(0o22)
+    os.umask(mask)
+    return WholeFile([content], len(content), is_raw=True, mode=mode or 0o666 & ~mask)
 
 
 def from_there(*objects: int, size_bytes: int = 5_000) -> list[Transfer]:
@@ -135,6 +139,15 @@ def test_what_cannot_be_given_is_left_to_a_stream(here: End, there: End):
     here.hear(there)
     assert here.came == from_there(3)
     assert here.withheld == [(THERE, from_there(1, 2, 4))]
+
+
+def test_files_with_a_mode_of_their_own_are_left_to_a_stream(here: End, there: End):
+    there.files.put_packed(1, raw(content(1), 0o600))
+    there.files.put_packed(2, raw(content(2), 0o755))
+    here.parcels.ask(THERE, from_there(1, 2))
+    there.hear(here)
+    here.hear(there)
+    assert not here.came and here.withheld == [(THERE, from_there(1, 2))]
 
 
 def test_only_so_much_is_on_its_way(here: End, there: End):
