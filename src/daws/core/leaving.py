@@ -2,8 +2,9 @@
 
 Whoever leaves in good order leaves nothing behind, so nobody has to take over from it and no task runs again because of
 it. Until its deadline it waits for its runs (suspended ones too), for what it has told, offered or asked, and until all
-that was made here was read. At the deadline it stops its runs, whose tasks become new attempts elsewhere, and leaves a
-tick later whatever is still undone: then others take over as from the dead, and have lost objects made again.
+that was made here was read, or is with others (`handing`). At the deadline it stops its runs, whose tasks become new
+attempts elsewhere, and leaves a tick later whatever is still undone: then others take over as from the dead, and have
+lost objects made again.
 
 Not all that a node owns has it heard of: a client hands out tasks batch by batch. So when nothing is left to do it asks
 every shard what is still its own, and says farewell only when that is nothing, and nothing has happened since it asked.
@@ -20,6 +21,7 @@ from daws.core.calling_off import call_off, is_doomed
 from daws.core.calls import answers, ask, ask_shard
 from daws.core.effects import DEADLINE, RecallRun, Send, SetTimer
 from daws.core.events import NEVER_NS, Leave
+from daws.core.handing import hand_over
 from daws.core.node import NodeCore, handles
 from daws.core.outbox import send_clears
 from daws.core.places import places
@@ -41,7 +43,10 @@ ASKS_ONLY = frozenset((Lease, Owned, Watch))
 class Leaving:
     """How far a node has come on its way out."""
 
-    __slots__ = ("behind", "deadline_ns", "found", "is_late", "leased_until_ns", "look", "said", "shards_left", "stuck")
+    __slots__ = (
+        *("behind", "deadline_ns", "found", "handed", "is_late", "leased_until_ns", "look", "said", "shards_left"),
+        "stuck",
+    )
 
     def __init__(self, leased_until_ns: int) -> None:
         self.deadline_ns = NEVER_NS
@@ -50,6 +55,7 @@ class Leaving:
         self.look = 0  # how often it has asked the shards what is its own
         self.shards_left = -1  # so many have yet to answer that nothing is; -1: they have to be asked (again)
         self.found: set[int] = set()  # tasks of which it heard from the store first
+        self.handed: dict[int, int] = {}  # tasks whose objects others are to have, and when they were told so
         self.said = False  # the farewell is on its way
         self.behind = ""
         self.stuck = (-1, 0)  # so many tasks could be given to none of the members of this version
@@ -109,6 +115,8 @@ def go_on(core: NodeCore) -> None:
     core.dirty = False
     if not core.running:
         _say_what_can_wait(core)
+        if core.made and not leaving.is_late and (takers := _some(core, core.members.nodes)):
+            hand_over(core, takers)
     why = hindrance(core)
     if why:
         leaving.shards_left = -1

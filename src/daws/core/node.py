@@ -29,6 +29,7 @@ of a task's life:
     members    leases, deaths, take-over, and the tick that repeats what was not answered
     keeping    what was acknowledged and may yet be forgotten; `resending` says it again
     switching  another strategy while it runs
+    handing    objects that others are to have when a node leaves
     leaving    a node that is told to leave: it starts nothing, gives away what waits, and says farewell
 """
 
@@ -239,6 +240,7 @@ class NodeCore:
     pressed: bool = False  # there is too little room for objects
     hungry: Ready | None = None  # among those that are staged: memory is kept for it
     tried: dict[int, tuple[NodeId, ...]] = EMPTY  # by object that is fetched: places that did not have it
+    adopting: dict[int, Any] | None = None  # by object: what is to be kept for a node that leaves
     doubted: list[int] | None = None  # objects that no member has as far as we know, while the store says who is one
     doubted_since: tuple[int, ...] = ()  # ... and those that came up since it was asked
     lacked: dict[int, int] = EMPTY  # how often a task found an object damaged here

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from daws.core.calls import ask, ask_shard
 from daws.core.effects import DropObject, FetchObjects, Send
 from daws.core.events import ObjectsFetched, ObjectsPut
+from daws.core.handing import arrived, not_coming
 from daws.core.node import EMPTY, NodeCore, handles
 from daws.core.remaking import give_up_inputs
 from daws.model.task import CLIENT, INLINE_BYTES, Input, NodeId, Ready, Transfer
@@ -129,15 +130,18 @@ def on_objects_fetched(core: NodeCore, event: ObjectsFetched) -> None:
                 core.dirty = True
         if tried:
             tried.pop(object_, None)
-        if not readers:
+        adopted = core.adopting is not None and object_ in core.adopting
+        if not readers and not adopted:
             core.out.append(DropObject(object_))  # the tasks that wanted it were called off meanwhile
             continue
         moved_bytes += size_bytes
         if object_ not in objects:  # else it was made here meanwhile
             objects[object_] = size_bytes
-            copies[object_] = readers
+            copies[object_] = readers + adopted
             fresh.add(object_)
             copied_bytes += size_bytes
+        if adopted:
+            arrived(core, object_)
     core.moved_bytes += moved_bytes
     if copied_bytes:
         core.copied_bytes += copied_bytes
@@ -162,6 +166,7 @@ def _fetch_elsewhere(core: NodeCore, failed: Transfer) -> None:
     if wanted is None:
         del core.fetching[object_]
         del core.tried[object_]
+        not_coming(core, object_)
         return
     place = _next_place(core, wanted)
     if place is None:

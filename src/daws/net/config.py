@@ -11,7 +11,7 @@ from daws.model.errors import ClusterError
 from daws.net.address import PORT_MAX, Tcp
 
 FILE = "cluster.toml"
-PROTOCOL = 2
+PROTOCOL = 3
 """What is said on links, and how. Both ends of a link must have the same."""
 EMBEDDED = "embedded"
 STORES = ("redis://", "rediss://", "unix://")

@@ -90,6 +90,19 @@ class Releases(Message, frozen=True):
     pairs: tuple[tuple[int, int], ...]
 
 
+class HandOver(Message, frozen=True):
+    """Of a node that is about to leave: (producer, attempt, who is yet to read it, its objects and their sizes). The
+    receiver is to have them instead."""
+
+    entries: tuple[tuple[int, int, tuple[int, ...], tuple[tuple[int, int], ...]], ...]
+
+
+class Kept(Message, frozen=True):
+    """The objects of these tasks are here, as the store knows, or nobody needs them: who handed them over may go."""
+
+    producers: tuple[int, ...]
+
+
 class Wake(Message, frozen=True):
     """The tasks that `task` waited for have ended; `key` comes back in the answer."""
 
@@ -182,6 +195,8 @@ MessageType = (
     | Taken
     | Refusal
     | Releases
+    | HandOver
+    | Kept
     | Wake
     | Awake
     | StopOrder

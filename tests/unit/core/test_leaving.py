@@ -29,6 +29,7 @@ from daws.wire.messages import (
     LEAVING,
     PUSH,
     STOLEN,
+    HandOver,
     LoadQuery,
     LoadReply,
     Offer,
@@ -289,6 +290,7 @@ def test_objects_are_kept_until_they_were_read():
         node.give(RunEnded(1, run.run, SECOND_NS, (100_000,)))
         node.answer(node.expect(CallStore), Committed(-1, (), (), (2,)))
         assert hindrance(node.core) == "1 tasks whose objects are yet to be read"
+        node.expect(HandOver)
         assert not node.effects
         node.give(Releases(2, ((1, 2),)))
         node.drop(object)
@@ -313,6 +315,7 @@ def test_who_leaves_asks_soon_whether_its_objects_were_read():
             asked += [row for call in node.core.calls.values() for row in call.rows if isinstance(row, Inspect)]
             node.drop(CallStore)
         assert asked and {row.task for row in asked} == {2}
+        node.drop(Send)
 
 
 def test_at_the_deadline_objects_are_left_behind():
@@ -322,6 +325,7 @@ def test_at_the_deadline_objects_are_left_behind():
         node.give(Leave(SECOND_NS))
         node.give(RunEnded(1, run.run, SECOND_NS, (100_000,)))
         node.answer(node.expect(CallStore), Committed(-1, (), (), (2,)))
+        node.expect(HandOver)
         node.fire(DEADLINE)
         farewell(node)
         assert node.expect(Left).behind == "the objects of 1 tasks, which are yet to be read"

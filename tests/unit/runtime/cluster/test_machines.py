@@ -1,9 +1,11 @@
 """Real nodes, stores and clients on the loopback: they come, go, leave and are killed, and no task is lost."""
 
+import os
 import random
 import signal
 import subprocess
 import sys
+import tempfile
 import textwrap
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -12,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from daws.client.connect import ConnectedCluster
-from daws.client.waiting import gather
+from daws.client.waiting import gather, wait
 from daws.model.errors import ClusterError, UnavailableError, UsageError
 from daws.runtime.cluster import words
 from daws.runtime.cluster.asking import ask
@@ -214,6 +216,44 @@ def test_a_node_that_joins_late_gets_work_and_one_that_is_drained_leaves_none_be
             expected = [block(sum(range(low, low + 6))) for low in range(0, 60, 6)]
             assert gather(sums, timeout=DEADLINE_S) == expected
             assert gather(blocks, timeout=DEADLINE_S) == [block(index) for index in range(60)]
+
+
+def counted_block(folder: str, number: int) -> bytes:
+    """Leaves a file for each time that it was called."""
+    handle, _ = tempfile.mkstemp(dir=folder)
+    os.close(handle)
+    return block(number, 200_000)
+
+
+@pytest.mark.parametrize("store", ["embedded", "valkey"])
+def test_a_drain_hands_over_what_is_still_needed(tmp_path: Path, store: str):
+    """Two of three nodes leave one after the other: what was put in is still there, and nothing is made again."""
+    runs = tmp_path / "runs"
+    runs.mkdir()
+    with ExitStack() as stack:
+        url = "embedded"
+        if store == "valkey":
+            server = LocalServer(tmp_path / "server")
+            stack.callback(server.kill)
+            url = server.url
+        machines = stack.enter_context(Machines(tmp_path, store=url))
+        nodes = {}
+        for count in range(1, 4):
+            before = machines.members().nodes
+            process = machines.node()
+            (number,) = set(machines.wait_for(count).nodes) - set(before)
+            nodes[number] = process
+        with machines.connect() as cluster:
+            data = cluster.put(block(1, 300_000))
+            blocks = [cluster.submit(counted_block, str(runs), number) for number in range(12)]
+            assert not wait(blocks, timeout=DEADLINE_S).not_done
+            for left, number in enumerate([*nodes][:2]):
+                ask(machines.folder, words.Drain(number, DEADLINE_S))
+                assert nodes[number].wait() == 0
+                machines.wait_for(2 - left)
+            assert cluster.submit(len, data).result(DEADLINE_S) == 300_000
+            assert gather(blocks, timeout=DEADLINE_S) == [block(number, 200_000) for number in range(12)]
+            assert len(list(runs.iterdir())) == 12
 
 
 @pytest.mark.parametrize("seed", range(3))
