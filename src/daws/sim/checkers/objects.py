@@ -72,7 +72,8 @@ class Objects:
         record = store.record(self.producer[object_])
         if record is not None and not any(one[0] == object_ and node in one[3] for one in record.outputs):
             return  # it was out of reach for somebody who has it made again
-        places = [place for one in record.outputs if one[0] == object_ for place in one[3]] if record is not None else ()
+        outputs = record.outputs if record is not None else ()
+        places = [place for one in outputs if one[0] == object_ for place in one[3]]
         if any(place != node and object_ in self.holdings.get(place, ()) for place in places):
             return  # it has left it to another, and the store knows
         self.known.fail(f"node {node} dropped object {object_} although task {child} has not read it yet")
