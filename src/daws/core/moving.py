@@ -13,7 +13,7 @@ from daws.core.effects import Send
 from daws.core.node import NodeCore, handles
 from daws.core.outbox import spread_stop, told
 from daws.core.places import ends, holds, holds_itself
-from daws.core.ready import accept, accept_all, can_run_here, enqueue, note_leaver
+from daws.core.ready import accept, accept_all, can_run_here, enqueue, note_leaver, note_taken
 from daws.core.remaking import REMADE
 from daws.core.staging import missing_inputs, pin, stage, unpin
 from daws.model.task import AGAIN, SUSPECT, Ready
@@ -131,6 +131,7 @@ def accept_once_more(core: NodeCore, ready: Ready) -> None:
     _forgive(core, ready)
     if not (core.replicas and _replace_copy(core, ready)):
         accept(core, Ready(ready.spec, ready.attempt, move, ready.inputs, ready.mode & ~AGAIN))
+    note_taken(core, ready)
 
 
 def _forgive(core: NodeCore, ready: Ready) -> None:

@@ -250,7 +250,7 @@ class NodeCore:
     # the store, and those who have to hear of something
     unknown: list[Any] | None = None  # rows about records that are not in the store yet
     unreachable: dict[int, tuple[NodeId, ...]] | None = None
-    given_up: dict[int, int] = EMPTY  # tasks that went back to waiting, and the move with which they were here
+    given_up: dict[int, int] = EMPTY  # tasks, and the move up to which all that is said of them is known already
     telling: dict[int, Any] = EMPTY  # intents that are being carried out
     clearing: dict[int, list[tuple[int, int]]] = EMPTY
     spreading: set[tuple[int, int]] | None = None  # key and mark of ends that are being spread, until they are cleared

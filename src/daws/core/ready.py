@@ -52,12 +52,22 @@ def accept(core: NodeCore, ready: Ready, alone: bool = False) -> None:
 
     A task that came `alone` may start at once; of several, `order` says which are the first.
     """
+    if core.given_up and ready.move <= core.given_up.get(ready.spec.id, -1):
+        return  # said before it went back to waiting, or the first of two answers, which comes last
     if ready.mode & AGAIN or (core.keeping is not None and core.keeping.doubts):
-        task = ready.spec.id
-        if ready.move <= core.given_up.get(task, -1) or holds(core, task):
-            return  # said before it went back to waiting, or not heard for the first time
+        if holds(core, ready.spec.id):
+            return  # not heard for the first time
+        if ready.mode & AGAIN:
+            note_taken(core, ready)
         ready = Ready(ready.spec, ready.attempt, ready.move, ready.inputs, ready.mode & ~AGAIN)
     _settle(core, ready, core.strategy.place.choose(core, ready, core.rng), alone)
+
+
+def note_taken(core: NodeCore, ready: Ready) -> None:
+    """It was said twice, and the other answer may be yet to come, when the task has long ended."""
+    if core.given_up is EMPTY:
+        core.given_up = {}
+    core.given_up[ready.spec.id] = ready.move
 
 
 def accept_all(core: NodeCore, tasks: tuple[Ready, ...]) -> None:

@@ -124,7 +124,6 @@ def finish(store: MemoryStore, shard: Shard, row: wire.Finish, now_ns: int) -> A
     if rare is not None and rare.remaking:
         rare.remaking = False
         told: Others = rare.waiters  # only those who asked; everybody else was told the first time
-        rare.waiters = ()
         if rare.spawned:
             # What the committed attempt spawned lives on. This was only to make the lost objects: it is over.
             intend(shard, outbox_key(row.task, STOP), row.node, all_spawned(rare))

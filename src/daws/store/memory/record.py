@@ -52,7 +52,7 @@ class Rare:
         self.replicas: tuple[NodeId, ...] = ()
         self.spawned: dict[int, tuple[int, ...]] = {}  # attempt -> tasks
         self.suspended_on: tuple[int, ...] = ()
-        self.waiters: tuple[tuple[int, int], ...] = ()  # who asked for a remake, and for which need
+        self.waiters: tuple[tuple[int, int], ...] = ()  # who asked for the last remake, and for which need
         self.watchers: tuple[int, ...] = ()  # suspended until this task has ended
 
 

@@ -11,7 +11,7 @@ from daws.model.states import READY, WAITING
 from daws.model.task import FROM_OUTSIDE
 from daws.store.memory.moving import new_attempt
 from daws.store.memory.outbox import intend
-from daws.store.memory.record import FINAL_CODE, MANY_EDGES, is_unclaimed, ready_of
+from daws.store.memory.record import FINAL_CODE, MANY_EDGES, Record, is_unclaimed, ready_of
 from daws.store.memory.store import MemoryStore, Shard, serves
 from daws.wire import store as wire
 from daws.wire.store import DONE, REFUSED, REMAKE_FOR, UNDERWAY, UNKNOWN, AnswerType, outbox_key
@@ -46,12 +46,14 @@ def remake(store: MemoryStore, shard: Shard, row: wire.Remake, now_ns: int) -> A
     if record.state in (STATE_FAILED, STATE_CANCELLED):
         return FINAL_CODE[record.state]
     if record.state == STATE_DONE:
+        if record.rare is not None and (row.waiter, row.need) in record.rare.waiters and _is_somewhere(record):
+            return wire.Available(record.outputs)  # made since for this very need: what was gone then is not now
         gone = (*row.gone, *shard.dead)
         record.outputs = tuple(
             (one[0], one[1], one[2], tuple(place for place in one[3] if place not in gone), one[4])
             for one in record.outputs
         )
-        if record.outputs and all(one[3] or one[4] for one in record.outputs):
+        if _is_somewhere(record):
             return wire.Available(record.outputs)
         if record.spec.kind == FROM_OUTSIDE:
             return REFUSED
@@ -70,3 +72,8 @@ def remake(store: MemoryStore, shard: Shard, row: wire.Remake, now_ns: int) -> A
     if is_unclaimed(record):
         return ready_of(record)
     return UNDERWAY
+
+
+def _is_somewhere(record: Record) -> bool:
+    """Has each of its objects a place, as far as anybody knows?"""
+    return bool(record.outputs) and all(one[3] or one[4] for one in record.outputs)
