@@ -118,7 +118,7 @@ def on_finish_answer(core: NodeCore, row: Finish, answer: AnswerType) -> None:
         if answer.held:
             readers = (*readers, HELD)
         if row.outputs:
-            if row.attempt and core.copies:
+            if core.copies and (row.attempt or core.keeping is not None):  # there, a first attempt may run twice
                 own_copies(core, row.outputs)
             if not readers:
                 drop_made(core, row.outputs)  # nobody reads them and nobody holds them

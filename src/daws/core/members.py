@@ -118,7 +118,12 @@ def on_lease_answer(core: NodeCore, row: Lease, answer: AnswerType) -> None:
     if answer.members is not None:
         _take_members(core, answer.members)
     seen = core.orphans or {}
-    core.orphans = {dead: seen.get(dead, core.now_ns) for dead in answer.orphans} or None
+    orphans = {dead: seen.get(dead, core.now_ns) for dead in answer.orphans}
+    if core.forgotten:
+        # It had the time of a lease to join again, if it is alive.
+        core.forgotten = {node: since for node, since in core.forgotten.items() if node not in core.members}
+        orphans.update((node, at) for node, at in core.forgotten.items() if core.now_ns - at > core.config.lease_ns)
+    core.orphans = orphans or None
     if core.orphans:
         take_over_orphans(core)
 
@@ -144,8 +149,8 @@ def _take_members(core: NodeCore, members: Members) -> None:
 def take_over_orphans(core: NodeCore) -> None:
     """Take over dead nodes when it is our turn: one node at once, the next ones only if it stays undone."""
     assert core.orphans is not None
-    if core.leaving is not None:
-        return
+    if core.leaving is not None or core.node not in core.members:
+        return  # (a store that forgets may not know us, for the moment)
     for dead, since_ns in core.orphans.items():
         if core.burying is not None and dead in core.burying:
             continue  # under way, or done: an answer that was late may still call it an orphan
@@ -187,3 +192,5 @@ def on_take_over_answer(core: NodeCore, row: TakeOver, answer: AnswerType) -> No
 def on_buried_answer(core: NodeCore, row: Buried, answer: AnswerType) -> None:
     if core.orphans is not None:
         core.orphans.pop(row.dead, None)
+    if core.forgotten is not None:
+        core.forgotten.pop(row.dead, None)

@@ -266,6 +266,7 @@ class NodeCore:
     keeping: Any = None  # what was acknowledged and is not safe yet, where the store may forget it
     orphans: dict[NodeId, int] | None = None
     burying: dict[NodeId, int] | None = None
+    forgotten: dict[NodeId, int] | None = None  # owners that are no members, and when we came across them
     # balancing, under strategies that remember whom they have met
     thieves: dict[NodeId, tuple[Context | None, ...] | None] | None = None  # who asked in vain and waits to be called
     named: bool = False  # this node is remembered by others and need not ask

@@ -10,7 +10,7 @@ from daws.core.node import NodeCore
 from daws.core.places import places
 from daws.core.staging import release_for
 from daws.model.states import FINAL, REMAKING
-from daws.model.task import REPLICA
+from daws.model.task import REPLICA, NodeId
 from daws.wire.store import DONE, AnswerType, Inspect, Story
 
 ROWS_MAX = 256
@@ -40,3 +40,15 @@ def on_inspect_answer(core: NodeCore, row: Inspect, answer: AnswerType) -> None:
     if ended and core.replicas:
         for ready in [ready for _, ready in places(core) if ready.spec.id == row.task and ready.mode & REPLICA]:
             call_off(core, row.task, ready.attempt)
+    if story is not None and not ended and core.keeping is not None:
+        _look_at_owner(core, story.owner)
+
+
+def _look_at_owner(core: NodeCore, owner: NodeId) -> None:
+    """A store that forgets may not know any more that a node has joined, which owns something in another shard. If it
+    has died since, nobody is told to take over from it; so whoever comes across it remembers it (see `members`)."""
+    if owner < 0 or owner in core.members:
+        return
+    if core.forgotten is None:
+        core.forgotten = {}
+    core.forgotten.setdefault(owner, core.now_ns)

@@ -7,7 +7,7 @@ from daws.core.effects import DropObject, EffectType, Left, ResumeRun, StartRun,
 from daws.core.events import EventType, Leave, ObjectsFetched, ObjectsPut, RunEnded, RunRecalled, RunWaits
 from daws.core.node import NodeCore
 from daws.model.states import FAILED
-from daws.model.task import NodeId, Ready, TaskSpec
+from daws.model.task import NodeId, Ready
 from daws.sim.checkers.commits import Commits
 from daws.sim.checkers.ends import Ends
 from daws.sim.checkers.known import Known
@@ -107,7 +107,7 @@ class Checker:
                 if started is not None and started.run == event.run:  # type: ignore[union-attr]
                     del runs[event.task]  # type: ignore[union-attr]
                     if self.looks_at_ends:
-                        self._on_run_ended(core.node, started.ready.spec, event, now_ns)  # type: ignore[arg-type]
+                        self._on_run_ended(core.node, started.ready, event, now_ns)  # type: ignore[arg-type]
             elif kind in WATCHED_EVENTS:
                 self._on_event(core.node, event, out)
         for effect in out:
@@ -118,13 +118,14 @@ class Checker:
         if self.deep is not None and not core.restarting:
             self.deep(core)
 
-    def _on_run_ended(self, node: NodeId, spec: TaskSpec, event: RunEnded, now_ns: int) -> None:
+    def _on_run_ended(self, node: NodeId, ready: Ready, event: RunEnded, now_ns: int) -> None:
+        spec = ready.spec
         if spec.outputs:
             self.objects.on_outputs(node, spec, event)
         self.runs.known_kinds[node].add(spec.kind)
         if self.prompt is not None:
             self.prompt.on_run_ended(node, spec, now_ns)
-            self.prompt.check_rival(node, spec.id, "ended")
+            self.prompt.check_rival(node, spec.id, ready.attempt, "ended")
 
     def _on_event(self, node: NodeId, event: EventType, out: Sequence[EffectType]) -> None:
         if isinstance(event, ObjectsFetched):
@@ -174,7 +175,7 @@ class Checker:
         if len(runs) > self.cores_min or self.looks_at_starts or spec.needs is not None:
             self.runs.check_executor(node, effect)
         if self.prompt is not None:
-            self.prompt.check_rival(node, task, "began")
+            self.prompt.check_rival(node, task, ready.attempt, "began")
         if self.kernel.faults is not None:
             lease_ns = self.kernel.store.leases.get(node)
             if lease_ns is None or lease_ns < self.kernel.now_ns:

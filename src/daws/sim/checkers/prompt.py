@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from daws.core.effects import CallStore, EffectType, Left, Restart
 from daws.model.task import NodeId, TaskSpec
-from daws.sim.checkers.known import Known
+from daws.sim.checkers.known import NODE_BITS, Known
 from daws.wire.store import Finish
 
 LATE_TICKS = 1
@@ -28,11 +28,14 @@ class Prompt:
         if known.kernel.now_ns >= known.healed_ns:
             self.outrun.setdefault(task, known.kernel.now_ns)
 
-    def check_rival(self, node: NodeId, task: int, does: str) -> None:
+    def check_rival(self, node: NodeId, task: int, attempt: int, does: str) -> None:
         """A run of a task begins or ends of which another run may have won."""
         won_ns = self.outrun.get(task)
         if won_ns is None or task in self.known.remade:
             return
+        won = self.known.committed[task]
+        if won is not None and attempt < won >> NODE_BITS:
+            return  # a copy of an attempt that was struck with its owner: nobody else knew of it
         kernel = self.known.kernel
         if kernel.now_ns - won_ns > LATE_TICKS * kernel.config.tick_ns:
             self.known.fail(
