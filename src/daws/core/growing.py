@@ -113,6 +113,8 @@ def _register(core: NodeCore, name: int, waits: bool) -> None:
 def on_register_answer(core: NodeCore, row: Register, answer: AnswerType) -> None:
     seedling = _seedlings(core).get((row.child, row.watches))
     if seedling is None:
+        if core.keeping is not None and answer not in (OK, UNKNOWN):
+            tell_child(core, row, answer)
         return
     if answer == UNKNOWN:
         ask_later(core, row)  # the parent itself is still being created
@@ -122,6 +124,12 @@ def on_register_answer(core: NodeCore, row: Register, answer: AnswerType) -> Non
     seedling.registering -= 1
     if not seedling.registering:
         ask(core, row.child, Open(row.child, core.node, row.watches))
+
+
+def register_again(core: NodeCore, row: Suspend) -> None:
+    """The store had forgotten that a task waits. One that it waits for may have ended meanwhile and told it in vain."""
+    for parent in row.parents:
+        ask(core, parent, Register(parent, row.task, True))
 
 
 def tell_child(core: NodeCore, row: Register, answer: AnswerType) -> None:

@@ -26,11 +26,15 @@ def places(core: NodeCore) -> Iterator[tuple[str, Ready]]:
         yield "stranded", ready
 
 
-def holds(core: NodeCore, task: int) -> bool:
-    """Is this task anywhere here, or on its way out? (A long search, for rare doubts.)"""
-    if task in core.running or task in core.lent or any(ready.spec.id == task for _, ready in places(core)):
+def holds(core: NodeCore, task: int, attempt: int = 0) -> bool:
+    """Is this task anywhere here, or on its way out, with this attempt or a later one? (A long search, for rare
+    doubts.)"""
+    lent = core.lent.get(task)
+    if lent is not None and lent[0].attempt >= attempt:
         return True
-    return ends(core, task)
+    if any(ready.spec.id == task and ready.attempt >= attempt for _, ready in places(core)):
+        return True
+    return ends(core, task, attempt)
 
 
 def holds_itself(core: NodeCore, task: int, move: int) -> bool:

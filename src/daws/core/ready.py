@@ -55,7 +55,7 @@ def accept(core: NodeCore, ready: Ready, alone: bool = False) -> None:
     if core.given_up and ready.move <= core.given_up.get(ready.spec.id, -1):
         return  # said before it went back to waiting, or the first of two answers, which comes last
     if ready.mode & AGAIN or (core.keeping is not None and core.keeping.doubts):
-        if holds(core, ready.spec.id):
+        if holds(core, ready.spec.id, ready.attempt):
             return  # not heard for the first time
         if ready.mode & AGAIN:
             note_taken(core, ready)

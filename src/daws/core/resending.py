@@ -14,7 +14,7 @@ from daws.core.calling_off import call_off
 from daws.core.calls import ANSWERED, ROWS_PER_CALL, add_row, ask, ask_shard, hope_ends, restart
 from daws.core.effects import CallStore
 from daws.core.events import CallsSafe, StoreChanged
-from daws.core.growing import tell_child
+from daws.core.growing import register_again, tell_child
 from daws.core.keeping import Keeping, Resending, Said, go_on, tasks_of
 from daws.core.node import EMPTY, NodeCore, handles
 from daws.core.outbox import ask_for_remakes, carry_out, spread_stop, tell_children, wake
@@ -207,6 +207,8 @@ def _intend_again(core: NodeCore, row: Row, answer: AnswerType) -> None:
         wake(core, task, 0, answer.node)
     elif isinstance(row, Register) and answer != OK:
         tell_child(core, row, answer)
+    elif isinstance(row, Suspend) and answer == OK:
+        register_again(core, row)
     elif isinstance(row, Remake) and isinstance(answer, Available):
         ask(core, row.waiter, Satisfy(row.waiter, row.task, core.node, answer.inputs, 0, row.need))
     elif isinstance(row, Remake) and isinstance(answer, Ready):
@@ -223,12 +225,10 @@ def _spread_again(core: NodeCore, task: int, stopped: Stopped) -> None:
 def take_on(core: NodeCore, answer: Estate) -> None:
     """What the store says is ours and we do not have: whoever had it since has not said so again. It can be done twice,
     so nothing is lost by doing what only waits to be cleared."""
-    claimed, growing = core.claims or (), core.growing or ()  # of those the answers are still to come
     for ready in answer.ready:
-        task = ready.spec.id
-        if not (task in claimed or (task, False) in growing or holds(core, task) or _is_said_again(core, task)):
+        if not _is_known(core, ready):
             if core.doomed:
-                core.doomed.pop(task, None)  # whatever was called off here before, this is ours
+                core.doomed.pop(ready.spec.id, None)  # whatever was called off here before, this is ours
             accept(core, ready)
     intended = {(intent.key, intent.mark) for intent in core.telling.values()}
     for entry in answer.outbox:
@@ -237,5 +237,10 @@ def take_on(core: NodeCore, answer: Estate) -> None:
             carry_out(core, entry)
 
 
-def _is_said_again(core: NodeCore, task: int) -> bool:
-    return any(task in tasks_of(one.row) for resending in core.keeping.resending.values() for one in resending.all())
+def _is_known(core: NodeCore, ready: Ready) -> bool:
+    """Is it here, or is something about it under way whose answer is still to come?"""
+    task = ready.spec.id
+    if (core.claims and task in core.claims) or (core.growing and (task, False) in core.growing):
+        return True
+    said_again = [one.row for resending in core.keeping.resending.values() for one in resending.all()]
+    return holds(core, task, ready.attempt) or any(task in tasks_of(row) for row in said_again)
