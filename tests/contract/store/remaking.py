@@ -55,6 +55,19 @@ class RemakingContract(Contract):
         assert isinstance(again, Ready)
         assert again.inputs == (made(8, OTHER, BOB), made(7, PARENT, CAT))
 
+    def test_a_late_word_does_not_have_made_again_what_was_made_since(self, desk: Desk):
+        """Cat had lost it herself when she asked. She has it since, which the copy of her word knows nothing of."""
+        need = desk.lose()
+        asks = Remake(PARENT, CHILD, CAT, (ANN, CAT), 0, need)
+        ready = desk(asks)
+        assert isinstance(ready, Ready)
+        desk(Claim(PARENT, -1, ready.move, CAT))
+        desk.done(PARENT, CAT, 1, made(7, PARENT, CAT))
+        assert desk(asks) == Available((made(7, PARENT, CAT),))
+        assert desk.state(PARENT) == STATE_DONE
+        lost_again = desk(Remake(PARENT, CHILD, BOB, (CAT,), 0, need + 1))
+        assert isinstance(lost_again, Ready) and lost_again.attempt == 2
+
     def test_the_intent_to_remake_outlives_the_node(self, desk: Desk):
         desk.lose()
         _, outbox = desk.bury(BOB, CAT)

@@ -5,9 +5,10 @@ from itertools import pairwise
 import pytest
 
 from daws.core.effects import CallStore, EffectType, Restart, StartRun, StopRun
-from daws.core.events import Started, StoreAnswered
+from daws.core.events import RunEnded, Started, StoreAnswered
 from daws.core.node import SECOND_NS, NodeConfig, NodeCore
 from daws.model.cluster import Members
+from daws.model.states import READY
 from daws.model.task import CLIENT, REPLICA, SUSPECT, node_id
 from daws.strategy import parse_strategy
 from daws.testing import Driver, members_of, ready
@@ -20,12 +21,15 @@ from daws.wire.store import (
     STRUCK,
     Buried,
     Claim,
+    Committed,
     Estate,
     Granted,
+    Inspect,
     Lease,
     Leased,
     OutboxEntry,
     Satisfy,
+    Story,
     TakeOver,
     outbox_key,
 )
@@ -142,6 +146,32 @@ def test_the_dead_are_taken_over_and_buried():
         assert call.rows[2] == Claim(1, 0, 2, 0, ANNOUNCE)
         node.answer(call, OK, OK, Granted(3, 1, SUSPECT))
         node.expect(StartRun, task=1)
+
+
+def test_who_owns_something_and_is_known_to_nobody_is_taken_over_from():
+    """It had joined and died before the store's replica knew of it."""
+    with Driver(config=NodeConfig(lease_ns=LEASE_NS, audit_ns=LEASE_NS, replicated=True)) as node:
+        node.give(Submission(CLIENT, 0, (ready(8, makes=[8]),)))
+        node.expect(SubmissionTaken)
+        node.give(RunEnded(8, node.expect(StartRun).run, SECOND_NS, (100_000,)))
+        node.answer(node.expect(CallStore), Committed(-1, (), (), (9,)))
+        dead = node_id(2, 1)
+        takers = []
+        for _ in range(20):
+            node.fire(TICK)
+            for call in [one for one in node.effects if isinstance(one, CallStore)]:
+                node.effects.remove(call)
+                if call.token not in node.core.calls:
+                    continue
+                takers += [row for row in call.rows if isinstance(row, TakeOver)]
+                story = Story(READY, dead, 1, 0)
+                node.answer(call, *[story if isinstance(row, Inspect) else _plainly(row) for row in call.rows])
+        node.drop(object)
+        assert takers == [TakeOver(dead, 0)]
+
+
+def _plainly(row: object) -> Leased | Estate | int:
+    return Leased() if isinstance(row, Lease) else Estate() if isinstance(row, TakeOver) else OK
 
 
 def test_a_large_estate_is_taken_part_by_part():

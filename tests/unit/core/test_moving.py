@@ -291,6 +291,19 @@ def test_a_late_word_of_a_remake_does_not_hide_a_claim():
         node.expect(Taken)
 
 
+@pytest.mark.parametrize("modes", [(0, AGAIN), (AGAIN, 0)])
+def test_of_two_answers_about_a_task_that_waited_the_later_starts_nothing(modes):
+    """It was told twice, and the other answer comes when it has long ended."""
+    with Driver(cores=1) as node:
+        for mode in modes:
+            accept_once_more(node.core, ready(1, move=5, mode=mode))
+            node.give(StealDenied(2))
+            if node.core.running:
+                node.give(RunEnded(1, node.expect(StartRun, task=1).run, 1_000_000_000))
+                node.answer(node.expect(CallStore), None)
+        node.nothing_left()
+
+
 def test_what_was_lent_before_it_waited_again_does_not_hide_it():
     with Driver("mdl", cores=1) as node:
         lend(node, move=3)

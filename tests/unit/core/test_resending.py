@@ -1,7 +1,7 @@
 """Another server answers: what was acknowledged is said again, in order and first; then a node asks what is its own."""
 
-from daws.core.effects import CallStore, Restart, StartRun, StopRun
-from daws.core.events import CallsSafe, RunEnded, RunSpawned, StoreChanged
+from daws.core.effects import CallStore, Restart, ResumeRun, StartRun, StopRun
+from daws.core.events import CallsSafe, RunEnded, RunSpawned, RunWaits, StoreChanged
 from daws.core.node import SECOND_NS, NodeConfig
 from daws.core.resending import LOOKS_TICKS, OWNED_MAX, RECONCILES, ROUNDS
 from daws.model.task import AGAIN, CLIENT, Ready, spawned_id
@@ -14,6 +14,7 @@ from daws.wire.store import (
     REMAKE_FOR,
     SATISFY,
     STRUCK,
+    Available,
     Claim,
     Clear,
     Committed,
@@ -25,9 +26,12 @@ from daws.wire.store import (
     Open,
     OutboxEntry,
     Owned,
+    Register,
     Remake,
+    Resume,
     Satisfy,
     Spawn,
+    Suspend,
     Unready,
     outbox_key,
 )
@@ -196,6 +200,22 @@ def test_what_is_being_created_is_not_taken_for_what_is_ours_and_was_not_known()
         node.nothing_left()
         node.answer(opening, Ready(task(child), 0, 1, ()))
         node.expect(StartRun, task=child)
+
+
+def test_a_task_that_waits_hears_again_from_those_that_ended_meanwhile():
+    """What it waits for is in another shard, which has forgotten nothing, and has told it in vain."""
+    with forgetful() as node:
+        run = has_claimed(node, 5)
+        node.give(RunWaits(5, run.run, (7,)))
+        node.answer(node.expect_rows(Suspend(5, 0, 0, (7,))), OK)
+        node.answer(node.expect_rows(Register(7, 5, True)), OK)
+        node.answer(node.expect_rows(Open(5, 0, True)), OK)
+        again = changes(node)
+        assert Suspend(5, 0, 0, (7,)) in again.rows
+        node.answer(again, *[Granted(1, 0) if isinstance(row, Claim) else OK for row in again.rows])
+        node.answer(node.expect_rows(Register(7, 5, True)), Available(()))
+        node.answer(node.expect_rows(Satisfy(5, 7, 0, ())), Resume(0))
+        node.expect(ResumeRun, task=5)
 
 
 def test_a_look_finds_intents_that_this_node_has_never_heard_of():
