@@ -538,12 +538,6 @@ MUTANTS = (
         where=("failover",),
     ),
     Mutant(
-        "what comes after a refusal counts", 11, "core/resending.py",
-        "        if not stuck.isdisjoint(tasks) or (refused and one.heard):\n",
-        "        if refused and one.heard:\n",
-        where=("failover",),
-    ),
-    Mutant(
         "what was under way is not said in its turn", 11, "core/resending.py",
         "    calls.update(_unanswered(core, shard))\n",
         "",
@@ -615,6 +609,40 @@ MUTANTS = (
         "        if rare is not None and rare.waiters:",
         "        if False:",
         where=("failover",),
+    ),
+    Mutant(
+        "a look finds no intents", 11, "core/resending.py",
+        "        if (entry.key, entry.mark) not in intended:\n",
+        "        if False:\n",
+        where=("failover",),
+    ),
+    Mutant(
+        "a move that was forgotten hides the same move", 11, "core/remaking.py",
+        "    elif core.keeping is not None and core.given_up:\n",
+        "    elif False:\n",
+        where=("failover",),
+    ),
+    Mutant(
+        "who is known to nobody is not taken over from", 11, "core/validating.py",
+        "    if owner < 0 or owner in core.members:\n",
+        "    if True:\n",
+        where=("failover",),
+    ),
+    Mutant(
+        "who waits is not told again", 11, "core/growing.py",
+        "    for parent in row.parents:\n        ask(core, parent, Register(parent, row.task, True))\n",
+        "    pass\n",
+        where=("failover",),
+    ),
+    Mutant(
+        "a late word has made again what was made since", 5, "store/memory/remaking.py",
+        "(row.waiter, row.need) in record.rare.waiters and _is_somewhere(record):\n",
+        "False:\n",
+    ),
+    Mutant(
+        "who has not heard from the store yet has kept it", 6, "core/handing.py",
+        "        if not core.adopting.keys().isdisjoint(objects):\n            continue",
+        "        if not core.adopting.keys().isdisjoint(objects) and producer not in core.made:\n            continue",
     ),
     Mutant(
         "who joins is not noted", 11, "store/log/logged.py",
