@@ -641,8 +641,8 @@ MUTANTS = (
     ),
     Mutant(
         "who has not heard from the store yet has kept it", 6, "core/handing.py",
-        "        if not core.adopting.keys().isdisjoint(objects):\n            continue",
-        "        if not core.adopting.keys().isdisjoint(objects) and producer not in core.made:\n            continue",
+        "    for one in adoption.objects:\n        ask(core, producer, AddPlace(producer, one, core.node))\n",
+        "    _forget(core, adoption)\n    core.out.append(Send(adoption.sender, Kept(core.node, (producer,))))\n",
     ),
     Mutant(
         "who joins is not noted", 11, "store/log/logged.py",

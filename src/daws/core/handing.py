@@ -92,9 +92,6 @@ def on_hand_over(core: NodeCore, message: HandOver) -> None:
         objects = tuple([object_ for object_, _ in sizes])
         if not core.adopting.keys().isdisjoint(objects):
             continue  # on its way, or the store has not answered yet
-        if producer in core.made:
-            core.out.append(Send(message.sender, Kept(core.node, (producer,))))  # said before, or put here as well
-            continue
         adoption = Adoption(message.sender, producer, attempt, readers, objects)
         for object_, size_bytes in sizes:
             core.adopting[object_] = adoption
@@ -126,7 +123,9 @@ def arrived(core: NodeCore, object_: int) -> None:
     if core.made is EMPTY:
         core.made = {}
     producer = adoption.producer
-    core.made[producer] = (adoption.readers, core.now_ns, adoption.objects)
+    known = core.made.get(producer)  # made or put here as well, or adopted before
+    readers = adoption.readers if known is None else tuple(dict.fromkeys((*known[0], *adoption.readers)))
+    core.made[producer] = (readers, core.now_ns, adoption.objects)
     if adoption.attempt:
         if core.attempts is None:
             core.attempts = {}

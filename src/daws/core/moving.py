@@ -131,7 +131,8 @@ def accept_once_more(core: NodeCore, ready: Ready) -> None:
     _forgive(core, ready)
     if not (core.replicas and _replace_copy(core, ready)):
         accept(core, Ready(ready.spec, ready.attempt, move, ready.inputs, ready.mode & ~AGAIN))
-    note_taken(core, ready)
+    if holds_itself(core, task, move):
+        note_taken(core, ready)
 
 
 def _forgive(core: NodeCore, ready: Ready) -> None:

@@ -26,11 +26,11 @@ def places(core: NodeCore) -> Iterator[tuple[str, Ready]]:
         yield "stranded", ready
 
 
-def holds(core: NodeCore, task: int, attempt: int = 0) -> bool:
-    """Is this task anywhere here, or on its way out, with this attempt or a later one? (A long search, for rare
-    doubts.)"""
+def holds(core: NodeCore, task: int, attempt: int = 0, move: int = 0) -> bool:
+    """Is this task anywhere here, or on its way out, with this attempt or a later one? What was lent before this move
+    has come back to us since. (A long search, for rare doubts.)"""
     lent = core.lent.get(task)
-    if lent is not None and lent[0].attempt >= attempt:
+    if lent is not None and lent[0].attempt >= attempt and lent[0].move >= move:
         return True
     if any(ready.spec.id == task and ready.attempt >= attempt for _, ready in places(core)):
         return True

@@ -55,7 +55,7 @@ def accept(core: NodeCore, ready: Ready, alone: bool = False) -> None:
     if core.given_up and ready.move <= core.given_up.get(ready.spec.id, -1):
         return  # said before it went back to waiting, or the first of two answers, which comes last
     if ready.mode & AGAIN or (core.keeping is not None and core.keeping.doubts):
-        if holds(core, ready.spec.id, ready.attempt):
+        if holds(core, ready.spec.id, ready.attempt, ready.move):
             return  # not heard for the first time
         if ready.mode & AGAIN:
             note_taken(core, ready)
@@ -206,7 +206,7 @@ def place_stranded(core: NodeCore) -> None:
     """The members have changed: perhaps one of them can run what nobody could."""
     stranded, core.stranded = core.stranded or [], None
     for ready in stranded:
-        accept(core, ready)
+        _settle(core, ready, core.strategy.place.choose(core, ready, core.rng), False)
 
 
 def offer(core: NodeCore, to: NodeId, why: int, ready: Ready) -> None:

@@ -243,4 +243,4 @@ def _is_known(core: NodeCore, ready: Ready) -> bool:
     if (core.claims and task in core.claims) or (core.growing and (task, False) in core.growing):
         return True
     said_again = [one.row for resending in core.keeping.resending.values() for one in resending.all()]
-    return holds(core, task, ready.attempt) or any(task in tasks_of(row) for row in said_again)
+    return holds(core, task, ready.attempt, ready.move) or any(task in tasks_of(row) for row in said_again)

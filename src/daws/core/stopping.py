@@ -15,6 +15,8 @@ from daws.wire.store import UNKNOWN, AnswerType, Cancel, Stopped
 
 @handles(CancelOrder)
 def on_cancel_order(core: NodeCore, message: CancelOrder) -> None:
+    if core.leaving is not None and core.leaving.said:
+        return  # nobody hears that it was taken: the client will ask another
     if core.cancelling is None:
         core.cancelling = {}
     if message.batch in core.cancelling:

@@ -64,6 +64,7 @@ def test_what_was_handed_over_is_as_good_as_made_here():
         node.answer(call, OK)
         assert node.expect(Kept, to=1).producers == (8,)
         node.give(HandOver(1, NAMED))
+        node.answer(node.expect_rows(AddPlace(8, 8, 0)), OK)
         node.expect(Kept, to=1)  # the first word was lost
         node.give(Releases(2, ((8, 9),)))
         assert node.core.objects == {8: BIG}, "the client holds it"

@@ -42,7 +42,7 @@ def test_they_know_each_other(piece: int):
 @pytest.mark.parametrize(
     ("hello", "names", "cure"),
     [
-        (Hello("lab", "node", 5, protocol=3), "protocol 3", ": install the same version of daws on both sides"),
+        (Hello("lab", "node", 5, protocol=9), "protocol 9", ": install the same version of daws on both sides"),
         (
             Hello("lab", "node", 5, python=(3, 99)),
             "Python 3.99",
