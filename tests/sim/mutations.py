@@ -137,13 +137,13 @@ MUTANTS = (
     ),
     Mutant(
         "what is told again is taken again", 2, "core/ready.py",
-        "        if ready.move <= core.given_up.get(task, -1) or holds(core, task):\n",
-        "        if ready.move <= core.given_up.get(task, -1):\n",
+        "        if holds(core, ready.spec.id, ready.attempt, ready.move):\n",
+        "        if False:\n",
         where=("rush",),
     ),
     Mutant(
         "what is granted again is taken again", 2, "core/moving.py",
-        "        if not (again and _has_it(core, row.task, answer.move, why)):\n",
+        "        if not (again and _has_it(core, row.task, answer, why)):\n",
         "        if True:\n",
     ),
     # -- 3. commit by run -------------------------------------------------------------------------------------------
@@ -337,6 +337,11 @@ MUTANTS = (
         "    objects, inputs = core.objects, ready.inputs\n",
         "    objects, inputs = core.objects, [one for one in ready.inputs if one[2] < 0]\n",
     ),
+    Mutant(
+        "a late word has made again what was made since", 5, "store/memory/remaking.py",
+        "(row.waiter, row.need) in record.rare.waiters and _is_somewhere(record):\n",
+        "False:\n",
+    ),
     # -- 6. references ----------------------------------------------------------------------------------------------
     Mutant(
         "objects are freed after the first reader", 6, "core/staging.py",
@@ -374,6 +379,11 @@ MUTANTS = (
         "(record.rare.holders or _has_intent(home, task))",
         "record.rare.holders",
     ),
+    Mutant(
+        "who has not heard from the store yet has kept it", 6, "core/handing.py",
+        "    for one in adoption.objects:\n        ask(core, producer, AddPlace(producer, one, core.node))\n",
+        "    _forget(core, adoption)\n    core.out.append(Send(adoption.sender, Kept(core.node, (producer,))))\n",
+    ),
     # -- 7. growing graphs ------------------------------------------------------------------------------------------
     Mutant(
         "a new task has no edge to itself", 7, "core/growing.py",
@@ -382,7 +392,7 @@ MUTANTS = (
     ),
     Mutant(
         "nobody registers with the parents", 7, "core/growing.py",
-        "        ask(core, parent, Register(parent, name, seedling.waits))\n    if not seedling.parents:\n",
+        "        ask(core, parent, Register(parent, name, waits))\n    if not seedling.parents:\n",
         "        pass\n    if True:\n",
     ),
     Mutant(
@@ -538,20 +548,8 @@ MUTANTS = (
         where=("failover",),
     ),
     Mutant(
-        "what was under way is not said in its turn", 11, "core/resending.py",
-        "    calls.update(_unanswered(core, shard))\n",
-        "",
-        where=("failover",),
-    ),
-    Mutant(
-        "intents under new marks are forgotten", 11, "core/resending.py",
-        "        elif one.heard:\n            _intend_again(core, one.row, answer)\n",
-        "        elif one.heard:\n            pass\n",
-        where=("failover",),
-    ),
-    Mutant(
         "nobody asks what it owns", 11, "core/resending.py",
-        "            ask_shard(core, shard, Owned(core.node, RECONCILES, OWNED_MAX))\n",
+        "            ask_shard(core, shard, Owned(core.node, RECONCILES, OWNED_MAX, True))\n",
         "",
         where=("failover",),
     ),
@@ -559,12 +557,6 @@ MUTANTS = (
         "moves that come again are taken for old ones", 11, "core/resending.py",
         "    core.given_up = EMPTY  # numbers of moves may come again\n",
         "",
-        where=("failover",),
-    ),
-    Mutant(
-        "what waits does not wait anew", 11, "core/resending.py",
-        "        keeping.wait_anew()\n",
-        "        go_on(core)\n",
         where=("failover",),
     ),
     Mutant(
@@ -633,16 +625,6 @@ MUTANTS = (
         "    for parent in row.parents:\n        ask(core, parent, Register(parent, row.task, True))\n",
         "    pass\n",
         where=("failover",),
-    ),
-    Mutant(
-        "a late word has made again what was made since", 5, "store/memory/remaking.py",
-        "(row.waiter, row.need) in record.rare.waiters and _is_somewhere(record):\n",
-        "False:\n",
-    ),
-    Mutant(
-        "who has not heard from the store yet has kept it", 6, "core/handing.py",
-        "    for one in adoption.objects:\n        ask(core, producer, AddPlace(producer, one, core.node))\n",
-        "    _forget(core, adoption)\n    core.out.append(Send(adoption.sender, Kept(core.node, (producer,))))\n",
     ),
     Mutant(
         "who joins is not noted", 11, "store/log/logged.py",
