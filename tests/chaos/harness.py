@@ -249,6 +249,8 @@ class Run:
             return True
         store = self.world.store
         assert store is not None
+        if store.poll() is not None:
+            return False  # it was hit a moment ago; of two that are started again, one would be left over
         store.kill()
         store.wait()
         self.later(0.3 * blow.lasts_s, self.world.start_store)
