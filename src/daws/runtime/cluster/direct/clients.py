@@ -318,7 +318,9 @@ class ClientDesk(Desk):
             await asyncio.sleep(LOOK_S)
 
     async def _stay(self) -> None:
-        """Say that we are there, as long as the session is ours."""
+        """Say that we are there, as long as the session is ours. That it is not counts when it was seen several times:
+        a server that has just taken over may show who had it before us."""
+        others = 0
         while self.entry is not None:
             mine = self.entry
             noted, has_ended = await self.notes.beat(mine.number)
@@ -329,9 +331,15 @@ class ClientDesk(Desk):
                 await self.book.restore(mine)  # the store has forgotten it
             elif self.entry is mine and (now := decode(noted)).nonce != mine.nonce:
                 if (now.nonce or now.state != OPEN) and not self._doubts:  # else that may be of before we came
-                    self.tell(words.Refused("the session has ended or is another client's: we were away for too long"))
-                    return
-                await self.book.change(now, nonce=mine.nonce, kept=mine.kept, state=OPEN)  # we were taken for dead
+                    others += 1
+                    if others == BEATS:
+                        reason = "the session has ended or is another client's: we were away for too long"
+                        self.tell(words.Refused(reason))
+                        return
+                else:
+                    await self.book.change(now, nonce=mine.nonce, kept=mine.kept, state=OPEN)  # we were taken for dead
+            else:
+                others = 0
             await asyncio.sleep(min(self.reach.config.lease_s / 4, BEAT_S))
 
     async def _on_close(self, word: words.Close) -> None:
