@@ -15,8 +15,9 @@ Entry = tuple[int, int, int, Any]
 WINDOWED_CORES_MIN = 4096
 WINDOW_EVENTS = 256
 """About so many of the ends of runs are to be in one window."""
-SHIFT_MIN, SHIFT_MAX = 16, 62
-"""A window is 2 to the power of so many nanoseconds long: 66 us at least, and at most all the time there is."""
+SHIFT_MIN, SHIFT_MAX = 20, 62
+"""A window is 2 to the power of so many nanoseconds long: a millisecond at least, and at most all the time there is. (In
+shorter ones the timers of idle nodes would be alone, and each list takes room.)"""
 
 
 class Windows(dict[int, list[Entry]]):

@@ -53,8 +53,8 @@ def test_who_has_no_events_left_says_so():
 
 def test_windows_are_for_large_clusters_and_shorter_the_more_happens():
     assert window_shift(WINDOWED_CORES_MIN - 1, 50e6) == SHIFT_MAX
-    assert window_shift(32_768, 50e6) == 19, "0.5 ms"
-    assert window_shift(200_000, 50e6) == 16
+    assert window_shift(8192, 50e6) == 21, "2 ms"
+    assert window_shift(200_000, 50e6) == SHIFT_MIN
     assert window_shift(200_000, 0.0) == SHIFT_MIN
     assert window_shift(4096, 1e40) == SHIFT_MAX
 
