@@ -16,8 +16,8 @@ WINDOWED_CORES_MIN = 4096
 WINDOW_EVENTS = 256
 """About so many of the ends of runs are to be in one window."""
 SHIFT_MIN, SHIFT_MAX = 20, 62
-"""A window is 2 to the power of so many nanoseconds long: a millisecond at least, and at most all the time there is. (In
-shorter ones the timers of idle nodes would be alone, and each list takes room.)"""
+"""A window is 2 to the power of so many nanoseconds long: a millisecond at least (in shorter ones the timers of idle
+nodes would be alone, and each list takes room), and at most all the time there is."""
 
 
 class Windows(dict[int, list[Entry]]):
