@@ -29,8 +29,9 @@ lock: ## write uv.lock anew from pyproject.toml
 
 test: setup lint unit ## lint, then run all tests
 
+# One more than there are processors here: many tests wait for processes of their own.
 unit: setup
-	$(BIN)/python -m pytest -n 2 $(ARGS)
+	$(BIN)/python -m pytest -n 3 --dist worksteal $(ARGS)
 
 lint: setup ## ruff, mypy and the import contracts
 	$(BIN)/ruff check .
