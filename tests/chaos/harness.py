@@ -24,6 +24,8 @@ from tests.chaos.world import World, wait_until
 
 START_S = 60.0
 REPLICA_S = 10.0
+SHARDS = (1, 5)
+"""Of a store on a server, in turns."""
 
 
 class Setup(Struct, frozen=True):
@@ -80,7 +82,8 @@ class Run:
         setup = self.setup
         began_s = time.monotonic()
         self.runs_file.touch()
-        with World(self.folder, setup.hosts, setup.lease_s, setup.network, setup.store) as self.world:
+        shards = SHARDS[self.seed % len(SHARDS)]
+        with World(self.folder, setup.hosts, setup.lease_s, setup.network, setup.store, shards) as self.world:
             try:
                 self.start_client()
                 wait_until(self.runs, START_S, "a first task has run")

@@ -113,6 +113,7 @@ class Pair:
             self.start(old)
 
     def committed(self, name: str) -> Counter[int]:
-        """How often each task was committed, from the log of the server that is the primary now."""
-        rows = [log_row(one) for one in self.ask(self.primary, "LRANGE", f"{{daws:{name}:0}}:log", "0", "-1")]
+        """How often each task was committed, from the logs of the server that is the primary now."""
+        logs = [key.decode() for key in self.ask(self.primary, "KEYS", f"{{daws:{name}:*}}:log")]
+        rows = [log_row(one) for key in logs for one in self.ask(self.primary, "LRANGE", key, "0", "-1")]
         return Counter(row if isinstance(row, int) else row[0] for row in rows)

@@ -27,7 +27,7 @@ class World(AbstractContextManager["World"]):
     """All processes carry a mark in their environment, by which they are found and ended."""
 
     def __init__(
-        self, folder: Path, hosts: int, lease_s: float, network: str = "auto", store: str = "embedded"
+        self, folder: Path, hosts: int, lease_s: float, network: str = "auto", store: str = "embedded", shards: int = 1
     ) -> None:
         self.folder = folder
         self.count = hosts
@@ -35,6 +35,7 @@ class World(AbstractContextManager["World"]):
         self.cluster = folder / "cluster"
         self.mark = f"{os.getpid()}-{time.monotonic_ns()}"
         self.store_url = store
+        self.shards = shards  # of a store on a server
         self.hosts = hosts_of(hosts, network)
         self.disks = Disks(folder, hosts)
         self.nodes: dict[int, subprocess.Popen[bytes]] = {}
@@ -53,6 +54,7 @@ class World(AbstractContextManager["World"]):
             if self.store_url == VALKEY:
                 self.pair = Pair(self.folder, self.hosts.client_address, self.launch)
                 self.store_url = self.pair.url
+                given += ["--store-shards", str(self.shards)]
             self.daws("cluster", "init", str(self.cluster), "--store", self.store_url, *given)
             settings = self.cluster / "cluster.toml"
             lines = [line for line in settings.read_text().splitlines() if not line.startswith("lease_s")]

@@ -18,6 +18,7 @@ def init(arguments: argparse.Namespace) -> int:
     config = ClusterConfig(
         name=name_for(folder) if arguments.cluster_name is None else arguments.cluster_name,
         store=arguments.store,
+        store_shards=arguments.store_shards,
         hosts=tuple(arguments.hosts or HOSTS),
         port=PORT if arguments.port is None else arguments.port,
     )
@@ -37,6 +38,7 @@ def show(arguments: argparse.Namespace) -> int:
         ("name", config.name),
         ("protocol", str(config.protocol)),
         ("store", ", ".join(map(shown, config.store_urls)) or EMBEDDED),
+        *([("store shards", str(config.store_shards))] if config.store_shards else []),
         ("hosts", ", ".join(config.hosts)),
         ("port", f"{config.port} (of the embedded store)"),
         ("node ports", f"{first} to {last}" if last else "any"),

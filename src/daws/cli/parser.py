@@ -573,6 +573,14 @@ def _add_cluster(commands: "argparse._SubParsersAction[Parser]") -> None:
         "--store", metavar="STORE", action=_Once, default="embedded", help="'embedded' (default), or a redis:// URL"
     )
     init.add_argument("--port", metavar="P", action=_Once, type=_whole, help="of the embedded store (default: 7878)")
+    init.add_argument(
+        "--store-shards",
+        metavar="N",
+        action=_Once,
+        type=_whole,
+        default=0,
+        help="pieces of a store on a server (default: 1, or 4 for each primary of a Valkey Cluster)",
+    )
     show = actions.add_parser("show", help="say what there is", formatter_class=_Format, allow_abbrev=False)
     show.set_defaults(load=_load_cluster_show)
     show.add_argument("folder", metavar="DIR", help="the folder of a cluster")

@@ -26,7 +26,7 @@ def on_cancel_order(core: NodeCore, message: CancelOrder) -> None:
         return
     core.cancelling[message.batch] = len(message.tasks)
     for task in message.tasks:
-        ask(core, task, Cancel(task, core.node, "", ordered(message.batch)))
+        ask(core, task, Cancel(task, core.node, message.error, ordered(message.batch)))
 
 
 def ordered(batch: int) -> int:

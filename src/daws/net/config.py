@@ -11,7 +11,7 @@ from daws.model.errors import ClusterError
 from daws.net.address import PORT_MAX, Tcp
 
 FILE = "cluster.toml"
-PROTOCOL = 3
+PROTOCOL = 4
 """What is said on links, and how. Both ends of a link must have the same."""
 EMBEDDED = "embedded"
 STORES = ("redis://", "rediss://", "unix://")
@@ -22,6 +22,7 @@ LEASE_S = 6.0
 LEASE_S_MAX = 3600.0
 IDLE_S = 60.0
 IDLE_S_MAX = 86400.0
+SHARDS_MAX = 256
 
 _NAME = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{NAME_BYTES_MAX - 1}}}", re.ASCII)
 _HOST = re.compile(r"[A-Za-z0-9._:%-]{1,253}", re.ASCII)
@@ -31,7 +32,8 @@ class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """`hosts` are addresses of machines: the embedded store listens on the first of them, at `port`. Nodes listen on
     any free port, or on one of `node_ports` (first and last). `lease_s` is how long a node may be silent before
     others take over; links that nobody uses for `idle_s` are closed. `store` may be several addresses with commas
-    between them; the files beside it, for those that begin with rediss://, are looked for in the cluster's folder."""
+    between them; the files beside it, for those that begin with rediss://, are looked for in the cluster's folder. Such
+    a store is cut into `store_shards`, 0 being as many as suit the server."""
 
     name: str
     protocol: int = PROTOCOL
@@ -39,6 +41,7 @@ class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     store_ca: str = ""
     store_cert: str = ""
     store_key: str = ""
+    store_shards: int = 0
     hosts: tuple[str, ...] = HOSTS
     port: int = PORT
     node_ports: tuple[int, int] = (0, 0)
@@ -89,6 +92,12 @@ class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         for url in self.store_urls:
             if not (url.startswith(STORES) and url.isprintable()):
                 raise ClusterError(f"store {shown(url)!r}: expected '{EMBEDDED}' or a URL of {', '.join(STORES)}")
+        if not 0 <= self.store_shards <= SHARDS_MAX:
+            raise ClusterError(
+                f"store_shards {self.store_shards}: expected 1 to {SHARDS_MAX}, or 0 for what suits the server"
+            )
+        if self.store_shards > 1 and self.store == EMBEDDED:
+            raise ClusterError("store_shards: the embedded store is in one piece; leave it out")
         if not self.hosts:
             raise ClusterError("hosts: give at least one address")
         for host in self.hosts:
@@ -125,6 +134,8 @@ class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
                 if (value := getattr(self, name))
             ]
         )
+        if self.store_shards:
+            files += f"store_shards = {self.store_shards}\n"
         return f"""\
 # A daws cluster. Who has the keys beside this file may join it.
 name = "{self.name}"
@@ -132,7 +143,8 @@ protocol = {self.protocol}
 
 # "embedded", or the URL of a Valkey or Redis server, as in "redis://10.0.0.1:6379"; several, with commas between them,
 # are a primary and its replicas, or some servers of a Cluster. For rediss:// there are also store_ca, and for servers
-# that want to know us store_cert and store_key: files in this folder.
+# that want to know us store_cert and store_key: files in this folder. store_shards is in how many pieces all that is
+# known of tasks is kept there; if it is left out, one, or four for each primary of a Cluster.
 store = "{store}"
 {files}
 # Addresses of machines. The embedded store listens on the first one, at this port.

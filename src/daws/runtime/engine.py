@@ -138,9 +138,10 @@ class Crew(msgspec.Struct, frozen=True, array_like=True):
         return -1
 
 
-def config_of(limit_bytes: int, lease_ns: int = LEASE_NS, replicated: bool = False) -> NodeConfig:
+def config_of(limit_bytes: int, lease_ns: int = LEASE_NS, replicated: bool = False, shard_count: int = 1) -> NodeConfig:
     """On one machine nobody watches leases: when a process is gone, its parent knows."""
     return NodeConfig(
+        shard_count=shard_count,
         lease_ns=lease_ns,
         tick_ns_max=TICK_NS,
         commit_delay_ns=0,
@@ -190,6 +191,7 @@ class Engine:
         lease_ns: int = LEASE_NS,
         addresses: tuple[str, ...] = (),
         replicated: bool = False,
+        shard_count: int = 1,
     ) -> None:
         """A fork `server` for the folder of `files` may have been started already."""
         self.crew = crew
@@ -205,7 +207,8 @@ class Engine:
         self.taught: set[int] = set()  # those that the workers can be given
         self.held_back: dict[int, list[StartRun]] = {}  # runs that wait for their function, or its client's modules
         self.unpacked: dict[int, int] = {}  # by number of modules that could not be written: how often that was tried
-        info, config = info_of(node, crew, addresses), config_of(files.limit_bytes, lease_ns, replicated)
+        info = info_of(node, crew, addresses)
+        config = config_of(files.limit_bytes, lease_ns, replicated, shard_count)
         watched = strategy if self.watch is None else self.watch.over(strategy)
         self.core = NodeCore(info, watched, config, seed=0)
         if self.watch is not None:

@@ -173,10 +173,12 @@ class SubmissionTaken(Message, frozen=True):
 
 
 class CancelOrder(Message, frozen=True):
-    """Somebody with the right to do so wants these tasks cancelled; repeated until it is answered."""
+    """Somebody with the right to do so wants these tasks cancelled; repeated until it is answered. With an `error` they
+    have failed by that: something that they need has."""
 
     batch: int
     tasks: tuple[int, ...]
+    error: str = ""
 
 
 class CancelTaken(Message, frozen=True):

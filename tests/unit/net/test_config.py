@@ -33,7 +33,7 @@ def test_what_is_written_is_read(config: ClusterConfig, tmp_path: Path):
     [
         (
             "name = 'x'\nlease = 3",
-            "unknown key 'lease'; keys are name, protocol, store, store_ca, store_cert, store_key, hosts, port",
+            "unknown key 'lease'; keys are name, protocol, store, store_ca, store_cert, store_key, store_shards, hosts, port",
         ),
         ("name = 7", "Expected `str`, got `int` - at `name`"),
         ("port = 1", "missing required field `name`"),
@@ -49,6 +49,9 @@ def test_what_is_written_is_read(config: ClusterConfig, tmp_path: Path):
         ("name = 'x'\nnode_ports = [9, 8]", r"node_ports \[9, 8\]: expected a first and a last"),
         ("name = 'x'\nlease_s = 0.01", "lease_s 0.01: expected 0.1 to 3600 seconds"),
         ("name = 'x'\nlease_s = nan", "lease_s nan: expected"),
+        ("name = 'x'\nstore_shards = -1", "store_shards -1: expected 1 to 256, or 0 for what suits the server"),
+        ("name = 'x'\nstore_shards = 257", "store_shards 257: expected 1 to 256"),
+        ("name = 'x'\nstore_shards = 2", "store_shards: the embedded store is in one piece; leave it out"),
         ("name = 'x'\nidle_s = 0", "idle_s 0: expected 1 to"),
         ("name = ", "Invalid value"),
     ],

@@ -277,6 +277,7 @@ class Incarnation:
             lease_ns=self._enrolled.lease_ns,
             addresses=(door.address, streams.address),
             replicated=not reach.is_embedded,
+            shard_count=self._enrolled.shard_count,
         )
         self.engine.spread = self._teach
         self.engine.want = lambda function: host._store.say(AskFunction(function))

@@ -38,11 +38,12 @@ class Enrol(Word, frozen=True):
 
 
 class Enrolled(Word, frozen=True):
-    """`strategy` is what the cluster goes by now, as text."""
+    """`strategy` is what the cluster goes by now, as text; `shard_count` of how many shards its store is."""
 
     node: NodeId
     lease_ns: int
     strategy: str
+    shard_count: int = 1
 
 
 class AskEnds(Word, frozen=True):

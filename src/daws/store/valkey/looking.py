@@ -1,5 +1,6 @@
 """Records as they are on the server just now, for those who only look: outside of the rules, and of any update."""
 
+import asyncio
 from collections.abc import AsyncIterator, Sequence
 
 from daws.store.memory.record import Record
@@ -7,7 +8,7 @@ from daws.store.valkey import cells
 from daws.store.valkey.cells import STAMP_BYTES
 from daws.store.valkey.scripts import Command, Keys, Script
 from daws.store.valkey.store import ValkeyStore
-from daws.wire.store import LogRow
+from daws.wire.store import LogRow, shard_of
 
 AT_ONCE = 1000
 
@@ -28,46 +29,55 @@ return {page[1], found}
 
 
 class Looking:
-    """At one shard."""
+    """At all shards."""
 
-    def __init__(self, store: ValkeyStore, shard: int = 0) -> None:
+    def __init__(self, store: ValkeyStore) -> None:
+        self.shard_count = store.shard_count
         self._server = store.server
-        self._keys = Keys(store.server.address.name, shard)
+        self._keys = [Keys(store.server.address.name, shard) for shard in range(store.shard_count)]
 
     async def records(self, tasks: Sequence[int]) -> dict[int, Record | None]:
-        """None stands for those that are not there, or have retired."""
-        found: dict[int, Record | None] = {}
+        """In their order. None stands for those that are not there, or have retired."""
+        by_shard: dict[int, list[int]] = {}
+        for task in tasks:
+            by_shard.setdefault(shard_of(task, self.shard_count), []).append(task)
+        found: dict[int, Record | None] = dict.fromkeys(tasks)
+        await asyncio.gather(*[self._find(self._keys[shard].cells, some, found) for shard, some in by_shard.items()])
+        return found
+
+    async def _find(self, key: str, tasks: list[int], found: dict[int, Record | None]) -> None:
         for low in range(0, len(tasks), AT_ONCE):
             some = tasks[low : low + AT_ONCE]
-            answers = await self._server.ask(Command(self._keys.cells, ("HMGET", self._keys.cells, *some)))
+            answers = await self._server.ask(Command(key, ("HMGET", key, *some)))
             for task, cell in zip(some, answers, strict=True):
                 found[task] = cells.unpack(cell)[0] if cell else None
-        return found
 
     async def between(self, low: int, high: int) -> AsyncIterator[tuple[int, Record]]:
         """All tasks from one number to before another that are there (a long search, for rare questions). What changes
         meanwhile may be seen before or after."""
-        cursor = b"0"
-        seen: set[int] = set()
-        while True:
-            command = Command(self._keys.cells, (cursor, low, high), _RANGE)
-            cursor, found = await self._server.ask(command)
-            for name, cell in zip(found[::2], found[1::2], strict=True):
-                task = int(name)
-                if low <= task < high and task not in seen:
-                    seen.add(task)
-                    record, _ = cells.unpack(cell)
-                    if record is not None:
-                        yield task, record
-            if cursor == b"0":
-                return
+        for keys in self._keys:
+            cursor = b"0"
+            seen: set[int] = set()
+            while True:
+                cursor, found = await self._server.ask(Command(keys.cells, (cursor, low, high), _RANGE))
+                for name, cell in zip(found[::2], found[1::2], strict=True):
+                    task = int(name)
+                    if low <= task < high and task not in seen:
+                        seen.add(task)
+                        record, _ = cells.unpack(cell)
+                        if record is not None:
+                            yield task, record
+                if cursor == b"0":
+                    break
 
-    async def log_length(self) -> int:
-        return int(await self._server.ask(Command(self._keys.log, ("LLEN", self._keys.log))))
+    async def log_length(self, shard: int) -> int:
+        key = self._keys[shard].log
+        return int(await self._server.ask(Command(key, ("LLEN", key))))
 
-    async def log(self, start: int) -> list[bytes]:
-        """Entries from this number on. Each is unlike any other ever was."""
-        found: list[bytes] = await self._server.ask(Command(self._keys.log, ("LRANGE", self._keys.log, start, -1)))
+    async def log(self, shard: int, start: int) -> list[bytes]:
+        """Entries of a shard's log from this number on. Each is unlike any other ever was."""
+        key = self._keys[shard].log
+        found: list[bytes] = await self._server.ask(Command(key, ("LRANGE", key, start, -1)))
         return found
 
 

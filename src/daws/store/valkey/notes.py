@@ -1,6 +1,6 @@
 """What a live cluster keeps on the server beside its tasks: sessions, functions, failures, and numbers given out.
 
-All of it lies beside shard 0 (the same hash tag), so what is said in order is done in order. Nothing here is kept by
+All of it lies beside one shard (the same hash tag), so what is said in order is done in order. Nothing here is kept by
 the rules of the store: whoever needs a note after a failover has to write it again, or to do without.
 """
 
@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from daws.store.valkey.link import Word
 from daws.store.valkey.scripts import Command, Script
 from daws.store.valkey.store import ValkeyStore
+from daws.wire.store import MEMBERSHIP_SHARD
 
 FUNCTIONS, FAILURES, SESSIONS, NAMES, SEEN, ENDED, NUMBERS = (
     "functions",
@@ -21,6 +22,8 @@ FUNCTIONS, FAILURES, SESSIONS, NAMES, SEEN, ENDED, NUMBERS = (
 )
 STRATEGY = "strategy"
 """Among the numbers."""
+NOTES_SHARD = MEMBERSHIP_SHARD
+"""Beside which they lie."""
 AT_ONCE = 1000
 
 _NUMBER = Script(b"""
@@ -58,7 +61,7 @@ return {redis.call('HGETALL', KEYS[1]), redis.call('HGETALL', KEYS[2]), redis.ca
 class Notes:
     def __init__(self, store: ValkeyStore) -> None:
         self._server = store.server
-        self._tag = f"{{daws:{store.server.address.name}:0}}"
+        self._tag = f"{{daws:{store.server.address.name}:{NOTES_SHARD}}}"
 
     def key(self, what: str) -> str:
         return f"{self._tag}:{what}"

@@ -21,8 +21,9 @@ from daws.model.errors import ClosedError, UsageError
 from daws.store.valkey.attempt import Outage
 from daws.store.valkey.caller import StoreChangedError
 from daws.store.valkey.link import Access, Link, Place, connect, read_url
-from daws.store.valkey.scripts import AGREE, TIME, Command, meta_key
+from daws.store.valkey.scripts import AGREE, TIME, Command, Keys, meta_key
 from daws.store.valkey.trouble import Trouble, translate
+from daws.wire.store import MEMBERSHIP_SHARD
 
 log = logging.getLogger("daws.store")
 
@@ -92,7 +93,8 @@ class Server:
         self._gone_ns = 0
         self.outage: Outage | None = None  # the last one
         self._closed = False
-        self._clock_ns = 0  # the server's, when it last answered
+        self._clock_key = Keys(address.name, MEMBERSHIP_SHARD).cells
+        self._clock_ns = 0  # of the server with the leases, when it last answered
         self._heard_ns = 0
 
     @property
@@ -104,7 +106,7 @@ class Server:
         return self._targets[self._turn % len(self._targets)]
 
     def now_ns(self) -> int:
-        """The server's clock, or a little less."""
+        """The clock of the server that has the leases, or a little less."""
         return self._clock_ns + time.monotonic_ns() - self._heard_ns
 
     def heard(self, seconds: int, micros: int) -> None:
@@ -113,11 +115,15 @@ class Server:
 
     async def agree(self, made: str) -> str:
         """Make sure of a server that we can use. Returns what the store was made with: `made` if it is new."""
-        key = meta_key(self.address.name)
-        answer = await self.ask(Command(key, (made,), AGREE))
-        seconds, micros = await self.ask(Command(key, (TIME,)))
+        answer = await self.ask(Command(meta_key(self.address.name), (made,), AGREE))
+        seconds, micros = await self.ask(Command(self._clock_key, (TIME,)))
         self.heard(int(seconds), int(micros))
         return bytes(answer).decode()
+
+    async def primaries(self) -> int:
+        """How many servers of a Cluster have parts of the keys; 1 where there is no Cluster."""
+        await self.ask(Command(self._clock_key, (TIME,)))
+        return len(set(self._slots.values())) if self._slots else 1
 
     async def ask(self, command: Command) -> Any:
         """From whichever server."""

@@ -27,10 +27,12 @@ from daws.store.valkey.safety import Safety, read_replicas
 from daws.store.valkey.scripts import CHECK, Command, Keys, command_of
 from daws.store.valkey.server import FORMAT, Address, Server
 from daws.store.valkey.view import Cache
-from daws.wire.store import AnswerType, Row
+from daws.wire.store import MEMBERSHIP_SHARD, AnswerType, Row, shard_of
 
 log = logging.getLogger("daws.store")
 
+SHARDS_PER_PRIMARY = 4
+"""Which primary of a Cluster has a shard is left to the hashes of names: with fewer, some would get none."""
 WATCH_S = 0.25
 """So often is asked how much of what is not safe yet has become so."""
 
@@ -103,13 +105,19 @@ class ValkeyStore:
         replicas_min: int = 0,
         is_trial: bool = False,
     ) -> "ValkeyStore":
-        """`options` are for a new store; one that is there keeps its own. `patience_s`: see `Server`. `replicas_min`:
+        """`options` are for a new store; one that is there keeps its own. A `shard_count` of 0 stands for as many as
+        suit the server: one, or some for each primary of a Cluster. `patience_s`: see `Server`. `replicas_min`:
         nothing counts as safe while fewer replicas are attached. With `is_trial` the patience is for the opening alone,
         and if that fails nobody else is told."""
         server = Server(address, patience_s)
         server.is_quiet = is_trial
         try:
-            made = await server.agree(_written(Options() if options is None else options))
+            options = Options() if options is None else options
+            if not options.shard_count:
+                primaries = await server.primaries()
+                shard_count = SHARDS_PER_PRIMARY * primaries if primaries > 1 else 1
+                options = msgspec.structs.replace(options, shard_count=shard_count)
+            made = await server.agree(_written(options))
             if is_trial:
                 server.patience_s, server.is_quiet = None, False
             return cls(server, _read(made, address.name), replicas_min)
@@ -131,9 +139,9 @@ class ValkeyStore:
             self._enter(self._lanes[shard], _Call(rows, now_ns, answers))
         return answers
 
-    def cache(self, shard: int) -> Cache:
-        """What is remembered of the shard's cells; others may know more (`daws.store.valkey.told`)."""
-        return self._lanes[shard].caller.cache
+    def cache_of(self, task: int) -> Cache:
+        """What is remembered of the cells of this task's shard; others may know more (`daws.store.valkey.told`)."""
+        return self._lanes[shard_of(task, self.shard_count)].caller.cache
 
     def identity(self, shard: int) -> str:
         """Another one from when on another server answers, or one that has lost something."""
@@ -232,7 +240,8 @@ class ValkeyStore:
                 lane.link = link
             if isinstance(request, Commit):
                 outcome, clock, *rest = answer
-                self.server.heard(*map(int, clock))
+                if request.shard == MEMBERSHIP_SHARD:  # other servers of a Cluster have clocks of their own
+                    self.server.heard(*map(int, clock))
                 answer = (outcome, *rest)
 
     async def _look_at_new_server(self, lane: _Lane, name: bytes, safe: int) -> DawsError | None:

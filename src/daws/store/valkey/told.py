@@ -7,7 +7,7 @@ believes in. A stamp belongs to one content for ever, so what comes late, or aft
 date, and whoever writes on top of it is told so by the server.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
 
 from daws.model.states import DONE, READY
@@ -19,6 +19,8 @@ Runs = tuple[tuple[int, bytes], ...]
 """Stamps of tasks in their order, each with for how many it is; b"" where it is not known."""
 
 
+CacheOf = Callable[[int], Cache]
+"""Where a task's cell is remembered."""
 Seal = tuple[bytes, bytes]
 """The stamp of a task's cell before it was finished, and after."""
 
@@ -37,22 +39,23 @@ def _ended(spec: TaskSpec, node: NodeId, outputs: tuple[Input, ...]) -> Record:
     return Record(spec, DONE, node, (), None, (), outputs, 0, 0, False, True)
 
 
-def stamps_of(cache: Cache, tasks: Iterable[Ready], node: NodeId) -> Runs:
+def stamps_of(cache_of: CacheOf, tasks: Iterable[Ready], node: NodeId) -> Runs:
     """For the owner of tasks that were just submitted."""
     stamps = []
     for task in tasks:
-        cell = cache.get(task.spec.id)
+        cell = cache_of(task.spec.id).get(task.spec.id)
         is_so = isinstance(cell, Known) and cell.record == _handed_out(task, node)
         stamps.append(cell.stamp if is_so else b"")  # type: ignore[union-attr]
     return tuple([(len(list(some)), stamp) for stamp, some in groupby(stamps)])
 
 
-def learn_stamps(cache: Cache, tasks: Sequence[Ready], node: NodeId, runs: Runs) -> None:
+def learn_stamps(cache_of: CacheOf, tasks: Sequence[Ready], node: NodeId, runs: Runs) -> None:
     """The owner hears of them. What it knows by itself is younger."""
     start = 0
     for count, stamp in runs:
         if stamp:
             for task in tasks[start : start + count]:
+                cache = cache_of(task.spec.id)
                 if task.spec.id not in cache:
                     cache[task.spec.id] = Known(stamp, _handed_out(task, node))
         start += count
@@ -78,9 +81,10 @@ def learn_end(cache: Cache, task: int, node: NodeId, outputs: tuple[Input, ...],
             cache[task] = Known(seal[1], _ended(spec, node, outputs))
 
 
-def forget_unended(cache: Cache, tasks: Iterable[int]) -> None:
+def forget_unended(cache_of: CacheOf, tasks: Iterable[int]) -> None:
     """Others have finished these: what is remembered of them from before is of no use."""
     for task in tasks:
+        cache = cache_of(task)
         cell = cache.get(task)
         if not (isinstance(cell, Known) and cell.record is not None and cell.record.state == DONE):
             cache.pop(task, None)

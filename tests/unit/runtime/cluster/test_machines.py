@@ -33,17 +33,17 @@ from tests.unit.runtime.cluster.machines import (
 from tests.valkey import LocalServer
 
 
-@pytest.fixture(scope="module", params=["embedded", "valkey"])
+@pytest.fixture(scope="module", params=["embedded", "valkey", "valkey in 7 shards"])
 def three(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[Machines]:
     """Three nodes that stay, around each kind of store."""
     folder = tmp_path_factory.mktemp("three")
     with ExitStack() as stack:
-        url = "embedded"
-        if request.param == "valkey":
+        url, shards = "embedded", 0
+        if request.param != "embedded":
             server = LocalServer(folder / "server")
             stack.callback(server.kill)
-            url = server.url
-        machines = stack.enter_context(Machines(folder, store=url))
+            url, shards = server.url, 7 if "shards" in request.param else 1
+        machines = stack.enter_context(Machines(folder, store=url, store_shards=shards))
         for _ in range(3):
             machines.node()
         machines.wait_for(3)
@@ -225,18 +225,18 @@ def counted_block(folder: str, number: int) -> bytes:
     return block(number, 200_000)
 
 
-@pytest.mark.parametrize("store", ["embedded", "valkey"])
+@pytest.mark.parametrize("store", ["embedded", "valkey", "valkey in 5 shards"])
 def test_a_drain_hands_over_what_is_still_needed(tmp_path: Path, store: str):
     """Two of three nodes leave one after the other: what was put in is still there, and nothing is made again."""
     runs = tmp_path / "runs"
     runs.mkdir()
     with ExitStack() as stack:
-        url = "embedded"
-        if store == "valkey":
+        url, shards = "embedded", 0
+        if store != "embedded":
             server = LocalServer(tmp_path / "server")
             stack.callback(server.kill)
-            url = server.url
-        machines = stack.enter_context(Machines(tmp_path, store=url))
+            url, shards = server.url, 5 if "shards" in store else 1
+        machines = stack.enter_context(Machines(tmp_path, store=url, store_shards=shards))
         nodes = {}
         for count in range(1, 4):
             before = machines.members().nodes

@@ -8,7 +8,7 @@ from daws.store.memory import MemoryStore
 from daws.store.valkey import cells
 from daws.store.valkey.attempt import Options
 from daws.store.valkey.caller import Caller, Commit
-from daws.store.valkey.told import Runs, Seal, forget_unended, learn_end, learn_stamps, seal_of, stamps_of
+from daws.store.valkey.told import CacheOf, Runs, Seal, forget_unended, learn_end, learn_stamps, seal_of, stamps_of
 from daws.store.valkey.view import Known
 from daws.wire.store import CLIENT_HOLDER, REFUSED, Claim, Finish, Inspect, Register, Release, Row, Submit
 from tests.unit.store.valkey.test_caller import Shard
@@ -16,6 +16,11 @@ from tests.unit.store.valkey.test_caller import Shard
 ANN, BOB = 1, 2
 TASKS = range(20)
 Output = tuple[int, int, int, tuple[int, ...], bytes]
+
+
+def of(caller: Caller) -> CacheOf:
+    """All is in one shard here."""
+    return lambda task: caller.cache
 
 
 def submits(node: int = ANN) -> list[Row]:
@@ -43,8 +48,8 @@ def handed_out() -> tuple[Shard, Caller, Caller, Runs]:
     shard, client, node = Shard(), a_caller(), a_caller()
     shard.run(client, submits())
     shard.run(node, [Claim(99, BOB, 0, ANN)])  # who is dead is known
-    runs = stamps_of(client.cache, ready(), ANN)
-    learn_stamps(node.cache, ready(), ANN, runs)
+    runs = stamps_of(of(client), ready(), ANN)
+    learn_stamps(of(node), ready(), ANN, runs)
     shard.asked.clear()
     return shard, client, node, runs
 
@@ -60,7 +65,7 @@ def test_a_plain_task_is_never_fetched():
     for task, seal in sealed(node).items():
         assert seal is not None
         learn_end(client.cache, task, ANN, output(task), seal)
-    forget_unended(client.cache, TASKS)
+    forget_unended(of(client), TASKS)
     assert shard.run(client, [Release(task, CLIENT_HOLDER) for task in TASKS]) == [None] * len(TASKS)
     assert [type(request) for request in shard.asked] == [Commit, Commit]
     assert all(len(shard.cells[b"%d" % task]) == cells.STAMP_BYTES for task in TASKS), "all have retired"
@@ -102,7 +107,7 @@ def test_after_a_failover_nothing_that_was_told_is_written():
     assert set(shard.run(node, finishes())) != {None}
     assert not shard.log
     shard.run(client, submits())
-    learn_stamps(node.cache, ready(), ANN, stamps_of(client.cache, ready(), ANN))
+    learn_stamps(of(node), ready(), ANN, stamps_of(of(client), ready(), ANN))
     assert shard.run(node, finishes()) == [None] * len(TASKS)
 
 
@@ -110,9 +115,9 @@ def test_only_new_tasks_without_anything_else_are_told_of():
     shard, client = Shard(), a_caller()
     shard.run(client, [*submits(), Submit(TaskSpec(50, inputs=(4,)), (4,), ANN)])
     shard.run(client, [Claim(7, ANN, 0, BOB)])
-    told = [stamp for count, stamp in stamps_of(client.cache, ready(), ANN) for _ in range(count)]
+    told = [stamp for count, stamp in stamps_of(of(client), ready(), ANN) for _ in range(count)]
     assert [task for task in TASKS if not told[task]] == [4, 7], "one has a child, one was moved"
-    assert not any(stamp for _, stamp in stamps_of(client.cache, ready(), BOB)), "they are another node's"
+    assert not any(stamp for _, stamp in stamps_of(of(client), ready(), BOB)), "they are another node's"
 
 
 def test_an_end_is_not_believed_of_a_task_that_was_changed_meanwhile():

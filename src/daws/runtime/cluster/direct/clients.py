@@ -9,9 +9,13 @@ import asyncio
 import logging
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
+from operator import le
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from daws.core.effects import CallStore
 from daws.core.events import CallFine, NewStrategy, StoreAnswered
@@ -24,6 +28,7 @@ from daws.runtime.cluster import words
 from daws.runtime.cluster.direct.book import OPEN, Entry, decode
 from daws.runtime.cluster.direct.desk import Desk, Received
 from daws.runtime.cluster.direct.words import TO_CLIENT, Batches, Fresh, Here, Sealed, ToClient
+from daws.runtime.cluster.direct.writing import Write, complete, unfinished, write
 from daws.runtime.cluster.reach import Reach
 from daws.runtime.cluster.sessions import is_function
 from daws.runtime.cluster.words import NOBODY, SESSION_BITS
@@ -36,7 +41,7 @@ from daws.store.valkey.store import ValkeyStore
 from daws.store.valkey.told import forget_unended, learn_end, stamps_of
 from daws.strategy import format_strategy, parse_strategy
 from daws.wire.messages import CancelOrder, CancelTaken, LetGo, NewTasks, Submission, SubmissionTaken
-from daws.wire.store import AnswerType, Leased, Release, RowType, Submit, Unheld, Watch
+from daws.wire.store import MEMBERSHIP_SHARD, STRUCK, AnswerType, Leased, Release, RowType, Submit, Unheld, Watch
 
 LOOK_S = 0.25
 AGAIN_S = 1.0
@@ -68,12 +73,12 @@ class ClientDesk(Desk):
         self._failed: set[int] = set()  # tasks of which a failure is noted
         self._queue: deque[Any] = deque()
         self._wake = asyncio.Event()
-        self._kept: deque[tuple[int, list[RowType]]] = deque()  # acknowledged, and not yet safe
+        self._kept: deque[_Kept] = deque()  # acknowledged, and not yet safe
         self._has_changed = False
         self._changed_at_s = -DOUBT_S
         self._here_at_s = 0.0
         self._handed: dict[int, tuple[NodeId, Fresh | NewTasks, float]] = {}  # and not acknowledged
-        self._cancels: dict[int, tuple[tuple[int, ...], float]] = {}
+        self._cancels: dict[int, tuple[tuple[int, ...], str, float]] = {}  # tasks, by which error, since when
         self._counting: deque[_Counting] = deque()
         self._links: Links[ToClient] = Links(
             reach.keys,
@@ -123,19 +128,20 @@ class ClientDesk(Desk):
     async def _carry_out(self, calls: list[CallStore]) -> None:
         rows = [row for call in calls for row in call.rows]
         self._wanted.update([row.spec.id for row in rows if type(row) is Submit and not row.outputs])
-        forget_unended(self.store.cache(0), [row.task for row in rows if type(row) is Release])
+        forget_unended(self.store.cache_of, [row.task for row in rows if type(row) is Release])
         is_again = False
         while True:
             try:
-                answers = await self.store.call(0, rows, identity=self.identity)
+                written = await write(self.call, self.store.shard_count, rows)
                 break
             except StoreChangedError:
                 self.see_change()
                 is_again = True
                 while self._has_changed:
                     await self._say_again()
-        self._kept.append((self.store.position(0), rows))
-        answers = await self._hand_out(rows, answers, is_again)
+        self._keep(rows, write)
+        answers = await self._hand_out(rows, written.answers, is_again)
+        await self._doom(written.doomed)
         start = 0
         for call in calls:
             some = answers[start : start + len(call.rows)]
@@ -150,18 +156,23 @@ class ClientDesk(Desk):
         if self.entry is not None:
             await self.book.restore(self.entry)
         while kept:
-            _, rows = kept[0]
+            rows, how = kept[0].rows, kept[0].how
             try:
-                answers = await self.store.call(0, rows, identity=self.identity)
+                written = await how(self.call, self.store.shard_count, rows)
             except StoreChangedError:
                 self.see_change()
                 self._kept.extend(kept)
                 return
             kept.popleft()
-            self._kept.append((self.store.position(0), rows))
-            await self._hand_out(rows, answers, True)
+            self._keep(rows, how)
+            await self._hand_out(rows, written.answers, True)
+            await self._doom(written.doomed)
 
-    def on_changed(self) -> None:
+    def _keep(self, rows: Sequence[RowType], how: Write) -> None:
+        positions = [self.store.position(shard) for shard in range(self.store.shard_count)]
+        self._kept.append(_Kept(positions, rows, how))
+
+    def on_changed(self, shard: int) -> None:
         self._has_changed = True
         self._changed_at_s = time.monotonic()
         self._wake.set()
@@ -171,14 +182,14 @@ class ClientDesk(Desk):
         """The store may show what was before, and not yet know what was said again."""
         return time.monotonic() - self._changed_at_s < DOUBT_S
 
-    def on_safe(self) -> None:
-        safe = self.store.safe_position(0)
-        while self._kept and self._kept[0][0] <= safe and not self._has_changed:
+    def on_safe(self, shard: int) -> None:
+        safe = [self.store.safe_position(one) for one in range(self.store.shard_count)]
+        while self._kept and not self._has_changed and all(map(le, self._kept[0].positions, safe)):
             self._kept.popleft()
 
     # -- tasks and their owners ----------------------------------------------------------------------------------------
 
-    async def _hand_out(self, rows: list[RowType], answers: list[AnswerType], is_again: bool) -> list[AnswerType]:
+    async def _hand_out(self, rows: Sequence[RowType], answers: list[AnswerType], is_again: bool) -> list[AnswerType]:
         """Tell nodes of what is theirs now. Returns what the client is to hear."""
         told: list[AnswerType] = [None] * len(rows)
         ready: dict[NodeId, list[Ready]] = {}
@@ -211,7 +222,7 @@ class ClientDesk(Desk):
         for node, objects in put.items():
             self._hand(node, NewTasks(CLIENT, self._batches(), tuple(objects)))
         for node, tasks in ready.items():
-            stamps = stamps_of(self.store.cache(0), tasks, node)
+            stamps = stamps_of(self.store.cache_of, tasks, node)
             self._hand(node, Fresh(Submission(CLIENT, self._batches(), tuple(tasks)), stamps))
         for node, gone in let_go.items():
             self._links.say(node, LetGo(CLIENT, tuple(gone)))
@@ -235,9 +246,8 @@ class ClientDesk(Desk):
     def _on_node(self, node: NodeId, said: list[ToClient]) -> None:
         for word in said:
             if isinstance(word, Sealed):
-                cache = self.store.cache(0)
                 for one in word.outcomes:
-                    learn_end(cache, one.task, node, one.outputs, word.seal)
+                    learn_end(self.store.cache_of(one.task), one.task, node, one.outputs, word.seal)
                 self._tell_ends(word.outcomes)
             elif isinstance(word, Ends):
                 self._tell_ends(word.outcomes)
@@ -273,11 +283,16 @@ class ClientDesk(Desk):
         await self._see_members()
         low = number << SESSION_BITS
         tasks: list[tuple[int, int]] = []
+        left: list[Submit] = []
         next_task = low
         async for task, record in self.looking.between(low, low + (1 << SESSION_BITS)):
             next_task = max(next_task, task + 1 + GAP)
             if record.held and not record.spec.leaf and not is_function(record):
                 tasks.append((task, len(record.spec.outputs)))
+            if (submit := unfinished(task, record, self.store.shard_count)) is not None:
+                left.append(submit)
+        if left:
+            self.say(_Complete(left))
         _, _, strategy = await self.notes.look()
         strategy = strategy or DEFAULT_STRATEGY
         self.tell(words.Attached(number, entry.name, next_task, self.members, strategy, sorted(tasks)))
@@ -373,18 +388,57 @@ class ClientDesk(Desk):
             if lost:
                 self._loop.call_later(AGAIN_S, self.say, words.AskEnds(lost))
 
+    async def _on_complete(self, word: "_Complete") -> None:
+        """What the client before us may have left half said."""
+        if not self.members:  # nobody could own a task
+            self._loop.call_later(LOOK_S, self.say, word)
+            return
+        rows = [replace(row, node=self._node_for(row)) for row in word.rows]
+        try:
+            written = await complete(self.call, self.store.shard_count, rows)
+        except StoreChangedError:
+            self.see_change()
+            self.say(word)
+            return
+        self._keep(rows, complete)
+        await self._hand_out(rows, written.answers, True)
+        await self._doom(written.doomed)
+        struck = [row for row, answer in zip(rows, written.answers, strict=True) if answer == STRUCK]
+        if struck:
+            self._loop.call_later(LOOK_S, self.say, _Complete(struck))
+
+    def _node_for(self, row: Submit) -> NodeId:
+        nodes = self.members.capable(row.spec.needs) or self.members.nodes
+        return nodes[row.spec.id % len(nodes)]
+
+    async def _doom(self, doomed: dict[int, int]) -> None:
+        """Have tasks end as those have ended that they need; the node that is told sees to what needs them in turn."""
+        if not doomed:
+            return
+        parents = await self.looking.records(list(set(doomed.values())))
+        by_error: dict[str, list[int]] = {}
+        for task, parent in doomed.items():
+            record = parents[parent]
+            error = f"task {parent}, which it needs, is forgotten with all it made"
+            if record is not None:
+                error = record.rare.error if record.rare is not None else ""
+            by_error.setdefault(error, []).append(task)
+        for error, tasks in by_error.items():
+            self._cancels[self._batches()] = (tuple(tasks), error, -1e9)
+        self._send_cancels()
+
     async def _on_cancel(self, word: words.CancelTasks) -> None:
-        self._cancels[self._batches()] = (word.tasks, -1e9)
+        self._cancels[self._batches()] = (word.tasks, "", -1e9)
         self._send_cancels()
 
     def _send_cancels(self) -> None:
         """Any node can see to it; one after the other is asked until one has."""
         nodes = self.members.nodes
         now_s = time.monotonic()
-        for batch, (tasks, since_s) in self._cancels.items():
+        for batch, (tasks, error, since_s) in self._cancels.items():
             if nodes and now_s - since_s > self.reach.config.lease_s / 2:
-                self._cancels[batch] = (tasks, now_s)
-                self._links.say(nodes[int(now_s * 1000) % len(nodes)], CancelOrder(CLIENT, batch, tasks))
+                self._cancels[batch] = (tasks, error, now_s)
+                self._links.say(nodes[int(now_s * 1000) % len(nodes)], CancelOrder(CLIENT, batch, tasks, error))
 
     async def _on_count(self, word: Count) -> None:
         counting = _Counting(set(self.members.nodes), time.monotonic() + COUNT_S)
@@ -425,7 +479,7 @@ class ClientDesk(Desk):
 
     async def _see_members(self) -> None:
         with suppress(StoreChangedError):
-            (answer,) = await self.store.call(0, [Watch(self.members.version)], identity=self.identity)
+            (answer,) = await self.call(MEMBERSHIP_SHARD, [Watch(self.members.version)])
             assert isinstance(answer, Leased)
             if answer.members is not None:
                 gone = set(self.members.nodes).difference(answer.members.nodes)
@@ -440,6 +494,20 @@ class ClientDesk(Desk):
             return
         self.see_change()
         self.members = Members(0, self.members.infos)
+
+
+class _Kept(Struct, frozen=True):
+    """Rows, how they were written, and how far all shards were after that."""
+
+    positions: list[int]
+    rows: Sequence[RowType]
+    how: Write
+
+
+class _Complete(Struct, frozen=True):
+    """Said to ourselves."""
+
+    rows: list[Submit]
 
 
 class _Counting:
@@ -462,6 +530,7 @@ class _Counting:
 _HEARD: dict[type, Callable[[ClientDesk, Any], Awaitable[None]]] = {
     words.Attach: ClientDesk._on_attach,
     words.AskEnds: ClientDesk._on_ask_ends,
+    _Complete: ClientDesk._on_complete,
     words.CancelTasks: ClientDesk._on_cancel,
     Count: ClientDesk._on_count,
     NewStrategy: ClientDesk._on_new_strategy,

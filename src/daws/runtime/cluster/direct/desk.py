@@ -1,7 +1,7 @@
 """What nodes, clients and tools have in common that call a store on a Valkey server themselves."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
 from daws.model.errors import DawsError
@@ -12,7 +12,8 @@ from daws.runtime.cluster.words import Refused
 from daws.store.valkey.attempt import Options
 from daws.store.valkey.looking import Looking
 from daws.store.valkey.notes import Notes
-from daws.store.valkey.store import ValkeyStore
+from daws.store.valkey.store import Answers, ValkeyStore
+from daws.wire.store import Row
 
 COPIES_MAX = 100
 OPEN_S = 2.0
@@ -24,8 +25,7 @@ Received = Callable[[list[Any]], None]
 
 
 async def open_store(reach: Reach) -> ValkeyStore:
-    """All that a cluster knows is in one shard: a client's task may need any that it has submitted before."""
-    options = Options(1, reach.lease_ns, COPIES_MAX, direct=True)
+    options = Options(reach.config.store_shards, reach.lease_ns, COPIES_MAX, direct=True)
     return await ValkeyStore.open(reach.server_address(), options, OPEN_S, is_trial=True)
 
 
@@ -39,14 +39,14 @@ class Desk:
         self.looking = Looking(store)
         self.book = SessionBook(self.notes)
         self.ends = Ends(self.looking, self.notes)
-        self.identity = store.identity(0)
+        self.identities = [store.identity(shard) for shard in range(store.shard_count)]
         self._received = received
         self._loop = asyncio.get_running_loop()
         self._unsaid: list[Any] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self._is_closed = False
         store.on_changed = lambda shard: self.see_change()
-        store.on_safe = lambda shard: self.on_safe()
+        store.on_safe = self.on_safe
 
     @property
     def patience_s(self) -> float:
@@ -99,18 +99,25 @@ class Desk:
         else:
             self._loop.call_exception_handler({"message": str(error), "exception": error})
 
+    def call(self, shard: int, rows: Sequence[Row]) -> Answers:
+        """Ends with `StoreChangedError` if another server answers for the shard than the last one that we know of."""
+        return self.store.call(shard, rows, identity=self.identities[shard])
+
     # -- rule 11 -------------------------------------------------------------------------------------------------------
 
     def see_change(self) -> None:
-        """Another server answers, or one that has lost something: if that is news, `on_changed`."""
-        identity = self.store.identity(0)
-        if identity != self.identity and not self._is_closed:
-            self.identity = identity
-            self.ends.begin_anew()
-            self.on_changed()
+        """Another server answers for a shard, or one that has lost something: if that is news, `on_changed`."""
+        if self._is_closed:
+            return
+        for shard, known in enumerate(self.identities):
+            identity = self.store.identity(shard)
+            if identity != known:
+                self.identities[shard] = identity
+                self.ends.begin_anew()
+                self.on_changed(shard)
 
-    def on_changed(self) -> None:
+    def on_changed(self, shard: int) -> None:
         pass
 
-    def on_safe(self) -> None:
+    def on_safe(self, shard: int) -> None:
         pass

@@ -16,14 +16,38 @@ from daws.store.valkey.notes import FAILURES, Notes
 PERIOD_S, IDLE_S, PERIOD_S_MAX = 0.005, 0.1, 0.2
 
 
+class _Reader:
+    """How far the log of a shard was read."""
+
+    def __init__(self) -> None:
+        self.has_begun = False
+        self.start = 0
+        self.last = b""  # the entry before that
+
+    @property
+    def first(self) -> int:
+        """From where on to read: the last entry again, to see whether it still is there."""
+        return self.start - bool(self.last)
+
+    def goes_on_with(self, entries: list[bytes]) -> bool:
+        return not self.last or entries[:1] == [self.last]
+
+    def take(self, entries: list[bytes]) -> list[bytes]:
+        """Those that are new."""
+        new = entries[bool(self.last) :]
+        if new:
+            self.start += len(new)
+            self.last = new[-1]
+        return new
+
+
 class Ends:
-    """Of one shard."""
+    """In all shards."""
 
     def __init__(self, looking: Looking, notes: Notes) -> None:
         self._looking = looking
         self._notes = notes
-        self._start = -1  # up to where the log was read; -1 before the first time
-        self._last = b""  # the entry before that
+        self.begin_anew()
 
     async def of(self, tasks: Iterable[int], unknown_are_lost: bool) -> list[Outcome]:
         """Those of these tasks that have ended, or that nobody will ever hear of."""
@@ -48,26 +72,25 @@ class Ends:
         ]
 
     def begin_anew(self) -> None:
-        """The log may be another one: all is looked up that somebody waits for."""
-        self._start = -1
+        """The logs may be others: all is looked up that somebody waits for."""
+        self._readers = [_Reader() for _ in range(self._looking.shard_count)]
 
     async def news(self, wanted: Collection[int]) -> list[Outcome]:
         """Which of these tasks have ended since the last time."""
-        if self._start < 0:
-            start = await self._looking.log_length()
+        readers = self._readers
+        if not readers[0].has_begun:
+            lengths = await asyncio.gather(*map(self._looking.log_length, range(self._looking.shard_count)))
             outcomes = await self.of(wanted, unknown_are_lost=False)
-            self._start, self._last = start, b""
+            for reader, length in zip(readers, lengths, strict=True):
+                reader.has_begun, reader.start = True, length
             return outcomes
-        back = 1 if self._last else 0
-        entries = await self._looking.log(self._start - back)
-        if back and (not entries or entries[0] != self._last):
-            self.begin_anew()
-            return await self.news(wanted)
-        entries = entries[back:]
-        if not entries:
-            return []
-        self._start += len(entries)
-        self._last = entries[-1]
+        found = await asyncio.gather(*[self._looking.log(shard, one.first) for shard, one in enumerate(readers)])
+        entries: list[bytes] = []
+        for reader, some in zip(readers, found, strict=True):
+            if not reader.goes_on_with(some):
+                self.begin_anew()
+                return await self.news(wanted)
+            entries += reader.take(some)
         return await self._ended_in(entries, wanted)
 
     async def _ended_in(self, entries: list[bytes], wanted: Collection[int]) -> list[Outcome]:

@@ -28,7 +28,7 @@ from daws.runtime.cluster.words import NOBODY, session_of
 from daws.runtime.ports import Outcome
 from daws.runtime.talk import Count, Counted, Ends, KeepFailure
 from daws.store.valkey.caller import StoreChangedError
-from daws.store.valkey.notes import FAILURES, FUNCTIONS
+from daws.store.valkey.notes import FAILURES, FUNCTIONS, NOTES_SHARD
 from daws.store.valkey.store import ValkeyStore
 from daws.store.valkey.told import Seal, learn_stamps, seal_of
 from daws.wire.messages import CancelOrder, CancelTaken, MessageType, NewTasks, Submission, SubmissionTaken
@@ -56,9 +56,10 @@ class NodeDesk(Desk):
         self.node = NOBODY
         self.members = Members(0, ())
         self.send = send
-        self._life = 0  # answers to calls of the one before are not for this one
-        self._under_way: set[int] = set()
-        self._unsafe: deque[tuple[int, int]] = deque()  # up to which update, and the call
+        shards = range(store.shard_count)
+        self._lives = [0 for _ in shards]  # answers to calls of the one before are not for this one
+        self._under_way: list[set[int]] = [set() for _ in shards]
+        self._unsafe: list[deque[tuple[int, int]]] = [deque() for _ in shards]  # up to which update, and the call
         self._strategy = STRATEGY
         self._taught: dict[int, bytes] = {}
         self._links: set[Link[Any]] = set()
@@ -87,11 +88,15 @@ class NodeDesk(Desk):
 
     def _on_enrol(self, word: words.Enrol) -> None:
         if word.node == NOBODY:
-            self._life += 1
-            self._under_way.clear()
-            self._unsafe.clear()
+            for shard in range(self.store.shard_count):
+                self._begin_life(shard)
             self._close_links()
             self.begin(self._enrol())
+
+    def _begin_life(self, shard: int) -> None:
+        self._lives[shard] += 1
+        self._under_way[shard].clear()
+        self._unsafe[shard].clear()
 
     async def _enrol(self) -> None:
         node = await self.notes.new_number("node")
@@ -99,25 +104,27 @@ class NodeDesk(Desk):
         self.node = node
         self.batches = Batches(node, True)
         self._strategy = strategy or STRATEGY
-        self.tell(words.Enrolled(node, self.store.options.lease_ns, self._strategy))
+        options = self.store.options
+        self.tell(words.Enrolled(node, options.lease_ns, self._strategy, options.shard_count))
 
     # -- calls ---------------------------------------------------------------------------------------------------------
 
     def _call(self, call: CallStore) -> None:
-        if call.token in self._under_way:
+        under_way = self._under_way[call.shard]
+        if call.token in under_way:
             return  # the store says it again by itself
-        self._under_way.add(call.token)
-        answers = self.store.call(call.shard, call.rows, identity=self.identity)
-        answers.add_done_callback(partial(self._answered, self._life, call))
+        under_way.add(call.token)
+        answers = self.call(call.shard, call.rows)
+        answers.add_done_callback(partial(self._answered, self._lives[call.shard], call))
 
     def _answered(self, life: int, call: CallStore, answered: "asyncio.Future[list[AnswerType]]") -> None:
         error = None if answered.cancelled() else answered.exception()
-        if answered.cancelled() or life != self._life:
+        if answered.cancelled() or life != self._lives[call.shard]:
             return
-        self._under_way.discard(call.token)
+        self._under_way[call.shard].discard(call.token)
         if error is None:
             answers = answered.result()
-            self._unsafe.append((self.store.position(0), call.token))
+            self._unsafe[call.shard].append((self.store.position(call.shard), call.token))
             fine = answers.count(None) == len(answers)
             self.tell(CallFine(call.token) if fine else StoreAnswered(call.token, answers))
             self._note(call, answers)
@@ -126,28 +133,27 @@ class NodeDesk(Desk):
         else:
             self.fail(error)
 
-    def on_changed(self) -> None:
+    def on_changed(self, shard: int) -> None:
         """Before anything that the new server answers. The node says again what was not safe."""
-        self._unsafe.clear()
-        self._under_way.clear()
-        self._life += 1
-        self.tell(StoreChanged(0))
-        for function, pickled in self._taught.items():
-            self.begin(self.notes.put(FUNCTIONS, function, pickled))
+        self._begin_life(shard)
+        self.tell(StoreChanged(shard))
+        if shard == NOTES_SHARD:
+            for function, pickled in self._taught.items():
+                self.begin(self.notes.put(FUNCTIONS, function, pickled))
 
-    def on_safe(self) -> None:
-        safe = self.store.safe_position(0)
+    def on_safe(self, shard: int) -> None:
+        safe, unsafe = self.store.safe_position(shard), self._unsafe[shard]
         tokens: list[int] = []
-        while self._unsafe and self._unsafe[0][0] <= safe:
-            tokens.append(self._unsafe.popleft()[1])
+        while unsafe and unsafe[0][0] <= safe:
+            tokens.append(unsafe.popleft()[1])
         if tokens:
-            self.tell(CallsSafe(0, tuple(tokens)))
+            self.tell(CallsSafe(shard, tuple(tokens)))
 
     def _note(self, call: CallStore, answers: list[AnswerType]) -> None:
         """What others should hear at once: they would find out by themselves, but later."""
         ends: dict[tuple[Link[Any], Seal | None], list[Outcome]] = {}
         here: list[Outcome] = []
-        cache, node = self.store.cache(0), self.node
+        cache_of, node = self.store.cache_of, self.node
         session, link = NOBODY, None
         for row, answer in zip(call.rows, answers, strict=True):
             if type(row) is Finish:
@@ -159,7 +165,7 @@ class NodeDesk(Desk):
                 if session != (whose := session_of(row.task)):
                     session, link = whose, self._clients.get(whose)
                 if link is not None:
-                    seal = seal_of(cache, row.task, node, row.outputs)
+                    seal = seal_of(cache_of(row.task), row.task, node, row.outputs)
                     ends.setdefault((link, seal), []).append(Outcome(row.task, row.outputs))
             elif type(answer) is Leased and answer.members is not None:
                 self.members = answer.members
@@ -227,7 +233,7 @@ class NodeDesk(Desk):
                 continue
             if isinstance(word, Fresh):
                 stamps, word = word.stamps, word.submission
-                learn_stamps(self.store.cache(0), word.tasks, self.node, stamps)
+                learn_stamps(self.store.cache_of, word.tasks, self.node, stamps)
             if isinstance(word, Submission | NewTasks | CancelOrder):
                 self._senders[word.batch] = link
             elif isinstance(word, Count):
@@ -291,14 +297,15 @@ class NodeDesk(Desk):
             await self._take_what_is_ours()
 
     async def _take_what_is_ours(self) -> None:
-        life, node = self._life, self.node
-        try:
-            (answer,) = await self.store.call(0, [Owned(node, 0, ALL)], identity=self.identity)
-        except StoreChangedError:
-            self.see_change()
-            return  # the node looks by itself
-        if isinstance(answer, Estate) and answer.ready and life == self._life and node == self.node:
-            self.tell(Submission(CLIENT, self.batches(), answer.ready))
+        for shard in range(self.store.shard_count):
+            life, node = self._lives[shard], self.node
+            try:
+                (answer,) = await self.call(shard, [Owned(node, 0, ALL)])
+            except StoreChangedError:
+                self.see_change()
+                continue  # the node looks by itself
+            if isinstance(answer, Estate) and answer.ready and life == self._lives[shard] and node == self.node:
+                self.tell(Submission(CLIENT, self.batches(), answer.ready))
 
     def _is_alive(self, session: int) -> bool:
         one = self._seen.get(session)

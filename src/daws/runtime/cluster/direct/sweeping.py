@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from daws.model.task import CLIENT
 from daws.runtime.cluster.direct.book import ENDING, OPEN, Entry
+from daws.runtime.cluster.direct.writing import write
 from daws.runtime.cluster.ends import has_ended
 from daws.runtime.cluster.sessions import CANCELLED_AT_ONCE
 from daws.runtime.cluster.words import SESSION_BITS
@@ -79,7 +80,7 @@ class Sweeper:
     async def _release(self, tasks: list[int]) -> None:
         desk = self._desk
         rows = [Release(task, CLIENT_HOLDER) for task in tasks]
-        answers = await desk.store.call(0, rows, identity=desk.identity)
+        answers = (await write(desk.call, desk.store.shard_count, rows)).answers
         for task, answer in zip(tasks, answers, strict=True):
             if isinstance(answer, Unheld):
                 for place in answer.places:

@@ -15,7 +15,7 @@ from daws.runtime.cluster.direct.words import TO_CLIENT
 from daws.runtime.cluster.words import SESSION_BITS, SessionInfo
 from daws.runtime.talk import Count
 from daws.store.valkey.caller import StoreChangedError
-from daws.wire.store import Leased, Watch
+from daws.wire.store import MEMBERSHIP_SHARD, Leased, Watch
 
 ANSWER_S = 5.0
 
@@ -30,7 +30,7 @@ class ToolDesk(Desk):
     async def _members(self) -> Members:
         while True:
             try:
-                (answer,) = await self.store.call(0, [Watch(0)])
+                (answer,) = await self.store.call(MEMBERSHIP_SHARD, [Watch(0)])
             except StoreChangedError:
                 continue
             return answer.members if isinstance(answer, Leased) and answer.members is not None else Members(0, ())

@@ -102,7 +102,7 @@ def test_ends_are_read_from_the_log_or_looked_up_when_it_is_another_one(server: 
         await store.call(0, [Finish(tasks[1], 0, ANN, (), "no")])
         await store.call(0, [Finish(tasks[2], 0, ANN, ((tasks[2], 0, tasks[2], (ANN,), b""),))])
         assert await ends.news(tasks[1:2]) == [Outcome(tasks[1], (), FAILED, "no", b"why")]
-        ends._last = b"not what is there"
+        ends._readers[0].last = b"not what is there"
         assert [one.task for one in await ends.news(tasks[1:])] == tasks[1:3]
         found = [task async for task, _ in looking.between(SESSION, SESSION + 3)]
         assert sorted(found) == tasks[:3]

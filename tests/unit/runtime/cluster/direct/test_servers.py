@@ -35,11 +35,12 @@ def pair(tmp_path: Path) -> Iterator[Pair]:
         process.wait()
 
 
+@pytest.mark.parametrize("shards", [1, 5])
 @pytest.mark.parametrize("blow", ["restart", "failover"])
 def test_a_server_that_dies_in_the_middle_costs_no_task(
-    tmp_path: Path, pair: Pair, blow: str, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, pair: Pair, blow: str, shards: int, caplog: pytest.LogCaptureFixture
 ):
-    with Machines(tmp_path, store=pair.url) as machines:
+    with Machines(tmp_path, store=pair.url, store_shards=shards) as machines:
         for _ in range(2):
             machines.node()
         machines.wait_for(2)

@@ -1,0 +1,168 @@
+"""A client's rows, in the shards where their tasks live.
+
+A task whose parents are in its own shard is one row of one update. Another one is added as graphs grow (rule 7): it is
+written with an edge to itself, each parent is told of it, and those that are done already answer what they have made;
+then it loses that edge. Every step may be repeated. A client that is killed between two of them leaves a task that
+waits for itself, or for somebody who does not know of it: who goes on with its session finds such tasks (`unfinished`)
+and says what is left to be said (`complete`).
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeAlias
+
+from msgspec import Struct
+
+from daws.model.states import WAITING
+from daws.model.task import NodeId, Ready, TaskSpec
+from daws.runtime.cluster.words import NOBODY
+from daws.store.memory.record import Record
+from daws.wire.store import (
+    OK,
+    STRUCK,
+    UNKNOWN,
+    AnswerType,
+    Available,
+    Create,
+    Open,
+    Register,
+    Release,
+    Row,
+    RowType,
+    Satisfy,
+    Submit,
+    shard_of,
+)
+
+Call: TypeAlias = Callable[[int, Sequence[Row]], Awaitable[list[AnswerType]]]
+
+
+class Written(Struct, frozen=True):
+    """`answers` are to the rows, as if all were in one shard. `doomed` are tasks that can never start, and by which of
+    their parents: somebody has to stop them, and what needs them."""
+
+    answers: list[AnswerType]
+    doomed: dict[int, int]
+
+
+Write: TypeAlias = Callable[[Call, int, Sequence[RowType]], Awaitable[Written]]
+
+
+async def write(call: Call, shard_count: int, rows: Sequence[RowType]) -> Written:
+    """Whatever `call` raises is raised when all calls that are under way have ended."""
+    if shard_count == 1:
+        return Written(await call(0, rows), {})
+    writer = _Writer(call, shard_count, rows)
+    await writer.write()
+    return Written(writer.answers, writer.doomed)
+
+
+async def complete(call: Call, shard_count: int, rows: Sequence[RowType]) -> Written:
+    """Say what may be left to be said of tasks that are `unfinished`."""
+    writer = _Writer(call, shard_count, rows)
+    await writer.complete()
+    return Written(writer.answers, writer.doomed)
+
+
+def unfinished(task: int, record: Record, shard_count: int) -> Submit | None:
+    """Of a task that waits, what its client may have died in the middle of, for a node to be chosen; or what a server
+    that has lost something may have forgotten."""
+    if record.state != WAITING or not isinstance(record.edges, tuple | set):
+        return None
+    home = shard_of(task, shard_count)
+    parents = tuple(sorted(parent for parent in record.edges if parent != task))
+    if task not in record.edges and all(shard_of(parent, shard_count) == home for parent in parents):
+        return None
+    return Submit(record.spec, parents, NOBODY)
+
+
+class _Writer:
+    def __init__(self, call: Call, shard_count: int, rows: Sequence[RowType]) -> None:
+        self.answers: list[AnswerType] = [None] * len(rows)
+        self.doomed: dict[int, int] = {}
+        self._call = call
+        self._shard_count = shard_count
+        self._rows = rows
+
+    async def write(self) -> None:
+        """Tasks first, then their edges to parents in other shards; what is let go of last, since it may be among
+        those parents."""
+        new: list[tuple[int, Row]] = []
+        gone: list[tuple[int, Row]] = []
+        grown: list[tuple[int, Submit]] = []
+        for place, row in enumerate(self._rows):
+            if isinstance(row, Release):
+                gone.append((place, row))
+            elif isinstance(row, Submit) and self._is_apart(row):
+                grown.append((place, row))
+                new.append((place, Create(row.spec, row.parents, guarded=True, held=True)))
+            else:
+                new.append((place, row))
+        await self._say(new)
+        # Those that were there before and have ended are forgotten, or another's.
+        await self._open(await self._register([(place, row) for place, row in grown if self.answers[place] == OK]))
+        await self._say(gone)
+
+    async def complete(self) -> None:
+        rows = [(place, row) for place, row in enumerate(self._rows) if isinstance(row, Submit)]
+        await self._open(await self._register(rows))
+
+    def _is_apart(self, row: Submit) -> bool:
+        """From one of its parents."""
+        count = self._shard_count
+        home = shard_of(row.spec.id, count)
+        return any(shard_of(parent, count) != home for parent in row.parents)
+
+    async def _register(self, grown: Sequence[tuple[int, Submit]]) -> dict[int, list[Row]]:
+        """With the parents of new tasks. Returns what is left to be said of each task, by its row's place."""
+        nodes: dict[int, NodeId] = {}
+        left: dict[int, list[Row]] = {}
+        asked: list[tuple[int, Register]] = []
+        for place, submit in grown:
+            self.answers[place] = None
+            nodes[place], left[place] = submit.node, []
+            asked += [(place, Register(parent, submit.spec.id)) for parent in dict.fromkeys(submit.parents)]
+        for (place, row), answer in zip(asked, await self._ask(asked), strict=True):
+            if isinstance(answer, Available):
+                if place in left:
+                    left[place].append(Satisfy(row.child, row.task, nodes[place], answer.inputs))
+            elif answer == UNKNOWN:
+                self.answers[place] = UNKNOWN
+                left.pop(place, None)
+            elif answer != OK:
+                self.doomed.setdefault(row.child, row.task)
+                left.pop(place, None)
+        for place, submit in grown:
+            if place in left:
+                left[place].append(Open(submit.spec.id, submit.node))
+        return left
+
+    async def _open(self, left: dict[int, list[Row]]) -> None:
+        asked = [(place, row) for place, rows in left.items() for row in rows]
+        for (place, _), answer in zip(asked, await self._ask(asked), strict=True):
+            if isinstance(answer, Ready) or answer == STRUCK:
+                self.answers[place] = answer
+
+    async def _say(self, asked: list[tuple[int, Row]]) -> None:
+        for (place, _), answer in zip(asked, await self._ask(asked), strict=True):
+            self.answers[place] = answer
+
+    async def _ask(self, asked: Sequence[tuple[int, Row]]) -> list[AnswerType]:
+        """All shards at once, and the rows of each in their order."""
+        by_shard: dict[int, list[int]] = {}
+        for number, (_, row) in enumerate(asked):
+            by_shard.setdefault(shard_of(_task_of(row), self._shard_count), []).append(number)
+        calls = [self._call(shard, [asked[number][1] for number in some]) for shard, some in by_shard.items()]
+        answers: list[AnswerType] = [None] * len(asked)
+        ended = await asyncio.gather(*calls, return_exceptions=True)
+        for some, answered in zip(by_shard.values(), ended, strict=True):
+            if isinstance(answered, BaseException):
+                raise answered
+            for number, answer in zip(some, answered, strict=True):
+                answers[number] = answer
+        return answers
+
+
+def _task_of(row: Row) -> int:
+    spec: TaskSpec | None = getattr(row, "spec", None)
+    return row.task if spec is None else spec.id  # type: ignore[attr-defined]
