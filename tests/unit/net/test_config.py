@@ -33,7 +33,7 @@ def test_what_is_written_is_read(config: ClusterConfig, tmp_path: Path):
     [
         (
             "name = 'x'\nlease = 3",
-            "unknown key 'lease'; keys are name, protocol, store, store_ca, store_cert, store_key, store_shards, hosts, port",
+            "unknown key .lease.; keys are name, protocol, store, store_ca, store_cert, store_key, store_shards, hosts",
         ),
         ("name = 7", "Expected `str`, got `int` - at `name`"),
         ("port = 1", "missing required field `name`"),

@@ -419,7 +419,7 @@ class ClientDesk(Desk):
         by_error: dict[str, list[int]] = {}
         for task, parent in doomed.items():
             record = parents[parent]
-            error = f"task {parent}, which it needs, is forgotten with all it made"
+            error = f"task {parent}, which it needs, is forgotten, or its client was killed before it was submitted"
             if record is not None:
                 error = record.rare.error if record.rare is not None else ""
             by_error.setdefault(error, []).append(task)

@@ -80,6 +80,7 @@ class _Writer:
     def __init__(self, call: Call, shard_count: int, rows: Sequence[RowType]) -> None:
         self.answers: list[AnswerType] = [None] * len(rows)
         self.doomed: dict[int, int] = {}
+        self._unknown: dict[int, int] = {}  # by place: a parent that is not there
         self._call = call
         self._shard_count = shard_count
         self._rows = rows
@@ -104,8 +105,14 @@ class _Writer:
         await self._say(gone)
 
     async def complete(self) -> None:
+        """A parent that is not there now will never be: it was to be written by whoever was killed."""
         rows = [(place, row) for place, row in enumerate(self._rows) if isinstance(row, Submit)]
-        await self._open(await self._register(rows))
+        left = await self._register(rows)
+        for place, row in rows:
+            if self.answers[place] == UNKNOWN:
+                self.answers[place] = None
+                self.doomed.setdefault(row.spec.id, self._unknown[place])
+        await self._open(left)
 
     def _is_apart(self, row: Submit) -> bool:
         """From one of its parents."""
@@ -128,6 +135,7 @@ class _Writer:
                     left[place].append(Satisfy(row.child, row.task, nodes[place], answer.inputs))
             elif answer == UNKNOWN:
                 self.answers[place] = UNKNOWN
+                self._unknown[place] = row.task
                 left.pop(place, None)
             elif answer != OK:
                 self.doomed.setdefault(row.child, row.task)
