@@ -40,12 +40,12 @@ _ROWS = re.compile(r"has asked the store for ([\d,]+) rows")
 
 @contextmanager
 def live(
-    folder: Path, store: str, executors: int, kind: str
+    folder: Path, store: str, executors: int, kind: str, shards: int = 0
 ) -> Iterator[tuple[ConnectedCluster, list[int], Callable[[], int]]]:
     """A cluster of live nodes, connected to; their processes; and what tells how many rows they have asked for, once
     they left."""
     place = folder / "cluster"
-    init_cluster(place, ClusterConfig(name=NAME, port=free_port(), store=store))
+    init_cluster(place, ClusterConfig(name=NAME, port=free_port(), store=store, store_shards=shards))
     command = [sys.executable, "-m", "daws.cli", "node", "--cluster", str(place)]
     command += ["--executors", str(executors), "--kind", kind]
     logs = [folder / f"node-{number}.log" for number in range(NODES)]
@@ -107,10 +107,12 @@ class Measured(Struct, frozen=True):
         return self.client_us + self.nodes_us + self.store_us
 
 
-def throughput(folder: Path, server: LocalServer | None, tasks: int, executors: int, kind: str) -> Measured:
+def throughput(
+    folder: Path, server: LocalServer | None, tasks: int, executors: int, kind: str, shards: int
+) -> Measured:
     """The best of three bursts."""
     url = EMBEDDED if server is None else server.url
-    with live(folder, url, executors, kind) as (cluster, nodes, node_rows):
+    with live(folder, url, executors, kind, 0 if server is None else shards) as (cluster, nodes, node_rows):
         gather([cluster.submit(abs, -1) for _ in range(200)])  # everybody knows the function
         if server is None:
             store = _embedded_store(folder / "cluster")
@@ -146,7 +148,7 @@ def simulated_rows(tasks: int, executors: int) -> float:
     return result.store_records / tasks
 
 
-def compare(tasks: int, executors: int, kind: str, rounds: int) -> None:
+def compare(tasks: int, executors: int, kind: str, rounds: int, shards: int) -> None:
     """Both stores in turns, so that whatever else the machine does meets both."""
     found: dict[str, list[Measured]] = {EMBEDDED: [], VALKEY: []}
     for _ in range(rounds):
@@ -155,7 +157,7 @@ def compare(tasks: int, executors: int, kind: str, rounds: int) -> None:
                 folder = Path(text)
                 server = None if store == EMBEDDED else LocalServer(folder / "server", "--appendonly", "yes")
                 try:
-                    measured.append(throughput(folder, server, tasks, executors, kind))
+                    measured.append(throughput(folder, server, tasks, executors, kind, shards))
                 finally:
                     if server is not None:
                         server.kill()
@@ -177,7 +179,7 @@ def compare(tasks: int, executors: int, kind: str, rounds: int) -> None:
 
 
 def failover(tasks: int, length_s: float) -> None:
-    """The primary that has the cluster's shard dies when a third of the tasks has ended."""
+    """The primary that has the leases, and some of the shards, dies when a third of the tasks has ended."""
     with tempfile.TemporaryDirectory() as text:
         folder = Path(text)
         servers: list[LocalServer] = []
@@ -189,7 +191,10 @@ def failover(tasks: int, length_s: float) -> None:
         try:
             a_cluster(start)
             with live(folder, ",".join(one.url for one in servers[:3]), 2, "threads") as (cluster, _, _):
-                owner = servers[_slot_of(f"{{daws:{NAME}:0}}") * 3 // 16384]
+                link: Any = cluster._joined.joined._link
+                shards = range(link.store.shard_count)
+                owners = [_slot_of(f"{{daws:{NAME}:{shard}}}") * 3 // 16384 for shard in shards]
+                owner = servers[owners[0]]
                 futures = [cluster.submit(_sleep, number, length_s) for number in range(tasks)]
                 began_s = last_s = time.perf_counter()
                 longest_s = 0.0
@@ -204,8 +209,10 @@ def failover(tasks: int, length_s: float) -> None:
             for server in servers:
                 server.kill()
     ideal_s = tasks * length_s / (2 * NODES)
+    shares = "/".join(str(owners.count(one)) for one in range(3))
     print(
-        f"3 + 3 servers, {tasks:,} tasks of {length_s * 1e3:g} ms on {NODES} x 2 executors: {took_s:.1f} s "
+        f"3 + 3 servers, {len(owners)} shards of which the primaries have {shares}; "
+        f"{tasks:,} tasks of {length_s * 1e3:g} ms on {NODES} x 2 executors: {took_s:.1f} s "
         f"({ideal_s:.1f} s at best), longest silence {longest_s:.1f} s; all results {'right' if right else 'WRONG'}"
     )
 
@@ -221,12 +228,13 @@ def main() -> None:
     parser.add_argument("--executors", type=int, default=1, help="of each node (default: 1)")
     parser.add_argument("--kind", choices=("threads", "processes"), default="threads", help="default: threads")
     parser.add_argument("--rounds", type=int, default=1, help="of both stores in turns (default: 1)")
+    parser.add_argument("--shards", type=int, default=1, help="of the store on the server (default: 1)")
     parser.add_argument("--failover", action="store_true")
     options = parser.parse_args()
     if options.failover:
         failover(options.tasks or 4_000, 0.01)
     else:
-        compare(options.tasks or 20_000, options.executors, options.kind, options.rounds)
+        compare(options.tasks or 20_000, options.executors, options.kind, options.rounds, options.shards)
 
 
 if __name__ == "__main__":

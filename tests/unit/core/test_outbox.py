@@ -184,6 +184,15 @@ def test_an_order_to_cancel_is_answered_when_the_store_knows():
         node.expect(CancelTaken, batch=4)
 
 
+def test_an_order_may_say_by_what_tasks_have_failed():
+    with Driver() as node:
+        node.give(CancelOrder(CLIENT, 4, (1,), "task 0 has failed"))
+        call = node.expect(CallStore)
+        assert [row.error for row in call.rows if isinstance(row, Cancel)] == ["task 0 has failed"]
+        node.answer(call, CANCELLED)
+        node.expect(CancelTaken, batch=4)
+
+
 def test_an_order_to_cancel_nothing_is_answered():
     with Driver() as node:
         node.give(CancelOrder(CLIENT, 4, ()))

@@ -3,7 +3,8 @@ between. What the embedded store's server does beside its store is done here by 
 
     words     what clients and nodes say to each other on links of their own
     book      which sessions there are, as notes on the server
-    ends      what has ended: read from the store's log by those who wait for it
+    ends      what has ended: read from the store's logs by those who wait for it
+    writing   a client's rows, in the shards where their tasks live
     desk      what all who talk to the store have in common
     members   the desk of a node; one of them also ends what clients have left behind (`sweeping`)
     clients   the desk of a client: it writes its tasks into the store, and hands those that are ready to their owners

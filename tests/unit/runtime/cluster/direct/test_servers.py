@@ -6,18 +6,19 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from daws.cli import main
-from daws.client.connect import connect
+from daws.client.connect import ConnectedCluster, connect
 from daws.client.waiting import gather
-from daws.model.errors import UnavailableError
+from daws.model.errors import TaskCancelledError, TaskFailedError, UnavailableError
 from daws.net.config import ClusterConfig
 from daws.net.folder import init_cluster
 from tests.chaos.servers import PASSWORD, Pair
-from tests.unit.runtime.cluster.machines import DEADLINE_S, Machines, block, free_port, mixed, until
-from tests.valkey import LocalServer, make_certificate, tls_binary
+from tests.unit.runtime.cluster.machines import DEADLINE_S, Machines, block, free_port, mixed, until, wait_for_file
+from tests.valkey import LocalServer, a_cluster, make_certificate, tls_binary
 
 SECRET = "never-to-be-seen"
 
@@ -65,6 +66,77 @@ def test_a_server_that_dies_in_the_middle_costs_no_task(
     said = [record.message for record in caplog.records if record.name.startswith("daws")]
     assert sum("does not answer" in one for one in said) == sum("answers again" in one for one in said) == 1
     assert not any(PASSWORD in one for one in said)
+
+
+@pytest.mark.slow
+def test_a_session_spreads_over_a_cluster_of_servers_and_one_that_dies_costs_no_task(tmp_path: Path):
+    servers: list[LocalServer] = []
+
+    def start(*options: str, **more: Any) -> LocalServer:
+        servers.append(LocalServer(tmp_path / f"server-{len(servers)}", *options, **more))
+        return servers[-1]
+
+    try:
+        a_cluster(start)
+        url = ",".join(one.url for one in servers[:3])
+        with Machines(tmp_path, store=url, lease_s=6.0) as machines:
+            for _ in range(2):
+                machines.node()
+            machines.wait_for(2)
+            with machines.connect() as cluster:
+                blocks = [cluster.submit(block, number, 30_000, 0.005) for number in range(300)]
+                gather(blocks[:100], timeout=DEADLINE_S)
+                assert all(one.ask("KEYS", "{daws:tests:*}:cells") for one in servers[:3]), "each has a part"
+                servers[0].kill()
+                sums = [cluster.submit(mixed, *blocks[low::100]) for low in range(100)]
+                assert [one[0] for one in gather(sums, timeout=DEADLINE_S)] == [
+                    sum(range(low, 300, 100)) % 251 for low in range(100)
+                ]
+    finally:
+        for server in servers:
+            server.kill()
+
+
+@pytest.fixture
+def apart(tmp_path: Path) -> Iterator[ConnectedCluster]:
+    """A cluster of one node whose store is in eight shards."""
+    server = LocalServer(tmp_path / "server")
+    try:
+        with Machines(tmp_path, store=server.url, store_shards=8) as machines:
+            machines.node(2)
+            machines.wait_for(1)
+            with machines.connect() as cluster:
+                yield cluster
+    finally:
+        server.kill()
+
+
+def fill(cluster: ConnectedCluster) -> None:
+    """What is submitted after this is in another shard than what was before."""
+    gather([cluster.submit(abs, -number) for number in range(64)], timeout=DEADLINE_S)
+
+
+def test_what_needs_a_task_of_another_shard_ends_as_that_has(apart: ConnectedCluster, tmp_path: Path):
+    broken = apart.submit(int, "no number")
+    held_up = apart.submit(wait_for_file, str(tmp_path / "never"))
+    fill(apart)
+    with pytest.raises(ValueError, match="no number"):
+        broken.result(DEADLINE_S)
+    late = apart.submit(abs, broken)  # it has failed before this is said
+    waits = apart.submit(abs, held_up)
+    fill(apart)
+    later = apart.submit(abs, late)
+    for one in (late, later):
+        with pytest.raises(TaskFailedError, match="no number"):
+            one.result(DEADLINE_S)
+    held_up.cancel()
+    with pytest.raises(TaskCancelledError):
+        held_up.result(DEADLINE_S)
+    late = apart.submit(abs, waits)
+    fill(apart)
+    for one in (waits, late, apart.submit(abs, late)):
+        with pytest.raises(TaskCancelledError):
+            one.result(DEADLINE_S)
 
 
 def works(machines: Machines) -> None:
