@@ -150,6 +150,22 @@ def test_what_the_client_lets_go_of_stays_for_readers_that_were_submitted_elsewh
         node.serve(store)
 
 
+def test_who_is_told_for_whom_objects_stay_does_not_ask_the_store():
+    node, store = live()
+    with node:
+        submit(node, store, 1, (1, ()))
+        end(node, store, 1)
+        submit(node, store, 2, (2, ()))
+        end(node, store, 2)
+        node.give(LetGo(CLIENT, (1, 2), ((7,), ())))
+        node.expect(DropObject, object=2)
+        node.expect_rows(Release(2))
+        assert node.core.has(1), "task 7, of which nobody has heard here, has yet to read it"
+        node.give(Releases(5, ((1, 7),)))
+        node.expect(DropObject, object=1)
+        node.expect_rows(Release(1))
+
+
 def test_who_hears_that_the_client_has_let_go_tells_who_has_the_objects():
     node = Driver("mlb", members=3)
     with node:

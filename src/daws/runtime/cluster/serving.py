@@ -295,13 +295,14 @@ class StoreServer:
         return None if row.parents else Ready(row.spec, 0, 0)
 
     def _let_go(self, task: int, answer: Unheld) -> None:
+        word = LetGo(CLIENT, (task,), (answer.readers,))
         is_small = self._is_small(task)
         for place in answer.places:
             caller = self.nodes.get(place)
             if caller is not None and is_small:
-                self._say_quietly(caller, LetGo(CLIENT, (task,)))
+                self._say_quietly(caller, word)
             elif caller is not None:
-                caller.say(LetGo(CLIENT, (task,)))
+                caller.say(word)
 
     def _tell_node(self, node: NodeId, word: Any) -> None:
         """Who is not connected hears when it is, or others hear who take over from it."""

@@ -222,7 +222,7 @@ def test_who_has_what_was_put_in_is_told_of_it_and_of_its_end(site: Site):
         (new,) = node.hears(NewTasks)
         assert [row.spec.id for row in new.tasks] == [task]
     client.tells(words.Close(keep=False))
-    assert first.hears(LetGo) == second.hears(LetGo) == [LetGo(CLIENT, (task,))]
+    assert first.hears(LetGo) == second.hears(LetGo) == [LetGo(CLIENT, (task,), ((),))]
 
 
 def test_an_answer_from_which_nothing_follows_goes_with_the_next_word(site: Site):
@@ -269,7 +269,17 @@ def test_small_objects_may_go_without_a_word_of_their_own(site: Site):
     client.tells(words.Close(keep=False))
     assert not node.said
     node.tells(CallStore(7, 0, [Lease(number, 0)]))
-    assert node.hears(LetGo) == [LetGo(CLIENT, (task,))]
+    assert node.hears(LetGo) == [LetGo(CLIENT, (task,), ((),))]
+
+
+def test_who_may_let_objects_go_is_told_for_whom_they_stay_and_need_not_ask(site: Site):
+    (node, number), (client, attached) = site.node(), site.client()
+    task, reader = task_of(attached, 0), task_of(attached, 1)
+    made = ((task, BIG, task, (number,), b""),)
+    put = Submit(TaskSpec(task, FROM_OUTSIDE, outputs=(task,)), (), number, made)
+    reads = Submit(TaskSpec(reader, inputs=(task,), outputs=(reader,)), (task,), number)
+    client.tells(CallStore(1, 0, [put, reads, Release(task, CLIENT_HOLDER)]))
+    assert node.hears(LetGo) == [LetGo(CLIENT, (task,), ((reader,),))]
 
 
 def test_members_are_told_to_clients_when_they_change(site: Site):
