@@ -80,6 +80,18 @@ def test_not_every_batch_is_remembered_for_ever():
         assert node.core.batches is not None and len(node.core.batches) <= BATCHES_MAX
 
 
+def test_the_latest_batches_are_remembered_whatever_numbers_clients_begin_with():
+    node, store = live(cores=1)
+    with node:
+        for batch in range(1_000_000, 1_000_000 + BATCHES_MAX):
+            submit(node, store, batch)
+        for batch in range(10):  # of a client that counts from somewhere else
+            submit(node, store, batch)
+        assert node.core.batches is not None and len(node.core.batches) <= BATCHES_MAX
+        submit(node, store, 7, (1, ()))
+        assert not node.core.running, "it has come before"
+
+
 def test_what_the_client_holds_stays_until_it_lets_go():
     node, store = live()
     with node:
