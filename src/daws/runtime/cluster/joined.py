@@ -229,9 +229,11 @@ class JoinedCluster(LoopThread):
 
     def _close_idle(self) -> None:
         idle_s = self._reach.config.idle_s
+        there = {info.addresses[1] for info in self.members.infos if len(info.addresses) > 1}
         with self._sources_lock:
-            for source in self._sources.values():
-                source.close_if_idle(time.monotonic() - idle_s)
+            for address, source in [*self._sources.items()]:
+                if source.close_if_idle(time.monotonic() - idle_s) and address not in there:
+                    del self._sources[address]
         self.loop.call_later(idle_s, self._close_idle)
 
     async def _first_answer(self) -> None:

@@ -4,6 +4,7 @@ import asyncio
 import errno
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -195,6 +196,19 @@ def test_whoever_asks_for_an_end_hears_it_with_all_others(client: Client):
     client.joined.on_store([Ends([Outcome(7)])])
     assert one.result(0) == two.result(0) == Outcome(7)
     assert client.ended == [Outcome(7)]
+
+
+def test_streams_to_nodes_that_are_gone_are_not_kept(client: Client):
+    class Idle:
+        def close_if_idle(self, since_s: float) -> bool:
+            return True
+
+    client.joined._reach = cast(Any, SimpleNamespace(config=ClusterConfig(name="tests")))
+    infos = (NodeInfo(4, (ExecutorClass(1),), addresses=("host:1", "host:2")),)
+    client.joined.on_store([words.NowMembers(Members(4, infos))])
+    client.joined._sources = {"host:2": cast(Any, Idle()), "gone:2": cast(Any, Idle())}
+    client.joined._close_idle()
+    assert [*client.joined._sources] == ["host:2"]
 
 
 def test_who_can_open_no_loop_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
