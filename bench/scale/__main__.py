@@ -3,8 +3,8 @@
     python -m bench.scale                                  a bag of 100 ms tasks, dealt evenly, for 20 s
     python -m bench.scale --length-ms 50 --submit one --seconds 60
     python -m bench.scale --workload fan-in                or bot, pipeline, fan-out, all-pairs
-    python -m bench.scale --kill                           nodes are killed in the middle of 10,000 tasks
-    python -m bench.scale --all                            everything, into docs/scale.md (about 12 minutes)
+    python -m bench.scale --kill                           of 50 nodes some are killed in the middle of 10,000 tasks
+    python -m bench.scale --all                            everything, into docs/scale.md (about 14 minutes)
 
 Nodes are processes of their own with thread executors, by mutual TLS over loopback; the store is a process with its log
 on disk. The clock starts with the first submission, when all nodes have joined, and stops when the client knows of the
@@ -17,7 +17,22 @@ import os
 import sys
 
 from bench.scale import page
-from bench.scale.cases import BAG_MS, BAG_S, DAG_MS, EVEN, GRAPH_S, ONE, all_pairs, bag, cases_of, dag, killed_case
+from bench.scale.cases import (
+    BAG_MS,
+    BAG_S,
+    DAG_MS,
+    EVEN,
+    GRAPH_S,
+    KILLED_NODES,
+    KILLED_TASKS,
+    NODES,
+    ONE,
+    all_pairs,
+    bag,
+    cases_of,
+    dag,
+    killed_case,
+)
 from bench.scale.ground import Ground
 from bench.scale.killing import Loss, Round, kill_some
 from bench.scale.runs import Case, Figures, run
@@ -28,17 +43,23 @@ WORKLOADS = ("bag", "bot", "pipeline", "fan-out", "fan-in", "all-pairs")
 
 def main() -> int:
     given = arguments()
-    slots = given.nodes * given.executors
     found: list[Figures] = []
     loss: Loss | None = None
-    with Ground(given.nodes, given.executors, given.lease_s) as ground:
-        say(f"{given.nodes} nodes have joined within {ground.joined_s:.0f} s")
-        for case in chosen(given, slots):
-            found.append(run(ground, case))
-            say(told(found[-1]))
-        if given.all or given.kill:
+    settings: list[str] = []
+    cases = chosen(given)
+    if cases:
+        with Ground(given.nodes or NODES, given.executors, given.lease_s) as ground:
+            settings.append(setting(ground))
+            say(settings[-1])
+            for case in cases:
+                found.append(run(ground, case))
+                say(told(found[-1]))
+    if given.all or given.kill:
+        with Ground(given.nodes or KILLED_NODES, given.executors, given.lease_s) as ground:
+            settings.append(setting(ground))
+            say(settings[-1])
             loss = kill_some(ground, killed_case(given.tasks), told=lambda one: say(told_of_round(one)))
-    text = page.tables(found, loss, setting(given, ground))
+    text = page.tables(found, loss, settings)
     if given.json:
         print(json.dumps({"runs": [one.as_json() for one in found], "killed": loss and loss.as_json()}))
     else:
@@ -54,7 +75,7 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m bench.scale", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--nodes", type=int, default=100)
+    parser.add_argument("--nodes", type=int, help=f"default: {NODES}, and {KILLED_NODES} where some are killed")
     parser.add_argument("--executors", type=int, default=2, help="of each node (default: 2)")
     parser.add_argument("--workload", choices=WORKLOADS, default="bag")
     parser.add_argument("--length-ms", type=float, help="of the tasks (default: 100 for a bag, else 200)")
@@ -62,13 +83,14 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--seconds", type=float, help=f"of work (default: 20; with --all {BAG_S:g} and {GRAPH_S:g})")
     parser.add_argument("--lease-s", type=float, default=LEASE_S, help=f"default: {LEASE_S:g}")
     parser.add_argument("--kill", action="store_true", help="kill nodes in the middle of a graph instead")
-    parser.add_argument("--tasks", type=int, default=10_000, help="of that graph (default: 10000)")
+    parser.add_argument("--tasks", type=int, default=KILLED_TASKS, help=f"of that graph (default: {KILLED_TASKS})")
     parser.add_argument("--all", action="store_true", help="everything, and write docs/scale.md")
     parser.add_argument("--json", action="store_true", help="on stdout, instead of tables")
     return parser.parse_args()
 
 
-def chosen(given: argparse.Namespace, slots: int) -> list[Case]:
+def chosen(given: argparse.Namespace) -> list[Case]:
+    slots = (given.nodes or NODES) * given.executors
     if given.all:
         return list(cases_of(slots, given.seconds or BAG_S, given.seconds or GRAPH_S).values())
     if given.kill:
@@ -83,10 +105,10 @@ def chosen(given: argparse.Namespace, slots: int) -> list[Case]:
     return [dag(given.workload, slots, seconds, "", length_ms)]
 
 
-def setting(given: argparse.Namespace, ground: Ground) -> str:
+def setting(ground: Ground) -> str:
     return (
-        f"{given.nodes} nodes of {given.executors} thread executors on a machine with {os.cpu_count()} processors, "
-        f"leases of {given.lease_s:g} s; all had joined after {ground.joined_s:.0f} s."
+        f"{ground.nodes} nodes of {ground.executors} thread executors on a machine with {os.cpu_count()} processors, "
+        f"leases of {ground.lease_s:g} s; all had joined after {ground.joined_s:.0f} s."
     )
 
 

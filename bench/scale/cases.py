@@ -2,6 +2,7 @@
 
 from bench.scale.runs import Case
 
+NODES = 100
 EVEN, ONE = "daws", "daws:assign=one"
 BAG_S = 100.0
 GRAPH_S = 25.0
@@ -14,6 +15,9 @@ DATA_SCALE = 0.004
 PAIRS_MS = 100.0
 """Of all-pairs as MATRIX has them: that is more than two processors carry, and is run to show it."""
 KILLED_TASKS = 10_000
+KILLED_NODES = 50
+"""A hundred are done after ten seconds, and what else happens on two processors then changes that by more than a lost
+node does."""
 OFF_MAX = 0.10
 """Live and simulated makespans are to be that near to each other."""
 

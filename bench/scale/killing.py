@@ -21,7 +21,7 @@ from daws.workflows.emulated import Emulated
 
 LOOK_S = 0.01
 DETECTION_S = 10.0
-ROUNDS = 3
+ROUNDS = 5
 LIMIT_S = 600.0
 """Of one run: whatever it still waits for then will not come."""
 
@@ -57,9 +57,13 @@ class Loss(Struct, frozen=True):
         return self.median("rerun") * self.task_s
 
     @property
+    def limit_s(self) -> float:
+        """What it may cost: until the node is missed, and to run again what has to be."""
+        return self.median("detected_s") + self.path_s
+
+    @property
     def is_good(self) -> bool:
-        detected_s = self.median("detected_s")
-        return detected_s < DETECTION_S and self.median("cost_s") <= detected_s + self.path_s
+        return self.median("detected_s") < DETECTION_S and self.median("cost_s") <= self.limit_s
 
     def as_json(self) -> dict[str, object]:
         return {**asdict(self), "rounds": [{**asdict(one), "cost_s": one.cost_s} for one in self.rounds]}

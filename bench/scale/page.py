@@ -22,12 +22,14 @@ _HEAD = (
 _COSTS = ("workload", "nodes", "store", "client", "processors busy", "messages", "store records", "simulated", "stolen")
 
 
-def tables(found: list[Figures], loss: Loss | None, setting: str) -> str:
-    parts = [f"{setting}\n"]
+def tables(found: list[Figures], loss: Loss | None, settings: list[str]) -> str:
+    """`settings` are those of the runs, and of those in which a node is killed."""
+    parts: list[str] = []
     if found:
-        parts += [_table(_HEAD, [_row(one) for one in found]), _table(_COSTS, [_costs(one) for one in found])]
+        costs = _table(_COSTS, [_costs(one) for one in found])
+        parts += [f"{settings[0]}\n", _table(_HEAD, [_row(one) for one in found]), costs]
     if loss is not None:
-        parts.append(told_of(loss))
+        parts += [f"{settings[-1]}\n", told_of(loss)]
     return "\n".join(parts)
 
 
@@ -63,9 +65,10 @@ def told_of(loss: Loss) -> str:
     return (
         f"A node killed in the middle of {loss.tasks:,} tasks in pipes of ten, {len(loss.rounds)} times in turns with "
         f"the same graph undisturbed; medians, with the least and the most: {_spread(loss, 'killed_s')} instead of "
-        f"{_spread(loss, 'undisturbed_s')}, so it cost {_spread(loss, 'cost_s')}. The node was missed after "
-        f"{_spread(loss, 'detected_s')}; {loss.median('rerun'):,.0f} tasks ran again ({loss.rerun_work_s:.1f} s of "
-        f"work), and what had to be done one after the other took {loss.path_s:.1f} s at most.\n"
+        f"{_spread(loss, 'undisturbed_s')}, so **it cost {_spread(loss, 'cost_s')}**. At most it should be "
+        f"{loss.limit_s:.1f} s: the node was missed after {_spread(loss, 'detected_s')}, and of the "
+        f"{loss.median('rerun'):,.0f} tasks that ran again ({loss.rerun_work_s:.1f} s of work on all executors "
+        f"together) those in one pipe, one after the other, take {loss.path_s:.1f} s at most.\n"
     )
 
 

@@ -103,7 +103,7 @@ class Live(Emulation):
 def run(ground: Ground, case: Case) -> Figures:
     graph = case.graph(ground.nodes, ground.executors)
     warm_up(ground, case)
-    with daws.connect(ground.cluster, timeout=CONNECT_S) as cluster:
+    with daws.connect(ground.cluster, timeout=CONNECT_S, modules=False) as cluster:
         cluster.use_strategy(case.strategy)
         live = Live(cluster, graph)
         live.prepare()
@@ -152,7 +152,7 @@ def warm_up(ground: Ground, case: Case) -> None:
     graph = case.warming_graph(ground.nodes, ground.executors)
     if graph is None:
         return
-    with daws.connect(ground.cluster, timeout=CONNECT_S) as cluster:
+    with daws.connect(ground.cluster, timeout=CONNECT_S, modules=False) as cluster:
         cluster.use_strategy(case.strategy)
         live = Live(cluster, graph)
         live.prepare()

@@ -250,10 +250,10 @@ def on_submission(core: NodeCore, message: Submission) -> None:
 def had_before(core: NodeCore, batch: int) -> bool:
     """Has this hand-out come before? From now on it has."""
     if core.batches is None:
-        core.batches = set()
+        core.batches = {}
     if batch in core.batches:
         return True
-    if len(core.batches) >= BATCHES_MAX:
-        core.batches = {known for known in core.batches if known > batch - BATCHES_MAX // 2}
-    core.batches.add(batch)
+    if len(core.batches) >= BATCHES_MAX:  # the oldest go; their numbers say nothing, as each client counts for itself
+        core.batches = dict.fromkeys([*core.batches][BATCHES_MAX // 2 :])
+    core.batches[batch] = None
     return False

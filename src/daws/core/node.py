@@ -235,7 +235,7 @@ class NodeCore:
     seen_offers: deque[tuple[NodeId, int]] | None = None
     announcing: dict[int, Ready] | None = None
     attempts: dict[int, int] | None = None  # which attempt made what is in `made`, where it was not the first
-    batches: set[int] | None = None
+    batches: dict[int, None] | None = None  # that clients have handed out to us, the latest last
     stranded: list[Ready] | None = None
     pressed: bool = False  # there is too little room for objects
     hungry: Ready | None = None  # among those that are staged: memory is kept for it

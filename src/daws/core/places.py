@@ -3,9 +3,11 @@
 from collections.abc import Iterator
 
 from daws.core.calls import waiting_rows
-from daws.core.node import NodeCore
+from daws.core.node import EMPTY, NodeCore
 from daws.model.task import REPLICA, Ready
 from daws.wire.store import Finish, Row, Unready
+
+GIVEN_UP_MAX = 10_000
 
 
 def places(core: NodeCore) -> Iterator[tuple[str, Ready]]:
@@ -55,3 +57,14 @@ def ends(core: NodeCore, task: int, attempt: int = 0) -> bool:
         for row in waiting
         if isinstance(row, Finish | Unready)
     )
+
+
+def know_until(core: NodeCore, ready: Ready) -> None:
+    """Whatever is still said of a task up to this move is old. Only what is on its way can be: so those that were
+    noted long ago are forgotten."""
+    if core.given_up is EMPTY:
+        core.given_up = {}
+    elif len(core.given_up) >= GIVEN_UP_MAX:
+        core.given_up = dict([*core.given_up.items()][GIVEN_UP_MAX // 2 :])
+    core.given_up.pop(ready.spec.id, None)
+    core.given_up[ready.spec.id] = ready.move

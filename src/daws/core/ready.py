@@ -7,7 +7,7 @@ while this node claims it back from itself, so that a late claim fails.
 from daws.core.effects import Send
 from daws.core.hearsay import sent_task
 from daws.core.node import EMPTY, NO_COPIES, NodeCore
-from daws.core.places import holds
+from daws.core.places import holds, know_until
 from daws.core.pressure import step_forward
 from daws.core.queues import NO_TASKS, ReadyQueue
 from daws.core.staging import are_small
@@ -65,9 +65,7 @@ def accept(core: NodeCore, ready: Ready, alone: bool = False) -> None:
 
 def note_taken(core: NodeCore, ready: Ready) -> None:
     """It was said twice, and the other answer may be yet to come, when the task has long ended."""
-    if core.given_up is EMPTY:
-        core.given_up = {}
-    core.given_up[ready.spec.id] = ready.move
+    know_until(core, ready)
 
 
 def accept_all(core: NodeCore, tasks: tuple[Ready, ...]) -> None:

@@ -8,9 +8,9 @@ asked.
 from collections.abc import Mapping
 
 from daws.core.calls import answers, ask, ask_later
-from daws.core.node import EMPTY, NodeCore
+from daws.core.node import NodeCore
 from daws.core.outbox import ask_for_remakes, told
-from daws.core.places import ends, holds_itself
+from daws.core.places import ends, holds_itself, know_until
 from daws.model.task import REPLICA, NodeId, Ready
 from daws.wire.store import (
     CANCELLED,
@@ -57,9 +57,7 @@ def give_up_inputs(core: NodeCore, ready: Ready, lost: Mapping[int, tuple[NodeId
     if core.unreachable is None:
         core.unreachable = {}
     core.unreachable[ready.spec.id] = tuple(gone)
-    if core.given_up is EMPTY:
-        core.given_up = {}
-    core.given_up[ready.spec.id] = ready.move
+    know_until(core, ready)
     ask(core, ready.spec.id, Unready(ready.spec.id, core.node, ready.move, tuple(producers)))
 
 

@@ -36,6 +36,8 @@ MANY = 8
 """From so many tasks on that are sent ahead it is worth to look whether all of them are alike."""
 LOOKED_AT_MAX = 1024
 """Under pressure, so many tasks are looked through for one that makes room."""
+KINDS_MAX = 10_000
+"""Of so many kinds of tasks it is known how long they take."""
 
 
 def schedule(core: NodeCore) -> None:
@@ -340,6 +342,8 @@ def learn_length(core: NodeCore, kind: int, duration_ns: int, count: int = 1) ->
     if seen is None:
         if core.kinds is EMPTY:
             core.kinds = {}
+        elif len(core.kinds) >= KINDS_MAX:
+            _forget_kinds(core)
         core.kinds[kind] = seen = [count, duration_ns, duration_ns // count or 1]
     else:
         seen[0] += count
@@ -354,6 +358,15 @@ def learn_length(core: NodeCore, kind: int, duration_ns: int, count: int = 1) ->
     if seen[1] < core.config.short_ns * seen[0]:
         core.has_short = True
         core.plain = False  # such short tasks are sent ahead
+
+
+def _forget_kinds(core: NodeCore) -> None:
+    """Every session has kinds of its own: those that were new first go, and are learnt again if they come again."""
+    old = [*core.kinds][: KINDS_MAX // 2]
+    for kind in old:
+        del core.kinds[kind]
+        if core.lengths is not None:
+            core.lengths.pop(kind, None)
 
 
 def _remember_claim(core: NodeCore, ready: Ready) -> None:

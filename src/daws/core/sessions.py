@@ -72,6 +72,10 @@ def on_submit_answer(core: NodeCore, row: Submit, answer: AnswerType) -> None:
 
 @handles(LetGo)
 def on_let_go(core: NodeCore, message: LetGo) -> None:
+    if message.readers:
+        for task, readers in zip(message.tasks, message.readers, strict=False):
+            _unhold(core, task, readers)
+        return
     core.urgent = True
     add_rows(core, [Release(task, CLIENT_HOLDER) for task in message.tasks])
 
@@ -102,12 +106,17 @@ def on_release_answer(core: NodeCore, row: Release, answer: AnswerType) -> None:
             if place in core.members:
                 core.out.append(Send(place, LetGo(core.node, (row.task,))))
         return
-    entry = core.made.get(row.task)
+    _unhold(core, row.task, answer.readers)
+
+
+def _unhold(core: NodeCore, task: int, unheard: tuple[int, ...]) -> None:
+    """Nobody but its readers holds it any more; the store knows of these."""
+    entry = core.made.get(task)
     if entry is None:
         return
     readers, since_ns, objects = entry
     if HELD in readers:
         # Among the readers of a spawned task may be its spawner, who waited for it, and has ended.
-        known = readers if row.task < FIRST_SPAWNED_ID else ()
-        core.made[row.task] = ({*known, *answer.readers, HELD}, since_ns, objects)
-        release_made(core, row.task, HELD)
+        known = readers if task < FIRST_SPAWNED_ID else ()
+        core.made[task] = ({*known, *unheard, HELD}, since_ns, objects)
+        release_made(core, task, HELD)

@@ -26,7 +26,7 @@ from daws.model.errors import PeerError
 from daws.net.complaints import COMPLAINTS
 from daws.net.handshake import ROLES, Handshake, Hello
 from daws.net.keys import roles_of
-from daws.wire.frames import NONSENSE, FrameReader
+from daws.wire.frames import NONSENSE, SMALL_ROOM_BYTES, FrameReader
 from daws.wire.worker import FRAME_HEAD_BYTES
 
 FRAME_BYTES_MAX = 1 << 28
@@ -189,7 +189,7 @@ class Link(BufferedProtocol, Generic[T]):
             self.peer = handshake.peer
             self.name = f"{self.peer} ({self.name})"
             self._handshake = None
-            self._reader = FrameReader(FRAME_BYTES_MAX)
+            self._reader = FrameReader(FRAME_BYTES_MAX, room_bytes=SMALL_ROOM_BYTES)
             self.is_open = True
             self._greeted(self)
             if self._decoder is None:

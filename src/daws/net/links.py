@@ -156,8 +156,11 @@ class Links(Generic[T]):
     # -- idle links ----------------------------------------------------------------------------------------------------
 
     def _on_sweep(self) -> None:
-        """A link is left after two sweeps without use."""
+        """A link is left after two sweeps without use. Who could not be reached may be gone for good."""
         self._sweep = self._loop.call_later(self._sweep_s, self._on_sweep)
+        old_s = self._loop.time() - self._sweep_s
+        for peer in [peer for peer, failures in self._failures.items() if failures.rest_until_s < old_s]:
+            del self._failures[peer]
         for way in list(self._all):
             way.unused += 1
             if way.unused > 2 and not way.link.is_left:

@@ -210,13 +210,15 @@ class ObjectSource:
         with self._lock:
             self._close()
 
-    def close_if_idle(self, since_s: float) -> None:
-        """If nobody has asked for anything since then. The next who does has it opened again."""
+    def close_if_idle(self, since_s: float) -> bool:
+        """If nobody has asked for anything since then; was it? The next who does has it opened again."""
         if self._used_s < since_s and self._lock.acquire(blocking=False):
             try:
                 self._close()
             finally:
                 self._lock.release()
+            return True
+        return False
 
     def _close(self) -> None:
         if self._sock is not None:

@@ -6,6 +6,8 @@ from daws.model.errors import PeerError
 from daws.wire.worker import FRAME_HEAD_BYTES
 
 ROOM_BYTES = 1 << 16
+SMALL_ROOM_BYTES = 1 << 12
+"""Enough for a link on which little is said; many nodes have very many of those."""
 NO_LIMIT = 1 << 32
 LIST_OF_FEW = 0x9
 LISTS = (0xDC, 0xDD)
@@ -16,14 +18,17 @@ NONSENSE = (MsgspecError, UnicodeDecodeError, RecursionError, PeerError)
 
 class FrameReader:
     """Collects what arrives, and cuts it into frames. PeerError if one says that it is longer than `limit_bytes`, or,
-    where frames are `lists` of messages, begins with something else: nobody waits for the rest of it then."""
+    where frames are `lists` of messages, begins with something else: nobody waits for the rest of it then.
 
-    __slots__ = ("_buffer", "_filled", "_limit_bytes", "_lists", "_view")
+    It begins with `room_bytes`, and has ROOM_BYTES as soon as that was too little."""
 
-    def __init__(self, limit_bytes: int = NO_LIMIT, lists: bool = False) -> None:
+    __slots__ = ("_buffer", "_filled", "_limit_bytes", "_lists", "_room_bytes", "_view")
+
+    def __init__(self, limit_bytes: int = NO_LIMIT, lists: bool = False, room_bytes: int = ROOM_BYTES) -> None:
         self._lists = lists
         self._limit_bytes = limit_bytes
-        self._buffer = bytearray(ROOM_BYTES)
+        self._room_bytes = room_bytes
+        self._buffer = bytearray(room_bytes)
         self._view = memoryview(self._buffer)
         self._filled = 0
 
@@ -35,6 +40,8 @@ class FrameReader:
     def arrived(self, count: int) -> list[memoryview]:
         """So many bytes were put into the room: the frames that are complete now, good until the next arrival."""
         end = self._filled + count
+        if end == len(self._buffer):
+            self._room_bytes = ROOM_BYTES
         begin = 0
         frames: list[memoryview] = []
         view = self._view
@@ -59,10 +66,10 @@ class FrameReader:
         if needed > len(self._buffer):
             if needed > self._limit_bytes:
                 raise PeerError(f"a frame of {needed:,} bytes, where at most {self._limit_bytes:,} make sense")
-            grown = bytearray(needed)
-        elif (begin and self._filled) or (not self._filled and len(self._buffer) > ROOM_BYTES):
+            grown = bytearray(max(self._room_bytes, needed))
+        elif (begin and self._filled) or (not self._filled and len(self._buffer) != self._room_bytes):
             # Frames that were handed out still look at the old buffer, so what is kept moves to a new one.
-            grown = bytearray(max(ROOM_BYTES, needed))
+            grown = bytearray(max(self._room_bytes, needed))
         else:
             return
         grown[: self._filled] = self._view[begin:end]

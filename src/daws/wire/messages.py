@@ -163,9 +163,11 @@ class PlainTasks(Message, frozen=True):
 
 
 class LetGo(Message, frozen=True):
-    """The client does not hold these tasks any more: what they made may go when no other task reads it."""
+    """The client does not hold these tasks any more: what they made may go when no other task reads it. Who knows, says
+    for each of them which tasks have yet to read it; else the store has to be asked."""
 
     tasks: tuple[int, ...]
+    readers: tuple[tuple[int, ...], ...] = ()
 
 
 class SubmissionTaken(Message, frozen=True):

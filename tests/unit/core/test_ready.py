@@ -2,6 +2,7 @@
 
 from daws.core.effects import CallStore, Send, StartRun
 from daws.core.events import RunEnded, StoreAnswered
+from daws.core.places import GIVEN_UP_MAX, know_until
 from daws.core.ready import accept
 from daws.model.cluster import Members
 from daws.model.task import AGAIN, CLIENT, SUSPECT
@@ -117,3 +118,14 @@ def test_what_was_said_before_a_task_went_back_to_waiting_is_not_taken_up():
         accept(node.core, ready(5, move=3, mode=AGAIN))
         accept(node.core, ready(5, move=4, mode=AGAIN))
         assert [one.move for one in node.core.shared.all()] == [4]
+
+
+def test_what_is_known_of_tasks_that_were_given_up_is_not_kept_for_ever():
+    node = Driver("mlb")
+    for task in range(3 * GIVEN_UP_MAX):
+        know_until(node.core, ready(task, move=3))
+        know_until(node.core, ready(0, move=task))  # it happens again and again
+    given_up = node.core.given_up
+    assert len(given_up) <= GIVEN_UP_MAX
+    assert given_up[0] == 3 * GIVEN_UP_MAX - 1
+    assert given_up[3 * GIVEN_UP_MAX - GIVEN_UP_MAX // 3] == 3

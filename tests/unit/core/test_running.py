@@ -5,6 +5,7 @@ import pytest
 from daws.core.effects import POLL, RECALL, CallStore, RecallRun, ResumeRun, StartRun, StopRun
 from daws.core.events import ObjectsPut, RunEnded, RunRecalled, RunWaits, StoreAnswered
 from daws.core.node import SECOND_NS, NodeConfig
+from daws.core.running import KINDS_MAX, learn_length
 from daws.model.cluster import ExecutorClass, Members, NodeInfo
 from daws.model.context import parse_context
 from daws.model.task import CLIENT, Input, Ready
@@ -71,6 +72,14 @@ def test_what_was_seen_lately_starts_anew_with_each_look():
         assert node.core.lately.done_count == 0
         node.drop(CallStore)
         node.expect(StartRun, task=4)
+
+
+def test_kinds_of_sessions_that_were_long_ago_are_forgotten():
+    node = Driver("mlb")
+    for kind in range(3 * KINDS_MAX):
+        learn_length(node.core, kind, 1_000_000)
+    assert len(node.core.kinds) <= KINDS_MAX
+    assert 3 * KINDS_MAX - 1 in node.core.kinds
 
 
 def test_a_batch_is_taken_once_and_acknowledged_always():

@@ -80,6 +80,18 @@ def test_not_every_batch_is_remembered_for_ever():
         assert node.core.batches is not None and len(node.core.batches) <= BATCHES_MAX
 
 
+def test_the_latest_batches_are_remembered_whatever_numbers_clients_begin_with():
+    node, store = live(cores=1)
+    with node:
+        for batch in range(1_000_000, 1_000_000 + BATCHES_MAX):
+            submit(node, store, batch)
+        for batch in range(10):  # of a client that counts from somewhere else
+            submit(node, store, batch)
+        assert node.core.batches is not None and len(node.core.batches) <= BATCHES_MAX
+        submit(node, store, 7, (1, ()))
+        assert not node.core.running, "it has come before"
+
+
 def test_what_the_client_holds_stays_until_it_lets_go():
     node, store = live()
     with node:
@@ -148,6 +160,22 @@ def test_what_the_client_lets_go_of_stays_for_readers_that_were_submitted_elsewh
         node.give(Releases(5, ((1, 2),)))
         node.expect(DropObject, object=1)
         node.serve(store)
+
+
+def test_who_is_told_for_whom_objects_stay_does_not_ask_the_store():
+    node, store = live()
+    with node:
+        submit(node, store, 1, (1, ()))
+        end(node, store, 1)
+        submit(node, store, 2, (2, ()))
+        end(node, store, 2)
+        node.give(LetGo(CLIENT, (1, 2), ((7,), ())))
+        node.expect(DropObject, object=2)
+        node.expect_rows(Release(2))
+        assert node.core.has(1), "task 7, of which nobody has heard here, has yet to read it"
+        node.give(Releases(5, ((1, 7),)))
+        node.expect(DropObject, object=1)
+        node.expect_rows(Release(1))
 
 
 def test_who_hears_that_the_client_has_let_go_tells_who_has_the_objects():

@@ -147,6 +147,19 @@ def test_what_cannot_be_delivered_is_told_and_the_peer_is_left_alone_for_a_while
     run(main())
 
 
+def test_who_is_gone_for_good_is_forgotten(folder: Path):
+    async def main() -> None:
+        one = await Peer(1, {2: f"{folder}/nobody"}, idle_s=0.01).open(f"{folder}/1")
+        one.links.say(2, b"a")
+        await one.until(lambda: one.undelivered)
+        async with asyncio.timeout(WAIT_S):
+            while one.links._failures:
+                await asyncio.sleep(0.01)
+        one.close()
+
+    run(main())
+
+
 def test_another_incarnation_at_the_same_address_is_not_told(folder: Path):
     async def main() -> None:
         one = await Peer(1, {}).open(f"{folder}/1")

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 from msgspec import msgpack
 
 from daws.model.errors import PeerError
-from daws.wire.frames import NONSENSE, ROOM_BYTES, FrameReader
+from daws.wire.frames import NONSENSE, ROOM_BYTES, SMALL_ROOM_BYTES, FrameReader
 
 
 def framed(body: bytes) -> bytes:
@@ -16,10 +16,10 @@ bodies = st.lists(st.one_of(st.binary(max_size=9), sizes.map(bytes)), max_size=6
 
 
 @settings(max_examples=50)
-@given(bodies, st.data())
-def test_frames_are_the_same_however_they_arrive(sent: list[bytes], data: st.DataObject):
+@given(bodies, st.sampled_from((5, SMALL_ROOM_BYTES, ROOM_BYTES)), st.data())
+def test_frames_are_the_same_however_they_arrive(sent: list[bytes], room_bytes: int, data: st.DataObject):
     stream = b"".join(map(framed, sent))
-    reader = FrameReader()
+    reader = FrameReader(room_bytes=room_bytes)
     found = []
     while stream:
         room = reader.room
@@ -50,6 +50,21 @@ def test_room_for_a_large_frame_is_given_back():
         reader.room[:count] = data[:count]
         reader.arrived(count)
         data = data[count:]
+    assert len(reader.room) == ROOM_BYTES
+
+
+def test_who_says_little_has_little_room_until_it_says_more():
+    reader = FrameReader(room_bytes=SMALL_ROOM_BYTES)
+    for size in (0, SMALL_ROOM_BYTES - 5):
+        data = framed(bytes(size))
+        reader.room[: len(data)] = data
+        assert len(reader.arrived(len(data))) == 1
+        assert len(reader.room) == SMALL_ROOM_BYTES
+    data = framed(bytes(SMALL_ROOM_BYTES))
+    reader.room[:] = data[:SMALL_ROOM_BYTES]
+    assert not reader.arrived(SMALL_ROOM_BYTES)
+    reader.room[:4] = data[-4:]
+    assert len(reader.arrived(4)) == 1
     assert len(reader.room) == ROOM_BYTES
 
 

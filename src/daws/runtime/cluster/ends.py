@@ -11,6 +11,7 @@ from daws.runtime.ports import Outcome
 from daws.store.memory import MemoryStore
 from daws.store.memory.record import Record
 
+FAILURES_MIN = 1000
 LOST = "the store does not know task {} any more: it was restarted without what it knew, or its session has ended"
 
 
@@ -21,6 +22,7 @@ class Ends:
         self._shard = store.shards[0]
         self._shard.log.clear()  # who was here before knows, or asks
         self._failures: dict[int, bytes] = {}  # what the last run of a task raised
+        self._sweep_at = FAILURES_MIN
 
     def keep_failure(self, task: int, failure: bytes) -> None:
         self._failures[task] = failure
@@ -43,7 +45,16 @@ class Ends:
                 outcomes.append(self._outcome(task, record))
             elif not isinstance(row, int) and row[1] != DONE:
                 outcomes.append(Outcome(task, (), row[1], row[2], self._failures.get(task, b"")))
+        if len(self._failures) >= self._sweep_at:
+            self._sweep()
         return outcomes
+
+    def _sweep(self) -> None:
+        """Of tasks that nobody held when they failed, and of those that runs have created, nobody says here that they
+        are let go of: what they raised goes when the store has forgotten them."""
+        records = self._shard.records
+        self._failures = {task: one for task, one in self._failures.items() if records.get(task) is not None}
+        self._sweep_at = max(FAILURES_MIN, 2 * len(self._failures))
 
     def of(self, tasks: Iterable[int], unknown_are_lost: bool) -> list[Outcome]:
         """Those of these tasks that have ended, or that nobody will ever hear of."""

@@ -53,6 +53,12 @@ from daws.wire.store import CLIENT_HOLDER, DONE, STRUCK, UNKNOWN, AnswerType, Re
 
 TASKS_PER_TURN = 4096
 BYTES_PER_TURN = 1 << 24
+PACE_S_MAX = 0.05
+PACE_PER_NODE_S = 0.0005
+"""While nodes have enough to do, new tasks wait so long for others that go with them: with many nodes, a word to each
+of them for every task or two costs more than the tasks do."""
+ENOUGH = 4
+"""Tasks for each executor, and work for so many turns."""
 COPIES = 2
 """An object from outside cannot be made again: so many nodes get it."""
 ALIVE_S = 0.5
@@ -103,6 +109,10 @@ class JoinedCluster(LoopThread):
         self._sources: dict[str, ObjectSource] = {}
         self._sources_lock = threading.Lock()
         self._turns = 0
+        self._turned_s = 0.0
+        self._ahead = 0  # tasks that were submitted and have not ended, more or less
+        self._ended = 0  # since the last turn
+        self._slots = 0  # executors of all members
         self._is_closing = False
         self._why = ""  # the store was not reached when it was last tried
 
@@ -229,9 +239,11 @@ class JoinedCluster(LoopThread):
 
     def _close_idle(self) -> None:
         idle_s = self._reach.config.idle_s
+        there = {info.addresses[1] for info in self.members.infos if len(info.addresses) > 1}
         with self._sources_lock:
-            for source in self._sources.values():
-                source.close_if_idle(time.monotonic() - idle_s)
+            for address, source in [*self._sources.items()]:
+                if source.close_if_idle(time.monotonic() - idle_s) and address not in there:
+                    del self._sources[address]
         self.loop.call_later(idle_s, self._close_idle)
 
     async def _first_answer(self) -> None:
@@ -254,7 +266,7 @@ class JoinedCluster(LoopThread):
             with suppress(TimeoutError):
                 async with asyncio.timeout(FAREWELL_S):
                     while self.kept and (self.new_tasks or self._calls):  # what is not in the store would be lost
-                        self._turn()
+                        self._take_in()
                         await asyncio.sleep(LOOK_S)
                     link.say(Close(self.kept))
                     await self._closed
@@ -325,10 +337,28 @@ class JoinedCluster(LoopThread):
     # -- what the client says ------------------------------------------------------------------------------------------
 
     def _turn(self) -> None:
+        wait_s = self._spare_s()
+        if wait_s > 0:
+            self.loop.call_later(wait_s, self._take_in)  # until then we are as good as awake
+        else:
+            self._take_in()
+
+    def _spare_s(self) -> float:
+        """How long new tasks may wait for others. Not at all, if what nodes have might be done before."""
+        if not self.members or len(self.new_tasks) >= TASKS_PER_TURN or self._ahead < ENOUGH * self._slots:
+            return 0.0
+        pace_s = min(PACE_S_MAX, PACE_PER_NODE_S * len(self.members.infos))
+        since_s = self.loop.time() - self._turned_s
+        if self._ahead * since_s < ENOUGH * pace_s * self._ended:
+            return 0.0
+        return pace_s - since_s
+
+    def _take_in(self) -> None:
         """Take in what the client has said since the last turn. What is not ready to be said waits for another."""
         self.awake = False
         if not self.members:
             return  # nobody could own a task: `_on_members` is next
+        self._turned_s, self._ended = self.loop.time(), 0
         gone = len(self.let_go)
         rows: list[Row] = []
         size_bytes = 0
@@ -341,6 +371,7 @@ class JoinedCluster(LoopThread):
             row = self.new_tasks.popleft()
             size_bytes += len(row.spec.payload)
             rows.append(row if row.node in self.members else replace(row, node=self._another(row)))
+        self._ahead += len(rows)
         if self.new_tasks:
             self.wake()
         else:  # those were named by tasks that were submitted before
@@ -360,7 +391,7 @@ class JoinedCluster(LoopThread):
 
     def _cancel(self, tasks: tuple[int, ...]) -> None:
         while self.new_tasks and self.members:
-            self._turn()
+            self._take_in()
         self._cancelled.update(tasks)
         self._say(CancelTasks(tasks))
 
@@ -388,6 +419,8 @@ class JoinedCluster(LoopThread):
     def on_store(self, said: list[FromStore]) -> None:
         for word in said:
             if isinstance(word, Ends):
+                self._ended += len(word.outcomes)
+                self._ahead = max(0, self._ahead - len(word.outcomes))
                 self.listener.on_ended(word.outcomes)
                 if self._cancelled:
                     self._cancelled.difference_update([one.task for one in word.outcomes])
@@ -443,6 +476,7 @@ class JoinedCluster(LoopThread):
 
     def _on_members(self, members: Members) -> None:
         self.members = members
+        self._slots = sum([group.count for info in members.infos for group in info.executors])
         if self.new_tasks or self._new_functions:
             self.wake()
 

@@ -173,8 +173,10 @@ class StoreServer:
         if session is not None and session.client is caller:
             session.client = None
             session.gone_at_s = time.monotonic()
-        for waiting in self._wanted.values():
-            waiting.discard(caller)
+        for function in [*self._wanted]:
+            self._wanted[function].discard(caller)
+            if not self._wanted[function]:
+                del self._wanted[function]
         self._later = [one for one in self._later if one[0] is not caller]
         for counting in self._counting:
             counting.without(caller)
@@ -295,13 +297,14 @@ class StoreServer:
         return None if row.parents else Ready(row.spec, 0, 0)
 
     def _let_go(self, task: int, answer: Unheld) -> None:
+        word = LetGo(CLIENT, (task,), (answer.readers,))
         is_small = self._is_small(task)
         for place in answer.places:
             caller = self.nodes.get(place)
             if caller is not None and is_small:
-                self._say_quietly(caller, LetGo(CLIENT, (task,)))
+                self._say_quietly(caller, word)
             elif caller is not None:
-                caller.say(LetGo(CLIENT, (task,)))
+                caller.say(word)
 
     def _tell_node(self, node: NodeId, word: Any) -> None:
         """Who is not connected hears when it is, or others hear who take over from it."""
@@ -377,9 +380,10 @@ class StoreServer:
             caller.say(words.Refused(session))
             return
         if session.client is not None and session.client is not caller:
-            session.client.session = None  # a link that is dead without our knowing
-            session.client.link.close()
-            self.callers.discard(session.client)
+            before = session.client  # its link is dead without our knowing
+            before.link.close()
+            self.lose(before)
+            before.session = None
         session.client = caller
         session.nonce = word.nonce
         caller.session = session

@@ -71,14 +71,15 @@ def test_cases_have_work_for_as_long_as_was_asked():
 def test_the_page_gets_the_tables_in_their_place(tmp_path: Path):
     path = tmp_path / "page.md"
     path.write_text(f"before\n{page.BEGIN}\nold\n{page.END}\nafter\n")
-    page.write(page.tables([FIGURES, replace(FIGURES, expiries=2)], LOSS, "Two nodes."), path)
+    page.write(page.tables([FIGURES, replace(FIGURES, expiries=2)], LOSS, ["Two nodes.", "One node."]), path)
     text = path.read_text()
     assert text.startswith("before\n")
     assert text.endswith(f"{page.END}\nafter\n")
     assert "old" not in text
     assert "| bag | 1,000 | 11.0 | 10.0 | +10.0% | 91.0% | 90% | 91.0% | 90 % and more |" in text
     assert "bag (2 false expiries)" in text
-    assert "it cost 7.5 s (7.0 to 14.5)" in text
+    assert text.index("Two nodes.") < text.index("| bag |") < text.index("One node.") < text.index("A node killed")
+    assert "it cost 7.5 s (7.0 to 14.5)**. At most it should be 7.7 s" in text
 
 
 def test_the_page_in_docs_has_such_a_place():

@@ -4,6 +4,7 @@ import asyncio
 import errno
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -20,7 +21,7 @@ from daws.model.task import TaskSpec
 from daws.net.config import ClusterConfig
 from daws.net.folder import init_cluster
 from daws.runtime.cluster import words
-from daws.runtime.cluster.joined import JoinedCluster
+from daws.runtime.cluster.joined import ENOUGH, PACE_PER_NODE_S, JoinedCluster
 from daws.runtime.cluster.reach import Reach
 from daws.runtime.ports import Outcome
 from daws.runtime.talk import Ends
@@ -41,6 +42,10 @@ class Loop:
 
     def __init__(self) -> None:
         self.later: list[Callable[[], None]] = []
+        self.now_s = 1000.0
+
+    def time(self) -> float:
+        return self.now_s
 
     def call_soon_threadsafe(self, function: Callable[..., None], *what: Any) -> None:
         function(*what)
@@ -112,6 +117,39 @@ def test_functions_go_first_then_tasks_then_what_is_let_go_of(client: Client):
     assert isinstance(function, Submit) and function.outputs[0][4] == b"code"
     assert task == row
     assert release == Release(2, CLIENT_HOLDER)
+
+
+def test_new_tasks_go_together_while_nodes_have_enough_to_do(client: Client):
+    for task in range(2 * ENOUGH):
+        client.submit(task, 4)
+    client.joined._turn()
+    client.submit(100, 4)
+    client.joined._turn()
+    assert [len(call.rows) for call in client.calls()] == [2 * ENOUGH], "nobody waits for the other one yet"
+    client.submit(101, 4)
+    client.loop.later.pop()()
+    assert [len(call.rows) for call in client.calls()] == [2]
+    client.loop.now_s += 1
+    client.submit(102, 4)
+    client.joined._turn()
+    assert len(client.calls()) == 1, "there was no other for long"
+
+
+def test_new_tasks_do_not_wait_for_others_if_nodes_might_be_done_before(client: Client):
+    for task in range(4 * ENOUGH):
+        client.submit(task, 4)
+    client.joined._turn()
+    client.calls()
+    client.joined.on_store([Ends([Outcome(task, ()) for task in range(2 * ENOUGH)])])
+    client.loop.now_s += PACE_PER_NODE_S / 100
+    client.submit(100, 4)
+    client.joined._turn()
+    assert len(client.calls()) == 1, "half of them were done in no time"
+    client.joined.on_store([Ends([Outcome(task, ()) for task in range(2 * ENOUGH, 3 * ENOUGH)])])
+    client.loop.now_s += 2 * PACE_PER_NODE_S / 3
+    client.submit(101, 4)
+    client.joined._turn()
+    assert len(client.calls()) == 1, "there are too few left for all executors"
 
 
 def test_a_kept_session_lets_go_of_nothing(tmp_path: Path):
@@ -195,6 +233,19 @@ def test_whoever_asks_for_an_end_hears_it_with_all_others(client: Client):
     client.joined.on_store([Ends([Outcome(7)])])
     assert one.result(0) == two.result(0) == Outcome(7)
     assert client.ended == [Outcome(7)]
+
+
+def test_streams_to_nodes_that_are_gone_are_not_kept(client: Client):
+    class Idle:
+        def close_if_idle(self, since_s: float) -> bool:
+            return True
+
+    client.joined._reach = cast(Any, SimpleNamespace(config=ClusterConfig(name="tests")))
+    infos = (NodeInfo(4, (ExecutorClass(1),), addresses=("host:1", "host:2")),)
+    client.joined.on_store([words.NowMembers(Members(4, infos))])
+    client.joined._sources = {"host:2": cast(Any, Idle()), "gone:2": cast(Any, Idle())}
+    client.joined._close_idle()
+    assert [*client.joined._sources] == ["host:2"]
 
 
 def test_who_can_open_no_loop_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

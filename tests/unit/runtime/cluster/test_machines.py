@@ -68,7 +68,7 @@ def test_tasks_objects_and_what_they_need(cluster: ConnectedCluster):
 
 
 def test_objects_of_all_sizes_go_between_nodes_of_threads_and_of_processes(tmp_path: Path):
-    with Machines(tmp_path) as machines:
+    with Machines(tmp_path, lease_s=30.0) as machines:  # none is to be missed, however busy the machine is
         machines.node(2)
         machines.node(2, kind="processes")
         machines.wait_for(2)

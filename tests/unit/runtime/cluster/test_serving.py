@@ -11,9 +11,10 @@ from msgspec import msgpack
 from daws.core.effects import CallStore
 from daws.core.events import CallFine, NewStrategy, StoreAnswered
 from daws.model.states import CANCELLED, FAILED
-from daws.model.task import AGAIN, CLIENT, FROM_OUTSIDE, TaskSpec
+from daws.model.task import AGAIN, CLIENT, FIRST_SPAWNED_ID, FROM_OUTSIDE, TaskSpec
 from daws.runtime.cluster import words
 from daws.runtime.cluster.book import NODES_AT_ONCE, Book
+from daws.runtime.cluster.ends import FAILURES_MIN
 from daws.runtime.cluster.words import SESSION_BITS
 from daws.runtime.ports import Counters
 from daws.runtime.talk import Count, Counted, Ends, KeepFailure
@@ -196,6 +197,30 @@ def test_a_cancel_is_ordered_of_one_node_after_the_other_until_one_has_it(site: 
     assert not site.server._cancels
 
 
+def test_what_tasks_raised_goes_with_the_last_that_is_known_of_them(site: Site):
+    """Nobody lets go of a task that a run has created, or that its client did not hold when it failed."""
+    (node, number), (client, attached) = site.node(), site.client()
+    held = task_of(attached, 0)
+    submit(client, held, number)
+    for task in (held, *range(FIRST_SPAWNED_ID, FIRST_SPAWNED_ID + 2 * FAILURES_MIN)):
+        node.tells(KeepFailure(task, b"failure"))
+    assert len(site.server.ends._failures) <= FAILURES_MIN
+    finish(node, number, held, error="it failed")
+    assert client.hears(Ends)[-1].outcomes[0].failure == b"failure"
+
+
+def test_a_client_that_comes_back_before_its_dead_link_is_noticed_leaves_nothing_there(site: Site):
+    client, attached = site.client(nonce=b"n" * 16)
+    client.tells(words.AskFunction(task_of(attached, 0)))
+    back = Party(site.server)
+    back.tells(words.Attach(b"n" * 16, session=attached.session))
+    assert back.hears(words.Attached) and not client.is_open
+    assert not site.server._wanted
+    assert len(site.server.callers) == 1
+    client.lose()  # now it is noticed
+    assert next(iter(site.server.sessions.values())).client is not None
+
+
 def test_functions_are_kept_and_told_to_those_who_ask_even_before(site: Site):
     (early, _), (client, attached) = site.node(), site.client()
     function = task_of(attached, 0)
@@ -222,7 +247,7 @@ def test_who_has_what_was_put_in_is_told_of_it_and_of_its_end(site: Site):
         (new,) = node.hears(NewTasks)
         assert [row.spec.id for row in new.tasks] == [task]
     client.tells(words.Close(keep=False))
-    assert first.hears(LetGo) == second.hears(LetGo) == [LetGo(CLIENT, (task,))]
+    assert first.hears(LetGo) == second.hears(LetGo) == [LetGo(CLIENT, (task,), ((),))]
 
 
 def test_an_answer_from_which_nothing_follows_goes_with_the_next_word(site: Site):
@@ -269,7 +294,17 @@ def test_small_objects_may_go_without_a_word_of_their_own(site: Site):
     client.tells(words.Close(keep=False))
     assert not node.said
     node.tells(CallStore(7, 0, [Lease(number, 0)]))
-    assert node.hears(LetGo) == [LetGo(CLIENT, (task,))]
+    assert node.hears(LetGo) == [LetGo(CLIENT, (task,), ((),))]
+
+
+def test_who_may_let_objects_go_is_told_for_whom_they_stay_and_need_not_ask(site: Site):
+    (node, number), (client, attached) = site.node(), site.client()
+    task, reader = task_of(attached, 0), task_of(attached, 1)
+    made = ((task, BIG, task, (number,), b""),)
+    put = Submit(TaskSpec(task, FROM_OUTSIDE, outputs=(task,)), (), number, made)
+    reads = Submit(TaskSpec(reader, inputs=(task,), outputs=(reader,)), (task,), number)
+    client.tells(CallStore(1, 0, [put, reads, Release(task, CLIENT_HOLDER)]))
+    assert node.hears(LetGo) == [LetGo(CLIENT, (task,), ((reader,),))]
 
 
 def test_members_are_told_to_clients_when_they_change(site: Site):
