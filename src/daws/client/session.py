@@ -24,8 +24,9 @@ from daws.client.options import OUTPUTS_MAX, USUAL, Options
 from daws.client.rereading import find_again, read_again
 from daws.data.codec import Packed, dumps_call, encode
 from daws.data.files import ObjectFiles
-from daws.data.functions import dumps_function, is_settled
+from daws.data.functions import dumps_function, is_settled, name_of
 from daws.data.session import Session as Folders
+from daws.data.tags import named
 from daws.model.cluster import Members
 from daws.model.context import format_context
 from daws.model.errors import (
@@ -140,9 +141,9 @@ class Session:
         known = self._functions.get(pickled)
         if known is None:
             known = self._functions[pickled] = self._next_function()
-            self._learn(known, pickled)
+            self._learn(known, named(name_of(function), pickled))
             if self.timeline is not None:
-                self.timeline.learn(known, function)
+                self.timeline.learn(known, name_of(function))
         if is_settled(function):
             self._settled[function] = known
         return known
