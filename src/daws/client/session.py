@@ -41,7 +41,7 @@ from daws.model.errors import (
     UsageError,
 )
 from daws.model.states import CANCELLED as STATE_CANCELLED
-from daws.model.task import FROM_OUTSIDE, INLINE_BYTES, Input, NodeId, TaskSpec
+from daws.model.task import FROM_OUTSIDE, INLINE_BYTES, Input, Needs, NodeId, TaskSpec
 from daws.runs.facts import Facts, FactType
 from daws.runs.notes import News
 from daws.runs.timeline import Timeline
@@ -111,6 +111,7 @@ class Session:
         self._next_function = count().__next__
         self._functions: dict[bytes, int] = {}
         self._settled: dict[Callable[..., Any], int] = {}  # numbers of functions that need not be looked at again
+        self._turns: dict[Needs | None, int] = {}  # of the last task that needs this (see Newcomer)
         self._closed: BaseException | None = None
 
     def start(self) -> None:
@@ -280,8 +281,9 @@ class Session:
         known: list[Input] = []
         for one in above:
             known += [output for output in self.stored.get(one.task, ()) if output[0] == one.object]
-        members = self.engine.members
-        return self._assign.home(Newcomer(task, options.needs, tuple(known)), members, SEED) if members else NOBODY
+        members, needs = self.engine.members, options.needs
+        turn = self._turns[needs] = self._turns.get(needs, task - 1) + 1
+        return self._assign.home(Newcomer(task, needs, tuple(known), turn), members, SEED) if members else NOBODY
 
     def put(self, value: object) -> Future[Any]:
         """An object that tasks read as if a task had made it: small ones inside messages, others from a file."""
