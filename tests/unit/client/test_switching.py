@@ -91,6 +91,7 @@ def test_tasks_that_need_something_else_go_around_by_themselves():
             return super().home(newcomer, members, seed)
 
     with Cluster(2, nodes=2) as cluster:
-        cluster._session._assign = Noted()
+        session: Any = cluster._session
+        session._assign = Noted()
         cluster.gather([cluster.call(abs, [number], cores=1 + number % 2) for number in range(8)])
     assert [one.turn for one in asked] == [0, 1, 1, 2, 2, 3, 3, 4]
