@@ -11,6 +11,7 @@ from asyncio import AbstractEventLoop
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from itertools import repeat
+from signal import SIGKILL
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -689,9 +690,11 @@ def died(who: str, spec: TaskSpec, report: Died, node: NodeId, attempt: int = 1,
         limit = spec.needs.memory_bytes if spec.needs is not None else 0
         how = f"it used more memory on node {node} than the {limit:,} bytes that it may, and was stopped"
     elif report.code < 0:
-        how = f"its worker was killed by {signal_name(-report.code)}"
+        how = f"its worker was killed by {signal_name(-report.code)} on node {node}"
+        if report.code == -SIGKILL and not blamed:
+            how += ", as the system does where memory runs out"
     else:
-        how = f"its worker exited with code {report.code}"
+        how = f"its worker exited with code {report.code} on node {node}"
     if blamed:
         how += f" under {blamed}"
     if report.waited:
