@@ -64,7 +64,8 @@ def outline_of(failure: bytes, who: str) -> str:
 
 def _kind(error: BaseException) -> str:
     cls = type(error)
-    return cls.__qualname__ if cls.__module__ in ("builtins", "__main__") else f"{cls.__module__}.{cls.__qualname__}"
+    is_known = cls.__module__ in ("builtins", "__main__") or cls.__module__.startswith("daws.")
+    return cls.__qualname__ if is_known else f"{cls.__module__}.{cls.__qualname__}"
 
 
 def _message(error: BaseException) -> str:

@@ -17,6 +17,7 @@ from daws.data.codec import loads
 from daws.data.functions import dumps_function, is_settled, name_of
 from daws.data.tags import name_in, named, pickle_in, tag_of
 from daws.model.errors import UnpicklableError, UsageError
+from daws.workers.commands import RunCommand
 from daws.workflows.emulated import Emulated
 
 
@@ -37,6 +38,7 @@ def made(n: int) -> Callable[[], int]:
         (functools.partial(functools.partial(importable, 1), 2), "importable"),
         (Task(importable, {})._sent, "importable"),
         (Emulated("project"), "project"),
+        (RunCommand("sort"), "sort"),
         ("a".join, "str.join"),
     ],
 )
