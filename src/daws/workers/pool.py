@@ -145,7 +145,7 @@ class WorkerPool:
     def execute(self, slot: int, order: Execute) -> None:
         """Hand a run to a worker, behind what it has already. It leaves with the next `flush`."""
         options = order.options
-        is_limited = _is_limited(options)
+        is_limited = options is not None and _is_limited(options)
         if is_limited and (self._links[slot].suspended or self._links[slot].resumed):
             self.set_aside(slot)  # whoever waits there is not to end with it
         link = self._addressed(slot)
