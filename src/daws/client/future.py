@@ -186,7 +186,10 @@ class Future(Generic[T]):
         return fill, (found.setdefault(self, len(found)),)
 
     def __del__(self) -> None:
-        session = self._session  # as its `let_go` would
+        try:
+            session = self._session  # as its `let_go` would
+        except AttributeError:  # Ctrl-C came while it was made
+            return
         gone = session.gone
         gone.append(self.task)
         if session.stored or not len(gone) & 255:  # LET_GO_MAX, which may be gone when the program ends

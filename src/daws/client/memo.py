@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from hashlib import blake2b
 from queue import SimpleQueue
-from threading import Thread, local
+from threading import Event, Thread, local
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from daws.client.explaining import Explanation
 
 log = logging.getLogger("daws.memo")
+ALIVE_S = 0.5
 NEVER = "it never ran before"
 PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
 
@@ -170,7 +171,8 @@ class MemoSession(Session):
         self._whys: dict[int, str] = {}
         self._running: dict[str, Any] = {}  # by key: futures of tasks that have not ended
         self._awaited: dict[int, _Awaited] = {}
-        self._ended: SimpleQueue[tuple[_Awaited, Outcome] | None] = SimpleQueue()
+        self._keeping: set[str] = set()  # of items that have ended, and whose results are not all kept yet
+        self._ended: SimpleQueue[tuple[_Awaited, Outcome] | Event | None] = SimpleQueue()
         self._keeper: Thread | None = None
         self._here = _Here()  # what this thread is about to submit
         self._complained = False
@@ -209,7 +211,7 @@ class MemoSession(Session):
         running = self._running.get(call.key)
         if running is not None:
             return running
-        entry, wrong = self.folder.find(call.key)
+        entry, wrong = self._find(call)
         if entry is not None and len(entry.outputs) == options.outputs:
             return self._reuse(call, entry)
         why = self._why(call, wrong)
@@ -228,7 +230,7 @@ class MemoSession(Session):
         """As `map_chunks`; each item is looked up by itself, so it does not matter which others there are."""
         items = list(zip(*iterables, strict=False))
         calls = [self._call_or_none(function, item, options) for item in items]
-        found = [(None, "") if call is None else self.folder.find(call.key) for call in calls]
+        found = [(None, "") if call is None else self._find(call) for call in calls]
         missing = sum(entry is None for entry, _ in found)
         whys = [
             self._why(call, wrong) if call is not None and entry is None else ""
@@ -278,15 +280,13 @@ class MemoSession(Session):
         submit: Any = super().submit if options.outputs == 1 else super().submit_several
         self._here.awaited = awaited
         try:
-            future = submit(number, args, kwargs, plain)
+            return submit(number, args, kwargs, plain)
+        except BaseException:
+            if awaited is not None:
+                self._forget(awaited)
+            raise
         finally:
             self._here.awaited = None
-        if awaited is not None and awaited.call is not None:
-            key = awaited.call.key
-            self._running[key] = future
-            if _first(future)._state != PENDING:
-                self._running.pop(key, None)
-        return future
 
     def _submit(
         self,
@@ -305,7 +305,18 @@ class MemoSession(Session):
             self._awaited[future.task] = awaited
             if awaited.call is not None:
                 self._keys[future.task] = awaited.call.key
+                others = self.outputs.get(future.task)
+                self._running[awaited.call.key] = (future, *others) if others else future
         super()._submit(function, payload, above, options, future, made, leaf)
+
+    def _find(self, call: Call) -> tuple[Entry | None, str]:
+        """What is kept of a call, with all that has ended before."""
+        if call.key in self._keeping and not self.engine.is_here:
+            kept = Event()
+            self._ended.put(kept)
+            while not kept.wait(ALIVE_S) and self._keeper is not None and self._keeper.is_alive():
+                pass
+        return self.folder.find(call.key)
 
     def _reuse(self, call: Call, entry: Entry) -> Any:
         self.memo.reused += 1
@@ -394,6 +405,7 @@ class MemoSession(Session):
             if outcome.state:
                 self._forget(awaited)
             else:
+                self._keeping.update([call.key for call in awaited.items if call is not None])
                 self._ended.put((awaited, outcome))
                 self._keep_later()
         super().on_ended(outcomes)
@@ -401,6 +413,7 @@ class MemoSession(Session):
     def _forget(self, awaited: _Awaited) -> None:
         if awaited.call is not None:
             self._running.pop(awaited.call.key, None)
+        self._keeping.difference_update([call.key for call in awaited.items if call is not None])
 
     def _keep_later(self) -> None:
         if self._keeper is None:
@@ -411,6 +424,9 @@ class MemoSession(Session):
 
     def _keep_all(self) -> None:
         while (ended := self._ended.get()) is not None:
+            if isinstance(ended, Event):
+                ended.set()
+                continue
             awaited, outcome = ended
             try:
                 self._keep(awaited, outcome)

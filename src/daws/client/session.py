@@ -24,8 +24,9 @@ from daws.client.options import OUTPUTS_MAX, USUAL, Options
 from daws.client.rereading import find_again, read_again
 from daws.data.codec import Packed, dumps_call, encode
 from daws.data.files import ObjectFiles
-from daws.data.functions import dumps_function, is_settled
+from daws.data.functions import dumps_function, is_settled, name_of
 from daws.data.session import Session as Folders
+from daws.data.tags import named
 from daws.model.cluster import Members
 from daws.model.context import format_context
 from daws.model.errors import (
@@ -40,7 +41,7 @@ from daws.model.errors import (
     UsageError,
 )
 from daws.model.states import CANCELLED as STATE_CANCELLED
-from daws.model.task import FROM_OUTSIDE, INLINE_BYTES, Input, NodeId, TaskSpec
+from daws.model.task import FROM_OUTSIDE, INLINE_BYTES, Input, Needs, NodeId, TaskSpec
 from daws.runs.facts import Facts, FactType
 from daws.runs.notes import News
 from daws.runs.timeline import Timeline
@@ -110,6 +111,8 @@ class Session:
         self._next_function = count().__next__
         self._functions: dict[bytes, int] = {}
         self._settled: dict[Callable[..., Any], int] = {}  # numbers of functions that need not be looked at again
+        self._cancelled: set[int] = set()  # those that were named; others are because they need one of these
+        self._turns: dict[Needs | None, int] = {}  # of the last task that needs this (see Newcomer)
         self._closed: BaseException | None = None
 
     def start(self) -> None:
@@ -140,9 +143,9 @@ class Session:
         known = self._functions.get(pickled)
         if known is None:
             known = self._functions[pickled] = self._next_function()
-            self._learn(known, pickled)
+            self._learn(known, named(name_of(function), pickled))
             if self.timeline is not None:
-                self.timeline.learn(known, function)
+                self.timeline.learn(known, name_of(function))
         if is_settled(function):
             self._settled[function] = known
         return known
@@ -279,8 +282,9 @@ class Session:
         known: list[Input] = []
         for one in above:
             known += [output for output in self.stored.get(one.task, ()) if output[0] == one.object]
-        members = self.engine.members
-        return self._assign.home(Newcomer(task, options.needs, tuple(known)), members, SEED) if members else NOBODY
+        members, needs = self.engine.members, options.needs
+        turn = self._turns[needs] = self._turns.get(needs, task - 1) + 1
+        return self._assign.home(Newcomer(task, needs, tuple(known), turn), members, SEED) if members else NOBODY
 
     def put(self, value: object) -> Future[Any]:
         """An object that tasks read as if a task had made it: small ones inside messages, others from a file."""
@@ -351,6 +355,7 @@ class Session:
         """Stop tasks; with `running=False` only those that no worker has yet."""
         tasks = tuple([future.task for future in futures if not future.done()])
         if tasks and self._closed is None:
+            self._cancelled.update(tasks)
             self.engine.cancel(tasks, running)
 
     def let_go(self, task: int) -> None:
@@ -515,7 +520,8 @@ class Session:
             if what.failure:
                 what = exception_of(what.failure)
             elif future._state == CANCELLED:
-                what = TaskCancelledError(what.error or f"task {what.task} was cancelled")
+                why = "" if what.task in self._cancelled else ", since one that it needs was"
+                what = TaskCancelledError(what.error or f"task {what.task} was cancelled{why}")
             else:
                 what = TaskFailedError(what.error)
             future._what = what

@@ -40,6 +40,18 @@ def dumps_function(function: Callable[..., object], what: str = "the function") 
     return data
 
 
+def name_of(function: Any) -> str:
+    """As people know it, also inside a `partial`, or one of ours that calls it for many items or as a task."""
+    while type(function).__module__ == "functools" or type(function).__module__.startswith("daws."):
+        around = function
+        for inside in ("func", "function", "task"):
+            function = getattr(around, inside, function)
+        if function is around:
+            break
+    name = getattr(function, "__qualname__", None) or getattr(function, "__name__", None)
+    return name if isinstance(name, str) else type(function).__qualname__
+
+
 def _shown(value: object) -> str:
     text = repr(value)
     return text if len(text) <= SHOWN_MAX else f"{text[:SHOWN_MAX]}…"

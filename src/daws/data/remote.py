@@ -38,7 +38,7 @@ class Remote:
                 self.size = int(files.size(path) or 0)
                 self.noted = files.checksum(path)
             except OSError as error:
-                raise UnavailableError(f"{url} cannot be had: {error}", retry=True) from error
+                raise _unavailable(url, error) from error
 
     def __reduce__(self) -> Any:
         return Remote, (self.url, self.size, self.noted)
@@ -56,7 +56,7 @@ class Remote:
                 raise UsageError(f"{self.url} has changed since it was named; make a new daws.File of it")
             found: BinaryIO = files.open(path, "rb")
         except OSError as error:
-            raise UnavailableError(f"{self.url} cannot be had: {error}", retry=True) from error
+            raise _unavailable(self.url, error) from error
         return found
 
     def path(self, name: str) -> str:
@@ -71,6 +71,16 @@ class Remote:
 
     def stamp(self) -> None:
         return None
+
+
+def _unavailable(url: str, error: OSError) -> UnavailableError:
+    """fsspec says no more of a file that is not there than its path."""
+    why = str(error)
+    if isinstance(error, FileNotFoundError):
+        why = "it is not there, where it was asked for"
+        if url.startswith("memory:"):
+            why += ": such files are seen by the process alone that wrote them; hand in bytes, or cluster.put(…)"
+    return UnavailableError(f"{url} cannot be had: {why}", retry=True)
 
 
 def upload(opened: BinaryIO, url: str) -> str:

@@ -1,9 +1,12 @@
-"""What functions begin with that need modules of their client (see `shipping`); apart, because all workers look."""
+"""What stands before a function that travels: a tag, if it needs modules of its client (see `shipping`), and its name,
+so that a node, which never loads it, can say what failed. Apart, because all workers look."""
 
 from struct import Struct
 
 TAG = b"\0"
-"""No pickle begins so."""
+NAME = b"\1"
+"""No pickle begins with one of these."""
+NAME_MAX_BYTES = 100
 _HEAD = Struct("<1sQ16s")
 
 
@@ -29,3 +32,20 @@ def digest_in(tag: bytes) -> bytes:
 def folder_of(tag: bytes, scratch: str) -> str:
     """Where a node has the modules that a tag names."""
     return f"{scratch}/modules-{digest_in(tag).hex()}"
+
+
+def named(name: str, function: bytes) -> bytes:
+    """A function with its name before it."""
+    said = name.encode(errors="replace")[:NAME_MAX_BYTES]
+    return NAME + bytes((len(said),)) + said + function
+
+
+def name_in(function: bytes) -> str:
+    """The name of a function, with or without a tag; empty if it was sent without."""
+    _, rest = split(function)
+    return rest[2 : 2 + rest[1]].decode(errors="ignore") if rest[:1] == NAME else ""
+
+
+def pickle_in(function: bytes) -> bytes:
+    """What is left of a function without its name; it has no tag any more."""
+    return function[2 + function[1] :] if function[:1] == NAME else function

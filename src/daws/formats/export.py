@@ -1,7 +1,8 @@
 """Workflows and finished runs as WfFormat 1.5.
 
-WfFormat keeps runtimes in its execution part, so that part is always there; without a run it tells the lengths of the
-tasks and a makespan of 0. Contexts and growth have no place in the format and are left out.
+WfFormat keeps runtimes in its execution part, so that part is there without a run too; then it tells the lengths of the
+tasks and a makespan of 0. It is left out of a run in which nothing began, as it may not be empty. Contexts and growth
+have no place in the format and are left out.
 """
 
 import gzip
@@ -27,8 +28,9 @@ NS_PER_S = 1_000_000_000
 NS_PER_US = 1000
 SCHEMA_VERSION = "1.5"
 NEVER = datetime(1970, 1, 1, tzinfo=UTC)
-# What identifiers may be made of; everything else becomes an underscore.
-FORBIDDEN = re.compile(r"[^0-9a-zA-Z_.#:/-]")
+# What identifiers may be made of in every edition of the schema of 1.5; everything else becomes an underscore.
+FORBIDDEN_IN_TASKS = re.compile(r"[^0-9a-zA-Z_.-]")
+FORBIDDEN_IN_FILES = re.compile(r"[^0-9a-zA-Z_.#:/-]")
 
 
 class _Task(Struct):
@@ -133,7 +135,7 @@ def _pieces(workflow: Workflow, execution: Execution | None) -> Iterator[bytes]:
     """The document, a line for each task, so that it need not be in memory as a whole."""
     encode = msgspec.json.Encoder().encode
     started_at = NEVER if execution is None else execution.started_at
-    ids = _identifiers(workflow.task_ids)
+    ids = _identifiers(workflow.task_ids, FORBIDDEN_IN_TASKS)
     makespan_s = 0.0
     if execution is not None:
         makespan_s = int(np.max(np.asarray(execution.end_ns), initial=0)) / NS_PER_S
@@ -152,15 +154,17 @@ def _pieces(workflow: Workflow, execution: Execution | None) -> Iterator[bytes]:
     yield b'],\n"files":[\n'
     sizes: list[int] = workflow.graph.object_bytes.tolist()
     yield from _listed(encode(_File(name, sizes[number])) for number, name in enumerate(files) if name)
-    yield b']},\n"execution":' + encode({"makespanInSeconds": makespan_s, "executedAt": started_at.isoformat()})[:-1]
+    yield b"]}"
     runs = list(map(encode, _runs(workflow, ids, execution)))
     if runs:
-        yield b',"tasks":[\n'
+        said = encode({"makespanInSeconds": makespan_s, "executedAt": started_at.isoformat()})
+        yield b',\n"execution":' + said[:-1] + b',"tasks":[\n'
         yield from _listed(runs)
         yield b"]"
-    if execution is not None and execution.machines:
-        yield b',\n"machines":' + encode(list(map(_machine, execution.machines)))
-    yield b"}}}\n"
+        if execution is not None and execution.machines:
+            yield b',\n"machines":' + encode(list(map(_machine, execution.machines)))
+        yield b"}"
+    yield b"}}\n"
 
 
 def _tasks(workflow: Workflow, ids: list[str], files: list[str]) -> Iterator[_Task]:
@@ -205,12 +209,12 @@ def _machine(machine: Machine) -> _Machine:
     return _Machine(machine.name, machine.memory_bytes, _Cpu(machine.cores) if machine.cores else None)
 
 
-def _identifiers(names: Iterable[str]) -> list[str]:
+def _identifiers(names: Iterable[str], forbidden: re.Pattern[str]) -> list[str]:
     """Names as identifiers: only allowed letters, and different where the names are."""
     taken: set[str] = set()
     found = []
     for name in names:
-        identifier = FORBIDDEN.sub("_", name) or "_"
+        identifier = forbidden.sub("_", name) or "_"
         if identifier in taken:
             identifier = next(other for number in count(2) if (other := f"{identifier}_{number}") not in taken)
         taken.add(identifier)
@@ -222,7 +226,8 @@ def _file_identifiers(workflow: Workflow) -> list[str]:
     """By object; a file of several writers is one object for each, hence several files. Empty for control edges."""
     named = [number for number, name in enumerate(workflow.file_names) if name]
     found = [""] * len(workflow.file_names)
-    for number, identifier in zip(named, _identifiers(workflow.file_names[number] for number in named), strict=True):
+    names = [workflow.file_names[number] for number in named]
+    for number, identifier in zip(named, _identifiers(names, FORBIDDEN_IN_FILES), strict=True):
         found[number] = identifier
     return found
 

@@ -23,6 +23,7 @@ GZIP_MAGIC = b"\x1f\x8b"
 UTF8_MARK = b"\xef\xbb\xbf"
 # The first letter of XML in encodings of two bytes, with and without a mark.
 WIDE_XML = (b"\xff\xfe<\x00", b"\xfe\xff\x00<", b"<\x00", b"\x00<")
+WIDE_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
 
 def read_workflow(path: str | Path) -> Workflow:
@@ -54,9 +55,19 @@ def _read(name: str, file: BinaryIO) -> Workflow:
     if begin.startswith((b"<", *WIDE_XML)):
         # Nothing may stand before an XML declaration, but something does now and then.
         return read_dax(name, _joined(begin if begin.startswith(b"<?xml") else first, chunks))
+    if begin.startswith(WIDE_MARKS):
+        return read_wfformat(name, _narrow(name, b"".join((first, *chunks))))
     raise WorkflowError(
         f"{name}: neither DAX nor WfFormat: it begins with {shown(begin[:20].decode('latin-1'))}, not with < or {{"
     )
+
+
+def _narrow(name: str, text: bytes) -> bytes:
+    """From an encoding of two bytes, in which Windows likes to write, to what JSON is written in."""
+    try:
+        return text.decode("utf-16").encode()
+    except UnicodeError:
+        raise WorkflowError(f"{name}: it begins as UTF-16, but is not; save it as UTF-8") from None
 
 
 def _joined(first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:

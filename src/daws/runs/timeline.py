@@ -4,8 +4,7 @@ Other threads may read while rows are added: columns only grow, and `count` neve
 """
 
 from array import array
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Iterable
 
 from daws.runs.notes import News, Row
 
@@ -60,11 +59,9 @@ class Timeline:
         count = self.count
         return zip(*(column[:count] for column in self._columns), strict=True)
 
-    def learn(self, kind: int, function: Callable[..., Any]) -> None:
-        """From now on tasks of this kind are called after their function, or after the one that it calls many times."""
-        inner = getattr(function, "function", function)
-        name = getattr(inner, "__qualname__", None) or getattr(inner, "__name__", None)
-        self._names[kind] = name if isinstance(name, str) else type(inner).__name__
+    def learn(self, kind: int, name: str) -> None:
+        """From now on tasks of this kind are called so."""
+        self._names[kind] = name
 
     def name_of(self, kind: int) -> str:
         return self._names.get(kind) or f"function {kind}"

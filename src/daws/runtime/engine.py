@@ -11,6 +11,7 @@ from asyncio import AbstractEventLoop
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from itertools import repeat
+from signal import SIGKILL
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -45,7 +46,7 @@ from daws.core.events import (
 )
 from daws.core.node import NodeConfig, NodeCore
 from daws.data.files import ObjectFiles
-from daws.data.tags import digest_in, folder_of, number_in, split
+from daws.data.tags import digest_in, folder_of, name_in, number_in, split
 from daws.model.cluster import ExecutorClass, Members, NodeInfo
 from daws.model.context import parse_context
 from daws.model.errors import DawsError, InternalError, TaskKilledError
@@ -563,6 +564,7 @@ class Engine:
         if nests or reading:
             reports = apart(reports)
         add, take = events.append, runs.pop
+        fallen: dict[int, tuple[int, TaskSpec] | None] = {}  # with the same worker
         for report in reports:
             if nests and isinstance(report, Ended | Raised | Died):
                 self.nesting.forget(report.run)
@@ -592,10 +594,9 @@ class Engine:
                 elif known is not None:
                     events.append(self._failed(known[1], report.run, report.duration_ns, report.error, False))
             elif isinstance(report, Died):
-                known = runs.pop(report.run, None)
+                known = fallen[report.run] = runs.pop(report.run, None)
                 if known is not None and report.why != STOPPED:
-                    error = failure_of(died(known[1], report, self.core.node, self._attempt(known[1].id)))
-                    events.append(self._failed(known[1], report.run, 0, error, not report.why, report.waited))
+                    events.append(self._died(known[1], report, fallen.get(report.under) or runs.get(report.under)))
             elif isinstance(report, Recalled):
                 known = runs.pop(report.run, None)
                 if known is not None:
@@ -628,7 +629,10 @@ class Engine:
             slot, spec = self.runs[report.run]
             events.append(self.nesting.spawned(report, slot, spec, self.core.running[spec.id].ready.attempt))
         elif isinstance(report, Waits):
-            events.append(self.nesting.waits(report, self.runs[report.run][1].id))
+            slot, spec = self.runs[report.run]
+            if self._attempt(spec.id) > 1:  # what it waits for may have ended its worker before
+                self.pool.set_aside(slot)
+            events.append(self.nesting.waits(report, spec.id))
         elif isinstance(report, Asks):
             self.pool.tell(self.runs[report.run][0], report.run, self.nesting.news(report.run))
             self.pool.flush()
@@ -667,10 +671,21 @@ class Engine:
         self, spec: TaskSpec, run: int, duration_ns: int, failure: bytes, retry: bool, waited: bool = False
     ) -> RunEnded:
         self.store.keep_failure(spec.id, failure)
-        return RunEnded(spec.id, run, duration_ns, (), outline_of(failure, spec.id), retry, (), waited)
+        return RunEnded(spec.id, run, duration_ns, (), outline_of(failure, self._shown(spec)), retry, (), waited)
+
+    def _died(self, spec: TaskSpec, report: Died, under: tuple[int, TaskSpec] | None) -> RunEnded:
+        """A run whose worker has ended; the worker was on another one if `under` is given."""
+        blamed = "" if under is None else self._shown(under[1])
+        error = died(self._shown(spec), spec, report, self.core.node, self._attempt(spec.id), blamed)
+        return self._failed(spec, report.run, 0, failure_of(error), not report.why, report.waited)
+
+    def _shown(self, spec: TaskSpec) -> str:
+        """A task as people know it."""
+        name = name_in(self.functions.get(spec.kind, b""))
+        return f"task {spec.id} ({name})" if name else f"task {spec.id}"
 
 
-def died(spec: TaskSpec, report: Died, node: NodeId, attempt: int = 1) -> TaskKilledError:
+def died(who: str, spec: TaskSpec, report: Died, node: NodeId, attempt: int = 1, blamed: str = "") -> TaskKilledError:
     """What to say of a task whose worker ended under it."""
     if report.why == TIMEOUT:
         how = f"it ran longer than its time limit of {spec.timeout_ns / 1e9:g} s on node {node} and was stopped"
@@ -678,12 +693,16 @@ def died(spec: TaskSpec, report: Died, node: NodeId, attempt: int = 1) -> TaskKi
         limit = spec.needs.memory_bytes if spec.needs is not None else 0
         how = f"it used more memory on node {node} than the {limit:,} bytes that it may, and was stopped"
     elif report.code < 0:
-        how = f"its worker was killed by {signal_name(-report.code)}"
+        how = f"its worker was killed by {signal_name(-report.code)} on node {node}"
+        if report.code == -SIGKILL and not blamed:
+            how += ", as the system does where memory runs out"
     else:
-        how = f"its worker exited with code {report.code}"
+        how = f"its worker exited with code {report.code} on node {node}"
+    if blamed:
+        how += f" under {blamed}"
     if report.waited:
         how += " while it waited for other tasks"
     if attempt > 1:
         how += f" (attempt {attempt})"
     last = report.output.decode(errors="replace").strip()
-    return TaskKilledError(f"task {spec.id}: {how}" + (f"; the last it wrote: {last[-OUTPUT_SHOWN:]}" if last else ""))
+    return TaskKilledError(f"{who}: {how}" + (f"; the last it wrote: {last[-OUTPUT_SHOWN:]}" if last else ""))

@@ -32,7 +32,12 @@ class LoopThread:
         ready = threading.Event()
         self._thread = threading.Thread(target=self._lead, args=(ready,), name=self._name, daemon=True)
         self._thread.start()
-        ready.wait()
+        try:
+            ready.wait()
+        except BaseException:  # Ctrl-C: what has begun to start ends in good order
+            ready.wait()
+            self.stop()
+            raise
         if self._broken is not None:
             self._thread.join()
             raise self._broken

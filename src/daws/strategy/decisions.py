@@ -179,11 +179,15 @@ class Plan(Struct, frozen=True):
 
 
 class Newcomer(Struct, frozen=True, array_like=True, gc=False):
-    """A task that is submitted by itself: how many came before it, what it needs, what is known of what it reads."""
+    """A task that is submitted by itself: how many came before it, what it needs, what is known of what it reads.
+
+    `turn` is the number of the first task that needs the same, and how many of these came before this one.
+    """
 
     number: int
     needs: Needs | None = None
     inputs: tuple[Input, ...] = ()
+    turn: int = 0
 
 
 class Assign(Protocol):

@@ -275,7 +275,7 @@ class Died(Report, frozen=True):
     """The worker ended during this run; said by the pool. `code` is an exit code or, negative, a signal.
 
     `why` is empty unless the pool itself ended the worker. `output` is the last that the worker has written. A run that
-    only waited there (`waited`) is not to blame.
+    only waited there (`waited`) is not to blame; `under` is the run that the worker was on.
     """
 
     run: int
@@ -283,6 +283,7 @@ class Died(Report, frozen=True):
     output: bytes = b""
     why: str = ""
     waited: bool = False
+    under: int = -1
 
 
 ReportType = Fit | Unfit | Ended | EndedTogether | Raised | Recalled | Printed | Taught | Spawned | Waits | Asks | Died

@@ -82,6 +82,10 @@ class RunCommand:
         self.program = program
         self._at = at
 
+    @property
+    def __name__(self) -> str:
+        return self.program
+
     def __reduce__(self) -> tuple[type["RunCommand"], tuple[str]]:
         return RunCommand, (self.program,)
 

@@ -52,19 +52,20 @@ def why_of(failure: bytes) -> str:
     return FAILURE.decode(failure).message.partition("\n")[0][:OUTLINE_MAX]
 
 
-def outline_of(failure: bytes, task: int) -> str:
+def outline_of(failure: bytes, who: str) -> str:
     """One line about a task that failed, for those that need what it would have made."""
     read = FAILURE.decode(failure)
     said = read.message.partition("\n")[0][:OUTLINE_MAX]
-    prefix = f"task {task}: "
+    prefix = f"{who}: "
     if said.startswith(prefix):  # an error of ours, which names the task itself
-        return f"task {task} failed: {said.removeprefix(prefix)}"
-    return f"task {task} failed: {read.kind}: {said}" if said else f"task {task} failed: {read.kind}"
+        return f"{who} failed: {said.removeprefix(prefix)}"
+    return f"{who} failed: {read.kind}: {said}" if said else f"{who} failed: {read.kind}"
 
 
 def _kind(error: BaseException) -> str:
     cls = type(error)
-    return cls.__qualname__ if cls.__module__ in ("builtins", "__main__") else f"{cls.__module__}.{cls.__qualname__}"
+    is_known = cls.__module__ in ("builtins", "__main__") or cls.__module__.startswith("daws.")
+    return cls.__qualname__ if is_known else f"{cls.__module__}.{cls.__qualname__}"
 
 
 def _message(error: BaseException) -> str:

@@ -12,7 +12,8 @@ from threading import local
 from time import monotonic_ns
 from typing import Any, Protocol
 
-from daws.data.functions import dumps_function
+from daws.data.functions import dumps_function, name_of
+from daws.data.tags import named
 from daws.model.errors import ClosedError, UsageError
 from daws.wire.worker import Asks, ChildEnd, Execute, ReportType, Seed, Spawned, Taught, Waits
 from daws.workers.running import Runner
@@ -102,12 +103,12 @@ class Nest:
             return known
         order = self._hand.order
         tag = self._host.runner.tag_of(order.function) if order is not None else b""
-        pickled = tag + dumps_function(function)
-        number = self._host.taught.get(pickled)
+        pickled = dumps_function(function)
+        number = self._host.taught.get(tag + pickled)
         if number is None:
-            number = FIRST_TAUGHT | int.from_bytes(blake2b(pickled, digest_size=7).digest(), "little")
-            self._host.say(self._hand, Taught(number, pickled))
-            self._host.taught[pickled] = number
+            number = FIRST_TAUGHT | int.from_bytes(blake2b(tag + pickled, digest_size=7).digest(), "little")
+            self._host.say(self._hand, Taught(number, tag + named(name_of(function), pickled)))
+            self._host.taught[tag + pickled] = number
         return number
 
     def spawn(self, seed: Seed) -> int:

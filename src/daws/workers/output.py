@@ -64,6 +64,9 @@ class _Raw(io.FileIO):
             os.dup2(self._private, self.fileno())
             return super().write(data)
 
+    def close(self) -> None:
+        """It stays: a task may have put a stream of its own around it, which closes it when it is forgotten."""
+
 
 class _Stream(io.TextIOWrapper):
     """Text to a standard stream, a line at a time, that gives a sign when it is used and cannot be closed."""
@@ -122,6 +125,23 @@ class Output:
                 if size - self._empty_up_to.get(stream, 0) > FILE_MAX_BYTES:
                     self._empty_up_to[stream] = size - KEPT_BYTES
                     _punch(fd, size - KEPT_BYTES)
+
+
+class Streams:
+    """What `sys.stdout` and `sys.stderr` are for every run, whatever the one before has put there."""
+
+    __slots__ = ("err", "out")
+
+    def __init__(self) -> None:
+        self.out, self.err = sys.stdout, sys.stderr
+
+    def give_back(self) -> None:
+        """After a run: as it was before, with what is still inside of a stream that the run has put there."""
+        for left in (sys.stdout, sys.stderr):
+            if left is not self.out and left is not self.err:
+                with suppress(Exception):  # it is the user's: closed, or anything else
+                    left.flush()
+        sys.stdout, sys.stderr = self.out, self.err
 
 
 def _punch(fd: int, count: int) -> None:

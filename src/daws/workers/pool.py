@@ -10,6 +10,7 @@ import os
 import signal
 from asyncio import AbstractEventLoop
 from collections.abc import Callable
+from contextlib import suppress
 from time import monotonic_ns
 
 import msgspec
@@ -58,6 +59,7 @@ INLINE_MAX_BYTES = 1 << 16
 STARTS_MAX = 5
 WATCH_S = 0.02
 END_S = 5.0
+ASIDE_MAX = 64
 SETTLING = frozenset((Ended, Raised, Recalled))
 ENDED_ALONE = {Ended}
 MISSING = RunOptions(cores=-1)  # stands for no run at all
@@ -142,13 +144,16 @@ class WorkerPool:
 
     def execute(self, slot: int, order: Execute) -> None:
         """Hand a run to a worker, behind what it has already. It leaves with the next `flush`."""
+        options = order.options
+        is_limited = options is not None and _is_limited(options)
+        if is_limited and (self._links[slot].suspended or self._links[slot].resumed):
+            self.set_aside(slot)  # whoever waits there is not to end with it
         link = self._addressed(slot)
         if order.function not in link.known:
             link.teach(order.function, self._functions[order.function])
         link.orders.append(order)
-        options = order.options
         link.outstanding[order.run] = options
-        if options is not None and (options.timeout_ns or options.memory_bytes):
+        if is_limited:
             self._watch_soon()
 
     def execute_together(self, slot: int, order: ExecuteTogether) -> None:
@@ -178,18 +183,39 @@ class WorkerPool:
 
     def recall(self, slot: int, run: int) -> None:
         """Ask for a run that has not started: answered by Recalled or, too late, by what becomes of it."""
-        self._order(self._links[slot], Recall(run))
+        self._order(self._with(slot, run), Recall(run))
 
     def resume(self, slot: int, run: int, ended: tuple[ChildEnd, ...]) -> None:
         """Let a run go on that waited for tasks. It does so in its own process, whichever slot the node gave to it."""
-        link = self._links[slot]
+        link = self._with(slot, run)
         if run in link.suspended:
             link.resumed[run] = monotonic_ns() - link.suspended.pop(run)
             self._order(link, Resume(run, ended))
 
     def tell(self, slot: int, run: int, ended: tuple[ChildEnd, ...]) -> None:
         """Answer a run that asked what has become of its tasks."""
-        self._order(self._links[slot], Told(run, ended))
+        self._order(self._with(slot, run), Told(run, ended))
+
+    def set_aside(self, slot: int) -> None:
+        """Leave a worker to the runs that wait in it, or go on after they have waited, and let another one take the
+        orders of its slot: what ends that one does not end them. Too many of these share a worker with others."""
+        link = self._links[slot]
+        if not (link.suspended or link.resumed) or len(self._by_number) >= len(self._starts) + ASIDE_MAX:
+            return
+        with suppress(OSError):  # too many files are open: so be it
+            self._links[slot] = self._hired(slot)
+
+    def _with(self, slot: int, run: int) -> Link:
+        """The worker of a slot that has this run."""
+        link = self._links[slot]
+        if run not in link.outstanding and len(self._by_number) > len(self._links):
+            return next((one for one in self._by_number.values() if run in one.outstanding), link)
+        return link
+
+    def _dismiss(self, link: Link) -> None:
+        """It was set aside, and those that waited in it have ended."""
+        link.orders.append(Exit())
+        link.flush()
 
     def _order(self, link: Link, order: Recall | Resume | Told | Discard) -> None:
         """Something about a run, if it is outstanding still."""
@@ -201,7 +227,7 @@ class WorkerPool:
     def kill(self, slot: int, run: int) -> None:
         """Stop a run, with its worker if it has started and does not wait. It is reported as Died, Recalled or (if it
         waited) Raised, or it was over already."""
-        link = self._links[slot]
+        link = self._with(slot, run)
         if run not in link.outstanding:
             return
         if run in link.suspended:
@@ -291,7 +317,8 @@ class WorkerPool:
                 batch.append(Died(other, code, output, why))
             elif other in link.creators:
                 waited = other in link.suspended
-                batch.append(Died(other, code, b"" if waited else output, "", waited))
+                under = -1 if run is None else run
+                batch.append(Died(other, code, b"" if waited else output, "", waited, under))
             else:
                 batch.append(Recalled(other))
         link.outstanding.clear()
@@ -304,7 +331,7 @@ class WorkerPool:
             self._emptied.set_result(None)
 
     def _replace(self, link: Link, code: int, output: bytes) -> None:
-        if self._is_closing or self._error is not None:
+        if self._is_closing or self._error is not None or self._links[link.slot] is not link:
             return
         if not link.is_fit:
             self._starts[link.slot] += 1
@@ -332,6 +359,8 @@ class WorkerPool:
             self._kill(link)
         elif reports and (batch := self._settled(link, reports)):
             self._report(batch)
+            if not link.outstanding and self._links[link.slot] is not link:
+                self._dismiss(link)
 
     def _settled(self, link: Link, reports: list[ReportType]) -> Reports:
         """What of this is for the owner: every run once."""
@@ -452,7 +481,7 @@ class WorkerPool:
     def _watch(self) -> None:
         self._watcher = None
         now_ns = monotonic_ns()
-        for link in self._links:
+        for link in self._by_number.values():
             link.condemned &= link.outstanding.keys()
             if link.condemned or any(map(_is_limited, link.outstanding.values())):
                 self._watch_soon()

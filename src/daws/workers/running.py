@@ -1,14 +1,14 @@
 """One order after the other: from pickled arguments to serialized results. The same in processes and in threads."""
 
 import os
-import pickle
 from collections.abc import Callable, Sequence
 from threading import RLock
 from typing import Any
 
 from daws.data import codec
 from daws.data.envelope import opened, sealed
-from daws.data.tags import folder_of, split
+from daws.data.functions import name_of
+from daws.data.tags import folder_of, pickle_in, split
 from daws.model.errors import DamagedObjectError, NoSpaceError, UnpicklableError
 from daws.wire.worker import INPUTS_ALONE, Execute, ObjectFile, Prepare, Written
 from daws.workers.errors import LostInputError, ResultCountError, UnreadableError
@@ -101,7 +101,7 @@ class Runner:
         except LostInputError:
             raise
         except Exception as error:
-            message = f"{_name_of(function)}: the arguments cannot be loaded in a worker: {_said(error)}"
+            message = f"{name_of(function)}: the arguments cannot be loaded in a worker: {_said(error)}"
             raise UnreadableError(message) from error
         value = function(*args, **kwargs)
         if value is None and len(order.outputs) < 2:
@@ -114,9 +114,9 @@ class Runner:
             mend = getattr(function, "without_unpicklable", None)  # it has results of its own that are fine
             if mend is not None:
                 return self._kept(mend(value), order)
-            raise UnpicklableError(f"{_name_of(function)}: {error}", error.what) from error
+            raise UnpicklableError(f"{name_of(function)}: {error}", error.what) from error
         except ResultCountError as error:
-            raise ResultCountError(f"{_name_of(function)} should return {error}") from None
+            raise ResultCountError(f"{name_of(function)} should return {error}") from None
 
     def _kept(self, value: Any, order: Execute) -> tuple[bytes | int | Written, ...]:
         if len(order.outputs) == 1:
@@ -165,7 +165,7 @@ class Runner:
 
                 self._modules = ModulesInUse()
             self.surround(number)
-            return pickle.loads(pickled)
+            return codec.loads(pickle_in(pickled), copy=True)  # arrays that it uses are its own
 
     def value(self, one: bytes | ObjectFile) -> Any:
         """What an input is worth; asked for when the arguments name it."""
@@ -258,12 +258,6 @@ def _segments(memory: str, scratch: str) -> Any:
     from daws.data.segments import Segments  # type: ignore[import-not-found, unused-ignore]
 
     return Segments(memory or None, scratch)
-
-
-def _name_of(function: Any) -> str:
-    """As people know it, also inside one of ours that calls it for many items."""
-    function = getattr(function, "function", function)
-    return str(getattr(function, "__qualname__", type(function).__qualname__))
 
 
 def _said(error: Exception) -> str:

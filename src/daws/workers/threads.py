@@ -8,7 +8,6 @@ at. A run that waits for tasks that it has created leaves its slot to a new thre
 
 import asyncio
 import os
-import pickle
 import signal
 from asyncio import AbstractEventLoop
 from collections import deque
@@ -18,6 +17,7 @@ from queue import SimpleQueue
 from threading import Lock, Thread, get_ident
 from time import monotonic_ns
 
+from daws.data.codec import loads
 from daws.data.folders import remove_tree
 from daws.wire.worker import (
     STOPPED,
@@ -181,6 +181,9 @@ class ThreadPool:
         if run in hand.outstanding and nest is not None:
             nest.hear(ended)
 
+    def set_aside(self, slot: int) -> None:
+        """Nothing that happens to one thread ends another."""
+
     def kill(self, slot: int, run: int) -> None:
         hand = self._strayed.get(run, self._hands[slot])
         if run not in hand.outstanding:
@@ -220,7 +223,7 @@ class ThreadPool:
     def _work(self, hand: _Hand) -> None:
         try:
             if self._setup:
-                pickle.loads(self._setup)()
+                loads(self._setup)()
         except BaseException as error:
             self._call(self._on_unfit, error)
             return
@@ -239,7 +242,7 @@ class ThreadPool:
             served = inbox.get()
         try:
             if self._teardown:
-                pickle.loads(self._teardown)()
+                loads(self._teardown)()
         finally:
             self._call(self._on_left)
 

@@ -13,7 +13,6 @@ nothing to do then, because the node gave the executor back to the run.
 import atexit
 import gc
 import os
-import pickle
 import select
 import signal
 import sys
@@ -26,6 +25,7 @@ from typing import NoReturn
 
 import msgspec
 
+from daws.data.codec import loads
 from daws.model.errors import UnavailableError, UsageError
 from daws.wire.frames import FrameReader
 from daws.wire.worker import (
@@ -55,7 +55,7 @@ from daws.wire.worker import (
 from daws.workers.cursor import Cursor
 from daws.workers.failures import failure_of, lacked_by
 from daws.workers.nest import Hand, Nest, here
-from daws.workers.output import Output
+from daws.workers.output import Output, Streams
 from daws.workers.running import Runner
 from daws.workers.signs import Signs
 from daws.workers.surroundings import Surroundings
@@ -115,6 +115,7 @@ class Worker:
         self._fields = Cursor(os.path.join(prepare.folder, f"{prepare.name}.cursor")).fields
         self._signs = Signs()
         self._output = Output(prepare.folder, prepare.name, self._signs) if prepare.capture else None
+        self._streams = Streams()
         self._surroundings = Surroundings(self._signs)
         self.runner = Runner(prepare, self._announce, is_process=True)
         self._nests: dict[int, Nest] = {}  # of runs that wait for an answer
@@ -126,7 +127,7 @@ class Worker:
         os.register_at_fork(after_in_child=self._on_copied)
         try:
             if self._prepare.setup:
-                pickle.loads(self._prepare.setup)()
+                loads(self._prepare.setup)()
         except BaseException as error:
             self._reports.append(Unfit(failure_of(error)))
             self._send()
@@ -174,6 +175,7 @@ class Worker:
         # The one loop that every run goes through: names are local because that is a tenth of its time.
         surroundings, fields, signs, reports = self._surroundings, self._fields, self._signs, self._reports
         take, execute, now = self._queue.popleft, self.runner.execute, monotonic_ns
+        out, err = self._streams.out, self._streams.err
         sent_ns = began_ns = ended_ns = 0
         report: ReportType
         while True:
@@ -200,7 +202,7 @@ class Worker:
             except BaseException as error:
                 ended_ns = now()
                 report = self._raised(run, began_ns, ended_ns, error)
-            if signs.any or ended_ns - began_ns > QUIET_NS:
+            if signs.any or ended_ns - began_ns > QUIET_NS or sys.stdout is not out or sys.stderr is not err:
                 self._look_around(order)
             if hand.nest is not None:
                 report = self._leave_nest(hand, report)
@@ -226,7 +228,7 @@ class Worker:
     def tear_down(self) -> None:
         try:
             if self._prepare.teardown:
-                pickle.loads(self._prepare.teardown)()
+                loads(self._prepare.teardown)()
         finally:
             self._send()
 
@@ -247,6 +249,7 @@ class Worker:
     def pause(self, hand: Hand, waits: Waits) -> None:
         assert isinstance(hand, WorkerHand) and hand.nest is not None and hand.order is not None
         heir = self._heir() if hand.has_baton else None
+        streams = sys.stdout, sys.stderr
         self._look_around(hand.order)
         self._nests[waits.run] = hand.nest
         self._reports.append(waits)
@@ -256,6 +259,7 @@ class Worker:
             heir.baton.release()
         hand.nest.gate.acquire()
         del self._nests[waits.run]
+        sys.stdout, sys.stderr = streams  # those that the run may have put there
         if hand.order.options is not None:
             self._surroundings.change(hand.order.options)
         self.runner.surround(hand.order.function)
@@ -306,6 +310,7 @@ class Worker:
         if self._is_copy:
             os._exit(0)
         self._signs.any = False
+        self._streams.give_back()
         if self._surroundings.is_away:
             self._surroundings.go_home()
         if self._output is not None:

@@ -1,7 +1,10 @@
 """Tasks that submit tasks, from the user's side: on processes and on threads, with few workers."""
 
 import asyncio
+import contextlib
+import io
 import os
+import re
 import signal
 import threading
 import time
@@ -15,7 +18,7 @@ import pytest
 import daws
 from daws.client.cluster import Cluster
 from daws.model.errors import ClosedError, TaskCancelledError, TaskFailedError, TaskKilledError, UsageError
-from tests.unit.client.inner_jobs import attempt, depth, divide, fibonacci, touch
+from tests.unit.client.inner_jobs import attempt, depth, divide, end_worker, fibonacci, touch
 
 KINDS = ("processes", "threads")
 
@@ -304,6 +307,49 @@ def test_the_death_of_a_worker_takes_those_that_wait_in_it_along(tmp_path: Path)
         error = one.submit(lambda: daws.current().submit(os._exit, 3).result()).exception(60)
         assert isinstance(error, TaskKilledError) and "exited with code 3" in str(error)
         assert one.submit(fibonacci, 5).result(60) == 5
+
+
+def test_a_parent_that_listens_to_itself_does_not_hear_its_children(capfd: pytest.CaptureFixture[str]):
+    def parent() -> str:
+        with contextlib.redirect_stdout(io.StringIO()) as heard:
+            print("before")
+            daws.current().submit(print, "the child").result()
+            print("after")
+        return heard.getvalue()
+
+    with Cluster(1) as one:
+        assert one.submit(parent).result(60) == "before\nafter\n"
+    assert capfd.readouterr().out == "the child\n"
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_child_that_kills_its_worker_fails_by_itself(tmp_path: Path, workers: int):
+    """The first time its parent, which waits in the same worker, ends with it; tried again, it waits alone."""
+
+    def parent(path: str) -> tuple[int, str]:
+        time = attempt(path)
+        try:
+            daws.current().submit(end_worker, 3).result()
+        except daws.TaskKilledError as error:
+            return time, str(error)
+        return time, ""
+
+    with Cluster(workers) as cluster:
+        time, said = cluster.submit(parent, str(tmp_path / "tries")).result(60)
+        assert time == 2
+        assert re.fullmatch(r"task \d+ \(end_worker\): its worker exited with code 3 on node 0 \(attempt 4\)", said)
+        pids = [cluster.submit(os.getpid).result(60) for _ in range(9)]
+        assert len({*pids}) <= workers
+
+
+def test_what_a_child_with_a_time_limit_does_is_no_concern_of_its_parent(tmp_path: Path):
+    def parent(path: str) -> tuple[int, str]:
+        time = attempt(path)
+        slow = daws.current().call(end_worker, [None], timeout=0.05)
+        return time, type(slow.exception()).__name__
+
+    with Cluster(1) as cluster:
+        assert cluster.submit(parent, str(tmp_path / "tries")).result(60) == (1, "TaskKilledError")
 
 
 def test_cancelling_a_task_that_waits_cancels_what_it_has_submitted(tmp_path: Path):

@@ -14,6 +14,7 @@ import pytest
 import daws
 from daws.client.cluster import Cluster
 from daws.client.memo import MemoFuture
+from daws.client.session import Session
 from tests.unit.runtime.cluster.machines import DEADLINE_S, Machines, wait_for_file
 
 Open = Callable[[], Cluster]
@@ -314,3 +315,52 @@ def test_a_cluster_of_many_machines(folder: Path, tmp_path: Path):
         assert small.memo is not None and large.memo is not None
         assert small.memo.startswith("reused") and large.memo.startswith("reused")
         assert runs(tmp_path / "log") == 2
+
+
+def test_a_call_right_after_the_result_does_not_run_again(again: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """However soon it ended: here before the one who submitted it has come back."""
+    cluster, ran, may_keep = again(), tmp_path / "ran", threading.Event()
+    folder: Any = cluster._session.folder  # type: ignore[union-attr]
+    keep, submit = folder.keep, Session.submit
+
+    def ended(self: Session, *args: Any) -> Any:
+        future = submit(self, *args)
+        future.result(DEADLINE_S)
+        return future
+
+    def later(*args: Any) -> Any:
+        assert may_keep.wait(DEADLINE_S)
+        return keep(*args)
+
+    monkeypatch.setattr(folder, "keep", later)
+    monkeypatch.setattr(Session, "submit", ended)
+    first = cluster.call(logged, [str(ran), 5], memo=True)
+    assert cluster.call(logged, [str(ran), 5], memo=True) is first
+    may_keep.set()
+    assert (first.result(), runs(ran)) == (5, 1)
+
+
+def test_items_of_a_map_right_after_the_results_do_not_run_again(
+    again: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    cluster, ran, asked = again(), tmp_path / "ran", threading.Event()
+    folder: Any = cluster._session.folder  # type: ignore[union-attr]
+    keep, find = folder.keep, folder.find
+
+    def later(*args: Any) -> Any:
+        asked.wait(0.2)  # in vain, if whoever asks waits for us
+        return keep(*args)
+
+    def found(key: str) -> Any:
+        try:
+            return find(key)
+        finally:
+            asked.set()
+
+    assert list(cluster.map(logged, [str(ran)] * 3, range(3), memo=True)) == [0, 1, 2]
+    monkeypatch.setattr(folder, "keep", later)
+    assert list(cluster.map(logged, [str(ran)] * 3, range(3, 6), memo=True)) == [3, 4, 5]
+    monkeypatch.setattr(folder, "find", found)
+    assert cluster.call(logged, [str(ran), 4], memo=True).result(DEADLINE_S) == 4
+    assert list(cluster.map(logged, [str(ran)] * 6, range(6), memo=True)) == [*range(6)]
+    assert runs(ran) == 6

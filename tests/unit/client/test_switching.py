@@ -8,8 +8,11 @@ import pytest
 from daws.client.cluster import Cluster
 from daws.core.events import NewStrategy
 from daws.core.journal import Journal, replay
+from daws.model.cluster import Members
 from daws.model.errors import ClosedError, StrategyError, UsageError
 from daws.strategy import parse_strategy, register
+from daws.strategy.assign.round_robin import AssignRoundRobin
+from daws.strategy.decisions import Newcomer
 from daws.strategy.place.keep import PlaceKeep
 
 
@@ -76,3 +79,19 @@ def test_answers_of_users_own_are_known_here_and_not_to_processes():
         with pytest.raises(StrategyError, match=r"Cluster\(strategy=…\)"):
             cluster.use_strategy("mlb:place=mine-alone")
         assert cluster.submit(pow, 2, 3).result() == 8
+
+
+def test_tasks_that_need_something_else_go_around_by_themselves():
+    """Every other task needs two cores: by the numbers of all tasks they would all go to one of two nodes."""
+    asked: list[Newcomer] = []
+
+    class Noted(AssignRoundRobin, frozen=True):
+        def home(self, newcomer: Newcomer, members: Members, seed: int) -> int:
+            asked.append(newcomer)
+            return super().home(newcomer, members, seed)
+
+    with Cluster(2, nodes=2) as cluster:
+        session: Any = cluster._session
+        session._assign = Noted()
+        cluster.gather([cluster.call(abs, [number], cores=1 + number % 2) for number in range(8)])
+    assert [one.turn for one in asked] == [0, 1, 1, 2, 2, 3, 3, 4]

@@ -99,7 +99,7 @@ def test_a_failure_spreads_through_any_graph_at_once(nodes: int):
         for _ in range(60):
             layer = [cluster.submit(jobs.mix, number, *layer) for number in range(3)]
         for future in layer:
-            expect(future, TaskFailedError, "task 0 failed: LookupError: nothing is known of 7")
+            expect(future, TaskFailedError, "task 0 (raises) failed: LookupError: nothing is known of 7")
         assert cluster.submit(jobs.same, 1).result(LONG_S) == 1
 
 

@@ -10,10 +10,15 @@ from typing import Any
 import cloudpickle
 import pytest
 
+from daws.client.mapping import Chunked
+from daws.client.tasks import Task
 from daws.data import codec, functions
 from daws.data.codec import loads
-from daws.data.functions import dumps_function, is_settled
+from daws.data.functions import dumps_function, is_settled, name_of
+from daws.data.tags import name_in, named, pickle_in, tag_of
 from daws.model.errors import UnpicklableError, UsageError
+from daws.workers.commands import RunCommand
+from daws.workflows.emulated import Emulated
 
 
 def importable(x: int) -> int:
@@ -22,6 +27,33 @@ def importable(x: int) -> int:
 
 def made(n: int) -> Callable[[], int]:
     return lambda: n
+
+
+@pytest.mark.parametrize(
+    "function, name",
+    [
+        (len, "len"),
+        (made(1), "made.<locals>.<lambda>"),
+        (Chunked(abs), "abs"),
+        (functools.partial(functools.partial(importable, 1), 2), "importable"),
+        (Task(importable, {})._sent, "importable"),
+        (Emulated("project"), "project"),
+        (RunCommand("sort"), "sort"),
+        ("a".join, "str.join"),
+    ],
+)
+def test_functions_have_the_names_that_people_know(function: Callable[..., Any], name: str):
+    assert name_of(function) == name
+
+
+def test_functions_travel_with_their_names_and_without():
+    tag = tag_of(7, b"digest of modules")
+    for name in ("importable", "größer" * 20):
+        function = named(name, b"\x80code")
+        assert name.startswith(name_in(function)) and len(name_in(function)) >= min(len(name), 70)
+        assert name_in(tag + function) == name_in(function)
+        assert pickle_in(function) == b"\x80code"
+    assert (name_in(b"\x80code"), pickle_in(b"\x80code")) == ("", b"\x80code")
 
 
 def test_importable_functions_travel_by_reference():

@@ -6,7 +6,7 @@ import pytest
 
 from daws.data import remote
 from daws.data.outside import File
-from daws.model.errors import UsageError
+from daws.model.errors import UnavailableError, UsageError
 
 fsspec = pytest.importorskip("fsspec")
 
@@ -41,6 +41,16 @@ def test_files_are_copied_to_urls(url: str, tmp_path: Path):
     (tmp_path / "x").write_text("mine")
     assert File(tmp_path / "x").copy_to("memory://bucket/new/x") == "memory://bucket/new/x"
     assert File("memory://bucket/new/x").read_text() == "mine"
+
+
+def test_a_file_in_memory_that_is_asked_for_elsewhere_says_why_it_is_not_there(url: str):
+    file = File(url)
+    fsspec.filesystem("memory").rm("/bucket/words.txt")
+    with pytest.raises(
+        UnavailableError, match=r"it is not there.*the process alone that wrote"
+    ):
+        file.read_bytes()
+    fsspec.filesystem("memory").pipe("/bucket/words.txt", b"words")
 
 
 def test_what_cannot_be_had_is_one_clear_line(url: str, monkeypatch: pytest.MonkeyPatch):

@@ -2,7 +2,7 @@
 
 The schema itself is in no release of the `wfcommons` package, which fetches it over the network, so tests cannot count
 on it; `test_export.py` takes a copy that WFFORMAT_SCHEMA names. What is here is stricter: it knows no other fields than
-those that we write or may write.
+those that we write or may write, and where editions of 1.5 differ, it has what all of them allow (ids of tasks).
 """
 
 from datetime import datetime
@@ -12,7 +12,8 @@ import msgspec
 from msgspec import Meta, Struct
 
 Text = Annotated[str, Meta(min_length=1)]
-Id = Annotated[str, Meta(min_length=1, pattern=r"^[0-9a-zA-Z_.#:/-]+$")]
+TaskId = Annotated[str, Meta(min_length=1, pattern=r"^[0-9a-zA-Z_.-]+$")]
+FileId = Annotated[str, Meta(min_length=1, pattern=r"^[0-9a-zA-Z_.#:/-]+$")]
 Host = Annotated[str, Meta(pattern=r"^[0-9a-zA-Z]([0-9a-zA-Z-]{0,61}[0-9a-zA-Z])?$")]
 Count = Annotated[int, Meta(ge=0)]
 Positive = Annotated[int, Meta(ge=1)]
@@ -24,15 +25,15 @@ class Strict(Struct, forbid_unknown_fields=True):
 
 class Task(Strict):
     name: Text
-    id: Id
-    parents: list[Id]
-    children: list[Id]
-    inputFiles: list[Id] = []
-    outputFiles: list[Id] = []
+    id: TaskId
+    parents: list[TaskId]
+    children: list[TaskId]
+    inputFiles: list[FileId] = []
+    outputFiles: list[FileId] = []
 
 
 class File(Strict):
-    id: Id
+    id: FileId
     sizeInBytes: Count
 
 
@@ -42,7 +43,7 @@ class Command(Strict):
 
 
 class Run(Strict):
-    id: Id
+    id: TaskId
     runtimeInSeconds: float
     executedAt: datetime | None = None
     command: Command | None = None
@@ -76,7 +77,7 @@ class Execution(Strict):
 
 class Body(Strict):
     specification: Specification
-    execution: Execution
+    execution: Execution | None = None
 
 
 class RuntimeSystem(Strict):
@@ -104,6 +105,8 @@ def check(content: bytes) -> Document:
         assert all(task.id in tasks[parent].children for parent in task.parents)
         assert all(task.id in tasks[child].parents for child in task.children)
         assert {*task.inputFiles, *task.outputFiles} <= files
+    if execution is None:
+        return document
     runs = {run.id for run in execution.tasks}
     assert len(runs) == len(execution.tasks) and runs <= set(tasks)
     names = {machine.nodeName for machine in execution.machines or ()}

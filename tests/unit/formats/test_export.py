@@ -90,12 +90,12 @@ def test_names_become_identifiers_that_differ(tmp_path):
     odd = Workflow(
         **{
             **{key: getattr(workflow, key) for key in Workflow.__slots__},
-            "task_ids": ["a b", "a_b", "\u00e4"],
+            "task_ids": ["a b", "a_b", "\u00e4:/#"],
             "file_names": ["x y", "x y", "x_y_2"],
         }
     )
     found = there_and_back(tmp_path, odd)
-    assert found.task_ids == ["a_b", "a_b_2", "_"]
+    assert found.task_ids == ["a_b", "a_b_2", "____"]
     assert len(set(found.file_names)) == 3
 
 
@@ -109,10 +109,18 @@ def test_a_finished_run(tmp_path):
     assert found.graph.length_ns.tolist() == [10**9, 2 * 10**9, 20, 0]
     assert found.notes == ("1 task without a runtime taken as 0 s",)  # the last one did not run
     document = schema.check((tmp_path / "out.json").read_bytes())
-    runs = document.workflow.execution.tasks
+    told = document.workflow.execution
+    assert told is not None
+    runs = told.tasks
     assert [run.machines for run in runs] == [["node-0"], ["node-1"], ["node-1"]]
     assert [str(run.executedAt) for run in runs][:2] == ["2026-01-02 03:04:05+00:00", "2026-01-02 03:04:06+00:00"]
-    assert document.workflow.execution.executedAt == document.createdAt == WHEN
+    assert told.executedAt == document.createdAt == WHEN
+
+
+def test_a_run_in_which_nothing_began_has_no_execution(tmp_path):
+    workflow = workflow_of(parse_workload("bot:tasks=2").build(1, 1, 0), "bot")
+    there_and_back(tmp_path, workflow, Execution([-1, -1], [-1, -1], [-1, -1], [Machine("m")], WHEN))
+    assert schema.check((tmp_path / "out.json").read_bytes()).workflow.execution is None
 
 
 def test_columns_of_another_graph_are_refused(tmp_path):

@@ -19,9 +19,16 @@ def test_the_name_does_not_matter(tmp_path, content, name):
     assert plain.format.split()[0] == ("DAX" if content is DIAMOND else "WfFormat")
 
 
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
+def test_marks_of_encodings_are_understood(tmp_path, encoding):
+    content = new([new_task("größer")])
+    assert read_in(tmp_path, content.encode(encoding)).task_ids == ["größer"]
+
+
 @pytest.mark.parametrize(
     ("content", "part"),
     [
+        (b"\xff\xfe{", "it begins as UTF-16, but is not; save it as UTF-8"),
         (b"", "the file is empty"),
         (b" \n\t ", "the file is empty"),
         (b"\0" * 100, "neither DAX nor WfFormat"),
@@ -31,7 +38,7 @@ def test_the_name_does_not_matter(tmp_path, content, name):
         (gzip.compress(DIAMOND.encode(), mtime=0)[:-8] + b"12345678", "the gzip data is damaged"),
         (b"\x1f\x8b\x08", "the gzip data is damaged"),
     ],
-    ids=range(8),
+    ids=range(9),
 )
 def test_other_files_are_refused(refusal, content, part):
     assert part in refusal(content)

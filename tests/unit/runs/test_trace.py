@@ -10,7 +10,6 @@ from daws.model.errors import UsageError
 from daws.runs.notes import News
 from daws.runs.timeline import Timeline
 from daws.runs.trace import COUNTER_STEPS_MAX, check_trace_target, running_steps, write_trace
-from daws.workflows.emulated import Emulated
 
 MS = 1_000_000
 
@@ -31,7 +30,7 @@ def events_of(path):
 
 def test_events_have_the_shape_that_viewers_want(tmp_path):
     timeline = timeline_of((0, 1000, 1010), (1, 1005, 1020))
-    timeline.learn(0, Emulated("work"))
+    timeline.learn(0, "work")
     write_trace(tmp_path / "trace.json", timeline)
     events = events_of(tmp_path / "trace.json")
     tracks = {(one["pid"], one["tid"]): one["args"]["name"] for one in events if one["name"] == "thread_name"}

@@ -1,8 +1,11 @@
 """A thread behind a client: whoever starts one that cannot begin is told why, and does not wait for ever."""
 
+import _thread
+import asyncio
 import errno
 import os
 import threading
+import time
 
 import pytest
 
@@ -29,3 +32,29 @@ def test_too_many_open_files_is_an_error_that_names_the_cure():
 def test_any_other_error_is_raised_where_the_thread_was_started():
     with pytest.raises(ZeroDivisionError):
         Failing(ZeroDivisionError()).start()
+
+
+class Slow(LoopThread):
+    """Whoever waits for it is interrupted before it is ready."""
+
+    def _run(self, ready: threading.Event) -> None:
+        self.loop = asyncio.new_event_loop()
+        interrupt(ready)
+        ready.set()
+        self.loop.run_forever()
+        self.loop.close()
+
+
+def interrupt(ready: threading.Event) -> None:
+    """What Ctrl-C does to the main thread in `wait`."""
+    waiting = ready._cond._waiters  # type: ignore[attr-defined]
+    while not waiting:
+        time.sleep(0.001)
+    _thread.interrupt_main()
+
+
+def test_an_interrupted_start_leaves_no_thread_behind():
+    slow = Slow("slow")
+    with pytest.raises(KeyboardInterrupt):
+        slow.start()
+    assert slow.loop.is_closed() and "slow" not in [thread.name for thread in threading.enumerate()]

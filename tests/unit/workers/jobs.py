@@ -1,6 +1,7 @@
 """What the workers under test are asked to do. Imports little, since each worker imports it."""
 
 import ctypes
+import io
 import os
 import signal
 import subprocess
@@ -178,6 +179,14 @@ def here() -> str:
 
 def close_everything() -> None:
     os.closerange(0, 1024)
+
+
+def replace_output(how: str) -> None:
+    if how == "forget":
+        sys.stdout = sys.stderr = io.StringIO()
+    else:
+        sys.stdout = io.TextIOWrapper(sys.stdout.buffer)
+    print("in its own stream", end="")
 
 
 def close_output() -> None:

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from daws.model.errors import TaskKilledError
+from daws.model.errors import CommandError, TaskKilledError
 from daws.wire.worker import ENCODER, Failure
 from daws.workers.errors import RemoteError
 from daws.workers.failures import OUTLINE_MAX, PICKLED_MAX_BYTES, TEXT_MAX, exception_of, failure_of, outline_of
@@ -103,12 +103,13 @@ def test_what_would_end_the_client_is_put_into_words(error: BaseException):
     [
         (ValueError("no such\nstar"), "task 7 failed: ValueError: no such"),
         (KeyboardInterrupt(), "task 7 failed: KeyboardInterrupt"),
+        (CommandError("`sh` exited", "sh", 3), "task 7 failed: CommandError: `sh` exited"),
         (TaskKilledError("task 7: its worker was killed"), "task 7 failed: its worker was killed"),
         (ValueError("x" * 999), "task 7 failed: ValueError: " + "x" * OUTLINE_MAX),
     ],
 )
 def test_those_that_need_a_failed_task_hear_why_in_a_line(error: BaseException, said: str):
-    assert outline_of(failure_of(error), 7) == said
+    assert outline_of(failure_of(error), "task 7") == said
 
 
 def test_huge_exceptions_are_cut():

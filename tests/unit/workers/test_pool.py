@@ -303,6 +303,13 @@ def test_a_task_that_closes_its_output_takes_it_from_nobody_else(crew: Crew):
     assert crew.printed == {behind: b"hear, hear"}
 
 
+@pytest.mark.parametrize("how, said", [("forget", None), ("wrap", b"in its own stream")])
+def test_a_task_that_puts_a_stream_of_its_own_in_place_does_so_for_itself(crew: Crew, how: str, said: bytes | None):
+    run, behind = crew.give(jobs.replace_output, how), crew.give(jobs.speak, "hear, hear", "and here")
+    crew.wait(run, behind)
+    assert (crew.printed.get(run), crew.printed[behind]) == (said, b"hear, hearand here")
+
+
 def test_a_task_that_closes_everything_costs_its_worker(crew: Crew):
     run = crew.give(jobs.close_everything)
     assert isinstance(crew.wait(run)[0], Died)

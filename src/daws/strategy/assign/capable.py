@@ -81,9 +81,9 @@ def in_turn(tasks: Int64s, able: Int64s) -> Int64s:
 
 
 def next_in_turn(newcomer: Newcomer, members: Members) -> NodeId:
-    """As `in_turn`, for a task that comes by itself."""
+    """As `in_turn`, for a task that comes by itself; not every class of tasks begins at the first node."""
     able = members.capable(newcomer.needs)
-    return able[newcomer.number % len(able)]
+    return able[newcomer.turn % len(able)]
 
 
 def where_most_is(newcomer: Newcomer, members: Members) -> NodeId:

@@ -34,7 +34,7 @@ class AssignDealt(Answer, frozen=True):
 
     def home(self, newcomer: Newcomer, members: Members, seed: int) -> NodeId:
         able = members.capable(newcomer.needs)
-        turn, position = divmod(newcomer.number, len(able))
+        turn, position = divmod(newcomer.turn, len(able))
         return able[_dealt(turn, len(able), seed)[position]]
 
     def explain(self, graph: Graph, site: Site, task: int) -> Reasons:
