@@ -611,8 +611,7 @@ class Engine:
     def _done_together(self, report: EndedTogether) -> Sequence[EventType]:
         numbers = report.runs
         values = each(report.results, len(numbers))
-        take = self.runs.pop
-        known = [take(run, None) for run in numbers]
+        known = [*map(self.runs.pop, numbers, repeat(None))]
         if all(known) and max(map(len, report.results)) <= INLINE_BYTES:
             tasks = [spec.id for _, spec in known]  # type: ignore[misc]
             return [RunsDone(tasks, numbers, report.durations_ns, values)]
