@@ -28,7 +28,7 @@ from daws.data.fingerprint import Fingerprint, Unknown, Versions
 from daws.data.functions import dumps_function
 from daws.data.memo import Entry, MemoFolder, Note
 from daws.model.errors import DawsError
-from daws.model.task import INLINE_BYTES
+from daws.model.task import INLINE_BYTES, Input
 from daws.runtime.ports import Outcome
 from daws.workers.slots import fill
 
@@ -409,6 +409,12 @@ class MemoSession(Session):
                 self._ended.put((awaited, outcome))
                 self._keep_later()
         super().on_ended(outcomes)
+
+    def on_done(self, tasks: list[int], outputs: list[tuple[Input, ...]]) -> None:
+        if self._awaited:
+            self.on_ended([*map(Outcome, tasks, outputs)])
+        else:
+            super().on_done(tasks, outputs)
 
     def _forget(self, awaited: _Awaited) -> None:
         if awaited.call is not None:

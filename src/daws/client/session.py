@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from itertools import count
+from itertools import count, repeat
 from time import monotonic_ns
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -57,6 +57,7 @@ from daws.workers.server import ForkServer
 if TYPE_CHECKING:
     from daws.client.explaining import Explanation
 
+new_future = Future.__new__
 FIRST_EXTRA_OBJECT = 1 << 62
 SEED = 0
 NOBODY = -1
@@ -114,6 +115,7 @@ class Session:
         self._cancelled: set[int] = set()  # those that were named; others are because they need one of these
         self._turns: dict[Needs | None, int] = {}  # of the last task that needs this (see Newcomer)
         self._closed: BaseException | None = None
+        self.alarms: list[Any] = []  # `release`d when a task does not end well
 
     def start(self) -> None:
         self.engine.start()
@@ -160,9 +162,13 @@ class Session:
             number = self.number_of(function)
         if args or kwargs or not self._is_alone:
             return self.submit(number, args, kwargs)
-        # A short way for what is left, as `submit` would.
+        # A short way for what is left, as `submit` and the constructor of a future would.
         task = self._next_task()
-        future: Future[Any] = Future(self, task, task)
+        future: Future[Any] = new_future(Future)
+        future._session = self
+        future.task = future.object = task
+        future._state = PENDING
+        future._what = future._told = None
         self.futures[task] = future
         if self._closed is not None:
             self._refuse(task)
@@ -399,9 +405,28 @@ class Session:
                 for one in (future, *others):
                     one._what = outcome
                     one._state = CANCELLED if outcome.state == STATE_CANCELLED else FAILED
+                for alarm in tuple(self.alarms):
+                    alarm.release()
             for one in (future, *others):
                 if one._told is not None:
                     one._tell_all()
+
+    def on_done(self, tasks: list[int], outputs: list[tuple[Input, ...]]) -> None:
+        if self.outputs or self.brake.sizes:
+            self.on_ended([*map(Outcome, tasks, outputs)])
+            return
+        for future, made in zip(map(self.futures.pop, tasks, repeat(None)), outputs, strict=True):
+            if future is None:
+                continue
+            value = made[0][4]
+            if value:
+                future._what = value
+                future._state = INLINE
+            else:
+                self.stored[future.task] = made
+                future._state = STORED
+            if future._told is not None:
+                future._tell_all()
 
     def on_printed(self, stream: int, text: bytes, task: int) -> None:
         """What tasks print appears here, as if they ran here (when they have ended)."""

@@ -4,14 +4,19 @@ import time
 from _thread import allocate_lock
 from collections import deque
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import Any, Literal, NamedTuple, TypeVar
 
-from daws.client.future import Future, acquire
+from daws.client.future import FAILED, INLINE, NOTHING, Future, acquire
 from daws.client.progress import Progress
 from daws.model.errors import DawsError, UsageError
 
 T = TypeVar("T")
 Errors = Literal["raise", "return", "skip"]
+TOGETHER = 1024
+TOGETHER_MIN = 8
+"""So many results are waited for at once: a thread that is woken by each end takes the interpreter, and where all
+processors are busy one of those too, from the one that brings the ends. Of fewer each is waited for by itself."""
 WORDS = {"ALL_COMPLETED": "all", "FIRST_COMPLETED": "first", "FIRST_EXCEPTION": "error"}
 
 
@@ -68,6 +73,20 @@ class _Arrival:
                 self.gate.lock.release()
             except RuntimeError:
                 return  # somebody else has just done it
+
+
+class _Bell:
+    """Somebody waits for the first of several things, and is woken once."""
+
+    __slots__ = ("lock",)
+
+    def __init__(self) -> None:
+        self.lock = allocate_lock()
+        self.lock.acquire()
+
+    def release(self) -> None:
+        with suppress(RuntimeError):  # it has rung before
+            self.lock.release()
 
 
 def as_completed(futures: Iterable[Future[T]], timeout: float | None = None) -> Iterator[Future[T]]:
@@ -196,11 +215,47 @@ def _gathered(what: Any, errors: Errors, until: float | None) -> Any:
         return {key: _gathered(value, errors, until) for key, value in what.items() if _kept(value, errors, until)}
     if isinstance(what, (list, tuple, set, frozenset)):
         if errors == "raise" and until is None:  # as usual
-            items = [one.result() if one.__class__ is Future else _gathered(one, errors, until) for one in what]
+            items = _results(what)
         else:
             items = [_gathered(value, errors, until) for value in what if _kept(value, errors, until)]
         return _in_the_shape_of(what, items)
     return _with_results(what, errors, until) if _fields(what) else what
+
+
+def _results(what: Iterable[Any]) -> list[Any]:
+    """Whatever becomes of `what` when all that it has in it is to end well, however long that takes."""
+    rest = list(what)
+    items: list[Any] = []
+    for low in range(0, len(rest), TOGETHER):
+        some = rest[low : low + TOGETHER]
+        _wait_for_last(some)
+        items += [
+            (None if one._state == INLINE and one._what == NOTHING else one.result())  # most have no result
+            if one.__class__ is Future
+            else _gathered(one, "raise", None)
+            for one in some
+        ]
+    return items
+
+
+def _wait_for_last(some: list[Any]) -> None:
+    """Until the last of these has ended, or one that did not end well: that is to be raised at once. What is unusual
+    (not all are futures, or not of one session) is not waited for here."""
+    last = some[-1]
+    if len(some) < TOGETHER_MIN or last.__class__ is not Future or last.done():
+        return
+    session = last._session
+    session.check_may_wait()
+    bell = _Bell()
+    session.alarms.append(bell)
+    try:
+        for one in some:
+            if one.__class__ is not Future or one._session is not session or one._state >= FAILED:
+                return
+        last.tell(bell)
+        acquire(bell.lock, None)
+    finally:
+        session.alarms.remove(bell)
 
 
 def _with_results(what: Any, errors: Errors, until: float | None) -> Any:

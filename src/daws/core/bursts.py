@@ -7,12 +7,15 @@ not of that kind is left to the usual handlers, in its turn.
 
 from collections.abc import Sequence
 from itertools import repeat
+from operator import attrgetter
 
 from daws.core.events import EventType, RunDone, RunEnded, RunsDone
 from daws.core.node import HANDLERS, NodeCore, handles
 from daws.core.running import SAMPLE_ALL, SAMPLE_MASK, adapt, is_sampled, learn_length, on_run_ended
 from daws.core.staging import are_small
 from daws.wire.store import Finish
+
+is_leaf = attrgetter("leaf")
 
 
 def end_together(core: NodeCore, events: Sequence[EventType]) -> Sequence[EventType]:
@@ -107,7 +110,7 @@ def _end_columns(core: NodeCore, event: RunsDone, first: int) -> int:
     if rows is None or inflight is None or core.shard_count > 1 or core.plain or core.lengths is not None:
         return 0
     tasks, numbers = event.tasks[first:], event.runs[first:]
-    found = [running.get(task) for task in tasks]
+    found = [*map(running.get, tasks)]
     if not found or found[0] is None:
         return 0
     slot = found[0].slot
@@ -143,8 +146,7 @@ def _end_columns(core: NodeCore, event: RunsDone, first: int) -> int:
     else:
         for kind, duration_ns in zip(kinds, durations_ns, strict=True):
             learn_length(core, kind, duration_ns)
-    if not core.urgent:
-        core.urgent = False in [spec.leaf for spec in specs]
+    core.urgent = core.urgent or not all(map(is_leaf, specs))
     objects = [spec.outputs[0] for spec in specs]
     outputs = zip(zip(objects, map(len, values), tasks, repeat(here), values))
     rows += map(Finish, tasks, [ready.attempt for ready in readies], repeat(core.node), outputs)

@@ -34,6 +34,10 @@ DEATHS_WAITED_MAX = 16
 """So often if it was suspended: others are to blame, but they may be tasks that it spawned itself, each time anew."""
 MANY = 8
 """From so many tasks on that are sent ahead it is worth to look whether all of them are alike."""
+BAG_FACTOR = 4
+"""So many times more tasks may wait at an executor where they are started together and nothing is queued but new tasks
+of their kind. What a batch costs whatever is in it still shows then; but in a graph others would hear later of what
+they have made."""
 LOOKED_AT_MAX = 1024
 """Under pressure, so many tasks are looked through for one that makes room."""
 KINDS_MAX = 10_000
@@ -488,11 +492,11 @@ def send_ahead(core: NodeCore) -> None:
         start(core, ready, slot)
 
 
-def ahead_most(core: NodeCore, kind: int) -> int:
+def ahead_most(core: NodeCore, kind: int, of_bag: bool = False) -> int:
     """How many tasks of this kind may wait at the executors; none if it is not known to be short.
 
     At each of them no more than were seen: one that is short by chance says little of those behind it, and what waits
-    there is hidden from thieves.
+    there is hidden from thieves. Of a bag of tasks there may be more: no task that becomes ready stands behind them.
     """
     seen = core.kinds.get(kind)
     if seen is None:
@@ -501,7 +505,10 @@ def ahead_most(core: NodeCore, kind: int) -> int:
     most = config.ahead_ns * cores * seen[0] // (seen[1] or 1)
     if most < cores and seen[1] <= config.next_ns * seen[0]:
         return cores
-    return min(most, cores * min(seen[0], config.ahead_count_max))
+    count_max = config.ahead_count_max
+    if of_bag and config.starts_together:
+        count_max *= BAG_FACTOR
+    return min(most, cores * min(seen[0], count_max))
 
 
 def _send_plain_ahead(core: NodeCore, slots: list[tuple[int, int]]) -> None:
@@ -511,7 +518,7 @@ def _send_plain_ahead(core: NodeCore, slots: list[tuple[int, int]]) -> None:
     fifo = shared.fifo
     assert fifo
     kind = fifo[0].spec.kind
-    most = ahead_most(core, kind)
+    most = ahead_most(core, kind, shared.alike is not None)
     if not most:
         return
     if core.inflight is None:

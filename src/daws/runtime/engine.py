@@ -100,7 +100,7 @@ are busy: too long for short tasks. Of tasks up to NEXT_NS each worker has one m
 take AHEAD_NS; what waits behind a long one is asked back when another worker has been idle for RECALL_NS."""
 AHEAD_COUNT_MAX = 256
 """What a batch costs whatever is in it (a system call or two here and there, threads and processes that wake up) is
-shared by more of the shortest tasks than with fewer; with more of them it hardly shows any more."""
+shared by more of the shortest tasks than with fewer. (Of bags the node sends more, see `daws.core.running`.)"""
 AUDIT_NS = 60_000_000_000
 """Objects that wait for their readers for so long are looked up: whoever was to say that it needs them no more may be
 dead."""
@@ -615,8 +615,7 @@ class Engine:
     def _done_together(self, report: EndedTogether) -> Sequence[EventType]:
         numbers = report.runs
         values = each(report.results, len(numbers))
-        take = self.runs.pop
-        known = [take(run, None) for run in numbers]
+        known = [*map(self.runs.pop, numbers, repeat(None))]
         if all(known) and max(map(len, report.results)) <= INLINE_BYTES:
             tasks = [spec.id for _, spec in known]  # type: ignore[misc]
             return [RunsDone(tasks, numbers, report.durations_ns, values)]

@@ -1,12 +1,13 @@
 """Store and peers of a node that has both in its own process: answers come at once, and there is nobody else."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from daws.core.effects import CallStore
 from daws.core.events import CallFine, EventType, ObjectsFetched, StoreAnswered
 from daws.model.task import NodeId, Transfer
 from daws.runtime.outcomes import Outcomes
-from daws.runtime.ports import Listener, Outcome
+from daws.runtime.ports import ListenerHere, Outcome
 from daws.store.memory import MemoryStore
 from daws.wire.messages import MessageType
 
@@ -14,11 +15,12 @@ NO_NEWS: list[Outcome] = []
 
 
 class StoreHere:
-    def __init__(self, store: MemoryStore, listener: Listener) -> None:
+    def __init__(self, store: MemoryStore, listener: ListenerHere) -> None:
         self.store = store
         self.listener = listener
         self.outcomes = Outcomes(store)
         self.unsaid: list[EventType] = []
+        self.nests: Mapping[int, Any] = {}  # runs of the node that want to hear of ends as well
 
     def call(self, effect: CallStore, now_ns: int, events: list[EventType]) -> None:
         answers = self.store.apply(effect.shard, effect.rows, now_ns)
@@ -35,6 +37,9 @@ class StoreHere:
     def settle(self) -> list[Outcome]:
         outcomes = self.outcomes
         if not outcomes.log:
+            return NO_NEWS
+        if not self.nests and (done := outcomes.done()) is not None:
+            self.listener.on_done(*done)
             return NO_NEWS
         news = outcomes.news()
         self.listener.on_ended(news)

@@ -3,7 +3,10 @@
 What was passed on is taken out of the log: nobody else reads it, and a session may go on for days.
 """
 
+from typing import Any
+
 from daws.model.states import DONE
+from daws.model.task import Input
 from daws.runtime.ports import Outcome
 from daws.store.memory import MemoryStore
 from daws.wire.store import LogRow
@@ -28,15 +31,24 @@ class Outcomes:
         self.failures: dict[int, bytes] = {}  # of tasks whose last run failed
         self._records = store.shards[0].records
 
+    def done(self) -> tuple[list[int], list[tuple[Input, ...]]] | None:
+        """What was committed since the last time, if there is nothing to say but which tasks it was, as usual, and what
+        they have made; else None, and `news` has it."""
+        rows: list[Any] = self.log[:]
+        if self.failures or set(map(type, rows)) != {int}:
+            return None
+        records: list[Any] = [*map(self._records.get, rows)]
+        if not all(records):  # of some that nobody holds it is forgotten already
+            return None
+        self.log.clear()
+        return rows, [record.outputs for record in records]
+
     def news(self) -> list[Outcome]:
         """What was committed since the last time."""
         rows = self.log[:]
         self.log.clear()
         outcomes: list[Outcome] = []
         record_of, failures = self._records.get, self.failures
-        if not failures and set(map(type, rows)) == {int}:  # as usual
-            known = zip(rows, map(record_of, rows), strict=True)  # type: ignore[arg-type]
-            return [Outcome(task, record.outputs) for task, record in known if record is not None]  # type: ignore[arg-type]
         for row in rows:
             if not isinstance(row, tuple):
                 record = record_of(row)

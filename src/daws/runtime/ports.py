@@ -54,6 +54,14 @@ class Listener(Protocol):
     def on_broken(self, error: BaseException) -> None: ...
 
 
+class ListenerHere(Listener, Protocol):
+    """One in the process of the node and the store."""
+
+    def on_done(self, tasks: list[int], outputs: list[tuple[Input, ...]]) -> None:
+        """The same as `on_ended` for many tasks that went well, column by column."""
+        ...
+
+
 class ClusterPort(Protocol):
     """Nodes and a store, as a client's session knows them. Any thread may append to the lists and call `wake`."""
 

@@ -18,7 +18,7 @@ from daws.runtime.here import NobodyElse, StoreHere
 from daws.runtime.journals import journal_path, write_journal
 from daws.runtime.loopthread import LoopThread
 from daws.runtime.outcomes import new_store
-from daws.runtime.ports import Counters, Listener
+from daws.runtime.ports import Counters, ListenerHere
 from daws.strategy.decisions import Strategy
 from daws.wire.columns import once
 from daws.wire.messages import CancelOrder, LetGo, NewTasks, PlainTasks
@@ -41,7 +41,7 @@ class NodeThread(LoopThread):
         crew: Crew,
         strategy: Strategy,
         files: ObjectFiles,
-        listener: Listener,
+        listener: ListenerHere,
         journal: str = "",
         server: ForkServer | None = None,
     ) -> None:
@@ -52,6 +52,7 @@ class NodeThread(LoopThread):
         self.members: Members = self.store.join([info])
         store = StoreHere(self.store, listener)
         self.node = Engine(NODE, crew, strategy, files, store, NobodyElse(NODE), listener, bool(journal), server)
+        store.nests = self.node.nesting.nests
         self.batches = 0
 
     # -- from any thread -----------------------------------------------------------------------------------------------

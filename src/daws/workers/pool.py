@@ -11,6 +11,7 @@ import signal
 from asyncio import AbstractEventLoop
 from collections.abc import Callable
 from contextlib import suppress
+from itertools import repeat
 from time import monotonic_ns
 
 import msgspec
@@ -393,8 +394,7 @@ class WorkerPool:
     def _settled_together(self, link: Link, report: EndedTogether) -> Reports:
         if link.creators:
             return self._settled(link, [*ends_apart(report)])
-        settle = link.outstanding.pop
-        known = [settle(run, MISSING) for run in report.runs]
+        known = [*map(link.outstanding.pop, report.runs, repeat(MISSING))]
         if known.count(None) == len(known):
             return [report]
         return [end for end, options in zip(ends_apart(report), known, strict=True) if options is not MISSING]

@@ -1,9 +1,9 @@
 """The process behind one executor: takes orders from its link, runs them one after the other, reports in batches.
 
 A report leaves when there is nothing left to do, or a millisecond after the run it speaks of: inside a batch a run
-costs no system call. While a run goes on, a second thread looks after the link every now and then: it sends reports of
-runs before this one, hands back runs that are recalled, and sees it when the owner is gone. It sleeps while the worker
-is idle.
+costs no system call. While a run goes on, a second thread looks after the link: it sends reports of runs before this
+one, hands back runs that are recalled, and sees it when the owner is gone. It does so every now and then while runs are
+short, and when something comes while they are long. It sleeps while the worker is idle.
 
 A run that waits for tasks that it has created keeps its thread, and another thread goes on in its place: there is one
 *baton*, and who has it takes orders. A run that goes on later does so beside the one with the baton, which mostly has
@@ -70,6 +70,11 @@ this, and which had not to wait longer for the last one, looks out for the next 
 round trip of a task that does nothing: 200 to 290 µs so, 300 to 400 otherwise.)"""
 QUIET_NS = 50_000  # shorter runs are not asked whether other programs printed on their behalf
 TICK_S = 0.005
+LONG_NS = 3_000_000
+DOZE_MS = 50
+"""While a run has lasted for longer than LONG_NS, the second thread waits for orders instead of asking for them, and
+looks up after DOZE_MS at the latest. One that asks at every tick waits for the interpreter all the time, and is given
+it when the run ends, before the next can begin. (Tasks of 10 ms: 0.1 to 0.25 ms passed between two of them.)"""
 BUFFER_MAX_BYTES = 1 << 20
 IDLE_TICKS_MAX = 40
 FIRST_ORDER_S = 0.02
@@ -111,6 +116,7 @@ class Worker:
         self._rests_briefly = False
         self._is_busy = False
         self._is_watched = False
+        self._dozes = False  # the second thread does, so nobody else sends what is left in `_reports`
         self._is_copy = False
         self._fields = Cursor(os.path.join(prepare.folder, f"{prepare.name}.cursor")).fields
         self._signs = Signs()
@@ -210,7 +216,7 @@ class Worker:
                     reports.append(report)
                     return
             reports.append(report)
-            if ended_ns - sent_ns > REPORT_NS:
+            if ended_ns - sent_ns > REPORT_NS or self._dozes:
                 self._send()
                 sent_ns = ended_ns
 
@@ -243,7 +249,7 @@ class Worker:
 
     def say(self, hand: Hand, report: ReportType) -> None:
         self._reports.append(report)
-        if not hand.has_baton:  # type: ignore[attr-defined]
+        if not hand.has_baton or self._dozes:  # type: ignore[attr-defined]
             self._send()  # who has the baton may be idle, and then nobody looks after reports
 
     def pause(self, hand: Hand, waits: Waits) -> None:
@@ -393,8 +399,16 @@ class Worker:
         """The second thread."""
         try:
             idle_ticks = 0
+            link = select.poll()
+            link.register(self._link, select.POLLIN)
             while True:
-                sleep(TICK_S)
+                if self._is_busy and monotonic_ns() - self._fields[1] > LONG_NS:
+                    self._dozes = True
+                    if not self._reports:  # which whoever comes later sends himself
+                        link.poll(DOZE_MS)
+                    self._dozes = False
+                else:
+                    sleep(TICK_S)
                 if self._is_busy:
                     idle_ticks = 0
                     self._look()

@@ -159,6 +159,26 @@ def test_tasks_are_dealt_to_who_has_the_fewest(seed: int):
     assert sorted(heap) == slots
 
 
+@pytest.mark.parametrize("together", [True, False])
+def test_of_a_bag_more_tasks_wait_at_executors_than_of_a_graph(together: bool):
+    config = NodeConfig(lease_ns=8 * SECOND_NS, starts_together=together, ahead_count_max=10)
+    bag = 10 * (running_module.BAG_FACTOR if together else 1)
+    with Driver("daws", members=1, cores=2, config=config) as node:
+        node.give(PlainTasks(CLIENT, 1, [1000, 1001], [0], [b""]))
+        for start in (node.expect(StartRun), node.expect(StartRun)):
+            node.give(RunDone(start.ready.spec.id, start.run, 1000, b"x"))
+        node.core.kinds[0] = [100, 100_000, 1000]  # a hundred of them took a microsecond each
+        node.give(PlainTasks(CLIENT, 2, [*range(200)], [0], [b""]))
+        assert node.core.ahead == 2 * bag
+        others = [Submit(ready(task, makes=(task,), kind=1).spec, (), 0) for task in range(300, 310)]
+        node.give(NewTasks(CLIENT, 3, tuple(others)))  # other tasks came, so it is no bag any more
+        assert node.core.shared.alike is None
+        for task, run in [*node.core.running.items()][: 2 * bag]:
+            node.give(RunDone(task, run.number, 1000, b"x"))
+        assert node.core.ahead == 20
+        node.effects.clear()
+
+
 @pytest.mark.parametrize("odd", [{"timeout_ns": 5}, {"makes": (1, 2)}, {"kind": 1}, {"cores": 2}])
 def test_what_is_not_alike_does_not_start_together(odd: dict[str, Any]):
     config = NodeConfig(lease_ns=8 * SECOND_NS, starts_together=True)

@@ -3,6 +3,7 @@
 import os
 import pickle
 import random
+import re
 import signal
 from collections.abc import Iterator
 from contextlib import suppress
@@ -230,6 +231,19 @@ def test_orders_sent_during_a_long_run_can_be_recalled(crew: Crew):
     assert crew.wait(later) == [Recalled(later)]
     Path(word).write_text("go on")
     crew.wait(long)
+
+
+def test_a_long_run_is_hardly_disturbed(crew: Crew):
+    threads = f"/proc/{crew.call(jobs.pid)}/task"
+
+    def switches() -> int:
+        """How often the threads of the worker have gone to sleep."""
+        said = "".join([Path(threads, thread, "status").read_text() for thread in os.listdir(threads)])
+        return sum(map(int, re.findall(r"^voluntary_ctxt_switches:\s*(\d+)", said, re.MULTILINE)))
+
+    before = switches()
+    crew.call(jobs.nap_ns, 1_000_000_000)
+    assert switches() - before < 150  # 300 with a thread that looks for orders at every tick
 
 
 @pytest.mark.parametrize("function", [jobs.hang, jobs.spin])

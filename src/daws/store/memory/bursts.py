@@ -51,10 +51,9 @@ def submit_many(
 def finish_many(
     store: MemoryStore, shard: Shard, rows: Iterable[Finish], now_ns: int, answers: list[AnswerType]
 ) -> None:
-    get, log, remembers = shard.records.get, shard.log, not store.retired_max
-    for row in rows:
-        task = row.task
-        record = get(task)
+    log, remembers = shard.log, not store.retired_max
+    rows = [*rows]
+    for row, record in zip(rows, map(shard.records.get, [row.task for row in rows]), strict=True):
         outputs = row.outputs
         if (
             record is None
@@ -70,7 +69,7 @@ def finish_many(
         ):
             answers.append(finish(store, shard, row, now_ns))
             continue
-        log.append(task)
+        log.append(row.task)
         record.state = DONE
         record.outputs = outputs
         if not record.held:
