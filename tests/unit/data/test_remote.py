@@ -46,9 +46,7 @@ def test_files_are_copied_to_urls(url: str, tmp_path: Path):
 def test_a_file_in_memory_that_is_asked_for_elsewhere_says_why_it_is_not_there(url: str):
     file = File(url)
     fsspec.filesystem("memory").rm("/bucket/words.txt")
-    with pytest.raises(
-        UnavailableError, match=r"it is not there.*the process alone that wrote"
-    ):
+    with pytest.raises(UnavailableError, match=r"it is not there.*the process alone that wrote"):
         file.read_bytes()
     fsspec.filesystem("memory").pipe("/bucket/words.txt", b"words")
 
