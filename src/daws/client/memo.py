@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from hashlib import blake2b
 from queue import SimpleQueue
-from threading import Event, Thread, local
+from threading import Event, RLock, Thread, local
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
@@ -174,6 +174,7 @@ class MemoSession(Session):
         self._keeping: set[str] = set()  # of items that have ended, and whose results are not all kept yet
         self._ended: SimpleQueue[tuple[_Awaited, Outcome] | Event | None] = SimpleQueue()
         self._keeper: Thread | None = None
+        self._calling = RLock()
         self._here = _Here()  # what this thread is about to submit
         self._complained = False
 
@@ -208,6 +209,15 @@ class MemoSession(Session):
             future = self._run(number, args, kwargs, options)
             self._say(_first(future).task, function, f"ran, and is not kept: {error}")
             return future
+        if self.engine.is_here:  # a callback: it must not wait for anybody
+            return self._found_or_run(number, call, args, kwargs, options)
+        with self._calling:
+            return self._found_or_run(number, call, args, kwargs, options)
+
+    def _found_or_run(
+        self, number: int, call: Call, args: tuple[Any, ...], kwargs: dict[str, Any], options: Options
+    ) -> Any:
+        """By one thread at a time, so that two do not run the same."""
         running = self._running.get(call.key)
         if running is not None:
             return running

@@ -134,6 +134,7 @@ class Worker:
         try:
             if self._prepare.setup:
                 loads(self._prepare.setup)()
+                self._streams = Streams()  # those of the set-up are for all runs
         except BaseException as error:
             self._reports.append(Unfit(failure_of(error)))
             self._send()

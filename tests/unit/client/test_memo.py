@@ -1,5 +1,6 @@
 """Results that are reused: by later clusters, as long as nothing has changed; and why a task ran again."""
 
+import contextlib
 import importlib
 import os
 import sys
@@ -364,3 +365,26 @@ def test_items_of_a_map_right_after_the_results_do_not_run_again(
     assert cluster.call(logged, [str(ran), 4], memo=True).result(DEADLINE_S) == 4
     assert list(cluster.map(logged, [str(ran)] * 6, range(6), memo=True)) == [*range(6)]
     assert runs(ran) == 6
+
+
+def test_two_threads_with_the_same_call_run_it_once(again: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    cluster, ran, both = again(), tmp_path / "ran", threading.Barrier(2)
+    folder: Any = cluster._session.folder  # type: ignore[union-attr]
+    find = folder.find
+
+    def found(key: str) -> Any:
+        with contextlib.suppress(threading.BrokenBarrierError):
+            both.wait(0.2)  # in vain, if they do not look at the same time
+        return find(key)
+
+    monkeypatch.setattr(folder, "find", found)
+    results: list[int] = []
+    threads = [
+        threading.Thread(target=lambda: results.append(cluster.call(logged, [str(ran), 5], memo=True).result()))
+        for _ in range(2)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(DEADLINE_S)
+    assert (results, runs(ran)) == ([5, 5], 1)

@@ -181,6 +181,10 @@ def close_everything() -> None:
     os.closerange(0, 1024)
 
 
+def mute() -> None:
+    sys.stdout = io.StringIO()
+
+
 def replace_output(how: str) -> None:
     if how == "forget":
         sys.stdout = sys.stderr = io.StringIO()

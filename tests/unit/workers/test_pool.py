@@ -365,6 +365,13 @@ def test_the_environment_follows_the_options(crew: Crew):
     assert crew.call(jobs.environment, *names) == ["1", os.environ.get("CUDA_VISIBLE_DEVICES"), None]
 
 
+def test_streams_of_the_set_up_stay(tmp_path: Path):
+    with Crew(tmp_path, 1, setup=cloudpickle.dumps(jobs.mute)) as crew:
+        crew.call(jobs.replace_output, "forget")
+        crew.call(jobs.speak, "nobody hears this")
+        assert not crew.printed
+
+
 def test_set_up_and_tear_down(tmp_path: Path):
     marks = [tmp_path / "down-0"]
     down = cloudpickle.dumps(lambda: jobs.mark(str(marks[0])))
