@@ -163,8 +163,9 @@ class PlainTasks(Message, frozen=True):
 
 
 class LetGo(Message, frozen=True):
-    """The client does not hold these tasks any more: what they made may go when no other task reads it. Who knows, says
-    for each of them which tasks have yet to read it; else the store has to be asked."""
+    """The client does not hold these tasks any more: what they made may go when no other task reads it. The store's
+    server says for each of them which tasks have yet to read it, because a node hears of ends from there too, and in
+    order; from others it asks the store itself."""
 
     tasks: tuple[int, ...]
     readers: tuple[tuple[int, ...], ...] = ()

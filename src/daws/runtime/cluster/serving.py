@@ -15,7 +15,7 @@ from typing import Any
 from daws.core.effects import CallStore
 from daws.core.events import CallFine, NewStrategy, StoreAnswered
 from daws.model.errors import StoreFullError, StrategyError
-from daws.model.states import READY
+from daws.model.states import FINAL, READY
 from daws.model.task import AGAIN, CLIENT, FIRST_SPAWNED_ID, NodeId, Ready
 from daws.net.link import Link
 from daws.runtime.cluster import words
@@ -57,23 +57,36 @@ def settings_of(lease_ns: int) -> StoreSettings:
 class Caller:
     """Somebody who is connected: a node, a client, or a tool."""
 
-    def __init__(self, link: Link[ToStore], unsaid: "list[tuple[Caller, Any]]") -> None:
+    def __init__(
+        self,
+        link: Link[ToStore],
+        unsaid: "list[tuple[Caller, Any]]",
+        has_read: Callable[[int], bool] = lambda task: False,
+    ) -> None:
+        """`has_read` says whether a task has ended, so that it needs nothing any more."""
         self.link = link
         self.node: NodeId = NOBODY
         self.session: Session | None = None
         self.quiet: list[Any] = []  # what need not be said on its own
+        self.unheld: dict[int, tuple[int, ...]] = {}  # the same: what clients have let go of, and who is to read it
         self.is_timed = False  # it will be said in a while
         self._unsaid = unsaid
+        self._has_read = has_read
 
     def say(self, word: Any) -> None:
         """It leaves when all that it tells is safe."""
-        if self.quiet:
+        if self.quiet or self.unheld:
             self.say_quiet()
         self._unsaid.append((self, word))
 
     def say_quiet(self) -> None:
         self._unsaid += [(self, word) for word in self.quiet]
         self.quiet.clear()
+        if self.unheld:
+            # Who has ended meanwhile may have said so to the node already, and would be waited for in vain.
+            left = [tuple([one for one in readers if not self._has_read(one)]) for readers in self.unheld.values()]
+            self._unsaid.append((self, LetGo(CLIENT, tuple(self.unheld), tuple(left))))
+            self.unheld = {}
 
 
 class StoreServer:
@@ -113,7 +126,7 @@ class StoreServer:
             session.gone_at_s = now_s
 
     def welcome(self, link: Link[ToStore]) -> None:
-        caller = Caller(link, self._unsaid)
+        caller = Caller(link, self._unsaid, self._has_ended)
         self.callers.add(caller)
         link.begin(TO_STORE, lambda said: self._hear(caller, said), lambda: self.lose(caller))
 
@@ -213,15 +226,22 @@ class StoreServer:
         record = self.store.shards[0].records.get(task)
         return record is None or sum([one[1] for one in record.outputs]) <= SMALL_BYTES
 
+    def _has_ended(self, task: int) -> bool:
+        record = self.store.record(task)
+        return record is None or record.state in FINAL
+
     def _say_quietly(self, caller: Caller, word: Any) -> None:
         caller.quiet.append(word)
+        self._say_in_a_while(caller)
+
+    def _say_in_a_while(self, caller: Caller) -> None:
         if not caller.is_timed:
             caller.is_timed = True
             self._loop.call_later(self._quiet_s, self._on_quiet, caller)
 
     def _on_quiet(self, caller: Caller) -> None:
         caller.is_timed = False
-        if caller.quiet and caller in self.callers:
+        if (caller.quiet or caller.unheld) and caller in self.callers:
             caller.say_quiet()
             self._flush()
 
@@ -297,14 +317,14 @@ class StoreServer:
         return None if row.parents else Ready(row.spec, 0, 0)
 
     def _let_go(self, task: int, answer: Unheld) -> None:
-        word = LetGo(CLIENT, (task,), (answer.readers,))
         is_small = self._is_small(task)
         for place in answer.places:
             caller = self.nodes.get(place)
             if caller is not None and is_small:
-                self._say_quietly(caller, word)
+                caller.unheld[task] = answer.readers
+                self._say_in_a_while(caller)
             elif caller is not None:
-                caller.say(word)
+                caller.say(LetGo(CLIENT, (task,), (answer.readers,)))
 
     def _tell_node(self, node: NodeId, word: Any) -> None:
         """Who is not connected hears when it is, or others hear who take over from it."""

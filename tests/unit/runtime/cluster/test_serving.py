@@ -307,6 +307,23 @@ def test_who_may_let_objects_go_is_told_for_whom_they_stay_and_need_not_ask(site
     assert node.hears(LetGo) == [LetGo(CLIENT, (task,), ((reader,),))]
 
 
+def test_who_has_ended_before_it_is_said_that_objects_may_go_is_not_waited_for(site: Site):
+    """It may have told the node already that it needs them no more, which would never hear of it again."""
+    (node, number), (client, attached) = site.node(), site.client()
+    tasks = [task_of(attached, index) for index in range(4)]
+    rows = [
+        Submit(TaskSpec(task, FROM_OUTSIDE, outputs=(task,)), (), number, ((task, BIG // 100, task, (number,), b""),))
+        for task in tasks[:2]
+    ]
+    reads = [Submit(TaskSpec(task, inputs=(*tasks[:2],), outputs=(task,)), (*tasks[:2],), number) for task in tasks[2:]]
+    client.tells(CallStore(1, 0, [*rows, *reads]))
+    client.tells(CallStore(2, 0, [Release(task, CLIENT_HOLDER) for task in tasks[:2]]))
+    assert not node.hears(LetGo)
+    site.server.store.apply(0, [Cancel(tasks[2], number)], 0)
+    node.tells(CallStore(7, 0, [Lease(number, 0)]))
+    assert node.hears(LetGo) == [LetGo(CLIENT, (*tasks[:2],), ((tasks[3],), (tasks[3],)))], "in one word"
+
+
 def test_members_are_told_to_clients_when_they_change(site: Site):
     client, attached = site.client()
     assert not attached.members.infos
