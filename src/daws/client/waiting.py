@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import Any, Literal, NamedTuple, TypeVar
 
-from daws.client.future import FAILED, INLINE, NOTHING, Future, acquire
+from daws.client.future import FAILED, INLINE, NOTHING, PENDING, Future, acquire
 from daws.client.progress import Progress
 from daws.model.errors import DawsError, UsageError
 
@@ -214,8 +214,10 @@ def _gathered(what: Any, errors: Errors, until: float | None) -> Any:
     if isinstance(what, dict):
         return {key: _gathered(value, errors, until) for key, value in what.items() if _kept(value, errors, until)}
     if isinstance(what, (list, tuple, set, frozenset)):
-        if errors == "raise" and until is None:  # as usual
+        if errors == "raise" and until is None and len(what) >= TOGETHER_MIN:
             items = _results(what)
+        elif errors == "raise" and until is None:
+            items = [one.result() if one.__class__ is Future else _gathered(one, errors, until) for one in what]
         else:
             items = [_gathered(value, errors, until) for value in what if _kept(value, errors, until)]
         return _in_the_shape_of(what, items)
@@ -242,7 +244,7 @@ def _wait_for_last(some: list[Any]) -> None:
     """Until the last of these has ended, or one that did not end well: that is to be raised at once. What is unusual
     (not all are futures, or not of one session) is not waited for here."""
     last = some[-1]
-    if len(some) < TOGETHER_MIN or last.__class__ is not Future or last.done():
+    if last.__class__ is not Future or last._state != PENDING:
         return
     session = last._session
     session.check_may_wait()

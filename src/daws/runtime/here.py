@@ -12,6 +12,8 @@ from daws.store.memory import MemoryStore
 from daws.wire.messages import MessageType
 
 NO_NEWS: list[Outcome] = []
+TOGETHER_MIN = 8
+"""Fewer ends are told one by one: columns would take longer."""
 
 
 class StoreHere:
@@ -38,7 +40,7 @@ class StoreHere:
         outcomes = self.outcomes
         if not outcomes.log:
             return NO_NEWS
-        if not self.nests and (done := outcomes.done()) is not None:
+        if len(outcomes.log) >= TOGETHER_MIN and not self.nests and (done := outcomes.done()) is not None:
             self.listener.on_done(*done)
             return NO_NEWS
         news = outcomes.news()
