@@ -111,7 +111,7 @@ class PeersAway:
         while True:
             wanted = queue.get()
             try:
-                came = set(from_there.fetch([one[0] for one in wanted], self._files))
+                came = set(from_there.fetch_patiently([one[0] for one in wanted], self._files, self._loop.is_closed))
             except Exception as error:
                 self._loop.call_soon_threadsafe(self._failed, error)
                 return

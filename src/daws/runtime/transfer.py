@@ -7,6 +7,7 @@ a file that a command made, so that programs stay programs; they are zero for va
 bring objects in (BRINGS); those are answered by their size, or by MISSING if there is no room.
 """
 
+import logging
 import os
 import time
 from array import array
@@ -32,6 +33,9 @@ MODE_SHIFT = 48
 CHUNK_BYTES = 1 << 20
 STALL_S = 15.0
 """Who takes nothing for so long while an object is on its way is gone."""
+ROOM_S, ROOM_AGAIN_S = 60.0, 0.25
+"""For so long a node waits for room, and so often it looks; then it is of no use, and others take over."""
+log = logging.getLogger("daws")
 
 
 class ObjectGiver:
@@ -182,6 +186,22 @@ class ObjectSource:
                 self._close()
                 raise
         return came
+
+    def fetch_patiently(self, objects: Sequence[int], files: ObjectFiles, is_over: Callable[[], bool]) -> list[int]:
+        """The same, but while there is no room here it is tried again: others may let go of something, or somebody
+        clears the disk. `is_over` says that nobody needs them any more."""
+        until_s = 0.0
+        while True:
+            try:
+                return self.fetch(objects, files)
+            except NoSpaceError as error:
+                now_s = time.monotonic()
+                if not until_s:
+                    until_s = now_s + ROOM_S
+                    log.warning("%s; trying again for %g s", error, ROOM_S)
+                if now_s > until_s or is_over():
+                    raise
+            time.sleep(ROOM_AGAIN_S)
 
     def bring(self, object_: int, packed: Packed) -> bool:
         """Take an object there. False if that cannot be: it is gone, or has no room."""

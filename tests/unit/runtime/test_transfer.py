@@ -8,7 +8,7 @@ from threading import Event, Thread
 
 import pytest
 
-from daws.data.codec import WholeFile
+from daws.data.codec import Packed, WholeFile
 from daws.data.envelope import MAGIC
 from daws.data.files import ObjectFiles
 from daws.model.errors import NoSpaceError
@@ -144,6 +144,36 @@ def test_requests_that_make_no_sense_are_not_answered(there: ObjectServer, tmp_p
     sock.sendall(b"\xfe\xff\xff\xff")
     assert sock.recv(10) == b""
     sock.close()
+
+
+def test_who_has_no_room_tries_again_until_there_is_some(
+    there: ObjectServer,
+    source: ObjectSource,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+):
+    """A disk that is full for a while ended the node that was about to read something."""
+    monkeypatch.setattr(transfer, "ROOM_AGAIN_S", 0.0)
+    here = files_in(tmp_path / "here")
+    for number in (1, 2):
+        there.files.put_packed(number, file_of(bytes([number]) * 5000))
+    put, tries = here.put_packed, [0]
+
+    def put_when_there_is_room(object_id: int, packed: Packed) -> int:
+        tries[0] += 1
+        if 2 <= tries[0] <= 5:
+            raise NoSpaceError("no room", object_id, 5000)
+        return put(object_id, packed)
+
+    monkeypatch.setattr(here, "put_packed", put_when_there_is_room)
+    assert source.fetch_patiently([1, 2], here, lambda: False) == [1, 2]
+    assert Path(here.path(2)).read_bytes() == b"\2" * 5000
+    assert len([one for one in caplog.records if "no room" in one.message]) == 1, "it is said once"
+    monkeypatch.setattr(transfer, "ROOM_S", 0.0)
+    tries[0] = 1
+    with pytest.raises(NoSpaceError):
+        source.fetch_patiently([1], here, lambda: False)
 
 
 def test_two_threads_share_a_source(there: ObjectServer, source: ObjectSource, tmp_path: Path):

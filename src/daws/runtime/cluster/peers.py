@@ -185,8 +185,9 @@ class PeersAcross:
                 if not wanted:
                     break
             try:
-                came = set(from_there.fetch([one[0] for one in wanted], self._files))
-            except Exception as error:  # there is no room for it
+                objects = [one[0] for one in wanted]
+                came = set(from_there.fetch_patiently(objects, self._files, lambda: self._is_closed))
+            except Exception as error:  # there is no room for it, and none was made
                 self._tell(self._failed, error)
                 return
             fetched = tuple([one for one in wanted if one[0] in came])
