@@ -1,10 +1,12 @@
 """Executors that are kept for a more critical task, and for how long."""
 
+from typing import Any
+
 from daws.core.effects import PATIENCE, CallStore, StartRun
 from daws.core.events import ObjectsPut, RunEnded
 from daws.core.node import SECOND_NS
 from daws.core.patience import COMMIT_NS
-from daws.model.task import CLIENT, Ready
+from daws.model.task import CLIENT, Input, Ready
 from daws.testing import Driver, ready
 from daws.testing.build import BIG, fetched, object_at
 from daws.wire.messages import Submission, SubmissionTaken
@@ -19,7 +21,7 @@ def submit(node: Driver, *tasks: Ready) -> None:
     node.expect(SubmissionTaken)
 
 
-def planned(task: int, *inputs: tuple, rank: int = LONG, **more) -> Ready:
+def planned(task: int, *inputs: Input, rank: int = LONG, **more: Any) -> Ready:
     return ready(task, *inputs, rank=rank, home=0, planned=True, **more)
 
 
