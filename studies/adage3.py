@@ -154,11 +154,11 @@ WHY = (
     "499 s on 64 nodes, 573 s on 256. Epigenomics shows the same: its 245 large tasks all read the same 5 GB, "
     "which reach one node after the other. In the published code files lay on a shared file system where transfers "
     "never meet.",
-    "Inspiral, Montage and Epigenomics. The column of the bound says what share of the other's time the provable bound "
-    "is: whoever schedules, ADAGE's share cannot be below that. Where the paper's number is below it, or near it, no "
-    "planner could have gained as much against the MATRIX and the Albatross of this page, so theirs were farther from "
-    "the best. Their models are not published, and with random placement, one core per node and a shared file system, "
-    "as in the paper's code, they are no slower ([adage-locality](adage-locality.md)).",
+    "Why ADAGE gains less here. The column of the bound says what share of the other's time the provable bound is: "
+    "whatever ADAGE does, its share cannot be below that. Where the paper's number is below it, no planner could have "
+    "gained as much against the MATRIX and the Albatross of this page: those of the paper were farther from the best. "
+    "Their models are not published, and with random placement, one core per node and a shared file system, as in the "
+    "paper's code, they are no slower here ([adage-locality](adage-locality.md)).",
     "In the paper MATRIX and Albatross got random placement and ADAGE its planner, so its figure compares planners "
     "as much as balancers. [adage-pairs](adage-pairs.md) takes them apart.",
 )
