@@ -46,7 +46,8 @@ def run(asked: Asked) -> Report:
             for other, label in OTHERS.items()
         }
         for other, label in OTHERS.items():
-            key = (FAMILIES[family], label, spread(shares[label]))
+            best = mean(percent(one.makespan_s, one.bound_s) for one in runs.of(family, other, last))
+            key = (FAMILIES[family], label, spread(shares[label]), f"{best:.0f} %")
             rows.append(Row(key, 100.0 + GREATER[family, other], mean(shares[label])))
         claims.append(
             Claim(
@@ -73,7 +74,7 @@ def run(asked: Asked) -> Report:
     tables = [
         Table(
             f"ADAGE's throughput at {last:,} nodes in percent of the other system's",
-            ("workflow", "system", "spread"),
+            ("workflow", "system", "spread", "the bound allows at most"),
             "%",
             rows,
         ),
@@ -99,6 +100,8 @@ WHY = (
     "These are the runs of [adage3](adage3.md), where it says why CyberShake does not reproduce. With 1,000 tasks "
     "there is little to gain beyond 256 nodes, which have a core for every task; what changes from there on is how "
     "far data is spread.",
+    "Montage. No schedule completes more tasks per second than the bound allows, and beside the MATRIX of this page "
+    "that is less than the paper's gain: its MATRIX was farther from the best.",
     "For CyberShake the paper has a throughput 14 times that of MATRIX at 1,024 nodes. So its MATRIX was hardly "
     "faster there than on a few nodes. Why, we cannot tell, because its model is not published. MATRIX's own code "
     "stops stealing for good after a while, which could do that; here it never does.",

@@ -275,7 +275,7 @@ def within(rows: Sequence[Found], text: str) -> Claim:
 
 def recorded_waits(folder: Path) -> AllWaits:
     """As `AS_RECORDED`, but each run draws one of the recorded days."""
-    path = folder / "Wait_Hours__Per_Job__by_Resource_2015-12-01_to_2016-05-18_timeseries.csv"
+    path = below(folder, "Wait_Hours__Per_Job__by_Resource_2015-12-01_to_2016-05-18_timeseries.csv")
     days: dict[str, list[float]] = {"gordon": [], "stampede": []}
     for row in read_rows(path):
         if len(row) > 2 and row[0].count("/") == 2 and row[1] and row[2][:1].isdigit():
@@ -291,7 +291,7 @@ def recorded_waits(folder: Path) -> AllWaits:
 def published_runs(folder: Path) -> dict[tuple[str, int], list[float]]:
     """The TTCs of the runs that table II is the mean of, by experiment and number of tasks."""
     found: dict[tuple[str, int], list[float]] = {}
-    path = folder / "aimes_swift_ttc.csv"
+    path = below(folder, "aimes_swift_ttc.csv")
     names = {"swift_exp1": "1", "swift_exp2": "2", "aimes_2res": "3", "aimes_4res": "4", "integrated": "integrated"}
     seen = 0
     for row in read_rows(path)[1:]:
@@ -307,6 +307,11 @@ def published_runs(folder: Path) -> dict[tuple[str, int], list[float]]:
             continue
         found.setdefault((name, tasks), []).append(ttc_s)
     return found
+
+
+def below(folder: Path, name: str) -> Path:
+    """Where that file is: in the folder, or anywhere below it."""
+    return next(iter(sorted(folder.rglob(name))), folder / name)
 
 
 def read_rows(path: Path) -> list[list[str]]:

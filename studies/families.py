@@ -190,7 +190,7 @@ def classic_in(folder: Path) -> tuple[dict[str, ByKind], Whole]:
     by_kind: dict[str, ByKind] = {}
     whole: Whole = {}
     for family, name in FAMILIES.items():
-        paths = [path for path in folder.glob(f"{name}_*.xml") if re.fullmatch(r"\d+", path.stem.rpartition("_")[2])]
+        paths = [path for path in folder.rglob(f"{name}_*.xml") if re.fullmatch(r"\d+", path.stem.rpartition("_")[2])]
         for path in sorted(paths, key=lambda path: int(path.stem.rpartition("_")[2])):
             graph = read_workflow(path).graph
             by_kind[family] = figures_of(graph)

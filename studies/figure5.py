@@ -2,7 +2,7 @@
 
 from statistics import mean, stdev
 
-from daws.compare.picture import COLOURS
+from daws.compare.picture import COLOURS, HANDLE
 from daws.sim.plot import INK
 
 from .shared.matrix import CLUSTER, PAPER
@@ -137,9 +137,8 @@ def run(asked: Asked) -> Report:
     right.set_ylim(bottom=0)
     handles, labels = left.get_legend_handles_labels()
     more, names = right.get_legend_handles_labels()
-    figure.legend(
-        handles + more, labels + names, loc="outside lower center", ncols=4, frameon=False, fontsize=9, labelcolor=INK
-    )
+    style = {"frameon": False, "fontsize": 9, "labelcolor": INK, "handlelength": HANDLE}
+    figure.legend(handles + more, labels + names, loc="outside lower center", ncols=3, **style)
     return Report(tables, claims, WHY, figure)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from statistics import mean, stdev
 from typing import Any
 
-from daws.compare.picture import COLOURS
+from daws.compare.picture import COLOURS, HANDLE
 from daws.sim.plot import INK
 
 from .shared.matrix import PAPER
@@ -227,7 +227,8 @@ def draw(swept: dict[tuple[str, bool, float], list[float]], links: Sequence[floa
     handles, labels = (
         a + b for a, b in zip(left.get_legend_handles_labels(), right.get_legend_handles_labels(), strict=True)
     )
-    figure.legend(handles, labels, loc="outside lower center", ncols=2, frameon=False, fontsize=9, labelcolor=INK)
+    look = {"frameon": False, "fontsize": 9, "labelcolor": INK, "handlelength": HANDLE}
+    figure.legend(handles, labels, loc="outside lower center", ncols=2, **look)
     return figure
 
 

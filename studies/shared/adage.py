@@ -208,7 +208,7 @@ def workload_of(asked: Asked, family: str) -> str:
 def files_of(folder: Path, family: str) -> dict[int, str]:
     """By the number in their names, which is about that of their tasks."""
     name = FAMILIES[family]
-    numbers = {path: path.stem.rpartition("_")[2] for path in folder.glob(f"{name}_*.xml")}
+    numbers = {path: path.stem.rpartition("_")[2] for path in folder.rglob(f"{name}_*.xml")}
     found = sorted((int(number), str(path)) for path, number in numbers.items() if number.isdecimal())
     if not found:
         raise UsageError(f"there are no classic files of {name} in {folder}: {name}_*.xml")

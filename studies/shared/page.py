@@ -122,6 +122,9 @@ def write(study: Study, report: Report, folder: Path, quick: bool = False) -> li
     paths[0].write_text(page_of(study, report, quick))
     paths[1].write_text(csv_of(report))
     write_figure(report.picture, paths[2])
+    for name, text in report.more.items():
+        paths.append(folder / name)
+        paths[-1].write_text(text)
     return paths
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from daws.cli.table import significant
-from daws.compare.picture import BOUND_COLOUR, COLOURS, DASHES, MARKERS
+from daws.compare.picture import BOUND_COLOUR, COLOURS, DASHES, HANDLE, MARKERS
 from daws.sim.plot import IDLE_COLOUR, INK, new_figure
 
 PAPER_COLOUR = BOUND_COLOUR
@@ -76,4 +76,5 @@ def finish(axes: Any, x_label: str, y_label: str, ticks: Sequence[float] = (), l
 
 def legend_below(figure: Any, axes: Any, columns: int = 4) -> None:
     handles, labels = axes.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=columns, frameon=False, fontsize=9, labelcolor=INK)
+    style = {"frameon": False, "fontsize": 9, "labelcolor": INK, "handlelength": HANDLE}
+    figure.legend(handles, labels, loc="outside lower center", ncols=columns, **style)

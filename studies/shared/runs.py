@@ -14,7 +14,7 @@ from daws.compare.jobs import run_each
 from daws.sim.cluster import cluster_of
 from daws.sim.plot import Panel, panel_of
 from daws.sim.profiles import profile
-from daws.sim.simulate import Result, Settings, simulate
+from daws.sim.simulate import SCATTERED, Result, Settings, simulate
 from daws.strategy import parse_strategy
 from daws.workloads import parse_workload
 
@@ -67,7 +67,7 @@ def run_job(job: Job) -> Outcome:
     costs = msgspec.structs.replace(profile(job.profile), **dict(job.costs))
     cluster = cluster_of(job.nodes, job.cores)
     graph = parse_workload(job.workload).build(job.nodes, job.cores, job.seed)
-    best = bound(graph, cluster.groups, costs)
+    best = bound(graph, cluster.groups, costs, evenly=dict(job.settings).get("files") != SCATTERED)
     published = recursion(graph, cluster.core_count, costs.net_bytes_per_s)
     settings = Settings(costs=costs, seed=job.seed, **dict(job.settings))
     result, kernel = simulate(graph, cluster, parse_strategy(job.strategy), settings)

@@ -1,6 +1,6 @@
 """What a study is, and what it reports."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -57,12 +57,14 @@ class Claim(NamedTuple):
 
 
 class Report(NamedTuple):
-    """What came of a study. `why` explains what differs from the paper, in sentences that hold whatever came out."""
+    """What came of a study. `why` explains what differs from the paper, in sentences that hold whatever came out; other
+    files that belong to the page are in `more`, by name."""
 
     tables: Sequence[Table]
     claims: Sequence[Claim]
     why: Sequence[str]
     picture: Any
+    more: Mapping[str, str] = {}
 
 
 class Asked(NamedTuple):

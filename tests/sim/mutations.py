@@ -603,12 +603,6 @@ MUTANTS = (
         where=("failover",),
     ),
     Mutant(
-        "a look finds no intents", 11, "core/resending.py",
-        "        if (entry.key, entry.mark) not in intended:\n",
-        "        if False:\n",
-        where=("failover",),
-    ),
-    Mutant(
         "a move that was forgotten hides the same move", 11, "core/remaking.py",
         "    elif core.keeping is not None and core.given_up:\n",
         "    elif False:\n",

@@ -1,10 +1,23 @@
 """The study of the default strategy: what it says of a run follows from its numbers."""
 
+import json
+
 import pytest
 
 from daws.cli import main
 from daws.strategy import DEFAULT
-from studies.default import PUBLISHED, STRATEGIES, Cell, claims_of, saved_percent, shares_of
+from studies.default import (
+    CLASSIC,
+    PUBLISHED,
+    STRATEGIES,
+    Cell,
+    claims_of,
+    csv_of,
+    read_cells,
+    saved_percent,
+    shares_of,
+    workflow_files,
+)
 
 
 def cell(default_s: float, other_s: float = 10.0, bound_s: float = 5.0, nodes: int = 4) -> Cell:
@@ -37,3 +50,19 @@ def test_missing_files_are_known_before_anything_is_run(tmp_path, capsys, monkey
     said = capsys.readouterr().err
     assert "CyberShake_1000.xml" in said
     assert said.count("\n") == 1
+
+
+def test_numbers_of_files_come_back_as_they_were_kept():
+    cells = [cell(8.25, nodes=16), cell(9.5, bound_s=8.0)]
+    assert read_cells(csv_of(cells).splitlines()) == cells
+
+
+def test_files_are_found_below_a_folder_and_small_ones_left_out(tmp_path):
+    workflow = '<adag><job id="a" name="some" runtime="1.0"/></adag>'
+    for name in CLASSIC:
+        (tmp_path / "dax").mkdir(exist_ok=True)
+        (tmp_path / "dax" / f"{name}.xml").write_text(workflow)
+    for count in (99, 100):
+        tasks = [{"name": "some", "id": str(number), "parents": [], "runtimeInSeconds": 1} for number in range(count)]
+        (tmp_path / f"run-{count}.json").write_text(json.dumps({"name": "some", "workflow": {"tasks": tasks}}))
+    assert list(workflow_files(tmp_path)) == [*CLASSIC, "run-100"]

@@ -63,8 +63,9 @@ class Bound(Struct, frozen=True):
         return self.seconds / makespan_s if makespan_s else 0.0
 
 
-def bound(graph: Graph, groups: Sequence[Nodes], costs: Costs) -> Bound:
-    """The bounds on running a graph on these groups of nodes."""
+def bound(graph: Graph, groups: Sequence[Nodes], costs: Costs, evenly: bool = True) -> Bound:
+    """The bounds on running a graph on these groups of nodes. Objects from outside lie `evenly` on all of them, or else
+    anywhere: then all that a task reads may lie together."""
     work_ns = sure_work_ns(graph, groups)
     start_ns = first_start_ns(costs) if graph.task_count else 0
     power = capacity(groups)
@@ -75,7 +76,7 @@ def bound(graph: Graph, groups: Sequence[Nodes], costs: Costs) -> Bound:
         found.append(("needs", start_ns + needs_ns, "tasks shared by the cores that may run them, as wide as they are"))
     if memory_ns := memory_bound_ns(graph, groups, work_ns):
         found.append(("memory", start_ns + memory_ns, "tasks shared by the memory of the nodes"))
-    found += _ways(graph, groups, costs, work_ns, total, power)
+    found += _ways(graph, groups, costs, work_ns, total, power, evenly)
     # Something always ends at a whole nanosecond; what floats are off by must not lift a bound to the next one.
     off = 1e-12 if total < EXACT_MAX else 1e-8
     return Bound(
@@ -84,7 +85,7 @@ def bound(graph: Graph, groups: Sequence[Nodes], costs: Costs) -> Bound:
 
 
 def _ways(
-    graph: Graph, groups: Sequence[Nodes], costs: Costs, work_ns: Int64s, total: float, power: float
+    graph: Graph, groups: Sequence[Nodes], costs: Costs, work_ns: Int64s, total: float, power: float, evenly: bool
 ) -> list[tuple[str, float, str]]:
     """The parts that come from the order in which tasks run."""
     start_ns, between_ns, link = first_start_ns(costs), edge_ns(costs), link_bytes_per_ns(groups, costs)
@@ -103,7 +104,7 @@ def _ways(
     add_parents(flow, head_ns, duration_ns, 0)
     critical_ns = longest_ns(head_ns, duration_ns)
     head_ns[:] = start_ns
-    add_transfers(flow, head_ns, groups, start_ns, link, work_ns)
+    add_transfers(flow, head_ns, groups, start_ns, link, work_ns, evenly)
     add_parents(flow, head_ns, duration_ns, between_ns)
     tail_ns = tails_ns(flow, duration_ns, between_ns)
     path_ns = longest_ns(head_ns, duration_ns, tail_ns)

@@ -19,7 +19,13 @@ from daws.model.task import INLINE_BYTES
 
 
 def add_transfers(
-    flow: Flow, head_ns: Int64s, groups: Sequence[Nodes], start_ns: int, link: float, work_ns: Int64s
+    flow: Flow,
+    head_ns: Int64s,
+    groups: Sequence[Nodes],
+    start_ns: int,
+    link: float,
+    work_ns: Int64s,
+    evenly: bool = True,
 ) -> None:
     """Raise heads, the earliest that the tasks by position can begin, to when their inputs can all be on one node.
 
@@ -27,7 +33,7 @@ def add_transfers(
     over its link. To have everything as soon as possible, the node makes what is large for its work itself; taking
     fractions of tasks, as if that were possible, gives a time that no schedule beats.
     """
-    outside = _outside_bytes(flow, sum(nodes.count for nodes in groups))
+    outside = _outside_bytes(flow, sum(nodes.count for nodes in groups)) if evenly else None
     fastest, power = max(nodes.speed for nodes in groups), max(node_capacity(nodes) for nodes in groups)
     for low, high in pieces(flow.task_count):
         late = np.diff(flow.start[low : high + 1]) > 1  # the only parent of a task can always run on the same node

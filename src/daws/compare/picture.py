@@ -10,6 +10,8 @@ from daws.sim.plot import INK, new_figure
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "h")
 DASHES = ("-", "--", "-.", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 1)), (0, (8, 2)))
+HANDLE = 3.2
+"""The length of lines in legends: dashes can be told apart without their colours."""
 BOUND_COLOUR = "#777777"
 LEGEND_COLUMNS_MAX = 4
 LINEAR_MAX = 8.0
@@ -62,6 +64,7 @@ def draw_comparison(cells: Sequence[Cell], title: str, seeds: int) -> Any:
         labelcolor=INK,
         title=spread,
         title_fontsize=8,
+        handlelength=HANDLE,
     )
     return figure
 

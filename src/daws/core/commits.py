@@ -106,6 +106,8 @@ def look_at_held(core: NodeCore) -> None:
 def on_finish_answer(core: NodeCore, row: Finish, answer: AnswerType) -> None:
     task = row.task
     ready = core.finishing.pop(task, None) if core.finishing else None
+    if core.waits_until_ns:
+        core.dirty = True  # an executor may have been kept for what follows
     if type(answer) is Committed:
         if ready is not None:
             if core.keeping is None:

@@ -118,3 +118,4 @@ POLL = 1  # look for work again, or for somebody to give work to
 DEADLINE = 2  # of a node that leaves
 COMMIT = 3  # ends of tasks that were kept back for company
 RECALL = 4  # an executor has been idle for a while, and others have tasks waiting
+PATIENCE = 5  # an executor was kept for a more critical task for long enough

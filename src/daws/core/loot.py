@@ -4,6 +4,7 @@ from math import inf
 
 from daws.core.hearsay import cached_bytes, most_cached_bytes, note_handed
 from daws.core.node import NodeCore
+from daws.core.patience import expected_ns
 from daws.core.staging import unpin
 from daws.model.context import Context, Wish, matches
 from daws.model.task import INLINE_BYTES, REPLICA, Needs, NodeId, Ready
@@ -57,10 +58,7 @@ def _settles(core: NodeCore) -> bool:
     head = core.shared.peek() if share else None
     if head is None or not head.spec.planned:
         return False
-    spec = head.spec
-    seen = core.kinds.get(spec.kind)
-    expected_ns = seen[2] if seen is not None else spec.estimate_ns or spec.rank
-    return core.now_ns - core.waiting_since_ns < share * expected_ns
+    return core.now_ns - core.waiting_since_ns < share * expected_ns(core, head.spec)
 
 
 def _without_copies(core: NodeCore, loot: list[Ready]) -> list[Ready]:

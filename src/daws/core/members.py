@@ -12,7 +12,7 @@ from daws.core.calling import call_again
 from daws.core.calling_off import call_off
 from daws.core.calls import answers, ask_shard, repeat_calls, restart
 from daws.core.commits import look_at_held
-from daws.core.effects import COMMIT, POLL, RECALL, TICK, SetTimer
+from daws.core.effects import COMMIT, PATIENCE, POLL, RECALL, TICK, SetTimer
 from daws.core.events import Started, TimerFired
 from daws.core.keeping import when_safe
 from daws.core.moving import take_back
@@ -62,6 +62,8 @@ def on_timer_fired(core: NodeCore, event: TimerFired) -> None:
         look_at_held(core)
     elif event.timer == RECALL:
         recall_now(core)
+    elif event.timer == PATIENCE:
+        core.dirty = True
 
 
 def tick(core: NodeCore) -> None:

@@ -7,6 +7,7 @@ of a task's life:
     calls      rows to the store, collected per shard and answered in batches
     bursts     many short runs that end together
     running    executors: what runs where, what is sent ahead, what is suspended
+    patience   executors that are kept for a more critical task for a moment
     calling_off runs that end before their time
     memory     what tasks that run together may need
     pressure   what may start while there is little room for objects
@@ -258,6 +259,8 @@ class NodeCore:
     stops: dict[tuple[int, NodeId], tuple[int, int]] | None = None
     release_ticks: int = 0
     recall_armed: bool = False
+    waits_until_ns: int = 0  # an executor is kept for a more critical task; 0 if none is
+    patience: float = 0.0  # ... for such a part of the time that another would take
     audit_at_ns: int = 0
     validate_at_ns: int = 0
     copied_bytes: int = 0
@@ -387,6 +390,7 @@ class NodeCore:
         if getattr(strategy.place, "weighs_loads", False):
             self.loads = {}
         self.one_line = getattr(strategy.place, "one_line", False)
+        self.patience = getattr(strategy.order, "patience", 0.0)
         if getattr(balance, "keeps_index", False):
             self.holders = {}
         watches = hasattr(strategy.replicate, "overdue_ns")

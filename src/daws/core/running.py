@@ -5,6 +5,7 @@ ones fetched meanwhile, and when nothing is left to do it looks for work elsewhe
 """
 
 from collections.abc import Iterable
+from functools import partial
 from heapq import heapify, heapreplace
 from itertools import compress, islice
 
@@ -16,6 +17,7 @@ from daws.core.effects import RECALL, RecallRun, ResumeRun, SetTimer, StartRun, 
 from daws.core.events import Pressure, RunEnded, RunRecalled
 from daws.core.memory import may_take_memory, memory_fits, stand_in_line, waits_for_memory
 from daws.core.node import EMPTY, Group, NodeCore, Run, handles
+from daws.core.patience import waits_for_better
 from daws.core.pressure import is_busy, makes_room, step_forward
 from daws.core.queues import ReadyQueue
 from daws.core.ready import enqueue, shared_queue
@@ -124,7 +126,8 @@ def asks_meanwhile(core: NodeCore) -> bool:
 
 def next_ready(core: NodeCore, group: Group) -> Ready | None:
     """The next task for an executor of this group whose inputs are all here; others are sent off to be staged."""
-    if core.staged:
+    patient = core.patience > 0
+    if core.staged and not (patient and queue_goes_first(core)):
         staged = next_staged(core, group)
         if staged is not None:
             return staged
@@ -134,6 +137,10 @@ def next_ready(core: NodeCore, group: Group) -> Ready | None:
     dedicated, shared = core.dedicated, core.shared
     while True:
         first = next_queue(core)
+        if patient and (core.staging or core.finishing):
+            head = first.peek()
+            if head is not None and head.spec.rank and not missing_inputs(core, head) and waits_for_better(core, head):
+                return None
         ready = first.pop(context) if first.count else None
         if ready is None:
             second = shared if first is dedicated else dedicated
@@ -150,7 +157,7 @@ def next_ready(core: NodeCore, group: Group) -> Ready | None:
                 stage(core, ready, missing)
                 most = 2 * core.cores if core.config.fetches_ahead else core.idle_count
                 if core.staging is not None and len(core.staging) >= most:
-                    return None
+                    return next_staged(core, group) if patient and core.staged else None
                 continue
             if core.copies:
                 pin(core, ready)
@@ -217,11 +224,22 @@ def next_modest(core: NodeCore, group: Group) -> Ready | None:
     return None
 
 
+def queue_goes_first(core: NodeCore) -> bool:
+    """Is the first task of the queues to run before all of those whose inputs were fetched?"""
+    key = core.strategy.order.key
+    first = next_queue(core).first_key()
+    return all(one.spec.needs is None and first < key(core, one) for one in core.staged or ())
+
+
 def next_staged(core: NodeCore, group: Group) -> Ready | None:
     """The first task for an executor of this group whose inputs were fetched."""
     assert core.staged is not None
+    if core.patience and len(core.staged) > 1 and all(one.spec.needs is None for one in core.staged):
+        core.staged.sort(key=partial(core.strategy.order.key, core))  # else in the order in which they came
     for index, one in enumerate(core.staged):
         if fits(core, one, group):
+            if core.patience and waits_for_better(core, one):
+                return None
             del core.staged[index]
             missing = missing_inputs(core, one)
             if not missing:

@@ -21,6 +21,7 @@ from daws.core.client import ClientCore
 from daws.core.effects import (
     COMMIT,
     DEADLINE,
+    PATIENCE,
     POLL,
     RECALL,
     TICK,
@@ -67,7 +68,7 @@ from daws.wire.store import Committed, is_quiet
 
 HEAVY = frozenset((Offer, Submission))
 """Messages that bring tasks: a node needs time for each of them."""
-FIRED = (TimerFired(TICK), TimerFired(POLL), TimerFired(DEADLINE), TimerFired(COMMIT), TimerFired(RECALL))
+FIRED = tuple(map(TimerFired, (TICK, POLL, DEADLINE, COMMIT, RECALL, PATIENCE)))
 """By timer: every node of a large cluster has one under way."""
 PROGRESS_EVENTS = 1 << 16
 END_OF_TIME_NS = 1 << 62

@@ -10,7 +10,7 @@ from daws.model.graph import Graph, GraphBuilder
 from daws.sim.cluster import Cluster, NodeGroup, cluster_of, joined, parse_group
 from daws.sim.profiles import PROFILES, Costs
 from daws.sim.scenario import draw_scenario
-from daws.sim.simulate import Settings, simulate
+from daws.sim.simulate import FILES, NETWORKS, SCATTERED, Settings, simulate
 from daws.strategy import PRESETS, parse_strategy
 from daws.workloads import KINDS, parse_workload
 
@@ -94,8 +94,15 @@ def test_no_simulated_run_is_shorter_than_its_bound(seed):
     rng = np.random.default_rng(seed)
     graph, cluster, costs = random_graph(rng), random_cluster(rng), random_costs(rng)
     strategy = parse_strategy(list(PRESETS)[seed % len(PRESETS)])
-    least = bound(graph, cluster.groups, costs)
-    result, _ = simulate(graph, cluster, strategy, Settings(costs=costs, seed=seed))
+    settings = Settings(
+        costs=costs,
+        seed=seed,
+        network=NETWORKS[seed // 2 % 2],
+        files=FILES[seed // 4 % 3],
+        fetches_ahead=bool(seed % 5),
+    )
+    least = bound(graph, cluster.groups, costs, evenly=settings.files != SCATTERED)
+    result, _ = simulate(graph, cluster, strategy, settings)
     assert result.failed == 0
     assert least.seconds <= result.makespan_s, (least, result)
 

@@ -1,6 +1,8 @@
 """Order by what hangs on a task."""
 
-from typing import ClassVar
+from typing import Annotated, ClassVar
+
+from msgspec import Meta
 
 from daws.model.task import Ready
 from daws.strategy.answer import Answer
@@ -14,7 +16,16 @@ class OrderCriticalPath(Answer, frozen=True):
     ADAGE (2021), section III-A, where the least slack goes first, which is the same. Ranks add up the estimates that a
     graph gives; where it gives none at all, the true lengths, as the paper supposes. Helps graphs with long chains.
     Hurts nothing but the client, which computes the ranks when it submits; tasks added later have rank 0.
+
+    With `patience` an executor does not start a task while one that is more critical is about to be ready: its last
+    inputs are on their way, or its parent has just ended here. It waits no longer than that part of the time that
+    the task would take. With two long tasks per core that is worth some percent; without a plan nothing is known of
+    what is about to come.
     """
+
+    patience: Annotated[
+        float, Meta(ge=0, le=1, description="part of a task's length for which a more critical one is waited for")
+    ] = 0.0
 
     needs_ranks: ClassVar[bool] = True
     plain_is_neutral: ClassVar[bool] = True
