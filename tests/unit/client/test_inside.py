@@ -336,7 +336,7 @@ def test_a_child_that_kills_its_worker_fails_by_itself(tmp_path: Path, workers: 
 
     with Cluster(workers) as cluster:
         time, said = cluster.submit(parent, str(tmp_path / "tries")).result(60)
-        assert time == 2
+        assert time == 2 or (workers == 2 and time == 1), "with two, they may never have shared one"
         assert re.fullmatch(r"task \d+ \(end_worker\): its worker exited with code 3 on node 0 \(attempt 4\)", said)
         pids = [cluster.submit(os.getpid).result(60) for _ in range(9)]
         assert len({*pids}) <= workers
