@@ -5,7 +5,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from daws.client.future import INLINE, VALUE, Future, collecting
@@ -194,15 +194,11 @@ class _Hold:
         self.session.let_go(self.task)
 
 
-class FileFuture(Future[File]):
+class FileFuture(Future[File], gc=True):
     """A file that a command will make. Pass it to commands and functions; `name` is what commands see it as."""
 
-    __slots__ = ("_hold", "name")
-
-    def __init__(self, hold: _Hold, object_: int, name: str) -> None:
-        super().__init__(hold.session, hold.task, object_)
-        self._hold = hold
-        self.name = name
+    _hold: _Hold | None = None
+    name: str = ""
 
     def result(self, timeout: float | None = None) -> File:
         """The file; waits for it. It stays as long as this future, the command's, or the File itself is kept."""
@@ -233,15 +229,11 @@ class FileFuture(Future[File]):
         return f"{super().__repr__()[:-1]}, file {self.name}>"
 
 
-class CommandFuture(Future[Completed]):
+class CommandFuture(Future[Completed], gc=True):
     """How a command ended; `outputs` are the futures of the files that it makes, by name."""
 
-    __slots__ = ("_hold", "outputs")
-
-    def __init__(self, hold: _Hold, object_: int, outputs: dict[str, FileFuture]) -> None:
-        super().__init__(hold.session, hold.task, object_)
-        self._hold = hold
-        self.outputs = outputs
+    _hold: _Hold | None = None
+    outputs: dict[str, FileFuture] = field(default_factory=dict)
 
     def result(self, timeout: float | None = None) -> Completed:
         """How it ended, with its output files; waits for it. Raises CommandError if it failed."""
@@ -267,8 +259,11 @@ def run(session: "Session", wanted: Command) -> CommandFuture:
     def make(session: "Session", task: int, objects: list[int]) -> list[Future[Any]]:
         hold = _Hold(session, task)
         names = wanted.spec.outputs
-        files = {name: FileFuture(hold, object_, name) for name, object_ in zip(names, objects[1:], strict=True)}
-        return [CommandFuture(hold, task, files), *files.values()]
+        files = {
+            name: FileFuture(session, task, object_, _hold=hold, name=name)
+            for name, object_ in zip(names, objects[1:], strict=True)
+        }
+        return [CommandFuture(session, task, task, _hold=hold, outputs=files), *files.values()]
 
     session.check(wanted.options)
     function = session.number_of(RunCommand(wanted.program))

@@ -9,7 +9,9 @@ from collections.abc import Callable, Generator, Iterable
 from contextlib import suppress
 from threading import local
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+
+from msgspec import Struct
 
 from daws.data.codec import dumps, loads
 from daws.model.errors import DawsError, UsageError
@@ -49,19 +51,19 @@ collecting = _Collecting()
 """The futures among the arguments that are being pickled by this thread; None when no task is being submitted."""
 
 
-class Future(Generic[T]):
+class Future(Struct, Generic[T], gc=False, eq=False):
     """The result of a task. Made by `submit` and its friends; pass it to other tasks to build a graph."""
 
-    __slots__ = ("__weakref__", "_session", "_state", "_told", "_what", "object", "task")
-    is_inner = False  # submitted by a task: there, waiting is more than standing still (see `daws.client.inside`)
+    # The collector of cycles does not look at these: with many of them pending that was a tenth of what they cost. So
+    # nothing that one refers to may refer back to it for long, as the traceback of an exception would.
 
-    def __init__(self, session: "Session", task: int, object_: int) -> None:
-        self._session = session
-        self.task = task
-        self.object = object_
-        self._state = PENDING
-        self._what: Any = None  # by state: bytes, nothing, the value, or the exception
-        self._told: list[Any] | None = None  # who is to hear of the end: things that can be `release`d
+    _session: "Session"
+    task: int
+    object: int
+    _state: int = PENDING
+    _what: Any = None  # by state: bytes, nothing, the value, or how it ended
+    _told: list[Any] | None = None  # who is to hear of the end: things that can be `release`d
+    is_inner: ClassVar[bool] = False  # submitted by a task, where waiting is more than standing still (see `inside`)
 
     def done(self) -> bool:
         """Has it ended, well or not?"""
@@ -133,7 +135,7 @@ class Future(Generic[T]):
         """Stop the task if it runs, forget it if it waits; tasks that need it are cancelled too."""
         self._session.cancel([self])
 
-    def add_done_callback(self, function: "Callable[[Future[T]], object]") -> None:
+    def add_done_callback(self, function: "Callable[[Future[T]], Any]") -> None:
         """Call `function(future)` at the end, on a thread of the cluster's; at once if it has ended."""
         self.tell(_Callback(function, self))
 
@@ -177,6 +179,9 @@ class Future(Generic[T]):
         yield from ended
         return self.result()
 
+    def __copy__(self) -> "Future[T]":
+        return self
+
     def __reduce__(self) -> Any:
         found = collecting.found
         if found is None:
@@ -186,10 +191,7 @@ class Future(Generic[T]):
         return fill, (found.setdefault(self, len(found)),)
 
     def __del__(self) -> None:
-        try:
-            session = self._session  # as its `let_go` would
-        except AttributeError:  # Ctrl-C came while it was made
-            return
+        session = self._session  # as its `let_go` would
         gone = session.gone
         gone.append(self.task)
         if session.stored or not len(gone) & 255:  # LET_GO_MAX, which may be gone when the program ends
@@ -199,14 +201,10 @@ class Future(Generic[T]):
         return f"<Future {self.task}: {self.state}>"
 
 
-class OutputFuture(Future[T]):
+class OutputFuture(Future[T], gc=True):
     """One of the further outputs of a task that has several. The task is held as long as any of them is."""
 
-    __slots__ = ("_first",)
-
-    def __init__(self, first: Future[Any], object_: int) -> None:
-        super().__init__(first._session, first.task, object_)
-        self._first = first
+    _first: Future[Any] | None = None
 
     def __del__(self) -> None:
         """The first one lets go."""
@@ -215,7 +213,7 @@ class OutputFuture(Future[T]):
 def output_futures(session: "Session", task: int, objects: list[int]) -> list[Future[Any]]:
     """The futures of a task with several outputs."""
     first: Future[Any] = Future(session, task, objects[0])
-    return [first, *[OutputFuture[Any](first, object_) for object_ in objects[1:]]]
+    return [first, *[OutputFuture(session, task, object_, _first=first) for object_ in objects[1:]]]
 
 
 def acquire(lock: LockType, timeout: float | None) -> bool:

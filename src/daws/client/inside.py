@@ -6,7 +6,7 @@ given to other tasks of the same one, not returned, because it goes when that ta
 """
 
 from collections.abc import Callable, Generator, Iterable, Sequence
-from typing import Any, NoReturn, TypeVar
+from typing import Any, ClassVar, NoReturn, TypeVar
 
 from daws.client.future import CANCELLED, FAILED, INLINE, PENDING, STORED, Future, collecting
 from daws.client.given import arguments
@@ -180,15 +180,11 @@ class InnerSession:
         return what
 
 
-class InnerFuture(Future[T]):
+class InnerFuture(Future[T], gc=True):
     """The result of a task that another task has submitted. `task` is its number there; `object` names the output."""
 
-    __slots__ = ()
     _session: InnerSession  # type: ignore[assignment]
-    is_inner = True
-
-    def __init__(self, session: InnerSession, task: int, object_: int) -> None:
-        super().__init__(session, task, object_)  # type: ignore[arg-type]
+    is_inner: ClassVar[bool] = True
 
     def done(self) -> bool:
         if self._state == PENDING:

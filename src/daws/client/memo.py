@@ -41,18 +41,16 @@ NEVER = "it never ran before"
 PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
 
 
-class MemoFuture(Future[Any]):
+class MemoFuture(Future[Any], gc=True):
     """A result that was there before. It becomes an object of the cluster when a task is to read it."""
 
-    __slots__ = ("_content", "_put", "key")
+    key: str = ""
+    _content: Any = None
+    _put: Future[Any] | None = None
 
-    def __init__(self, session: "MemoSession", task: int, key: str, content: memoryview) -> None:
-        super().__init__(session, task, task)
-        self.key = key
-        self._content: Any = content
-        self._put: Future[Any] | None = None
-        self._what = content
-        self._state = INLINE
+    @classmethod
+    def of(cls, session: "MemoSession", task: int, key: str, content: Any) -> "MemoFuture":
+        return cls(session, task, task, INLINE, content, None, key, content)
 
     def __reduce__(self) -> Any:
         found = collecting.found
@@ -70,8 +68,6 @@ class MemoFuture(Future[Any]):
 
 class MemoItems(MemoFuture):
     """Results of several items of a `map`."""
-
-    __slots__ = ()
 
     def result(self, timeout: float | None = None) -> Any:
         return [loads(one) for one in self._content]
@@ -258,7 +254,7 @@ class MemoSession(Session):
                 high += 1
             if is_found:
                 contents = [entry.outputs[0] for entry, _ in found[low:high] if entry is not None]
-                future: Future[Any] = MemoItems(self, self._next_task(), "", contents)  # type: ignore[arg-type]
+                future: Future[Any] = MemoItems.of(self, self._next_task(), "", contents)
                 self.memo.reused += high - low
                 self._whys[future.task] = f"reused: {high - low:,} items from {self.folder.path}"
             else:
@@ -333,7 +329,7 @@ class MemoSession(Session):
         futures = []
         made = time.strftime("%Y-%m-%d %H:%M", time.localtime(entry.head.made))
         for at, output in enumerate(entry.outputs):
-            future = MemoFuture(self, self._next_task(), f"{call.key}.{at}", output)
+            future = MemoFuture.of(self, self._next_task(), f"{call.key}.{at}", output)
             self._whys[future.task] = f"reused: {entry.path}, made {made}"
             futures.append(future)
         log.info("%s: reused from %s", call.name, entry.path)

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from copy import copy
 from itertools import count, repeat
 from time import monotonic_ns
 from types import FunctionType
@@ -57,7 +58,6 @@ from daws.workers.server import ForkServer
 if TYPE_CHECKING:
     from daws.client.explaining import Explanation
 
-new_future = Future.__new__
 FIRST_EXTRA_OBJECT = 1 << 62
 SEED = 0
 NOBODY = -1
@@ -162,13 +162,9 @@ class Session:
             number = self.number_of(function)
         if args or kwargs or not self._is_alone:
             return self.submit(number, args, kwargs)
-        # A short way for what is left, as `submit` and the constructor of a future would.
+        # A short way for what is left, as `submit` would.
         task = self._next_task()
-        future: Future[Any] = new_future(Future)
-        future._session = self
-        future.task = future.object = task
-        future._state = PENDING
-        future._what = future._told = None
+        future: Future[Any] = Future(self, task, task)
         self.futures[task] = future
         if self._closed is not None:
             self._refuse(task)
@@ -540,18 +536,19 @@ class Session:
         return found.get(object_, ())
 
     def exception_of(self, future: Future[Any]) -> BaseException:
+        """A new one each time: one that is raised refers to whoever asked, and so to the future."""
         what = future._what
         if isinstance(what, Outcome):
             if what.failure:
-                what = exception_of(what.failure)
-            elif future._state == CANCELLED:
+                return exception_of(what.failure)
+            if future._state == CANCELLED:
                 why = "" if what.task in self._cancelled else ", since one that it needs was"
-                what = TaskCancelledError(what.error or f"task {what.task} was cancelled{why}")
-            else:
-                what = TaskFailedError(what.error)
-            future._what = what
+                return TaskCancelledError(what.error or f"task {what.task} was cancelled{why}")
+            return TaskFailedError(what.error)
         assert isinstance(what, BaseException)
-        return what
+        again = copy(what)
+        again.__cause__ = what.__cause__
+        return again
 
 
 def _offers(members: Members) -> str:

@@ -17,7 +17,6 @@ from daws.workers.output import STREAMS, last_output, path_of
 from daws.workers.running import runs_folder
 
 BUFFER_MAX_BYTES = 1 << 20
-_buffer = bytearray()
 
 
 class Link:
@@ -25,6 +24,7 @@ class Link:
 
     __slots__ = (
         "_backlog",
+        "_buffer",
         "_loop",
         "_prepare",
         "_reader",
@@ -64,6 +64,7 @@ class Link:
         self._loop = loop
         self._reader = FrameReader(lists=True)
         self._backlog = bytearray()
+        self._buffer = bytearray()  # of its own: another cluster of this process has a thread of its own
 
     @staticmethod
     def _cursor_path(prepare: Prepare) -> str:
@@ -103,20 +104,20 @@ class Link:
 
     def flush(self) -> None:
         """Send all orders in one frame; what the socket does not take now it gets as soon as it can."""
-        global _buffer
         if not self.orders:
             return
-        frame_of(self.orders, _buffer)
+        buffer = self._buffer
+        frame_of(self.orders, buffer)
         self.orders.clear()
         if self._backlog:
-            self._backlog += _buffer
+            self._backlog += buffer
         else:
-            sent = self._try(_buffer)
-            if sent < len(_buffer):
-                self._backlog += memoryview(_buffer)[sent:]
+            sent = self._try(buffer)
+            if sent < len(buffer):
+                self._backlog += memoryview(buffer)[sent:]
                 self._loop.add_writer(self.sock.fileno(), self._on_writable)
-        if len(_buffer) > BUFFER_MAX_BYTES:
-            _buffer = bytearray()
+        if len(buffer) > BUFFER_MAX_BYTES:
+            self._buffer = bytearray()
 
     def _on_writable(self) -> None:
         sent = self._try(self._backlog)

@@ -699,3 +699,10 @@ def test_help_is_pleasant():
 def test_a_memory_that_is_none_is_refused(memory_bytes: Any):
     with pytest.raises(UsageError, match=f"memory_bytes={memory_bytes!r}: give a whole number of at least 1"):
         Cluster(1, memory_bytes=memory_bytes)
+
+
+def test_two_clusters_of_one_process_do_not_write_into_each_others_words():
+    with Cluster(2) as one, Cluster(2) as two:
+        rounds = [[each.submit(divmod, number, 7) for each in (one, two) for number in range(500)] for _ in range(8)]
+        for futures in rounds:
+            assert gather(futures) == 2 * [divmod(number, 7) for number in range(500)]
