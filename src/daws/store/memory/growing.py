@@ -16,6 +16,7 @@ from daws.store.memory.record import (
     STILLBORN,
     Record,
     add_child,
+    has_child,
     is_unclaimed,
     read_by,
     ready_of,
@@ -105,7 +106,7 @@ def register(store: MemoryStore, shard: Shard, row: wire.Register, now_ns: int) 
         if row.child not in record.more().watchers:
             record.more().watchers += (row.child,)
         return OK
-    if row.child not in record.children:
+    if not has_child(record, row.child):
         add_child(record, row.child)
     if record.state == STATE_DONE or (remaking and is_unclaimed(record)):
         return wire.Available(record.outputs)  # perhaps without a place: then the child asks for a remake itself

@@ -3,6 +3,7 @@
 Memory per task decides how large a graph can be, so the rare fields live apart.
 """
 
+from bisect import bisect_left, insort
 from collections.abc import Sequence
 from typing import Any
 
@@ -81,13 +82,27 @@ class Record(Struct, gc=False, array_like=True):
 
 
 def add_child(record: Record, child: int) -> None:
-    children = record.children
+    """Children are kept in the order of their numbers, which is mostly that in which they come."""
+    children: Any = record.children
     if children.__class__ is list:
-        children.append(child)
+        if child > children[-1]:
+            children.append(child)
+        else:
+            insort(children, child)
     elif len(children) < MANY_EDGES:
-        record.children = (*children, child)
+        more = (*children, child)
+        record.children = more if not children or child > children[-1] else tuple(sorted(more))
     else:
-        record.children = [*children, child]
+        record.children = sorted((*children, child))
+
+
+def has_child(record: Record, child: int) -> bool:
+    """A parent may have a hundred thousand."""
+    children = record.children
+    if children.__class__ is tuple or len(children) <= MANY_EDGES:  # those that a client has given are in any order
+        return child in children
+    at = bisect_left(children, child)
+    return at < len(children) and children[at] == child
 
 
 def add_inputs(record: Record, inputs: tuple[Input, ...]) -> None:

@@ -6,6 +6,7 @@ only a store that has all of them in one process can do within one update.
 """
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from daws.model.states import DONE as STATE_DONE
 from daws.model.states import FINAL
@@ -25,6 +26,8 @@ from daws.wire.store import (
     UNKNOWN,
     AnswerType,
 )
+
+NEVER: Any = object()
 
 
 @serves(wire.Retain)
@@ -76,11 +79,14 @@ def release(store: MemoryStore, shard: Shard, row: wire.Release, now_ns: int) ->
 
 
 def _yet_to_read(store: MemoryStore, record: Record) -> tuple[int, ...]:
-    """Children that have not ended."""
+    """Children that have not ended. One that a shard has never heard of is yet to be written there, or once more."""
     found = []
+    shards, count = store.shards, store.shard_count
     for task in record.children:
-        child = store.record(task)
-        if child is not None and child.state not in FINAL:
+        child = shards[(task >> SHARD_BLOCK_BITS) % count].records.get(task, NEVER)
+        if child is None or (child is NEVER and store.retired_max):
+            continue
+        if child is NEVER or child.state not in FINAL:
             found.append(task)
     return tuple(found)
 

@@ -21,7 +21,7 @@ import msgspec
 
 from daws.model.errors import DawsError, UnavailableError, UsageError
 from daws.store.valkey.attempt import Options
-from daws.store.valkey.caller import Caller, Commit, Done, Request, StoreChangedError
+from daws.store.valkey.caller import Caller, Commit, Done, Fetch, Request, StoreChangedError
 from daws.store.valkey.link import Link
 from daws.store.valkey.safety import Safety, read_replicas
 from daws.store.valkey.scripts import CHECK, Command, Keys, command_of
@@ -33,6 +33,7 @@ log = logging.getLogger("daws.store")
 
 SHARDS_PER_PRIMARY = 4
 """Which primary of a Cluster has a shard is left to the hashes of names: with fewer, some would get none."""
+ELSEWHERE_S = 1.0
 WATCH_S = 0.25
 """So often is asked how much of what is not safe yet has become so."""
 
@@ -87,7 +88,7 @@ class ValkeyStore:
         self.server = server
         self.calls = 0
         self.rows = 0  # that were asked for
-        self.on_changed: Callable[[int], None] | None = None  # a shard has another identity, and nobody was calling it
+        self.on_changed: Callable[[int], None] | None = None  # a shard has another identity; may be said more than once
         self.on_safe: Callable[[int], None] | None = None  # a shard has another safe position
         server.on_link_lost = self._look_around
         name = server.address.name
@@ -191,9 +192,14 @@ class ValkeyStore:
                     await self._carry_out(lane, calls)
                 except StoreChangedError as error:
                     lane.begin_anew()
-                    wrong = await self._look_at_new_server(lane, name, safe) or error
                     calls += waiting  # whatever was said since knows nothing of it
                     waiting.clear()
+                    if self.on_changed is not None:  # perhaps nobody waits for these calls
+                        self.on_changed(lane.shard)
+                    wrong = await self._look_at_new_server(lane, name, safe) or error
+                    if self._broken is not None:
+                        calls += waiting
+                        waiting.clear()
                     for call in calls:
                         call.fail(wrong)
                 except Exception as error:
@@ -234,15 +240,27 @@ class ValkeyStore:
                 done: Done = end.value
                 return done
             asked = self._lanes[request.shard]
-            known = lane.link if asked is lane else None
-            answer, link = await self.server.ask_the_same(command_of(request, asked.keys), known)
-            if asked is lane:
-                lane.link = link
+            if asked is not lane:
+                answer = await self._look_elsewhere(lane, request, asked)
+                continue
+            answer, lane.link = await self.server.ask_the_same(command_of(request, lane.keys), lane.link)
             if isinstance(request, Commit):
                 outcome, clock, *rest = answer
                 if request.shard == MEMBERSHIP_SHARD:  # other servers of a Cluster have clocks of their own
                     self.server.heard(*map(int, clock))
                 answer = (outcome, *rest)
+
+    async def _look_elsewhere(self, lane: _Lane, request: Request, asked: _Lane) -> Any:
+        """What another shard has; it may be away, and leases do not wait for that: then it is as if it had nothing, and
+        what would have been forgotten stays."""
+        command = command_of(request, asked.keys)
+        if lane.shard != MEMBERSHIP_SHARD or not isinstance(request, Fetch):
+            return await self.server.ask(command)
+        try:
+            async with asyncio.timeout(min(ELSEWHERE_S, self.options.lease_ns / 1e9 / 8)):
+                return await self.server.ask(command)
+        except TimeoutError:
+            return [None] * len(request.names)
 
     async def _look_at_new_server(self, lane: _Lane, name: bytes, safe: int) -> DawsError | None:
         """It may have lost what was not safe, and if that was all, nothing of us is left; not what was safe. Returns

@@ -7,11 +7,14 @@ import pytest
 
 from daws.model.task import TaskSpec
 from daws.store.valkey import store as module
+from daws.store.valkey.attempt import Options, Tidy
 from daws.store.valkey.caller import StoreChangedError
+from daws.store.valkey.looking import Looking
 from daws.store.valkey.safety import Replicas, read_replicas
+from daws.store.valkey.scripts import Command
 from daws.store.valkey.server import Address
 from daws.store.valkey.store import ValkeyStore
-from daws.wire.store import Finish, Log, ReadLog, Row, Submit
+from daws.wire.store import CLIENT_HOLDER, Finish, Log, ReadLog, Register, Release, Row, Submit, Watch
 from tests.valkey import LocalServer, free_port
 
 Start = Callable[..., LocalServer]
@@ -63,6 +66,50 @@ def test_what_was_acknowledged_and_lost_is_noticed_before_anything_else_is_done(
         for rows in SMALL[1:]:
             await store.call(0, rows, identity=store.identity(0))
         assert await store.call(0, [ReadLog(0)]) == [Log(4, [0, 1, 2, 3])]
+        await store.close()
+
+    asyncio.run(run())
+
+
+def test_a_failover_is_told_of_although_only_a_call_for_nobody_has_met_it(start: Start):
+    """What one shard leaves to do in another is nobody's call."""
+    server = start()
+
+    async def run() -> None:
+        store = await ValkeyStore.open(Address((server.url,)), Options(2, direct=True))
+        changed: list[int] = []
+        store.on_changed = changed.append
+        await store.call(1, [Submit(TaskSpec(64), (), ANN)])
+        server.kill()
+        server.start()
+        store._enter(store._lanes[1], module._Call((Tidy(64),), None, None))
+        await until(lambda: changed)
+        assert set(changed) == {1}
+        await store.close()
+
+    asyncio.run(run())
+
+
+def test_leases_do_not_wait_for_what_another_shard_has(start: Start, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(module, "ELSEWHERE_S", 0.01)
+    server = start()
+
+    async def run() -> None:
+        store = await ValkeyStore.open(Address((server.url,)), Options(2, direct=True))
+        await store.call(0, [Submit(TaskSpec(0, outputs=(0,)), (), ANN), Finish(0, 0, ANN, ((0, 9, 0, (ANN,), b"x"),))])
+        await store.call(0, [Register(0, 64)])
+        ask, is_away = store.server.ask, asyncio.Event()
+
+        async def ask_who_is_there(command: Command) -> object:
+            if ":1}" in command.key:
+                await is_away.wait()
+            return await ask(command)
+
+        monkeypatch.setattr(store.server, "ask", ask_who_is_there)
+        async with asyncio.timeout(30):
+            await store.call(0, [Release(0, CLIENT_HOLDER), Watch(0)])
+        (record,) = (await Looking(store).records([0])).values()
+        assert record is not None, "it stays, since nobody knows what became of its child"
         await store.close()
 
     asyncio.run(run())

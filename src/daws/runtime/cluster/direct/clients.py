@@ -21,16 +21,16 @@ from daws.core.effects import CallStore
 from daws.core.events import CallFine, NewStrategy, StoreAnswered
 from daws.model.cluster import Members
 from daws.model.errors import StrategyError
-from daws.model.states import READY
+from daws.model.states import READY, WAITING
 from daws.model.task import AGAIN, CLIENT, NodeId, Ready
 from daws.net.links import Links
 from daws.runtime.cluster import words
 from daws.runtime.cluster.direct.book import OPEN, Entry, decode
 from daws.runtime.cluster.direct.desk import Desk, Received
 from daws.runtime.cluster.direct.words import TO_CLIENT, Batches, Fresh, Here, Sealed, ToClient
-from daws.runtime.cluster.direct.writing import Write, complete, unfinished, write
+from daws.runtime.cluster.direct.writing import Write, Written, complete, unfinished, write
 from daws.runtime.cluster.reach import Reach
-from daws.runtime.cluster.sessions import is_function
+from daws.runtime.cluster.sessions import CANCELLED_AT_ONCE, is_function
 from daws.runtime.cluster.words import NOBODY, SESSION_BITS
 from daws.runtime.ports import Outcome
 from daws.runtime.talk import Count, Counted, Ends
@@ -41,7 +41,18 @@ from daws.store.valkey.store import ValkeyStore
 from daws.store.valkey.told import forget_unended, learn_end, stamps_of
 from daws.strategy import format_strategy, parse_strategy
 from daws.wire.messages import CancelOrder, CancelTaken, LetGo, NewTasks, Submission, SubmissionTaken
-from daws.wire.store import MEMBERSHIP_SHARD, STRUCK, AnswerType, Leased, Release, RowType, Submit, Unheld, Watch
+from daws.wire.store import (
+    MEMBERSHIP_SHARD,
+    STRUCK,
+    UNKNOWN,
+    AnswerType,
+    Leased,
+    Release,
+    RowType,
+    Submit,
+    Unheld,
+    Watch,
+)
 
 LOOK_S = 0.25
 AGAIN_S = 1.0
@@ -141,7 +152,7 @@ class ClientDesk(Desk):
                     await self._say_again()
         self._keep(rows, write)
         answers = await self._hand_out(rows, written.answers, is_again)
-        await self._doom(written.doomed)
+        await self._doom(written)
         start = 0
         for call in calls:
             some = answers[start : start + len(call.rows)]
@@ -166,7 +177,18 @@ class ClientDesk(Desk):
             kept.popleft()
             self._keep(rows, how)
             await self._hand_out(rows, written.answers, True)
-            await self._doom(written.doomed)
+            await self._doom(written)
+            self._repeat(rows, written.answers, how)
+
+    def _repeat(self, rows: Sequence[RowType], answers: list[AnswerType], how: Write) -> None:
+        """What was said again and could not be done: its node has died since, or a parent is yet to come."""
+        left = [
+            row
+            for row, answer in zip(rows, answers, strict=True)
+            if isinstance(row, Submit) and answer in (STRUCK, UNKNOWN)
+        ]
+        if left:
+            self._loop.call_later(LOOK_S, self.say, _Repeat(left, how))
 
     def _keep(self, rows: Sequence[RowType], how: Write) -> None:
         positions = [self.store.position(shard) for shard in range(self.store.shard_count)]
@@ -201,8 +223,8 @@ class ClientDesk(Desk):
                 if isinstance(answer, int):
                     told[place] = answer
                 elif row.outputs:
-                    for place in row.outputs[0][3]:
-                        put.setdefault(place, []).append(row)
+                    for node in row.outputs[0][3]:
+                        put.setdefault(node, []).append(row)
                 elif is_again:
                     again.append(row)
                 elif isinstance(answer, Ready):
@@ -212,8 +234,8 @@ class ClientDesk(Desk):
             elif isinstance(row, Release):
                 self._wanted.discard(row.task)
                 if isinstance(answer, Unheld):
-                    for place in answer.places:
-                        let_go.setdefault(place, []).append(row.task)
+                    for node in answer.places:
+                        let_go.setdefault(node, []).append(row.task)
                 if row.task in self._failed:
                     self._failed.discard(row.task)
                     self.begin(self.notes.drop(FAILURES, [row.task]))
@@ -291,8 +313,8 @@ class ClientDesk(Desk):
                 tasks.append((task, len(record.spec.outputs)))
             if (submit := unfinished(task, record, self.store.shard_count)) is not None:
                 left.append(submit)
-        if left:
-            self.say(_Complete(left))
+        for start in range(0, len(left), ROWS_MAX):
+            self.say(_Repeat(left[start : start + ROWS_MAX], complete))
         _, _, strategy = await self.notes.look()
         strategy = strategy or DEFAULT_STRATEGY
         self.tell(words.Attached(number, entry.name, next_task, self.members, strategy, sorted(tasks)))
@@ -388,43 +410,48 @@ class ClientDesk(Desk):
             if lost:
                 self._loop.call_later(AGAIN_S, self.say, words.AskEnds(lost))
 
-    async def _on_complete(self, word: "_Complete") -> None:
-        """What the client before us may have left half said."""
+    async def _on_repeat(self, word: "_Repeat") -> None:
+        """With nodes that are there now."""
         if not self.members:  # nobody could own a task
             self._loop.call_later(LOOK_S, self.say, word)
             return
         rows = [replace(row, node=self._node_for(row)) for row in word.rows]
         try:
-            written = await complete(self.call, self.store.shard_count, rows)
+            written = await word.how(self.call, self.store.shard_count, rows)
         except StoreChangedError:
             self.see_change()
             self.say(word)
             return
-        self._keep(rows, complete)
+        self._keep(rows, word.how)
         await self._hand_out(rows, written.answers, True)
-        await self._doom(written.doomed)
-        struck = [row for row, answer in zip(rows, written.answers, strict=True) if answer == STRUCK]
-        if struck:
-            self._loop.call_later(LOOK_S, self.say, _Complete(struck))
+        await self._doom(written)
+        self._repeat(rows, written.answers, word.how)
 
     def _node_for(self, row: Submit) -> NodeId:
         nodes = self.members.capable(row.spec.needs) or self.members.nodes
         return nodes[row.spec.id % len(nodes)]
 
-    async def _doom(self, doomed: dict[int, int]) -> None:
+    async def _doom(self, written: Written) -> None:
         """Have tasks end as those have ended that they need; the node that is told sees to what needs them in turn."""
-        if not doomed:
+        if not written.doomed:
             return
-        parents = await self.looking.records(list(set(doomed.values())))
+        records = await self.looking.records([*written.doomed, *written.doomed.values()])
         by_error: dict[str, list[int]] = {}
-        for task, parent in doomed.items():
-            record = parents[parent]
-            error = f"task {parent}, which it needs, is forgotten, or its client was killed before it was submitted"
-            if record is not None:
-                error = record.rare.error if record.rare is not None else ""
+        for task, parent in written.doomed.items():
+            mine, above = records[task], records[parent]
+            if mine is None or mine.state != WAITING:
+                continue  # it had all that it needs before that was forgotten
+            if above is not None:
+                error = above.rare.error if above.rare is not None else ""
+            elif parent in written.missing:
+                error = f"task {parent}, which it needs, was never submitted: its client was killed before"
+            else:
+                error = f"task {parent}, which it needs, is forgotten with all it made"
             by_error.setdefault(error, []).append(task)
         for error, tasks in by_error.items():
-            self._cancels[self._batches()] = (tuple(tasks), error, -1e9)
+            for start in range(0, len(tasks), CANCELLED_AT_ONCE):
+                some = tuple(tasks[start : start + CANCELLED_AT_ONCE])
+                self._cancels[self._batches()] = (some, error, -1e9)
         self._send_cancels()
 
     async def _on_cancel(self, word: words.CancelTasks) -> None:
@@ -504,10 +531,11 @@ class _Kept(Struct, frozen=True):
     how: Write
 
 
-class _Complete(Struct, frozen=True):
-    """Said to ourselves."""
+class _Repeat(Struct, frozen=True):
+    """Said to ourselves: tasks that are to be written once more."""
 
     rows: list[Submit]
+    how: Write
 
 
 class _Counting:
@@ -530,7 +558,7 @@ class _Counting:
 _HEARD: dict[type, Callable[[ClientDesk, Any], Awaitable[None]]] = {
     words.Attach: ClientDesk._on_attach,
     words.AskEnds: ClientDesk._on_ask_ends,
-    _Complete: ClientDesk._on_complete,
+    _Repeat: ClientDesk._on_repeat,
     words.CancelTasks: ClientDesk._on_cancel,
     Count: ClientDesk._on_count,
     NewStrategy: ClientDesk._on_new_strategy,

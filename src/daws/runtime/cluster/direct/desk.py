@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
+from contextlib import suppress
 from typing import Any
 
 from daws.model.errors import DawsError
@@ -16,6 +17,7 @@ from daws.store.valkey.store import Answers, ValkeyStore
 from daws.wire.store import Row
 
 COPIES_MAX = 100
+IDLE_S = 1.0
 OPEN_S = 2.0
 """So long each attempt to reach the server lasts."""
 SILENCE_S = 3.0
@@ -66,6 +68,9 @@ class Desk:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(IDLE_S):
+                await self.store.idle()  # what is left to be done in other shards
         await self.store.close()
         await hang_up()
 

@@ -20,7 +20,6 @@ class _Reader:
     """How far the log of a shard was read."""
 
     def __init__(self) -> None:
-        self.has_begun = False
         self.start = 0
         self.last = b""  # the entry before that
 
@@ -74,15 +73,18 @@ class Ends:
     def begin_anew(self) -> None:
         """The logs may be others: all is looked up that somebody waits for."""
         self._readers = [_Reader() for _ in range(self._looking.shard_count)]
+        self._has_begun = False
 
     async def news(self, wanted: Collection[int]) -> list[Outcome]:
         """Which of these tasks have ended since the last time."""
         readers = self._readers
-        if not readers[0].has_begun:
+        if not self._has_begun:
             lengths = await asyncio.gather(*map(self._looking.log_length, range(self._looking.shard_count)))
             outcomes = await self.of(wanted, unknown_are_lost=False)
-            for reader, length in zip(readers, lengths, strict=True):
-                reader.has_begun, reader.start = True, length
+            if readers is self._readers:  # else all is to be looked up once more
+                self._has_begun = True
+                for reader, length in zip(readers, lengths, strict=True):
+                    reader.start = length
             return outcomes
         found = await asyncio.gather(*[self._looking.log(shard, one.first) for shard, one in enumerate(readers)])
         entries: list[bytes] = []

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from daws.model.states import DONE
 from daws.model.task import CLIENT
 from daws.runtime.cluster.direct.book import ENDING, OPEN, Entry
 from daws.runtime.cluster.direct.writing import write
@@ -57,11 +58,14 @@ class Sweeper:
         low = entry.number << SESSION_BITS
         unfinished: list[int] = []
         held: list[int] = []
+        left: list[int] = []  # not yet forgotten, perhaps because nobody has said that its children are
         async for task, record in desk.looking.between(low, low + (1 << SESSION_BITS)):
             if not has_ended(record):
                 unfinished.append(task)
             elif record.held:
                 held.append(task)
+            elif record.state == DONE:
+                left.append(task)
         if unfinished:
             for start in range(0, len(unfinished), CANCELLED_AT_ONCE):
                 batch = desk.batches()
@@ -69,8 +73,9 @@ class Sweeper:
                 desk.tell(CancelOrder(CLIENT, batch, tuple(unfinished[start : start + CANCELLED_AT_ONCE])))
             return
         try:
-            for start in range(0, len(held), ROWS_PER_CALL):
-                await self._release(held[start : start + ROWS_PER_CALL])
+            tasks = held or left
+            for start in range(0, len(tasks), ROWS_PER_CALL):
+                await self._release(tasks[start : start + ROWS_PER_CALL])
         except StoreChangedError:
             desk.see_change()
             return

@@ -39,10 +39,11 @@ Call: TypeAlias = Callable[[int, Sequence[Row]], Awaitable[list[AnswerType]]]
 
 class Written(Struct, frozen=True):
     """`answers` are to the rows, as if all were in one shard. `doomed` are tasks that can never start, and by which of
-    their parents: somebody has to stop them, and what needs them."""
+    their parents: somebody has to stop them, and what needs them. Those parents that are `missing` were never there."""
 
     answers: list[AnswerType]
-    doomed: dict[int, int]
+    doomed: dict[int, int] = {}
+    missing: frozenset[int] = frozenset()
 
 
 Write: TypeAlias = Callable[[Call, int, Sequence[RowType]], Awaitable[Written]]
@@ -51,7 +52,7 @@ Write: TypeAlias = Callable[[Call, int, Sequence[RowType]], Awaitable[Written]]
 async def write(call: Call, shard_count: int, rows: Sequence[RowType]) -> Written:
     """Whatever `call` raises is raised when all calls that are under way have ended."""
     if shard_count == 1:
-        return Written(await call(0, rows), {})
+        return Written(await call(0, rows))
     writer = _Writer(call, shard_count, rows)
     await writer.write()
     return Written(writer.answers, writer.doomed)
@@ -61,7 +62,7 @@ async def complete(call: Call, shard_count: int, rows: Sequence[RowType]) -> Wri
     """Say what may be left to be said of tasks that are `unfinished`."""
     writer = _Writer(call, shard_count, rows)
     await writer.complete()
-    return Written(writer.answers, writer.doomed)
+    return Written(writer.answers, writer.doomed, frozenset(writer.unknown.values()))
 
 
 def unfinished(task: int, record: Record, shard_count: int) -> Submit | None:
@@ -80,7 +81,7 @@ class _Writer:
     def __init__(self, call: Call, shard_count: int, rows: Sequence[RowType]) -> None:
         self.answers: list[AnswerType] = [None] * len(rows)
         self.doomed: dict[int, int] = {}
-        self._unknown: dict[int, int] = {}  # by place: a parent that is not there
+        self.unknown: dict[int, int] = {}  # by place: a parent that is not there
         self._call = call
         self._shard_count = shard_count
         self._rows = rows
@@ -111,7 +112,7 @@ class _Writer:
         for place, row in rows:
             if self.answers[place] == UNKNOWN:
                 self.answers[place] = None
-                self.doomed.setdefault(row.spec.id, self._unknown[place])
+                self.doomed.setdefault(row.spec.id, self.unknown[place])
         await self._open(left)
 
     def _is_apart(self, row: Submit) -> bool:
@@ -135,7 +136,7 @@ class _Writer:
                     left[place].append(Satisfy(row.child, row.task, nodes[place], answer.inputs))
             elif answer == UNKNOWN:
                 self.answers[place] = UNKNOWN
-                self._unknown[place] = row.task
+                self.unknown[place] = row.task
                 left.pop(place, None)
             elif answer != OK:
                 self.doomed.setdefault(row.child, row.task)

@@ -196,6 +196,17 @@ def test_children_of_what_has_failed_are_told_of_so_that_somebody_stops_them():
     assert site.go_on() == {BLOCK: 0}
 
 
+def test_a_child_that_a_shard_has_forgotten_still_reads_what_is_let_go_of():
+    """It is written once more, by whoever keeps what was not safe."""
+    site = Site()
+    site.write(submit(0))
+    site.run_one()
+    site.write(submit(BLOCK, 0))
+    site.store.shards[shard_of(BLOCK, SHARDS)].records.clear()
+    (let_go,) = site.write(Release(0, CLIENT_HOLDER))
+    assert isinstance(let_go, Unheld) and let_go.readers == (BLOCK,)
+
+
 def test_a_task_in_one_piece_is_one_row():
     site = Site()
     site.write(submit(0), submit(1, 0), submit(2, 0, 1))
@@ -208,3 +219,14 @@ def test_a_task_in_one_piece_is_one_row():
     while site.run_one():
         pass
     assert all(one.state == DONE for one in site.records().values())
+
+
+def test_a_parent_of_very_many_is_told_of_each_once():
+    """However they come, and in no time."""
+    site, rng = Site(), random.Random(1)
+    site.write(submit(0))
+    children = [BLOCK * number for number in range(1, 3000) if number % SHARDS]
+    rng.shuffle(children)
+    for _ in range(2):
+        site.write(*[submit(one, 0) for one in children])
+    assert sorted(site.records()[0].children) == sorted(children)
