@@ -18,6 +18,7 @@ from daws.core.keeping import when_safe
 from daws.core.moving import take_back
 from daws.core.node import NodeCore, handles, same
 from daws.core.outbox import ask_unknown_again, carry_out, repeat_orders, send_clears
+from daws.core.patience import patience_is_over
 from daws.core.ready import accept, forget_leavers, place_stranded
 from daws.core.resending import say_again
 from daws.core.running import recall_now, relax_stalled
@@ -63,7 +64,7 @@ def on_timer_fired(core: NodeCore, event: TimerFired) -> None:
     elif event.timer == RECALL:
         recall_now(core)
     elif event.timer == PATIENCE:
-        core.dirty = True
+        patience_is_over(core)
 
 
 def tick(core: NodeCore) -> None:

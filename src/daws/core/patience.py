@@ -35,9 +35,17 @@ def waits_for_better(core: NodeCore, ready: Ready) -> bool:
     return False
 
 
+def patience_is_over(core: NodeCore) -> None:
+    """Perhaps: timers of a real clock may be early by a part of a millisecond."""
+    if core.now_ns < core.waits_until_ns:
+        core.out.append(SetTimer(PATIENCE, core.waits_until_ns))
+    else:
+        core.dirty = True
+
+
 def _coming_count(core: NodeCore, spec: TaskSpec, patience_ns: int) -> int:
     """How many tasks are more critical than this one and will be ready so soon: what they read is on its way, or a task
-    that has ended here is being committed."""
+    that read something and has ended here is being committed."""
     rank, priority, count = spec.rank, spec.priority, 0
     if core.staging:
         most_bytes = patience_ns * core.net_bytes_per_s * 1e-9

@@ -141,6 +141,8 @@ def next_ready(core: NodeCore, group: Group) -> Ready | None:
             head = first.peek()
             if head is not None and head.spec.rank and not missing_inputs(core, head) and waits_for_better(core, head):
                 return None
+        else:
+            core.waits_until_ns = 0  # nothing is to come that an executor could be kept for
         ready = first.pop(context) if first.count else None
         if ready is None:
             second = shared if first is dedicated else dedicated

@@ -3,7 +3,7 @@
 from typing import Any
 
 from daws.core.effects import PATIENCE, CallStore, StartRun
-from daws.core.events import ObjectsPut, RunEnded
+from daws.core.events import ObjectsPut, RunEnded, TimerFired
 from daws.core.node import SECOND_NS
 from daws.core.patience import COMMIT_NS
 from daws.model.task import CLIENT, Input, Ready
@@ -116,3 +116,27 @@ def test_what_was_fetched_runs_in_the_order_of_all_others():
                 node.effects.remove(call)
                 node.answer(call, *[Committed(-1) for _ in call.rows])
             run = node.expect(StartRun, task=after)
+
+
+def test_a_timer_that_is_early_is_set_again():
+    with Driver(PATIENT, cores=1) as node:
+        submit(node, planned(1, object_at(8, 1), rank=2 * LONG), planned(2))
+        node.expect_fetch(8)
+        due_ns = node.timers.pop(PATIENCE)
+        node.give(TimerFired(PATIENCE), later_ns=due_ns - 300_000)
+        assert not node.effects and node.timers[PATIENCE] == due_ns
+        node.fire(PATIENCE)
+        node.expect(StartRun, task=2)
+
+
+def test_who_has_waited_before_waits_again():
+    with Driver(PATIENT, cores=1) as node:
+        node.give(ObjectsPut(((8, BIG), (9, BIG))))
+        submit(node, planned(1, object_at(8, 0), rank=4 * LONG), planned(2, kind=1))
+        node.give(RunEnded(1, node.expect(StartRun, task=1).run, COMMIT_NS), later_ns=COMMIT_NS)
+        call = node.expect(CallStore)
+        node.answer(call, Committed(-1, ready=(planned(3, object_at(9, 0), rank=3 * LONG),)))
+        run = node.expect(StartRun, task=3)
+        node.give(RunEnded(3, run.run, LONG), later_ns=LONG)
+        node.expect(CallStore)
+        assert not node.effects, "task 2 waits for what follows this one as well"
