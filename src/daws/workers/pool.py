@@ -217,9 +217,14 @@ class WorkerPool:
         return link
 
     def _dismiss(self, link: Link) -> None:
-        """It was set aside, and those that waited in it have ended."""
+        """It was set aside, and those that waited in it have ended. A tear-down may take its time, but not for ever."""
         link.orders.append(Exit())
         link.flush()
+        self._loop.call_later(END_S, self._end_dismissed, link)
+
+    def _end_dismissed(self, link: Link) -> None:
+        if link.number in self._by_number and self._server is not None and not self._is_closing:
+            self._kill(link)
 
     def _order(self, link: Link, order: Recall | Resume | Told | Discard) -> None:
         """Something about a run, if it is outstanding still."""

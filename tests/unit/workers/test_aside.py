@@ -1,16 +1,19 @@
 """Workers that are left to runs which wait in them, while others take the orders of their slots."""
 
+import asyncio
 import errno
 import os
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
+import cloudpickle
 import pytest
 
 from daws.workers import link, pool
 from tests.unit.workers import jobs
-from tests.unit.workers.crew import Crew, gone
+from tests.unit.workers.crew import DEADLINE_S, Crew, gone
 from tests.unit.workers.test_nest import end, result, until_it_waits
 
 
@@ -55,6 +58,21 @@ def test_a_worker_that_was_set_aside_ends_with_the_last_that_waits_in_it(crew: C
     end(crew, second, 0)
     assert result(crew, second) == [0] and gone([alone])
     assert crew.call(jobs.pid) == other
+
+
+def test_a_worker_that_was_set_aside_ends_though_its_tear_down_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(pool, "END_S", 0.05)
+    hangs, is_gone = tmp_path / "hangs", asyncio.Event()
+    hangs.touch()
+    teardown = cloudpickle.dumps(partial(jobs.hang_if_there, str(hangs)))
+    with Crew(tmp_path, slots=1, teardown=teardown, gone=lambda pid: is_gone.set()) as crew:
+        parent, pids = waiting(crew), crew.pool.pids
+        crew.pool.set_aside(0, parent)
+        end(crew, parent, 0)
+        assert result(crew, parent) == [0]
+        crew.loop.run_until_complete(asyncio.wait_for(is_gone.wait(), DEADLINE_S))
+        assert gone(pids) and crew.call(jobs.add, 1) == 1
+        hangs.unlink()
 
 
 def test_who_was_set_aside_sets_no_other_aside(crew: Crew):
