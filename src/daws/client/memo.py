@@ -25,7 +25,7 @@ from daws.client.session import Session
 from daws.data.codec import Packed, dumps, loads, open_file
 from daws.data.files import read_and_drop
 from daws.data.fingerprint import Fingerprint, Unknown, Versions
-from daws.data.functions import dumps_function
+from daws.data.functions import dumps_function, inside_of, name_of
 from daws.data.memo import Entry, MemoFolder, Note
 from daws.model.errors import DawsError, TaskCancelledError
 from daws.model.task import INLINE_BYTES, Input
@@ -520,7 +520,6 @@ def _has_parameter(function: Any, name: str) -> bool:
 
 
 def _name_of(function: Any) -> str:
-    while type(function).__module__ == "functools" and hasattr(function, "func"):
-        function = function.func
-    named = function if hasattr(function, "__qualname__") else type(function)
-    return f"{named.__module__}.{named.__qualname__}"
+    """With its module: this is part of the keys of results."""
+    inside = inside_of(function)
+    return f"{(inside if hasattr(inside, '__qualname__') else type(inside)).__module__}.{name_of(inside)}"
