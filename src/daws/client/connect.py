@@ -139,7 +139,7 @@ class JoinedSession(Session):
         modules: OwnModules,
     ) -> None:
         def join(session: Session) -> JoinedCluster:
-            return JoinedCluster(reach, name, kept, session.files, session, lambda: [*session.futures], timeout_s)
+            return JoinedCluster(reach, name, kept, session.files, session, session.futures.keys, timeout_s)
 
         super().__init__(Crew(1), parse_strategy("daws"), folders, limit_bytes, join=join)
         assert isinstance(self.engine, JoinedCluster)

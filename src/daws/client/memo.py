@@ -25,9 +25,9 @@ from daws.client.session import Session
 from daws.data.codec import Packed, dumps, loads, open_file
 from daws.data.files import read_and_drop
 from daws.data.fingerprint import Fingerprint, Unknown, Versions
-from daws.data.functions import dumps_function
+from daws.data.functions import dumps_function, inside_of, name_of
 from daws.data.memo import Entry, MemoFolder, Note
-from daws.model.errors import DawsError
+from daws.model.errors import DawsError, TaskCancelledError
 from daws.model.task import INLINE_BYTES, Input
 from daws.runtime.ports import Outcome
 from daws.workers.slots import fill
@@ -287,12 +287,26 @@ class MemoSession(Session):
         self._here.awaited = awaited
         try:
             return submit(number, args, kwargs, plain)
-        except BaseException:
+        except BaseException as error:
             if awaited is not None:
-                self._forget(awaited)
+                self._take_back(awaited, error)
             raise
         finally:
             self._here.awaited = None
+
+    def _take_back(self, awaited: _Awaited, error: BaseException) -> None:
+        """It was refused, or whoever submits it is interrupted. A callback may have its future already."""
+        self._forget(awaited)
+        future = awaited.future
+        if future is None or future.task in self.futures:
+            return
+        self._awaited.pop(future.task, None)
+        for one in (future, *self.outputs.pop(future.task, ())):
+            if one._state == PENDING:
+                why = str(error) or type(error).__name__
+                one._what = TaskCancelledError(f"task {future.task} was not submitted after all: {why}")
+                one._state = CANCELLED
+                one._tell_all()
 
     def _submit(
         self,
@@ -506,7 +520,6 @@ def _has_parameter(function: Any, name: str) -> bool:
 
 
 def _name_of(function: Any) -> str:
-    while type(function).__module__ == "functools" and hasattr(function, "func"):
-        function = function.func
-    named = function if hasattr(function, "__qualname__") else type(function)
-    return f"{named.__module__}.{named.__qualname__}"
+    """With its module: this is part of the keys of results."""
+    inside = inside_of(function)
+    return f"{(inside if hasattr(inside, '__qualname__') else type(inside)).__module__}.{name_of(inside)}"

@@ -112,7 +112,6 @@ class Session:
         self._next_function = count().__next__
         self._functions: dict[bytes, int] = {}
         self._settled: dict[Callable[..., Any], int] = {}  # numbers of functions that need not be looked at again
-        self._cancelled: set[int] = set()  # those that were named; others are because they need one of these
         self._turns: dict[Needs | None, int] = {}  # of the last task that needs this (see Newcomer)
         self._closed: BaseException | None = None
         self.alarms: list[Any] = []  # `release`d when a task does not end well
@@ -357,7 +356,6 @@ class Session:
         """Stop tasks; with `running=False` only those that no worker has yet."""
         tasks = tuple([future.task for future in futures if not future.done()])
         if tasks and self._closed is None:
-            self._cancelled.update(tasks)
             self.engine.cancel(tasks, running)
 
     def let_go(self, task: int) -> None:
@@ -542,8 +540,7 @@ class Session:
             if what.failure:
                 return exception_of(what.failure)
             if future._state == CANCELLED:
-                why = "" if what.task in self._cancelled else ", since one that it needs was"
-                return TaskCancelledError(what.error or f"task {what.task} was cancelled{why}")
+                return TaskCancelledError(what.error or f"task {what.task} was cancelled, or one that it needs was")
             return TaskFailedError(what.error)
         assert isinstance(what, BaseException)
         again = copy(what)

@@ -14,9 +14,10 @@ from daws.model.errors import DawsError, UsageError
 T = TypeVar("T")
 Errors = Literal["raise", "return", "skip"]
 TOGETHER = 1024
-TOGETHER_MIN = 8
 """So many results are waited for at once: a thread that is woken by each end takes the interpreter, and where all
-processors are busy one of those too, from the one that brings the ends. Of fewer each is waited for by itself."""
+processors are busy one of those too, from the one that brings the ends."""
+TOGETHER_MIN = 8
+"""Of fewer each is waited for by itself."""
 WORDS = {"ALL_COMPLETED": "all", "FIRST_COMPLETED": "first", "FIRST_EXCEPTION": "error"}
 
 
@@ -230,7 +231,7 @@ def _results(what: Iterable[Any]) -> list[Any]:
     items: list[Any] = []
     for low in range(0, len(rest), TOGETHER):
         some = rest[low : low + TOGETHER]
-        _wait_for_last(some)
+        _wait_for_all(some)
         items += [
             (None if one._state == INLINE and one._what == NOTHING else one.result())  # most have no result
             if one.__class__ is Future
@@ -240,22 +241,32 @@ def _results(what: Iterable[Any]) -> list[Any]:
     return items
 
 
-def _wait_for_last(some: list[Any]) -> None:
-    """Until the last of these has ended, or one that did not end well: that is to be raised at once. What is unusual
-    (not all are futures, or not of one session) is not waited for here."""
-    last = some[-1]
-    if last.__class__ is not Future or last._state != PENDING:
+def _wait_for_all(some: list[Any]) -> None:
+    """Until all of these have ended; what one raised that did not end well is raised at once. What is unusual (not all
+    are futures, or not of one session) is not waited for here."""
+    first = some[0]
+    if first.__class__ is not Future:
         return
-    session = last._session
-    session.check_may_wait()
-    bell = _Bell()
+    session = first._session
+    for one in some:
+        if one.__class__ is not Future or one._session is not session:
+            return
+    awaited, bell = None, _Bell()
     session.alarms.append(bell)
     try:
-        for one in some:
-            if one.__class__ is not Future or one._session is not session or one._state >= FAILED:
+        while True:
+            states = [one._state for one in some]
+            if max(states) >= FAILED:
+                some[next(at for at, state in enumerate(states) if state >= FAILED)].result()
+            if PENDING not in states:
                 return
-        last.tell(bell)
-        acquire(bell.lock, None)
+            if awaited is None or awaited._state != PENDING:
+                left = [one for one, state in zip(some, states, strict=True) if state == PENDING]
+                # Most often the last ends last. If not, half of the others may have ended with one in the middle.
+                awaited = left[-1] if awaited is None else left[len(left) // 2]
+                session.check_may_wait()
+                awaited.tell(bell)
+            acquire(bell.lock, None)
     finally:
         session.alarms.remove(bell)
 

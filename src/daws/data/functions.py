@@ -40,14 +40,20 @@ def dumps_function(function: Callable[..., object], what: str = "the function") 
     return data
 
 
-def name_of(function: Any) -> str:
-    """As people know it, also inside a `partial`, or one of ours that calls it for many items or as a task."""
+def inside_of(function: Any) -> Any:
+    """What is inside a `partial`, or inside one of ours that calls it for many items or as a task."""
     while type(function).__module__ == "functools" or type(function).__module__.startswith("daws."):
         around = function
         for inside in ("func", "function", "task"):
             function = getattr(around, inside, function)
         if function is around:
             break
+    return function
+
+
+def name_of(function: Any) -> str:
+    """As people know it."""
+    function = inside_of(function)
     name = getattr(function, "__qualname__", None) or getattr(function, "__name__", None)
     return name if isinstance(name, str) else type(function).__qualname__
 

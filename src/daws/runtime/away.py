@@ -3,6 +3,7 @@
 import logging
 from asyncio import AbstractEventLoop
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from queue import SimpleQueue
 from socket import socket
 from threading import Thread
@@ -108,16 +109,15 @@ class PeersAway:
 
     def _fetch(self, source: NodeId, queue: "SimpleQueue[tuple[Transfer, ...]]") -> None:
         from_there = ObjectSource(lambda: connect(objects_path(self._run, source)))
-        while True:
-            wanted = queue.get()
-            try:
-                came = set(from_there.fetch_patiently([one[0] for one in wanted], self._files, self._loop.is_closed))
-            except Exception as error:
-                self._loop.call_soon_threadsafe(self._failed, error)
-                return
-            fetched = tuple([one for one in wanted if one[0] in came])
-            failed = tuple([one for one in wanted if one[0] not in came])
-            self._loop.call_soon_threadsafe(self._on_fetched, ObjectsFetched(fetched, failed))
+        with suppress(RuntimeError):  # the loop was closed meanwhile
+            while True:
+                wanted = queue.get()
+                try:
+                    for event in from_there.fetch_patiently(wanted, self._files, self._loop.is_closed):
+                        self._loop.call_soon_threadsafe(self._on_fetched, event)
+                except Exception as error:
+                    self._loop.call_soon_threadsafe(self._failed, error)
+                    return
 
     def _on_fetched(self, event: ObjectsFetched) -> None:
         self._happened([event])

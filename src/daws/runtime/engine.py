@@ -630,7 +630,7 @@ class Engine:
         elif isinstance(report, Waits):
             slot, spec = self.runs[report.run]
             if self._attempt(spec.id) > 1:  # what it waits for may have ended its worker before
-                self.pool.set_aside(slot)
+                self.pool.set_aside(slot, report.run)
             events.append(self.nesting.waits(report, spec.id))
         elif isinstance(report, Asks):
             self.pool.tell(self.runs[report.run][0], report.run, self.nesting.news(report.run))

@@ -11,15 +11,17 @@ import logging
 import os
 import time
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from socket import SHUT_RDWR, socket
 from struct import Struct
 from threading import Lock, Thread
 
+from daws.core.events import ObjectsFetched
 from daws.data.codec import Packed, WholeFile
 from daws.data.files import ObjectFiles
 from daws.model.errors import NoSpaceError, PeerError, UnavailableError
+from daws.model.task import Transfer
 
 _COUNT = Struct("<I")
 _SIZE = Struct("<Q")
@@ -169,7 +171,12 @@ class ObjectSource:
 
     def fetch(self, objects: Sequence[int], files: ObjectFiles) -> list[int]:
         """Bring objects here; answers those that came. Any of its errors (NoSpaceError) is one of this side."""
-        came: list[int] = []
+        answered: dict[int, bool] = {}
+        self._fetch(objects, files, answered)
+        return [object_ for object_, came in answered.items() if came]
+
+    def _fetch(self, objects: Sequence[int], files: ObjectFiles, answered: dict[int, bool]) -> None:
+        """As `fetch`; who asks knows which of them were answered, and which of those came, whatever happens then."""
         with self._lock, suppress(OSError, PeerError):
             try:
                 sock = self._open()
@@ -181,19 +188,21 @@ class ObjectSource:
                         if size > SIZE_MAX or mode > 0o777:
                             raise PeerError(f"an object of {word:,} bytes")
                         files.put_packed(object_, _Incoming(sock, size, mode))
-                        came.append(object_)
+                    answered[object_] = word != MISSING
             except BaseException:
                 self._close()
                 raise
-        return came
 
-    def fetch_patiently(self, objects: Sequence[int], files: ObjectFiles, is_over: Callable[[], bool]) -> list[int]:
-        """The same, but while there is no room here it is tried again: others may let go of something, or somebody
-        clears the disk. `is_over` says that nobody needs them any more."""
+    def fetch_patiently(
+        self, wanted: Sequence[Transfer], files: ObjectFiles, is_over: Callable[[], bool]
+    ) -> Iterator[ObjectsFetched]:
+        """The same, but what there is no room for is tried again: others may let go of something, or somebody clears
+        the disk. What came before it is told meanwhile. `is_over` says that nobody needs them any more."""
         until_s = 0.0
-        while True:
+        while wanted:
+            answered: dict[int, bool] = {}
             try:
-                return self.fetch(objects, files)
+                self._fetch([one[0] for one in wanted], files, answered)
             except NoSpaceError as error:
                 now_s = time.monotonic()
                 if not until_s:
@@ -201,7 +210,17 @@ class ObjectSource:
                     log.warning("%s; trying again for %g s", error, ROOM_S)
                 if now_s > until_s or is_over():
                     raise
-            time.sleep(ROOM_AGAIN_S)
+                large, *rest = [one for one in wanted if one[0] not in answered]
+                left = [*rest, large]  # others may be smaller
+            else:
+                left = []
+            fetched = tuple([one for one in wanted if answered.get(one[0])])
+            failed = tuple([one for one in wanted if not answered.get(one[0], bool(left))])
+            if fetched or failed:
+                yield ObjectsFetched(fetched, failed)
+            if left:
+                time.sleep(ROOM_AGAIN_S)
+            wanted = left
 
     def bring(self, object_: int, packed: Packed) -> bool:
         """Take an object there. False if that cannot be: it is gone, or has no room."""

@@ -164,8 +164,8 @@ class PlainTasks(Message, frozen=True):
 
 class LetGo(Message, frozen=True):
     """The client does not hold these tasks any more: what they made may go when no other task reads it. The store's
-    server says for each of them which tasks have yet to read it, because a node hears of ends from there too, and in
-    order; from others it asks the store itself."""
+    server says for each of them which tasks have yet to read it, before it answers the end of any of those; the nodes
+    that ran them then say `Releases`. To others, who say no readers, a node does not listen: it asks the store."""
 
     tasks: tuple[int, ...]
     readers: tuple[tuple[int, ...], ...] = ()

@@ -28,6 +28,10 @@ class Cursor:
             if create:
                 os.ftruncate(fd, _BYTES)
             self._map = mmap.mmap(fd, _BYTES)
+        except BaseException:
+            if create:
+                os.unlink(path)
+            raise
         finally:
             os.close(fd)
         self.fields = memoryview(self._map).cast("q")

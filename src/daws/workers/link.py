@@ -71,10 +71,16 @@ class Link:
         return os.path.join(prepare.folder, f"{prepare.name}.cursor")
 
     def open(self, ours: socket | None) -> socket | None:
-        """Make the link; answers the worker's end of it, unless it has that already."""
+        """Make the link; answers the worker's end of it, unless it has that already. If it cannot be made, nothing is
+        left of it."""
         theirs = None
         if ours is None:
-            ours, theirs = socketpair(AF_UNIX, SOCK_STREAM)
+            try:
+                ours, theirs = socketpair(AF_UNIX, SOCK_STREAM)
+            except OSError:
+                self.cursor.close()
+                os.unlink(self._cursor_path(self._prepare))
+                raise
         self.sock = ours
         self.sock.setblocking(False)
         self.flush()

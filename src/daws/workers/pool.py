@@ -117,7 +117,7 @@ class WorkerPool:
         self._ended: asyncio.Future[None] | None = None
 
     def __repr__(self) -> str:
-        runs = sum(len(link.outstanding) for link in self._links)
+        runs = sum(len(link.outstanding) for link in self._by_number.values())
         return f"WorkerPool({len(self._starts)} slots, {runs} runs)"
 
     @property
@@ -148,7 +148,7 @@ class WorkerPool:
         options = order.options
         is_limited = options is not None and _is_limited(options)
         if is_limited and (self._links[slot].suspended or self._links[slot].resumed):
-            self.set_aside(slot)  # whoever waits there is not to end with it
+            self._set_aside(slot)  # whoever waits there is not to end with it
         link = self._addressed(slot)
         if order.function not in link.known:
             link.teach(order.function, self._functions[order.function])
@@ -197,14 +197,17 @@ class WorkerPool:
         """Answer a run that asked what has become of its tasks."""
         self._order(self._with(slot, run), Told(run, ended))
 
-    def set_aside(self, slot: int) -> None:
+    def set_aside(self, slot: int, run: int) -> None:
+        """Leave the worker in which this run waits to it, unless it was left to it before."""
+        if run in self._links[slot].suspended:
+            self._set_aside(slot)
+
+    def _set_aside(self, slot: int) -> None:
         """Leave a worker to the runs that wait in it, or go on after they have waited, and let another one take the
         orders of its slot: what ends that one does not end them. Too many of these share a worker with others."""
-        link = self._links[slot]
-        if not (link.suspended or link.resumed) or len(self._by_number) >= len(self._starts) + ASIDE_MAX:
-            return
-        with suppress(OSError):  # too many files are open: so be it
-            self._links[slot] = self._hired(slot)
+        if self._error is None and len(self._by_number) < len(self._starts) + ASIDE_MAX:
+            with suppress(OSError):  # too many files are open: so be it
+                self._links[slot] = self._hired(slot)
 
     def _with(self, slot: int, run: int) -> Link:
         """The worker of a slot that has this run."""
@@ -214,9 +217,14 @@ class WorkerPool:
         return link
 
     def _dismiss(self, link: Link) -> None:
-        """It was set aside, and those that waited in it have ended."""
+        """It was set aside, and those that waited in it have ended. A tear-down may take its time, but not for ever."""
         link.orders.append(Exit())
         link.flush()
+        self._loop.call_later(END_S, self._end_dismissed, link)
+
+    def _end_dismissed(self, link: Link) -> None:
+        if link.number in self._by_number and self._server is not None and not self._is_closing:
+            self._kill(link)
 
     def _order(self, link: Link, order: Recall | Resume | Told | Discard) -> None:
         """Something about a run, if it is outstanding still."""
@@ -284,13 +292,13 @@ class WorkerPool:
 
     def _hired(self, slot: int) -> Link:
         self._numbers += 1
-        number = self._numbers
+        number, server = self._numbers, self._server_now
         link = Link(slot, number, msgspec.structs.replace(self._prepare, name=f"worker-{number}"), self._loop)
-        theirs = link.open(self._server_now.early.pop(number, None))
+        theirs = link.open(server.early.pop(number, None))
         self._by_number[number] = link
         self._loop.add_reader(link.sock.fileno(), self._on_readable, link)
-        if not (self._server_now.send() if theirs is None else self._server_now.fork(number, theirs)):
-            self._loop.add_writer(self._server_now.link.fileno(), self._on_server_writable)
+        if not (server.send() if theirs is None else server.fork(number, theirs)):
+            self._loop.add_writer(server.link.fileno(), self._on_server_writable)
         return link
 
     def _kill(self, link: Link) -> None:

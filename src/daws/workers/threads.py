@@ -181,7 +181,7 @@ class ThreadPool:
         if run in hand.outstanding and nest is not None:
             nest.hear(ended)
 
-    def set_aside(self, slot: int) -> None:
+    def set_aside(self, slot: int, run: int) -> None:
         """Nothing that happens to one thread ends another."""
 
     def kill(self, slot: int, run: int) -> None:

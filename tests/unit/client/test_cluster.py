@@ -248,10 +248,9 @@ def test_a_running_task_can_be_cancelled(cluster: Cluster):
     sleeper = cluster.submit(time.sleep, 1000)
     after = cluster.submit(add, sleeper)
     sleeper.cancel()
-    with pytest.raises(TaskCancelledError, match=rf"^task {sleeper.task} was cancelled$"):
-        sleeper.result(60)
-    with pytest.raises(TaskCancelledError, match=rf"^task {after.task} was cancelled, since one that it needs was$"):
-        after.result(60)
+    for one in (sleeper, after):
+        with pytest.raises(TaskCancelledError, match=rf"^task {one.task} was cancelled, or one that it needs was$"):
+            one.result(60)
     assert sleeper.cancelled() and after.cancelled()
     assert gather([cluster.submit(add, number) for number in range(10)]) == list(range(10))
 

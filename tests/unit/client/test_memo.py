@@ -13,9 +13,11 @@ import numpy as np
 import pytest
 
 import daws
+from daws.client.brake import COUNTED_BYTES_MIN
 from daws.client.cluster import Cluster
 from daws.client.memo import MemoFuture
 from daws.client.session import Session
+from daws.model.errors import TaskCancelledError
 from tests.unit.runtime.cluster.machines import DEADLINE_S, Machines, wait_for_file
 
 Open = Callable[[], Cluster]
@@ -365,6 +367,28 @@ def test_items_of_a_map_right_after_the_results_do_not_run_again(
     assert cluster.call(logged, [str(ran), 4], memo=True).result(DEADLINE_S) == 4
     assert list(cluster.map(logged, [str(ran)] * 6, range(6), memo=True)) == [*range(6)]
     assert runs(ran) == 6
+
+
+@pytest.mark.parametrize("outputs", [1, 2])
+def test_an_interrupted_call_leaves_nothing_behind(again: Open, monkeypatch: pytest.MonkeyPatch, outputs: int):
+    cluster = again()
+    session: Any = cluster._session
+    seen: list[Any] = []
+
+    def interrupt(*_: Any) -> None:
+        seen.extend(session._running.values())  # as a callback would
+        raise KeyboardInterrupt
+
+    big = "x" * COUNTED_BYTES_MIN
+    with monkeypatch.context() as patch:
+        patch.setattr(session.brake, "add", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            cluster.call(divmod if outputs == 2 else len, [big], memo=True, outputs=outputs)
+    assert not session._awaited and not session._running and not session.outputs
+    for future in seen[0] if outputs == 2 else seen:
+        with pytest.raises(TaskCancelledError, match="was not submitted after all: KeyboardInterrupt"):
+            future.result(DEADLINE_S)
+    assert cluster.call(len, [big], memo=True).result(DEADLINE_S) == len(big)
 
 
 def test_two_threads_with_the_same_call_run_it_once(again: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -62,6 +62,12 @@ def waits(monkeypatch: pytest.MonkeyPatch) -> list[Callable[[], object]]:
     return todo
 
 
+@pytest.fixture
+def together(waits: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody is to wait for one future by itself."""
+    monkeypatch.setattr(future, "acquire", lambda lock, timeout: pytest.fail("one is waited for by itself"))
+
+
 def test_an_error_is_raised_at_once_however_long_others_take(
     cluster: Cluster, fifo: Callable[[str], str], waits: list[Callable[[], object]]
 ):
@@ -77,6 +83,31 @@ def test_an_error_is_raised_at_once_however_long_others_take(
         gather(futures[MANY:] + futures[MANY:] * MANY)
     Path(long).write_text("end")
     assert futures[-1].result() == "end"
+
+
+@pytest.mark.usefixtures("together")
+def test_an_error_is_raised_at_once_though_one_before_it_takes_long(
+    cluster: Cluster, fifo: Callable[[str], str], waits: list[Callable[[], object]]
+):
+    bad, long = fifo("bad"), fifo("long")
+    slow = cluster.submit(read, long)
+    waits += [lambda: Path(bad).write_text("0"), lambda: pytest.fail("there is nothing to wait for")]
+    with pytest.raises(ZeroDivisionError):
+        gather([slow, cluster.submit(divide, bad), *[cluster.put(0)] * MANY])
+    assert len(waits) == 1 and not slow.done()
+    Path(long).write_text("end")
+
+
+@pytest.mark.usefixtures("together")
+def test_after_an_error_of_another_task_all_are_waited_for_together(
+    cluster: Cluster, fifo: Callable[[str], str], waits: list[Callable[[], object]]
+):
+    bad, long = fifo("bad"), fifo("long")
+    others = cluster.submit(divide, bad)
+    futures = [cluster.submit(read, long), *[cluster.submit(abs, number) for number in range(MANY)]]
+    waits += [lambda: Path(bad).write_text("0"), lambda: Path(long).write_text("end")]
+    assert gather(futures) == ["end", *range(MANY)]
+    assert others.state == "failed"
 
 
 def test_an_error_of_another_cluster_is_raised_at_once_too(cluster: Cluster, fifo: Callable[[str], str]):

@@ -8,6 +8,7 @@ from threading import Event, Thread
 
 import pytest
 
+from daws.core.events import ObjectsFetched
 from daws.data.codec import Packed, WholeFile
 from daws.data.envelope import MAGIC
 from daws.data.files import ObjectFiles
@@ -158,22 +159,37 @@ def test_who_has_no_room_tries_again_until_there_is_some(
     here = files_in(tmp_path / "here")
     for number in (1, 2):
         there.files.put_packed(number, file_of(bytes([number]) * 5000))
-    put, tries = here.put_packed, [0]
+    put, has_room, came = here.put_packed, [False], []
 
-    def put_when_there_is_room(object_id: int, packed: Packed) -> int:
-        tries[0] += 1
-        if 2 <= tries[0] <= 5:
+    def put_if_there_is_room(object_id: int, packed: Packed) -> int:
+        if object_id == 2 and not has_room[0]:
             raise NoSpaceError("no room", object_id, 5000)
+        came.append(object_id)
         return put(object_id, packed)
 
-    monkeypatch.setattr(here, "put_packed", put_when_there_is_room)
-    assert source.fetch_patiently([1, 2], here, lambda: False) == [1, 2]
+    monkeypatch.setattr(here, "put_packed", put_if_there_is_room)
+    transfers = {number: (number, 5000, 7) for number in range(5)}
+    there.files.put_packed(4, file_of(b"4" * 5000))
+    fetching = source.fetch_patiently([transfers[number] for number in (1, 3, 2, 4)], here, lambda: False)
+    assert next(fetching) == ObjectsFetched((transfers[1],), (transfers[3],)), "known while another has no room"
+    assert next(fetching) == ObjectsFetched((transfers[4],)), "one behind it may be smaller"
+    has_room[0] = True
+    assert [*fetching] == [ObjectsFetched((transfers[2],))]
     assert Path(here.path(2)).read_bytes() == b"\2" * 5000
+    assert came == [1, 4, 2], "nothing needs its room twice"
     assert len([one for one in caplog.records if "no room" in one.message]) == 1, "it is said once"
     monkeypatch.setattr(transfer, "ROOM_S", 0.0)
-    tries[0] = 1
+    has_room[0] = False
     with pytest.raises(NoSpaceError):
-        source.fetch_patiently([1], here, lambda: False)
+        [*source.fetch_patiently([transfers[2]], here, lambda: False)]
+
+
+def test_what_is_not_answered_has_failed(tmp_path: Path):
+    nobody = ObjectSource(lambda: connect(str(tmp_path / "nobody")))
+    wanted = [(1, 10, 7), (2, 10, 7)]
+    assert [*nobody.fetch_patiently(wanted, files_in(tmp_path / "here"), lambda: False)] == [
+        ObjectsFetched((), tuple(wanted))
+    ]
 
 
 def test_two_threads_share_a_source(there: ObjectServer, source: ObjectSource, tmp_path: Path):

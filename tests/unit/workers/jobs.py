@@ -27,6 +27,11 @@ def pid(*_: Any) -> int:
     return os.getpid()
 
 
+def hang_if_there(path: str) -> None:
+    while os.path.exists(path):
+        time.sleep(0.01)
+
+
 def fail(text: str) -> NoReturn:
     raise ValueError(text)
 

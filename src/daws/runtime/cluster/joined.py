@@ -11,7 +11,7 @@ import os
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
@@ -80,7 +80,7 @@ class JoinedCluster(LoopThread):
         kept: bool,
         files: ObjectFiles,
         listener: Listener,
-        pending: Callable[[], list[int]],
+        pending: Callable[[], Collection[int]],
         patience_s: float,
     ) -> None:
         """`files` is where results arrive that are asked for, `pending` says what has not ended as far as the session
@@ -110,8 +110,8 @@ class JoinedCluster(LoopThread):
         self._sources_lock = threading.Lock()
         self._turns = 0
         self._turned_s = 0.0
-        self._ahead = 0  # tasks that were submitted and have not ended, more or less
         self._ended = 0  # since the last turn
+        self._is_cut_short = False  # the last turn: it had bytes enough
         self._slots = 0  # executors of all members
         self._is_closing = False
         self._why = ""  # the store was not reached when it was last tried
@@ -345,11 +345,13 @@ class JoinedCluster(LoopThread):
 
     def _spare_s(self) -> float:
         """How long new tasks may wait for others. Not at all, if what nodes have might be done before."""
-        if not self.members or len(self.new_tasks) >= TASKS_PER_TURN or self._ahead < ENOUGH * self._slots:
+        ahead = len(self._pending()) - len(self.new_tasks)  # those that nodes have, or at least so many
+        is_much = self._is_cut_short or len(self.new_tasks) >= TASKS_PER_TURN
+        if not self.members or is_much or ahead < ENOUGH * self._slots:
             return 0.0
         pace_s = min(PACE_S_MAX, PACE_PER_NODE_S * len(self.members.infos))
         since_s = self.loop.time() - self._turned_s
-        if self._ahead * since_s < ENOUGH * pace_s * self._ended:
+        if ahead * since_s < ENOUGH * pace_s * self._ended:
             return 0.0
         return pace_s - since_s
 
@@ -371,7 +373,7 @@ class JoinedCluster(LoopThread):
             row = self.new_tasks.popleft()
             size_bytes += len(row.spec.payload)
             rows.append(row if row.node in self.members else replace(row, node=self._another(row)))
-        self._ahead += len(rows)
+        self._is_cut_short = count > 0
         if self.new_tasks:
             self.wake()
         else:  # those were named by tasks that were submitted before
@@ -420,7 +422,6 @@ class JoinedCluster(LoopThread):
         for word in said:
             if isinstance(word, Ends):
                 self._ended += len(word.outcomes)
-                self._ahead = max(0, self._ahead - len(word.outcomes))
                 self.listener.on_ended(word.outcomes)
                 if self._cancelled:
                     self._cancelled.difference_update([one.task for one in word.outcomes])
@@ -449,7 +450,7 @@ class JoinedCluster(LoopThread):
                 self._closed.set_result(None)
 
     def waits_for(self) -> list[int]:
-        return self._pending()
+        return [*self._pending()]
 
     def tell_node(self, node: NodeId, message: MessageType) -> None:
         """Clients have links of their own for that."""

@@ -185,14 +185,11 @@ class PeersAcross:
                 if not wanted:
                     break
             try:
-                objects = [one[0] for one in wanted]
-                came = set(from_there.fetch_patiently(objects, self._files, lambda: self._is_closed))
+                for event in from_there.fetch_patiently(wanted, self._files, lambda: self._is_closed):
+                    self._tell(self._on_fetched, event)
             except Exception as error:  # there is no room for it, and none was made
                 self._tell(self._failed, error)
                 return
-            fetched = tuple([one for one in wanted if one[0] in came])
-            failed = tuple([one for one in wanted if one[0] not in came])
-            self._tell(self._on_fetched, ObjectsFetched(fetched, failed))
         from_there.close()
 
     def _retire(self, source: NodeId, queue: "SimpleQueue[tuple[Transfer, ...]]") -> None:

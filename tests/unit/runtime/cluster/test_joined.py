@@ -17,10 +17,10 @@ from daws.data.files import ObjectFiles
 from daws.model.cluster import ExecutorClass, Members, NodeInfo
 from daws.model.errors import UnavailableError
 from daws.model.states import CANCELLED, FAILED
-from daws.model.task import TaskSpec
+from daws.model.task import FROM_OUTSIDE, TaskSpec
 from daws.net.config import ClusterConfig
 from daws.net.folder import init_cluster
-from daws.runtime.cluster import words
+from daws.runtime.cluster import joined, words
 from daws.runtime.cluster.joined import ENOUGH, PACE_PER_NODE_S, JoinedCluster
 from daws.runtime.cluster.reach import Reach
 from daws.runtime.ports import Outcome
@@ -85,10 +85,12 @@ class Client:
 
     def on_ended(self, outcomes: list[Outcome]) -> None:
         self.ended += outcomes
+        self.pending = [task for task in self.pending if task not in {one.task for one in outcomes}]
 
     def submit(self, task: int, node: int, *parents: int) -> Submit:
         row = Submit(TaskSpec(task, inputs=parents, outputs=(task,)), parents, node)
         self.joined.new_tasks.append(row)
+        self.pending.append(task)
         return row
 
     def calls(self) -> list[CallStore]:
@@ -150,6 +152,31 @@ def test_new_tasks_do_not_wait_for_others_if_nodes_might_be_done_before(client: 
     client.submit(101, 4)
     client.joined._turn()
     assert len(client.calls()) == 1, "there are too few left for all executors"
+
+
+def test_new_tasks_do_not_wait_for_others_because_of_what_never_ends(client: Client):
+    """Whoever put many objects in was slow from then on, though all nodes were idle."""
+    for task in range(2 * ENOUGH):
+        client.joined.learn(1000 + task, b"code")
+        made = ((task, 5, task, (4,), b"hello"),)
+        client.joined.new_tasks.append(Submit(TaskSpec(task, FROM_OUTSIDE, outputs=(task,)), (), 4, made))
+    client.joined._turn()
+    client.submit(100, 4)
+    client.joined._turn()
+    assert [len(call.rows) for call in client.calls()] == [4 * ENOUGH, 1]
+
+
+def test_what_was_too_much_for_one_turn_does_not_wait(client: Client, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(joined, "BYTES_PER_TURN", 1)
+    for task in range(2 * ENOUGH):
+        client.submit(task, 4)
+    client.joined._turn()
+    for task in (100, 101):
+        client.pending.append(task)
+        client.joined.new_tasks.append(Submit(TaskSpec(task, outputs=(task,), payload=b"many"), (), 4))
+    client.loop.now_s += 1
+    client.joined._turn()
+    assert [len(call.rows) for call in client.calls()] == [2 * ENOUGH, 1, 1] and not client.loop.later
 
 
 def test_a_kept_session_lets_go_of_nothing(tmp_path: Path):
