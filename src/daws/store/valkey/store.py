@@ -33,7 +33,8 @@ log = logging.getLogger("daws.store")
 
 SHARDS_PER_PRIMARY = 4
 """Which primary of a Cluster has a shard is left to the hashes of names: with fewer, some would get none."""
-ELSEWHERE_S = 1.0
+ELSEWHERE_S = 0.5
+"""A shard that does not answer for so long is away for those who renew leases."""
 WATCH_S = 0.25
 """So often is asked how much of what is not safe yet has become so."""
 
@@ -257,7 +258,7 @@ class ValkeyStore:
         if lane.shard != MEMBERSHIP_SHARD or not isinstance(request, Fetch):
             return await self.server.ask(command)
         try:
-            async with asyncio.timeout(min(ELSEWHERE_S, self.options.lease_ns / 1e9 / 8)):
+            async with asyncio.timeout(ELSEWHERE_S):
                 return await self.server.ask(command)
         except TimeoutError:
             return [None] * len(request.names)
