@@ -13,8 +13,9 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
+from daws.core.keeping import tasks_of
 from daws.model.states import WAITING
-from daws.model.task import NodeId, Ready, TaskSpec
+from daws.model.task import NodeId, Ready
 from daws.runtime.cluster.words import NOBODY
 from daws.store.memory.record import Record
 from daws.wire.store import (
@@ -160,7 +161,7 @@ class _Writer:
         """All shards at once, and the rows of each in their order."""
         by_shard: dict[int, list[int]] = {}
         for number, (_, row) in enumerate(asked):
-            by_shard.setdefault(shard_of(_task_of(row), self._shard_count), []).append(number)
+            by_shard.setdefault(shard_of(tasks_of(row)[0], self._shard_count), []).append(number)
         calls = [self._call(shard, [asked[number][1] for number in some]) for shard, some in by_shard.items()]
         answers: list[AnswerType] = [None] * len(asked)
         ended = await asyncio.gather(*calls, return_exceptions=True)
@@ -170,8 +171,3 @@ class _Writer:
             for number, answer in zip(some, answered, strict=True):
                 answers[number] = answer
         return answers
-
-
-def _task_of(row: Row) -> int:
-    spec: TaskSpec | None = getattr(row, "spec", None)
-    return row.task if spec is None else spec.id  # type: ignore[attr-defined]
