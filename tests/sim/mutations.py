@@ -573,8 +573,8 @@ MUTANTS = (
     ),
     Mutant(
         "a task ends before what it has created is safe", 11, "core/growing.py",
-        "    when_safe(core, partial(_is_safe, core, seedling.run))\n",
-        "    _is_safe(core, seedling.run)\n",
+        "        when_safe(core, partial(_is_safe, core, seedling.run))\n",
+        "        _is_safe(core, seedling.run)\n",
         where=("failover",),
     ),
     Mutant(

@@ -157,11 +157,14 @@ def _established(core: NodeCore, name: int, waits: bool) -> None:
     seedling = _seedlings(core).pop((name, waits), None)
     if seedling is None or waits:
         return
-    when_safe(core, partial(_is_safe, core, seedling.run))
+    if core.shard_count == 1:  # a store that forgets this forgets the end of the run with it
+        _is_safe(core, seedling.run)
+    else:
+        when_safe(core, partial(_is_safe, core, seedling.run))
 
 
 def _is_safe(core: NodeCore, run: Run) -> None:
-    """One of the tasks that a run has created lives, whatever happens to this node. The run may end when all do."""
+    """One of the tasks that a run has created lives as surely as the run's end will. The run may end when all do."""
     run.growing -= 1
     if not run.growing and run.outcome is not None:
         outcome, run.outcome = run.outcome, None

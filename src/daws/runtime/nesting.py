@@ -42,7 +42,7 @@ class Nest:
 
 class Nesting:
     """All such runs of one node. `bring` asks other nodes for objects, `resume(slot, run, ended)` lets a worker go on
-    with a run."""
+    with a run. `ask` asks how tasks have ended, of which that is known to the node, but not how."""
 
     def __init__(
         self,
@@ -55,6 +55,7 @@ class Nesting:
         self._files = files
         self._bring = bring
         self._resume = resume
+        self.ask: Callable[[list[int]], None] = lambda tasks: None  # whoever tells of ends tells of these by itself
         self.nests: dict[int, Nest] = {}  # by run
         self._creators: dict[int, tuple[Nest, int]] = {}  # by task: whose it is, and under which number
         self._going_on: dict[int, Nest] = {}  # runs that may go on, and were not told everything yet
@@ -135,6 +136,9 @@ class Nesting:
         if nest is not None:
             self._going_on[effect.run] = nest
             self._go_on(nest)
+            unheard = [task for task in nest.awaited if task in self._creators]
+            if unheard:
+                self.ask(unheard)
 
     def _go_on(self, nest: Nest) -> None:
         if nest.run in self._going_on and nest.heard.issuperset(nest.awaited):

@@ -27,9 +27,11 @@ class Node:
     def __init__(self, folder: Path) -> None:
         self.resumed: list[tuple[int, int, tuple[ChildEnd, ...]]] = []
         self.wanted: list[Transfer] = []
+        self.asked: list[int] = []
         self.files = ObjectFiles(None, folder)
         core = Driver("mlb", members=2, cores=2).core
         self.nesting = Nesting(core, self.files, self._bring, lambda *what: self.resumed.append(what))
+        self.nesting.ask = self.asked.extend
 
     def _bring(self, wanted: Sequence[Transfer]) -> None:
         self.wanted += wanted
@@ -72,11 +74,13 @@ def test_a_run_goes_on_when_it_was_told_to_and_all_was_heard_of(node: Node):
     assert not node.resumed
     node.nesting.on_resume(ResumeRun(1, RUN, 0))
     assert not node.resumed, "the news may be slower than the order"
+    assert node.asked == [SECOND], "and is asked for, in case that it never comes"
     node.files.put(SECOND, "two")
     node.end(SECOND)
     results = ChildEnd(0, (b"one",)), ChildEnd(1, (file_of(node, SECOND),))
     assert node.resumed == [(SLOT, RUN, results)], "in the process that it lives in"
     assert node.nesting.news(RUN) == ()
+    assert node.asked == [SECOND], "once"
 
 
 def test_what_nobody_can_run_fails_at_once_with_all_that_needs_it(node: Node):

@@ -281,6 +281,7 @@ class Incarnation:
         )
         self.engine.spread = self._teach
         self.engine.want = lambda function: host._store.say(AskFunction(function))
+        self.engine.nesting.ask = lambda tasks: host._store.say(AskEnds(tasks))
         self.engine.struck = lambda reason: host._end(STRUCK)
         self.engine.departed = self._on_departed
         host._loop.set_exception_handler(self.engine.on_exception)

@@ -5,6 +5,7 @@ the rules of the store: whoever needs a note after a failover has to write it ag
 """
 
 from collections.abc import Iterable, Sequence
+from itertools import chain
 
 from daws.store.valkey.link import Word
 from daws.store.valkey.scripts import Command, Script
@@ -75,8 +76,10 @@ class Notes:
         """Write a field if it still is what it was, b"" where there is none. Returns what is there now."""
         return bytes(await self._server.ask(Command(self.key(what), (field, expected, wanted), _SWAP)))
 
-    async def put(self, what: str, field: int | str, value: bytes | str) -> None:
-        await self._do(what, ("HSET", self.key(what), field, value))
+    async def put(self, what: str, *values: tuple[int | str, bytes | str]) -> None:
+        """Write (field, value) pairs."""
+        for low in range(0, len(values), AT_ONCE):
+            await self._do(what, ("HSET", self.key(what), *chain.from_iterable(values[low : low + AT_ONCE])))
 
     async def get(self, what: str, fields: Sequence[int | str]) -> list[bytes]:
         """b"" for those that are not there."""

@@ -26,7 +26,7 @@ from daws.runtime.cluster import words
 from daws.runtime.cluster.asking import ask
 
 DEADLINE_S = 90.0
-LEASE_S = 1.5
+LEASE_S = 4.0
 
 
 def free_port() -> int:

@@ -67,7 +67,7 @@ class SessionBook:
 
     async def end(self, entry: Entry) -> None:
         """Nothing is left of it."""
-        await self._notes.put(ENDED, entry.number, b"1")
+        await self._notes.put(ENDED, (entry.number, b"1"))
         await self._notes.swap(NAMES, entry.name, b"%d" % entry.number, b"")
         await self._notes.drop(SESSIONS, [entry.number])
         await self._notes.drop("seen", [entry.number])

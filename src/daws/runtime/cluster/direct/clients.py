@@ -193,6 +193,7 @@ class ClientDesk(Desk):
     def _keep(self, rows: Sequence[RowType], how: Write) -> None:
         positions = [self.store.position(shard) for shard in range(self.store.shard_count)]
         self._kept.append(_Kept(positions, rows, how))
+        self._drop_safe()  # what has changed nothing may be so already
 
     def on_changed(self, shard: int) -> None:
         self._has_changed = True
@@ -205,6 +206,9 @@ class ClientDesk(Desk):
         return time.monotonic() - self._changed_at_s < DOUBT_S
 
     def on_safe(self, shard: int) -> None:
+        self._drop_safe()
+
+    def _drop_safe(self) -> None:
         safe = [self.store.safe_position(one) for one in range(self.store.shard_count)]
         while self._kept and not self._has_changed and all(map(le, self._kept[0].positions, safe)):
             self._kept.popleft()
@@ -399,8 +403,8 @@ class ClientDesk(Desk):
 
     async def _on_ask_ends(self, word: words.AskEnds) -> None:
         doubts = self._doubts
+        self._wanted.update(word.tasks)  # before the look: nobody would tell of an end between the two
         outcomes = await self.ends.of(word.tasks, unknown_are_lost=not doubts)
-        self._wanted.update(word.tasks)
         self._tell_ends(outcomes)
         if doubts:
             known = {one.task for one in outcomes}
@@ -484,7 +488,7 @@ class ClientDesk(Desk):
         except StrategyError as error:
             log.warning("a strategy that is none: %s", error)
             return
-        await self.notes.put(NUMBERS, STRATEGY, text)
+        await self.notes.put(NUMBERS, (STRATEGY, text))
         for node in self.members.nodes:
             self._links.say(node, NewStrategy(text))
 

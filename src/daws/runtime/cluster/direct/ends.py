@@ -75,12 +75,13 @@ class Ends:
         self._readers = [_Reader() for _ in range(self._looking.shard_count)]
         self._has_begun = False
 
-    async def news(self, wanted: Collection[int]) -> list[Outcome]:
-        """Which of these tasks have ended since the last time."""
+    async def news(self, wanted: Callable[[], Collection[int]]) -> list[Outcome]:
+        """Which of the `wanted` tasks have ended since the last time. Asked for when the logs were read: a task that
+        was wanted and has ended meanwhile would not be read of again."""
         readers = self._readers
         if not self._has_begun:
             lengths = await asyncio.gather(*map(self._looking.log_length, range(self._looking.shard_count)))
-            outcomes = await self.of(wanted, unknown_are_lost=False)
+            outcomes = await self.of(wanted(), unknown_are_lost=False)
             if readers is self._readers:  # else all is to be looked up once more
                 self._has_begun = True
                 for reader, length in zip(readers, lengths, strict=True):
@@ -93,7 +94,7 @@ class Ends:
                 self.begin_anew()
                 return await self.news(wanted)
             entries += reader.take(some)
-        return await self._ended_in(entries, wanted)
+        return await self._ended_in(entries, wanted())
 
     async def _ended_in(self, entries: list[bytes], wanted: Collection[int]) -> list[Outcome]:
         errors: dict[int, tuple[int, str]] = {}
@@ -114,12 +115,11 @@ class Ends:
         period_s = PERIOD_S
         while True:
             await asyncio.sleep(period_s)
-            tasks = wanted()
-            if not tasks:
+            if not wanted():
                 self.begin_anew()
                 period_s = min(2 * period_s, IDLE_S)
                 continue
-            outcomes = await self.news(tasks)
+            outcomes = await self.news(wanted)
             period_s = PERIOD_S if outcomes else min(2 * period_s, PERIOD_S_MAX)
             if outcomes:
                 told(outcomes)

@@ -59,6 +59,9 @@ class NodeDesk(Desk):
         shards = range(store.shard_count)
         self._lives = [0 for _ in shards]  # answers to calls of the one before are not for this one
         self._under_way: list[set[int]] = [set() for _ in shards]
+        self._failures: list[tuple[int, bytes]] = []  # to be noted
+        self._failures_told = self._failures_noted = 0  # so many so far
+        self._held: deque[tuple[int, int, CallStore]] = deque()  # when so many were noted; of which life
         self._unsafe: list[deque[tuple[int, int]]] = [deque() for _ in shards]  # up to which update, and the call
         self._strategy = STRATEGY
         self._taught: dict[int, bytes] = {}
@@ -114,8 +117,15 @@ class NodeDesk(Desk):
         if call.token in under_way:
             return  # the store says it again by itself
         under_way.add(call.token)
+        life = self._lives[call.shard]
+        if self._failures_told > self._failures_noted:
+            self._held.append((self._failures_told, life, call))
+        else:
+            self._carry_out(life, call)
+
+    def _carry_out(self, life: int, call: CallStore) -> None:
         answers = self.call(call.shard, call.rows)
-        answers.add_done_callback(partial(self._answered, self._lives[call.shard], call))
+        answers.add_done_callback(partial(self._answered, life, call))
 
     def _answered(self, life: int, call: CallStore, answered: "asyncio.Future[list[AnswerType]]") -> None:
         error = None if answered.cancelled() else answered.exception()
@@ -127,6 +137,7 @@ class NodeDesk(Desk):
             self._unsafe[call.shard].append((self.store.position(call.shard), call.token))
             fine = answers.count(None) == len(answers)
             self.tell(CallFine(call.token) if fine else StoreAnswered(call.token, answers))
+            self.on_safe(call.shard)  # what has changed nothing rests on what may be safe by now
             self._note(call, answers)
         elif isinstance(error, StoreChangedError):
             self.see_change()
@@ -139,7 +150,7 @@ class NodeDesk(Desk):
         self.tell(StoreChanged(shard))
         if shard == NOTES_SHARD:
             for function, pickled in self._taught.items():
-                self.begin(self.notes.put(FUNCTIONS, function, pickled))
+                self.begin(self.notes.put(FUNCTIONS, (function, pickled)))
 
     def on_safe(self, shard: int) -> None:
         safe, unsafe = self.store.safe_position(shard), self._unsafe[shard]
@@ -177,16 +188,34 @@ class NodeDesk(Desk):
     # -- what else the node says ---------------------------------------------------------------------------------------
 
     def _on_keep_failure(self, word: KeepFailure) -> None:
-        """Said before the end of that task is, and on the same connection."""
-        self.begin(self.notes.put(FAILURES, word.task, word.failure))
+        """Said before the end of that task is. Whoever reads of the end is to find why, so that waits for this."""
+        if self._failures_told == self._failures_noted:
+            self.begin(self._note_failures())
+        self._failures.append((word.task, word.failure))
+        self._failures_told += 1
+
+    async def _note_failures(self) -> None:
+        while self._failures:
+            some, self._failures = self._failures, []
+            await self.notes.put(FAILURES, *some)
+            self._failures_noted += len(some)
+            while self._held and self._held[0][0] <= self._failures_noted:
+                _, life, call = self._held.popleft()
+                if life == self._lives[call.shard]:
+                    self._carry_out(life, call)
 
     def _on_ask_ends(self, word: words.AskEnds) -> None:
-        """What it waits for is followed anyway."""
-        self.ends.begin_anew()
+        self.begin(self._look_up_ends(word.tasks))
+
+    async def _look_up_ends(self, tasks: list[int]) -> None:
+        """At once; what has not ended yet is followed anyway."""
+        outcomes = await self.ends.of(tasks, unknown_are_lost=False)
+        if outcomes:
+            self.tell(Ends(outcomes))
 
     def _on_learn(self, word: Learn) -> None:
         self._taught[word.function] = word.pickled
-        self.begin(self.notes.put(FUNCTIONS, word.function, word.pickled))
+        self.begin(self.notes.put(FUNCTIONS, (word.function, word.pickled)))
 
     def _on_ask_function(self, word: words.AskFunction) -> None:
         self.begin(self._find_function(word.function))

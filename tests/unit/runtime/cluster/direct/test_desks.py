@@ -3,24 +3,34 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from daws.core.effects import CallStore
+from daws.core.events import CallFine, CallsSafe
 from daws.model.states import FAILED
 from daws.model.task import TaskSpec
+from daws.net.config import ClusterConfig
 from daws.runtime.cluster.direct.book import ENDING, SessionBook
 from daws.runtime.cluster.direct.ends import Ends
+from daws.runtime.cluster.direct.members import NodeDesk
 from daws.runtime.cluster.direct.words import Batches
 from daws.runtime.ports import Outcome
+from daws.runtime.talk import KeepFailure
+from daws.store.valkey import safety
 from daws.store.valkey.attempt import Options
 from daws.store.valkey.looking import Looking
 from daws.store.valkey.notes import FAILURES, Notes
 from daws.store.valkey.server import Address
 from daws.store.valkey.store import ValkeyStore
 from daws.wire.store import Finish, Submit
+from tests.unit.runtime.cluster.machines import DEADLINE_S
 from tests.valkey import LocalServer
 
 ANN = 1
+NO_REACH: Any = SimpleNamespace(config=ClusterConfig(name="tests"))
 SESSION = 5 << 34
 
 
@@ -34,7 +44,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalServer]:
 def on(server: LocalServer, name: str, work: Callable[[ValkeyStore], Awaitable[None]]) -> None:
     async def run() -> None:
         store = await ValkeyStore.open(Address((server.url,), name), Options(direct=True))
-        await work(store)
+        async with asyncio.timeout(DEADLINE_S):
+            await work(store)
         await store.close()
 
     asyncio.run(run())
@@ -96,19 +107,93 @@ def test_ends_are_read_from_the_log_or_looked_up_when_it_is_another_one(server: 
         await store.call(0, [Submit(TaskSpec(task, 1, outputs=(task,)), (), ANN) for task in tasks])
         made = ((tasks[0], 3, tasks[0], (ANN,), b"yes"),)
         await store.call(0, [Finish(tasks[0], 0, ANN, made)])
-        assert await ends.news(tasks) == [Outcome(tasks[0], made)]
-        assert await ends.news(tasks[1:]) == []
-        await notes.put(FAILURES, tasks[1], b"why")
+        assert await ends.news(lambda: tasks) == [Outcome(tasks[0], made)]
+        assert await ends.news(lambda: tasks[1:]) == []
+        await notes.put(FAILURES, (tasks[1], b"why"))
         await store.call(0, [Finish(tasks[1], 0, ANN, (), "no")])
         await store.call(0, [Finish(tasks[2], 0, ANN, ((tasks[2], 0, tasks[2], (ANN,), b""),))])
-        assert await ends.news(tasks[1:2]) == [Outcome(tasks[1], (), FAILED, "no", b"why")]
+        assert await ends.news(lambda: tasks[1:2]) == [Outcome(tasks[1], (), FAILED, "no", b"why")]
         ends._readers[0].last = b"not what is there"
-        assert [one.task for one in await ends.news(tasks[1:])] == tasks[1:3]
+        assert [one.task for one in await ends.news(lambda: tasks[1:])] == tasks[1:3]
         found = [task async for task, _ in looking.between(SESSION, SESSION + 3)]
         assert sorted(found) == tasks[:3]
         assert [one.task for one in await ends.of([tasks[3], 77], unknown_are_lost=True)] == [77]
 
     on(server, "ends", work)
+
+
+def test_an_end_is_read_of_that_is_wanted_only_while_the_log_is_read(server: LocalServer):
+    async def work(store: ValkeyStore) -> None:
+        looking = Looking(store)
+        ends = Ends(looking, Notes(store))
+        first, late, *_ = tasks = [SESSION + number for number in range(3)]
+        await store.call(0, [Submit(TaskSpec(task, 1, outputs=(task,)), (), ANN) for task in tasks])
+        wanted = {first}
+        length_of, log_of = looking.log_length, looking.log
+
+        async def length_late(shard: int) -> int:
+            wanted.add(late)
+            await store.call(0, [Finish(late, 0, ANN, ())])
+            return await length_of(shard)
+
+        async def log_late(shard: int, start: int) -> list[bytes]:
+            wanted.add(tasks[2])
+            await store.call(0, [Finish(tasks[2], 0, ANN, ())])
+            return await log_of(shard, start)
+
+        looking.log_length, looking.log = length_late, log_late  # type: ignore[method-assign]
+        assert [one.task for one in await ends.news(lambda: set(wanted))] == [late]
+        assert [one.task for one in await ends.news(lambda: set(wanted))] == [tasks[2]]
+
+    on(server, "late", work)
+
+
+def test_a_call_that_changes_nothing_is_as_safe_as_what_was_before_it(
+    server: LocalServer, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(safety, "SETTLE_S", 0.0)
+
+    async def work(store: ValkeyStore) -> None:
+        heard: list[object] = []
+        desk = NodeDesk(NO_REACH, store, heard.extend, list, lambda node, message: None)
+        await store.call(0, [Submit(TaskSpec(SESSION, 1, outputs=(SESSION,)), (), ANN)])
+        for token in (7, 8):  # the second one was said before
+            desk.say(CallStore(token, 0, [Finish(SESSION, 0, ANN, ())]))
+            while CallsSafe(0, (token,)) not in heard:
+                await asyncio.sleep(0)
+        await desk.hang_up()
+
+    on(server, "nothing", work)
+
+
+def test_no_end_is_written_before_the_failure_that_explains_it_is(server: LocalServer):
+    async def work(store: ValkeyStore) -> None:
+        heard: list[object] = []
+        desk = NodeDesk(NO_REACH, store, heard.extend, list, lambda node, message: None)
+        task, other = SESSION, SESSION + 1
+        await store.call(0, [Submit(TaskSpec(one, 1, outputs=(one,)), (), ANN) for one in (task, other)])
+        put, may_note = desk.notes.put, asyncio.Event()
+
+        async def put_late(*what: Any) -> None:
+            await may_note.wait()
+            await put(*what)
+
+        desk.notes.put = put_late  # type: ignore[method-assign,assignment]
+        desk.say(KeepFailure(task, b"why"))
+        desk.say(CallStore(7, 0, [Finish(task, 0, ANN, (), "no")]))
+        desk.say(CallStore(8, 0, [Finish(other, 0, ANN, ())]))
+        await desk.notes.look()  # whatever was sent before is done by now
+        assert not await desk.ends.of([task, other], unknown_are_lost=True)
+        may_note.set()
+        while CallFine(8) not in heard:
+            await asyncio.sleep(0)
+        ended = await desk.ends.of([task, other], unknown_are_lost=True)
+        assert [(one.task, one.failure) for one in ended] == [(task, b"why"), (other, b"")]
+        desk.say(CallStore(9, 0, [Finish(other, 0, ANN, ())]))
+        assert not desk._held, "nothing waits where nothing is to be noted"
+        await desk.hang_up()
+
+    on(server, "failure", work)
 
 
 def test_batches_of_different_senders_differ_and_grow():
