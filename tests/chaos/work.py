@@ -2,7 +2,8 @@
 without any cluster.
 
 Half of the objects are so large that nodes open a stream for them; of the others, half travel inside records, half on
-the links between nodes. Every reader checks what it reads, byte for byte.
+the links between nodes. Every reader checks what it reads, byte for byte. Some tasks have their work done by two tasks
+that they create, and wait for.
 """
 
 import hashlib
@@ -12,9 +13,13 @@ from collections.abc import Sequence
 from random import Random
 from typing import NamedTuple
 
+import daws
+
 LARGE_BYTES = 80_000
 SMALL_BYTES = (200, 30_000)
 PARENTS_MAX = 3
+NESTED = 25
+"""One in so many tasks creates tasks."""
 REACH = 40
 """A task reads from tasks up to so many before it: the graph is broad, and has chains that run through all of it."""
 
@@ -62,5 +67,18 @@ def work(seed: int, step: tuple[int, int, float], runs: str, *read: bytes) -> by
     number, size_bytes, length_s = step
     with open(runs, "ab", buffering=0) as log:
         log.write(f"{number} {os.getpid()}\n".encode())
+    digests = [digest_of(one) for one in read]
+    if number % NESTED:
+        return part(seed, number, size_bytes, length_s, digests, 0, size_bytes)
+    here, middle = daws.current(), size_bytes // 2
+    parts = [
+        here.submit(part, seed, number, size_bytes, length_s / 2, digests, low, high)
+        for low, high in ((0, middle), (middle, size_bytes))
+    ]
+    return b"".join(one.result() for one in parts)
+
+
+def part(seed: int, number: int, size_bytes: int, length_s: float, read: list[str], low: int, high: int) -> bytes:
+    """Of what a task makes, from one byte to before another."""
     time.sleep(length_s)
-    return content_of(seed, number, size_bytes, [digest_of(one) for one in read])
+    return content_of(seed, number, size_bytes, read)[low:high]
