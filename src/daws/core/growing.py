@@ -39,13 +39,14 @@ from daws.wire.store import (
 class Seedling:
     """A task that is being added to the graph (or a task that is being suspended), on its way through the store."""
 
-    __slots__ = ("held", "parents", "registering", "run", "spec")
+    __slots__ = ("held", "opens", "parents", "registering", "run", "spec")
 
     def __init__(self, spec: TaskSpec, parents: tuple[int, ...], run: Run, held: bool = False) -> None:
         self.spec = spec
         self.parents = parents
         self.run = run
-        self.registering = 0
+        self.registering: set[int] = set()  # parents that are yet to hear of it
+        self.opens = False  # all have, so it loses the edge to itself
         self.held = held
 
 
@@ -102,17 +103,22 @@ def _register(core: NodeCore, name: int, waits: bool) -> None:
     seedling = _seedlings(core).get((name, waits))
     if seedling is None:
         return
-    seedling.registering = len(seedling.parents)
-    for parent in seedling.parents:
+    seedling.registering.update(seedling.parents)
+    for parent in dict.fromkeys(seedling.parents):
         ask(core, parent, Register(parent, name, waits))
     if not seedling.parents:
-        ask(core, name, Open(name, core.node, waits))
+        _open(core, seedling, name, waits)
+
+
+def _open(core: NodeCore, seedling: Seedling, name: int, waits: bool) -> None:
+    seedling.opens = True
+    ask(core, name, Open(name, core.node, waits))
 
 
 @answers(Register)
 def on_register_answer(core: NodeCore, row: Register, answer: AnswerType) -> None:
     seedling = _seedlings(core).get((row.child, row.watches))
-    if seedling is None:
+    if seedling is None or row.task not in seedling.registering:  # another attempt may have asked that
         if core.keeping is not None and answer not in (OK, UNKNOWN):
             tell_child(core, row, answer)
         return
@@ -121,9 +127,9 @@ def on_register_answer(core: NodeCore, row: Register, answer: AnswerType) -> Non
         return
     if answer != OK:
         tell_child(core, row, answer)
-    seedling.registering -= 1
+    seedling.registering.discard(row.task)
     if not seedling.registering:
-        ask(core, row.child, Open(row.child, core.node, row.watches))
+        _open(core, seedling, row.child, row.watches)
 
 
 def register_again(core: NodeCore, row: Suspend) -> None:
@@ -150,7 +156,9 @@ def on_open_answer(core: NodeCore, row: Open, answer: AnswerType) -> None:
         accept(core, answer)
     elif isinstance(answer, Resume):
         wake_here(core, row.task)
-    _established(core, row.task, row.waits)
+    seedling = _seedlings(core).get((row.task, row.waits))
+    if seedling is not None and seedling.opens:  # else it waits once more, in another attempt
+        _established(core, row.task, row.waits)
 
 
 def _established(core: NodeCore, name: int, waits: bool) -> None:

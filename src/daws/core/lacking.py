@@ -35,6 +35,7 @@ def on_run_lacks(core: NodeCore, event: RunLacks) -> None:
         text += f", {count} times in a row; look after the memory and the disk of that machine"
         on_run_ended(core, RunEnded(task, event.run, 0, error=text))
     elif run.spawned or all(one[0] != event.object for one in run.ready.inputs):
-        on_run_ended(core, RunEnded(task, event.run, 0, error=text + "; submit it again", retry=True))
+        error = text + "; submit it again"
+        on_run_ended(core, RunEnded(task, event.run, 0, error=error, retry=True, waited=True))
     else:
         on_run_recalled(core, RunRecalled(task, event.run))

@@ -290,6 +290,8 @@ def on_run_ended(core: NodeCore, event: RunEnded) -> None:
             run.outcome = event  # what it spawned must be in the store before it may count as done
         return
     ready = run.ready
+    if core.growing:
+        core.growing.pop((task, True), None)  # it waits for nothing any more
     if run.holds:
         let_go_of_spawned(core, run)
     if core.plain:

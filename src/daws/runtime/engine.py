@@ -217,7 +217,7 @@ class Engine:
         self.journal = journal_of(info, strategy, config) if journal else None
         self.runs: dict[int, tuple[int, TaskSpec]] = {}  # by number of the run: its executor, and the task
         self.reading: dict[int, list[int]] = {}  # by run: the files that it was told of, which stay until it is over
-        self.nesting = Nesting(self.core, files, self._bring, lambda *what: self.pool.resume(*what))
+        self.nesting = Nesting(self.core, files, self._bring, lambda *what: self.pool.resume(*what), self._give_up_soon)
         self.spread: Callable[[int, bytes], None] = lambda function, pickled: None  # tell other nodes of a function
         self.want: Callable[[int], None] = lambda function: None  # ask others for a function
         self.struck: Callable[[str], None] = self._on_struck  # told why this incarnation has to end
@@ -643,6 +643,19 @@ class Engine:
         for event in events:
             if isinstance(event, ObjectsFetched):
                 self.nesting.on_fetched(event)
+
+    def _give_up_soon(self, run: int, object_: int) -> None:
+        """It may be in the middle of something that it said."""
+        self.loop.call_soon(self._give_up, run, object_)
+
+    def _give_up(self, run: int, object_: int) -> None:
+        """A run cannot go on without an object that nobody has any more."""
+        slot, spec = self.runs.pop(run, (-1, None))
+        if spec is not None:
+            self._unpin(run)
+            self.nesting.forget(run)
+            self.pool.kill(slot, run)
+            self._step([RunLacks(spec.id, run, object_)])
 
     def _attempt(self, task: int) -> int:
         """Which one a task is on, counted from 1 as people do."""

@@ -2,7 +2,8 @@
 
 Workers number the tasks of a run from zero; here they get their ids. How a task has ended is kept for the run that
 created it until that run asks or goes on. Results that lie on other nodes are brought here when the run waits for them,
-and stay until it has ended. Nothing here decides anything.
+and stay until it has ended. One that cannot be had from where it was made may have been moved: it is asked for once
+more, and if there is no other place, the run has to begin anew. Nothing here decides anything.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,7 +14,7 @@ from daws.core.node import NodeCore
 from daws.data.files import ObjectFiles
 from daws.model.context import format_context
 from daws.model.states import FAILED
-from daws.model.task import Input, TaskSpec, Transfer, spawned_id
+from daws.model.task import Input, NodeId, TaskSpec, Transfer, spawned_id
 from daws.runtime.ports import Outcome
 from daws.wire.worker import ChildEnd, ObjectFile, Seed, Spawned, Waits
 
@@ -37,12 +38,14 @@ class Nest:
         self.news: list[ChildEnd] = []  # that the run has not been told
         self.awaited: tuple[int, ...] = ()  # without which the run cannot go on
         self.afar: dict[int, tuple[int, Outcome]] = {}  # tasks that have ended, with results that are not here
+        self.in_vain: dict[int, set[NodeId]] = {}  # by object: places that did not have it
         self.pinned: list[int] = []  # objects that the run may read
 
 
 class Nesting:
     """All such runs of one node. `bring` asks other nodes for objects, `resume(slot, run, ended)` lets a worker go on
-    with a run. `ask` asks how tasks have ended, of which that is known to the node, but not how."""
+    with a run, `give_up(run, object)` has one begin anew that could not read an object. `ask` asks how tasks have
+    ended, of which that is known to the node, but not how."""
 
     def __init__(
         self,
@@ -50,12 +53,14 @@ class Nesting:
         files: ObjectFiles,
         bring: Callable[[Sequence[Transfer]], None],
         resume: Callable[[int, int, tuple[ChildEnd, ...]], None],
+        give_up: Callable[[int, int], None],
     ) -> None:
         self._core = core
         self._files = files
         self._bring = bring
         self._resume = resume
-        self.ask: Callable[[list[int]], None] = lambda tasks: None  # whoever tells of ends tells of these by itself
+        self._give_up = give_up
+        self.ask: Callable[[list[int]], None] | None = None  # unless whoever tells of ends tells of all by itself
         self.nests: dict[int, Nest] = {}  # by run
         self._creators: dict[int, tuple[Nest, int]] = {}  # by task: whose it is, and under which number
         self._going_on: dict[int, Nest] = {}  # runs that may go on, and were not told everything yet
@@ -137,7 +142,7 @@ class Nesting:
             self._going_on[effect.run] = nest
             self._go_on(nest)
             unheard = [task for task in nest.awaited if task in self._creators]
-            if unheard:
+            if unheard and self.ask is not None:
                 self.ask(unheard)
 
     def _go_on(self, nest: Nest) -> None:
@@ -165,10 +170,10 @@ class Nesting:
         """Tasks that runs have created, of whose end nobody has told us; for a node that was cut off."""
         return [*self._creators]
 
-    def _hear(self, nest: Nest, number: int, outcome: Outcome, lost: str = "") -> None:
+    def _hear(self, nest: Nest, number: int, outcome: Outcome) -> None:
         nest.heard.add(outcome.task)
-        if outcome.state or lost:
-            end = ChildEnd(number, (), outcome.state or FAILED, outcome.error or lost, outcome.failure)
+        if outcome.state:
+            end = ChildEnd(number, (), outcome.state, outcome.error, outcome.failure)
         else:
             end = ChildEnd(number, tuple([self._result(nest, one) for one in outcome.outputs]))
         nest.news.append(end)
@@ -187,9 +192,15 @@ class Nesting:
     def _fetch(self, nest: Nest, task: int) -> None:
         wanted: list[Transfer] = []
         for object_, size_bytes, _, places, _ in self._missing(nest.afar[task][1]):
-            if object_ not in self._coming and places:
-                self._coming[object_] = nest, task, list(places[1:])
-                wanted.append((object_, size_bytes, places[0]))
+            if object_ in self._coming:
+                continue
+            tried = nest.in_vain.get(object_, ())
+            left = [place for place in places if place not in tried]
+            if not left:
+                self._give_up(nest.run, object_)
+                return
+            self._coming[object_] = nest, task, left[1:]
+            wanted.append((object_, size_bytes, left[0]))
         self._bring(wanted)
 
     def on_fetched(self, event: ObjectsFetched) -> None:
@@ -197,16 +208,22 @@ class Nesting:
             nest, task, _ = self._coming.pop(object_, (None, 0, []))
             if nest is not None and task in nest.afar and not self._missing(nest.afar[task][1]):
                 self._hear(nest, *nest.afar.pop(task))
-        for object_, size_bytes, _ in event.failed:
+        for object_, size_bytes, place in event.failed:
             nest, task, others = self._coming.get(object_, (None, 0, []))
             if nest is None:
                 continue
+            nest.in_vain.setdefault(object_, set()).add(place)
             if others:
                 self._bring([(object_, size_bytes, others.pop(0))])
                 continue
             del self._coming[object_]
-            if task in nest.afar:
-                self._hear(nest, *nest.afar.pop(task), f"what task {task} made is lost")
+            if task not in nest.afar:
+                continue
+            if self.ask is None:
+                self._give_up(nest.run, object_)
+            else:
+                self._creators[task] = nest, nest.afar.pop(task)[0]
+                self.ask([task])
 
     def forget(self, run: int) -> None:
         """A run is over."""

@@ -43,13 +43,13 @@ CHILD = spawned_id(1, 0, 0)
 OTHER = spawned_id(1, 0, 1)
 
 
-def with_store(graph: dict[int, list[int]] | None = None) -> tuple[Driver, MemoryStore, StartRun]:
-    """Task 1 runs on the only executor of node 0."""
+def with_store(graph: dict[int, list[int]] | None = None, cores: int = 1) -> tuple[Driver, MemoryStore, StartRun]:
+    """Task 1 runs on the first (or only) executor of node 0."""
     store = MemoryStore()
     store.join(members_of(1).infos)
     rows = created(graph or {1: []}, 0)
     store.apply(0, rows, 0)
-    node = Driver("mlb", members=1, cores=1)
+    node = Driver("mlb", members=1, cores=cores)
     node.give(Submission(CLIENT, 0, (ready(1, makes=[1]),)))
     node.expect(SubmissionTaken)
     return node, store, node.expect(StartRun, task=1)
@@ -215,6 +215,31 @@ def test_children_of_an_attempt_that_is_tried_again_are_cancelled():
     node.give(node.expect(StopOrder, to=0))
     node.expect(StopRun, task=CHILD)
     assert node.expect(StartRun, task=1).ready.attempt == 1
+
+
+@pytest.mark.parametrize("answered", range(4))
+def test_a_run_that_ends_while_it_is_written_that_it_waits_does_not_hold_up_the_next(answered: int):
+    node, store, run = with_store(cores=3)
+
+    def answer_next() -> None:
+        if any(isinstance(effect, CallStore) for effect in node.effects):
+            call = node.expect(CallStore)
+            node.answer(call, *store.apply(call.shard, call.rows, 0))
+
+    node.give(RunSpawned(1, run.run, ((task(-1), ()),)))
+    node.serve(store)
+    node.give(RunWaits(1, run.run, (CHILD,)))
+    for _ in range(answered):
+        answer_next()
+    node.give(RunEnded(1, run.run, 5, (), "worker died", True, (), True))
+    while not (begun := [one for one in node.effects if isinstance(one, StartRun) and one.ready.spec.id == 1]):
+        answer_next()
+    again = spawned_id(1, 1, 0)
+    node.give(RunSpawned(1, begun[0].run, ((task(-1), ()),)), RunWaits(1, begun[0].run, (again,)))
+    node.serve(store)
+    end(node, node.expect(StartRun, task=again))
+    node.serve(store)
+    assert node.expect(ResumeRun).run == begun[0].run
 
 
 def test_who_waited_when_its_worker_died_is_tried_again_more_often():

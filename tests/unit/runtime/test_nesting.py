@@ -28,9 +28,16 @@ class Node:
         self.resumed: list[tuple[int, int, tuple[ChildEnd, ...]]] = []
         self.wanted: list[Transfer] = []
         self.asked: list[int] = []
+        self.given_up: list[tuple[int, int]] = []
         self.files = ObjectFiles(None, folder)
         core = Driver("mlb", members=2, cores=2).core
-        self.nesting = Nesting(core, self.files, self._bring, lambda *what: self.resumed.append(what))
+        self.nesting = Nesting(
+            core,
+            self.files,
+            self._bring,
+            lambda *what: self.resumed.append(what),
+            lambda *what: self.given_up.append(what),
+        )
         self.nesting.ask = self.asked.extend
 
     def _bring(self, wanted: Sequence[Transfer]) -> None:
@@ -110,13 +117,28 @@ def test_results_of_other_nodes_are_brought_here_when_they_are_waited_for(node: 
     assert FIRST not in node.files
 
 
-def test_results_that_are_lost_are_errors(node: Node):
+def test_a_result_that_is_not_where_it_was_made_is_asked_for_once_more(node: Node):
+    node.spawn(Seed(7, b""))
+    node.wait(0)
+    node.end(FIRST, places=(1,))
+    node.asked.clear()
+    node.nesting.on_fetched(ObjectsFetched((), ((FIRST, BIG, 1),)))
+    assert node.asked == [FIRST] and not node.given_up
+    node.end(FIRST, places=(1, 2))
+    assert node.wanted == [(FIRST, BIG, 1), (FIRST, BIG, 2)], "it was moved"
+    node.nesting.on_fetched(ObjectsFetched((), ((FIRST, BIG, 2),)))
+    assert node.asked == [FIRST, FIRST] and not node.given_up
+    node.end(FIRST, places=(1, 2))
+    assert node.given_up == [(RUN, FIRST)] and not node.resumed, "nobody has it any more"
+
+
+def test_where_nobody_can_be_asked_a_lost_result_is_given_up_at_once(node: Node):
+    node.nesting.ask = None
     node.spawn(Seed(7, b""))
     node.wait(0)
     node.end(FIRST, places=(1,))
     node.nesting.on_fetched(ObjectsFetched((), ((FIRST, BIG, 1),)))
-    ((_, _, (end,)),) = node.resumed
-    assert end.state == FAILED and "lost" in end.error
+    assert node.given_up == [(RUN, FIRST)]
 
 
 def test_nothing_is_kept_of_a_run_that_is_over(node: Node):

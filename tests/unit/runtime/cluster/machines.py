@@ -14,7 +14,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-import daws.cli.nodes  # noqa: F401 (for those that are forked)
+import daws
+import daws.cli.nodes  # for those that are forked
 from daws.cli import main
 from daws.client.connect import ConnectedCluster, connect
 from daws.data.outside import File
@@ -164,3 +165,18 @@ def shout(text: str) -> str:
 def modes_of(*files: File) -> list[int]:
     time.sleep(0.05)  # so that others have to help
     return [os.stat(file).st_mode & 0o777 for file in files]
+
+
+def leaves_sign(path: str) -> bytes:
+    """Says in which process it ran; on nodes of threads that is the node's."""
+    partial = Path(f"{path}.{os.getpid()}")
+    partial.write_text(str(os.getpid()))
+    partial.rename(path)
+    return bytes(200_000)
+
+
+def reads_late(folder: str) -> int:
+    """What a task has made that it creates, when it is told to."""
+    made = daws.current().submit(leaves_sign, os.path.join(folder, "made"))
+    wait_for_file(os.path.join(folder, "go"))
+    return len(made.result())

@@ -26,6 +26,7 @@ from tests.unit.runtime.cluster.machines import (
     block,
     mixed,
     modes_of,
+    reads_late,
     shout,
     until,
     wait_for_file,
@@ -279,6 +280,30 @@ def test_a_node_that_is_killed_at_any_time_costs_no_task(tmp_path: Path, seed: i
             assert [one[0] for one in gather(sums, timeout=DEADLINE_S)] == [one % 251 for one in expected]
             assert gather(blocks, timeout=DEADLINE_S) == [block(number) for number in range(80)]
             assert data.result(DEADLINE_S) == block(1, 200_000)
+
+
+@pytest.mark.parametrize("kind", ["embedded", "valkey"])
+def test_what_a_task_of_a_task_made_may_be_lost_before_it_is_read(tmp_path: Path, kind: str):
+    with ExitStack() as stack:
+        url = "embedded"
+        if kind == "valkey":
+            server = LocalServer(tmp_path / "server")
+            stack.callback(server.kill)
+            url = server.url
+        machines = stack.enter_context(Machines(tmp_path, store=url))
+        for _ in range(2):
+            machines.node()
+        machines.wait_for(2)
+        cluster = stack.enter_context(machines.connect())
+        creator = cluster.submit(reads_late, str(tmp_path))
+        made = tmp_path / "made"
+        until(made.exists)
+        # The other executor of this cluster is the creator's: what ran before this one is in the store as well.
+        assert cluster.submit(abs, -1).result(DEADLINE_S) == 1
+        os.kill(int(made.read_text()), signal.SIGKILL)
+        machines.wait_for(1)
+        (tmp_path / "go").touch()
+        assert creator.result(DEADLINE_S) == 200_000
 
 
 def test_a_node_that_was_cut_off_begins_anew_and_commits_nothing_twice(tmp_path: Path):
