@@ -21,7 +21,7 @@ from tests.sim.many import Ticker, processes, run_all
 DEEP_PERIOD = 10
 """Every so many seeds the inside of every node is looked at after every step, which takes several times as long."""
 BATCH = 8
-AIMED = ("killers", "words", "heirs", "echoes", "exiles", "torn", "cancelled", "leaves", "servers")
+AIMED = ("killers", "words", "heirs", "echoes", "exiles", "torn", "deserted", "cancelled", "leaves", "servers")
 """Faults of a scenario that are not in its plan, because they wait for their moment."""
 SHOWN_MAX = 10
 

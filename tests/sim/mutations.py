@@ -465,6 +465,18 @@ MUTANTS = (
         "            seen = kinds.get(spec.kind, (1, 0))\n            if seen[1]",
         where=("sent ahead",),
     ),
+    Mutant(
+        "an attempt that is over says that the next one waits", 8, "core/growing.py",
+        "    if seedling is None or seedling.run.ready.attempt != row.attempt:\n",
+        "    if seedling is None:\n",
+        where=("deserted",),
+    ),
+    Mutant(
+        "an attempt that is over has opened the wait of the next one", 8, "core/growing.py",
+        "    if seedling is not None and seedling.opens:",
+        "    if seedling is not None:",
+        where=("deserted",),
+    ),
     # -- 9. cancel --------------------------------------------------------------------------------------------------
     Mutant(
         "cancel does not spread", 9, "core/outbox.py",

@@ -196,7 +196,10 @@ def on_run_waits(core: NodeCore, event: RunWaits) -> None:
 
 @answers(Suspend)
 def on_suspend_answer(core: NodeCore, row: Suspend, answer: AnswerType) -> None:
+    seedling = _seedlings(core).get((row.task, True))
+    if seedling is None or seedling.run.ready.attempt != row.attempt:
+        return  # that attempt is over
     if answer == OK:
         _register(core, row.task, True)
-    elif core.growing is not None:
-        core.growing.pop((row.task, True), None)
+    else:
+        del _seedlings(core)[row.task, True]

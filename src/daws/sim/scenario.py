@@ -12,7 +12,7 @@ import numpy as np
 from msgspec import Struct, structs
 
 from daws.core.effects import CallStore, EffectType, StartRun
-from daws.core.events import NEVER_NS, EventType
+from daws.core.events import NEVER_NS, EventType, RunEnded
 from daws.core.node import NodeCore
 from daws.model.cluster import ExecutorClass
 from daws.model.context import Label, parse_context
@@ -40,6 +40,7 @@ from daws.wire.store import (
     Finish,
     Row,
     Satisfy,
+    Suspend,
     TakeOver,
     Unready,
     outbox_key,
@@ -75,6 +76,7 @@ class Scenario(Struct, frozen=True):
     echoes: int = 0  # so many die when they intend something again, and their word that it was done comes twice
     exiles: int = 0  # so many lose sight of the store for longer than a lease, while they have much to do
     torn: int = 0  # so many die when one shard has let them take over, and the others have not heard of it
+    deserted: int = 0  # so many runs lose their worker while they wait for tasks, or are about to
     lease_s: float = LEASE_S
     cancelled: tuple[tuple[int, int], ...] = ()  # tasks that the client cancels, and when
     leaves: tuple[tuple[int, int, int], ...] = ()  # which nodes are told to leave, when, and with which deadline
@@ -120,6 +122,8 @@ BY_DEFAULT = (0, 10, 13, 20, 28, 29)
 
 
 def _draw_unplanned(seed: int) -> Scenario:
+    if seed % 43 in DESERTED:
+        return _draw_deserted(seed)
     if seed % 23 in REPLICATED:
         return _draw_failover(seed)
     scenario = _draw_first(seed)
@@ -130,6 +134,8 @@ def _draw_unplanned(seed: int) -> Scenario:
     return scenario
 
 
+DESERTED = (29, 38)
+"""Of 43 seeds in a row, those in which workers die whose runs wait; in the second the store forgets as well."""
 SERVED = (0, 8, 10)
 """Of 23 seeds in a row, those whose store may fail; whatever else happens in such a world."""
 REPLICATED = (3, 6)
@@ -396,6 +402,24 @@ def _draw_leaving(seed: int) -> Scenario:
     return structs.replace(scenario, kind="leaving", plan=plan, leaves=tuple(leaves))
 
 
+def _draw_deserted(seed: int) -> Scenario:
+    """Graphs whose tasks wait for tasks that they have created, on workers that die."""
+    rng = Rng(seed * 0x2545F4914F6CDD1D + 17)
+    scenario = _draw_plain(seed)
+    graph = growing_graph(rng, waits=True, roots=3 + rng.below(12)) if rng.below(3) else _hasty_graph(rng)
+    groups = (NodeGroup(1 + rng.below(4), (ExecutorClass(1 + rng.below(3)),)),)
+    plan = scenario.plan if rng.below(2) else FaultPlan(delay=0.3 * rng.unit(), delay_ns_max=(1 + rng.below(60)) * MS)
+    return structs.replace(
+        scenario,
+        kind="deserted",
+        graph=graph,
+        cluster=Cluster(groups),
+        plan=plan,
+        deserted=1 + rng.below(12),
+        servers=draw_failovers(rng) if seed % 43 == DESERTED[1] else None,
+    )
+
+
 def _draw_failover(seed: int) -> Scenario:
     """Plain worlds whose store forgets; in many of them the graph grows, or there is much to do."""
     rng = Rng(seed * 0x5DEECE66D + 13)
@@ -549,6 +573,7 @@ class _Aimed(Faults):
     heirs = 0
     echoes = 0
     torn = 0
+    deserted = 0
     returns = False  # whoever has left comes back, as a new incarnation
 
     def __init__(self, kernel: Kernel, plan: FaultPlan, seed: int) -> None:
@@ -572,6 +597,10 @@ class _Aimed(Faults):
                     return True
         if kernel.now_ns >= self.plan.horizon_ns:
             return False
+        if self.deserted:
+            for row in rows:
+                if isinstance(row, Suspend):
+                    self._desert(kernel, sender, row)
         if self.echoes and self._is_echoed(kernel, sender, at_ns, event):
             return True
         if self.words and self._is_weighty(kernel, rows):
@@ -621,6 +650,19 @@ class _Aimed(Faults):
         elif fate < 4:  # else nobody ever hears it
             kernel.push(at_ns + (900 + self.rng.below(1_200)) * MS, STORE, event)
         kernel.push(kernel.now_ns + lives_ns, FATE, lambda kernel: self.kill(kernel, sender))
+
+    def _desert(self, kernel: Kernel, node: NodeId, row: Suspend) -> None:
+        """Soon after a run has said that it waits; often before the store has heard for what."""
+        at_ns = kernel.now_ns + self.rng.below(2 if self.rng.below(2) else 40) * MS + self.rng.below(MS)
+        kernel.push(at_ns, FATE, lambda kernel: self._leave_alone(kernel, node, row.task, row.attempt))
+
+    def _leave_alone(self, kernel: Kernel, node: NodeId, task: int, attempt: int) -> None:
+        machine = kernel.seats.get(node)
+        run = machine.core.running.get(task) if machine is not None else None
+        if run is not None and run.suspended and run.ready.attempt == attempt and self.deserted:
+            self.deserted -= 1
+            self.note("worker died")
+            kernel.push(kernel.now_ns, node, RunEnded(task, run.number, 0, (), "its worker died", True, (), True))
 
     def _bury(self, kernel: Kernel, dead: NodeId, shard: int, at_ns: int, event: Any) -> None:
         """The shard that was spoken to hears first who is dead, then what it said; the others hear of it later."""
@@ -714,7 +756,7 @@ def make_scenario_kernel(scenario: Scenario, deep: Callable[[NodeCore], None] | 
     kernel.checker = checker = _Within(kernel, deep) if scenario.is_forgetful else _WithKillers(kernel, deep)
     checker.killers = scenario.killers
     faults.words, faults.heirs = scenario.words, scenario.heirs
-    faults.echoes, faults.torn = scenario.echoes, scenario.torn
+    faults.echoes, faults.torn, faults.deserted = scenario.echoes, scenario.torn, scenario.deserted
     if scenario.servers is not None:
         store = kernel.store
         made = StoreSettings(
