@@ -166,6 +166,13 @@ class Nesting:
             if outcome.task in nest.awaited:
                 self._fetch(nest, outcome.task)
 
+    def on_forgotten(self, tasks: list[int]) -> None:
+        """They have ended, and nobody knows any more how: a store may have lost that."""
+        for task in tasks:
+            nest, _ = self._creators.get(task, (None, 0))
+            if nest is not None:
+                self._give_up(nest.run, task)
+
     def unheard(self) -> list[int]:
         """Tasks that runs have created, of whose end nobody has told us; for a node that was cut off."""
         return [*self._creators]

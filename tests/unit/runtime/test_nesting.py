@@ -132,6 +132,14 @@ def test_a_result_that_is_not_where_it_was_made_is_asked_for_once_more(node: Nod
     assert node.given_up == [(RUN, FIRST)] and not node.resumed, "nobody has it any more"
 
 
+def test_a_run_begins_anew_if_nobody_knows_how_its_tasks_have_ended(node: Node):
+    node.spawn(Seed(7, b""), Seed(7, b""))
+    node.end(FIRST, b"one")
+    node.wait(0, 1)
+    node.nesting.on_forgotten([FIRST, SECOND, 77])
+    assert node.given_up == [(RUN, SECOND)], "the other one was heard of before"
+
+
 def test_where_nobody_can_be_asked_a_lost_result_is_given_up_at_once(node: Node):
     node.nesting.ask = None
     node.spawn(Seed(7, b""))

@@ -69,6 +69,9 @@ class Ends:
                 outcomes.append(self._outcome(task, record))
         return outcomes
 
+    def forgotten(self, tasks: Iterable[int]) -> list[int]:
+        return [task for task in tasks if self._shard.records.get(task) is None]
+
     def creator_of(self, task: int) -> NodeId:
         """On which node the run was that has created a task."""
         record = self._shard.records.get(task)

@@ -34,6 +34,7 @@ from daws.runtime.cluster.words import (
     Depart,
     Enrol,
     Enrolled,
+    Forgotten,
     FromStore,
     Printed,
     Refused,
@@ -225,6 +226,8 @@ class NodeHost:
                 continue  # it is about an incarnation that is over
             elif isinstance(word, Ends):
                 self._life.engine.on_ended(word.outcomes)
+            elif isinstance(word, Forgotten):
+                self._life.engine.nesting.on_forgotten(word.tasks)
             elif isinstance(word, Learn):
                 self._life.engine.learn(word.function, word.pickled)
             elif isinstance(word, Depart):
@@ -281,7 +284,7 @@ class Incarnation:
         )
         self.engine.spread = self._teach
         self.engine.want = lambda function: host._store.say(AskFunction(function))
-        self.engine.nesting.ask = lambda tasks: host._store.say(AskEnds(tasks))
+        self.engine.nesting.ask = lambda tasks: host._store.say(AskEnds(tasks, have_ended=True))
         self.engine.struck = lambda reason: host._end(STRUCK)
         self.engine.departed = self._on_departed
         host._loop.set_exception_handler(self.engine.on_exception)

@@ -360,6 +360,8 @@ class StoreServer:
 
     def _on_ask_ends(self, caller: Caller, word: words.AskEnds) -> None:
         caller.say(EndsWord(self.ends.of(word.tasks, unknown_are_lost=caller.session is not None)))
+        if word.have_ended and (forgotten := self.ends.forgotten(word.tasks)):
+            caller.say(words.Forgotten(forgotten))
 
     def _on_learn(self, caller: Caller, word: Learn) -> None:
         """A run has brought in a function."""

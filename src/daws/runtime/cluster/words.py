@@ -47,7 +47,15 @@ class Enrolled(Word, frozen=True):
 
 
 class AskEnds(Word, frozen=True):
-    """Which of these tasks have ended? Answered by Ends with those that have."""
+    """Which of these tasks have ended? Answered by Ends with those that have. If all of them `have_ended`, as far as
+    the node that asks knows, also by Forgotten with those that the store does not know any more."""
+
+    tasks: list[int]
+    have_ended: bool = False
+
+
+class Forgotten(Word, frozen=True):
+    """Nobody knows any more how these tasks have ended."""
 
     tasks: list[int]
 
@@ -196,6 +204,7 @@ FromStore = (
     | StoreAnswered
     | CallFine
     | Ends
+    | Forgotten
     | Learn
     | Submission
     | NewTasks

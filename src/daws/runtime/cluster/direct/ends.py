@@ -60,6 +60,9 @@ class Ends:
                 ended.append((task, record))
         return outcomes + await self._outcomes(ended)
 
+    async def forgotten(self, tasks: list[int]) -> list[int]:
+        return [task for task, record in (await self._looking.records(tasks)).items() if record is None]
+
     async def _outcomes(self, ended: list[tuple[int, Record]]) -> list[Outcome]:
         bad = [task for task, record in ended if record.state in (FAILED, CANCELLED)]
         failures = dict(zip(bad, await self._notes.get(FAILURES, bad), strict=True))

@@ -205,13 +205,16 @@ class NodeDesk(Desk):
                     self._carry_out(life, call)
 
     def _on_ask_ends(self, word: words.AskEnds) -> None:
-        self.begin(self._look_up_ends(word.tasks))
+        self.begin(self._look_up_ends(word))
 
-    async def _look_up_ends(self, tasks: list[int]) -> None:
+    async def _look_up_ends(self, word: words.AskEnds) -> None:
         """At once; what has not ended yet is followed anyway."""
-        outcomes = await self.ends.of(tasks, unknown_are_lost=False)
+        forgotten = await self.ends.forgotten(word.tasks) if word.have_ended else []
+        outcomes = await self.ends.of(word.tasks, unknown_are_lost=False)
         if outcomes:
             self.tell(Ends(outcomes))
+        if forgotten:
+            self.tell(words.Forgotten(forgotten))
 
     def _on_learn(self, word: Learn) -> None:
         self._taught[word.function] = word.pickled

@@ -17,7 +17,9 @@ from daws.runtime.cluster.direct.book import ENDING, SessionBook
 from daws.runtime.cluster.direct.ends import Ends
 from daws.runtime.cluster.direct.members import NodeDesk
 from daws.runtime.cluster.direct.words import Batches
+from daws.runtime.cluster.words import AskEnds, Forgotten
 from daws.runtime.ports import Outcome
+from daws.runtime.talk import Ends as Told
 from daws.runtime.talk import KeepFailure
 from daws.store.valkey import safety
 from daws.store.valkey.attempt import Options
@@ -194,6 +196,24 @@ def test_no_end_is_written_before_the_failure_that_explains_it_is(server: LocalS
         await desk.hang_up()
 
     on(server, "failure", work)
+
+
+def test_a_node_hears_at_once_of_ends_that_it_asks_for_and_of_what_nobody_knows(server: LocalServer):
+    async def work(store: ValkeyStore) -> None:
+        heard: list[object] = []
+        desk = NodeDesk(NO_REACH, store, heard.extend, list, lambda node, message: None)
+        done, waits, unknown = SESSION, SESSION + 1, SESSION + 2
+        await store.call(0, [Submit(TaskSpec(one, 1, outputs=(one,)), (), ANN) for one in (done, waits)])
+        await store.call(0, [Finish(done, 0, ANN, ())])
+        for have_ended in (False, True):
+            desk.say(AskEnds([done, waits, unknown], have_ended))
+            while Told([Outcome(done, ())]) not in heard:
+                await asyncio.sleep(0)
+            assert heard == [Told([Outcome(done, ())]), *([Forgotten([unknown])] * have_ended)]
+            heard.clear()
+        await desk.hang_up()
+
+    on(server, "asked", work)
 
 
 def test_batches_of_different_senders_differ_and_grow():
