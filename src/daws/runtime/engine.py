@@ -50,7 +50,7 @@ from daws.data.tags import digest_in, folder_of, name_in, number_in, split
 from daws.model.cluster import ExecutorClass, Members, NodeInfo
 from daws.model.context import parse_context
 from daws.model.errors import DawsError, InternalError, TaskKilledError
-from daws.model.task import INLINE_BYTES, Input, NodeId, TaskSpec, Transfer
+from daws.model.task import INLINE_BYTES, Input, NodeId, Ready, TaskSpec, Transfer
 from daws.runs.notes import RunNotes
 from daws.runtime.nesting import Nesting
 from daws.runtime.outcomes import LEASE_NS
@@ -342,9 +342,10 @@ class Engine:
                 if effect.__class__ is StartRun:
                     ready = effect.ready
                     spec = ready.spec
+                    inputs = _inside(ready) if ready.inputs else ()
                     if (  # a short way for the usual run, as `_start_run` would
                         is_quiet
-                        and not ready.inputs
+                        and inputs is not None
                         and spec.needs is None
                         and not spec.timeout_ns
                         and spec.kind in taught
@@ -352,7 +353,7 @@ class Engine:
                     ):
                         run, slot = effect.run, effect.slot
                         runs[run] = (slot, spec)
-                        order = Execute(run, spec.kind, spec.payload, (), spec.outputs)
+                        order = Execute(run, spec.kind, spec.payload, inputs, spec.outputs)
                         if slot in orders:
                             orders[slot].append(order)
                         else:
@@ -718,3 +719,13 @@ def died(who: str, spec: TaskSpec, report: Died, node: NodeId, attempt: int = 1,
         how += f" (attempt {attempt})"
     last = report.output.decode(errors="replace").strip()
     return TaskKilledError(f"{who}: {how}" + (f"; the last it wrote: {last[-OUTPUT_SHOWN:]}" if last else ""))
+
+
+def _inside(ready: Ready) -> tuple[bytes, ...] | None:
+    """What a task reads, if all of that came with it."""
+    inputs = ready.inputs
+    if len(inputs) == 1:
+        return (inputs[0][4],) if inputs[0][4] else None
+    known = {one[0]: one[4] for one in inputs}
+    values = tuple([known[object_] for object_ in ready.spec.inputs])
+    return values if all(values) else None

@@ -66,10 +66,13 @@ def submit(store: MemoryStore, shard: Shard, row: wire.Submit, now_ns: int) -> A
         record.more().error = error
         shard.log.append((task, ended.state, error, ()))
         return None
-    for parent in dict.fromkeys(parents):
+    for parent in parents if len(parents) == 1 else dict.fromkeys(parents):
         above = records[parent]
         assert above is not None
-        add_child(above, task)
+        if above.children:
+            add_child(above, task)
+        else:
+            above.children = (task,)
         above.freed = False
     if left:
         record.edges = set(left) if len(left) > MANY_EDGES else tuple(left)
