@@ -449,11 +449,12 @@ class Engine:
         self._step(events)
 
     def _lose(self, object_: int, why: str, events: list[EventType]) -> None:
-        """The file of an object is not what was written: from now on it is not here. Said once, by who comes first."""
+        """The file of an object is not what was written: from now on it is not here. Logged once, by who comes first;
+        but whoever missed it must not miss it again because the node still counts on it."""
         path = self.files.give_up(object_)
         if path:
             log.warning("node %s: object %s is damaged and dropped: %s (%s)", self.core.node, object_, why, path)
-            events.append(ObjectsLost((object_,)))
+        events.append(ObjectsLost((object_,)))
 
     def _on_timer(self, timer: int) -> None:
         self._step([TimerFired(timer)])

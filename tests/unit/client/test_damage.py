@@ -206,3 +206,14 @@ def test_a_worker_that_talks_nonsense_is_replaced(tmp_path: Path):
             error = future.exception(60)
             assert error is None or isinstance(error, TaskKilledError)
             assert cluster.submit(pow, 2, 5).result(60) == 32
+
+
+def test_an_object_that_the_node_counts_on_and_has_no_more_is_made_again(tmp_path: Path):
+    log = tmp_path / "log"
+    with daws.Cluster(1) as cluster:
+        made = cluster.submit(jobs.array, str(log), 3)
+        before = cluster.submit(jobs.total, made).result(60)
+        engine = cluster._open().engine
+        engine.node.files.drop(made.object)  # type: ignore[attr-defined]
+        assert cluster.submit(jobs.total, made).result(60) == before
+    assert len(log.read_text().splitlines()) == 2
