@@ -115,16 +115,18 @@ class Namespaces(AbstractContextManager["Namespaces"]):
 
 def sweep() -> None:
     """Remove what harnesses have left that are no longer alive."""
-    listed = subprocess.run(["ip", "netns", "list"], capture_output=True, text=True, check=False).stdout
-    dead = set()
-    for line in listed.splitlines():
-        name = line.split()[0] if line.split() else ""
+    for name in _names("netns", "list"):
         parts = name.split("-")
         if name.startswith("daws-chaos-") and len(parts) == 4 and not os.path.exists(f"/proc/{parts[2]}"):
             _try_ip("netns", "del", name)
-            dead.add(parts[2])
-    for pid in dead:
-        _try_ip("link", "del", f"dc{pid}")
+    for name in _names("-br", "link"):  # a bridge may outlive its namespaces, and takes its addresses from others
+        if name.startswith("dc") and name[2:].isdigit() and not os.path.exists(f"/proc/{name[2:]}"):
+            _try_ip("link", "del", name)
+
+
+def _names(*arguments: str) -> list[str]:
+    listed = subprocess.run(["ip", *arguments], capture_output=True, text=True, check=False).stdout
+    return [line.split()[0] for line in listed.splitlines() if line.split()]
 
 
 def hosts_of(count: int, wanted: str = "auto") -> Namespaces | Loopback:
