@@ -652,6 +652,8 @@ class Engine:
 
     def _give_up(self, run: int, object_: int) -> None:
         """A run cannot go on without an object that nobody has any more."""
+        if self._is_closing:
+            return
         slot, spec = self.runs.pop(run, (-1, None))
         if spec is not None:
             self._unpin(run)

@@ -53,6 +53,12 @@ def on(server: LocalServer, name: str, work: Callable[[ValkeyStore], Awaitable[N
     asyncio.run(run())
 
 
+def desk_at(store: ValkeyStore) -> tuple[NodeDesk, list[object]]:
+    """Of a node, and what it hears."""
+    heard: list[object] = []
+    return NodeDesk(NO_REACH, store, heard.extend, list, lambda node, message: None), heard
+
+
 def test_a_name_belongs_to_one_session_and_changes_are_made_by_one_of_many(server: LocalServer):
     async def work(store: ValkeyStore) -> None:
         book = SessionBook(Notes(store))
@@ -156,8 +162,7 @@ def test_a_call_that_changes_nothing_is_as_safe_as_what_was_before_it(
     monkeypatch.setattr(safety, "SETTLE_S", 0.0)
 
     async def work(store: ValkeyStore) -> None:
-        heard: list[object] = []
-        desk = NodeDesk(NO_REACH, store, heard.extend, list, lambda node, message: None)
+        desk, heard = desk_at(store)
         await store.call(0, [Submit(TaskSpec(SESSION, 1, outputs=(SESSION,)), (), ANN)])
         for token in (7, 8):  # the second one was said before
             desk.say(CallStore(token, 0, [Finish(SESSION, 0, ANN, ())]))
@@ -170,8 +175,7 @@ def test_a_call_that_changes_nothing_is_as_safe_as_what_was_before_it(
 
 def test_no_end_is_written_before_the_failure_that_explains_it_is(server: LocalServer):
     async def work(store: ValkeyStore) -> None:
-        heard: list[object] = []
-        desk = NodeDesk(NO_REACH, store, heard.extend, list, lambda node, message: None)
+        desk, heard = desk_at(store)
         task, other = SESSION, SESSION + 1
         await store.call(0, [Submit(TaskSpec(one, 1, outputs=(one,)), (), ANN) for one in (task, other)])
         put, may_note = desk.notes.put, asyncio.Event()
@@ -200,8 +204,7 @@ def test_no_end_is_written_before_the_failure_that_explains_it_is(server: LocalS
 
 def test_a_node_hears_at_once_of_ends_that_it_asks_for_and_of_what_nobody_knows(server: LocalServer):
     async def work(store: ValkeyStore) -> None:
-        heard: list[object] = []
-        desk = NodeDesk(NO_REACH, store, heard.extend, list, lambda node, message: None)
+        desk, heard = desk_at(store)
         done, waits, unknown = SESSION, SESSION + 1, SESSION + 2
         await store.call(0, [Submit(TaskSpec(one, 1, outputs=(one,)), (), ANN) for one in (done, waits)])
         await store.call(0, [Finish(done, 0, ANN, ())])
