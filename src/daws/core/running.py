@@ -311,7 +311,7 @@ def on_run_ended(core: NodeCore, event: RunEnded) -> None:
             else:
                 core.plain_free.append(run.slot)
                 core.dirty = True
-        else:
+        elif core.ahead != core.cores or not _is_followed(core, run):
             core.dirty = True
             if not run.suspended:
                 release_slot(core, run)
@@ -348,6 +348,38 @@ def _goes_first(core: NodeCore, ready: Ready) -> bool:
         or ready.spec.needs is not None
         or core.now_ns >= core.leased_until_ns
     )
+
+
+def _is_followed(core: NodeCore, run: Run) -> bool:
+    """Where each executor has one task at hand beside the one that it runs, the next task of the queue takes the place
+    of the run that has ended: a scheduling pass would come to that, ten times as slowly. Not if there is more to think
+    about."""
+    inflight, shared, slot = core.inflight, core.shared, run.slot
+    if inflight is None or len(inflight) != core.cores or inflight.get(slot) != 2 or run.suspended:
+        return False
+    fifo = shared.fifo
+    if (
+        not fifo
+        or core.dedicated.count
+        or shared.heap
+        or shared.labelled
+        or core.staged
+        or core.resumable
+        or core.pressed
+        or core.doomed
+        or core.is_giver
+        or not core.one_group
+        or core.groups[0].context is not None
+        or core.now_ns >= core.leased_until_ns
+    ):
+        return False
+    ready = fifo[0]
+    if ready.mode or ready.inputs or ready.spec.needs is not None or ahead_most(core, ready.spec.kind) != core.cores:
+        return False
+    del fifo[0]
+    shared.count -= 1
+    start(core, ready, slot)
+    return True
 
 
 def tries_more(event: RunEnded) -> int:

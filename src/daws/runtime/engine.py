@@ -85,6 +85,7 @@ from daws.workers.failures import failure_of, outline_of, why_of
 from daws.workers.port import pool_of
 from daws.workers.programs import signal_name
 from daws.workers.server import ForkServer
+from daws.workers.system import wait_for_turns
 
 if TYPE_CHECKING:
     from daws.core.journal import Journal
@@ -92,12 +93,13 @@ if TYPE_CHECKING:
 
 OUTPUT_SHOWN = 2000
 TICK_NS = 2_000_000_000
-AHEAD_NS = 4_000_000
+AHEAD_NS = 8_000_000
 NEXT_NS = 25_000_000
 RECALL_NS = 1_000_000
 """A worker that has to ask for its next task waits for some tenths of a millisecond, and longer where all processors
 are busy: too long for short tasks. Of tasks up to NEXT_NS each worker has one more at hand, of shorter ones as many as
-take AHEAD_NS; what waits behind a long one is asked back when another worker has been idle for RECALL_NS."""
+take AHEAD_NS; what waits behind a long one is asked back when another worker has been idle for RECALL_NS. (While all
+of them have more at hand the node is in no hurry, see `_step`, and may be let wait for some milliseconds.)"""
 AHEAD_COUNT_MAX = 256
 """What a batch costs whatever is in it (a system call or two here and there, threads and processes that wake up) is
 shared by more of the shortest tasks than with fewer. (Of bags the node sends more, see `daws.core.running`.)"""
@@ -225,6 +227,7 @@ class Engine:
         self._shares_memory = crew.kind == "threads"  # its workers take what has no file
         self._spiller = Spiller(files)
         self._is_pressed = False
+        self._is_patient = False
         self._broken: BaseException | None = None
         self._is_open = False
         self._is_closing = False
@@ -375,6 +378,11 @@ class Engine:
         ended = store.settle()
         if ended:
             self.on_ended(ended)
+        # While every worker has more at hand nobody waits for this thread. Where all processors are busy it would stop
+        # the worker that has just reported, between two runs. (10 ms tasks that spin: 97.2 % efficiency, 98.4 % so.)
+        if (core.ahead >= core.cores) is not self._is_patient and not self._shares_memory:
+            self._is_patient = not self._is_patient
+            wait_for_turns(self._is_patient)
 
     def _start_runs(self, effect: StartRuns) -> None:
         """As `_start_run` would one by one."""

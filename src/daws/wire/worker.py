@@ -3,6 +3,9 @@
 A frame is the length of what follows, four bytes, little endian, and then a msgpack list of messages. Whatever one side
 has to say at one time leaves as one frame. The link is a pair of sockets inside one machine and between two processes
 of one user: nothing is lost or doubled on it, and when it breaks, the worker is gone.
+
+Before all frames comes one byte, and with it the descriptor of a bell (an eventfd). It rings when orders have left that
+a worker must not leave lying until the run is over that it is on.
 """
 
 from collections.abc import Sequence
@@ -170,6 +173,8 @@ class Exit(Order, frozen=True):
 
 
 OrderType = Prepare | Learn | Execute | ExecuteTogether | Recall | Resume | Told | Discard | Exit
+AT_ONCE = frozenset((Recall, Resume, Told, Discard))
+"""Orders that do not stand in line."""
 
 
 class Report(Struct, frozen=True, array_like=True, gc=False, tag=True):

@@ -2,16 +2,20 @@
 
 Most runs are where the cursor shows them. Those that have created tasks are kept by name: they may have waited since,
 or go on beside others, and a new run of them must be another attempt, which the death of the worker makes sure of.
+
+Beside the socket there is a *bell*. A worker that is on a run reads its orders when the run is over; what cannot wait
+until then rings.
 """
 
 import contextlib
 import os
-from _socket import AF_UNIX, SOCK_STREAM, socket, socketpair
+import sys
+from _socket import AF_UNIX, SCM_RIGHTS, SOCK_STREAM, SOL_SOCKET, socket, socketpair
 from asyncio import AbstractEventLoop
 
 from daws.data.folders import remove_tree
 from daws.wire.frames import NONSENSE, FrameReader
-from daws.wire.worker import REPORTS, Learn, OrderType, Prepare, ReportType, RunOptions, frame_of
+from daws.wire.worker import AT_ONCE, REPORTS, Learn, OrderType, Prepare, ReportType, RunOptions, frame_of
 from daws.workers.cursor import Cursor
 from daws.workers.output import STREAMS, last_output, path_of
 from daws.workers.running import runs_folder
@@ -24,10 +28,12 @@ class Link:
 
     __slots__ = (
         "_backlog",
+        "_bell",
         "_buffer",
         "_loop",
         "_prepare",
         "_reader",
+        "_rings",
         "condemned",
         "creators",
         "cursor",
@@ -64,6 +70,7 @@ class Link:
         self._loop = loop
         self._reader = FrameReader(lists=True)
         self._backlog = bytearray()
+        self._rings = False  # when the backlog is sent
         self._buffer = bytearray()  # of its own: another cluster of this process has a thread of its own
 
     @staticmethod
@@ -74,15 +81,18 @@ class Link:
         """Make the link; answers the worker's end of it, unless it has that already. If it cannot be made, nothing is
         left of it."""
         theirs = None
-        if ours is None:
-            try:
+        with contextlib.ExitStack() as undo:
+            undo.callback(os.unlink, self._cursor_path(self._prepare))
+            undo.callback(self.cursor.close)
+            self._bell = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+            undo.callback(os.close, self._bell)
+            if ours is None:
                 ours, theirs = socketpair(AF_UNIX, SOCK_STREAM)
-            except OSError:
-                self.cursor.close()
-                os.unlink(self._cursor_path(self._prepare))
-                raise
+            undo.pop_all()
         self.sock = ours
         self.sock.setblocking(False)
+        with contextlib.suppress(OSError):  # it is dead already, which the fork server will say
+            self.sock.sendmsg([b"\0"], [(SOL_SOCKET, SCM_RIGHTS, self._bell.to_bytes(4, sys.byteorder))])
         self.flush()
         return theirs
 
@@ -112,16 +122,21 @@ class Link:
         """Send all orders in one frame; what the socket does not take now it gets as soon as it can."""
         if not self.orders:
             return
-        buffer = self._buffer
-        frame_of(self.orders, buffer)
-        self.orders.clear()
+        buffer, orders = self._buffer, self.orders
+        rings = not AT_ONCE.isdisjoint(map(type, orders))
+        frame_of(orders, buffer)
+        orders.clear()
         if self._backlog:
             self._backlog += buffer
+            self._rings = self._rings or rings
         else:
             sent = self._try(buffer)
             if sent < len(buffer):
                 self._backlog += memoryview(buffer)[sent:]
                 self._loop.add_writer(self.sock.fileno(), self._on_writable)
+                self._rings = rings
+            elif rings:
+                os.eventfd_write(self._bell, 1)
         if len(buffer) > BUFFER_MAX_BYTES:
             self._buffer = bytearray()
 
@@ -130,6 +145,9 @@ class Link:
         del self._backlog[:sent]
         if not self._backlog:
             self._loop.remove_writer(self.sock.fileno())
+            if self._rings:
+                self._rings = False
+                os.eventfd_write(self._bell, 1)
 
     def _try(self, data: bytearray) -> int:
         try:
@@ -176,6 +194,7 @@ class Link:
         if self._backlog:
             self._loop.remove_writer(self.sock.fileno())
         self.sock.close()
+        os.close(self._bell)
         self.cursor.close()
         remove_tree(runs_folder(self._prepare))
         folder, name = self._prepare.folder, self._prepare.name

@@ -53,6 +53,7 @@ from daws.workers.failures import exception_of
 from daws.workers.limits import held_bytes
 from daws.workers.link import Link
 from daws.workers.server import BORN, GONE, ForkServer, end_group
+from daws.workers.system import wait_for_turns
 
 Reports = list[ReportType]
 
@@ -429,6 +430,7 @@ class WorkerPool:
         return self._server
 
     def _serve(self, server: ForkServer | None) -> None:
+        wait_for_turns(False)  # or all workers would be like this thread
         try:
             self._server = server or ForkServer(*self._folders)
         except OSError as error:

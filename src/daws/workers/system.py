@@ -1,8 +1,11 @@
 """Calls of the system that Python has no names for: a second belt, without which all works a little less well."""
 
+import os
 import signal
+from contextlib import suppress
 
 _PR_SET_PDEATHSIG = 1
+_PR_SET_TIMERSLACK = 29
 _PR_SET_CHILD_SUBREAPER = 36
 
 
@@ -14,6 +17,20 @@ def die_with_parent() -> None:
 def adopt_orphans() -> None:
     """Become the parent of all descendants whose own parent ends, so that they can be found and ended."""
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+
+
+def sleep_precisely() -> None:
+    """Let this process sleep for as long as it asks for. Otherwise the system takes up to 50 µs more, to save power."""
+    _prctl(_PR_SET_TIMERSLACK, 1)
+
+
+def wait_for_turns(on: bool) -> None:
+    """Have this thread, whenever there is something to do for it, wait until a processor is free or its turn has come,
+    instead of stopping whoever runs there. Whoever was told something else by its user stays so."""
+    usual, patient = (os.SCHED_OTHER, os.SCHED_BATCH) if on else (os.SCHED_BATCH, os.SCHED_OTHER)
+    with suppress(OSError):
+        if os.sched_getscheduler(0) == usual:
+            os.sched_setscheduler(0, patient, os.sched_param(0))
 
 
 def _prctl(option: int, value: int) -> None:

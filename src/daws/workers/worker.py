@@ -3,7 +3,7 @@
 A report leaves when there is nothing left to do, or a millisecond after the run it speaks of: inside a batch a run
 costs no system call. While a run goes on, a second thread looks after the link: it sends reports of runs before this
 one, hands back runs that are recalled, and sees it when the owner is gone. It does so every now and then while runs are
-short, and when something comes while they are long. It sleeps while the worker is idle.
+short, and when the bell rings while they are long. It sleeps while the worker is idle.
 
 A run that waits for tasks that it has created keeps its thread, and another thread goes on in its place: there is one
 *baton*, and who has it takes orders. A run that goes on later does so beside the one with the baton, which mostly has
@@ -16,9 +16,11 @@ import os
 import select
 import signal
 import sys
-from _socket import MSG_DONTWAIT, socket
+from _socket import CMSG_SPACE, MSG_CMSG_CLOEXEC, MSG_DONTWAIT, socket
 from _thread import allocate_lock, start_new_thread
 from collections import deque
+from contextlib import suppress
+from os import eventfd_read, eventfd_write
 from time import monotonic_ns, sleep
 from types import ModuleType
 from typing import NoReturn
@@ -29,6 +31,7 @@ from daws.data.codec import loads
 from daws.model.errors import UnavailableError, UsageError
 from daws.wire.frames import FrameReader
 from daws.wire.worker import (
+    AT_ONCE,
     ORDERS,
     Asks,
     Discard,
@@ -59,8 +62,9 @@ from daws.workers.output import Output, Streams
 from daws.workers.running import Runner
 from daws.workers.signs import Signs
 from daws.workers.surroundings import Surroundings
+from daws.workers.system import sleep_precisely
 
-LINK_FD = 240  # out of the way of tasks that close what they see
+LINK_FD, BELL_FD = 240, 241  # out of the way of tasks that close what they see
 REPORT_NS = 3_000_000
 """So long may a worker that has more to do keep what has ended: each report wakes the node, which stops a worker where
 all processors are busy. (Tasks of 1 ms: 87 % efficiency when each is reported by itself, 91 % so.)"""
@@ -72,16 +76,16 @@ QUIET_NS = 50_000  # shorter runs are not asked whether other programs printed o
 TICK_S = 0.005
 LONG_NS = 3_000_000
 DOZE_MS = 50
-"""While a run has lasted for longer than LONG_NS, the second thread waits for orders instead of asking for them, and
-looks up after DOZE_MS at the latest. One that asks at every tick waits for the interpreter all the time, and is given
-it when the run ends, before the next can begin. (Tasks of 10 ms: 0.1 to 0.25 ms passed between two of them.)"""
+"""While a run has lasted for longer than LONG_NS, the second thread waits for the bell instead of asking for orders,
+and looks up after DOZE_MS at the latest. Whenever it wakes up it wants the interpreter, which the run has, and both of
+them stop and go on several times: 40 µs of a processor. (Tasks of 10 ms, each of which comes while another runs: 97.2 %
+efficiency when the second thread took them, 98.4 % so.)"""
 BUFFER_MAX_BYTES = 1 << 20
+FD_BYTES = 4
 IDLE_TICKS_MAX = 40
 FIRST_ORDER_S = 0.02
 UNFIT_CODE = 97
 SPARE_HANDS_MAX = 16
-AT_ONCE = frozenset((Recall, Resume, Told, Discard))
-"""Orders that do not stand in line."""
 
 
 class WorkerHand(Hand):
@@ -217,9 +221,11 @@ class Worker:
                     reports.append(report)
                     return
             reports.append(report)
-            if ended_ns - sent_ns > REPORT_NS or self._dozes:
+            if ended_ns - sent_ns > REPORT_NS:
                 self._send()
                 sent_ns = ended_ns
+            elif self._dozes:  # short runs have come: it is to look after their reports again
+                eventfd_write(BELL_FD, 1)
 
     def _exit(self) -> NoReturn:
         """In whichever thread heard the order."""
@@ -400,14 +406,16 @@ class Worker:
         """The second thread."""
         try:
             idle_ticks = 0
-            link = select.poll()
-            link.register(self._link, select.POLLIN)
+            bell = select.poll()
+            bell.register(BELL_FD, select.POLLIN)
             while True:
                 if self._is_busy and monotonic_ns() - self._fields[1] > LONG_NS:
                     self._dozes = True
                     if not self._reports:  # which whoever comes later sends himself
-                        link.poll(DOZE_MS)
+                        bell.poll(DOZE_MS)
                     self._dozes = False
+                    with suppress(BlockingIOError):
+                        eventfd_read(BELL_FD)
                 else:
                     sleep(TICK_S)
                 if self._is_busy:
@@ -462,6 +470,8 @@ def main(link_fd: int) -> NoReturn:
         os.dup2(link_fd, LINK_FD, inheritable=False)
         os.close(link_fd)
         link = socket(fileno=LINK_FD)
+        take_bell(link)
+        sleep_precisely()
         sys.modules["__main__"] = ModuleType("__main__")
         worker = Worker(link, first_order(link))
         gc.set_threshold(50_000, 20, 100)
@@ -482,6 +492,16 @@ def end_process(code: int) -> NoReturn:
         sys.stderr.flush()
     finally:
         os._exit(code)
+
+
+def take_bell(link: socket) -> None:
+    """The first byte brings it along."""
+    data, extra, _, _ = link.recvmsg(1, CMSG_SPACE(FD_BYTES), MSG_CMSG_CLOEXEC)
+    if not data:
+        end_group()
+    bell = int.from_bytes(extra[0][2][:FD_BYTES], sys.byteorder)
+    os.dup2(bell, BELL_FD, inheritable=False)
+    os.close(bell)
 
 
 def first_order(link: socket) -> Prepare:

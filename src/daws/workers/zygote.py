@@ -24,6 +24,8 @@ from daws.workers.system import adopt_orphans, die_with_parent
 
 FD_BYTES = 4
 WARM_UP_MS = 200
+"""So long it must have been quiet after a worker was lost until the next ones are made ready for. (Until then none are
+expected, and what it takes, 8 ms of a processor, would be missed by the first tasks.)"""
 
 
 class Zygote:
@@ -33,6 +35,7 @@ class Zygote:
         self._wake_fd = wake_fd
         self._alarm_fd = alarm_fd
         self._workers: dict[int, int] = {}  # pid: number
+        self._has_lost = False
 
     def serve(self) -> None:
         """Until the owner is gone."""
@@ -41,8 +44,9 @@ class Zygote:
         poll.register(self._wake_fd, select.POLLIN)
         is_warm = False
         while True:
-            # Who was started early has time to get ready before the first order; later only when all is quiet.
-            ready = poll.poll(None if is_warm else WARM_UP_MS if self._workers else 0)
+            # Who was started early has time to get ready before the first order; later only if that is of use.
+            may_warm_up = not is_warm and (self._has_lost or not self._workers)
+            ready = poll.poll((WARM_UP_MS if self._workers else 0) if may_warm_up else None)
             if not ready:
                 _warm_up()
                 is_warm = True
@@ -116,6 +120,7 @@ class Zygote:
                 return
             number = self._workers.pop(ended.si_pid, None)
             if number is not None:
+                self._has_lost = True
                 end_group(ended.si_pid)  # what its tasks have started; before the number can belong to somebody else
             _, status = os.waitpid(ended.si_pid, 0)
             if number is not None:

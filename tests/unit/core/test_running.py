@@ -1,7 +1,10 @@
 """Executors: what runs where, what is sent ahead, what is suspended, and what is called off."""
 
+from random import Random
+
 import pytest
 
+from daws.core import running
 from daws.core.effects import POLL, RECALL, CallStore, RecallRun, ResumeRun, StartRun, StopRun
 from daws.core.events import ObjectsPut, RunEnded, RunRecalled, RunWaits, StoreAnswered
 from daws.core.node import SECOND_NS, NodeConfig
@@ -385,6 +388,59 @@ def test_each_executor_has_its_next_task_at_hand_unless_tasks_are_long(took_ns: 
         assert node.core.ahead == ahead
         assert len(node.core.running) == 2 + node.core.ahead
         node.drop(StartRun)
+
+
+def started(node: Driver) -> list[StartRun]:
+    found = [effect for effect in node.effects if isinstance(effect, StartRun)]
+    node.drop(StartRun)
+    return found
+
+
+def starts_of(seed: int) -> list[tuple[int, int]]:
+    """Which task began where, with tasks that end in any order: most take 10 ms, some read, some are choosy."""
+    rng = Random(seed)
+    config = NodeConfig(lease_ns=8 * SECOND_NS, ahead_ns=4_000_000, next_ns=25_000_000)
+    with Driver(members=1, cores=3, config=config) as node:
+        node.give(ObjectsPut(((100, BIG),)))
+        odd = [ready(50, object_at(100, 0)), ready(51, context="any|gpu"), ready(52, kind=1)]
+        submit(node, *map(ready, range(30)), *rng.sample(odd, rng.randrange(4)), *map(ready, range(60, 80)))
+        runs = started(node)
+        found = [(run.ready.spec.id, run.slot) for run in runs]
+        while runs:
+            at_hand = {run.slot: run for run in reversed(runs)}  # of each executor the first that was sent
+            ended = at_hand[rng.choice(sorted(at_hand))]
+            runs.remove(ended)
+            end(node, ended, rng.choice((8_000_000, 12_000_000)))
+            new = started(node)
+            runs += new
+            found += [(run.ready.spec.id, run.slot) for run in new]
+            node.drop(CallStore)
+            node.drop(RecallRun)
+    assert len({task for task, _ in found}) == len(found) >= 50
+    return found
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_task_that_takes_the_place_of_another_is_the_one_that_a_scheduling_pass_would_send(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+):
+    short_way = starts_of(seed)
+    monkeypatch.setattr(running, "_is_followed", lambda core, run: False)
+    assert starts_of(seed) == short_way
+
+
+def test_no_scheduling_pass_is_needed_where_each_executor_has_its_next_task_at_hand(monkeypatch: pytest.MonkeyPatch):
+    config = NodeConfig(lease_ns=8 * SECOND_NS, ahead_ns=4_000_000, next_ns=25_000_000)
+    with Driver(cores=2, config=config) as node:
+        submit(node, *[ready(task) for task in range(60)])
+        for task in range(8):
+            end(node, node.expect(StartRun, task=task), 10_000_000)
+        runs = started(node)
+        node.drop(CallStore)
+        monkeypatch.setattr("daws.core.node.schedule", lambda core: pytest.fail("a scheduling pass"))
+        end(node, runs[0], 10_000_000)
+        assert node.expect(StartRun).slot == runs[0].slot
+        node.drop(CallStore)
 
 
 def test_what_waits_at_others_is_asked_back_when_an_executor_has_been_idle_for_a_while():

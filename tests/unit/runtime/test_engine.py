@@ -2,6 +2,7 @@
 
 import os
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,7 @@ from daws.wire.worker import (
 )
 from daws.workers.failures import failure_of
 from tests.unit.runtime.jobs import die_half_way
+from tests.unit.workers.jobs import hang_if_there
 
 
 def test_a_node_that_stops_tells_everybody_who_waits():
@@ -58,6 +60,32 @@ def test_a_node_that_stops_tells_everybody_who_waits():
             assert "the node has stopped" in str(refused)
         else:
             raise AssertionError("nobody would ever run it")
+
+
+def test_a_node_is_patient_while_every_worker_has_more_at_hand(tmp_path: Path):
+    held = tmp_path / "held"
+
+    def policy() -> int:
+        return os.sched_getscheduler(thread.native_id or 0)
+
+    def until(wanted: int) -> bool:
+        deadline = time.monotonic() + 60
+        while policy() != wanted and time.monotonic() < deadline:
+            time.sleep(0.001)
+        return policy() == wanted
+
+    with Cluster(2) as cluster:
+        cluster.gather([cluster.submit(hang_if_there, str(held)) for _ in range(20)])  # known to be short from now on
+        engine = cluster._open().engine
+        assert isinstance(engine, NodeThread) and engine._thread is not None
+        thread = engine._thread
+        assert policy() == os.SCHED_OTHER
+        held.touch()
+        futures = [cluster.submit(hang_if_there, str(held)) for _ in range(20)]
+        assert until(os.SCHED_BATCH)
+        held.unlink()
+        cluster.gather(futures)
+        assert until(os.SCHED_OTHER)
 
 
 class Hands:

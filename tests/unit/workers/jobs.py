@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 
 import daws
 from daws.model.errors import UsageError
+from daws.workers import worker
 
 
 def add(a: int, b: int = 0) -> int:
@@ -25,6 +26,15 @@ def echo(*args: Any, **kwargs: Any) -> Any:
 
 def pid(*_: Any) -> int:
     return os.getpid()
+
+
+def wait_for_the_bell() -> None:
+    """The set-up of a worker that never looks for orders by itself while a run is long."""
+    worker.DOZE_MS = 3_600_000
+
+
+def timer_slack_ns() -> int:
+    return int(Path("/proc/self/timerslack_ns").read_text())
 
 
 def hang_if_there(path: str) -> None:

@@ -5,6 +5,7 @@ import pickle
 import random
 import re
 import signal
+from _socket import MSG_PEEK
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -14,6 +15,7 @@ import cloudpickle
 import pytest
 
 from daws.data.codec import load_file, pack
+from daws.wire.frames import FrameReader
 from daws.wire.worker import (
     MEMORY,
     STOPPED,
@@ -27,6 +29,7 @@ from daws.wire.worker import (
 )
 from daws.workers.errors import RemoteError, RemoteTraceback, UnreadableError, WorkerStartError
 from daws.workers.slots import Slot
+from daws.workers.system import wait_for_turns
 from tests.unit.workers import jobs
 from tests.unit.workers.crew import Crew, gone, is_alive
 
@@ -233,17 +236,57 @@ def test_orders_sent_during_a_long_run_can_be_recalled(crew: Crew):
     crew.wait(long)
 
 
+def switches(worker: int) -> int:
+    """How often the threads of a worker have gone to sleep."""
+    said = "".join([path.read_text() for path in Path(f"/proc/{worker}/task").glob("*/status")])
+    return sum(map(int, re.findall(r"^voluntary_ctxt_switches:\s*(\d+)", said, re.MULTILINE)))
+
+
 def test_a_long_run_is_hardly_disturbed(crew: Crew):
-    threads = f"/proc/{crew.call(jobs.pid)}/task"
-
-    def switches() -> int:
-        """How often the threads of the worker have gone to sleep."""
-        said = "".join([Path(threads, thread, "status").read_text() for thread in os.listdir(threads)])
-        return sum(map(int, re.findall(r"^voluntary_ctxt_switches:\s*(\d+)", said, re.MULTILINE)))
-
-    before = switches()
+    worker = crew.call(jobs.pid)
+    before = switches(worker)
     crew.call(jobs.nap_ns, 1_000_000_000)
-    assert switches() - before < 150  # 300 with a thread that looks for orders at every tick
+    assert switches(worker) - before < 150  # 300 with a thread that looks for orders at every tick
+
+
+def test_the_next_orders_do_not_disturb_a_run_but_a_recall_does(tmp_path: Path):
+    with Crew(tmp_path, 1, setup=cloudpickle.dumps(jobs.wait_for_the_bell)) as crew:
+        crew.call(jobs.nap_ns, 20_000_000)
+        fifo, word = crew.fifo(), crew.fifo("word")
+        long = crew.give(jobs.await_word, fifo, word)
+        worker = crew.hear(fifo)
+        jobs.nap_ns(20_000_000)  # until then it looks around every now and then
+        before = switches(worker)
+        later = []
+        for number in range(50):
+            later.append(crew.give(jobs.add, number))
+            crew.pool.flush()
+            jobs.nap_ns(1_000_000)
+        assert switches(worker) - before < 10
+        crew.pool.recall(0, later[-1])
+        assert crew.wait(later[-1]) == [Recalled(later[-1])]
+        assert long not in crew.reports
+        Path(word).write_text("go on")
+        assert all(isinstance(report, Ended) for report in crew.wait(long, *later[:-1]))
+
+
+def test_short_runs_behind_a_long_one_are_reported_together(tmp_path: Path):
+    with Crew(tmp_path, 1, setup=cloudpickle.dumps(jobs.wait_for_the_bell)) as crew:
+        crew.call(jobs.nap_ns, 20_000_000)
+        crew.give(jobs.nap_ns, 20_000_000)
+        short = [crew.give(jobs.add, number) for number in range(100)]
+        fifo, word = crew.fifo(), crew.fifo("word")
+        last = crew.give(jobs.await_word, fifo, word)
+        crew.hear(fifo)
+        reader = FrameReader()
+        said = crew.pool._links[0].sock.recv_into(reader.room, 0, MSG_PEEK)
+        assert len(reader.arrived(said)) < 20, "not each by itself"
+        Path(word).write_text("go on")
+        crew.wait(*short, last)
+
+
+def test_workers_sleep_as_long_as_they_are_told(crew: Crew):
+    assert crew.call(jobs.timer_slack_ns) == 1
 
 
 @pytest.mark.parametrize("function", [jobs.hang, jobs.spin])
@@ -391,6 +434,20 @@ def test_set_up_and_tear_down(tmp_path: Path):
 def test_workers_that_cannot_start_are_an_error_and_no_loop(tmp_path: Path, setup: Any, message: str):
     with pytest.raises(WorkerStartError, match=message):
         Crew(tmp_path, 2, setup=cloudpickle.dumps(setup))
+
+
+def test_workers_are_not_as_patient_as_a_node_that_has_time(crew: Crew):
+    wait_for_turns(True)
+    try:
+        assert os.sched_getscheduler(0) == os.SCHED_BATCH
+        fifo = crew.fifo()
+        run = crew.give(jobs.hang, fifo)
+        crew.hear(fifo)
+        os.kill(crew.pool._server.pid, signal.SIGKILL)
+        assert isinstance(crew.wait(run)[0], Died)
+        assert crew.call(os.sched_getscheduler, 0) == os.SCHED_OTHER
+    finally:
+        wait_for_turns(False)
 
 
 def test_the_fork_server_is_replaced_too(crew: Crew):
