@@ -3,8 +3,9 @@
 from daws.core.calls import ask
 from daws.core.effects import DropObject, StopRun
 from daws.core.node import Group, NodeCore, Run
+from daws.core.outliving import forget_spawned, spawned_by
 from daws.core.staging import unpin
-from daws.model.task import Ready, spawned_id
+from daws.model.task import Ready
 from daws.wire.store import CLIENT_HOLDER, Release
 
 
@@ -53,9 +54,9 @@ def is_doomed(core: NodeCore, ready: Ready) -> bool:
 
 def let_go_of_spawned(core: NodeCore, run: Run) -> None:
     """A run is over: it neither waits for the tasks that it spawned nor asks for what they made."""
-    task = run.ready.spec.id
-    for number in range(run.spawned):
-        name = spawned_id(task, run.ready.attempt, number)
+    names = spawned_by(run)
+    forget_spawned(core, names)
+    for name in names:
         ask(core, name, Release(name, CLIENT_HOLDER))
 
 

@@ -20,7 +20,7 @@ from daws.core.node import NodeConfig
 from daws.model.cluster import Members
 from daws.model.graph import Graph
 from daws.model.states import DONE
-from daws.model.task import CLIENT, Input, Needs, NodeId, Ready, TaskSpec
+from daws.model.task import CLIENT, FIRST_SPAWNED_ID, Input, Needs, NodeId, Ready, TaskSpec
 from daws.strategy.decisions import Plan, Site, Strategy
 from daws.wire.messages import CancelOrder, CancelTaken, Submission, SubmissionTaken
 from daws.wire.store import SHARD_BLOCK_BITS, Create, Leased, Log, LogRow, ReadLog, Row, Watch, shard_of
@@ -289,6 +289,13 @@ class ClientCore:
                     self._note(*row)
                 elif row >= count:
                     self._note(row, DONE, "", ())
+
+    def overhear(self, rows: list[LogRow]) -> None:
+        """Tasks that belong to those that have created them have ended. Only these need to hear of it: the store may
+        forget such an end for good, before a client has read it."""
+        spawned = [row for row in rows if (row if isinstance(row, int) else row[0]) >= FIRST_SPAWNED_ID]
+        for row in self._first_ends(spawned):
+            self._note(*((row, DONE, "", ()) if isinstance(row, int) else row))
 
     def _first_ends(self, rows: list[LogRow]) -> list[LogRow]:
         """Without those that were read before the store forgot them: a future keeps its first value."""

@@ -16,6 +16,7 @@ from daws.core.events import RunSpawned, RunWaits
 from daws.core.keeping import when_safe
 from daws.core.node import NodeCore, Run, handles
 from daws.core.outbox import wake_here
+from daws.core.outliving import outlived_by
 from daws.core.ready import accept
 from daws.core.running import on_run_ended, recall_behind
 from daws.model.task import Ready, TaskSpec, spawned_id
@@ -173,8 +174,22 @@ def _established(core: NodeCore, name: int, waits: bool) -> None:
 
 def _is_safe(core: NodeCore, run: Run) -> None:
     """One of the tasks that a run has created lives as surely as the run's end will. The run may end when all do."""
-    run.growing -= 1
-    if not run.growing and run.outcome is not None:
+    if run.growing:  # else it has outlived them
+        run.growing -= 1
+        if not run.growing:
+            _end(core, run)
+
+
+def hear_of_end(core: NodeCore, task: int) -> None:
+    """A task has ended. If it was the last that a run had created which has ended too, none of them need be safe."""
+    run = outlived_by(core, task)
+    if run is not None:
+        run.growing = 0
+        _end(core, run)
+
+
+def _end(core: NodeCore, run: Run) -> None:
+    if run.outcome is not None:
         outcome, run.outcome = run.outcome, None
         on_run_ended(core, outcome)
 

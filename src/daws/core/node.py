@@ -25,6 +25,7 @@ of a task's life:
     hearsay    what this node believes of others: how loaded they are, which objects they have
     remaking   lost objects and the tasks that make them again
     growing    tasks that create tasks and wait for them
+    outliving  runs that end after all tasks that they have created
     sessions   what a live client submits and holds
     stopping   cancelled and failed tasks and their subtrees
     members    leases, deaths, take-over, and the tick that repeats what was not answered
@@ -248,6 +249,7 @@ class NodeCore:
     copied: dict[int, int] = EMPTY  # how many copies of a task were offered to others
     cancelling: dict[int, int] | None = None
     growing: dict[tuple[int, bool], Any] | None = None
+    outliving: dict[int, tuple[Run, set[int]]] | None = None  # by task: who created it and has ended, and who is left
     # the store, and those who have to hear of something
     unknown: list[Any] | None = None  # rows about records that are not in the store yet
     unreachable: dict[int, tuple[NodeId, ...]] | None = None

@@ -17,6 +17,7 @@ from daws.core.effects import RECALL, RecallRun, ResumeRun, SetTimer, StartRun, 
 from daws.core.events import Pressure, RunEnded, RunRecalled
 from daws.core.memory import may_take_memory, memory_fits, stand_in_line, waits_for_memory
 from daws.core.node import EMPTY, Group, NodeCore, Run, handles
+from daws.core.outliving import ask_whether_outlived
 from daws.core.patience import waits_for_better
 from daws.core.pressure import is_busy, makes_room, step_forward
 from daws.core.queues import ReadyQueue
@@ -288,6 +289,8 @@ def on_run_ended(core: NodeCore, event: RunEnded) -> None:
         running[task] = run
         if run.number == event.run:
             run.outcome = event  # what it spawned must be in the store before it may count as done
+            if run.holds and core.keeping is not None and core.shard_count > 1:
+                ask_whether_outlived(core, run)
         return
     ready = run.ready
     if core.growing:

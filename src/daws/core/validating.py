@@ -1,11 +1,13 @@
 """Copies of which the task has ended elsewhere: whoever commits tells all other runs to stop, but that may get lost.
 
 So a node that has copies asks the store about them now and then, if `replicate` says so (ADAGE's validator). The same
-question is asked about tasks that read what was made here, see `staging.audit`.
+question is asked about tasks that read what was made here, see `staging.audit`, and about those that a run has
+created, see `outliving`.
 """
 
 from daws.core.calling_off import call_off
 from daws.core.calls import answers, ask
+from daws.core.growing import hear_of_end
 from daws.core.node import NodeCore
 from daws.core.places import places
 from daws.core.staging import release_for
@@ -37,6 +39,8 @@ def on_inspect_answer(core: NodeCore, row: Inspect, answer: AnswerType) -> None:
     ended = answer == DONE or (story is not None and story.state in FINAL)
     if ended or (story is not None and story.state == REMAKING and story.owner == -1):
         release_for(core, row.task)
+    if ended and story is not None:  # of one that is not there yet, or not any more, the store may say so as well
+        hear_of_end(core, row.task)
     if ended and core.replicas:
         for ready in [ready for _, ready in places(core) if ready.spec.id == row.task and ready.mode & REPLICA]:
             call_off(core, row.task, ready.attempt)

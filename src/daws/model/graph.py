@@ -48,7 +48,7 @@ class Growth(NamedTuple):
     """Tasks of `kind` create `count` tasks of `child_kind` halfway through, and wait for them if `waits`.
 
     What they create also waits for the task `after` of the graph, if there is one; somebody must still read what that
-    makes by then, or it may be forgotten.
+    makes by then, or it may be forgotten. If they are `held`, they are their creator's own, as in live clusters.
     """
 
     kind: int
@@ -57,6 +57,7 @@ class Growth(NamedTuple):
     child_length_ns: int
     waits: bool = True
     after: int = -1
+    held: bool = False
 
 
 class Graph:

@@ -132,6 +132,7 @@ class Kernel:
         self.agenda = Agenda(window_shift(cores, float(graph.length_ns.mean()) if self.lengths else 0.0))
         self.sizes = shared_ints(graph.object_bytes)
         self.growth: dict[int, Growth] = {growth.kind: growth for growth in graph.growth}
+        self.holds_spawned = any(growth.held for growth in graph.growth)
         self.one_row_call_ns = costs.store_call_ns + costs.store_row_ns
         self.one_cluster = len({info.cluster for info in infos}) == 1
         # what was seen
@@ -547,7 +548,8 @@ class Kernel:
         half_ns = begin_ns + length_ns // 2
         spec = TaskSpec(-1, growth.child_kind, growth.child_length_ns)
         parents = () if growth.after < 0 else (growth.after,)
-        self.push(half_ns, node, RunSpawned(ready.spec.id, effect.run, ((spec, parents),) * growth.count))
+        seeds = ((spec, parents),) * growth.count
+        self.push(half_ns, node, RunSpawned(ready.spec.id, effect.run, seeds, growth.held))
         if not growth.waits:
             self._end_run(node, machine, effect.run, effect.slot, begin_ns, length_ns, length_ns, ready.spec)
             return

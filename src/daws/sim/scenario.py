@@ -140,6 +140,8 @@ SERVED = (0, 8, 10)
 """Of 23 seeds in a row, those whose store may fail; whatever else happens in such a world."""
 REPLICATED = (3, 6)
 """... and those whose store forgets what it has acknowledged."""
+HELD = (3, 4, 7)
+"""Of 8 seeds in a row, those in which tasks that were created belong to their creators, if the store forgets."""
 
 
 def _draw_first(seed: int) -> Scenario:
@@ -427,7 +429,8 @@ def _draw_failover(seed: int) -> Scenario:
     scenario = _draw_plain(seed)
     kind = rng.below(4)
     if kind == 0:
-        scenario = structs.replace(scenario, graph=growing_graph(rng, waits=rng.below(3) > 0))
+        graph = growing_graph(rng, waits=rng.below(3) > 0, held=seed % 8 in HELD)
+        scenario = structs.replace(scenario, graph=graph)
     elif kind == 1:
         graph = parse_workload(ESTATES[rng.below(len(ESTATES))]).build(scenario.cluster.node_count, 1, seed)
         scenario = structs.replace(scenario, graph=graph, cluster=Cluster((NodeGroup(4, (ExecutorClass(2),)),)))
@@ -510,12 +513,12 @@ def _wide_graph(rng: Rng) -> Graph:
     return builder.build()
 
 
-def growing_graph(rng: Rng, waits: bool, roots: int = 4, longer: int = 1) -> Graph:
+def growing_graph(rng: Rng, waits: bool, roots: int = 4, longer: int = 1, held: bool = False) -> Graph:
     """Roots that spawn tasks that spawn tasks, and at the end a task that reads what the roots made."""
     kinds = ("root", "middle", "leaf", "end")
     growth = (
-        Growth(0, 1, 1 + rng.below(3), _lengths(rng) * longer, waits),
-        Growth(1, 2, 1 + rng.below(2), _lengths(rng), waits),
+        Growth(0, 1, 1 + rng.below(3), _lengths(rng) * longer, waits, held=held),
+        Growth(1, 2, 1 + rng.below(2), _lengths(rng), waits, held=held),
     )
     lengths = [_lengths(rng) for _ in range(roots + 1)]
     return Graph(

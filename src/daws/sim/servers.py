@@ -146,7 +146,11 @@ class Servers:
         if self.away.get(shard):
             kernel.faults.note("store not there")
             return
+        log = kernel.store.shards[shard].log
+        ended = len(log)
         answers = kernel.store.apply(shard, call.rows, now_ns)
+        if self.plan.failovers and kernel.holds_spawned:
+            kernel.client.overhear(log[ended:])
         took_ns = (costs.store_call_ns + costs.store_row_ns * len(call.rows)) * self.slow.get(shard, 1)
         free_ns = kernel.shard_free_ns[shard] = max(now_ns, kernel.shard_free_ns[shard]) + took_ns
         if self.plan.failovers:

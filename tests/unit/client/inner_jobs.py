@@ -15,6 +15,12 @@ def fibonacci(n: int) -> int:
     return one.result() + other.result()
 
 
+def total(n: int) -> int:
+    """It waits for the last of its tasks alone, which reads what the others make."""
+    here = daws.current()
+    return here.submit(sum, [here.submit(abs, -one) for one in range(n + 1)]).result()
+
+
 def depth(n: int) -> int:
     return 0 if not n else daws.current().submit(depth, n - 1).result() + 1
 

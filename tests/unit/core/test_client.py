@@ -9,7 +9,7 @@ from daws.core.node import NodeConfig
 from daws.model.cluster import Members
 from daws.model.graph import Graph, GraphBuilder
 from daws.model.states import CANCELLED, DONE, FAILED
-from daws.model.task import CLIENT
+from daws.model.task import CLIENT, spawned_id
 from daws.store.memory import MemoryStore
 from daws.strategy import parse_strategy
 from daws.strategy.decisions import Site
@@ -247,3 +247,15 @@ def test_a_cancel_is_repeated_to_other_nodes_until_the_store_knows():
     stepped(client, CancelTaken(0, orders[0].message.batch))  # type: ignore[union-attr]
     assert not client.cancels
     assert orders[0].message.sender == CLIENT
+
+
+def test_ends_that_are_overheard_count_once_and_only_those_of_created_tasks():
+    graph = bag(2)
+    config = NodeConfig(replicated=True)
+    client = ClientCore(graph, parse_strategy("mlb"), Site(MEMBERS, 1e9, np.zeros(0, dtype=np.int64), 0), config)
+    good, bad = spawned_id(0, 0, 0), spawned_id(0, 0, 1)
+    client.overhear([1, good, (bad, FAILED, "bad", ())])
+    assert client.waiting_for == 2 and client.ended == {bad: (FAILED, "bad")}
+    client.overhear([good])
+    answered(client, stepped(client, TimerFired(0)), 0, good, (0, DONE, "", (good, bad)), 1)
+    assert client.is_done

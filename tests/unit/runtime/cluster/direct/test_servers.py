@@ -1,6 +1,7 @@
 """Live clusters whose Valkey server is killed, replaced by a replica that lags, or not to be had at all."""
 
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -17,10 +18,13 @@ from daws.model.errors import TaskCancelledError, TaskFailedError, UnavailableEr
 from daws.net.config import ClusterConfig
 from daws.net.folder import init_cluster
 from tests.chaos.servers import PASSWORD, Pair
+from tests.unit.client.inner_jobs import fibonacci, total
 from tests.unit.runtime.cluster.machines import DEADLINE_S, Machines, block, free_port, mixed, until, wait_for_file
 from tests.valkey import LocalServer, a_cluster, make_certificate, tls_binary
 
 SECRET = "never-to-be-seen"
+STILL_S = 30.0
+"""Half as long as a primary waits for a replica that says nothing."""
 
 
 def launch(name: str, command: list[str]) -> "subprocess.Popen[bytes]":
@@ -66,6 +70,19 @@ def test_a_server_that_dies_in_the_middle_costs_no_task(
     said = [record.message for record in caplog.records if record.name.startswith("daws")]
     assert sum("does not answer" in one for one in said) == sum("answers again" in one for one in said) == 1
     assert not any(PASSWORD in one for one in said)
+
+
+def test_a_task_whose_tasks_have_ended_does_not_wait_until_they_are_safe(tmp_path: Path, pair: Pair):
+    until(pair.has_replica)
+    pair.processes[1].send_signal(signal.SIGSTOP)  # nothing is safe that it does not have
+    primary, _ = pair.url.split(",")
+    with Machines(tmp_path, store=primary, store_shards=5) as machines:
+        for _ in range(2):
+            machines.node()
+        machines.wait_for(2)
+        with machines.connect() as cluster:
+            nested = [cluster.submit(fibonacci, 5), cluster.submit(total, 9)]
+            assert gather(nested, timeout=STILL_S) == [5, 45]
 
 
 @pytest.mark.slow

@@ -1,0 +1,41 @@
+"""Runs that have outlived all tasks that they created, and so need not wait until these are safe (rule 11).
+
+A run ends no sooner than what it has created is safe, because a store of several shards may forget the one and remember
+the other. That is for tasks which are yet to run, and for others which need them. What a run holds is for itself and
+for what else it has created: if all of that has ended, it has had its effect, and nobody is left who could miss it. So
+when such a run ends the store is asked, once. If one of them has not ended, all have to be safe: it may need another.
+"""
+
+from daws.core.calls import ask
+from daws.core.node import NodeCore, Run
+from daws.model.task import spawned_id
+from daws.wire.store import Inspect
+
+
+def spawned_by(run: Run) -> list[int]:
+    return [spawned_id(run.ready.spec.id, run.ready.attempt, number) for number in range(run.spawned)]
+
+
+def ask_whether_outlived(core: NodeCore, run: Run) -> None:
+    """A run has ended, and what it has created is not safe."""
+    names = spawned_by(run)
+    left = set(names)
+    if core.outliving is None:
+        core.outliving = {}
+    for name in names:
+        core.outliving[name] = (run, left)
+        ask(core, name, Inspect(name, brief=True))
+
+
+def outlived_by(core: NodeCore, task: int) -> Run | None:
+    """A task has ended. The run that created it, if that has ended too, and this was the last of its tasks."""
+    run, left = (core.outliving or {}).get(task, (None, set()))
+    left.discard(task)
+    return None if left else run
+
+
+def forget_spawned(core: NodeCore, names: list[int]) -> None:
+    """The run that has created them is over."""
+    if core.outliving:
+        for name in names:
+            core.outliving.pop(name, None)
