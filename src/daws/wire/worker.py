@@ -105,6 +105,12 @@ class Learn(Order, frozen=True):
     pickled: bytes
 
 
+class Forget(Order, frozen=True):
+    """Functions that no later order names, unless they are learnt anew."""
+
+    functions: tuple[int, ...]
+
+
 INPUTS_ALONE = b""
 """The arguments of a call are its inputs and nothing else, as often in graphs: there is nothing to pickle."""
 
@@ -169,7 +175,7 @@ class Exit(Order, frozen=True):
     """Finish what was ordered before, tear down, and end."""
 
 
-OrderType = Prepare | Learn | Execute | ExecuteTogether | Recall | Resume | Told | Discard | Exit
+OrderType = Prepare | Learn | Forget | Execute | ExecuteTogether | Recall | Resume | Told | Discard | Exit
 
 
 class Report(Struct, frozen=True, array_like=True, gc=False, tag=True):

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from daws.data.tags import pickle_in
+from daws.data.tags import pickle_in, split
 from daws.wire.worker import (
     STOPPED,
     TIMEOUT,
@@ -112,7 +112,7 @@ def test_functions_are_brought_in_once_and_by_content(crew: Crew):
     until_it_waits(crew, one)
     until_it_waits(crew, other)
     (taught,) = [report for report in crew.nested if isinstance(report, Taught)]
-    assert taught.function >= FIRST_TAUGHT and pickle.loads(pickle_in(taught.pickled)) is jobs.add
+    assert taught.function >= FIRST_TAUGHT and pickle.loads(pickle_in(split(taught.pickled)[1])) is jobs.add
     spawned = [report for report in crew.nested if isinstance(report, Spawned)]
     assert {seed.function for report in spawned for seed in report.tasks} == {taught.function}
     known = crew.give(jobs.submit_itself)

@@ -8,12 +8,13 @@ import asyncio
 import logging
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import partial
 from typing import Any
 
 from daws.core.effects import CallStore
 from daws.core.events import CallFine, CallsSafe, NewStrategy, StoreAnswered, StoreChanged
+from daws.data.tags import root_of
 from daws.model.cluster import Members
 from daws.model.task import CLIENT, FIRST_SPAWNED_ID, NodeId
 from daws.net.link import Link
@@ -28,7 +29,7 @@ from daws.runtime.cluster.words import NOBODY, session_of
 from daws.runtime.ports import Outcome
 from daws.runtime.talk import Count, Counted, Ends, KeepFailure
 from daws.store.valkey.caller import StoreChangedError
-from daws.store.valkey.notes import FAILURES, FUNCTIONS, NOTES_SHARD
+from daws.store.valkey.notes import ENDED, FAILURES, FUNCTIONS, NOTES_SHARD
 from daws.store.valkey.store import ValkeyStore
 from daws.store.valkey.told import Seal, learn_stamps, seal_of
 from daws.wire.messages import CancelOrder, CancelTaken, MessageType, NewTasks, Submission, SubmissionTaken
@@ -303,7 +304,10 @@ class NodeDesk(Desk):
             # If the store was away, or we ourselves, nobody else can be blamed.
             was_away = now_s - began_s > 2 * LOOK_S or outage is not self.store.server.outage
             outage = self.store.server.outage
+            before = self._seen.keys()
             await self._look_at_clients(entries, seen, now_s, was_away)
+            if before - entries.keys():
+                await self._forget_functions(entries.keys())
             if self.members.nodes[:1] == (self.node,):
                 await self._sweeper.sweep([decode(one) for one in entries.values()], self._is_alive)
 
@@ -327,6 +331,18 @@ class NodeDesk(Desk):
                 is_gone = is_gone or bool(nonce)
         if is_gone:
             await self._take_what_is_ours()
+
+    async def _forget_functions(self, open_: Collection[int]) -> None:
+        """Some session has ended. A failover may hide one for a while: what the node forgets it can ask for again, but
+        what nobody else has must stay."""
+        self.tell(words.OpenSessions([*open_]))
+        owners = {one: session_of(root_of(one, pickled)) for one, pickled in self._taught.items()}
+        away = sorted({owner for owner in owners.values() if owner not in open_})
+        ended = {owner for owner, note in zip(away, await self.notes.get(ENDED, away), strict=True) if note}
+        gone = [one for one, owner in owners.items() if owner in ended]
+        for function in gone:
+            del self._taught[function]
+        await self.notes.drop(FUNCTIONS, gone)
 
     async def _take_what_is_ours(self) -> None:
         for shard in range(self.store.shard_count):
