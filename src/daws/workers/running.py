@@ -81,8 +81,12 @@ class Runner:
     def forget(self, functions: Iterable[int]) -> None:
         """None of these is called any more, and nothing goes on that it began."""
         folders: set[str] = set()
-        for number in functions:
-            self._numbers.pop(id(self._functions.pop(number, None)), None)
+        gone = set(functions)
+        for identity, number in [*self._numbers.items()]:  # two threads may have loaded the same function
+            if number in gone:
+                self._numbers.pop(identity, None)
+        for number in gone:
+            self._functions.pop(number, None)
             self._pickled.pop(number, None)
             self._tags.pop(number, None)
             folders.add(self._folders.pop(number, ""))

@@ -290,6 +290,7 @@ class StoreServer:
         answers = self.store.apply(0, rows, now_ns)
         ready: dict[NodeId, list[Ready]] = {}
         put: dict[NodeId, list[Submit]] = {}
+        unheld: dict[int, Unheld] = {}
         for index, (row, answer) in enumerate(zip(rows, answers, strict=True)):
             if isinstance(row, Submit):
                 if isinstance(answer, int):
@@ -307,11 +308,13 @@ class StoreServer:
                 answers[index] = None
                 self.ends.forget(row.task)
                 if isinstance(answer, Unheld):
-                    self._let_go(row.task, answer)
+                    unheld[row.task] = answer
         for node, objects in put.items():
             self._tell_node(node, NewTasks(CLIENT, self._batch(), tuple(objects)))
         for node, tasks in ready.items():
             self._tell_node(node, Submission(CLIENT, self._batch(), tuple(tasks)))
+        for task, answer in unheld.items():  # after all that may be put in by the same rows
+            self._let_go(task, answer)
         return answers
 
     def _to_hand_out(self, row: Submit, answer: AnswerType, is_known: bool) -> Ready | None:

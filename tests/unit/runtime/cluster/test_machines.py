@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+import daws
 from daws.client.connect import ConnectedCluster
 from daws.client.waiting import gather, wait
 from daws.model.errors import ClusterError, UnavailableError, UsageError
@@ -24,6 +25,7 @@ from tests.unit.runtime.cluster.machines import (
     DEADLINE_S,
     Machines,
     block,
+    functions_here,
     mixed,
     modes_of,
     reads_late,
@@ -145,6 +147,27 @@ def test_two_clients_do_not_disturb_each_other(three: Machines):
         theirs = [other.submit(block, number) for number in range(20)]
         assert gather(mine, timeout=DEADLINE_S) == list(range(100))
         assert gather(theirs, timeout=DEADLINE_S) == [block(number) for number in range(20)]
+
+
+def bring(data: bytes) -> int:
+    """Runs a function of its own, with the data in it."""
+    return int(daws.current().submit(lambda: len(data)).result())
+
+
+def test_nodes_keep_nothing_of_sessions_that_have_ended(three: Machines):
+    for number in range(5):
+        with three.connect() as cluster:
+            data = bytes([number]) * 1000
+            assert gather([cluster.submit(lambda data=data: len(data)) for _ in range(8)]) == [1000] * 8
+            assert cluster.submit(bring, data).result() == 1000
+
+    with three.connect() as cluster:
+
+        def is_little_left() -> bool:
+            kept = dict(gather([cluster.submit(functions_here) for _ in range(12)]))
+            return len(kept) == 3 and max(kept.values()) <= 4  # this function, and modules
+
+        until(is_little_left)
 
 
 def test_sessions_are_listed_kept_and_gone_on_with(three: Machines):
