@@ -245,7 +245,6 @@ class NodeHost:
         if events and self._life is not None:
             self._life.engine.happened(events)
 
-
     def _forget(self, open_: set[int]) -> None:
         """Functions of sessions that have ended."""
         taught = self._taught.items()

@@ -313,8 +313,8 @@ class StoreServer:
             self._tell_node(node, NewTasks(CLIENT, self._batch(), tuple(objects)))
         for node, tasks in ready.items():
             self._tell_node(node, Submission(CLIENT, self._batch(), tuple(tasks)))
-        for task, answer in unheld.items():  # after all that may be put in by the same rows
-            self._let_go(task, answer)
+        for released, places in unheld.items():  # after all that may be put in by the same rows
+            self._let_go(released, places)
         return answers
 
     def _to_hand_out(self, row: Submit, answer: AnswerType, is_known: bool) -> Ready | None:
