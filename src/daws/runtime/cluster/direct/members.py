@@ -16,6 +16,7 @@ from daws.core.effects import CallStore
 from daws.core.events import CallFine, CallsSafe, NewStrategy, StoreAnswered, StoreChanged
 from daws.data.tags import root_of
 from daws.model.cluster import Members
+from daws.model.states import FINAL
 from daws.model.task import CLIENT, FIRST_SPAWNED_ID, NodeId
 from daws.net.link import Link
 from daws.runtime.cluster import words
@@ -23,11 +24,13 @@ from daws.runtime.cluster.direct.book import decode
 from daws.runtime.cluster.direct.desk import Desk, Received
 from daws.runtime.cluster.direct.sweeping import Sweeper
 from daws.runtime.cluster.direct.words import TO_NODE, Batches, Fresh, Here, Sealed, ToNode
+from daws.runtime.cluster.ends import FAILURES_MIN
 from daws.runtime.cluster.reach import Reach
 from daws.runtime.cluster.sessions import is_function
 from daws.runtime.cluster.words import NOBODY, session_of
 from daws.runtime.ports import Outcome
 from daws.runtime.talk import Count, Counted, Ends, KeepFailure
+from daws.store.memory.record import is_held
 from daws.store.valkey.caller import StoreChangedError
 from daws.store.valkey.notes import ENDED, FAILURES, FUNCTIONS, NOTES_SHARD
 from daws.store.valkey.store import ValkeyStore
@@ -62,6 +65,8 @@ class NodeDesk(Desk):
         self._under_way: list[set[int]] = [set() for _ in shards]
         self._failures: list[tuple[int, bytes]] = []  # to be noted
         self._failures_told = self._failures_noted = 0  # so many so far
+        self._unclaimed: list[int] = []  # tasks that runs have created, of which a failure is noted
+        self._sweep_at = FAILURES_MIN
         self._held: deque[tuple[int, int, CallStore]] = deque()  # when so many were noted; of which life
         self._unsafe: list[deque[tuple[int, int]]] = [deque() for _ in shards]  # up to which update, and the call
         self._strategy = STRATEGY
@@ -200,10 +205,20 @@ class NodeDesk(Desk):
             some, self._failures = self._failures, []
             await self.notes.put(FAILURES, *some)
             self._failures_noted += len(some)
+            self._unclaimed += [task for task, _ in some if task >= FIRST_SPAWNED_ID]
             while self._held and self._held[0][0] <= self._failures_noted:
                 _, life, call = self._held.popleft()
                 if life == self._lives[call.shard]:
                     self._carry_out(life, call)
+
+    async def _sweep_failures(self) -> None:
+        """Of tasks that runs have created nobody says here that they are let go of."""
+        noted, self._unclaimed = self._unclaimed, []
+        records = await self.looking.records(noted)
+        gone = {task for task, one in records.items() if one is None or (one.state in FINAL and not is_held(one))}
+        self._unclaimed += [task for task in noted if task not in gone]
+        self._sweep_at = max(FAILURES_MIN, 2 * len(self._unclaimed))
+        await self.notes.drop(FAILURES, gone)
 
     def _on_ask_ends(self, word: words.AskEnds) -> None:
         self.begin(self._look_up_ends(word))
@@ -308,6 +323,8 @@ class NodeDesk(Desk):
             await self._look_at_clients(entries, seen, now_s, was_away)
             if before - entries.keys():
                 await self._forget_functions(entries.keys())
+            if len(self._unclaimed) >= self._sweep_at:
+                await self._sweep_failures()
             if self.members.nodes[:1] == (self.node,):
                 await self._sweeper.sweep([decode(one) for one in entries.values()], self._is_alive)
 
