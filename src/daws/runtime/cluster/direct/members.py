@@ -352,10 +352,10 @@ class NodeDesk(Desk):
     async def _forget_functions(self, open_: Collection[int]) -> None:
         """Some session has ended. A failover may hide one for a while: what the node forgets it can ask for again, but
         what nobody else has must stay."""
-        self.tell(words.OpenSessions([*open_]))
         owners = {one: session_of(root_of(one, pickled)) for one, pickled in self._taught.items()}
         away = sorted({owner for owner in owners.values() if owner not in open_})
         ended = {owner for owner, note in zip(away, await self.notes.get(ENDED, away), strict=True) if note}
+        self.tell(words.OpenSessions([*open_, *[owner for owner in away if owner not in ended]]))
         gone = [one for one, owner in owners.items() if owner in ended]
         for function in gone:
             del self._taught[function]
