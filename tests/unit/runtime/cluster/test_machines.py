@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 import textwrap
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -168,6 +169,25 @@ def test_nodes_keep_nothing_of_sessions_that_have_ended(three: Machines):
             return len(kept) == 3 and max(kept.values()) <= 4  # this function, and modules
 
         until(is_little_left)
+
+
+def leave_behind(folder: str, count: int) -> None:
+    """Submits tasks with a function of its own, and does not wait for them."""
+
+    def leave_sign(number: int) -> None:
+        time.sleep(0.2)
+        Path(folder, str(number)).touch()
+
+    for number in range(count):
+        daws.current().submit(leave_sign, number)
+
+
+def test_what_nobody_waits_for_finds_its_function_after_its_session_has_ended(three: Machines, tmp_path: Path):
+    with three.connect() as cluster:
+        cluster.submit(leave_behind, str(tmp_path), 15).result()
+    with three.connect() as other:  # so that nodes hear of an end
+        assert other.submit(abs, -1).result() == 1
+    until(lambda: len(list(tmp_path.iterdir())) == 15)
 
 
 def test_sessions_are_listed_kept_and_gone_on_with(three: Machines):
