@@ -1,13 +1,27 @@
-"""What stands before a function that travels: a tag, if it needs modules of its client (see `shipping`), and its name,
-so that a node, which never loads it, can say what failed. Apart, because all workers look."""
+"""What stands before a function that travels: its root, if a run has brought it in; a tag, if it needs modules of its
+client (see `shipping`); and its name, so that a node, which never loads it, can say what failed. Apart, because all
+workers look."""
 
 from struct import Struct
 
 TAG = b"\0"
 NAME = b"\1"
+ROOT = b"\2"
 """No pickle begins with one of these."""
 NAME_MAX_BYTES = 100
 _HEAD = Struct("<1sQ16s")
+_ROOT = Struct("<1sQ")
+
+
+def rooted(root: int, function: bytes) -> bytes:
+    """A function that a run has brought in: it goes when that one goes whose runs, or whose runs' runs, did so. `root`
+    is the number of a function that a client has brought in."""
+    return _ROOT.pack(ROOT, root) + function
+
+
+def root_of(number: int, function: bytes) -> int:
+    """The number of the function that it goes with: its own if a client has brought it in."""
+    return _ROOT.unpack_from(function)[1] if function[:1] == ROOT else number
 
 
 def tag_of(number: int, digest: bytes) -> bytes:
@@ -16,7 +30,10 @@ def tag_of(number: int, digest: bytes) -> bytes:
 
 def split(function: bytes) -> tuple[bytes, bytes]:
     """The tag of a function (empty if it has none) and the rest."""
-    return (function[: _HEAD.size], function[_HEAD.size :]) if function[:1] == TAG else (b"", function)
+    start = _ROOT.size if function[:1] == ROOT else 0
+    if function[start : start + 1] != TAG:
+        return b"", function[start:]
+    return function[start : start + _HEAD.size], function[start + _HEAD.size :]
 
 
 def number_in(tag: bytes) -> int:
@@ -41,7 +58,7 @@ def named(name: str, function: bytes) -> bytes:
 
 
 def name_in(function: bytes) -> str:
-    """The name of a function, with or without a tag; empty if it was sent without."""
+    """The name of a function, with or without root and tag; empty if it was sent without."""
     _, rest = split(function)
     return rest[2 : 2 + rest[1]].decode(errors="ignore") if rest[:1] == NAME else ""
 

@@ -46,7 +46,8 @@ from daws.core.events import (
 )
 from daws.core.node import NodeConfig, NodeCore
 from daws.data.files import ObjectFiles
-from daws.data.tags import digest_in, folder_of, name_in, number_in, split
+from daws.data.folders import remove_tree
+from daws.data.tags import digest_in, folder_of, name_in, number_in, root_of, split
 from daws.model.cluster import ExecutorClass, Members, NodeInfo
 from daws.model.context import parse_context
 from daws.model.errors import DawsError, InternalError, TaskKilledError
@@ -314,6 +315,35 @@ class Engine:
         """From now on, tasks of this kind can run here."""
         self.functions[function] = pickled
         self._release(function)
+
+    def forget(self, is_over: Callable[[int], bool]) -> None:
+        """Let go of functions whose root `is_over`, and of what nobody waits for any more. What runs here still have
+        stays until the next time; what is forgotten too early can be asked for again."""
+        for lacking, effects in [*self.held_back.items()]:
+            if not any(effect.run in self.runs for effect in effects):
+                del self.held_back[lacking]
+        in_use = {spec.kind for _, spec in self.runs.values()}
+        gone = [
+            number
+            for number, pickled in self.functions.items()
+            if number not in in_use and is_over(root_of(number, pickled))
+        ]
+        if not gone or self._is_closing:
+            return
+        tags = {split(self.functions.pop(number))[0] for number in gone}
+        self.taught.difference_update(gone)
+        for number in gone:
+            self.unpacked.pop(number, None)
+        self.pool.forget(tuple(gone))
+        self.pool.flush()
+        self._drop_modules(tags)
+
+    def _drop_modules(self, tags: set[bytes]) -> None:
+        """Other sessions may have the same modules, as folders are named by what is in them."""
+        scratch = str(self.files.segments.scratch)
+        needed = {folder_of(tag, scratch) for tag in [split(one)[0] for one in self.functions.values()] if tag}
+        for folder in {folder_of(tag, scratch) for tag in tags if tag} - needed:
+            remove_tree(folder)
 
     def _release(self, function: int) -> None:
         """What runs have waited for may be here now."""

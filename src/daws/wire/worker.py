@@ -108,6 +108,12 @@ class Learn(Order, frozen=True):
     pickled: bytes
 
 
+class Forget(Order, frozen=True):
+    """Functions that no later order names, unless they are learnt anew."""
+
+    functions: tuple[int, ...]
+
+
 INPUTS_ALONE = b""
 """The arguments of a call are its inputs and nothing else, as often in graphs: there is nothing to pickle."""
 
@@ -172,7 +178,7 @@ class Exit(Order, frozen=True):
     """Finish what was ordered before, tear down, and end."""
 
 
-OrderType = Prepare | Learn | Execute | ExecuteTogether | Recall | Resume | Told | Discard | Exit
+OrderType = Prepare | Learn | Forget | Execute | ExecuteTogether | Recall | Resume | Told | Discard | Exit
 AT_ONCE = frozenset((Recall, Resume, Told, Discard))
 """Orders that do not stand in line."""
 

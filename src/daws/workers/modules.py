@@ -41,6 +41,15 @@ class ModulesInUse:
                 sys.path.insert(0, folder)
             self.folder = folder
 
+    def forget(self, folder: str) -> None:
+        """Nobody needs what is in this folder any more."""
+        if folder == self.folder:
+            self.use("")
+        self._aside.pop(folder, None)
+        self._names.pop(folder, None)
+        for path in [path for path in sys.path_importer_cache if path == folder or path.startswith(f"{folder}/")]:
+            sys.path_importer_cache.pop(path, None)
+
     def _names_in(self, folder: str) -> frozenset[str]:
         known = self._names.get(folder)
         if known is None:

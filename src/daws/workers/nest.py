@@ -13,14 +13,14 @@ from time import monotonic_ns
 from typing import Any, Protocol
 
 from daws.data.functions import dumps_function, name_of
-from daws.data.tags import named
+from daws.data.tags import named, rooted
 from daws.model.errors import ClosedError, UsageError
 from daws.wire.worker import Asks, ChildEnd, Execute, ReportType, Seed, Spawned, Taught, Waits
 from daws.workers.running import Runner
 
 FIRST_TAUGHT = 1 << 60
 """Functions that clients bring in are counted from zero. Those of runs have the numbers above: digests, so that nobody
-has to be asked for one, and all who bring in the same function give it the same number."""
+has to be asked for one, and all who bring in the same function (and have the same root) give it the same number."""
 
 
 class Discarded(BaseException):
@@ -32,7 +32,7 @@ class Host(Protocol):
 
     workers: int
     runner: Runner
-    taught: dict[bytes, int]
+    taught: set[int]
 
     def open_nest(self, hand: "Hand") -> "Nest":
         """For the run that this thread is on."""
@@ -102,13 +102,13 @@ class Nest:
         if known is not None:
             return known
         order = self._hand.order
-        tag = self._host.runner.tag_of(order.function) if order is not None else b""
+        root, tag = self._host.runner.origin_of(order.function) if order is not None else (0, b"")
         pickled = dumps_function(function)
-        number = self._host.taught.get(tag + pickled)
-        if number is None:
-            number = FIRST_TAUGHT | int.from_bytes(blake2b(tag + pickled, digest_size=7).digest(), "little")
-            self._host.say(self._hand, Taught(number, tag + named(name_of(function), pickled)))
-            self._host.taught[tag + pickled] = number
+        digest = blake2b(rooted(root, tag + pickled), digest_size=7).digest()
+        number = FIRST_TAUGHT | int.from_bytes(digest, "little")
+        if number not in self._host.taught:
+            self._host.say(self._hand, Taught(number, rooted(root, tag + named(name_of(function), pickled))))
+            self._host.taught.add(number)
         return number
 
     def spawn(self, seed: Seed) -> int:

@@ -33,6 +33,7 @@ from daws.wire.worker import (
     ExecuteTogether,
     Exit,
     Fit,
+    Forget,
     Prepare,
     Printed,
     Raised,
@@ -143,6 +144,17 @@ class WorkerPool:
         self._functions[function] = pickled
         for link in self._links:
             link.known.discard(function)
+
+    def forget(self, functions: tuple[int, ...]) -> None:
+        """No order names these any more, unless they are learnt anew. All workers hear of it: one that has never called
+        a function may have brought it in. It leaves with the next `flush`."""
+        for function in functions:
+            self._functions.pop(function, None)
+        for link in self._by_number.values():
+            link.known.difference_update(functions)
+            if not link.orders:
+                self._dirty.append(link)
+            link.orders.append(Forget(functions))
 
     def execute(self, slot: int, order: Execute) -> None:
         """Hand a run to a worker, behind what it has already. It leaves with the next `flush`."""

@@ -1,14 +1,14 @@
 """One order after the other: from pickled arguments to serialized results. The same in processes and in threads."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from threading import RLock
 from typing import Any
 
 from daws.data import codec
 from daws.data.envelope import opened, sealed
 from daws.data.functions import name_of
-from daws.data.tags import folder_of, pickle_in, split
+from daws.data.tags import folder_of, pickle_in, root_of, split
 from daws.model.errors import DamagedObjectError, NoSpaceError, UnpicklableError
 from daws.wire.worker import INPUTS_ALONE, Execute, ObjectFile, Prepare, Written
 from daws.workers.errors import LostInputError, ResultCountError, UnreadableError
@@ -78,6 +78,22 @@ class Runner:
         self._pickled[function] = pickled
         self._numbers.pop(id(self._functions.pop(function, None)), None)
 
+    def forget(self, functions: Iterable[int]) -> None:
+        """None of these is called any more, and nothing goes on that it began."""
+        folders: set[str] = set()
+        gone = set(functions)
+        for identity, number in [*self._numbers.items()]:  # two threads may have loaded the same function
+            if number in gone:
+                self._numbers.pop(identity, None)
+        for number in gone:
+            self._functions.pop(number, None)
+            self._pickled.pop(number, None)
+            self._tags.pop(number, None)
+            folders.add(self._folders.pop(number, ""))
+        for folder in folders.difference([*self._folders.values()], ("",)):
+            with self._loading:
+                self._modules.forget(folder)
+
     def number_of(self, function: Callable[..., Any]) -> int | None:
         """The number under which this very function was called here, so that it need not be pickled once more."""
         number = self._numbers.get(id(function))
@@ -130,9 +146,10 @@ class Runner:
             raise
         return tuple(results)
 
-    def tag_of(self, function: int) -> bytes:
-        """The tag of a function that was called here: what it submits needs the same modules."""
-        return self._tags.get(function, b"")
+    def origin_of(self, function: int) -> tuple[int, bytes]:
+        """The root and the tag of a function that was called here: what it submits goes with the same function, and
+        needs the same modules."""
+        return root_of(function, self._pickled.get(function, b"")), self._tags.get(function, b"")
 
     def surround(self, function: int) -> None:
         """A run of this function goes on: it is to find its own modules. One that needs none does with anybody's, where

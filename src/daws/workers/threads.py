@@ -105,7 +105,7 @@ class ThreadPool:
         self._setup = setup
         self._teardown = teardown
         self.workers = slots
-        self.taught: dict[bytes, int] = {}
+        self.taught: set[int] = set()
         self._hands = [_Hand(self, slot) for slot in range(slots)]
         self._strayed: dict[int, _Hand] = {}  # by run that has waited: its thread, which has no slot any more
         self._spare: list[SimpleQueue[_Hand | None]] = []  # threads without anything to do
@@ -138,6 +138,10 @@ class ThreadPool:
 
     def learn(self, function: int, pickled: bytes) -> None:
         self.runner.learn(function, pickled)
+
+    def forget(self, functions: tuple[int, ...]) -> None:
+        self.runner.forget(functions)
+        self.taught.difference_update(functions)
 
     def execute(self, slot: int, order: Execute) -> None:
         if self._error is not None:

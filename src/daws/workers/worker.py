@@ -40,6 +40,7 @@ from daws.wire.worker import (
     ExecuteTogether,
     Exit,
     Fit,
+    Learn,
     OrderType,
     Prepare,
     Printed,
@@ -106,7 +107,7 @@ class Worker:
 
     def __init__(self, link: socket, prepare: Prepare) -> None:
         self.workers = prepare.workers
-        self.taught: dict[bytes, int] = {}
+        self.taught: set[int] = set()
         self._link = link
         self._prepare = prepare
         self._reader = FrameReader()
@@ -199,7 +200,10 @@ class Worker:
             if type(order) is not Execute:
                 if type(order) is Exit:
                     return
-                self.runner.learn(order.function, order.pickled)  # type: ignore[union-attr]
+                if type(order) is Learn:
+                    self.runner.learn(order.function, order.pickled)
+                else:
+                    self._forget(order.functions)  # type: ignore[union-attr]
                 continue
             hand.order = order
             if order.options is not None or surroundings.is_changed:
@@ -226,6 +230,10 @@ class Worker:
                 sent_ns = ended_ns
             elif self._dozes:  # short runs have come: it is to look after their reports again
                 eventfd_write(BELL_FD, 1)
+
+    def _forget(self, functions: tuple[int, ...]) -> None:
+        self.runner.forget(functions)
+        self.taught.difference_update(functions)
 
     def _exit(self) -> NoReturn:
         """In whichever thread heard the order."""

@@ -12,7 +12,10 @@ from daws.client.cluster import Cluster
 from daws.core.effects import RecallRun, StartRun, StartRuns, StopRun
 from daws.core.events import EventType, RunEnded, RunRecalled, RunsDone
 from daws.data.files import ObjectFiles
+from daws.data.local import LocalModule
 from daws.data.session import Session as Folders
+from daws.data.shipping import Shipment
+from daws.data.tags import folder_of, rooted
 from daws.model.errors import ClosedError, InternalError, TaskKilledError
 from daws.model.task import CLIENT, INLINE_BYTES, Ready, TaskSpec
 from daws.runtime.engine import Crew, Engine
@@ -97,6 +100,9 @@ class Hands:
     def learn(self, function: int, pickled: bytes) -> None:
         self.told.append((function, pickled))
 
+    def forget(self, functions: tuple[int, ...]) -> None:
+        self.told.append(("forget", *functions))
+
     def execute(self, slot: int, order: Any) -> None:
         self.told.append(order.run)
 
@@ -125,6 +131,46 @@ def test_a_run_that_comes_before_its_function_waits_for_it(tmp_path: Path):
     assert events == [RunRecalled(2, 2)], "it never left"
     engine.learn(7, b"seven")
     assert hands.told == [(7, b"seven"), 1, 4]
+
+
+def test_functions_that_are_over_are_let_go_of_unless_runs_have_them(tmp_path: Path):
+    engine = engine_with(ObjectFiles(None, tmp_path))
+    hands: Any = engine.pool
+    wanted: list[int] = []
+    engine.want = wanted.append
+    for run, kind in enumerate((7, 8, 9)):
+        engine.learn(kind, b"code")
+        engine._start_run(StartRun(run, 0, Ready(TaskSpec(run, kind), 0, 0)))
+    engine.learn(1 << 60, rooted(8, b"brought in by a run"))
+    engine._start_run(StartRun(3, 0, Ready(TaskSpec(3, 10), 0, 0)))
+    for run in (0, 1, 3):
+        del engine.runs[run]
+    hands.told.clear()
+    engine.forget(lambda root: root in (8, 9))
+    assert hands.told == [("forget", 8, 1 << 60)], "8 is over, with what its runs have brought in"
+    assert set(engine.functions) == engine.taught == {7, 9}, "a run still has 9"
+    assert not engine.held_back, "nobody waits for 10 any more"
+    hands.told.clear()
+    engine._start_run(StartRun(4, 0, Ready(TaskSpec(4, 8), 0, 0)))
+    assert (hands.told, wanted) == ([], [10, 8]), "what was forgotten too early is asked for"
+    engine.learn(8, b"code")
+    assert hands.told == [(8, b"code"), 4]
+
+
+def test_modules_go_with_the_last_function_that_needs_them(tmp_path: Path):
+    engine = engine_with(ObjectFiles(None, tmp_path))
+    shipment = Shipment([LocalModule("mine", "mine.py", False, b"ONE = 1")])
+    scratch = str(engine.files.segments.scratch)
+    for shipped, kind in ((100, 1), (200, 2)):  # two clients have the same
+        engine.learn(shipped, shipment.packed)
+        engine.learn(kind, shipment.tag(shipped) + b"code")
+        engine._start_run(StartRun(kind, 0, Ready(TaskSpec(kind, kind), 0, 0)))
+    engine.runs.clear()
+    folder = Path(folder_of(shipment.tag(100), scratch))
+    engine.forget(lambda root: root in (1, 100))
+    assert (folder / "mine.py").exists()
+    engine.forget(lambda root: root in (2, 200))
+    assert not folder.exists()
 
 
 def test_runs_that_start_together_are_told_as_columns_once_their_function_is_known(tmp_path: Path):

@@ -62,3 +62,18 @@ def test_modules_that_could_not_be_unpacked(modules: ModulesInUse, tmp_path: Pat
     with pytest.raises(UnavailableError, match="modules of its client are not on this node"):
         modules.use(str(tmp_path / "none"))
     assert modules.folder == "" and whose() == "here"
+
+
+def test_what_nobody_needs_any_more_is_let_go_of(modules: ModulesInUse, tmp_path: Path):
+    one, two = str(tmp_path / "one"), str(tmp_path / "two")
+    for folder in (one, two):
+        modules.use(folder)
+        whose()
+    modules.forget(one)
+    assert whose() == "two"
+    modules.forget(two)  # which is in use
+    assert whose() == "here" and modules.folder == ""
+    assert not modules._aside and list(modules._names) == [""]
+    assert not {one, two}.intersection(sys.path) and not {one, two}.intersection(sys.path_importer_cache)
+    modules.use(one)
+    assert whose() == "one", "a client that comes later may have the same"

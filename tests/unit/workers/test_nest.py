@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from daws.data.tags import pickle_in
+from daws.data.tags import pickle_in, root_of, split
 from daws.wire.worker import (
     STOPPED,
     TIMEOUT,
@@ -112,7 +112,7 @@ def test_functions_are_brought_in_once_and_by_content(crew: Crew):
     until_it_waits(crew, one)
     until_it_waits(crew, other)
     (taught,) = [report for report in crew.nested if isinstance(report, Taught)]
-    assert taught.function >= FIRST_TAUGHT and pickle.loads(pickle_in(taught.pickled)) is jobs.add
+    assert taught.function >= FIRST_TAUGHT and pickle.loads(pickle_in(split(taught.pickled)[1])) is jobs.add
     spawned = [report for report in crew.nested if isinstance(report, Spawned)]
     assert {seed.function for report in spawned for seed in report.tasks} == {taught.function}
     known = crew.give(jobs.submit_itself)
@@ -252,3 +252,15 @@ def test_a_pool_closes_with_runs_that_wait(tmp_path: Path):
             until_it_waits(crew, crew.give(jobs.wait_for, 1))
             crew.give(jobs.wait_for, 1)
         assert not crew.folder.exists()
+
+
+def test_what_was_forgotten_is_brought_in_again(crew: Crew):
+    def taught_by(run: int) -> list[Taught]:
+        until_it_waits(crew, run)
+        return [report for report in crew.nested if isinstance(report, Taught)]
+
+    run = crew.give(jobs.wait_for, 1)
+    (first,) = taught_by(run)
+    assert root_of(first.function, first.pickled) == crew.orders[run][1].function
+    crew.pool.forget((first.function,))
+    assert taught_by(crew.give(jobs.wait_for, 1)) == [first, first]

@@ -1,5 +1,6 @@
 """Real workers: what is executed, what is reported, and that nobody suffers from what others do."""
 
+import gc
 import os
 import pickle
 import random
@@ -34,6 +35,18 @@ from tests.unit.workers import jobs
 from tests.unit.workers.crew import Crew, gone, is_alive
 
 
+class Big:
+    """Something that a function keeps."""
+
+    def count(self) -> int:
+        return big_ones()
+
+
+def big_ones() -> int:
+    gc.collect()
+    return sum([type(one).__name__ == "Big" for one in gc.get_objects()])
+
+
 @pytest.fixture
 def crew(tmp_path: Path) -> Iterator[Crew]:
     with Crew(tmp_path) as made:
@@ -63,6 +76,14 @@ def test_functions_of_main_travel_by_value(crew: Crew):
 
     assert crew.call(local, 4) == 8
     assert crew.call(lambda: __import__("sys").modules["__main__"].__dict__.get("main")) is None
+
+
+def test_functions_that_are_forgotten_leave_nothing_in_workers(crew: Crew):
+    big = Big()
+    assert crew.call(big.count) == 1
+    crew.pool.forget((crew.orders[0][1].function,))
+    assert crew.call(big_ones) == 0
+    assert crew.call(big_ones, slot=1) == 0, "it has never heard of it"
 
 
 def test_a_function_is_learnt_anew(crew: Crew):

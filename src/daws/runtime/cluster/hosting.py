@@ -18,6 +18,7 @@ import uvloop
 from daws.core.events import EventType, Leave
 from daws.data.files import ObjectFiles
 from daws.data.session import Session as Folders
+from daws.data.tags import root_of
 from daws.model.cluster import Members
 from daws.model.errors import UnavailableError
 from daws.model.task import NodeId
@@ -36,8 +37,10 @@ from daws.runtime.cluster.words import (
     Enrolled,
     Forgotten,
     FromStore,
+    OpenSessions,
     Printed,
     Refused,
+    session_of,
 )
 from daws.runtime.engine import Crew, Engine
 from daws.runtime.ports import Outcome, StoreLink
@@ -230,6 +233,8 @@ class NodeHost:
                 self._life.engine.nesting.on_forgotten(word.tasks)
             elif isinstance(word, Learn):
                 self._life.engine.learn(word.function, word.pickled)
+            elif isinstance(word, OpenSessions):
+                self._forget(set(word.sessions))
             elif isinstance(word, Depart):
                 self.leave(word.within_s)
             elif isinstance(word, Count):
@@ -239,6 +244,13 @@ class NodeHost:
                 events.append(word)  # type: ignore[arg-type]
         if events and self._life is not None:
             self._life.engine.happened(events)
+
+    def _forget(self, open_: set[int]) -> None:
+        """Functions of sessions that have ended."""
+        taught = self._taught.items()
+        self._taught = {one: pickled for one, pickled in taught if session_of(root_of(one, pickled)) in open_}
+        if self._life is not None:
+            self._life.engine.forget(lambda root: session_of(root) not in open_)
 
 
 class Incarnation:

@@ -14,6 +14,7 @@ from typing import Any
 
 from daws.core.effects import CallStore
 from daws.core.events import CallFine, NewStrategy, StoreAnswered
+from daws.data.tags import root_of
 from daws.model.errors import StoreFullError, StrategyError
 from daws.model.states import FINAL, READY
 from daws.model.task import AGAIN, CLIENT, FIRST_SPAWNED_ID, NodeId, Ready
@@ -21,7 +22,15 @@ from daws.net.link import Link
 from daws.runtime.cluster import words
 from daws.runtime.cluster.book import Book
 from daws.runtime.cluster.ends import Ends
-from daws.runtime.cluster.sessions import Session, held_of, info_of, is_function, tasks_of, unfinished_of
+from daws.runtime.cluster.sessions import (
+    Session,
+    held_of,
+    info_of,
+    is_function,
+    kinds_needed,
+    tasks_of,
+    unfinished_of,
+)
 from daws.runtime.cluster.words import NOBODY, TO_STORE, ToStore, session_of
 from daws.runtime.ports import Outcome
 from daws.runtime.talk import Count, Counted, KeepFailure
@@ -38,6 +47,8 @@ COPIES_MAX = 100
 RETIRED_MAX = 1 << 20
 LOOK_S = 0.5
 """So often it looks for leases that ran out, and for clients that are gone."""
+LINGER_S = 5.0
+"""So often it looks whether tasks have ended for which a session that is about to end has to linger."""
 COUNT_S = 5.0
 QUIET_S_MAX = 0.5
 QUIET_SHARE = 16
@@ -279,6 +290,7 @@ class StoreServer:
         answers = self.store.apply(0, rows, now_ns)
         ready: dict[NodeId, list[Ready]] = {}
         put: dict[NodeId, list[Submit]] = {}
+        unheld: dict[int, Unheld] = {}
         for index, (row, answer) in enumerate(zip(rows, answers, strict=True)):
             if isinstance(row, Submit):
                 if isinstance(answer, int):
@@ -296,11 +308,13 @@ class StoreServer:
                 answers[index] = None
                 self.ends.forget(row.task)
                 if isinstance(answer, Unheld):
-                    self._let_go(row.task, answer)
+                    unheld[row.task] = answer
         for node, objects in put.items():
             self._tell_node(node, NewTasks(CLIENT, self._batch(), tuple(objects)))
         for node, tasks in ready.items():
             self._tell_node(node, Submission(CLIENT, self._batch(), tuple(tasks)))
+        for released, places in unheld.items():  # after all that may be put in by the same rows
+            self._let_go(released, places)
         return answers
 
     def _to_hand_out(self, row: Submit, answer: AnswerType, is_known: bool) -> Ready | None:
@@ -354,6 +368,7 @@ class StoreServer:
             ready = getattr(answer, "ready", ())
             if ready:
                 caller.say(Submission(CLIENT, self._batch(), ready))
+            caller.say(words.OpenSessions([*self.sessions]))
 
     def _on_keep_failure(self, caller: Caller, word: KeepFailure) -> None:
         self.ends.keep_failure(word.task, word.failure)
@@ -508,11 +523,26 @@ class StoreServer:
         if unfinished:
             self._cancel(tuple(unfinished))
             return
+        needed = {session_of(root_of(kind, self._functions.get(kind, b""))) for kind in kinds_needed(self.store)}
+        if number in needed:
+            session.look_at_s = time.monotonic() + LINGER_S
+            return
         rows: list[RowType] = [Release(task, CLIENT_HOLDER) for task in held_of(self.store, number)]
         self._of_client(rows, time.monotonic_ns())
         self.ends.news()
         del self.sessions[number]
         self.book.end(number)
+        self._forget_functions()
+
+    def _forget_functions(self) -> None:
+        """Those of sessions that have ended. Who is not connected hears of it when it is."""
+        known = self._functions.items()
+        self._functions = {one: pickled for one, pickled in known if session_of(root_of(one, pickled)) in self.sessions}
+        for function in [*self._wanted]:
+            if function < FIRST_SPAWNED_ID and session_of(function) not in self.sessions:
+                del self._wanted[function]
+        for caller in self.nodes.values():
+            self._say_quietly(caller, words.OpenSessions([*self.sessions]))
 
     # -- tools ---------------------------------------------------------------------------------------------------------
 
@@ -564,7 +594,7 @@ class StoreServer:
         now_s = time.monotonic()
         for session in list(self.sessions.values()):
             if session.is_ending:
-                if not self._cancels:
+                if not self._cancels and now_s >= session.look_at_s:
                     self._end(session)
             elif session.is_abandoned(now_s, self._patience_s):
                 log.warning("the client of %s is gone: it ends", session.entry.name)

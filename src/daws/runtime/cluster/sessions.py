@@ -1,14 +1,15 @@
 """The sessions of a cluster: what clients have left in the store, and who waits for it.
 
 A session ends when its client says so, or when a client is gone for longer than a lease and had not asked to keep it.
-Then what has not ended is cancelled (by a node, as any cancel), and what has is let go of.
+Then what has not ended is cancelled (by a node, as any cancel), and what has is let go of. Tasks that its runs have
+created and not waited for still run; its functions stay until they have.
 """
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from daws.model.states import CANCELLED, DONE, FAILED
-from daws.model.task import FROM_OUTSIDE
+from daws.model.states import CANCELLED, DONE, FAILED, FINAL
+from daws.model.task import FIRST_SPAWNED_ID, FROM_OUTSIDE
 from daws.runtime.cluster.book import Entry
 from daws.runtime.cluster.ends import has_ended
 from daws.runtime.cluster.words import SESSION_BITS, SessionInfo, session_of
@@ -30,6 +31,7 @@ class Session:
         self.client: Caller | None = None
         self.gone_at_s = 0.0  # since when it has no client
         self.is_ending = False
+        self.look_at_s = 0.0  # when it is looked at again whether it can end
 
     def is_abandoned(self, now_s: float, patience_s: float) -> bool:
         return self.client is None and not self.entry.kept and now_s - self.gone_at_s > patience_s
@@ -45,6 +47,15 @@ def records_of(store: MemoryStore, session: int) -> Iterator[tuple[int, Record]]
 def is_function(record: Record) -> bool:
     """Functions are kept like objects that were put in, except that they are at no place."""
     return record.spec.kind == FROM_OUTSIDE and bool(record.outputs) and not record.outputs[0][3]
+
+
+def kinds_needed(store: MemoryStore) -> set[int]:
+    """Those of tasks that runs have created and that have not ended: they may outlive the session of these runs."""
+    return {
+        record.spec.kind
+        for task, record in store.shards[0].records.items()
+        if task >= FIRST_SPAWNED_ID and record is not None and record.state not in FINAL
+    }
 
 
 def tasks_of(store: MemoryStore, session: int) -> tuple[list[tuple[int, int]], int]:

@@ -66,6 +66,12 @@ class AskFunction(Word, frozen=True):
     function: int
 
 
+class OpenSessions(Word, frozen=True):
+    """Said to nodes when sessions have ended: those that have not. What was kept of others can go."""
+
+    sessions: list[int]
+
+
 class Printed(Word, frozen=True):
     """What a task wrote to its standard output (1) or error (2), on its way to its client."""
 
@@ -211,6 +217,7 @@ FromStore = (
     | LetGo
     | CancelOrder
     | Depart
+    | OpenSessions
     | NewStrategy
     | Count
     | Attached

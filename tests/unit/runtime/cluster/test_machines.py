@@ -7,12 +7,14 @@ import subprocess
 import sys
 import tempfile
 import textwrap
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
+import daws
 from daws.client.connect import ConnectedCluster
 from daws.client.waiting import gather, wait
 from daws.model.errors import ClusterError, UnavailableError, UsageError
@@ -24,6 +26,7 @@ from tests.unit.runtime.cluster.machines import (
     DEADLINE_S,
     Machines,
     block,
+    functions_here,
     mixed,
     modes_of,
     reads_late,
@@ -145,6 +148,46 @@ def test_two_clients_do_not_disturb_each_other(three: Machines):
         theirs = [other.submit(block, number) for number in range(20)]
         assert gather(mine, timeout=DEADLINE_S) == list(range(100))
         assert gather(theirs, timeout=DEADLINE_S) == [block(number) for number in range(20)]
+
+
+def bring(data: bytes) -> int:
+    """Runs a function of its own, with the data in it."""
+    return int(daws.current().submit(lambda: len(data)).result())
+
+
+def test_nodes_keep_nothing_of_sessions_that_have_ended(three: Machines):
+    for number in range(5):
+        with three.connect() as cluster:
+            data = bytes([number]) * 1000
+            assert gather([cluster.submit(lambda data=data: len(data)) for _ in range(8)]) == [1000] * 8
+            assert cluster.submit(bring, data).result() == 1000
+
+    with three.connect() as cluster:
+
+        def is_little_left() -> bool:
+            kept = dict(gather([cluster.submit(functions_here) for _ in range(12)]))
+            return len(kept) == 3 and max(kept.values()) <= 4  # this function, and modules
+
+        until(is_little_left)
+
+
+def leave_behind(folder: str, count: int) -> None:
+    """Submits tasks with a function of its own, and does not wait for them."""
+
+    def leave_sign(number: int) -> None:
+        time.sleep(0.2)
+        Path(folder, str(number)).touch()
+
+    for number in range(count):
+        daws.current().submit(leave_sign, number)
+
+
+def test_what_nobody_waits_for_finds_its_function_after_its_session_has_ended(three: Machines, tmp_path: Path):
+    with three.connect() as cluster:
+        cluster.submit(leave_behind, str(tmp_path), 15).result()
+    with three.connect() as other:  # so that nodes hear of an end
+        assert other.submit(abs, -1).result() == 1
+    until(lambda: len(list(tmp_path.iterdir())) == 15)
 
 
 def test_sessions_are_listed_kept_and_gone_on_with(three: Machines):

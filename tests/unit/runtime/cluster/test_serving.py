@@ -10,6 +10,7 @@ from msgspec import msgpack
 
 from daws.core.effects import CallStore
 from daws.core.events import CallFine, NewStrategy, StoreAnswered
+from daws.data.tags import rooted
 from daws.model.states import CANCELLED, FAILED
 from daws.model.task import AGAIN, CLIENT, FIRST_SPAWNED_ID, FROM_OUTSIDE, TaskSpec
 from daws.runtime.cluster import words
@@ -238,6 +239,37 @@ def test_functions_are_kept_and_told_to_those_who_ask_even_before(site: Site):
     assert not site.client("again", kept=True)[1].tasks
 
 
+def test_functions_go_with_their_session_and_nodes_hear_of_it(site: Site):
+    (node, number), (client, attached), (_, other) = site.node(), site.client(), site.client("other")
+    brought, others = FIRST_SPAWNED_ID + 1, FIRST_SPAWNED_ID + 2
+    node.tells(words.AskFunction(task_of(attached, 9)), words.AskFunction(task_of(other, 9)))
+    node.tells(Learn(brought, rooted(task_of(attached, 0), b"code")))
+    node.tells(Learn(others, rooted(task_of(other, 0), b"code")))
+    client.tells(words.Close(keep=False))
+    assert set(site.server._functions) == {others} and set(site.server._wanted) == {task_of(other, 9)}
+    site.server._on_quiet(site.server.nodes[number])
+    assert node.hears(words.OpenSessions) == [words.OpenSessions([other.session])]
+    node.lose()
+    back = Party(site.server)
+    back.tells(words.Enrol(number))
+    assert back.hears(words.OpenSessions) == [words.OpenSessions([other.session])], "it may not have heard"
+
+
+@pytest.mark.parametrize("is_brought", [False, True])
+def test_functions_stay_while_tasks_need_them_that_nobody_waits_for(site: Site, is_brought: bool):
+    (node, number), (client, attached) = site.node(), site.client()
+    function = FIRST_SPAWNED_ID + 1 if is_brought else task_of(attached, 0)
+    node.tells(Learn(FIRST_SPAWNED_ID + 1, rooted(task_of(attached, 0), b"code")))
+    task = FIRST_SPAWNED_ID + 2
+    site.server.store.apply(0, [Submit(TaskSpec(task, function, outputs=(task,)), (), number)], 0)
+    client.tells(words.Close(keep=False))
+    assert attached.session in site.server.sessions and site.server._functions
+    finish(node, number, task)
+    site.server.sessions[attached.session].look_at_s = 0.0
+    site.server._look_after()
+    assert not site.server.sessions and not site.server._functions
+
+
 def test_who_has_what_was_put_in_is_told_of_it_and_of_its_end(site: Site):
     (first, one), (second, two), (client, attached) = site.node(), site.node(), site.client()
     task = task_of(attached, 0)
@@ -248,6 +280,15 @@ def test_who_has_what_was_put_in_is_told_of_it_and_of_its_end(site: Site):
         assert [row.spec.id for row in new.tasks] == [task]
     client.tells(words.Close(keep=False))
     assert first.hears(LetGo) == second.hears(LetGo) == [LetGo(CLIENT, (task,), ((),))]
+
+
+def test_what_is_put_in_and_let_go_of_at_once_is_told_in_this_order(site: Site):
+    (node, number), (client, attached) = site.node(), site.client()
+    task = task_of(attached, 0)
+    put = Submit(TaskSpec(task, FROM_OUTSIDE, outputs=(task,)), (), number, ((task, 100_000, task, (number,), b""),))
+    client.tells(CallStore(1, 0, [put, Release(task, CLIENT_HOLDER)]))
+    site.server._on_quiet(site.server.nodes[number])
+    assert [type(one) for one in node.said if isinstance(one, NewTasks | LetGo)] == [NewTasks, LetGo]
 
 
 def test_an_answer_from_which_nothing_follows_goes_with_the_next_word(site: Site):

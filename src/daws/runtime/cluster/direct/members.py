@@ -8,13 +8,15 @@ import asyncio
 import logging
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import partial
 from typing import Any
 
 from daws.core.effects import CallStore
 from daws.core.events import CallFine, CallsSafe, NewStrategy, StoreAnswered, StoreChanged
+from daws.data.tags import root_of
 from daws.model.cluster import Members
+from daws.model.states import FINAL
 from daws.model.task import CLIENT, FIRST_SPAWNED_ID, NodeId
 from daws.net.link import Link
 from daws.runtime.cluster import words
@@ -22,13 +24,15 @@ from daws.runtime.cluster.direct.book import decode
 from daws.runtime.cluster.direct.desk import Desk, Received
 from daws.runtime.cluster.direct.sweeping import Sweeper
 from daws.runtime.cluster.direct.words import TO_NODE, Batches, Fresh, Here, Sealed, ToNode
+from daws.runtime.cluster.ends import FAILURES_MIN
 from daws.runtime.cluster.reach import Reach
 from daws.runtime.cluster.sessions import is_function
 from daws.runtime.cluster.words import NOBODY, session_of
 from daws.runtime.ports import Outcome
 from daws.runtime.talk import Count, Counted, Ends, KeepFailure
+from daws.store.memory.record import is_held
 from daws.store.valkey.caller import StoreChangedError
-from daws.store.valkey.notes import FAILURES, FUNCTIONS, NOTES_SHARD
+from daws.store.valkey.notes import ENDED, FAILURES, FUNCTIONS, NOTES_SHARD
 from daws.store.valkey.store import ValkeyStore
 from daws.store.valkey.told import Seal, learn_stamps, seal_of
 from daws.wire.messages import CancelOrder, CancelTaken, MessageType, NewTasks, Submission, SubmissionTaken
@@ -61,6 +65,8 @@ class NodeDesk(Desk):
         self._under_way: list[set[int]] = [set() for _ in shards]
         self._failures: list[tuple[int, bytes]] = []  # to be noted
         self._failures_told = self._failures_noted = 0  # so many so far
+        self._unclaimed: list[int] = []  # tasks that runs have created, of which a failure is noted
+        self._sweep_at = FAILURES_MIN
         self._held: deque[tuple[int, int, CallStore]] = deque()  # when so many were noted; of which life
         self._unsafe: list[deque[tuple[int, int]]] = [deque() for _ in shards]  # up to which update, and the call
         self._strategy = STRATEGY
@@ -199,10 +205,20 @@ class NodeDesk(Desk):
             some, self._failures = self._failures, []
             await self.notes.put(FAILURES, *some)
             self._failures_noted += len(some)
+            self._unclaimed += [task for task, _ in some if task >= FIRST_SPAWNED_ID]
             while self._held and self._held[0][0] <= self._failures_noted:
                 _, life, call = self._held.popleft()
                 if life == self._lives[call.shard]:
                     self._carry_out(life, call)
+
+    async def _sweep_failures(self) -> None:
+        """Of tasks that runs have created nobody says here that they are let go of."""
+        noted, self._unclaimed = self._unclaimed, []
+        records = await self.looking.records(noted)
+        gone = {task for task, one in records.items() if one is None or (one.state in FINAL and not is_held(one))}
+        self._unclaimed += [task for task in noted if task not in gone]
+        self._sweep_at = max(FAILURES_MIN, 2 * len(self._unclaimed))
+        await self.notes.drop(FAILURES, gone)
 
     def _on_ask_ends(self, word: words.AskEnds) -> None:
         self.begin(self._look_up_ends(word))
@@ -303,7 +319,12 @@ class NodeDesk(Desk):
             # If the store was away, or we ourselves, nobody else can be blamed.
             was_away = now_s - began_s > 2 * LOOK_S or outage is not self.store.server.outage
             outage = self.store.server.outage
+            before = self._seen.keys()
             await self._look_at_clients(entries, seen, now_s, was_away)
+            if before - entries.keys():
+                await self._forget_functions(entries.keys())
+            if len(self._unclaimed) >= self._sweep_at:
+                await self._sweep_failures()
             if self.members.nodes[:1] == (self.node,):
                 await self._sweeper.sweep([decode(one) for one in entries.values()], self._is_alive)
 
@@ -327,6 +348,18 @@ class NodeDesk(Desk):
                 is_gone = is_gone or bool(nonce)
         if is_gone:
             await self._take_what_is_ours()
+
+    async def _forget_functions(self, open_: Collection[int]) -> None:
+        """Some session has ended. A failover may hide one for a while: what the node forgets it can ask for again, but
+        what nobody else has must stay."""
+        owners = {one: session_of(root_of(one, pickled)) for one, pickled in self._taught.items()}
+        away = sorted({owner for owner in owners.values() if owner not in open_})
+        ended = {owner for owner, note in zip(away, await self.notes.get(ENDED, away), strict=True) if note}
+        self.tell(words.OpenSessions([*open_, *[owner for owner in away if owner not in ended]]))
+        gone = [one for one, owner in owners.items() if owner in ended]
+        for function in gone:
+            del self._taught[function]
+        await self.notes.drop(FUNCTIONS, gone)
 
     async def _take_what_is_ours(self) -> None:
         for shard in range(self.store.shard_count):

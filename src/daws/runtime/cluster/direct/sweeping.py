@@ -8,15 +8,16 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from daws.model.states import DONE
-from daws.model.task import CLIENT
+from daws.data.tags import root_of
+from daws.model.states import DONE, FINAL
+from daws.model.task import CLIENT, FIRST_SPAWNED_ID
 from daws.runtime.cluster.direct.book import ENDING, OPEN, Entry
 from daws.runtime.cluster.direct.writing import write
 from daws.runtime.cluster.ends import has_ended
 from daws.runtime.cluster.sessions import CANCELLED_AT_ONCE
-from daws.runtime.cluster.words import SESSION_BITS
+from daws.runtime.cluster.words import SESSION_BITS, session_of
 from daws.store.valkey.caller import StoreChangedError
-from daws.store.valkey.notes import FAILURES
+from daws.store.valkey.notes import FAILURES, FUNCTIONS
 from daws.wire.messages import CancelOrder, LetGo
 from daws.wire.store import CLIENT_HOLDER, Release, Unheld
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from daws.runtime.cluster.direct.members import NodeDesk
 
 CANCEL_AGAIN_S = 10.0
+LINGER_S = 5.0
 ROWS_PER_CALL = 1000
 log = logging.getLogger("daws")
 
@@ -32,6 +34,7 @@ class Sweeper:
     def __init__(self, desk: "NodeDesk") -> None:
         self._desk = desk
         self._cancelling: dict[int, float] = {}  # batch -> since when
+        self._lingering: dict[int, float] = {}  # session -> when it is looked at again whether it can end
 
     def on_cancel_taken(self, batch: int) -> None:
         self._cancelling.pop(batch, None)
@@ -52,7 +55,7 @@ class Sweeper:
         """Looked at again until nothing is left."""
         now_s = time.monotonic()
         self._cancelling = {one: since for one, since in self._cancelling.items() if now_s - since < CANCEL_AGAIN_S}
-        if self._cancelling:
+        if self._cancelling or now_s < self._lingering.get(entry.number, 0.0):
             return
         desk = self._desk
         low = entry.number << SESSION_BITS
@@ -72,6 +75,9 @@ class Sweeper:
                 self._cancelling[batch] = now_s
                 desk.tell(CancelOrder(CLIENT, batch, tuple(unfinished[start : start + CANCELLED_AT_ONCE])))
             return
+        if held and await self._is_needed(entry.number):
+            self._lingering[entry.number] = now_s + LINGER_S
+            return
         try:
             tasks = held or left
             for start in range(0, len(tasks), ROWS_PER_CALL):
@@ -80,7 +86,19 @@ class Sweeper:
             desk.see_change()
             return
         if not held:  # else it is looked at once more: what was just released may have been lost
+            self._lingering.pop(entry.number, None)
             await desk.book.end(entry)
+
+    async def _is_needed(self, session: int) -> bool:
+        """Has a task that runs have created and not waited for yet to end, that needs a function of this session?"""
+        desk = self._desk
+        kinds: set[int] = set()
+        async for _, record in desk.looking.between(FIRST_SPAWNED_ID, 2 * FIRST_SPAWNED_ID):
+            if record.state not in FINAL:
+                kinds.add(record.spec.kind)
+        brought = sorted([kind for kind in kinds if kind >= FIRST_SPAWNED_ID])
+        functions = dict(zip(brought, await desk.notes.get(FUNCTIONS, brought), strict=True))
+        return any(session_of(root_of(kind, functions.get(kind, b""))) == session for kind in kinds)
 
     async def _release(self, tasks: list[int]) -> None:
         desk = self._desk

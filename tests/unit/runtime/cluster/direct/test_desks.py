@@ -10,24 +10,26 @@ import pytest
 
 from daws.core.effects import CallStore
 from daws.core.events import CallFine, CallsSafe
+from daws.data.tags import rooted
 from daws.model.states import FAILED
-from daws.model.task import TaskSpec
+from daws.model.task import FIRST_SPAWNED_ID, TaskSpec
 from daws.net.config import ClusterConfig
 from daws.runtime.cluster.direct.book import ENDING, SessionBook
 from daws.runtime.cluster.direct.ends import Ends
 from daws.runtime.cluster.direct.members import NodeDesk
 from daws.runtime.cluster.direct.words import Batches
-from daws.runtime.cluster.words import AskEnds, Forgotten
+from daws.runtime.cluster.words import SESSION_BITS, AskEnds, Forgotten, OpenSessions
 from daws.runtime.ports import Outcome
 from daws.runtime.talk import Ends as Told
 from daws.runtime.talk import KeepFailure
 from daws.store.valkey import safety
 from daws.store.valkey.attempt import Options
 from daws.store.valkey.looking import Looking
-from daws.store.valkey.notes import FAILURES, Notes
+from daws.store.valkey.notes import FAILURES, FUNCTIONS, Notes
 from daws.store.valkey.server import Address
 from daws.store.valkey.store import ValkeyStore
-from daws.wire.store import Finish, Submit
+from daws.wire.store import CLIENT_HOLDER, Finish, Release, Submit
+from daws.wire.worker import Learn
 from tests.unit.runtime.cluster.machines import DEADLINE_S
 from tests.valkey import LocalServer
 
@@ -217,6 +219,43 @@ def test_a_node_hears_at_once_of_ends_that_it_asks_for_and_of_what_nobody_knows(
         await desk.hang_up()
 
     on(server, "asked", work)
+
+
+def test_what_tasks_raised_that_runs_have_created_goes_when_nobody_holds_them(server: LocalServer):
+    async def run(store: ValkeyStore) -> None:
+        desk, _ = desk_at(store)
+        held, failed, unknown = [FIRST_SPAWNED_ID + number for number in range(3)]
+        await store.call(0, [Submit(TaskSpec(one, 1, outputs=(one,)), (), ANN) for one in (held, failed)])
+        for task in (held, failed, unknown, SESSION):
+            desk.say(KeepFailure(task, b"why"))
+        while len(desk._unclaimed) < 3:
+            await asyncio.sleep(0)
+        await store.call(0, [Finish(one, 0, ANN, (), "no") for one in (held, failed)])
+        await store.call(0, [Release(failed, CLIENT_HOLDER)])
+        await desk._sweep_failures()
+        assert await desk.notes.get(FAILURES, [held, failed, unknown, SESSION]) == [b"why", b"", b"", b"why"]
+        assert desk._unclaimed == [held]
+        await desk.hang_up()
+
+    on(server, "raised", run)
+
+
+def test_functions_that_runs_have_brought_in_go_with_their_session(server: LocalServer):
+    async def run(store: ValkeyStore) -> None:
+        desk, heard = desk_at(store)
+        opened = [await desk.book.open("", False, 1.0, b"me") for _ in range(3)]
+        ended, hidden, other = [one for one in opened if one is not None]
+        for number, entry in enumerate((ended, hidden, other)):
+            desk.say(Learn(100 + number, rooted(entry.number << SESSION_BITS, b"code")))
+        await desk.book.end(ended)
+        heard.clear()
+        await desk._forget_functions([other.number])  # a failover has hidden one
+        assert sorted(desk._taught) == [101, 102]
+        assert [*map(bool, await desk.notes.get(FUNCTIONS, [100, 101, 102]))] == [False, True, True]
+        assert OpenSessions([other.number, hidden.number]) in heard
+        await desk.hang_up()
+
+    on(server, "functions", run)
 
 
 def test_batches_of_different_senders_differ_and_grow():
