@@ -133,9 +133,8 @@ class Cluster:
             from daws.data.functions import dumps_function
             from daws.runs.facts import Facts
             from daws.runtime.engine import Crew
-            from daws.strategy import parse_strategy
 
-            self.strategy = parse_strategy(strategy) if isinstance(strategy, str) else strategy
+            self.strategy = _strategy_of(strategy)
             given = {"setup": setup, "teardown": teardown}
             hooks = {name: dumps_function(hook, name) for name, hook in given.items() if hook is not None}
             crew = Crew(
@@ -246,9 +245,18 @@ class Cluster:
 
         return gather(futures, errors, timeout, progress)
 
-    def cancel(self, futures: Future[Any] | Iterable[Future[Any]]) -> None:
+    def cancel(self, futures: Future[Any] | Iterable[Future[Any]] | Mapped[Any]) -> None:
         """Stop tasks, and all that need them."""
-        self._open().cancel(futures if isinstance(futures, Iterable) else [futures])
+        from daws.client.future import Future
+        from daws.client.mapping import Mapped
+        from daws.client.waiting import distinct
+
+        if isinstance(futures, Mapped):
+            futures = futures.futures
+        given = distinct([futures] if isinstance(futures, Future) else futures)
+        session = self._open()
+        session.check_own(given, "cancel it there")
+        session.cancel(given)
 
     def _cancel_waiting(self, futures: Iterable[Future[Any]]) -> None:
         self._open().cancel(futures, running=False)
@@ -258,9 +266,7 @@ class Cluster:
 
         What waits is placed and ordered anew; what runs, or is on its way, goes on as it was decided.
         """
-        from daws.strategy import parse_strategy
-
-        chosen = parse_strategy(strategy) if isinstance(strategy, str) else strategy
+        chosen = _strategy_of(strategy)
         self._open().use_strategy(chosen)
         self.strategy = chosen
 
@@ -382,6 +388,15 @@ def _devices(given: Mapping[Any, Any] | None, kind: str) -> tuple[tuple[str, int
         if not isinstance(context, Label) or context.name == ANY:
             raise UsageError(f"devices: {label!r}: give a label, such as 'gpu'")
     return tuple(given.items())
+
+
+def _strategy_of(strategy: str | Strategy) -> Strategy:
+    from daws.strategy import parse_strategy
+    from daws.strategy.decisions import Strategy
+
+    if not isinstance(strategy, str | Strategy):
+        raise UsageError(f"strategy={strategy!r:.100}: give a name, such as 'flds:tt=5', or a Strategy")
+    return parse_strategy(strategy) if isinstance(strategy, str) else strategy
 
 
 def _journal_folder(folder: str | os.PathLike[str] | None, strategy: Strategy) -> str:

@@ -561,6 +561,26 @@ def test_refused_arguments_leave_nothing_behind(cluster: Cluster):
     assert not session.outputs
 
 
+def test_only_own_futures_can_be_cancelled(cluster: Cluster):
+    """Tasks of two clusters have the same numbers."""
+    with Cluster(1) as other, Cluster(1) as third:
+        mine, theirs = other.submit(time.sleep, 0.2), third.submit(abs, -1)
+        assert mine.task == theirs.task
+        with pytest.raises(UsageError, match="belongs to another cluster; cancel it there"):
+            other.cancel([theirs])
+        assert (mine.exception(60), theirs.exception(60)) == (None, None)
+    with pytest.raises(UsageError, match="5 is no future of daws"):
+        cluster.cancel([5])  # type: ignore[list-item]
+
+
+def test_the_results_of_a_map_are_a_list_in_other_tasks(cluster: Cluster):
+    squares = cluster.map(pow, range(5), [2] * 5)
+    assert cluster.submit(sum, squares).result(60) == 30
+    assert cluster.submit(repr, {"x": [squares]}).result(60) == "{'x': [[0, 1, 4, 9, 16]]}"
+    failed = cluster.submit(sum, cluster.map(divmod, [1, 1], [1, 0]))
+    assert "ZeroDivisionError" in str(failed.exception(60))
+
+
 def test_what_was_just_submitted_can_be_cancelled(cluster: Cluster):
     blockers: list[Future[Any]] = [cluster.submit(time.sleep, 1000) for _ in range(cluster.workers)]
     waiting: list[Future[Any]] = [cluster.submit(add, number) for number in range(6000)]
