@@ -40,6 +40,7 @@ T = TypeVar("T")
 WORKERS_MAX = 4096
 NODES_MAX = 64
 KINDS = ("processes", "threads")
+FORKED = "the cluster belongs to the process that this one is a fork of; make a new one"
 _open: WeakSet[Cluster] = WeakSet()
 _abandoned: list[Session] = []
 """Kept, because what they share with the process that they belong to must not be closed here."""
@@ -69,6 +70,8 @@ class Cluster:
     `memo` is a folder for results of tasks with `memo=True`, which are not run again while nothing changes that they
     were made of.
     """
+
+    _is_forked = False
 
     def __init__(
         self,
@@ -163,7 +166,7 @@ class Cluster:
         """Run `function(*args, **kwargs)` in a worker. Futures anywhere inside the arguments become its inputs."""
         session = self._session
         if session is None:
-            raise _closed()
+            raise self._refusal()
         return session.submit_call(function, args, kwargs)
 
     def call(
@@ -314,8 +317,11 @@ class Cluster:
 
     def _open(self) -> Session:
         if self._session is None:
-            raise _closed()
+            raise self._refusal()
         return self._session
+
+    def _refusal(self) -> ClosedError:
+        return ClosedError(FORKED) if self._is_forked else _closed()
 
     def __enter__(self) -> Cluster:
         self._open()
@@ -436,12 +442,13 @@ def _janitor(*folders: str) -> Janitor:
 
 def _abandon_all() -> None:
     """A fork of this process has no node: whatever it would wait for could never come."""
-    reason = ClosedError("the cluster belongs to the process that this one is a fork of; make a new one")
+    reason = ClosedError(FORKED)
     for cluster in tuple(_open):
         session, cluster._session = cluster._session, None
         if session is not None:
             session.abandon(reason)
             _abandoned.append(session)
+            cluster._is_forked = True
     _open.clear()
 
 

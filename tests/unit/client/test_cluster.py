@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import daws
-from daws.client.cluster import Cluster
+from daws.client.cluster import FORKED, Cluster
 from daws.client.future import Future
 from daws.client.waiting import as_completed, gather, wait
 from daws.model.errors import ClosedError, TaskCancelledError, TaskKilledError, UnpicklableError, UsageError
@@ -693,12 +693,12 @@ def test_a_fork_of_the_client_has_no_cluster(cluster: Cluster):
             try:
                 found.append(type(what()).__name__)
             except BaseException as error:
-                found.append(type(error).__name__)
-        os.write(writer, " ".join(found).encode())
+                found.append(str(error))
+        os.write(writer, "|".join(found).encode())
         os._exit(0)
     os.close(writer)
     with os.fdopen(reader) as file:
-        assert file.read() == "ClosedError ClosedError Waited"
+        assert file.read() == f"{FORKED}|{FORKED}|Waited"
     os.waitpid(pid, 0)
     cluster.cancel(pending)
     assert cluster.submit(add, 1).result(60) == 1, "here nothing has changed"
