@@ -40,6 +40,7 @@ T = TypeVar("T")
 WORKERS_MAX = 4096
 NODES_MAX = 64
 KINDS = ("processes", "threads")
+FORKED = "the cluster belongs to the process that this one is a fork of; make a new one"
 _open: WeakSet[Cluster] = WeakSet()
 _abandoned: list[Session] = []
 """Kept, because what they share with the process that they belong to must not be closed here."""
@@ -69,6 +70,8 @@ class Cluster:
     `memo` is a folder for results of tasks with `memo=True`, which are not run again while nothing changes that they
     were made of.
     """
+
+    _is_forked = False
 
     def __init__(
         self,
@@ -133,9 +136,8 @@ class Cluster:
             from daws.data.functions import dumps_function
             from daws.runs.facts import Facts
             from daws.runtime.engine import Crew
-            from daws.strategy import parse_strategy
 
-            self.strategy = parse_strategy(strategy) if isinstance(strategy, str) else strategy
+            self.strategy = _strategy_of(strategy)
             given = {"setup": setup, "teardown": teardown}
             hooks = {name: dumps_function(hook, name) for name, hook in given.items() if hook is not None}
             crew = Crew(
@@ -164,7 +166,7 @@ class Cluster:
         """Run `function(*args, **kwargs)` in a worker. Futures anywhere inside the arguments become its inputs."""
         session = self._session
         if session is None:
-            raise _closed()
+            raise self._refusal()
         return session.submit_call(function, args, kwargs)
 
     def call(
@@ -246,9 +248,18 @@ class Cluster:
 
         return gather(futures, errors, timeout, progress)
 
-    def cancel(self, futures: Future[Any] | Iterable[Future[Any]]) -> None:
+    def cancel(self, futures: Future[Any] | Iterable[Future[Any]] | Mapped[Any]) -> None:
         """Stop tasks, and all that need them."""
-        self._open().cancel(futures if isinstance(futures, Iterable) else [futures])
+        from daws.client.future import Future
+        from daws.client.mapping import Mapped
+        from daws.client.waiting import distinct
+
+        if isinstance(futures, Mapped):
+            futures = futures.futures
+        given = distinct([futures] if isinstance(futures, Future) else futures)
+        session = self._open()
+        session.check_own(given, "cancel it there")
+        session.cancel(given)
 
     def _cancel_waiting(self, futures: Iterable[Future[Any]]) -> None:
         self._open().cancel(futures, running=False)
@@ -258,9 +269,7 @@ class Cluster:
 
         What waits is placed and ordered anew; what runs, or is on its way, goes on as it was decided.
         """
-        from daws.strategy import parse_strategy
-
-        chosen = parse_strategy(strategy) if isinstance(strategy, str) else strategy
+        chosen = _strategy_of(strategy)
         self._open().use_strategy(chosen)
         self.strategy = chosen
 
@@ -308,8 +317,11 @@ class Cluster:
 
     def _open(self) -> Session:
         if self._session is None:
-            raise _closed()
+            raise self._refusal()
         return self._session
+
+    def _refusal(self) -> ClosedError:
+        return ClosedError(FORKED) if self._is_forked else _closed()
 
     def __enter__(self) -> Cluster:
         self._open()
@@ -384,6 +396,15 @@ def _devices(given: Mapping[Any, Any] | None, kind: str) -> tuple[tuple[str, int
     return tuple(given.items())
 
 
+def _strategy_of(strategy: str | Strategy) -> Strategy:
+    from daws.strategy import parse_strategy
+    from daws.strategy.decisions import Strategy
+
+    if not isinstance(strategy, str | Strategy):
+        raise UsageError(f"strategy={strategy!r:.100}: give a name, such as 'flds:tt=5', or a Strategy")
+    return parse_strategy(strategy) if isinstance(strategy, str) else strategy
+
+
 def _journal_folder(folder: str | os.PathLike[str] | None, strategy: Strategy) -> str:
     """Refuses at once what could not be written at the end."""
     if folder is None:
@@ -421,12 +442,13 @@ def _janitor(*folders: str) -> Janitor:
 
 def _abandon_all() -> None:
     """A fork of this process has no node: whatever it would wait for could never come."""
-    reason = ClosedError("the cluster belongs to the process that this one is a fork of; make a new one")
+    reason = ClosedError(FORKED)
     for cluster in tuple(_open):
         session, cluster._session = cluster._session, None
         if session is not None:
             session.abandon(reason)
             _abandoned.append(session)
+            cluster._is_forked = True
     _open.clear()
 
 

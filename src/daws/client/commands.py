@@ -69,6 +69,8 @@ def command(
     line, argv = (words, ()) if isinstance(words, str) else ("", _words(words))
     if not line.strip() and not argv:
         raise UsageError("the command is empty; give a program, or a line for a shell")
+    if "\0" in line:
+        raise UsageError("the line of the command has a zero byte in it")
     beside = _inputs(inputs)
     made = _outputs(argv, outputs, stdout, stderr)
     given = [*beside, *[(word.name, word) for word in argv if isinstance(word, (File, FileFuture))]]

@@ -102,9 +102,25 @@ class Mapped(Sequence[T], Generic[T]):
         if self.futures:
             self.futures[0]._session.cancel(self.futures)
 
+    def chunks(self) -> Iterator[tuple[Future[list[T]], int]]:
+        """Its tasks, and of how many items each of them is."""
+        first = 0
+        for future, end in zip(self.futures, self._ends, strict=True):
+            yield future, end - first
+            first = end
+
+    def __reduce__(self) -> tuple[Callable[[list[list[Any]]], list[Any]], tuple[list[Any]]]:
+        """As an argument of a task it waits for all items, and is a list there."""
+        return _joined, (self.futures,)
+
     def __repr__(self) -> str:
         ended = sum(future.done() for future in self.futures)
         return f"<Mapped: {len(self):,} items in {len(self.futures):,} tasks, {ended:,} ended>"
+
+
+def _joined(chunks: list[list[Any]]) -> list[Any]:
+    """What has become of the futures of a map where they are read; raises what the first item raised that did."""
+    return [_value(result) for chunk in chunks for result in chunk]
 
 
 def _picklable(result: Any) -> Any:
@@ -113,6 +129,11 @@ def _picklable(result: Any) -> Any:
     except UnpicklableError as error:
         return Failed(failure_of(error))
     return result
+
+
+def error_of(result: Any) -> BaseException | None:
+    """What the call of an item raised, or None; as it is among the results of a chunk."""
+    return exception_of(result.failure) if type(result) is Failed else None
 
 
 def _value(result: Any) -> Any:

@@ -227,7 +227,7 @@ class Session:
             payload = dumps_call(args, kwargs)
         finally:
             collecting.found = None
-        self._check_own(found)
+        self.check_own(found)
         return payload, found
 
     def _submit(
@@ -340,10 +340,11 @@ class Session:
         self.strategy = strategy
         self._assign = self._watched(strategy.assign)
 
-    def _check_own(self, futures: Iterable[Future[Any]]) -> None:
+    def check_own(self, futures: Iterable[Future[Any]], instead: str = "pass its result instead") -> None:
+        """Refuse futures of others: tasks are known by numbers that each session counts by itself."""
         for future in futures:
             if future._session is not self:
-                raise ClosedError(f"{future!r} belongs to another cluster; pass its result instead")
+                raise ClosedError(f"{future!r} belongs to another cluster; {instead}")
 
     def check(self, options: Options) -> None:
         """Refuse what no executor of this cluster could run, unless all of its nodes are still to come."""

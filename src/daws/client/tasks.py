@@ -21,6 +21,7 @@ class Task(Generic[P, T]):
     `plain` is the function itself: it runs here and now.
     """
 
+    is_task = True
     plain: Callable[P, T]
     __wrapped__: Callable[P, T]
     __name__: str

@@ -8,6 +8,7 @@ from contextlib import suppress
 from typing import Any, Literal, NamedTuple, TypeVar
 
 from daws.client.future import FAILED, INLINE, NOTHING, PENDING, Future, acquire
+from daws.client.mapping import Mapped, error_of
 from daws.client.progress import Progress
 from daws.model.errors import DawsError, UsageError
 
@@ -25,6 +26,8 @@ def distinct(futures: Iterable[Future[T]]) -> dict[Future[T], None]:
     """Each of them once; UsageError for what is no future."""
     if isinstance(futures, Future):
         raise UsageError(f"{futures!r} is one future; give a list of them, or ask it for its result()")
+    if isinstance(futures, Mapped):  # to go through it would be to wait for it
+        raise UsageError(f"{futures!r} has results, not futures; go through it, or give it to gather")
     found = dict.fromkeys(futures)
     one: Any
     for one in found:
@@ -144,7 +147,7 @@ def wait(
 def gather(futures: Any, errors: Errors = "raise", timeout: float | None = None, progress: bool = False) -> Any:
     """The results of all futures, in the same shape: lists, tuples, sets, dicts and dataclasses of them, however deep.
 
-    A generator becomes a list.
+    A generator becomes a list, and so do the results of a `map`.
 
     `errors="return"` puts exceptions where results would be, `"skip"` leaves failed ones out of lists and dicts.
     `progress=True` shows a bar on terminals and in notebooks.
@@ -186,6 +189,8 @@ def _wait_inside(futures: Iterable[Future[Any]]) -> None:
 def _leaves(what: Any) -> Iterator[Future[Any]]:
     if isinstance(what, Future):
         yield what
+    elif isinstance(what, Mapped):
+        yield from what.futures
     elif isinstance(what, dict):
         for value in what.values():
             yield from _leaves(value)
@@ -212,6 +217,8 @@ def _gathered(what: Any, errors: Errors, until: float | None) -> Any:
             return what.result() if error is None else error
         except DawsError as unreadable:  # the task is not to blame
             return unreadable
+    if isinstance(what, Mapped):
+        return list(what) if errors == "raise" and until is None else _items(what, errors, until)
     if isinstance(what, dict):
         return {key: _gathered(value, errors, until) for key, value in what.items() if _kept(value, errors, until)}
     if isinstance(what, (list, tuple, set, frozenset)):
@@ -223,6 +230,23 @@ def _gathered(what: Any, errors: Errors, until: float | None) -> Any:
             items = [_gathered(value, errors, until) for value in what if _kept(value, errors, until)]
         return _in_the_shape_of(what, items)
     return _with_results(what, errors, until) if _fields(what) else what
+
+
+def _items(mapped: Mapped[Any], errors: Errors, until: float | None) -> list[Any]:
+    """The results of a map. Items of a chunk that failed as a whole have failed, each of them."""
+    items: list[Any] = []
+    for future, count in mapped.chunks():
+        is_good = _kept(future, "skip", until)
+        found = _gathered(future, errors, until)
+        for one in found if is_good else [found] * count:
+            error = error_of(one) if is_good else one
+            if error is None:
+                items.append(one)
+            elif errors == "raise":
+                raise error
+            elif errors == "return":
+                items.append(error)
+    return items
 
 
 def _results(what: Iterable[Any]) -> list[Any]:

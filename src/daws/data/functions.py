@@ -29,6 +29,7 @@ def dumps_function(function: Callable[..., object], what: str = "the function") 
     if not isinstance(function, FunctionType):
         if not callable(function):
             raise UsageError(f"{what}: {_shown(function)} cannot be called")
+        _check_no_task(function)
         return dumps(function, what)
     if is_by_value(function):
         data = pack_by_value(function, what).to_bytes()
@@ -38,6 +39,15 @@ def dumps_function(function: Callable[..., object], what: str = "the function") 
     key = id(function)
     _kept[key] = (weakref.ref(function, lambda _: _kept.pop(key, None)), data, used)
     return data
+
+
+def _check_no_task(function: Any) -> None:
+    """A worker that calls a task submits it, and what comes of it is a future that cannot leave the worker."""
+    for inside in ("function", "func", "__func__"):  # of a map, a partial or a method
+        function = getattr(function, inside, function)
+    if getattr(type(function), "is_task", False):
+        name = function.__qualname__
+        raise UsageError(f"{name} is a task already: call it, {name}(…), or give the function itself, {name}.plain")
 
 
 def inside_of(function: Any) -> Any:

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from xml.parsers import expat
 
 from daws.formats.draft import UNKNOWN, Draft
-from daws.formats.values import bytes_in, cores, nanoseconds, number, shown, size, words
+from daws.formats.values import bytes_in, cores, is_number, megabytes, nanoseconds, number, shown, size, words
 from daws.formats.workflow import Workflow
 from daws.model.errors import WorkflowError
 
@@ -20,22 +20,34 @@ BYTES_PER_MB = 1_000_000
 TASK_TAGS = frozenset(("job", "dag", "dax"))
 STREAM_TAGS = {"stdin": False, "stdout": True, "stderr": True}
 NEWER = re.compile(r"\s*([4-9]|[1-9]\d)")
+# Profiles of these say what a job needs; one of `env`, say, may be a variable with the same name.
+NEED_NAMESPACES = frozenset(("", "pegasus", "condor"))
+NEEDS = {
+    "runtime": "runtime",
+    "cores": "cores",
+    "memory": "memory",
+    "request_cpus": "cores",
+    "request_memory": "memory",
+}
 # By lower-case link: whether a file is read, and whether it is written.
 LINKS = {"input": (True, False), "output": (False, True), "inout": (True, True), "checkpoint": (False, True)}
 
 Attributes = dict[str, str]
 
 
-def read_dax(path: str, chunks: Iterable[bytes]) -> Workflow:
-    """The workflow in a file's bytes; WorkflowError with the line if it makes no sense."""
-    return _Dax(path).read(chunks)
+def read_dax(path: str, chunks: Iterable[bytes], encoding: str | None = None) -> Workflow:
+    """The workflow in a file's bytes; WorkflowError with the line if it makes no sense.
+
+    The encoding is the one that the file declares, unless it is known from elsewhere.
+    """
+    return _Dax(path, encoding).read(chunks)
 
 
 class _Dax:
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, encoding: str | None) -> None:
         self.path = path
         self.draft = Draft(self._error_at)
-        self.parser = expat.ParserCreate()
+        self.parser = expat.ParserCreate(encoding)
         self.parser.buffer_text = True
         self.parser.StartElementHandler = self._start
         self.parser.EndElementHandler = self._end
@@ -52,7 +64,9 @@ class _Dax:
         self.programs: dict[tuple[str, ...], str] = {}
         self.text: list[str] = []  # of the argument, profile or metadata element that is open
         self.text_key = ""
+        self.is_free_text = False
         self.child: str | None = None
+        self.children: list[tuple[str, int]] = []  # with their lines
         self.edges: list[tuple[str, str, int]] = []
 
     def read(self, chunks: Iterable[bytes]) -> Workflow:
@@ -66,6 +80,8 @@ class _Dax:
         except (LookupError, UnicodeError, ValueError) as error:
             # An encoding that Python does not know, or one of several bytes that expat cannot be taught.
             raise self._wrong(str(error)) from error
+        for child, line in self.children:
+            self._known(child, line)
         for parent, child, line in self.edges:
             self.draft.edge(self._known(parent, line), self._known(child, line), line)
         return self.draft.build(self.name or "workflow", f"DAX {self.version}".rstrip())
@@ -110,6 +126,7 @@ class _Dax:
             self._on_task(tag, attributes)
         elif tag == "child":
             self.child = self._needed(tag, attributes, "ref")
+            self.children.append((self.child, self.parser.CurrentLineNumber))
         elif tag in ("file", "filename"):
             self.catalog_file = self.draft.files[self._file_name(tag, attributes)]
             self._set_size(attributes)
@@ -197,8 +214,11 @@ class _Dax:
             raise self._wrong(f"<{tag}> stands inside of another element")
         elif tag == "argument":
             self._listen("argument")
-        elif tag in ("profile", "metadata"):
-            self._listen(attributes.get("key", "").lower())
+        elif tag == "metadata":
+            self._listen(attributes.get("key", "").lower(), is_free=True)
+        elif tag == "profile":
+            if attributes.get("namespace", "").lower() in NEED_NAMESPACES:
+                self._listen(attributes.get("key", "").lower())
         elif tag in STREAM_TAGS and self.in_task:
             self.streams.append((self._file_name(tag, attributes), STREAM_TAGS[tag]))
         elif tag == "pfn" and self.executable is not None and "url" in attributes:
@@ -207,8 +227,9 @@ class _Dax:
 
     # -- what stands between tags --------------------------------------------------------------------------------------
 
-    def _listen(self, key: str) -> None:
+    def _listen(self, key: str, is_free: bool = False) -> None:
         self.text_key = key
+        self.is_free_text = is_free
         self.text.clear()
         self.parser.CharacterDataHandler = self._add_text
 
@@ -227,8 +248,8 @@ class _Dax:
             draft = self.draft
             draft.programs[-1] = draft.programs[-1] or draft.names[-1]
             draft.arguments[-1] = words(text)
-        elif key in ("runtime", "cores", "memory", "request_cpus", "request_memory"):
-            self._set_need({"request_cpus": "cores", "request_memory": "memory"}.get(key, key), text)
+        elif key in NEEDS:
+            self._set_hint(NEEDS[key], text)
 
     def _set_size(self, attributes: Attributes) -> None:
         if "size" not in attributes:
@@ -241,6 +262,15 @@ class _Dax:
             self.draft.listed_bytes[self.catalog_file] = self._size(attributes["size"])
 
     # -- values --------------------------------------------------------------------------------------------------------
+
+    def _set_hint(self, key: str, text: str) -> None:
+        """A need by profile or metadata. HTCondor also takes units and expressions; only it can work out the latter."""
+        if key == "memory":
+            text = megabytes(text)
+        if (key != "runtime" or self.is_free_text) and not is_number(text):
+            self.draft.notes.add("need")
+            return
+        self._set_need(key, text)
 
     def _set_need(self, key: str, text: str) -> None:
         draft = self.draft

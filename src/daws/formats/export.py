@@ -212,11 +212,13 @@ def _machine(machine: Machine) -> _Machine:
 def _identifiers(names: Iterable[str], forbidden: re.Pattern[str]) -> list[str]:
     """Names as identifiers: only allowed letters, and different where the names are."""
     taken: set[str] = set()
+    numbers: dict[str, Iterator[int]] = {}  # those not tried yet: a file may have a hundred thousand writers
     found = []
     for name in names:
         identifier = forbidden.sub("_", name) or "_"
         if identifier in taken:
-            identifier = next(other for number in count(2) if (other := f"{identifier}_{number}") not in taken)
+            untried = numbers.setdefault(identifier, count(2))
+            identifier = next(other for number in untried if (other := f"{identifier}_{number}") not in taken)
         taken.add(identifier)
         found.append(identifier)
     return found

@@ -17,6 +17,7 @@ WORDS = {
         "files read before they are written, taken from outside",
     ),
     "cores": ("task with less than a core given one", "tasks with less than a core given one each"),
+    "need": ("need that is no number left out", "needs that are no numbers left out"),
     "link": ("file used neither as input nor as output left out", "files used neither as input nor as output left out"),
     "empty-reference": ("empty reference left out", "empty references left out"),
     "executed-twice": (

@@ -54,7 +54,9 @@ def _read(name: str, file: BinaryIO) -> Workflow:
         return read_wfformat(name, b"".join((first, *chunks)))
     if begin.startswith((b"<", *WIDE_XML)):
         # Nothing may stand before an XML declaration, but something does now and then.
-        return read_dax(name, _joined(begin if begin.startswith(b"<?xml") else first, chunks))
+        whole = _joined(begin if begin.startswith(b"<?xml") else first, chunks)
+        # A mark says more than a declaration, which stays as it was when a shell writes UTF-16.
+        return read_dax(name, whole, "utf-16" if first.startswith(WIDE_MARKS) else None)
     if begin.startswith(WIDE_MARKS):
         return read_wfformat(name, _narrow(name, b"".join((first, *chunks))))
     raise WorkflowError(

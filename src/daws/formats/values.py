@@ -12,6 +12,9 @@ from daws.model.graph import TOTAL_MAX
 SHOWN_LENGTH_MAX = 40
 NS_PER_S = 1_000_000_000
 CORES_MAX = 2**15 - 1
+# Memory as HTCondor takes it: megabytes unless a unit says otherwise.
+MEMORY = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt])i?b?", re.IGNORECASE)
+MB_PER_UNIT = {"k": 1 / 1024, "m": 1, "g": 1024, "t": 1024**2}
 GROUPED = re.compile(r"[+-]?[1-9]\d{0,2}(?:,\d{3})+")
 
 Found = str | float | int | None
@@ -41,6 +44,21 @@ def number(found: Found, is_whole: bool = False) -> float | None:
     if math.isinf(value):
         raise ValueError("is not a finite number")
     return value
+
+
+def is_number(text: str) -> bool:
+    """Whether a text is a number, or empty."""
+    try:
+        number(text)
+        return True
+    except ValueError:
+        return False
+
+
+def megabytes(text: str) -> str:
+    """A text with a unit, such as `3 GB`, as a text without one; every other text as it is."""
+    found = MEMORY.fullmatch(text.strip())
+    return text if found is None else str(float(found[1]) * MB_PER_UNIT[found[2].lower()])
 
 
 def bytes_in(found: Found) -> float | None:

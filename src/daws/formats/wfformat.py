@@ -5,6 +5,7 @@ JSON paths such as `workflow.specification.tasks[17].parents[2]`.
 """
 
 import json
+import posixpath
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -358,7 +359,7 @@ class _WfFormat:
             if not name:
                 raise self._wrong(f"{place}.files[{index}]", "a file needs a name")
             if file.path:
-                name = file.path + name
+                name = _located(file.path, name)
             links = LINKS.get(file.link or "") or LINKS.get((file.link or "").strip().lower())
             if links is None:
                 raise self._wrong(
@@ -408,6 +409,11 @@ def _by_name(tasks: Sequence[_Task]) -> dict[str, int]:
 
 def _text(name: Name) -> str:
     return "" if name is None else str(name)
+
+
+def _located(path: str, name: str) -> str:
+    """Where a file is. Some give its folder as its path, with a slash at the end or not, others all of it."""
+    return path if posixpath.basename(path) == name else posixpath.join(path, name)
 
 
 def _kind_of(name: str, program: str) -> str:

@@ -642,8 +642,10 @@ def _scaled(what: str, values: Int64s, factor: float) -> Int64s:
         raise GraphError(f"{what} cannot be multiplied by {factor}; a finite number from 0 on is needed")
     if factor == 1.0:
         return values
-    scaled = np.rint(values * factor)
-    if float(scaled.sum()) > TOTAL_MAX:
+    with np.errstate(over="ignore"):  # what becomes infinite is refused here, without a warning before it
+        scaled = np.rint(values * factor)
+        total = float(scaled.sum())
+    if total > TOTAL_MAX:
         raise GraphError(f"{what} multiplied by {factor:g} add up to more than 2**62")
     result: Int64s = scaled.astype(np.int64)
     return result

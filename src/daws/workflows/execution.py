@@ -1,5 +1,7 @@
 """A workflow by its own commands, which read and write files in one folder."""
 
+import ast
+import json
 import os
 import shlex
 import shutil
@@ -62,10 +64,28 @@ def argv_of(command: tuple[str, ...], folder: str) -> tuple[str, ...]:
 
 
 def _parts(argument: str) -> list[str]:
+    flag, *value = argument.split(maxsplit=1)
+    listed = _as_json(value[0].strip()) if value and value[0].startswith(("{", "[")) else None
+    if listed is not None:
+        return [flag, listed]
     try:
         return shlex.split(argument)
     except ValueError:  # quotes that do not match
         return argument.split()
+
+
+def _as_json(value: str) -> str | None:
+    """A list or dict in one word, or None if it is none. WfBench is given names of files so: benchmarks of WfCommons
+    have them as Python prints them, the program reads JSON."""
+    try:
+        json.loads(value)
+        return value
+    except (ValueError, RecursionError):
+        pass
+    try:
+        return json.dumps(ast.literal_eval(value))
+    except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
+        return None
 
 
 def check_commands(workflow: Workflow, folder: str, path: str = "") -> None:

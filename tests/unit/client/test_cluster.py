@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import daws
-from daws.client.cluster import Cluster
+from daws.client.cluster import FORKED, Cluster
 from daws.client.future import Future
 from daws.client.waiting import as_completed, gather, wait
 from daws.model.errors import ClosedError, TaskCancelledError, TaskKilledError, UnpicklableError, UsageError
@@ -561,6 +561,26 @@ def test_refused_arguments_leave_nothing_behind(cluster: Cluster):
     assert not session.outputs
 
 
+def test_only_own_futures_can_be_cancelled(cluster: Cluster):
+    """Tasks of two clusters have the same numbers."""
+    with Cluster(1) as other, Cluster(1) as third:
+        mine, theirs = other.submit(time.sleep, 0.2), third.submit(abs, -1)
+        assert mine.task == theirs.task
+        with pytest.raises(UsageError, match="belongs to another cluster; cancel it there"):
+            other.cancel([theirs])
+        assert (mine.exception(60), theirs.exception(60)) == (None, None)
+    with pytest.raises(UsageError, match="5 is no future of daws"):
+        cluster.cancel([5])  # type: ignore[list-item]
+
+
+def test_the_results_of_a_map_are_a_list_in_other_tasks(cluster: Cluster):
+    squares = cluster.map(pow, range(5), [2] * 5)
+    assert cluster.submit(sum, squares).result(60) == 30
+    assert cluster.submit(repr, {"x": [squares]}).result(60) == "{'x': [[0, 1, 4, 9, 16]]}"
+    failed = cluster.submit(sum, cluster.map(divmod, [1, 1], [1, 0]))
+    assert "ZeroDivisionError" in str(failed.exception(60))
+
+
 def test_what_was_just_submitted_can_be_cancelled(cluster: Cluster):
     blockers: list[Future[Any]] = [cluster.submit(time.sleep, 1000) for _ in range(cluster.workers)]
     waiting: list[Future[Any]] = [cluster.submit(add, number) for number in range(6000)]
@@ -673,12 +693,12 @@ def test_a_fork_of_the_client_has_no_cluster(cluster: Cluster):
             try:
                 found.append(type(what()).__name__)
             except BaseException as error:
-                found.append(type(error).__name__)
-        os.write(writer, " ".join(found).encode())
+                found.append(str(error))
+        os.write(writer, "|".join(found).encode())
         os._exit(0)
     os.close(writer)
     with os.fdopen(reader) as file:
-        assert file.read() == "ClosedError ClosedError Waited"
+        assert file.read() == f"{FORKED}|{FORKED}|Waited"
     os.waitpid(pid, 0)
     cluster.cancel(pending)
     assert cluster.submit(add, 1).result(60) == 1, "here nothing has changed"

@@ -474,6 +474,7 @@ def test_a_description_can_be_run_many_times(cluster: Cluster):
         ([""], {}, "the command is empty"),
         (["ls", ["x"]], {}, "word 1 of the command is a list"),
         (["ls", "x\0"], {}, "zero byte"),
+        ("ls x\0", {}, "the line of the command has a zero byte"),
         (["ls"], {"outputs": ["/etc/passwd"]}, "'/etc/passwd' leads out of the command's own folder"),
         (["ls"], {"outputs": ["a/../../x"]}, "leads out"),
         (["ls"], {"outputs": ["results/"]}, "the output 'results/' is a folder; name the files in it"),

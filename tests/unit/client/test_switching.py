@@ -95,3 +95,10 @@ def test_tasks_that_need_something_else_go_around_by_themselves():
         session._assign = Noted()
         cluster.gather([cluster.call(abs, [number], cores=1 + number % 2) for number in range(8)])
     assert [one.turn for one in asked] == [0, 1, 1, 2, 2, 3, 3, 4]
+
+
+def test_what_is_no_strategy_is_refused_in_words():
+    with pytest.raises(UsageError, match=r"^strategy=5: give a name, such as 'flds:tt=5', or a Strategy$"):
+        Cluster(1, strategy=5)  # type: ignore[arg-type]
+    with Cluster(1) as cluster, pytest.raises(UsageError, match=r"^strategy=None: give a name"):
+        cluster.use_strategy(None)  # type: ignore[arg-type]

@@ -5,6 +5,7 @@ import pickle
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -136,3 +137,16 @@ def test_tasks_of_a_script(tmp_path: Path):
     script.write_text(SCRIPT)
     out = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=60)
     assert "no cluster" in out.stdout and out.stdout.splitlines()[-1] == "144", out.stderr
+
+
+def test_a_task_is_called_not_submitted(cluster: Cluster):
+    for submit in (
+        lambda: cluster.submit(square, 3),
+        lambda: cluster.call(square, [3]),
+        lambda: cluster.map(square, [3]),
+        lambda: cluster.submit(partial(square, 3)),
+        lambda: cluster.submit(Tool(3).times, 5),
+    ):
+        with pytest.raises(UsageError, match=r"is a task already: call it, .*\(…\), or give .*\.plain$"):
+            submit()
+    assert list(cluster.map(square.plain, [3])) == [9]

@@ -11,6 +11,7 @@ import pytest
 from daws.client import future, waiting
 from daws.client.cluster import Cluster
 from daws.client.waiting import TOGETHER, gather
+from daws.model.errors import TaskCancelledError, TaskKilledError, UsageError
 
 MANY = 40
 
@@ -138,3 +139,29 @@ def test_what_is_not_a_future_is_left_as_it_is(cluster: Cluster):
     nothing = [cluster.submit(print, end="") for _ in range(MANY)]
     assert gather(tuple(nothing)) == (None,) * MANY
     assert [future.result() for future in nothing] == [None] * MANY
+
+
+def test_a_map_is_gathered_item_by_item(cluster: Cluster):
+    def third(x: int) -> float:
+        return 3 / x
+
+    assert gather({"a": cluster.map(third, [1, 3]), "b": cluster.submit(abs, -1)}) == {"a": [3.0, 1.0], "b": 1}
+    assert gather(cluster.map(third, [1, 3]), timeout=60) == [3.0, 1.0]
+    assert gather(cluster.map(third, [])) == []
+    assert gather(cluster.map(third, [1, 0, 3], chunk=3), errors="skip") == [3.0, 1.0]
+    first, error, last = gather(cluster.map(third, [1, 0, 3]), errors="return")
+    assert (first, type(error), last) == (3.0, ZeroDivisionError, 1.0)
+    for timeout in (None, 60):
+        with pytest.raises(ZeroDivisionError):
+            gather([cluster.map(third, [1, 0])], timeout=timeout)
+    dead = gather(cluster.map(os._exit, [1, 1], chunk=2), errors="return")
+    assert [type(one) for one in dead] == [TaskKilledError, TaskKilledError]
+
+
+def test_a_map_has_no_futures_to_wait_for(cluster: Cluster, fifo: Callable[[str], str]):
+    mapped: Any = cluster.map(read, [fifo("never")])
+    for wait in (waiting.wait, lambda what: list(waiting.as_completed(what))):
+        with pytest.raises(UsageError, match="<Mapped: 1 items in 1 tasks, 0 ended> has results, not futures"):
+            wait(mapped)  # at once, not when it has ended
+    cluster.cancel(mapped)
+    assert isinstance(mapped.futures[0].exception(60), TaskCancelledError)

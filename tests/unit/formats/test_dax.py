@@ -59,6 +59,8 @@ def test_other_encodings(read):
     body = '<?xml version="1.0" encoding="{}"?><adag><job id="\u00e4" name="n" runtime="1"/></adag>'
     for encoding in ("utf-16", "iso-8859-1", "cp1252"):
         assert read(body.format(encoding).encode(encoding)).task_ids == ["\u00e4"]
+    # Windows shells write UTF-16 and leave the declaration as it was.
+    assert read(body.format("UTF-8").encode("utf-16")).task_ids == ["\u00e4"]
 
 
 @pytest.mark.parametrize(
@@ -73,6 +75,27 @@ def test_other_encodings(read):
 def test_runtimes_are_mended(read, runtime, length_ns, note):
     found = read(dax(jobs("a", runtime=runtime)))
     assert (found.graph.length_ns.tolist(), found.notes) == ([length_ns], note)
+
+
+@pytest.mark.parametrize(
+    ("profile", "cores", "memory_bytes", "notes"),
+    [
+        ('namespace="condor" key="request_memory">2 GB', 1, 2_048_000_000, ()),
+        ('namespace="condor" key="REQUEST_MEMORY">512', 1, 512_000_000, ()),
+        ('namespace="condor" key="request_cpus">4', 4, 0, ()),
+        ('namespace="env" key="MEMORY">4G', 1, 0, ()),
+        ('namespace="env" key="CORES">7', 1, 0, ()),
+        ('namespace="condor" key="request_cpus">ifthenelse(x, 1, 2)', 1, 0, ("1 need that is no number left out",)),
+    ],
+)
+def test_profiles_say_needs_as_htcondor_takes_them_and_variables_do_not(read, profile, cores, memory_bytes, notes):
+    found = read(dax(f'<job id="a" name="a" runtime="1"><profile {profile}</profile></job>'))
+    assert (found.graph.cores[0], found.memory_bytes[0], found.notes) == (cores, memory_bytes, notes)
+
+
+def test_metadata_is_free_text(read):
+    found = read(dax('<job id="a" name="a" runtime="1"><metadata key="runtime">long</metadata></job>'))
+    assert (found.graph.length_ns[0], found.notes) == (SECOND, ("1 need that is no number left out",))
 
 
 def test_thousands_of_files_per_task(read):
@@ -114,12 +137,14 @@ BOMB = """<?xml version="1.0"?>
         (dax(jobs("a", runtime="1e999")), ["w:3:", "runtime '1e999' is not a finite number"]),
         (dax(jobs("a", runtime="1e12")), ["w:3:", "runtime '1e12' is more than"]),
         (dax(jobs(*map(str, range(9)), runtime="4e9")), ["w: the lengths add up to more than 2**62 ns"]),
+        (dax("<job id='a'><profile key='runtime'>soon</profile></job>"), ["w:3:", "runtime 'soon' is not a number"]),
         (dax(jobs("a", runtime="soon")), ["w:3:", "runtime 'soon' is not a number"]),
         (dax("<job id='a' cores='40000'/>"), ["w:3:", "cores '40000' is more than 32767"]),
         (dax("<a><parent ref='a'/></a>"), ["outside of <child>"]),
         (dax(jobs("a") + "<child><parent ref='a'/></child>"), ["w:4:", "<child> needs the attribute ref"]),
         (dax(jobs("a") + "<child ref='a'>\n<parent ref='z'/></child>"), ["w:5:", "no job with the id 'z'"]),
         (dax(jobs("a") + "<child ref='z'><parent ref='a'/></child>"), ["w:4:", "no job with the id 'z'"]),
+        (dax(jobs("a") + "<child ref='z'/>"), ["w:4:", "no job with the id 'z'"]),
         (dax(jobs("a") + "<child ref='a'><parent ref='a'/></child>"), ["w:4:", "'a' waits for itself"]),
         (
             dax(jobs("a", "b") + "<child ref='a'><parent ref='b'/></child>\n<child ref='b'><parent ref='a'/></child>"),

@@ -4,7 +4,9 @@ import gzip
 import json
 import os
 import stat
+from collections.abc import Iterator
 from datetime import UTC, datetime
+from itertools import count
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator, FormatChecker
 
-from daws.formats import Execution, Machine, Workflow, check_target, read_workflow, workflow_of, write_wfformat
+from daws.formats import Execution, Machine, Workflow, check_target, export, read_workflow, workflow_of, write_wfformat
 from daws.model.errors import GraphError, UnavailableError, UsageError
 from daws.model.graph import Graph, GraphBuilder
 from daws.workloads import KINDS, parse_workload
@@ -80,6 +82,20 @@ def test_a_file_comes_back_with_its_names_commands_and_control_edges(tmp_path):
     for column in ("task_ids", "task_names", "file_names", "programs", "arguments", "notes"):
         assert list(getattr(second, column)) == list(getattr(first, column)), column
     assert first.command_of(1) == ("work", "-x", "1")
+
+
+def test_no_number_is_tried_twice_for_a_file_of_many_writers(monkeypatch):
+    tried: list[int] = []
+
+    def counting(first: int) -> Iterator[int]:
+        for number in count(first):
+            tried.append(number)
+            yield number
+
+    monkeypatch.setattr(export, "count", counting)
+    found = export._identifiers(["x", "x_3", *["x"] * 100], export.FORBIDDEN_IN_FILES)
+    assert found[:5] == ["x", "x_3", "x_2", "x_4", "x_5"]
+    assert (len(set(found)), len(tried)) == (102, 101)
 
 
 def test_names_become_identifiers_that_differ(tmp_path):

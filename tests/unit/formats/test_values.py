@@ -1,6 +1,6 @@
 import pytest
 
-from daws.formats.values import CORES_MAX, bytes_in, cores, nanoseconds, number, shown, size, words
+from daws.formats.values import CORES_MAX, bytes_in, cores, megabytes, nanoseconds, number, shown, size, words
 
 
 @pytest.mark.parametrize(
@@ -34,6 +34,13 @@ def test_numbers_as_they_are_written(found, value):
 )
 def test_sizes_have_no_decimals(found, value):
     assert bytes_in(found) == value
+
+
+@pytest.mark.parametrize(
+    ("text", "value"), [("3 GB", "3072.0"), ("2048k", "2.0"), ("1TiB", "1048576.0"), ("7", "7"), ("1+1 GB", "1+1 GB")]
+)
+def test_memory_has_units(text, value):
+    assert megabytes(text) == value
 
 
 def test_command_lines_are_taken_apart_as_a_shell_would():

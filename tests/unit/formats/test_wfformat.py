@@ -1,5 +1,7 @@
 """WfFormat of all versions: what it means, what is mended, what is refused."""
 
+import json
+
 import pytest
 
 from tests.unit.formats.samples import edges, inputs, new, new_task, old, old_task, text
@@ -292,3 +294,11 @@ def _task(**changed):
 def test_senseless_files_are_refused_in_one_line_with_a_json_path(refusal, content, parts):
     line = refusal(content)
     assert [part for part in parts if part not in line] == [], line
+
+
+@pytest.mark.parametrize("path", ["/data/", "/data", "/data/x"])
+def test_the_path_of_a_file_is_its_folder_or_all_of_it(read, path):
+    files = [{"name": "x", "path": path, "link": "input", "size": 1}]
+    tasks = [{"name": "a", "runtime": 1, "parents": [], "files": files}]
+    found = read(json.dumps({"schemaVersion": "1.3", "workflow": {"tasks": tasks}}))
+    assert list(found.file_names) == ["/data/x"]

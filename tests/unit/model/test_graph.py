@@ -332,6 +332,16 @@ def test_scaling_by_nonsense_is_refused(factor):
         builder.build().scaled(time=factor)
 
 
+@pytest.mark.parametrize("factor", [1e299, 1e305])
+@pytest.mark.filterwarnings("error")
+def test_what_becomes_infinite_is_refused_without_a_warning(factor):
+    builder = GraphBuilder()
+    for _ in range(3):
+        builder.add_task("a", 10**9)
+    with pytest.raises(GraphError, match="multiplied by"):
+        builder.build().scaled(time=factor)
+
+
 def test_what_nobody_says_costs_nothing():
     bare = Graph(**columns([[], []]))
     assert (bare.estimate_ns, bare.memory_bytes) == (None, None)

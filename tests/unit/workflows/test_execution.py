@@ -75,6 +75,13 @@ def test_arguments_become_what_a_program_expects(tmp_path):
     assert argv_of(("cp", "a b", "c"), folder) == ("cp", "a b", "c")
     assert argv_of(("cp", "--size 3", '--out "{}"'), folder) == ("cp", "--size", "3", "--out", "{}")
     assert argv_of(("echo", "-m it's", "it's"), folder) == ("echo", "-m", "it's", "it's")  # no quotes, after all
+    files = ("--output-files {'a b': 1, 'c': 2}", "--input-files ['x', 'y']", '--json {"x": [1, true]}')
+    expected = ("--output-files", '{"a b": 1, "c": 2}', "--input-files", '["x", "y"]', "--json", '{"x": [1, true]}')
+    assert argv_of(("wfbench", *files), folder) == ("wfbench", *expected)
+    assert argv_of(("ls", "--only [ab] c", "-x {1}", "-y " + "[" * 10_000), folder) == (
+        *("ls", "--only", "[ab]", "c"),
+        *("-x", "{1}", "-y", "[" * 10_000),
+    )
     assert argv_of(("echo a > b\n", "c"), folder)[1:] == ("-c", "echo a > b\n c")
     own = tmp_path / "own-program"
     own.write_text("#!/bin/sh\n")
