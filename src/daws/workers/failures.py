@@ -15,6 +15,7 @@ from daws.workers.errors import LostInputError, RemoteError, RemoteTraceback
 TEXT_MAX = 1 << 16
 OUTLINE_MAX = 200
 PICKLED_MAX_BYTES = 1 << 20
+STAYED = "it cannot be pickled, is larger than 1 MB, or is no Exception"
 ENDING = ("SystemExit", "KeyboardInterrupt", "GeneratorExit")  # they would end the client, which no task may do
 
 
@@ -32,7 +33,7 @@ def exception_of(failure: bytes) -> BaseException:
     """The exception that a task raised, or a RemoteError that speaks for it; its traceback is its cause."""
     read = FAILURE.decode(failure)
     found: object = None
-    reason = "it cannot be pickled" if not read.pickled and read.kind not in ENDING else ""
+    reason = STAYED if not read.pickled and read.kind not in ENDING else ""
     if read.pickled:
         try:
             found = codec.loads(read.pickled)

@@ -31,10 +31,10 @@ class NotStartedError(Exception):
 def start(argv: list[str], environment: Mapping[str, str], cwd: str, actions: list[Any], is_process: bool) -> int:
     """The number of a new process, which leads a group. `cwd` is empty for here; `actions` are for its descriptors."""
     program = _path_of(argv[0], environment.get("PATH", os.defpath), cwd)
-    home = ""
+    home = -1
     try:
         if cwd and is_process:
-            home = os.getcwd()
+            home = os.open(".", os.O_PATH | os.O_CLOEXEC)  # its name may not be there any more
             posix.chdir(cwd)  # not os.chdir, which workers watch
             started = program, argv
         elif cwd:
@@ -47,8 +47,9 @@ def start(argv: list[str], environment: Mapping[str, str], cwd: str, actions: li
     except OSError as error:
         raise _refusal(program, cwd, error) from None
     finally:
-        if home:
-            posix.chdir(home)
+        if home >= 0:
+            posix.fchdir(home)
+            os.close(home)
 
 
 def run(begin: Callable[[], int], announce: Callable[[int], None], timeout_ns: int) -> tuple[bool, int]:

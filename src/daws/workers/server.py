@@ -131,7 +131,11 @@ def end_group(pid: int) -> None:
 
 
 def _path() -> list[str]:
-    return [os.fspath(entry) or os.getcwd() for entry in sys.path]
+    try:
+        here = os.getcwd()
+    except FileNotFoundError:  # it was removed, and nothing can be imported from there
+        here = "/"
+    return [os.fspath(entry) or here for entry in sys.path]
 
 
 def _flags() -> list[str]:

@@ -147,6 +147,7 @@ class Zygote:
 
 
 def main(folders: list[str], become: str) -> NoReturn:
+    _open_outputs()
     link = socket(fileno=LINK_FD)
     os.set_inheritable(LINK_FD, False)
     os.closerange(LINK_FD + 1, os.sysconf("SC_OPEN_MAX"))
@@ -172,6 +173,16 @@ def main(folders: list[str], become: str) -> NoReturn:
             for folder in folders:
                 remove_tree(folder)
         os._exit(0)
+
+
+def _open_outputs() -> None:
+    """An owner without standard output or error: programs of tasks expect to have them, and not to find something else
+    there that was opened next."""
+    for fd in (1, 2):
+        try:
+            os.fstat(fd)
+        except OSError:
+            os.open(os.devnull, os.O_WRONLY)  # which becomes the lowest number that is free
 
 
 def _end_children() -> bool:

@@ -519,3 +519,19 @@ def test_words_that_turn_out_to_be_no_words(cluster: Cluster):
 
 def test_python_programs_find_their_interpreter(cluster: Cluster):
     assert cluster.run([sys.executable, "-c", "print(1)"]).result(60).text == "1\n"
+
+
+@pytest.mark.parametrize("around", ["exec >&-", "exec >&- 2>&-", "cd $(mktemp -d) && rmdir $PWD"])
+def test_clients_without_an_output_or_a_folder_can_run_programs(tmp_path: Path, around: str):
+    made = tmp_path / "made"
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import daws, pathlib\n"
+        "with daws.Cluster(1) as cluster:\n"
+        "    done = cluster.run(['sh', '-c', 'echo hello && echo there >&2']).result()\n"
+        f"    pathlib.Path({str(made)!r}).write_bytes(done.stdout + done.stderr)\n"
+    )
+    env = os.environ | {"PYTHONPATH": str(Path(__file__).parents[3] / "src")}
+    subprocess.run(["sh", "-c", f'{around}; "$0" "$1"', sys.executable, script], env=env, check=True, timeout=60)
+    said = made.read_text()
+    assert said.startswith("hello\n") and said.endswith("there\n")  # between them a shell may miss its folder
