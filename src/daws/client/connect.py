@@ -62,7 +62,7 @@ class ConnectedCluster(Cluster):
         modules: bool | Iterable[str] = True,
         memo: str | os.PathLike[str] | None = None,
     ) -> None:
-        if len(session) > NAME_LENGTH_MAX or not session.isprintable():
+        if not isinstance(session, str) or len(session) > NAME_LENGTH_MAX or not session.isprintable():
             raise UsageError(f"session={session!r}: give a name of up to {NAME_LENGTH_MAX} letters")
         if keep and not session:
             raise UsageError("keep=True: give the session a name, so that it can be found again (session='…')")
@@ -120,9 +120,17 @@ class ConnectedCluster(Cluster):
         self._look()
         return session
 
+    def close(self) -> None:
+        """Go. UnavailableError if the session is kept and the cluster has not taken all of its tasks."""
+        lost = self._close()
+        joined = self._joined.joined
+        if lost and joined.kept and sys.exc_info()[0] is None:  # else there is worse to hear of
+            cure = "the store does not answer" if joined.members else "there are no nodes; 'daws node' starts one"
+            raise UnavailableError(f"{lost:,} tasks of session {joined.name!r} were not taken, and are lost: {cure}", True)
+
     def _close(self) -> int:
         left = super()._close()
-        return 0 if self._joined.joined.kept else left
+        return self._joined.joined.lost if self._joined.joined.kept else left
 
 
 class JoinedSession(Session):
