@@ -125,8 +125,9 @@ class ConnectedCluster(Cluster):
         lost = self._close()
         joined = self._joined.joined
         if lost and joined.kept and sys.exc_info()[0] is None:  # else there is worse to hear of
-            cure = "the store does not answer" if joined.members else "there are no nodes; 'daws node' starts one"
-            raise UnavailableError(f"{lost:,} tasks of session {joined.name!r} were not taken, and are lost: {cure}", True)
+            why = "the store does not answer" if joined.members else "there are no nodes; 'daws node' starts one"
+            what = f"{lost:,} tasks of session {joined.name!r} were not taken, and are lost"
+            raise UnavailableError(f"{what}: {why}", retry=True)
 
     def _close(self) -> int:
         left = super()._close()

@@ -219,7 +219,6 @@ def test_who_waits_without_nodes_is_told_so_once_and_when_they_are_back(
     assert caplog.messages[1:] == ["there are nodes again"]
 
 
-
 def test_a_kept_session_waits_for_a_store_that_is_slow_and_counts_what_one_that_is_stuck_has_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
