@@ -46,8 +46,7 @@ def run_node(arguments: argparse.Namespace) -> int:
         raise UsageError(f"--memory-gb {arguments.memory_gb:g}: a node has more than 0")
     check_seconds("--leave-within", arguments.leave_within)
     reach = Reach(folder_of(arguments), "node")
-    if arguments.kind == "processes":
-        check_open_files(workers)
+    check_open_files(workers if arguments.kind == "processes" else 0)
     _say_in_lines()
     crew = NodeCrew(workers, arguments.kind, devices=devices)
     starter = StoreStarter(reach, STORE_IDLE_S)

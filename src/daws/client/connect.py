@@ -62,7 +62,7 @@ class ConnectedCluster(Cluster):
         modules: bool | Iterable[str] = True,
         memo: str | os.PathLike[str] | None = None,
     ) -> None:
-        if not isinstance(session, str) or len(session) > NAME_LENGTH_MAX or not session.isprintable():
+        if len(session) > NAME_LENGTH_MAX or not session.isprintable():
             raise UsageError(f"session={session!r}: give a name of up to {NAME_LENGTH_MAX} letters")
         if keep and not session:
             raise UsageError("keep=True: give the session a name, so that it can be found again (session='…')")
@@ -125,13 +125,19 @@ class ConnectedCluster(Cluster):
         lost = self._close()
         joined = self._joined.joined
         if lost and joined.kept and sys.exc_info()[0] is None:  # else there is worse to hear of
-            why = "the store does not answer" if joined.members else "there are no nodes; 'daws node' starts one"
-            what = f"{lost:,} tasks of session {joined.name!r} were not taken, and are lost"
-            raise UnavailableError(f"{what}: {why}", retry=True)
+            what = f"{lost:,} tasks of session {joined.name!r}"
+            if not joined.members:
+                raise UnavailableError(
+                    f"{what} are lost: there are no nodes to take them; 'daws node' starts one", True
+                )
+            cure = "when it does, 'daws sessions' counts those that it has"
+            raise UnavailableError(f"{what} may be lost: the store does not answer; {cure}", retry=True)
 
     def _close(self) -> int:
         left = super()._close()
-        return self._joined.joined.lost if self._joined.joined.kept else left
+        if self._joined.joined.kept:
+            left, self._joined.joined.lost = self._joined.joined.lost, 0  # it is said once
+        return left
 
 
 class JoinedSession(Session):

@@ -301,7 +301,7 @@ class JoinedCluster(LoopThread):
             self._take_in()
             await asyncio.sleep(LOOK_S)
         on_their_way = [row for rows in self._calls.values() for row in rows if isinstance(row, Submit)]
-        self.lost = len(self.new_tasks) + len(on_their_way)
+        self.lost = len([row for row in (*self.new_tasks, *on_their_way) if row.spec.kind != FROM_OUTSIDE])
 
     async def _stay_connected(self) -> None:
         wait_s = DIAL_AGAIN_S
