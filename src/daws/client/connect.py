@@ -130,8 +130,8 @@ class ConnectedCluster(Cluster):
                 raise UnavailableError(
                     f"{what} are lost: there are no nodes to take them; 'daws node' starts one", True
                 )
-            cure = "when it does, 'daws sessions' counts those that it has"
-            raise UnavailableError(f"{what} may be lost: the store does not answer; {cure}", retry=True)
+            cure = "see that it answers and that its disk has room; 'daws sessions' counts those that it has"
+            raise UnavailableError(f"{what} may be lost: the store took no more of them; {cure}", retry=True)
 
     def _close(self) -> int:
         left = super()._close()
