@@ -86,8 +86,8 @@ def check_time(folder: str | Path) -> None:
     end = good_until(folder)
     if end < datetime.now(UTC):
         raise ClusterError(
-            f"{folder}: its keys were good until {end:%Y-%m-%d}; make a new folder by 'daws cluster init' for everybody, "
-            "or set this machine's clock"
+            f"{folder}: its keys were good until {end:%Y-%m-%d}; make a new folder by 'daws cluster init' for "
+            "everybody, or set this machine's clock"
         )
 
 
