@@ -12,7 +12,7 @@ from daws.data.limits import check_open_files
 from daws.model.cluster import Members
 from daws.model.context import format_context
 from daws.model.errors import UnavailableError, UsageError
-from daws.net.address import Tcp, parse_address
+from daws.net.address import Tcp
 from daws.runtime.cluster import words
 from daws.runtime.cluster.asking import ask
 from daws.runtime.cluster.hosting import NodeCrew
@@ -42,14 +42,21 @@ def run_node(arguments: argparse.Namespace) -> int:
     if devices and arguments.kind == "threads":
         raise UsageError("--context: threads share one environment; use --kind processes")
     limit_bytes = None if arguments.memory_gb is None else int(arguments.memory_gb * 1e9)
+    if limit_bytes is not None and limit_bytes <= 0:
+        raise UsageError(f"--memory-gb {arguments.memory_gb:g}: a node has more than 0")
+    check_seconds("--leave-within", arguments.leave_within)
     reach = Reach(folder_of(arguments), "node")
-    if arguments.kind == "processes":
-        check_open_files(workers)
+    check_open_files(workers if arguments.kind == "processes" else 0)
     _say_in_lines()
     crew = NodeCrew(workers, arguments.kind, devices=devices)
     starter = StoreStarter(reach, STORE_IDLE_S)
     host_node(reach, crew, _bound(arguments.bind), limit_bytes, arguments.leave_within, starter)
     return 0
+
+
+def check_seconds(option: str, seconds: float | None) -> None:
+    if seconds is not None and seconds < 0:
+        raise UsageError(f"{option} {seconds:g}: give a number of seconds from 0 on")
 
 
 def _device(text: str) -> tuple[str, int]:
@@ -61,15 +68,18 @@ def _device(text: str) -> tuple[str, int]:
 
 def _bound(text: str) -> str:
     """An address with a port; 0 is any that is free."""
-    if text in ("0.0.0.0", "::"):
+    host = text[1:-1] if text.startswith("[") and text.endswith("]") else text
+    if host in ("0.0.0.0", "::"):
         raise UsageError(f"--bind {text}: give the address by which other nodes reach this machine")
-    where = parse_address(text if text.rpartition(":")[2].isdigit() and text.count(":") == 1 else f"{text}:0")
-    if not isinstance(where, Tcp):
+    if host.count(":") == 1:
+        raise UsageError(f"--bind {text}: leave out the port; node_ports in cluster.toml says which ones nodes may use")
+    if not host or host.startswith("/"):
         raise UsageError(f"--bind {text!r}: expected an address of this machine, as in 10.0.0.1")
-    return str(where)
+    return str(Tcp(host, 0))
 
 
 def run_store(arguments: argparse.Namespace) -> int:
+    check_seconds("--idle", arguments.idle)
     _say_in_lines()
     folder = folder_of(arguments)
     if not serve_store(folder, arguments.idle) and not arguments.idle:
@@ -101,6 +111,7 @@ def show_nodes(arguments: argparse.Namespace) -> int:
 
 
 def drain(arguments: argparse.Namespace) -> int:
+    check_seconds("--within", arguments.within)
     ask(folder_of(arguments), words.Drain(arguments.node, arguments.within))
     return 0
 

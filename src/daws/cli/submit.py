@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from daws.cli.messages import complain
-from daws.cli.nodes import folder_of
+from daws.cli.nodes import check_seconds, folder_of
 from daws.client.commands import command
 from daws.client.connect import connect
 from daws.client.waiting import wait as wait_for
@@ -41,12 +41,12 @@ def submit(arguments: argparse.Namespace) -> int:
                 else:
                     filled = [word.replace("{}", str(number)) for word in line]
                     cluster.run(command(filled, env={ARRAY: str(number)}, **described))
-            print(cluster.session)
     except BaseException:
         if is_new:  # nobody was told its name: whoever tries again shall not find half of it
             with suppress(DawsError):
                 ask(folder, words.EndSession(name))
         raise
+    print(name)
     return 0
 
 
@@ -63,6 +63,7 @@ def _array(text: str | None) -> Sequence[int | None]:
 
 def wait(arguments: argparse.Namespace) -> int:
     """The exit code is 0 if all went well, 1 if something failed, 124 if it took too long."""
+    check_seconds("--timeout", arguments.timeout)
     folder = folder_of(arguments)
     answer = ask(folder, words.AskSessions())
     assert isinstance(answer, words.Sessions)

@@ -120,9 +120,24 @@ class ConnectedCluster(Cluster):
         self._look()
         return session
 
+    def close(self) -> None:
+        """Go. UnavailableError if the session is kept and the cluster has not taken all of its tasks."""
+        lost = self._close()
+        joined = self._joined.joined
+        if lost and joined.kept and sys.exc_info()[0] is None:  # else there is worse to hear of
+            what = f"{lost:,} tasks of session {joined.name!r}"
+            if not joined.members:
+                raise UnavailableError(
+                    f"{what} are lost: there are no nodes to take them; 'daws node' starts one", True
+                )
+            cure = "see that it answers and that its disk has room; 'daws sessions' counts those that it has"
+            raise UnavailableError(f"{what} may be lost: the store took no more of them; {cure}", retry=True)
+
     def _close(self) -> int:
         left = super()._close()
-        return 0 if self._joined.joined.kept else left
+        if self._joined.joined.kept:
+            left, self._joined.joined.lost = self._joined.joined.lost, 0  # it is said once
+        return left
 
 
 class JoinedSession(Session):

@@ -25,9 +25,10 @@ def check_open_files(workers: int) -> None:
     allowed, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     needed = max(FILES_MIN, FILES_SPARE + FILES_PER_WORKER * workers)
     if allowed != resource.RLIM_INFINITY and allowed < needed:
+        who, cure = (f"{workers:,} workers need", " or have fewer workers") if workers else ("a node needs", "")
         raise UnavailableError(
-            f"only {allowed:,} files may be open at one time, and {workers:,} workers need {needed:,}; raise the limit "
-            f"(ulimit -n {needed}) or have fewer workers",
+            f"only {allowed:,} files may be open at one time, and {who} {needed:,}; raise the limit "
+            f"(ulimit -n {needed}){cure}",
             retry=False,
         )
 

@@ -4,6 +4,7 @@ import re
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -92,6 +93,7 @@ class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         for url in self.store_urls:
             if not (url.startswith(STORES) and url.isprintable()):
                 raise ClusterError(f"store {shown(url)!r}: expected '{EMBEDDED}' or a URL of {', '.join(STORES)}")
+            _check_port(url)
         if not 0 <= self.store_shards <= SHARDS_MAX:
             raise ClusterError(
                 f"store_shards {self.store_shards}: expected 1 to {SHARDS_MAX}, or 0 for what suits the server"
@@ -160,6 +162,14 @@ lease_s = {self.lease_s}
 # Links that nobody uses for so long are closed; they come back when they are needed.
 idle_s = {self.idle_s}
 """
+
+
+def _check_port(url: str) -> None:
+    """urlsplit has its say when it is asked for the port."""
+    try:
+        _ = urlsplit(url).port
+    except ValueError:
+        raise ClusterError(f"store {shown(url)!r}: a port is a number from 1 to {PORT_MAX}") from None
 
 
 def _quoted(text: str) -> str:

@@ -81,6 +81,16 @@ def good_until(folder: str | Path) -> datetime:
     return datetime.fromtimestamp(min(ends), UTC)
 
 
+def check_time(folder: str | Path) -> None:
+    """ClusterError if the keys of this folder are too old."""
+    end = good_until(folder)
+    if end < datetime.now(UTC):
+        raise ClusterError(
+            f"{folder}: its keys were good until {end:%Y-%m-%d}; make a new folder by 'daws cluster init' for "
+            "everybody, or set this machine's clock"
+        )
+
+
 def roles_of(certificate: dict[str, Any] | None) -> frozenset[str]:
     """What a peer may be, by the certificate that TLS has verified."""
     for part in (certificate or {}).get("subject", ()):

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from daws.cli import main
+from daws.cli.nodes import _bound
 from tests.unit.runtime.cluster.machines import DEADLINE_S, Machines
 
 
@@ -90,6 +91,14 @@ def test_a_command_runs_where_it_was_submitted(daws, tmp_path: Path, monkeypatch
         (("node", "--executors", "0"), "whole number from 1 to"),
         (("node", "--context", "gpu"), "expected LABEL=N"),
         (("node", "--bind", "0.0.0.0"), "give the address by which other nodes reach"),
+        (("node", "--bind", "[::]"), "give the address by which other nodes reach"),
+        (("node", "--bind", "127.0.0.1:7000"), "leave out the port; node_ports in cluster.toml"),
+        (("node", "--bind", "/tmp/socket"), "expected an address of this machine"),
+        (("node", "--memory-gb", "0"), "--memory-gb 0: a node has more than 0"),
+        (("node", "--leave-within", "-1"), "--leave-within -1: give a number of seconds"),
+        (("store", "--idle", "-1"), "--idle -1: give a number of seconds"),
+        (("drain", "1", "--within", "-1"), "--within -1: give a number of seconds"),
+        (("wait", "any", "--timeout", "-1"), "--timeout -1: give a number of seconds"),
         (("nodes", "--cluster", "/nowhere"), "there is no cluster.toml"),
         (("store",), "is served already"),
     ],
@@ -99,6 +108,27 @@ def test_what_cannot_be_is_refused_in_a_line(daws, words: tuple[str, ...], line:
     assert code in (1, 2)
     assert out == ""
     assert line in err and err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "bound"), [("10.0.0.1", "10.0.0.1:0"), ("::1", "[::1]:0"), ("[::1]", "[::1]:0"), ("host", "host:0")]
+)
+def test_a_node_is_bound_to_an_address_of_either_kind(text: str, bound: str):
+    assert _bound(text) == bound
+
+
+def test_what_no_node_could_take_is_refused_and_leaves_no_session_behind(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("daws.runtime.cluster.joined.FAREWELL_S", 0.5)
+    with Machines(tmp_path) as machines:
+        where = ("--cluster", str(machines.folder))
+        assert main(["submit", *where, "--session", "early", "--array", "1-3", "--", "true"]) == 1
+        said = capsys.readouterr()
+        assert said.out == ""
+        assert "3 tasks of session 'early' are lost: there are no nodes to take them; 'daws node' starts" in said.err
+        assert main(["sessions", *where]) == 0
+        assert capsys.readouterr().out == ""
 
 
 def test_which_cluster_has_to_be_said(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):

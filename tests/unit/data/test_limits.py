@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from daws.data import limits
-from daws.data.limits import default_limit_bytes, file_system_of, free_bytes, memory_bytes, with_cure
+from daws.data.limits import check_open_files, default_limit_bytes, file_system_of, free_bytes, memory_bytes, with_cure
+from daws.model.errors import UnavailableError
 
 
 def test_a_container_has_less_memory_than_its_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -33,6 +34,14 @@ def test_too_few_open_files_are_refused_with_a_cure():
         "only 300 files may be open at one time, and 200 workers need 464; raise the limit (ulimit -n 464) or have "
         "fewer workers\n"
     ), done.stderr
+
+
+def test_a_node_of_threads_needs_files_too(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("resource.getrlimit", lambda _: (20, 20))
+    with pytest.raises(
+        UnavailableError, match=r"only 20 files .* a node needs 256; raise the limit \(ulimit -n 256\)$"
+    ):
+        check_open_files(0)
 
 
 @pytest.mark.parametrize(

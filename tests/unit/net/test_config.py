@@ -42,6 +42,8 @@ def test_what_is_written_is_read(config: ClusterConfig, tmp_path: Path):
         ("name = 'x'\nprotocol = 99", "speaks protocol 99, this daws 4"),
         ("name = 'x'\nstore = 'mysql://h'", "store 'mysql://h': expected 'embedded' or a URL of redis://"),
         ("name = 'x'\nstore = \"redis://a\\nb\"", "expected 'embedded'"),
+        ("name = 'x'\nstore = 'redis://u:pw@h:99999/1'", r"store 'redis://u:\*\*\*@h:99999/1': a port is a number"),
+        ("name = 'x'\nstore = 'redis://h,redis://h:x'", "store 'redis://h:x': a port is a number"),
         ("name = 'x'\nhosts = []", "hosts: give at least one"),
         ("name = 'x'\nhosts = ['a b']", "'a b' is not a name or an address"),
         ("name = 'x'\nhosts = 'a'", "Expected `array`, got `str` - at `hosts`"),

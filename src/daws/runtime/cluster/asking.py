@@ -35,7 +35,8 @@ async def _ask(reach: Reach, question: Any) -> FromStore:
     except UnavailableError as error:
         if not reach.is_embedded or not error.retry:
             raise
-        raise UnavailableError(f"the store does not answer: {error}; 'daws node' starts it", True) from error
+        cure = "; 'daws node' starts it" if isinstance(error.__cause__, ConnectionRefusedError) else ""
+        raise UnavailableError(f"the store does not answer: {error}{cure}", True) from error
     link.say(question)
     try:
         async with asyncio.timeout(ANSWER_S):

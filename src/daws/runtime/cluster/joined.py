@@ -63,7 +63,10 @@ COPIES = 2
 """An object from outside cannot be made again: so many nodes get it."""
 ALIVE_S = 0.5
 FAREWELL_S = 10.0
+"""So long does a client that goes wait for a store that takes nothing more."""
 LOOK_S = 0.005
+ALONE_S = 5.0
+"""How often a client looks whether there is a node at all."""
 DIAL_AGAIN_S = 0.1
 DIAL_AGAIN_S_MAX = 2.0
 T = TypeVar("T")
@@ -114,6 +117,8 @@ class JoinedCluster(LoopThread):
         self._is_cut_short = False  # the last turn: it had bytes enough
         self._slots = 0  # executors of all members
         self._is_closing = False
+        self._is_alone = False  # and has said so
+        self.lost = 0  # tasks of a kept session that were not in the store when we went
         self._why = ""  # the store was not reached when it was last tried
 
     # -- from any thread -----------------------------------------------------------------------------------------------
@@ -225,6 +230,7 @@ class JoinedCluster(LoopThread):
         try:
             loop.run_until_complete(self._first_answer())
             self._close_idle()
+            self._look_around()
             ready.set()
             loop.run_forever()
         except BaseException as error:
@@ -246,6 +252,17 @@ class JoinedCluster(LoopThread):
                     del self._sources[address]
         self.loop.call_later(idle_s, self._close_idle)
 
+    def _look_around(self) -> None:
+        """Without nodes nothing ends: whoever waits should know what for."""
+        if self.members:
+            if self._is_alone:
+                log.warning("there are nodes again")
+            self._is_alone = False
+        elif self._pending() and not self._is_alone:
+            log.warning("there are no nodes; what was submitted waits until 'daws node' starts one")
+            self._is_alone = True
+        self.loop.call_later(ALONE_S, self._look_around)
+
     async def _first_answer(self) -> None:
         try:
             async with asyncio.timeout(self._patience_s):
@@ -258,20 +275,33 @@ class JoinedCluster(LoopThread):
 
     async def _farewell(self) -> None:
         """The session ends with us, or goes on. If the store does not hear it, it finds out by itself."""
+        attached = self._attached
+        is_known = attached.done() and not attached.cancelled() and attached.exception() is None
+        if self.kept and is_known:
+            await self._hand_in()
         link = self._link
         if link is None:
             return
-        attached = self._attached
-        if attached.done() and not attached.cancelled() and attached.exception() is None:
+        if is_known:
             with suppress(TimeoutError):
                 async with asyncio.timeout(FAREWELL_S):
-                    while self.kept and (self.new_tasks or self._calls):  # what is not in the store would be lost
-                        self._take_in()
-                        await asyncio.sleep(LOOK_S)
                     link.say(Close(self.kept))
                     await self._closed
         self._link = None
         await link.hang_up()
+
+    async def _hand_in(self) -> None:
+        """What is not in the store would be lost with us: wait for it as long as it takes more."""
+        before, until_s = -1, 0.0
+        while (left := len(self.new_tasks) + len(self._calls)) and self._link is not None:
+            if left != before:
+                before, until_s = left, self.loop.time() + FAREWELL_S
+            elif self.loop.time() > until_s:
+                break
+            self._take_in()
+            await asyncio.sleep(LOOK_S)
+        on_their_way = [row for rows in self._calls.values() for row in rows if isinstance(row, Submit)]
+        self.lost = len([row for row in (*self.new_tasks, *on_their_way) if row.spec.kind != FROM_OUTSIDE])
 
     async def _stay_connected(self) -> None:
         wait_s = DIAL_AGAIN_S

@@ -14,7 +14,7 @@ from daws.model.task import NodeId
 from daws.net.config import EMBEDDED, ClusterConfig, shown
 from daws.net.door import Door, dial, serve
 from daws.net.handshake import MESSAGES, OBJECTS, Hello
-from daws.net.keys import Keys
+from daws.net.keys import Keys, check_time
 from daws.net.link import Link
 from daws.net.stream import StreamDoor, connect
 from daws.runtime.transfer import ObjectGiver
@@ -47,6 +47,7 @@ class Reach:
         self.role = role
         self.config = ClusterConfig.load(folder)
         self.keys = Keys(folder, KEYS_OF[role])
+        check_time(folder)  # others would only hang up on us
         if not self.is_embedded:
             self.server_address()  # what is wrong with it is said at once
 

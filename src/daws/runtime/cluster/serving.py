@@ -31,7 +31,7 @@ from daws.runtime.cluster.sessions import (
     tasks_of,
     unfinished_of,
 )
-from daws.runtime.cluster.words import NOBODY, TO_STORE, ToStore, session_of
+from daws.runtime.cluster.words import NOBODY, TO_STORE, ToStore, in_use, session_of
 from daws.runtime.ports import Outcome
 from daws.runtime.talk import Count, Counted, KeepFailure
 from daws.runtime.talk import Ends as EndsWord
@@ -444,7 +444,7 @@ class StoreServer:
             if known.is_ending:
                 return f"session {word.name!r} is about to end; take another name, or try again"
             if known.client is not None and known.nonce != word.nonce:
-                return f"session {word.name!r} is in use by another client"
+                return in_use(word.name)
             if word.kept:
                 self.book.keep(entry, True)
             return known

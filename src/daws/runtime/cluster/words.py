@@ -24,6 +24,11 @@ def session_of(task: int) -> int:
     return task >> SESSION_BITS
 
 
+def in_use(name: str) -> str:
+    """Why somebody cannot have this session."""
+    return f"session {name!r} is in use by another client; it is free when that one closes it, or is gone for a lease"
+
+
 class Word(Struct, frozen=True, array_like=True, tag=True):
     pass
 

@@ -21,7 +21,7 @@ from daws.model.task import FROM_OUTSIDE, TaskSpec
 from daws.net.config import ClusterConfig
 from daws.net.folder import init_cluster
 from daws.runtime.cluster import joined, words
-from daws.runtime.cluster.joined import ENOUGH, PACE_PER_NODE_S, JoinedCluster
+from daws.runtime.cluster.joined import ENOUGH, FAREWELL_S, PACE_PER_NODE_S, JoinedCluster
 from daws.runtime.cluster.reach import Reach
 from daws.runtime.ports import Outcome
 from daws.runtime.talk import Ends
@@ -200,6 +200,42 @@ def test_without_nodes_tasks_wait(client: Client):
     assert not client.calls()
     client.joined.on_store([words.NowMembers(client.members)])
     assert len(client.calls()) == 1
+
+
+def test_who_waits_without_nodes_is_told_so_once_and_when_they_are_back(
+    client: Client, caplog: pytest.LogCaptureFixture
+):
+    client.joined.on_store([words.NowMembers(Members(4, ()))])
+    client.joined._look_around()
+    assert not caplog.messages  # nobody waits
+    client.submit(7, 4)
+    client.joined._look_around()
+    client.joined._look_around()
+    (line,) = caplog.messages
+    assert "there are no nodes" in line and "'daws node' starts one" in line
+    client.joined.on_store([words.NowMembers(client.members)])
+    client.joined._look_around()
+    client.joined._look_around()
+    assert caplog.messages[1:] == ["there are nodes again"]
+
+
+def test_a_kept_session_waits_for_a_store_that_is_slow_and_counts_what_one_that_is_stuck_has_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    client = Client(tmp_path, kept=True)
+    monkeypatch.setattr("daws.runtime.cluster.joined.TASKS_PER_TURN", 1)
+    for task in range(5):
+        client.submit(task, 4)
+
+    async def sleep(_: float) -> None:  # four seconds for each call, until only one is left
+        client.loop.now_s += 4.0
+        if len(client.joined._calls) > 1 or client.joined.new_tasks:
+            client.joined.on_store([CallFine(min(client.joined._calls))])
+
+    monkeypatch.setattr("daws.runtime.cluster.joined.asyncio.sleep", sleep)
+    asyncio.run(client.joined._hand_in())
+    assert client.joined.lost == 1
+    assert client.loop.now_s > 1000 + FAREWELL_S + 4 * 4.0 - 4.0
 
 
 def test_what_was_not_answered_is_said_again_and_what_may_have_ended_asked_for(client: Client):

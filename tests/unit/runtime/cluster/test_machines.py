@@ -231,6 +231,11 @@ def test_a_client_that_is_killed_leaves_a_kept_session_that_goes_on(three: Machi
 def test_wrong_use_is_refused_in_a_line(three: Machines, tmp_path: Path):
     with pytest.raises(UsageError, match="give the session a name"):
         three.connect(keep=True)
+    with (
+        three.connect(session="mine"),
+        pytest.raises(UnavailableError, match="in use by another client; it is free when"),
+    ):
+        three.connect(session="mine")
     with pytest.raises(ClusterError, match="there is no"):
         Machines.connect(_Folder(tmp_path))  # type: ignore[arg-type]
     with pytest.raises(UnavailableError, match="no node 77"):

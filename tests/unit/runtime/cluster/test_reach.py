@@ -36,7 +36,13 @@ def test_a_server_is_reached_by_its_addresses_of_which_nothing_secret_is_shown(
 def test_an_address_that_is_none_is_refused_in_a_line_that_keeps_its_secret(tmp_path: Path):
     with pytest.raises(ClusterError, match=r"store 'http://me:\*\*\*@10.0.0.1': expected"):
         ClusterConfig(name="lab", store="http://me:secret@10.0.0.1").check()
-    init_cluster(tmp_path / "lab", ClusterConfig(name="lab", store="redis://me:secret@10.0.0.1:much"))
+    init_cluster(tmp_path / "lab", ClusterConfig(name="lab", store="redis://me:secret@10.0.0.1:7/much"))
     with pytest.raises(UsageError) as caught:
         Reach(tmp_path / "lab", "node")
-    assert "secret" not in str(caught.value) and "10.0.0.1:much" in str(caught.value)
+    assert "secret" not in str(caught.value) and "10.0.0.1:7/much" in str(caught.value)
+
+
+def test_keys_that_are_too_old_are_told_apart_from_those_of_others(tmp_path: Path):
+    init_cluster(tmp_path / "old", ClusterConfig(name="lab"), days=-1)
+    with pytest.raises(ClusterError, match=r"old: its keys were good until \d{4}-\d\d-\d\d; make a new folder by"):
+        Reach(tmp_path / "old", "client")

@@ -31,7 +31,7 @@ from daws.runtime.cluster.direct.words import TO_CLIENT, Batches, Fresh, Here, S
 from daws.runtime.cluster.direct.writing import Write, Written, complete, unfinished, write
 from daws.runtime.cluster.reach import Reach
 from daws.runtime.cluster.sessions import CANCELLED_AT_ONCE, is_function
-from daws.runtime.cluster.words import NOBODY, SESSION_BITS
+from daws.runtime.cluster.words import NOBODY, SESSION_BITS, in_use
 from daws.runtime.ports import Outcome
 from daws.runtime.talk import Count, Counted, Ends
 from daws.store.memory.record import ready_of
@@ -349,7 +349,7 @@ class ClientDesk(Desk):
             if now != last:
                 changes += 1
                 if changes == BEATS:
-                    return f"session {word.name!r} is in use by another client"
+                    return in_use(word.name)
                 last = now
                 until_s = time.monotonic() + self.patience_s
             if not entry.nonce or entry.nonce == word.nonce or time.monotonic() > until_s:
