@@ -28,7 +28,9 @@ NS_PER_S = 1_000_000_000
 NS_PER_US = 1000
 SCHEMA_VERSION = "1.5"
 NEVER = datetime(1970, 1, 1, tzinfo=UTC)
-# What identifiers may be made of in every edition of the schema of 1.5; everything else becomes an underscore.
+# What identifiers may be made of; everything else becomes an underscore. Those of tasks are good for every edition of
+# the schema of 1.5. The first one refuses paths of files, which many published workflows have: without them none of
+# those could be carried out once it was exported.
 FORBIDDEN_IN_TASKS = re.compile(r"[^0-9a-zA-Z_.-]")
 FORBIDDEN_IN_FILES = re.compile(r"[^0-9a-zA-Z_.#:/-]")
 
