@@ -14,9 +14,11 @@ from daws.client.cluster import Cluster
 from daws.client.future import Future, output_futures
 from daws.client.modules import OwnModules
 from daws.client.options import OUTPUTS_MAX
+from daws.client.rereading import read_again
 from daws.client.session import FIRST_EXTRA_OBJECT, Session, task_of
 from daws.data.session import Session as Folders
 from daws.model.errors import UnavailableError, UsageError
+from daws.model.task import NodeId
 from daws.runtime.cluster.joined import JoinedCluster
 from daws.runtime.cluster.reach import Reach
 from daws.runtime.engine import Crew
@@ -163,6 +165,7 @@ class JoinedSession(Session):
         self._modules = modules
         self._tag = b""
         self._tags: dict[bytes, bytes] = {b"": b""}  # by digest of the shipment
+        self._again: dict[int, Future[Any]] = {}  # by object that was lost and is about to be read: what reads it
 
     def start(self) -> None:
         super().start()
@@ -209,6 +212,22 @@ class JoinedSession(Session):
     def _learn(self, number: int, pickled: bytes) -> None:
         self.engine.learn(number, self._tag + pickled)
 
+    def expect_reading(self, futures: list[Future[Any]]) -> None:
+        """What went with nodes that are no more is made again at once, and not each when its turn has come."""
+        nodes, lost = self.joined.members.nodes, []
+        if self.engine.is_here:
+            return
+        for object_ in [one.object for one in futures]:
+            if not is_at(nodes, self._places(object_)):
+                self._ask_places(object_)
+                if not is_at(nodes, self._places(object_)):
+                    lost.append(object_)
+        self._again = {object_: read_again(self, task_of(object_), object_) for object_ in lost}
+
+    def load(self, object_: int) -> Any:
+        reader = self._again.pop(object_, None)
+        return super().load(object_) if reader is None else reader.result()
+
     def _loaded(self, object_: int) -> Any:
         try:
             return super()._loaded(object_)
@@ -222,6 +241,11 @@ class JoinedSession(Session):
         """Where it is by now."""
         task = task_of(object_)
         self.stored[task] = self.joined.outcome_of(task).outputs
+
+
+def is_at(nodes: tuple[NodeId, ...], places: tuple[NodeId, ...]) -> bool:
+    """Is one of these places a node that is there?"""
+    return any(place in nodes for place in places)
 
 
 def _memo_session() -> type[JoinedSession]:

@@ -466,6 +466,9 @@ class Session:
                 raise
         return read_again(self, task_of(object_), object_).result()
 
+    def expect_reading(self, futures: list[Future[Any]]) -> None:
+        """All of these are about to be read, one after the other; they have ended, and their results lie in files."""
+
     def _loaded(self, object_: int) -> Any:
         try:
             return self.engine.load(object_, self._places(object_))

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import Any, Literal, NamedTuple, TypeVar
 
-from daws.client.future import FAILED, INLINE, NOTHING, PENDING, Future, acquire
+from daws.client.future import FAILED, INLINE, NOTHING, PENDING, STORED, Future, acquire
 from daws.client.mapping import Mapped, error_of
 from daws.client.progress import Progress
 from daws.model.errors import DawsError, UsageError
@@ -283,6 +283,8 @@ def _wait_for_all(some: list[Any]) -> None:
             if max(states) >= FAILED:
                 some[next(at for at, state in enumerate(states) if state >= FAILED)].result()
             if PENDING not in states:
+                if STORED in states:
+                    session.expect_reading([one for one, state in zip(some, states, strict=True) if state == STORED])
                 return
             if awaited is None or awaited._state != PENDING:
                 left = [one for one, state in zip(some, states, strict=True) if state == PENDING]

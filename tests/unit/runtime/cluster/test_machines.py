@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import daws
-from daws.client.connect import ConnectedCluster
+from daws.client.connect import ConnectedCluster, JoinedSession
 from daws.client.waiting import gather, wait
 from daws.model.errors import ClusterError, UnavailableError, UsageError
 from daws.runtime.cluster import words
@@ -367,6 +367,31 @@ def test_a_node_that_was_cut_off_begins_anew_and_commits_nothing_twice(tmp_path:
             after = set(machines.wait_for(2).nodes)
             assert after != before, "the one that was cut off has a new number"
             assert gather(tasks, timeout=DEADLINE_S) == [block(number) for number in range(40)]
+
+
+def test_results_that_went_with_a_node_are_made_again_all_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    with Machines(tmp_path) as machines:
+        nodes = [machines.node() for _ in range(2)]
+        machines.wait_for(2)
+        with machines.connect() as cluster:
+            tasks = [cluster.submit(block, number, 80_000, 0.01) for number in range(40)]
+            wait(tasks, timeout=DEADLINE_S)
+            nodes[0].kill()
+            (left,) = machines.wait_for(1).nodes
+            session = cluster._joined
+            until(lambda: session.joined.members.nodes == (left,))
+            lost = {one.object for one in tasks if session._places(one.object) != (left,)}
+            assert len(lost) > 5
+            made_again = []
+
+            def load(session: JoinedSession, object_: int) -> bytes:
+                made_again.append({*session._again})
+                return usual(session, object_)  # type: ignore[no-any-return]
+
+            usual = JoinedSession.load
+            monkeypatch.setattr(JoinedSession, "load", load)
+            assert cluster.gather(tasks) == [block(number) for number in range(40)]
+            assert made_again[0] == lost and not session._again
 
 
 def test_the_last_node_dies_and_the_next_one_takes_over(tmp_path: Path):
