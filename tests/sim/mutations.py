@@ -591,6 +591,12 @@ MUTANTS = (
         where=("grown",),
     ),
     Mutant(
+        "a client waits for what a forgotten run had created", 11, "core/client.py",
+        "        for name in self.creations.pop(task, ()):\n            self._disown(name)\n",
+        "",
+        where=("grown",),
+    ),
+    Mutant(
         "moves that come again are taken for old ones", 11, "core/resending.py",
         "    core.given_up = EMPTY  # numbers of moves may come again\n",
         "",

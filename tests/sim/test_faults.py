@@ -16,6 +16,7 @@ ONCE_WRONG = (
     1010, 2086, 2862, 4231, 6482, 8582, 9721, 9850, 11713, 17279, 18032,
     5388, 5592, 6194, 7389, 7928, 12569, 14445, 14447,
     GROWN + 934, GROWN + 1382, GROWN + 1454, GROWN + 2550, GROWN + 3665, GROWN + 3714, GROWN + 4837, GROWN + 6256,
+    GROWN + 35, GROWN + 579, GROWN + 2570,
 )  # fmt: skip
 """Seeds that brought something to light."""
 DEEP = range(3, 90, 7)

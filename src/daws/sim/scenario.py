@@ -147,6 +147,9 @@ HELD = (3, 4, 7)
 GROWN = 1_000_000
 """From here on all seeds are of one sort, which is rare before: the store forgets, and the graph grows."""
 
+UNDIVIDED = (3, 10)
+"""Of 16 of these in a row, those whose store has one shard."""
+
 
 def _draw_first(seed: int) -> Scenario:
     if seed % 29 == 4:
@@ -443,7 +446,7 @@ def _draw_failover(seed: int) -> Scenario:
 
 
 def _draw_grown(seed: int) -> Scenario:
-    """Plain worlds whose store forgets, of several shards, with tasks that create tasks."""
+    """Plain worlds whose store forgets, mostly of several shards, with tasks that create tasks."""
     rng = Rng(seed * 0x5DEECE66D + 13)
     scenario = _draw_plain(seed)
     strategy = parse_strategy(PLANNED[rng.below(len(PLANNED))]) if rng.below(3) == 0 else scenario.strategy
@@ -453,7 +456,7 @@ def _draw_grown(seed: int) -> Scenario:
         strategy=strategy,
         servers=draw_failovers(rng),
         graph=growing_graph(rng, waits=rng.below(3) > 0, held=rng.below(2) == 0),
-        shards=2 + rng.below(3),
+        shards=1 if seed % 16 in UNDIVIDED else 2 + rng.below(3),
     )
 
 
