@@ -261,7 +261,7 @@ def test_ends_that_are_overheard_count_once_and_only_those_of_created_tasks():
     assert client.is_done
 
 
-def reads_a_log_that_was_forgotten(client: ClientCore, *rows: object) -> None:
+def reads_a_log_that_was_forgotten(client: ClientCore, *rows: LogRow) -> None:
     """Another server answers, whose log has this from its beginning."""
     stepped(client, StoreChanged(0))
     answered(client, stepped(client, TimerFired(0)), 0, *rows)
