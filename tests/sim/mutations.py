@@ -618,7 +618,7 @@ MUTANTS = (
         "a task ends before what it has created is safe", 11, "core/growing.py",
         "        when_safe(core, partial(_is_safe, core, seedling.run))\n",
         "        _is_safe(core, seedling.run)\n",
-        where=("failover",),
+        where=("grown",),
     ),
     Mutant(
         "a task ends before all that it has created has ended", 11, "core/outliving.py",
