@@ -15,7 +15,7 @@ from typing import Any
 import hiredis
 import pytest
 
-from daws.store.valkey.caller import CHANGED, DONE, LOST, Commit, Fetch, Scan, Tail
+from daws.store.valkey.caller import CHANGED, DONE, LOST, Commit, Fetch, Heads, Scan, Tail
 from daws.store.valkey.cells import STAMP_BYTES
 
 _READY_S = 20.0
@@ -196,6 +196,12 @@ def wait_until(happened: Callable[[], bool]) -> None:
         time.sleep(0.01)
 
 
+def _heads(cell: bytes) -> list[bytes]:
+    """The nodes at the head of a task's cell."""
+    first = STAMP_BYTES + 3
+    return [cell[at : at + 8] for at in range(first, first + 8 * sum(cell[STAMP_BYTES:first]), 8)]
+
+
 class ShardInMemory:
     """What the scripts do to a shard, in Python: for tests of what is said to a server, without one."""
 
@@ -215,6 +221,9 @@ class ShardInMemory:
         if isinstance(request, Scan):
             found = [(name, cell) for name, cell in self.cells.items() if name.isdigit() and request.node in cell]
             return [b"0", [part for pair in found for part in pair]]
+        if isinstance(request, Heads):
+            named = [head for name, cell in self.cells.items() if name.isdigit() for head in _heads(cell)]
+            return [b"0", [*dict.fromkeys(named)]]
         if self.before is not None:
             happens, self.before = self.before, None
             happens()

@@ -28,7 +28,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from daws.sim.scenario import draw_scenario
+from daws.sim.scenario import GROWN, draw_scenario
 from tests.sim.faults import Failure, how_to_replay, try_seed
 from tests.sim.many import Ticker, run_all
 from tests.sim.mutations import MUTANTS, RULES, Mutant
@@ -151,7 +151,8 @@ def _kind(seed: int) -> str:
 
 def in_order(mutant: Mutant, count: int, without: Sequence[int] = ()) -> list[int]:
     """The first seeds, those before all others in whose scenarios this mutant is known to show."""
-    seeds = [seed for seed in range(count) if seed not in without]
+    first = GROWN if "grown" in mutant.where else 0
+    seeds = [seed for seed in range(first, first + count) if seed not in without]
     return sorted(seeds, key=lambda seed: _kind(seed) not in mutant.where) if mutant.where else seeds
 
 

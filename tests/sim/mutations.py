@@ -566,6 +566,37 @@ MUTANTS = (
         where=("failover",),
     ),
     Mutant(
+        "nobody asks who owns something and is no member", 11, "core/resending.py",
+        "            if shard == MEMBERSHIP_SHARD:\n                _look_for_strangers(core)\n",
+        "",
+        where=("grown",),
+    ),
+    Mutant(
+        "what another has created is not kept", 11, "core/keeping.py",
+        " and type(row) is not Create\n",
+        "\n",
+        where=("grown",),
+    ),
+    Mutant(
+        "a run of before goes on beside the next attempt", 11, "core/ready.py",
+        "            call_off(core, ready.spec.id, ready.attempt - 1)  # the store has forgotten",
+        "            pass  # the store has forgotten",
+        where=("grown",),
+    ),
+    Mutant(
+        "a run that may not wait is not stopped", 11, "core/growing.py",
+        '    """The task has ended elsewhere, or this run is a mere copy: nobody would wake it."""\n'
+        "    call_off(core, row.task, row.attempt)\n",
+        "    ...\n",
+        where=("grown",),
+    ),
+    Mutant(
+        "a client waits for what a forgotten run had created", 11, "core/client.py",
+        "        for name in self.creations.pop(task, ()):\n            self._disown(name)\n",
+        "",
+        where=("grown",),
+    ),
+    Mutant(
         "moves that come again are taken for old ones", 11, "core/resending.py",
         "    core.given_up = EMPTY  # numbers of moves may come again\n",
         "",
@@ -587,7 +618,7 @@ MUTANTS = (
         "a task ends before what it has created is safe", 11, "core/growing.py",
         "        when_safe(core, partial(_is_safe, core, seedling.run))\n",
         "        _is_safe(core, seedling.run)\n",
-        where=("failover",),
+        where=("grown",),
     ),
     Mutant(
         "a task ends before all that it has created has ended", 11, "core/outliving.py",

@@ -60,6 +60,7 @@ class ClientCore:
         self.ends: set[int] | None = set() if config.replicated else None  # of which tasks the end was read
         self.spawned: set[int] = set()
         self.seen_spawned: set[int] = set()
+        self.creations: dict[int, tuple[int, ...]] = {}  # of a store that forgets: which task has created which
         self.started_ns = 0
         self.cancels: dict[int, CancelOrder] = {}
         self.batches = 0
@@ -300,6 +301,8 @@ class ClientCore:
     def _first_ends(self, rows: list[LogRow]) -> list[LogRow]:
         """Without those that were read before the store forgot them: a future keeps its first value."""
         assert self.ends is not None
+        for row in rows:
+            self._note_creations(*((row, ()) if isinstance(row, int) else (row[0], row[3])))
         found: list[LogRow] = []
         for row in rows:
             task = row if isinstance(row, int) else row[0]
@@ -308,6 +311,38 @@ class ClientCore:
                 found.append(row)
         return found
 
+    def _note_creations(self, task: int, spawned: tuple[int, ...]) -> None:
+        """What a task had created may be forgotten with its end: then it has created others when it ran again."""
+        if spawned == self.creations.get(task, ()):
+            return
+        for name in self.creations.pop(task, ()):
+            self._disown(name)
+        self.creations[task] = spawned
+        if task < self.graph.task_count or task in self.spawned:  # else nobody knows whether it counts itself
+            self._own(spawned)
+
+    def _own(self, spawned: tuple[int, ...]) -> None:
+        """Tasks that a task has created which counts: all has ended when they have, and what they have created."""
+        for name in spawned:
+            if name not in self.spawned:
+                self.spawned.add(name)
+                if name not in self.seen_spawned:
+                    self.waiting_for += 1
+                self._own(self.creations.get(name, ()))
+
+    def _disown(self, task: int) -> None:
+        """The run that has created it counts no more, nor does what it has created itself."""
+        assert self.ends is not None
+        if task not in self.spawned:
+            return
+        self.spawned.discard(task)
+        if task in self.ends:
+            self.seen_spawned.add(task)
+        else:
+            self.waiting_for -= 1
+        for name in self.creations.get(task, ()):
+            self._disown(name)
+
     def _note(self, task: int, state: int, error: str, spawned: tuple[int, ...]) -> None:
         if state != DONE:
             self.ended[task] = (state, error)
@@ -315,11 +350,8 @@ class ClientCore:
             self.waiting_for -= 1
         else:
             self.seen_spawned.add(task)  # its spawner's commit was not read yet, or will never come
-        for name in spawned:
-            if name not in self.spawned:
-                self.spawned.add(name)
-                if name not in self.seen_spawned:
-                    self.waiting_for += 1
+        if self.ends is None:
+            self._own(spawned)
 
 
 class _Columns(NamedTuple):

@@ -133,10 +133,18 @@ def on_register_answer(core: NodeCore, row: Register, answer: AnswerType) -> Non
         _open(core, seedling, row.child, row.watches)
 
 
-def register_again(core: NodeCore, row: Suspend) -> None:
+def wait_again(core: NodeCore, row: Suspend, answer: AnswerType) -> None:
     """The store had forgotten that a task waits. One that it waits for may have ended meanwhile and told it in vain."""
+    if answer != OK:
+        _may_not_wait(core, row)
+        return
     for parent in row.parents:
         ask(core, parent, Register(parent, row.task, True))
+
+
+def _may_not_wait(core: NodeCore, row: Suspend) -> None:
+    """The task has ended elsewhere, or this run is a mere copy: nobody would wake it."""
+    call_off(core, row.task, row.attempt)
 
 
 def tell_child(core: NodeCore, row: Register, answer: AnswerType) -> None:
@@ -218,3 +226,4 @@ def on_suspend_answer(core: NodeCore, row: Suspend, answer: AnswerType) -> None:
         _register(core, row.task, True)
     else:
         del _seedlings(core)[row.task, True]
+        _may_not_wait(core, row)

@@ -22,6 +22,7 @@ from daws.wire.store import (
     Lease,
     Locate,
     Owned,
+    Owners,
     ReadLog,
     Register,
     Row,
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from daws.core.node import NodeCore
 
 AnsweredType = Callable[["NodeCore", CallStore, Sequence[AnswerType]], None]
-_UNKEPT = frozenset((Inspect, Lease, Locate, Owned, ReadLog, Watch))
+_UNKEPT = frozenset((Inspect, Lease, Locate, Owned, Owners, ReadLog, Watch))
 
 
 class Said(NamedTuple):
@@ -79,6 +80,11 @@ def tasks_of(row: Row) -> tuple[int, ...]:
     return () if task is None else (task,)
 
 
+def is_refused(row: Row, answer: AnswerType) -> bool:
+    """Was a row to no avail? Not if another has created the task: but that may get lost, and then it is ours to do."""
+    return answer.__class__ is int and answer in (REFUSED, UNKNOWN) and type(row) is not Create
+
+
 class Keeping:
     """What a node was told that is not safe yet, and what it may do only then."""
 
@@ -112,7 +118,7 @@ class Keeping:
         rows = [
             row
             for row, answer in zip(call.rows, answers, strict=True)
-            if type(row) not in _UNKEPT and not (answer.__class__ is int and answer in (REFUSED, UNKNOWN))
+            if type(row) not in _UNKEPT and not is_refused(row, answer)
         ]
         if rows:
             self.count += 1

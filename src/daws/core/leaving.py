@@ -32,11 +32,11 @@ from daws.core.running import resume
 from daws.core.staging import send_freed, unpin
 from daws.model.task import AGAIN, REPLICA, Needs, NodeId, Ready
 from daws.wire.messages import LEAVING, Releases
-from daws.wire.store import MEMBERSHIP_SHARD, RETRY, AnswerType, Claim, Estate, Lease, Owned, Watch
+from daws.wire.store import MEMBERSHIP_SHARD, RETRY, AnswerType, Claim, Estate, Lease, Owned, Owners, Watch
 
 TAKERS_MAX = 64
 """What is given away in one step is dealt to so many nodes at most, unless `place` wants it elsewhere."""
-ASKS_ONLY = frozenset((Lease, Owned, Watch))
+ASKS_ONLY = frozenset((Lease, Owned, Owners, Watch))
 """Rows that change nothing: whoever leaves need not wait for their answers."""
 
 

@@ -4,6 +4,7 @@ Moving is claiming: a task that was offered stays in `lent` until its receiver s
 while this node claims it back from itself, so that a late claim fails.
 """
 
+from daws.core.calling_off import call_off
 from daws.core.effects import Send
 from daws.core.hearsay import sent_task
 from daws.core.node import EMPTY, NO_COPIES, NodeCore
@@ -57,6 +58,8 @@ def accept(core: NodeCore, ready: Ready, alone: bool = False) -> None:
     if ready.mode & AGAIN or (core.keeping is not None and core.keeping.doubts):
         if holds(core, ready.spec.id, ready.attempt, ready.move):
             return  # not heard for the first time
+        if ready.attempt:
+            call_off(core, ready.spec.id, ready.attempt - 1)  # the store has forgotten that it was ours: it is over
         if ready.mode & AGAIN:
             note_taken(core, ready)
         ready = Ready(ready.spec, ready.attempt, ready.move, ready.inputs, ready.mode & ~AGAIN)

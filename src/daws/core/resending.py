@@ -15,8 +15,8 @@ from daws.core.calling_off import call_off
 from daws.core.calls import ANSWERED, ROWS_PER_CALL, add_row, ask, ask_shard, hope_ends, restart
 from daws.core.effects import CallStore
 from daws.core.events import CallsSafe, StoreChanged
-from daws.core.growing import register_again, tell_child
-from daws.core.keeping import Keeping, Resending, Said, go_on, tasks_of
+from daws.core.growing import tell_child, wait_again
+from daws.core.keeping import Keeping, Resending, Said, go_on, is_refused, tasks_of
 from daws.core.node import EMPTY, NodeCore, handles
 from daws.core.outbox import ask_for_remakes, carry_out, spread_stop, tell_children, wake
 from daws.core.places import holds
@@ -25,10 +25,9 @@ from daws.core.remaking import claim_remake
 from daws.model.cluster import Members
 from daws.model.task import Ready
 from daws.wire.store import (
+    MEMBERSHIP_SHARD,
     OK,
-    REFUSED,
     STRUCK,
-    UNKNOWN,
     AnswerType,
     Available,
     Claim,
@@ -39,6 +38,7 @@ from daws.wire.store import (
     Lease,
     Noted,
     Owned,
+    Owners,
     Register,
     Remake,
     Resume,
@@ -122,12 +122,11 @@ def on_resent(core: NodeCore, call: CallStore, answers: Sequence[AnswerType]) ->
     keeping.keep(call, answers)  # this server may be replaced as well
     stuck = {task for one in resending.failed for task in tasks_of(one.row)}
     for one, answer in zip(said, answers, strict=True):
-        refused = answer.__class__ is int and answer in (REFUSED, UNKNOWN)
         if answer.__class__ is int and answer == STRUCK:
             restart(core, "its lease ran out and another node took over")
             return
         tasks = tasks_of(one.row)
-        if not stuck.isdisjoint(tasks) or (refused and one.heard):
+        if not stuck.isdisjoint(tasks) or (one.heard and is_refused(one.row, answer)):
             resending.failed.append(Said(one.row, one.heard, answer))
             stuck.update(tasks)
         elif one.heard:
@@ -184,6 +183,15 @@ def say_again(core: NodeCore) -> None:
             else:
                 del keeping.looks[shard]
             ask_shard(core, shard, Owned(core.node, RECONCILES, OWNED_MAX, True))
+            if shard == MEMBERSHIP_SHARD:
+                _look_for_strangers(core)
+
+
+def _look_for_strangers(core: NodeCore) -> None:
+    """Of the members some may be forgotten: who had just joined, and died, is nobody's to take over from. But what it
+    has got meanwhile may be in other shards."""
+    for shard in range(core.shard_count):
+        ask_shard(core, shard, Owners())
 
 
 def _intend_again(core: NodeCore, row: Row, answer: AnswerType) -> None:
@@ -208,8 +216,8 @@ def _intend_again(core: NodeCore, row: Row, answer: AnswerType) -> None:
         wake(core, task, 0, answer.node)
     elif isinstance(row, Register) and answer != OK:
         tell_child(core, row, answer)
-    elif isinstance(row, Suspend) and answer == OK:
-        register_again(core, row)
+    elif isinstance(row, Suspend):
+        wait_again(core, row, answer)
     elif isinstance(row, Remake) and isinstance(answer, Available):
         ask(core, row.waiter, Satisfy(row.waiter, row.task, core.node, answer.inputs, 0, row.need))
     elif isinstance(row, Remake) and isinstance(answer, Ready):

@@ -13,7 +13,7 @@ from daws.core.places import places
 from daws.core.staging import release_for
 from daws.model.states import FINAL, REMAKING
 from daws.model.task import REPLICA, NodeId
-from daws.wire.store import DONE, AnswerType, Inspect, Story
+from daws.wire.store import DONE, AnswerType, Inspect, OwnedBy, Owners, Story
 
 ROWS_MAX = 256
 """So many copies are asked about at once."""
@@ -46,6 +46,13 @@ def on_inspect_answer(core: NodeCore, row: Inspect, answer: AnswerType) -> None:
             call_off(core, row.task, ready.attempt)
     if story is not None and not ended and core.keeping is not None:
         _look_at_owner(core, story.owner)
+
+
+@answers(Owners)
+def on_owners_answer(core: NodeCore, row: Owners, answer: AnswerType) -> None:
+    assert isinstance(answer, OwnedBy)
+    for node in answer.nodes:
+        _look_at_owner(core, node)
 
 
 def _look_at_owner(core: NodeCore, owner: NodeId) -> None:

@@ -111,6 +111,8 @@ class Outcome(Struct, frozen=True):
 
 def draw_scenario(seed: int) -> Scenario:
     # Which seeds are special must not change: some of the others once brought a bug to light and are run for ever.
+    if seed >= GROWN:
+        return _draw_grown(seed)
     scenario = _draw_unplanned(seed)
     if seed % 31 in BY_DEFAULT:
         scenario = structs.replace(scenario, strategy=parse_strategy(PLANNED[seed // 31 % len(PLANNED)]))
@@ -142,6 +144,11 @@ REPLICATED = (3, 6)
 """... and those whose store forgets what it has acknowledged."""
 HELD = (3, 4, 7)
 """Of 8 seeds in a row, those in which tasks that were created belong to their creators, if the store forgets."""
+GROWN = 1_000_000
+"""From here on all seeds are of one sort, which is rare before: the store forgets, and the graph grows."""
+
+UNDIVIDED = (3, 10)
+"""Of 16 of these in a row, those whose store has one shard."""
 
 
 def _draw_first(seed: int) -> Scenario:
@@ -436,6 +443,21 @@ def _draw_failover(seed: int) -> Scenario:
         scenario = structs.replace(scenario, graph=graph, cluster=Cluster((NodeGroup(4, (ExecutorClass(2),)),)))
     shards = max(scenario.shards, 1 + seed % 3)
     return structs.replace(scenario, kind="failover", servers=servers, shards=shards)
+
+
+def _draw_grown(seed: int) -> Scenario:
+    """Plain worlds whose store forgets, mostly of several shards, with tasks that create tasks."""
+    rng = Rng(seed * 0x5DEECE66D + 13)
+    scenario = _draw_plain(seed)
+    strategy = parse_strategy(PLANNED[rng.below(len(PLANNED))]) if rng.below(3) == 0 else scenario.strategy
+    return structs.replace(
+        scenario,
+        kind="grown",
+        strategy=strategy,
+        servers=draw_failovers(rng),
+        graph=growing_graph(rng, waits=rng.below(3) > 0, held=rng.below(2) == 0),
+        shards=1 if seed % 16 in UNDIVIDED else 2 + rng.below(3),
+    )
 
 
 def _draw_born_late(seed: int) -> Scenario:

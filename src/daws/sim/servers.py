@@ -95,7 +95,10 @@ class Post:
             return
         servers.introduce(self.kernel, to, self.shard, self.server)
         self.kernel.push(self.now_ns, to, event)
-        if to != CLIENT:
+        if to != CLIENT and (to, event.token) not in servers.answered:
+            # A call that was repeated may have two answers, of which only the first counts. Was it served anew for that
+            # one, then it is no safer because it was served before to no avail.
+            servers.answered.add((to, event.token))
             heard = servers.heard.setdefault((to, self.shard), [])
             heard.append((self.served_ns, self.server, event.token))
 
@@ -124,6 +127,7 @@ class Servers:
         self.server = [0] * settings.shard_count  # how often each shard was replaced
         self.known: dict[tuple[int, int], int] = {}  # caller, shard -> which server it has heard of last
         self.heard: dict[tuple[int, int], list[tuple[int, int, int]]] = {}  # -> when served, by which server, token
+        self.answered: set[tuple[int, int]] = set()  # caller, token
         kernel.store = LoggedStore(settings, self.notes)
         kernel.store.join([machine.info for machine in kernel.machines])
         kernel.push(0, FATE, self._sync)  # the graph is in the store before anything else happens

@@ -263,6 +263,11 @@ class Owned(Row, frozen=True):
     intents: bool = False
 
 
+class Owners(Row, frozen=True):
+    """Who has anything in this shard that others would have to take over? Answered by OwnedBy. A store that has
+    forgotten who joined it may not know all of them."""
+
+
 class Buried(Row, frozen=True):
     """Every shard was taken over: nobody has to look at this dead incarnation again. `node` has heard what it got."""
 
@@ -386,6 +391,12 @@ class Estate(Answer, frozen=True):
     more: bool = False
 
 
+class OwnedBy(Answer, frozen=True):
+    """Owners of tasks that are ready or run, of copies, and of intents."""
+
+    nodes: tuple[NodeId, ...] = ()
+
+
 class Story(Answer, frozen=True):
     """A record for people: state, owner, attempt, unfinished edges, error, and the log of its life."""
 
@@ -445,6 +456,7 @@ RowType = (
     | Watch
     | TakeOver
     | Owned
+    | Owners
     | Buried
     | ReadLog
 )
@@ -461,6 +473,7 @@ AnswerType = (
     | Noted
     | Leased
     | Estate
+    | OwnedBy
     | Story
     | Log
     | None

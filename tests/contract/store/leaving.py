@@ -1,8 +1,8 @@
 """What a node still has that is about to leave."""
 
 from daws.model.task import AGAIN
-from daws.wire.store import STRUCK, Claim, Estate, Owned, Suspend
-from tests.contract.store.desk import ANN, BOB, CHILD, OTHER, PARENT, Contract, Desk
+from daws.wire.store import REPLICATE, STRUCK, Claim, Estate, Owned, OwnedBy, Owners, Suspend
+from tests.contract.store.desk import ANN, BOB, CAT, CHILD, OTHER, PARENT, Contract, Desk
 
 
 class LeavingContract(Contract):
@@ -45,3 +45,20 @@ class LeavingContract(Contract):
         desk.create(PARENT)
         desk.bury(ANN, BOB)
         assert desk(Owned(ANN)) == STRUCK
+
+    def test_all_are_named_who_have_something_to_take_over(self, desk: Desk):
+        desk = Desk(self.make(shards=1), self.snapshot)
+        assert desk(Owners()) == OwnedBy()
+        desk.create(PARENT, children=[CHILD])
+        desk.create(CHILD, parents=[PARENT])
+        assert desk(Owners()) == OwnedBy((ANN,))
+        desk(Claim(PARENT, ANN, 0, CAT, REPLICATE))
+        desk.create(OTHER, owner=BOB)
+        desk(Suspend(OTHER, 0, BOB, (CHILD,)))
+        assert desk(Owners()) == OwnedBy(tuple(sorted((ANN, BOB, CAT))))
+
+    def test_who_means_to_do_something_is_named_though_all_its_tasks_have_ended(self, desk: Desk):
+        desk.create(PARENT, children=[CHILD])
+        desk.create(CHILD, parents=[PARENT])
+        desk.done(PARENT)
+        assert desk(Owners()) == OwnedBy((ANN,))

@@ -4,7 +4,7 @@ import numpy as np
 
 from daws.core.client import BATCH_GROWTH, BATCH_TASKS, FIRST_BATCH_TASKS, ClientCore
 from daws.core.effects import CallStore, EffectType, Send, SetTimer
-from daws.core.events import EventType, Started, StoreAnswered, TimerFired
+from daws.core.events import EventType, Started, StoreAnswered, StoreChanged, TimerFired
 from daws.core.node import NodeConfig
 from daws.model.cluster import Members
 from daws.model.graph import Graph, GraphBuilder
@@ -258,4 +258,37 @@ def test_ends_that_are_overheard_count_once_and_only_those_of_created_tasks():
     assert client.waiting_for == 2 and client.ended == {bad: (FAILED, "bad")}
     client.overhear([good])
     answered(client, stepped(client, TimerFired(0)), 0, good, (0, DONE, "", (good, bad)), 1)
+    assert client.is_done
+
+
+def reads_a_log_that_was_forgotten(client: ClientCore, *rows: LogRow) -> None:
+    """Another server answers, whose log has this from its beginning."""
+    stepped(client, StoreChanged(0))
+    answered(client, stepped(client, TimerFired(0)), 0, *rows)
+
+
+def forgetful_client() -> ClientCore:
+    config = NodeConfig(replicated=True)
+    return ClientCore(bag(1), parse_strategy("mlb"), Site(MEMBERS, 1e9, np.zeros(0, dtype=np.int64), 0), config)
+
+
+def test_what_a_forgotten_run_had_created_is_not_waited_for():
+    client = forgetful_client()
+    old, new = spawned_id(0, 0, 0), spawned_id(0, 1, 0)
+    answered(client, stepped(client, TimerFired(0)), 0, (0, DONE, "", (old,)))
+    assert client.waiting_for == 1
+    reads_a_log_that_was_forgotten(client, (0, DONE, "", (new,)))
+    assert client.waiting_for == 1, "but what the next one has created is"
+    reads_a_log_that_was_forgotten(client, (0, DONE, "", (new,)), new)
+    assert client.is_done
+
+
+def test_nor_is_what_these_have_created():
+    client = forgetful_client()
+    old, new = spawned_id(0, 0, 0), spawned_id(0, 1, 0)
+    answered(client, stepped(client, TimerFired(0)), 0, (old, DONE, "", (spawned_id(old, 0, 0),)))
+    assert client.waiting_for == 1, "nobody knows yet whether its creator counts"
+    reads_a_log_that_was_forgotten(client, (0, DONE, "", (old,)))
+    assert client.waiting_for == 1, "of which the end was read before"
+    reads_a_log_that_was_forgotten(client, new, (0, DONE, "", (new,)))
     assert client.is_done

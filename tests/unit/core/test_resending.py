@@ -2,6 +2,7 @@
 
 from daws.core.effects import CallStore, Restart, ResumeRun, StartRun, StopRun
 from daws.core.events import CallsSafe, RunEnded, RunSpawned, RunWaits, StoreChanged
+from daws.core.members import _turn
 from daws.core.node import SECOND_NS, NodeConfig
 from daws.core.resending import LOOKS_TICKS, OWNED_MAX, RECONCILES, ROUNDS
 from daws.model.task import AGAIN, CLIENT, Ready, spawned_id
@@ -9,6 +10,7 @@ from daws.testing import Driver, ready
 from daws.testing.build import not_fetched, object_at, task
 from daws.wire.messages import PUSH, Offer, Submission, SubmissionTaken, Taken
 from daws.wire.store import (
+    DONE,
     OK,
     REFUSED,
     REMAKE_FOR,
@@ -26,12 +28,15 @@ from daws.wire.store import (
     Open,
     OutboxEntry,
     Owned,
+    OwnedBy,
+    Owners,
     Register,
     Remake,
     Resume,
     Satisfy,
     Spawn,
     Suspend,
+    TakeOver,
     Unready,
     outbox_key,
 )
@@ -174,8 +179,83 @@ def test_a_node_asks_what_it_owns_and_takes_what_it_does_not_have():
         look = ticks(node, LOOKS_TICKS[0] + 1)
         assert look is not None and look.rows[1] == Owned(0, RECONCILES, OWNED_MAX, True)
         ours = (Ready(task(5), 0, 1, (), AGAIN), Ready(task(7), 0, 3, (), AGAIN))
-        node.answer(look, Leased(), Estate(ours))
+        node.answer(look, Leased(), Estate(ours), OwnedBy((0,)))
         node.expect(StartRun, task=7)
+
+
+def test_who_owns_something_and_is_no_member_any_more_is_taken_over_after_a_lease():
+    """It had just joined when the store forgot that, and has died: nobody else would hear of it."""
+    stranger = 1 << 32 | 7
+    with forgetful(cores=4) as node:
+        has_claimed(node, 5)
+        node.answer(changes(node), Granted(1, 0))
+        look = looks(node)
+        assert look.rows[2] == Owners()
+        node.answer(look, Leased(), Estate(), OwnedBy((-1, 0, 1, stranger)))
+        since_ns = node.now_ns
+        call = ticks(node, 100)
+        while call is not None and call.rows[-1] == Owners():
+            node.answer(call, Leased(), Estate(), OwnedBy((stranger,)))
+            call = ticks(node, 100)
+        assert call is not None and call.rows[-1] == TakeOver(stranger, 0)
+        assert node.now_ns - since_ns > REPLICATED.lease_ns  # so long it could have joined again
+
+
+def test_a_run_of_before_makes_way_for_the_next_attempt():
+    """The store has forgotten that the task was ours when its former owner died; now we have it from the dead."""
+    with forgetful(cores=2) as node:
+        run = has_claimed(node, 5)
+        node.give(StoreChanged(0))
+        again = node.expect_rows(Claim(5, 1, 0, 0))
+        dead = next(one for one in range(1, 99) if _turn(node.core, one) == 0)  # the first heir of whom is this node
+        node.answer(node.expect(CallStore), Leased(None, (dead,)))
+        node.answer(again, REFUSED)
+        node.answer(node.expect_rows(TakeOver(dead, 0)), Estate((Ready(task(5), 1, 1),)))
+        node.expect(StopRun, task=5, run=run.run)
+        node.expect(StartRun, task=5)
+
+
+def test_a_task_that_another_had_created_is_created_again_if_that_was_lost():
+    """Two nodes have run the same attempt, as the store had forgotten the one; its word may be lost once more."""
+    with forgetful() as node:
+        run = has_claimed(node, 5)
+        child = spawned_id(5, 0, 0)
+        node.give(RunSpawned(5, run.run, ((task(-1), ()),)))
+        node.answer(node.expect_rows(Spawn(5, 0, 0, (child,))), OK)
+        create = node.expect(CallStore)
+        node.answer(create, REFUSED)
+        node.answer(node.expect_rows(Open(child, 0)), OK)
+        again = changes(node)
+        assert again.rows == [Claim(5, 1, 0, 0), Spawn(5, 0, 0, (child,)), *create.rows, Open(child, 0)]
+        node.answer(again, Granted(1, 0), OK, REFUSED, OK)
+        assert not node.core.keeping.resending, "that it is there is all that was wanted"
+
+
+def waits_for_another(node: Driver) -> CallStore:
+    """A run that has come from node 1 waits for task 6."""
+    run = has_claimed(node, 5)
+    node.give(RunWaits(5, run.run, (6,)))
+    return node.expect_rows(Suspend(5, 0, 0, (6,)))
+
+
+def test_a_run_that_waits_is_over_if_the_task_has_ended_elsewhere():
+    with forgetful() as node:
+        suspended = waits_for_another(node)
+        node.answer(suspended, OK)
+        node.answer(node.expect_rows(Register(6, 5, True)), OK)
+        node.answer(node.expect_rows(Open(5, 0, True)), OK)
+        again = changes(node)
+        node.answer(again, *[DONE if isinstance(row, Claim | Suspend) else OK for row in again.rows])
+        node.expect(StopRun, task=5)
+
+
+def test_a_run_that_may_not_wait_is_over():
+    with forgetful() as node:
+        waits_for_another(node)
+        again = changes(node)
+        assert again.rows == [Claim(5, 1, 0, 0), Suspend(5, 0, 0, (6,))]
+        node.answer(again, DONE, REFUSED)
+        node.expect(StopRun, task=5)
 
 
 def looks(node: Driver) -> CallStore:
@@ -196,7 +276,7 @@ def test_what_is_being_created_is_not_taken_for_what_is_ours_and_was_not_known()
         opening = node.expect_rows(Open(child, 0))
         look = looks(node)
         node.drop(CallStore)  # what was not answered is repeated meanwhile
-        node.answer(look, Leased(), Estate((Ready(task(child), 0, 1, (), AGAIN),)))
+        node.answer(look, Leased(), Estate((Ready(task(child), 0, 1, (), AGAIN),)), OwnedBy((0,)))
         node.nothing_left()
         node.answer(opening, Ready(task(child), 0, 1, ()))
         node.expect(StartRun, task=child)
@@ -224,7 +304,7 @@ def test_a_look_finds_intents_that_this_node_has_never_heard_of():
         has_claimed(node, 5)
         node.answer(changes(node), Granted(1, 0))
         key = outbox_key(7, REMAKE_FOR)
-        node.answer(looks(node), Leased(), Estate((), (OutboxEntry(key, REMAKE_FOR, 7, (6,), mark=4),)))
+        node.answer(looks(node), Leased(), Estate((), (OutboxEntry(key, REMAKE_FOR, 7, (6,), mark=4),)), OwnedBy((0,)))
         node.expect_rows(Remake(6, 7, 0, (), node.core.token - 1, 4))
 
 
@@ -239,7 +319,7 @@ def test_intents_that_are_being_carried_out_are_not_begun_again():
         entry = OutboxEntry(key, SATISFY, 5, (6,), mark=9)
         look = looks(node)
         node.drop(CallStore)  # what was not answered is repeated meanwhile
-        node.answer(look, Leased(), Estate((), (entry,)))
+        node.answer(look, Leased(), Estate((), (entry,)), OwnedBy((0,)))
         node.nothing_left()
 
 

@@ -14,10 +14,22 @@ from daws.model.cluster import Members, NodeInfo
 from daws.model.task import NodeId
 from daws.store.memory.members import strike
 from daws.store.memory.store import MemoryStore
-from daws.wire.store import MEMBERSHIP_SHARD, AnswerType, Inspect, Lease, Locate, Owned, ReadLog, Row, RowType, Watch
+from daws.wire.store import (
+    MEMBERSHIP_SHARD,
+    AnswerType,
+    Inspect,
+    Lease,
+    Locate,
+    Owned,
+    Owners,
+    ReadLog,
+    Row,
+    RowType,
+    Watch,
+)
 
 NEVER_NS = 1 << 62
-_READS = frozenset((Inspect, Locate, Owned, ReadLog, Watch))
+_READS = frozenset((Inspect, Locate, Owned, Owners, ReadLog, Watch))
 _LOOKED_AT = _READS | {Lease}
 _EXPIRES = frozenset((Lease, Watch))
 

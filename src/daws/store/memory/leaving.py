@@ -1,10 +1,11 @@
 """What a node that is about to leave still has: it gives that away before it says farewell (see `daws.core.leaving`).
 
 Nothing changes here. Tasks that it runs are for it to know; tasks that are ready and of which it never heard, because a
-client has not handed them over yet, are for it to find. After a failover those who stay ask as well, also for intents.
+client has not handed them over yet, are for it to find. After a failover those who stay ask as well, also for intents,
+and for others who have something and of whom the members know nothing any more.
 """
 
-from daws.model.states import READY
+from daws.model.states import READY, SUSPENDED
 from daws.model.task import AGAIN, Ready
 from daws.store.memory.estates import entry_of
 from daws.store.memory.record import ready_of
@@ -26,3 +27,15 @@ def owned(store: MemoryStore, shard: Shard, row: wire.Owned, now_ns: int) -> Ans
     keys = [key for key, (holder, _, _) in shard.outbox.items() if holder == row.node] if row.intents else ()
     store.touched += len(ready) + len(keys) - 1
     return wire.Estate(tuple(ready), tuple([entry_of(shard, key) for key in keys]))
+
+
+@serves(wire.Owners)
+def owners(store: MemoryStore, shard: Shard, row: wire.Owners, now_ns: int) -> AnswerType:
+    found = {holder for holder, _, _ in shard.outbox.values()}
+    for record in shard.records.values():
+        if record is not None and record.state in (READY, SUSPENDED):
+            found.add(record.owner)
+        if record is not None and record.rare is not None:
+            found.update(record.rare.replicas)
+    store.touched -= 1
+    return wire.OwnedBy(tuple(sorted(found)))

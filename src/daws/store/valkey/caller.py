@@ -74,6 +74,13 @@ class Scan(Struct, frozen=True):
     node: bytes
 
 
+class Heads(Struct, frozen=True):
+    """Answered by the next cursor, and the nodes that stand at the heads of cells."""
+
+    shard: int
+    cursor: bytes
+
+
 class Tail(Struct, frozen=True):
     """Answered by entries of the log."""
 
@@ -82,7 +89,7 @@ class Tail(Struct, frozen=True):
     count: int
 
 
-Request = Fetch | Commit | Scan | Tail
+Request = Fetch | Commit | Scan | Heads | Tail
 Script = Generator[Request, Any, Any]
 DONE, CHANGED, LOST = 0, 1, 2
 """How a commit ended: well, others came in between (their cells follow: place among the reads, cell), or not at all
@@ -125,6 +132,9 @@ class Caller:
             first = part[0]
             if isinstance(first, wire.ReadLog):
                 answers += yield from self._read_log(first)
+                continue
+            if isinstance(first, wire.Owners):
+                answers += yield from self._find_owners()
                 continue
             if isinstance(first, wire.TakeOver):
                 before = self.position
@@ -218,6 +228,16 @@ class Caller:
             for name, cell in zip(names, found, strict=True):
                 into[name] = cell or ABSENT
 
+    def _find_owners(self) -> Script:
+        """Who has anything here. What changes meanwhile may be seen before or after."""
+        found: set[NodeId] = set()
+        cursor = b"0"
+        while True:
+            cursor, nodes = yield Heads(self.shard, cursor)
+            found.update(map(cells.node_of, nodes))
+            if cursor == b"0":
+                return [wire.OwnedBy(tuple(sorted(found)))]
+
     def _find_estate(self, node: NodeId) -> Script:
         """All tasks that a node would leave behind. It can get no more of them once it was struck, so whoever asks for
         part after part looks for them once."""
@@ -275,7 +295,9 @@ class Caller:
 _OF_TASKS = frozenset((wire.Finish, wire.Claim, wire.Satisfy, wire.Release))
 """The most frequent rows about one task."""
 _OF_NEW_TASKS = frozenset((wire.Submit, wire.Create))
-_ALONE = frozenset((wire.ReadLog, wire.TakeOver, wire.Owned, wire.Lease, wire.Watch, wire.Buried, DropEstate))
+_ALONE = frozenset(
+    (wire.ReadLog, wire.TakeOver, wire.Owned, wire.Owners, wire.Lease, wire.Watch, wire.Buried, DropEstate)
+)
 
 
 def _parts(rows: Sequence[Row]) -> Iterator[Sequence[Row]]:

@@ -106,6 +106,11 @@ def node_bytes(node: NodeId) -> bytes:
     return _NODE.pack(node)
 
 
+def node_of(head: bytes) -> NodeId:
+    node: NodeId = _NODE.unpack(head)[0]
+    return node
+
+
 def is_plain(record: Record) -> bool:
     """Nothing in it can be changed but by giving it another value, so a copy of it is a record of its own."""
     return (

@@ -12,7 +12,7 @@ from typing import Any
 import hiredis
 from msgspec import Struct
 
-from daws.store.valkey.caller import Commit, Fetch, Request, Scan, Tail
+from daws.store.valkey.caller import Commit, Fetch, Heads, Request, Scan, Tail
 from daws.store.valkey.link import Link, Word
 
 _COMMIT = b"""
@@ -76,6 +76,25 @@ end
 return {page[1], found}
 """
 
+_HEADS = b"""
+-- KEYS cells; ARGV cursor. Answers the next cursor, and the nodes that cells have at their heads, each of them once.
+local page, seen, found = redis.call('HSCAN', KEYS[1], ARGV[1], 'COUNT', 1000), {}, {}
+for i = 1, #page[2], 2 do
+  local name, cell = page[2][i], page[2][i + 1]
+  if #cell > 11 and string.find(name, '^%d') then
+    local owners, replicas, holders = string.byte(cell, 9, 11)
+    for first = 12, 11 + 8 * (owners + replicas + holders), 8 do
+      local node = string.sub(cell, first, first + 7)
+      if not seen[node] then
+        seen[node] = true
+        found[#found + 1] = node
+      end
+    end
+  end
+end
+return {page[1], found}
+"""
+
 _CHECK = b"""
 -- KEYS callers; ARGV caller. Answers the number of its last commit, and what is known of replicas.
 return {tonumber(redis.call('HGET', KEYS[1], ARGV[1]) or 0), redis.call('INFO', 'replication')}
@@ -96,7 +115,7 @@ class Script:
         self.hash = sha1(text, usedforsecurity=False).hexdigest()
 
 
-COMMIT, SCAN, CHECK, AGREE = Script(_COMMIT), Script(_SCAN), Script(_CHECK), Script(_AGREE)
+COMMIT, SCAN, HEADS, CHECK, AGREE = map(Script, (_COMMIT, _SCAN, _HEADS, _CHECK, _AGREE))
 TIME = "TIME"
 
 
@@ -144,5 +163,7 @@ def command_of(request: Request, keys: Keys) -> Command:
         return Command(keys.cells, ("HMGET", keys.cells, *request.names))
     if isinstance(request, Scan):
         return Command(keys.cells, (request.cursor, request.node), SCAN)
+    if isinstance(request, Heads):
+        return Command(keys.cells, (request.cursor,), HEADS)
     assert isinstance(request, Tail)
     return Command(keys.log, ("LRANGE", keys.log, request.start, request.start + request.count - 1))
