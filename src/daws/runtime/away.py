@@ -17,6 +17,7 @@ from daws.runtime.ports import Outcome
 from daws.runtime.talk import BETWEEN_NODES, FromStore, KeepFailure, node_path, objects_path
 from daws.runtime.transfer import ObjectSource
 from daws.wire.messages import MessageType
+from daws.workers.system import wait_for_turns
 
 
 class StoreAway:
@@ -108,6 +109,7 @@ class PeersAway:
     # -- objects: a thread for each node that gives us some ------------------------------------------------------------
 
     def _fetch(self, source: NodeId, queue: "SimpleQueue[tuple[Transfer, ...]]") -> None:
+        wait_for_turns(False)  # whatever the node does that has started this thread: some executor may wait for us
         from_there = ObjectSource(lambda: connect(objects_path(self._run, source)))
         with suppress(RuntimeError):  # the loop was closed meanwhile
             while True:

@@ -24,6 +24,7 @@ from daws.runtime.ports import Outcome, StoreLink
 from daws.runtime.talk import KeepFailure
 from daws.runtime.transfer import ObjectSource
 from daws.wire.messages import CancelTaken, MessageType, SubmissionTaken
+from daws.workers.system import wait_for_turns
 
 IDLE_S = 60.0
 Word = MessageType | AskObjects | GiveObjects
@@ -175,6 +176,7 @@ class PeersAcross:
         queue.put(tuple(wanted))
 
     def _fetch(self, source: NodeId, address: str, queue: "SimpleQueue[tuple[Transfer, ...]]") -> None:
+        wait_for_turns(False)  # whatever the node does that has started this thread: some executor may wait for us
         from_there = ObjectSource(lambda: self._reach.open_stream(address, source))
         while not self._is_closed:
             try:
