@@ -1,5 +1,6 @@
 """A cluster that was there before and stays when its clients go: `daws.connect`."""
 
+import logging
 import os
 import sys
 from collections.abc import Callable, Iterable
@@ -25,6 +26,7 @@ from daws.runtime.engine import Crew
 from daws.strategy import parse_strategy
 
 NAME_LENGTH_MAX = 100
+log = logging.getLogger("daws")
 T = TypeVar("T")
 
 
@@ -126,14 +128,17 @@ class ConnectedCluster(Cluster):
         """Go. UnavailableError if the session is kept and the cluster has not taken all of its tasks."""
         lost = self._close()
         joined = self._joined.joined
-        if lost and joined.kept and sys.exc_info()[0] is None:  # else there is worse to hear of
-            what = f"{lost:,} tasks of session {joined.name!r}"
-            if not joined.members:
-                raise UnavailableError(
-                    f"{what} are lost: there are no nodes to take them; 'daws node' starts one", True
-                )
+        if not lost or not joined.kept:
+            return
+        if joined.members:
             cure = "see that it answers and that its disk has room; 'daws sessions' counts those that it has"
-            raise UnavailableError(f"{what} may be lost: the store took no more of them; {cure}", retry=True)
+            why = f"may be lost: the store took no more of them; {cure}"
+        else:
+            why = "are lost: there are no nodes to take them; 'daws node' starts one"
+        said = f"{lost:,} tasks of session {joined.name!r} {why}"
+        if sys.exc_info()[0] is None:
+            raise UnavailableError(said, retry=True)
+        log.warning(said)  # what is being raised, or was just caught, goes first
 
     def _close(self) -> int:
         left = super()._close()

@@ -377,7 +377,9 @@ def _is_followed(core: NodeCore, run: Run) -> bool:
     ):
         return False
     ready = fifo[0]
-    if ready.mode or ready.inputs or ready.spec.needs is not None or ahead_most(core, ready.spec.kind) != core.cores:
+    if ready.mode or ready.inputs or ready.spec.needs is not None or ready.spec.kind != run.ready.spec.kind:
+        return False
+    if ahead_most(core, ready.spec.kind) != core.cores:
         return False
     del fifo[0]
     shared.count -= 1

@@ -16,7 +16,7 @@ _CGROUP_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.lim
 
 FILES_MIN = 256
 FILES_SPARE = 64
-FILES_PER_WORKER = 2
+FILES_PER_WORKER = 3  # its link, its bell and its cursor
 TOO_MANY_FILES = (errno.EMFILE, errno.ENFILE)
 
 

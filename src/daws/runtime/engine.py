@@ -266,6 +266,9 @@ class Engine:
     async def close(self) -> None:
         """End all workers. What has not ended never will."""
         self._is_closing = True
+        if self._is_patient:  # what comes next on this thread is not to be so
+            self._is_patient = False
+            wait_for_turns(False)
         if self._is_open:
             self._spiller.close()  # before its folders are gone
             await self.pool.close()

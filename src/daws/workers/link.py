@@ -3,8 +3,8 @@
 Most runs are where the cursor shows them. Those that have created tasks are kept by name: they may have waited since,
 or go on beside others, and a new run of them must be another attempt, which the death of the worker makes sure of.
 
-Beside the socket there is a *bell*. A worker that is on a run reads its orders when the run is over; what cannot wait
-until then rings.
+Beside the socket there is a *bell*. A worker that is on a long run reads its orders when the run is over, or every now
+and then; what cannot wait until then rings.
 """
 
 import contextlib
@@ -70,7 +70,7 @@ class Link:
         self._loop = loop
         self._reader = FrameReader(lists=True)
         self._backlog = bytearray()
-        self._rings = False  # when the backlog is sent
+        self._rings = False  # there is something in the backlog that cannot wait
         self._buffer = bytearray()  # of its own: another cluster of this process has a thread of its own
 
     @staticmethod
@@ -128,14 +128,16 @@ class Link:
         orders.clear()
         if self._backlog:
             self._backlog += buffer
-            self._rings = self._rings or rings
+            if rings:
+                self._rings = True
+                os.eventfd_write(self._bell, 1)  # what was sent before it may wait to be read
         else:
             sent = self._try(buffer)
             if sent < len(buffer):
                 self._backlog += memoryview(buffer)[sent:]
                 self._loop.add_writer(self.sock.fileno(), self._on_writable)
                 self._rings = rings
-            elif rings:
+            if rings:  # also for a part: there is no room for the rest before it is read
                 os.eventfd_write(self._bell, 1)
         if len(buffer) > BUFFER_MAX_BYTES:
             self._buffer = bytearray()
@@ -143,11 +145,11 @@ class Link:
     def _on_writable(self) -> None:
         sent = self._try(self._backlog)
         del self._backlog[:sent]
+        if self._rings:
+            os.eventfd_write(self._bell, 1)
         if not self._backlog:
             self._loop.remove_writer(self.sock.fileno())
-            if self._rings:
-                self._rings = False
-                os.eventfd_write(self._bell, 1)
+            self._rings = False
 
     def _try(self, data: bytearray) -> int:
         try:
@@ -195,6 +197,7 @@ class Link:
             self._loop.remove_writer(self.sock.fileno())
         self.sock.close()
         os.close(self._bell)
+        self.orders.clear()  # nobody shall ring any more
         self.cursor.close()
         remove_tree(runs_folder(self._prepare))
         folder, name = self._prepare.folder, self._prepare.name

@@ -1,9 +1,10 @@
-"""Calls of the system that Python has no names for: a second belt, without which all works a little less well."""
+"""What is asked of the system beyond the usual: without it all works a little less well."""
 
 import os
 import signal
 from contextlib import suppress
 
+_USUAL = os.sched_getscheduler(0)  # as the user has started us
 _PR_SET_PDEATHSIG = 1
 _PR_SET_TIMERSLACK = 29
 _PR_SET_CHILD_SUBREAPER = 36
@@ -26,11 +27,11 @@ def sleep_precisely() -> None:
 
 def wait_for_turns(on: bool) -> None:
     """Have this thread, whenever there is something to do for it, wait until a processor is free or its turn has come,
-    instead of stopping whoever runs there. Whoever was told something else by its user stays so."""
-    usual, patient = (os.SCHED_OTHER, os.SCHED_BATCH) if on else (os.SCHED_BATCH, os.SCHED_OTHER)
-    with suppress(OSError):
-        if os.sched_getscheduler(0) == usual:
-            os.sched_setscheduler(0, patient, os.sched_param(0))
+    instead of stopping whoever runs there. Threads and processes that it starts take after it. Where the user has asked
+    for something else than usual, that stays."""
+    if _USUAL == os.SCHED_OTHER:
+        with suppress(OSError):
+            os.sched_setscheduler(0, os.SCHED_BATCH if on else os.SCHED_OTHER, os.sched_param(0))
 
 
 def _prctl(option: int, value: int) -> None:

@@ -1,7 +1,7 @@
 """The process behind one executor: takes orders from its link, runs them one after the other, reports in batches.
 
-A report leaves when there is nothing left to do, or a millisecond after the run it speaks of: inside a batch a run
-costs no system call. While a run goes on, a second thread looks after the link: it sends reports of runs before this
+A report leaves when there is nothing left to do, or three milliseconds after the last: inside a batch a run costs no
+system call. While a run goes on, a second thread looks after the link: it sends reports of runs before this
 one, hands back runs that are recalled, and sees it when the owner is gone. It does so every now and then while runs are
 short, and when the bell rings while they are long. It sleeps while the worker is idle.
 
@@ -121,7 +121,7 @@ class Worker:
         self._rests_briefly = False
         self._is_busy = False
         self._is_watched = False
-        self._dozes = False  # the second thread does, so nobody else sends what is left in `_reports`
+        self._dozes = False  # the second thread does: whoever leaves something in `_reports` for it has to ring
         self._is_copy = False
         self._fields = Cursor(os.path.join(prepare.folder, f"{prepare.name}.cursor")).fields
         self._signs = Signs()
@@ -419,7 +419,7 @@ class Worker:
             while True:
                 if self._is_busy and monotonic_ns() - self._fields[1] > LONG_NS:
                     self._dozes = True
-                    if not self._reports:  # which whoever comes later sends himself
+                    if not self._reports:  # whoever comes later with one rings
                         bell.poll(DOZE_MS)
                     self._dozes = False
                     with suppress(BlockingIOError):
@@ -444,7 +444,8 @@ class Worker:
             self._output.bound()
         if self._reading.acquire(False):
             try:
-                self._receive(MSG_DONTWAIT)
+                while True:  # the bell rings once, however much has come
+                    self._receive(MSG_DONTWAIT)
             except BlockingIOError:
                 pass
             finally:

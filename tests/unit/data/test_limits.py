@@ -31,7 +31,7 @@ def test_too_few_open_files_are_refused_with_a_cure():
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False, timeout=60)
     assert done.stdout == (
-        "only 300 files may be open at one time, and 200 workers need 464; raise the limit (ulimit -n 464) or have "
+        "only 300 files may be open at one time, and 200 workers need 664; raise the limit (ulimit -n 664) or have "
         "fewer workers\n"
     ), done.stderr
 

@@ -291,6 +291,23 @@ def test_the_next_orders_do_not_disturb_a_run_but_a_recall_does(tmp_path: Path):
         assert all(isinstance(report, Ended) for report in crew.wait(long, *later[:-1]))
 
 
+@pytest.mark.parametrize("size_bytes", [150_000, 2_000_000])
+def test_a_recall_behind_much_else_is_heard(tmp_path: Path, size_bytes: int):
+    """More than is read at once, and more than the socket takes."""
+    with Crew(tmp_path, 1, setup=cloudpickle.dumps(jobs.wait_for_the_bell)) as crew:
+        crew.call(jobs.nap_ns, 20_000_000)
+        fifo, word = crew.fifo(), crew.fifo("word")
+        long = crew.give(jobs.await_word, fifo, word)
+        crew.hear(fifo)
+        jobs.nap_ns(20_000_000)
+        large, later = crew.give(jobs.size, bytes(size_bytes)), crew.give(jobs.add, 1)
+        crew.pool.recall(0, later)
+        assert crew.wait(later) == [Recalled(later)]
+        assert long not in crew.reports
+        Path(word).write_text("go on")
+        assert all(isinstance(report, Ended) for report in crew.wait(long, large))
+
+
 def test_short_runs_behind_a_long_one_are_reported_together(tmp_path: Path):
     with Crew(tmp_path, 1, setup=cloudpickle.dumps(jobs.wait_for_the_bell)) as crew:
         crew.call(jobs.nap_ns, 20_000_000)

@@ -20,6 +20,7 @@ from daws.runtime.cluster.book import Book
 from daws.runtime.cluster.reach import Reach, hang_up
 from daws.runtime.cluster.serving import StoreServer, settings_of
 from daws.store.log import GroupSync, open_store
+from daws.workers.system import wait_for_turns
 
 STATE = "state"
 IDLE_LOOK_S = 1.0
@@ -118,6 +119,7 @@ class StoreStarter:
             log.warning("the store could not be started: %s; trying again", error)
 
     def _started(self) -> "subprocess.Popen[bytes]":
+        wait_for_turns(False)  # or the store would do so all its life
         with open(os.open(self._log_path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab") as output:
             return subprocess.Popen(
                 [
