@@ -15,7 +15,7 @@ from asyncio import AbstractEventLoop
 
 from daws.data.folders import remove_tree
 from daws.wire.frames import NONSENSE, FrameReader
-from daws.wire.worker import AT_ONCE, REPORTS, Learn, OrderType, Prepare, ReportType, RunOptions, frame_of
+from daws.wire.worker import REPORTS, Learn, OrderType, Prepare, ReportType, RunOptions, frame_of
 from daws.workers.cursor import Cursor
 from daws.workers.output import STREAMS, last_output, path_of
 from daws.workers.running import runs_folder
@@ -39,6 +39,7 @@ class Link:
         "cursor",
         "error",
         "is_fit",
+        "is_urgent",
         "known",
         "number",
         "orders",
@@ -65,6 +66,7 @@ class Link:
         self.victim: tuple[int, str] | None = None
         self.error: BaseException | None = None
         self.is_fit = False
+        self.is_urgent = False  # among the orders is one that cannot wait until a run is over
         self.pid = 0
         self._prepare = prepare
         self._loop = loop
@@ -123,7 +125,7 @@ class Link:
         if not self.orders:
             return
         buffer, orders = self._buffer, self.orders
-        rings = not AT_ONCE.isdisjoint(map(type, orders))
+        rings, self.is_urgent = self.is_urgent, False
         frame_of(orders, buffer)
         orders.clear()
         if self._backlog:

@@ -240,11 +240,12 @@ class WorkerPool:
             self._kill(link)
 
     def _order(self, link: Link, order: Recall | Resume | Told | Discard) -> None:
-        """Something about a run, if it is outstanding still."""
+        """Something about a run, if it is outstanding still. None of these stands in line."""
         if order.run in link.outstanding:
             if not link.orders:
                 self._dirty.append(link)
             link.orders.append(order)
+            link.is_urgent = True
 
     def kill(self, slot: int, run: int) -> None:
         """Stop a run, with its worker if it has started and does not wait. It is reported as Died, Recalled or (if it

@@ -23,6 +23,7 @@ from daws.runtime.cluster import words
 from daws.runtime.cluster.book import Book
 from daws.runtime.cluster.ends import Ends
 from daws.runtime.cluster.sessions import (
+    LINGER_S,
     Session,
     held_of,
     info_of,
@@ -47,8 +48,6 @@ COPIES_MAX = 100
 RETIRED_MAX = 1 << 20
 LOOK_S = 0.5
 """So often it looks for leases that ran out, and for clients that are gone."""
-LINGER_S = 5.0
-"""So often it looks whether tasks have ended for which a session that is about to end has to linger."""
 COUNT_S = 5.0
 QUIET_S_MAX = 0.5
 QUIET_SHARE = 16

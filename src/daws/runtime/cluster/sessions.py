@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from daws.runtime.cluster.serving import Caller
 
 CANCELLED_AT_ONCE = 4096
+LINGER_S = 5.0
+"""So often it is looked whether tasks have ended for which a session that is about to end has to linger."""
 
 
 class Session:

@@ -14,7 +14,7 @@ from daws.model.task import CLIENT, FIRST_SPAWNED_ID
 from daws.runtime.cluster.direct.book import ENDING, OPEN, Entry
 from daws.runtime.cluster.direct.writing import write
 from daws.runtime.cluster.ends import has_ended
-from daws.runtime.cluster.sessions import CANCELLED_AT_ONCE
+from daws.runtime.cluster.sessions import CANCELLED_AT_ONCE, LINGER_S
 from daws.runtime.cluster.words import SESSION_BITS, session_of
 from daws.store.valkey.caller import StoreChangedError
 from daws.store.valkey.notes import FAILURES, FUNCTIONS
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from daws.runtime.cluster.direct.members import NodeDesk
 
 CANCEL_AGAIN_S = 10.0
-LINGER_S = 5.0
 ROWS_PER_CALL = 1000
 log = logging.getLogger("daws")
 
