@@ -337,11 +337,6 @@ MUTANTS = (
         "    objects, inputs = core.objects, ready.inputs\n",
         "    objects, inputs = core.objects, [one for one in ready.inputs if one[2] < 0]\n",
     ),
-    Mutant(
-        "a late word has made again what was made since", 5, "store/memory/remaking.py",
-        "(row.waiter, row.need) in record.rare.waiters and _is_somewhere(record):\n",
-        "False:\n",
-    ),
     # -- 6. references ----------------------------------------------------------------------------------------------
     Mutant(
         "objects are freed after the first reader", 6, "core/staging.py",
@@ -578,12 +573,6 @@ MUTANTS = (
         where=("grown",),
     ),
     Mutant(
-        "a run of before goes on beside the next attempt", 11, "core/ready.py",
-        "            call_off(core, ready.spec.id, ready.attempt - 1)  # the store has forgotten",
-        "            pass  # the store has forgotten",
-        where=("grown",),
-    ),
-    Mutant(
         "a run that may not wait is not stopped", 11, "core/growing.py",
         '    """The task has ended elsewhere, or this run is a mere copy: nobody would wake it."""\n'
         "    call_off(core, row.task, row.attempt)\n",
@@ -661,18 +650,6 @@ MUTANTS = (
         "a move that was forgotten hides the same move", 11, "core/remaking.py",
         "    elif core.keeping is not None and core.given_up:\n",
         "    elif False:\n",
-        where=("failover",),
-    ),
-    Mutant(
-        "who is known to nobody is not taken over from", 11, "core/validating.py",
-        "    if owner < 0 or owner in core.members:\n",
-        "    if True:\n",
-        where=("failover",),
-    ),
-    Mutant(
-        "who waits is not told again", 11, "core/growing.py",
-        "    for parent in row.parents:\n        ask(core, parent, Register(parent, row.task, True))\n",
-        "    pass\n",
         where=("failover",),
     ),
     Mutant(

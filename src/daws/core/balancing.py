@@ -5,7 +5,7 @@ each time but never for good; randomness spreads the waits. What the numbers are
 need not ask again, because they are remembered or called: `calling`.)
 """
 
-from daws.core.calling import accept_invitation, feed, invite, remember
+from daws.core.calling import accept_invitation, call_later, feed, invite, remember
 from daws.core.effects import POLL, Send, SetTimer
 from daws.core.hearsay import heard_load
 from daws.core.loot import loot_for, staged_count
@@ -233,6 +233,8 @@ def round_failed(core: NodeCore) -> None:
     core.calm_count = 0
     if core.naming:
         core.naming, core.named = False, True
+        if not core.call_armed:
+            call_later(core)
     elif core.invitations:
         core.dirty = True  # others have called too
     elif strategy.balance.mode != "invite":
@@ -258,8 +260,10 @@ def poll(core: NodeCore) -> None:
     core.dirty = True  # the scheduling pass looks for work if there still is none
 
 
-def forget_lost_round(core: NodeCore, older_than_ns: int) -> None:
-    """On each tick: a question or its answer got lost."""
-    core.hoping = NO_CALL
+def forget_lost_round(core: NodeCore, older_than_ns: int, old_token: int) -> None:
+    """On each tick: a question or its answer got lost. (Calls up to the old token had been sent by the tick before.)"""
+    if core.hoping != NO_CALL and core.hoping <= old_token:
+        core.hoping = NO_CALL
+        core.dirty = True
     if core.stealing_since_ns >= 0 and core.now_ns - core.stealing_since_ns >= older_than_ns:
         round_failed(core)

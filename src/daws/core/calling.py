@@ -3,15 +3,19 @@
 A thief whose strategy lets it leave its name asks once; who has nothing remembers it (`thieves`) and hands over what
 comes up later. The other way round, a node with more than it can run invites others (`invitations`), who ask it for a
 task when they have time: a task is bound to a node only then. Names and invitations may get lost, and nothing rests on
-them: on each tick both are given anew, and whatever is queued runs where it is in any case.
+them: whatever is queued runs where it is in any case. After a while both are given anew, and then, as long as no task
+has ended here, after twice as long each time: who waits for hours sends a few messages, not thousands.
 """
 
-from daws.core.effects import Send
+from daws.core.effects import CALL, Send, SetTimer
 from daws.core.loot import Contexts, loot_for
 from daws.core.node import NodeCore, handles
 from daws.core.ready import offer
 from daws.model.task import NodeId
 from daws.wire.messages import STOLEN, Invitation, StealRequest
+
+CALL_NS = 2_500_000_000
+"""After so long a name that was left or an invitation is given anew for the first time."""
 
 
 def remember(core: NodeCore, thief: NodeId, contexts: Contexts) -> None:
@@ -43,6 +47,8 @@ def invite(core: NodeCore) -> None:
     waiting = core.shared.count
     fresh = waiting - core.invited
     core.invited = waiting
+    if waiting and not core.call_armed:
+        call_later(core)
     if fresh > 0:
         for node, count in core.strategy.balance.guests(core, fresh, core.rng):  # type: ignore[attr-defined]
             if node not in core.leavers:
@@ -74,8 +80,18 @@ def accept_invitation(core: NodeCore, contexts: Contexts) -> None:
         return
 
 
+def call_later(core: NodeCore) -> None:
+    """A name was left, or others were invited: set the timer after which that is done anew."""
+    wait_ns, done_count = core.call_wait
+    wait_ns = 2 * wait_ns if wait_ns and core.done_count == done_count else CALL_NS
+    core.call_wait = (wait_ns, core.done_count)
+    core.call_armed = True
+    core.out.append(SetTimer(CALL, core.now_ns + wait_ns))
+
+
 def call_again(core: NodeCore) -> None:
-    """On each tick: a name or an invitation may have got lost, or was with somebody who died."""
+    """The timer has fired: a name or an invitation may have got lost, or was with a node that died."""
+    core.call_armed = False
     if core.named or core.invited:
         core.named = False
         core.invited = 0

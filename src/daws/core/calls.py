@@ -7,7 +7,7 @@ before is dropped by its token.
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from daws.core.effects import CallStore, Left, Restart
+from daws.core.effects import ASK_AGAIN, CallStore, Left, Restart, SetTimer
 from daws.core.events import CallFine, StoreAnswered
 from daws.core.node import NO_CALL, THIS_STEP, NodeCore, handles
 from daws.wire.store import SHARD_BLOCK_BITS, STRUCK, AnswerType, Release, Row, Submit
@@ -15,6 +15,8 @@ from daws.wire.store import SHARD_BLOCK_BITS, STRUCK, AnswerType, Release, Row, 
 AnswerHandler = Callable[[NodeCore, Any, AnswerType], None]
 ANSWERED: dict[type[Row], AnswerHandler] = {}
 ROWS_PER_CALL = 256
+UNKNOWN_WAIT_NS, UNKNOWN_WAIT_NS_MAX = 250_000_000, 2_500_000_000
+"""After so long a row about a task that is not in the store yet is sent again, then after twice as long, and so on."""
 COMMITS_HELD_MAX = 64
 """So many ends of tasks for which nobody waits leave, whatever else."""
 
@@ -68,9 +70,14 @@ def add_rows(core: NodeCore, rows: Sequence[Submit] | Sequence[Release]) -> None
 
 
 def ask_later(core: NodeCore, row: Row) -> None:
-    """The record that this row is about is not in the store yet: ask again on the next tick."""
+    """The record that this row is about is not in the store yet: ask again soon."""
     if core.unknown is None:
         core.unknown = []
+        wait_ns, until_ns = core.unknown_wait
+        is_same = core.now_ns <= until_ns + wait_ns  # asked again, and still not there
+        wait_ns = min(2 * wait_ns, UNKNOWN_WAIT_NS_MAX) if is_same and wait_ns else UNKNOWN_WAIT_NS
+        core.unknown_wait = (wait_ns, core.now_ns + wait_ns)
+        core.out.append(SetTimer(ASK_AGAIN, core.now_ns + wait_ns))
     core.unknown.append(row)
 
 

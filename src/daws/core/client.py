@@ -21,7 +21,7 @@ from daws.model.cluster import Members
 from daws.model.graph import Graph
 from daws.model.states import DONE
 from daws.model.task import CLIENT, FIRST_SPAWNED_ID, Input, Needs, NodeId, Ready, TaskSpec
-from daws.strategy.decisions import Plan, Site, Strategy
+from daws.strategy.decisions import Plan, Site, Strategy, raised_ranks
 from daws.wire.messages import CancelOrder, CancelTaken, Submission, SubmissionTaken
 from daws.wire.store import SHARD_BLOCK_BITS, Create, Leased, Log, LogRow, ReadLog, Row, Watch, shard_of
 
@@ -48,6 +48,8 @@ class ClientCore:
         ranks = plan.ranks
         if ranks is None and strategy.order.needs_ranks:
             ranks = graph.planned_rank_ns()
+        if ranks is not None:
+            ranks = raised_ranks(strategy.order, graph, ranks, site.members)
         self.plan = Plan(plan.homes, ranks)
         self.submissions: dict[int, tuple[NodeId, Submission, int]] = {}  # on their way, and since when
         # A node gets one batch after the other, and has time for others in between.

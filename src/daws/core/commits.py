@@ -58,10 +58,13 @@ def finish(core: NodeCore, ready: Ready, sizes: tuple[int, ...], error: str, val
                 if core.objects is EMPTY:
                     core.objects = {}
                 core.objects[made[0]] = size
+                _learn_size(core, spec.kind, size)
         else:
             each = zip(made, sizes, values or (b"",) * len(made), strict=True)
             outputs = tuple([(object_, size, task, here, value) for object_, size, value in each])
-            own_objects(core).update([(one[0], one[1]) for one in outputs if one[1] > INLINE_BYTES])
+            large = [(one[0], one[1]) for one in outputs if one[1] > INLINE_BYTES]
+            own_objects(core).update(large)
+            _learn_size(core, spec.kind, sum([size for _, size in large]))
     row = Finish(task, ready.attempt, core.node, outputs, error)
     shard = (task >> SHARD_BLOCK_BITS) % core.shard_count
     if core.rows is not None:
@@ -85,6 +88,13 @@ def finish(core: NodeCore, ready: Ready, sizes: tuple[int, ...], error: str, val
             look_later(core)
     else:
         core.commit_by_ns = 0
+
+
+def _learn_size(core: NodeCore, kind: int, size_bytes: int) -> None:
+    """What a run of this kind has made and does not travel inside records."""
+    seen = core.kinds.get(kind)
+    if seen is not None:
+        seen[3] = size_bytes
 
 
 def look_later(core: NodeCore) -> None:

@@ -57,7 +57,8 @@ class Send(Effect, frozen=True):
 class CallStore(Effect, frozen=True):
     """A batch of rows for one shard, answered by StoreAnswered with the same token.
 
-    Nothing follows from the answer of a `lazy` call: the driver may keep it until the node wakes up for something else.
+    Nothing follows from the answer of a `lazy` call but that other runs of the same tasks are told to stop: where tasks
+    have no copies, the driver may keep it until the node wakes up for something else.
     An idle node `hopes` for work from the answer, and must be woken by it even when it brings none.
     """
 
@@ -113,9 +114,13 @@ EffectType = (
 )
 
 # The timers of a node.
-TICK = 0  # leases, things to repeat, audits
+TICK = 0  # the lease, messages and calls to repeat because they may be lost, audits; decides nothing
 POLL = 1  # look for work again, or for somebody to give work to
 DEADLINE = 2  # of a node that leaves
 COMMIT = 3  # ends of tasks that were kept back for company
 RECALL = 4  # an executor has been idle for a while, and others have tasks waiting
 PATIENCE = 5  # an executor was kept for a more critical task for long enough
+STALL = 6  # tasks wait for this node alone: has any run ended here meanwhile?
+CALL = 7  # names and invitations are given anew
+VALIDATE = 8  # what became of the tasks of which this node has copies?
+ASK_AGAIN = 9  # rows about tasks that were not in the store yet are sent again

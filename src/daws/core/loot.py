@@ -79,8 +79,24 @@ def _chosen(
         return _by_index(core, thief, contexts, amount, {} if most is None else most)
     if wish is not None:
         return _wished(core, thief, contexts, amount, wish)
-    loot = shared.cut(amount, balance.from_head, contexts)
+    keeps = contexts is None and balance.from_head and getattr(core.strategy.order, "finishes", False)
+    loot = (_beginnings(core, amount) if keeps else []) or shared.cut(amount, balance.from_head, contexts)
     return loot if core.plain else _within_reach(core, thief, contexts, amount, loot)
+
+
+def _beginnings(core: NodeCore, amount: int) -> list[Ready]:
+    """Where no ranks are known: tasks that begin something new rather than those that go on with what was begun here,
+    which come first in the queue. None, if there are not both."""
+    shared = core.shared
+    fifo, heap = shared.fifo, shared.heap
+    if not fifo or not heap or shared.labelled is not None:
+        return []
+    head = heap[0][2].spec
+    if head.rank or head.priority or heap[0][0] >= 0:
+        return []
+    count = min(amount, len(fifo))
+    shared.count -= count
+    return [fifo.popleft() for _ in range(count)]
 
 
 def _wished(core: NodeCore, thief: NodeId, contexts: Contexts, amount: int, wish: Wish) -> list[Ready]:

@@ -3,27 +3,26 @@
 A node renews its lease long before it runs out, counts from when it sent the renewal, and starts nothing new past half
 of it. When a lease has run out any node may take over what the dead one owned; a hash says who tries first. Safety
 rests on the store alone.
+
+How long a lease is must not change where or when tasks run as long as nobody dies and no message is lost. So neither
+the tick nor the answer to a renewal asks the strategy anything or starts a scheduling pass, unless a lease had run out
+or the members have changed. Whatever has to be looked at again after a while has a timer of its own (`timers`).
 """
 
 from functools import partial
 
-from daws.core.balancing import forget_lost_round, look_for_work_soon, poll
-from daws.core.calling import call_again
+from daws.core.balancing import forget_lost_round, look_for_work_soon
 from daws.core.calling_off import call_off
 from daws.core.calls import answers, ask_shard, repeat_calls, restart
-from daws.core.commits import look_at_held
-from daws.core.effects import COMMIT, PATIENCE, POLL, RECALL, TICK, SetTimer
-from daws.core.events import Started, TimerFired
+from daws.core.effects import TICK, CallStore, SetTimer
+from daws.core.events import Started
 from daws.core.keeping import when_safe
 from daws.core.moving import take_back
 from daws.core.node import NodeCore, handles, same
-from daws.core.outbox import ask_unknown_again, carry_out, repeat_orders, send_clears
-from daws.core.patience import patience_is_over
+from daws.core.outbox import carry_out, repeat_orders, send_clears
 from daws.core.ready import accept, forget_leavers, place_stranded
 from daws.core.resending import say_again
-from daws.core.running import recall_now, relax_stalled
 from daws.core.staging import audit, look_again, send_releases
-from daws.core.validating import validate
 from daws.model.cluster import Members
 from daws.model.task import NodeId
 from daws.wire.store import MEMBERSHIP_SHARD, AnswerType, Buried, Estate, Lease, Leased, TakeOver, Watch
@@ -53,32 +52,17 @@ def _set_tick(core: NodeCore, delay_ns: int) -> None:
     core.out.append(SetTimer(TICK, core.now_ns + delay_ns))
 
 
-@handles(TimerFired)
-def on_timer_fired(core: NodeCore, event: TimerFired) -> None:
-    if event.timer == TICK:
-        tick(core)
-    elif event.timer == POLL:
-        poll(core)
-    elif event.timer == COMMIT:
-        look_at_held(core)
-    elif event.timer == RECALL:
-        recall_now(core)
-    elif event.timer == PATIENCE:
-        patience_is_over(core)
-
-
 def tick(core: NodeCore) -> None:
     tick_ns = core.config.tick_ns
     _set_tick(core, tick_ns)
+    old_token = core.old_token
     repeat_calls(core)
     if core.node in core.members and not (core.leaving is not None and core.leaving.said):
-        ask_shard(core, MEMBERSHIP_SHARD, Lease(core.node, core.members.version, asked_ns=core.now_ns))
+        _renew(core)
     if core.lent:
         take_back(core, 2 * tick_ns)
     if core.wakes or core.stops:
         repeat_orders(core)
-    if core.unknown:
-        ask_unknown_again(core)
     if core.clearing:
         send_clears(core)
     if core.releases:
@@ -88,19 +72,22 @@ def tick(core: NodeCore) -> None:
         audit(core, core.config.audit_ns)
     elif core.made and core.leaving is not None:
         audit(core, 2 * tick_ns)  # it waits for them, and who was to tell it may have been told of another place
-    if core.replicas and (every_ns := getattr(core.strategy.replicate, "validate_ns", 0)):
-        validate(core, every_ns)
-    if core.done_count != core.done_at_tick:
-        core.done_at_tick = core.done_count
-    elif (core.dedicated.count or core.staged) and core.relaxing:
-        relax_stalled(core, tick_ns)
-    forget_lost_round(core, tick_ns)
-    if core.is_giver:
-        call_again(core)
+    forget_lost_round(core, tick_ns, old_token)
     if core.orphans:
         take_over_orphans(core)
     if core.keeping is not None:
         say_again(core)
+
+
+def _renew(core: NodeCore) -> None:
+    """Ask for a longer lease. Ends of tasks that are held back for company stay where they are: the call is its own."""
+    row = Lease(core.node, core.members.version, asked_ns=core.now_ns)
+    if core.rows is None:
+        ask_shard(core, MEMBERSHIP_SHARD, row)
+        return
+    core.token = token = core.token + 1
+    core.calls[token] = call = CallStore(token, MEMBERSHIP_SHARD, [row])
+    core.out.append(call)
 
 
 @answers(Lease)
@@ -114,10 +101,12 @@ def on_lease_answer(core: NodeCore, row: Lease, answer: AnswerType) -> None:
         core.calls = {}  # an emptied one keeps its table, which idle nodes do without
     until_ns = row.asked_ns + core.config.lease_ns // 2
     if core.leaving is None:
+        if core.now_ns >= core.leased_until_ns:
+            core.dirty = True  # nothing was started meanwhile
         core.leased_until_ns = max(core.leased_until_ns, until_ns)
     else:
         core.leaving.lease(until_ns)  # only to go on with what it has begun
-    core.dirty = True
+        core.dirty = True
     if answer.members is not None:
         _take_members(core, answer.members)
     seen = core.orphans or {}
@@ -142,6 +131,7 @@ def on_watch_answer(core: NodeCore, row: Watch, answer: AnswerType) -> None:
 def _take_members(core: NodeCore, members: Members) -> None:
     core.members = members
     core.neighbour_count = 0
+    core.dirty = True  # a new one may have work, or take some
     if core.leavers:
         forget_leavers(core)
     take_back(core, 1 << 62)

@@ -16,6 +16,7 @@ from daws.core.places import ends, holds, holds_itself
 from daws.core.ready import accept, accept_all, can_run_here, enqueue, note_leaver, note_taken
 from daws.core.remaking import REMADE
 from daws.core.staging import missing_inputs, pin, stage, unpin
+from daws.core.stragglers import validate_later
 from daws.model.task import AGAIN, SUSPECT, Ready
 from daws.strategy.decisions import SHARED
 from daws.wire.messages import (
@@ -166,6 +167,8 @@ def _receive(core: NodeCore, ready: Ready, why: int) -> None:
     else:
         if why == COPY:
             core.replicas += 1
+            if not core.validating:
+                validate_later(core)
             if _is_stealing(core):
                 round_succeeded(core)
         if can_run_here(core, ready):

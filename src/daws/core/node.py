@@ -8,6 +8,7 @@ of a task's life:
     bursts     many short runs that end together
     running    executors: what runs where, what is sent ahead, what is suspended
     patience   executors that are kept for a more critical task for a moment
+    relaxing   dedicated tasks that would wait too long are shared
     calling_off runs that end before their time
     memory     what tasks that run together may need
     pressure   what may start while there is little room for objects
@@ -29,6 +30,7 @@ of a task's life:
     sessions   what a live client submits and holds
     stopping   cancelled and failed tasks and their subtrees
     members    leases, deaths, take-over, and the tick that repeats what was not answered
+    timers     what is done when a timer has fired
     keeping    what was acknowledged and may yet be forgotten; `resending` says it again
     switching  another strategy while it runs
     handing    objects that others are to have when a node leaves
@@ -86,6 +88,7 @@ class NodeConfig(Struct, frozen=True):
     memory_bytes: int = 1 << 62
     ahead_ns: int = 1_000_000  # so much work may wait at an executor itself
     ahead_count_max: int = 64
+    ahead_bytes: int = 1 << 62  # ... and tasks that make so much, but one in any case
     next_ns: int = 0  # and one task in any case, if its kind takes no longer than this
     recall_ns: int = 0  # an executor is idle for so long before what waits at others is asked back for it
     audit_ns: int = 600 * SECOND_NS
@@ -219,6 +222,7 @@ class NodeCore:
         "shared",
         "staged",
         "staging",
+        "stall_armed",
         "stealing_since_ns",
         "steals",
         "strategy",
@@ -264,7 +268,8 @@ class NodeCore:
     waits_until_ns: int = 0  # an executor is kept for a more critical task; 0 if none is
     patience: float = 0.0  # ... for such a part of the time that another would take
     audit_at_ns: int = 0
-    validate_at_ns: int = 0
+    validating: bool = False  # the timer of the next look at copies is set
+    unknown_wait: tuple[int, int] = (0, 0)  # how long the last `unknown` rows waited to be sent again, and until when
     copied_bytes: int = 0
     # membership
     restarting: bool = False
@@ -278,6 +283,8 @@ class NodeCore:
     naming: bool = False  # ... if the answer to what it has just asked is no
     invitations: dict[NodeId, int] | None = None  # who has more than it can run, and for how many tasks it has called
     invited: int = 0  # so many of the shared tasks others were called for
+    call_armed: bool = False
+    call_wait: tuple[int, int] = (0, 0)  # how long the last timer took, and how many tasks had ended here by then
     loads: dict[NodeId, tuple[int, int]] | None = None  # what we have heard of others' loads, and when
     lengths: dict[int, deque[int]] | None = None  # of the last runs of each kind of task
     holders: dict[int, dict[NodeId, None]] | None = None  # objects, and the nodes that got tasks which read them
@@ -287,7 +294,7 @@ class NodeCore:
     read_strategy: Callable[[str], Strategy] = staticmethod(parse_strategy)
     """How the text of a new strategy becomes one; a driver that watches decisions puts its own in here."""
     # what was seen
-    done_at_tick: int = 0
+    stall_since: tuple[int, int] = (0, 0)  # when the timer was set, and how many tasks had ended here by then
     stalled_ns: int = 0
     adapted: tuple[int, int, int, int, int] = (0, 0, 0, 0, 0)  # what had been seen when `adapt` was last asked
     waiting_since_ns: int = 0  # when a task was last put into empty queues
@@ -367,7 +374,8 @@ class NodeCore:
         self.probe_count = 0
         self.fetch_until_ns = 0
         # what was seen
-        self.kinds: dict[int, list[int]] = EMPTY  # how many ran, for how long in all, and on average
+        # By kind of task: how many ran, for how long in all, and on average; the large objects that the last one made.
+        self.kinds: dict[int, list[int]] = EMPTY
         self.done_count = 0
         self.sampled_count = 0  # how many runs were timed, and how long they took in all
         self.sampled_ns = 0
@@ -406,6 +414,7 @@ class NodeCore:
         self.relaxing = True if start.relaxing is None else start.relaxing
         self.tt_ns = same(strategy.relax.start_tt_ns())
         self.calm_count = 0  # so many dedicated tasks are not too many
+        self.stall_armed = not hasattr(strategy.relax, "stall_ns")  # who never shares need not look
         self.poll_ns = same(strategy.balance.start_poll_ns())
         self.neighbour_count = 0
         self.adapt_at = same(self.done_count + strategy.adapt.period)
@@ -541,6 +550,7 @@ from daws.core import (  # noqa: E402
     sessions,  # noqa: F401
     stopping,  # noqa: F401
     switching,  # noqa: F401
+    timers,  # noqa: F401
 )
 from daws.core.bursts import end_together  # noqa: E402
 from daws.core.calls import COMMITS_HELD_MAX, ROWS_PER_CALL, send_rows  # noqa: E402

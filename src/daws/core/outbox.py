@@ -7,7 +7,7 @@ entry does it all again.
 
 from functools import partial
 
-from daws.core.calls import ANSWERED, ask, ask_shard
+from daws.core.calls import ANSWERED, add_row, ask, ask_shard
 from daws.core.effects import Send
 from daws.core.keeping import when_safe
 from daws.core.node import EMPTY, NodeCore, handles
@@ -93,7 +93,11 @@ def send_clears(core: NodeCore) -> None:
 def _send_clear(core: NodeCore, shard: int, pairs: list[tuple[int, int]]) -> None:
     if core.spreading:
         core.spreading.difference_update(pairs)
-    ask_shard(core, shard, Clear(core.node, tuple([key for key, _ in pairs]), tuple([mark for _, mark in pairs])))
+    row = Clear(core.node, tuple([key for key, _ in pairs]), tuple([mark for _, mark in pairs]))
+    if core.rows is None:
+        ask_shard(core, shard, row)
+    else:
+        add_row(core, shard, row)  # it leaves with what is there, which it does not hurry
 
 
 def tell_children(

@@ -8,7 +8,7 @@ take that it could start instead (`patience` of `order`), so little is lost wher
 
 from daws.core.effects import PATIENCE, SetTimer
 from daws.core.node import NodeCore
-from daws.model.task import Ready, TaskSpec
+from daws.model.task import RAISED, Ready, TaskSpec
 
 COMMIT_NS = 300_000
 """From the end of a task until those that follow it are ready."""
@@ -17,7 +17,7 @@ COMMIT_NS = 300_000
 def expected_ns(core: NodeCore, spec: TaskSpec) -> int:
     """How long a task takes, as far as that is known; else how long it and all that follows it take."""
     seen = core.kinds.get(spec.kind)
-    return seen[2] if seen is not None else spec.estimate_ns or spec.rank
+    return seen[2] if seen is not None else spec.estimate_ns or spec.rank % RAISED
 
 
 def waits_for_better(core: NodeCore, ready: Ready) -> bool:
@@ -45,16 +45,16 @@ def patience_is_over(core: NodeCore) -> None:
 
 def _coming_count(core: NodeCore, spec: TaskSpec, patience_ns: int) -> int:
     """How many tasks are more critical than this one and will be ready so soon: what they read is on its way, or a task
-    that read something and has ended here is being committed."""
-    rank, priority, count = spec.rank, spec.priority, 0
+    that read something and has ended here is being committed. Tasks that were raised are not critical."""
+    rank, priority, count = spec.rank % RAISED, spec.priority, 0
     if core.staging:
         most_bytes = patience_ns * core.net_bytes_per_s * 1e-9
         for other, lacks in core.staging.values():
-            if other.spec.rank > rank and other.spec.priority >= priority:
+            if RAISED > other.spec.rank > rank and other.spec.priority >= priority:
                 count += sum([one[1] for one in other.inputs if one[0] in lacks]) <= most_bytes
     if core.finishing and patience_ns >= COMMIT_NS:
         for done in core.finishing.values():
             before = done.spec
-            if before.rank > rank and before.priority >= priority and not before.leaf:
+            if RAISED > before.rank > rank and before.priority >= priority and not before.leaf:
                 count += before.rank - expected_ns(core, before) > rank
     return count

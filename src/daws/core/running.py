@@ -21,7 +21,7 @@ from daws.core.outliving import ask_whether_outlived
 from daws.core.patience import waits_for_better
 from daws.core.pressure import is_busy, makes_room, step_forward
 from daws.core.queues import ReadyQueue
-from daws.core.ready import enqueue, shared_queue
+from daws.core.relaxing import relax, watch_for_stall
 from daws.core.staging import are_small, end_reading, missing_inputs, pin, stage, unpin
 from daws.core.starting import start
 from daws.core.stragglers import note_length
@@ -104,6 +104,8 @@ def schedule(core: NodeCore) -> None:
             run = start(core, some, free.pop())
             if needs.cores > 1:
                 run.widen(group, needs.cores)
+    if not (core.stall_armed or idle) and (dedicated.count or core.staged):
+        watch_for_stall(core)
     if dedicated.count or shared.count:
         if not (idle or core.pressed):
             if core.now_ns < core.fetch_until_ns and core.config.fetches_ahead:
@@ -148,7 +150,7 @@ def next_ready(core: NodeCore, group: Group) -> Ready | None:
         if ready is None:
             second = shared if first is dedicated else dedicated
             if not second.count or (ready := second.pop(context)) is None:
-                return None
+                return next_staged(core, group) if patient and core.staged else None
         if core.doomed and is_doomed(core, ready):
             continue
         if ready.mode & SUSPECT:
@@ -407,7 +409,7 @@ def learn_length(core: NodeCore, kind: int, duration_ns: int, count: int = 1) ->
             core.kinds = {}
         elif len(core.kinds) >= KINDS_MAX:
             _forget_kinds(core)
-        core.kinds[kind] = seen = [count, duration_ns, duration_ns // count or 1]
+        core.kinds[kind] = seen = [count, duration_ns, duration_ns // count or 1, 0]
     else:
         seen[0] += count
         seen[1] += duration_ns
@@ -442,40 +444,6 @@ def announce(core: NodeCore, ready: Ready) -> None:
     """A node died with this task: say in the store that it is about to run, so that a killer is found out."""
     _remember_claim(core, ready)
     ask(core, ready.spec.id, Claim(ready.spec.id, core.node, ready.move, core.node, ANNOUNCE))
-
-
-def relax(core: NodeCore) -> None:
-    """Share dedicated tasks that would wait here for too long."""
-    excess = core.strategy.relax.excess(core)
-    if excess <= 0:
-        core.calm_count = core.dedicated.count  # no need to ask again before there are more of them
-        return
-    core.dedicated.pour_into(shared_queue(core), excess)
-    core.plain = False
-    core.tt_ns = core.strategy.relax.after_sharing(core)
-
-
-def relax_stalled(core: NodeCore, since_ns: int) -> None:
-    """On a tick: no run has ended since the last one. What runs here is long, so how long the next ones will wait does
-    not follow from how long others took. Those whose inputs are here already stand in line again with the others."""
-    if core.idle_count or core.pressed:
-        return
-    for ready in [one for one in core.staged or () if _can_wait(core, one)]:
-        assert core.staged is not None
-        core.staged.remove(ready)
-        unpin(core, ready)
-        enqueue(core, ready, dedicated=True)
-    if core.dedicated.count:
-        core.stalled_ns = since_ns
-        relax(core)
-        core.stalled_ns = 0
-
-
-def _can_wait(core: NodeCore, staged: Ready) -> bool:
-    """May this task go back into a queue without losing what was fetched for it?"""
-    if staged.mode or staged.spec.needs is not None:
-        return False
-    return all(core.strategy.cache.keeps(core, one[1]) for one in staged.inputs)
 
 
 def adapt(core: NodeCore) -> None:
@@ -555,7 +523,8 @@ def ahead_most(core: NodeCore, kind: int, of_bag: bool = False) -> int:
     """How many tasks of this kind may wait at the executors; none if it is not known to be short.
 
     At each of them no more than were seen: one that is short by chance says little of those behind it, and what waits
-    there is hidden from thieves. Of a bag of tasks there may be more: no task that becomes ready stands behind them.
+    there is hidden from thieves. Of a bag of tasks there may be more: no task that becomes ready stands behind them. Of
+    tasks that make large objects there are few: what follows them comes before the next ones, and frees memory.
     """
     seen = core.kinds.get(kind)
     if seen is None:
@@ -565,7 +534,9 @@ def ahead_most(core: NodeCore, kind: int, of_bag: bool = False) -> int:
     if most < cores and seen[1] <= config.next_ns * seen[0]:
         return cores
     count_max = config.ahead_count_max
-    if of_bag and config.starts_together:
+    if seen[3] > config.ahead_bytes // count_max:
+        count_max = config.ahead_bytes // seen[3] or 1
+    elif of_bag and config.starts_together:
         count_max *= BAG_FACTOR
     return min(most, cores * min(seen[0], count_max))
 

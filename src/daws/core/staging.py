@@ -210,6 +210,7 @@ def look_again(core: NodeCore) -> None:
         else:
             core.out.append(FetchObjects(((object_, wanted[1], place),)))
     _lost(core, lost)
+    core.dirty = True  # executors may have been kept for tasks that do not come any more
     if since:
         _doubt(core, [*since])
 

@@ -6,6 +6,7 @@ task. Nobody waits for a clock: runs are looked at when somebody asks for work.
 
 from collections import deque
 
+from daws.core.effects import VALIDATE, SetTimer
 from daws.core.node import EMPTY, NodeCore, Run
 from daws.core.ready import offer
 from daws.model.task import REPLICA, SUSPECT, NodeId
@@ -62,3 +63,11 @@ def note_copy(core: NodeCore, task: int) -> None:
         here = {ready.spec.id for ready in core.shared.all()}.union(core.running)
         core.copied = {one: count for one, count in core.copied.items() if one in here}
     core.copied[task] = core.copied.get(task, 0) + 1
+
+
+def validate_later(core: NodeCore) -> None:
+    """This node has copies of tasks: set the timer after which it asks the store about them, if `replicate` says so."""
+    every_ns = getattr(core.strategy.replicate, "validate_ns", 0)
+    if every_ns:
+        core.validating = True
+        core.out.append(SetTimer(VALIDATE, core.now_ns + every_ns))

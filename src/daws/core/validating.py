@@ -11,6 +11,7 @@ from daws.core.growing import hear_of_end
 from daws.core.node import NodeCore
 from daws.core.places import places
 from daws.core.staging import release_for
+from daws.core.stragglers import validate_later
 from daws.model.states import FINAL, REMAKING
 from daws.model.task import REPLICA, NodeId
 from daws.wire.store import DONE, AnswerType, Inspect, OwnedBy, Owners, Story
@@ -19,17 +20,14 @@ ROWS_MAX = 256
 """So many copies are asked about at once."""
 
 
-def validate(core: NodeCore, every_ns: int) -> None:
-    """On each tick of a node that has had copies; for the first time when it has had them for so long."""
-    if core.now_ns < core.validate_at_ns:
-        return
-    is_first = not core.validate_at_ns
-    core.validate_at_ns = core.now_ns + every_ns
-    if is_first:
-        return
+def validate(core: NodeCore) -> None:
+    """The timer has fired, which was set with the first copy: ask about all that are here, and again after a while."""
+    core.validating = False
     copies = {ready.spec.id: None for _, ready in places(core) if ready.mode & REPLICA}
     for task in list(copies)[:ROWS_MAX]:
         ask(core, task, Inspect(task, brief=True))
+    if copies:
+        validate_later(core)
 
 
 @answers(Inspect)

@@ -1,7 +1,8 @@
 """Every error daws raises on purpose: one root, four families that say who has to act.
 
 The caller is wrong (`UsageError`), a peer is wrong (`PeerError`), something is not there for now (`UnavailableError`),
-or daws itself is wrong (`InternalError`). Messages are one line and name the next step. Inside the core a failure is
+or daws itself is wrong (`InternalError`). (What is raised around workers is in `workers/errors.py`, and the error of a
+cancelled task in `client/cancelled.py`.) Messages are one line and name the next step. Inside the core a failure is
 data; only what leaves a function as an exception is defined here.
 """
 
@@ -89,12 +90,16 @@ class CommandError(TaskFailedError):
         return type(self), (str(self), self.command, self.code, self.stdout, self.stderr)
 
 
+class CommandTimeoutError(CommandError, TimeoutError):
+    """A command ran longer than its `timeout` allows, and was killed with all that it had started."""
+
+
 class TaskKilledError(DawsError):
     """A task ended with its worker: killed, crashed, out of time or out of memory. Others are not affected."""
 
 
-class TaskCancelledError(DawsError):
-    """The task was cancelled, or one that it needs was."""
+class TaskTimeoutError(TaskKilledError, TimeoutError):
+    """A task ran longer than its `timeout` allows, and was stopped with its worker."""
 
 
 class ClosedError(UsageError):

@@ -2,9 +2,12 @@
 
 import math
 import re
+from functools import lru_cache
 
 LENGTH_MAX = 40
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d{1,3})?", re.ASCII | re.IGNORECASE)
+_SIZE = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*([kmgtp]?)(i?)b?", re.IGNORECASE | re.ASCII)
+_POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5}
 
 
 def read_number(text: str) -> int | float | None:
@@ -22,3 +25,13 @@ def read_whole(text: str) -> int | None:
     """The same, for whole numbers in whatever way they are written: 1000 or 1e3."""
     number = read_number(text)
     return None if number is None or math.isinf(number) or number != int(number) else int(number)
+
+
+@lru_cache(1024)
+def read_size(text: str) -> float | None:
+    """The number of bytes that a text such as `10 MB` or `2 GiB` stands for, None if it is none."""
+    found = _SIZE.fullmatch(text.strip())
+    if found is None:
+        return None
+    unit: float = (1024 if found[3] else 1000) ** _POWERS[found[2].lower()]
+    return float(found[1]) * unit

@@ -1,4 +1,4 @@
-"""What nodes are told about the lengths of tasks before they run: nothing, the truth, or something near it.
+"""What is known of the lengths of tasks before they run: the truth by planners, by nodes too, or something near it.
 
 The truth is `Graph.length_ns`, which in a workflow file is the recorded runtime. Estimates that are off are drawn by
 the seed, each for itself, so that one task's never depends on how many others there are.
@@ -12,8 +12,12 @@ from daws.model.errors import UsageError
 from daws.model.graph import Graph
 from daws.strategy.rng import hash_u64
 
-NONE = "none"
 EXACT = "exact"
+"""Who plans a graph knows the true lengths; nodes are told nothing and learn them from what they run."""
+TOLD = "told"
+"""Each task says its true length, so that nodes know it too."""
+NONE = "none"
+"""What `exact` was called once."""
 SALT = 0x5EED_E571
 """Keeps these draws apart from others of the same seed."""
 
@@ -21,23 +25,28 @@ _ERROR = re.compile(r"(?:±|\+-|\+/-)?(?P<percent>\d{1,3}(?:\.\d{1,6})?)%", re.A
 
 
 def parse_estimates(text: str) -> float | None:
-    """How far off estimates are at most, as a share of the true length; None if there are none."""
+    """How far off estimates are at most, as a share of the true length; None if tasks have none: planners know the true
+    lengths then, and nodes nothing."""
     text = text.strip()
-    if text == NONE:
-        return None
     if text == EXACT:
+        return None
+    if text == TOLD:
         return 0.0
+    if text == NONE:
+        raise UsageError(
+            f"estimates '{NONE}': planners knew the true lengths under that name; it is '{EXACT}' now (the default)"
+        )
     found = _ERROR.fullmatch(text)
     if found is None or float(found["percent"]) > 100:
         shown = repr(text if len(text) <= 60 else text[:57] + "...")
-        raise UsageError(f"estimates {shown}: expected '{NONE}', '{EXACT}', or how far off they are, from 0% to 100%")
+        raise UsageError(f"estimates {shown}: expected '{EXACT}', '{TOLD}', or how far off they are, from 0% to 100%")
     return float(found["percent"]) / 100
 
 
 def with_estimates(graph: Graph, error: float | None, seed: int) -> Graph:
     """The graph with estimates between (1 - error) and (1 + error) times the true lengths, uniformly drawn.
 
-    None leaves the graph as it is, with the estimates that it has or has not.
+    None leaves the graph as it is; without any estimates of its own, planners know its true lengths.
     """
     if error is None:
         return graph

@@ -19,12 +19,16 @@ import numpy.typing as npt
 
 from daws.core.client import ClientCore
 from daws.core.effects import (
+    ASK_AGAIN,
+    CALL,
     COMMIT,
     DEADLINE,
     PATIENCE,
     POLL,
     RECALL,
+    STALL,
     TICK,
+    VALIDATE,
     CallStore,
     DropObject,
     EffectType,
@@ -59,6 +63,7 @@ from daws.model.graph import Graph, Growth
 from daws.model.task import CLIENT, NODE_INDEX_MASK, NodeId, Ready, TaskSpec, Transfer, node_id, spawned_id
 from daws.sim.agenda import Agenda, window_shift
 from daws.sim.fair import FairNetwork
+from daws.sim.holding import has_large_objects
 from daws.sim.machine import FATE, STORE, Machine
 from daws.sim.profiles import Costs
 from daws.store.memory import MemoryStore
@@ -68,7 +73,7 @@ from daws.wire.store import Committed, is_quiet
 
 HEAVY = frozenset((Offer, Submission))
 """Messages that bring tasks: a node needs time for each of them."""
-FIRED = tuple(map(TimerFired, (TICK, POLL, DEADLINE, COMMIT, RECALL, PATIENCE)))
+FIRED = tuple(map(TimerFired, (TICK, POLL, DEADLINE, COMMIT, RECALL, PATIENCE, STALL, CALL, VALIDATE, ASK_AGAIN)))
 """By timer: every node of a large cluster has one under way."""
 PROGRESS_EVENTS = 1 << 16
 END_OF_TIME_NS = 1 << 62
@@ -138,12 +143,15 @@ class Kernel:
         # what was seen
         self.starts = array("q")
         self.ends = array("q")
+        self.notes_ends = has_large_objects(graph)
+        self.ended = array("q"), array("q"), array("q")  # task, time and node of each run, if somebody is to know
         self.unbegun_ns = 0  # by how much runs that were called off before they began seem to have ended too early
         self.message_count = 0
         self.fetched_bytes = 0
         self.stopped: set[tuple[NodeId, int]] = set()
         self.runs: dict[tuple[NodeId, int], tuple[int, int, int]] = {}  # kept where runs can be recalled or stopped
         self.tracks_runs = bool(graph.growth) or strategy.balance.mode == "give" or strategy.replicate.copies_max > 0
+        self.has_rivals = strategy.replicate.copies_max > 0  # who commits a task tells others to stop, and at once
         # what can be handed in
         self.network: FairNetwork | None = None  # else links carry one transfer after the other
         self.length_on: Callable[[int, NodeInfo], int] | None = None  # how long a task runs on a node, if not by speed
@@ -209,6 +217,8 @@ class Kernel:
         plain_runs = not (self.growth or self.tracks_runs or self.length_on is not None)
         plain_mail = self.one_cluster and faults is None
         message_latency_ns = message_ns + costs.latency_ns
+        notes_ends = self.notes_ends
+        ended_task, ended_at, ended_on = self.ended
         watched = self.journals is not None or self.digest is not None or checker is not None
         out: list[EffectType] = []
         for _ in range(PROGRESS_EVENTS):
@@ -227,6 +237,10 @@ class Kernel:
             if came is RunEnded:
                 if not (stopped and self._was_stopped(to, event.run)):
                     ends.append(now_ns)
+                    if notes_ends:
+                        ended_task.append(event.task)
+                        ended_at.append(now_ns)
+                        ended_on.append(to)
                 if not plain_runs:
                     self.runs.pop((to, event.run), None)
             elif came in HEAVY:
@@ -326,7 +340,7 @@ class Kernel:
     @property
     def event_count(self) -> int:
         """How many events were dealt with so far."""
-        return int(self.sequence.__reduce__()[1][0]) - len(self.agenda)
+        return int(repr(self.sequence)[len("count(") : -1]) - len(self.agenda)  # its only way to be read
 
     def push(self, at_ns: int, to: int, event: Any) -> None:
         self.agenda.push((at_ns, self.next_sequence(), to, event))
@@ -462,6 +476,7 @@ class Kernel:
         An answer from which nothing follows waits until its node wakes up for something else.
         """
         rows, shard, latency_ns = call.rows, call.shard, self.costs.latency_ns
+        lazy = call.lazy and not self.has_rivals
         arrives_ns = leaves_ns + latency_ns
         free_ns = self.shard_free_ns[shard]
         if arrives_ns > free_ns:
@@ -473,17 +488,17 @@ class Kernel:
                 self.checker.on_row(rows[0], answer)
             event: EventType
             if type(answer) is Committed:  # as `is_quiet` would say
-                quiet = not (answer.ready or answer.key >= 0 or answer.rivals or answer.stop or call.hopes) or call.lazy
+                quiet = not (answer.ready or answer.key >= 0 or answer.rivals or answer.stop or call.hopes) or lazy
                 event = StoreAnswered(call.token, [answer])
             else:
-                quiet = call.lazy or (not call.hopes and is_quiet(rows[0], answer))
+                quiet = lazy or (not call.hopes and is_quiet(rows[0], answer))
                 event = CallFine(call.token) if answer is None else StoreAnswered(call.token, [answer])
         else:
             free_ns += self.costs.store_call_ns + self.costs.store_row_ns * len(rows)
             answers = self.store.apply(shard, rows, arrives_ns)
             if self.checker is not None:
                 self.checker.on_store(node, rows, answers, arrives_ns)
-            quiet = call.lazy or (not call.hopes and all(map(is_quiet, rows, answers)))
+            quiet = lazy or (not call.hopes and all(map(is_quiet, rows, answers)))
             fine = answers.count(None) == len(answers)
             event = CallFine(call.token) if fine else StoreAnswered(call.token, answers)
         self.shard_free_ns[shard] = free_ns

@@ -18,11 +18,13 @@ from daws.model.columns import Int64s
 from daws.model.context import matches
 from daws.model.errors import ContextError, InternalError, UsageError
 from daws.model.graph import Graph
+from daws.model.html import table
 from daws.model.states import CANCELLED, FAILED
 from daws.model.task import CLIENT, Needs, NodeId
 from daws.sim.checkers import Checker
 from daws.sim.cluster import Cluster
 from daws.sim.fair import FairNetwork
+from daws.sim.holding import peak_of
 from daws.sim.kernel import Kernel
 from daws.sim.profiles import Costs
 from daws.sim.watch import Watch
@@ -92,6 +94,10 @@ class Settings(Struct, frozen=True):
 DEFAULTS = Settings()
 
 
+SHOWN = ("tasks", "cores_total", "makespan_s", "throughput", "efficiency", "utilization", "bytes_moved", "steals")
+"""What notebooks show of a result."""
+
+
 class Result(Struct, frozen=True):
     """What came of it. Times in seconds of simulated time unless they say `wall`.
 
@@ -114,6 +120,9 @@ class Result(Struct, frozen=True):
     efficiency: float
     utilization: float
     bytes_moved: int
+    peak_bytes: int  # held at once by all nodes: objects from when they were made until their readers have ended
+    peak_node_bytes: int  # ... by one node
+    peak_objects: int
     local_hits: int
     cache_hits: int
     pushes: int
@@ -130,6 +139,10 @@ class Result(Struct, frozen=True):
     wall_s: float
     peak_rss_mb: float
     digest: str = ""
+
+    def _repr_html_(self) -> str:
+        rows: list[tuple[str, object]] = [(name.replace("_", " "), getattr(self, name)) for name in SHOWN]
+        return table(f"{self.strategy} on {self.nodes:,} nodes", rows)
 
 
 def check_runnable(graph: Graph, members: Members) -> None:
@@ -303,14 +316,17 @@ def simulate(
     progress: Callable[[int], None] | None = None,
     prepare: Callable[[Kernel], None] | None = None,
     opening: Opening | None = None,
+    owns_process: bool = True,
 ) -> tuple[Result, Kernel]:
     """Run to the end; `progress` is told now and then how many tasks have ended. InternalError if there is no end.
 
-    The collector is off meanwhile: the kernel makes no cycles, and a pass over millions of tasks is slow.
+    In a process of ours (`owns_process`) the garbage collector is off meanwhile: the kernel makes no cycles, and a pass
+    over millions of tasks is slow. In a user's process it stays as it is.
     """
     began = time.perf_counter()
-    collecting = gc.isenabled()
-    gc.disable()
+    collecting = owns_process and gc.isenabled()
+    if collecting:
+        gc.disable()
     try:
         kernel = make_kernel(graph, cluster, strategy, settings, opening)
         kernel.progress = progress
@@ -344,6 +360,7 @@ def summarise(kernel: Kernel, cluster: Cluster, settings: Settings, wall_s: floa
     late_ns = sum([start_ns - end_ns for start_ns in kernel.starts if start_ns > end_ns]) if unended else 0
     busy_s = (sum(kernel.ends) + unended * end_ns - sum(kernel.starts) + kernel.unbegun_ns + late_ns) / SECOND_NS
     states = [state for state, _ in kernel.client.ended.values()]
+    peak = peak_of(kernel.graph, *kernel.ended)
 
     def total(name: str) -> Any:
         return sum(getattr(core, name) for core in cores)
@@ -361,6 +378,9 @@ def summarise(kernel: Kernel, cluster: Cluster, settings: Settings, wall_s: floa
         efficiency=core_ns / SECOND_NS / cluster.capacity / makespan_s if makespan_s else 0.0,
         utilization=busy_s * width / slots / makespan_s if makespan_s else 0.0,
         bytes_moved=kernel.fetched_bytes,
+        peak_bytes=peak.total_bytes,
+        peak_node_bytes=peak.node_bytes,
+        peak_objects=peak.objects,
         local_hits=total("local_hits"),
         cache_hits=total("cache_hits"),
         pushes=total("pushes"),

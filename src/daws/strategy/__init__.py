@@ -6,7 +6,7 @@ A new idea is one class with the methods of its protocol, and `register(decision
 """
 
 from daws.strategy.answer import Answer, Parameter, parameters_of
-from daws.strategy.fitting import check_fitting
+from daws.strategy.fitting import check_fitting, lacks_live
 from daws.strategy.presets import DEFAULT, PRESETS, Preset
 from daws.strategy.registry import DECISIONS, answers, register
 from daws.strategy.rng import Rng, hash_u64
@@ -17,6 +17,7 @@ __all__ = [
     "describe",
     "format_strategy",
     "check_fitting",
+    "lacks_live",
     "Row",
     "DEFAULT",
     "PRESETS",

@@ -63,7 +63,7 @@ class View(Protocol):
     moved_bytes: int
     read_bytes: int
     failed_steals: int
-    stalled_ns: int  # for so long at least no run has ended here; counted only while dedicated tasks wait
+    stalled_ns: int  # for so long no run has ended here, while dedicated tasks wait; 0 if that is not looked at now
     copied: dict[int, int]  # how many copies of a task were offered to others so far
 
     @property
@@ -194,7 +194,8 @@ class Assign(Protocol):
     """Which node receives each submitted task?
 
     A whole graph is planned at once. Where tasks come one by one, as from a live client, nobody knows what will follow:
-    `home` is asked for each of them.
+    `home` is asked for each of them. An answer that is another one then has `needs_graph = True` (False where it says
+    nothing), and whoever chooses it live is told so (`fitting.lacks_live`).
     """
 
     def plan(self, graph: Graph, site: Site) -> Plan: ...
@@ -225,7 +226,13 @@ class Place(Protocol):
 
 
 class Order(Protocol):
-    """Which ready task runs first? Smaller keys first; equal keys in the order in which they came."""
+    """Which ready task runs first? Smaller keys first; equal keys in the order in which they came.
+
+    An answer that has `raised(graph, ranks, members)` says by which ranks nodes go where a graph is known, from those
+    of the plan; without it they go by the plan's. With `finishes = True` thieves that get what would run first get
+    tasks that begin something new rather than those that go on with what was begun. With `patience` executors wait for
+    more critical tasks, for so long a part of a task's length; 0 without it.
+    """
 
     @property
     def needs_ranks(self) -> bool:
@@ -234,6 +241,12 @@ class Order(Protocol):
 
     def key(self, view: View, ready: Ready) -> float: ...
     def explain(self, view: View, ready: Ready) -> Reasons: ...
+
+
+def raised_ranks(order: Order, graph: Graph, ranks: np.ndarray, members: Members) -> np.ndarray:
+    """The ranks by which nodes go, from those of the plan."""
+    raised = getattr(order, "raised", None)
+    return ranks if raised is None else raised(graph, ranks, members)
 
 
 class Match(Protocol):
@@ -296,7 +309,11 @@ class Balance(Protocol):
 
 
 class Relax(Protocol):
-    """When does a dedicated task become shared?"""
+    """When does a dedicated task become shared?
+
+    Asked whenever tasks have come or ended. An answer may have `stall_ns(view)`, a number above 0: where all executors
+    are busy and no run has ended for so long, it is asked again, with `stalled_ns` in the view. Without it nobody asks.
+    """
 
     def start_tt_ns(self) -> int: ...
     def excess(self, view: View) -> int:
@@ -316,7 +333,7 @@ class Replicate(Protocol):
 
     An answer that has `overdue_ns(view, spec)` says after how long a run should have ended (0: it cannot say); who asks
     a node for work that has none to give, but such runs, gets a copy of one. With `validate_ns` nodes ask the store
-    that often what became of the tasks of which they have copies.
+    that often what became of the tasks of which they have copies, as long as they have any.
     """
 
     @property

@@ -59,6 +59,18 @@ def check_fitting(strategy: Strategy) -> None:
         )
 
 
+def lacks_live(strategy: Strategy) -> str:
+    """A line that says what a strategy lacks where tasks come one by one, empty if it lacks nothing that it is named
+    for."""
+    if not getattr(strategy.assign, "needs_graph", False):
+        return ""
+    return (
+        f"strategy {strategy.name!r} is not itself on a live cluster, where tasks come one by one: "
+        f"assign={answer_name('assign', strategy.assign)} has no graph to plan, so each task goes to the node that has "
+        "most of what it reads. 'daws sim' runs it as published; the default strategy needs no graph"
+    )
+
+
 def is_ours(*answers: object) -> bool:
     """Whether all of these are answers of daws itself, as opposed to users' own."""
     return all(type(answer).__module__.startswith("daws.strategy.") for answer in answers)

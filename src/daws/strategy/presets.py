@@ -105,7 +105,7 @@ PRESETS: dict[str, Preset] = {
             "what is known of the graph is planned, tasks keep near their data, and what waits may be stolen",
             "none; ADAGE's planning and MATRIX's stealing, played through with links and copies",
             _MATRIX | {"assign": "forecast", "place": "planned", "order": "critical-path", "relax": "above"},
-            {"balance": {"hand": "first", "settle": 0.004}, "order": {"patience": 0.02}},
+            {"balance": {"hand": "first", "settle": 0.004}, "order": {"patience": 0.02, "room_mb": 4.0}},
         ),
         _preset(
             "matrix",

@@ -41,7 +41,8 @@ class Written(Struct, frozen=True, array_like=True, gc=False):
 class RunOptions(Struct, frozen=True, array_like=True, gc=False):
     """What one run needs beyond the usual. Limits of zero are none.
 
-    `cores` becomes OMP_NUM_THREADS and its friends, `devices` CUDA_VISIBLE_DEVICES (None leaves it as it is).
+    `cores` becomes OMP_NUM_THREADS and its friends unless the user has set them, `devices` CUDA_VISIBLE_DEVICES (None
+    leaves it as it is).
     """
 
     cores: int = 1
@@ -70,13 +71,16 @@ class Seed(Struct, frozen=True, array_like=True, gc=False):
 
 class ChildEnd(Struct, frozen=True, array_like=True, gc=False):
     """How a task that a run created has ended: its results, or in which state it is now (`daws.model.states`), why, and
-    the encoded Failure if it raised something."""
+    the encoded Failure if it raised something. If it failed because of another, `path` is the way from this `task` to
+    that one."""
 
     number: int
     results: tuple[bytes | ObjectFile, ...] = ()
     state: int = 0
     error: str = ""
     failure: bytes = b""
+    task: int = -1
+    path: tuple[tuple[int, int], ...] = ()
 
 
 class Order(Struct, frozen=True, array_like=True, gc=False, tag=True):
@@ -119,8 +123,8 @@ INPUTS_ALONE = b""
 
 
 class Execute(Order, frozen=True):
-    """Call a function. `arguments` is a pickled (args, kwargs) in which `Slot(i)` stands for `inputs[i]`, or
-    `INPUTS_ALONE`.
+    """Call a function. `arguments` is a pickled (args, kwargs) in which `Slot(i)` stands for `inputs[i]`, or a tuple of
+    plain values (see `daws.data.codec.dumps_plain`), or `INPUTS_ALONE`.
 
     Inputs are serialized values or files that hold one. Without `outputs` there is one result, which always travels
     inline. Otherwise there are as many results as `outputs`, and those larger than `inline_max_bytes` are written to
@@ -240,8 +244,13 @@ class Recalled(Report, frozen=True):
     run: int
 
 
+LOGGED, WARNED, ITEMS_FAILED = 3, 4, 5
+
+
 class Printed(Report, frozen=True):
-    """What a run wrote to its standard output (1) or error (2), shortened to its last part."""
+    """What a run wrote to its standard output (1) or error (2): complete lines, or the end of what it wrote. Also what
+    it LOGGED or WARNED of, as msgpack; see `daws.workers.logs`. ITEMS_FAILED says of a task of `map` how many of its
+    items failed and what the first of them raised, as msgpack."""
 
     run: int
     stream: int
@@ -268,6 +277,13 @@ class Waits(Report, frozen=True):
     run: int
     used_ns: int
     on: tuple[int, ...]
+
+
+class Dropped(Report, frozen=True):
+    """A run reads no more what these tasks of its own make, nor will it create tasks that read that."""
+
+    run: int
+    tasks: tuple[int, ...]
 
 
 class Asks(Report, frozen=True):
@@ -297,7 +313,9 @@ class Died(Report, frozen=True):
     under: int = -1
 
 
-ReportType = Fit | Unfit | Ended | EndedTogether | Raised | Recalled | Printed | Taught | Spawned | Waits | Asks | Died
+ReportType = (
+    Fit | Unfit | Ended | EndedTogether | Raised | Recalled | Printed | Taught | Spawned | Waits | Dropped | Asks | Died
+)
 
 
 class Failure(Struct, frozen=True, array_like=True, gc=False):

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from daws.core.effects import POLL, CallStore, Send, StartRun
-from daws.core.events import RunEnded
+from daws.core.events import ObjectsPut, RunEnded
 from daws.core.node import SECOND_NS
 from daws.model.cluster import ExecutorClass, Members, NodeInfo
 from daws.model.context import Wish, parse_context
@@ -26,7 +26,7 @@ from daws.wire.messages import (
     SubmissionTaken,
     Taken,
 )
-from daws.wire.store import REFUSED, Committed, Granted, Leased
+from daws.wire.store import REFUSED, Committed, Granted, Lease, Leased
 
 TICK = 0
 NEWS_NS = 100_000_000
@@ -105,6 +105,21 @@ def loaded(tasks: int, balance: Balance | None = None) -> Driver:
 def asked(node: Driver) -> None:
     for to in (1, 2):
         node.expect(LoadQuery, to=to)
+
+
+def test_thieves_get_what_begins_something_new_and_chains_go_on_where_they_are():
+    with Driver("daws", cores=1) as node:
+        node.give(ObjectsPut(((100, 9000),)))
+        goes_on = ready(3, (100, 9000, 50, (0,), b""))
+        node.give(Submission(CLIENT, 0, (ready(1), ready(2), goes_on, ready(4), ready(5))))
+        node.drop(SubmissionTaken)
+        node.expect(StartRun, task=3)
+        node.give(Submission(CLIENT, 1, (msgspec.structs.replace(goes_on, spec=ready(6).spec),)))
+        node.drop(SubmissionTaken)
+        assert stolen(node, StealRequest(1)) == [1, 2]
+        assert stolen(node, StealRequest(1)) == [4]
+        assert stolen(node, StealRequest(1)) == [5]
+        assert stolen(node, StealRequest(1)) == [6], "rather than nothing"
 
 
 def test_a_round_asks_and_turns_to_the_one_with_most():
@@ -463,9 +478,11 @@ def test_an_answer_that_got_lost_is_not_hoped_for_for_ever():
         node.core.poll_armed = False
         ended(node)
         for _ in range(2):
+            node.drop(CallStore)
             node.fire(TICK)
-            node.answer(node.expect(CallStore, lazy=False), Leased())
         node.drop(CallStore)
+        renewal = next(call for call in node.core.calls.values() if type(call.rows[-1]) is Lease and call.hopes)
+        node.answer(renewal, Leased())
         asked(node)
 
 

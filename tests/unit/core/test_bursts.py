@@ -167,7 +167,7 @@ def test_of_a_bag_more_tasks_wait_at_executors_than_of_a_graph(together: bool):
         node.give(PlainTasks(CLIENT, 1, [1000, 1001], [0], [b""]))
         for start in (node.expect(StartRun), node.expect(StartRun)):
             node.give(RunDone(start.ready.spec.id, start.run, 1000, b"x"))
-        node.core.kinds[0] = [100, 100_000, 1000]  # a hundred of them took a microsecond each
+        node.core.kinds[0] = [100, 100_000, 1000, 0]  # a hundred of them took a microsecond each
         node.give(PlainTasks(CLIENT, 2, [*range(200)], [0], [b""]))
         assert node.core.ahead == 2 * bag
         others = [Submit(ready(task, makes=(task,), kind=1).spec, (), 0) for task in range(300, 310)]
@@ -186,7 +186,7 @@ def test_what_is_not_alike_does_not_start_together(odd: dict[str, Any]):
         node.give(PlainTasks(CLIENT, 1, [1000, 1001], [0], [b""]))
         for start in (node.expect(StartRun), node.expect(StartRun)):
             node.give(RunDone(start.ready.spec.id, start.run, 1000, b"x"))
-        node.core.kinds[0] = [100, 100_000, 1000]  # and many more, so many of them may be sent ahead
+        node.core.kinds[0] = [100, 100_000, 1000, 0]  # and many more, so many of them may be sent ahead
         node.give(PlainTasks(CLIENT, 2, [*range(30)], [0], [b""]))
         together = [*node.expect(StartRuns).tasks, *node.expect(StartRuns).tasks]
         alone = [node.expect(StartRun).ready, node.expect(StartRun).ready]

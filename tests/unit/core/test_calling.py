@@ -2,8 +2,10 @@
 
 from typing import Any
 
-from daws.core.effects import POLL, CallStore, StartRun
+from daws.core.calling import CALL_NS
+from daws.core.effects import CALL, POLL, CallStore, StartRun
 from daws.core.events import Leave, NewStrategy, RunEnded
+from daws.core.node import SECOND_NS, NodeConfig
 from daws.model.cluster import Members
 from daws.model.task import CLIENT
 from daws.testing import Driver, members_of, ready
@@ -84,11 +86,13 @@ def test_a_busy_node_keeps_its_invitations_until_it_has_time():
 
 
 def test_lost_invitations_are_repeated():
-    with with_tasks("sparrow", 0, 1) as node:
+    with with_tasks("sparrow", 0, 1, config=NodeConfig(lease_ns=1000 * SECOND_NS)) as node:
         node.expect(StartRun, task=0)
         assert sum(invited(node).values()) == 2
-        tick(node)
-        assert sum(invited(node).values()) == 2
+        for wait_ns in (CALL_NS, 2 * CALL_NS, 4 * CALL_NS):
+            assert node.timers[CALL] == node.now_ns + wait_ns, "while no task ends here, after twice as long each time"
+            node.fire(CALL)
+            assert sum(invited(node).values()) == 2
 
 
 def test_a_lost_answer_does_not_keep_a_guest_waiting_for_ever():
@@ -137,7 +141,7 @@ def test_a_name_that_was_forgotten_is_left_again():
         node.fire(POLL)
         node.expect(StealRequest, to=0)
         node.give(StealDenied(0))
-        tick(node)
+        node.fire(CALL)
         node.expect(StealRequest, to=0, waits=True)
 
 

@@ -3,7 +3,7 @@
 from daws.core.calls import COMMITS_HELD_MAX
 from daws.core.commits import ENDS_PER_LOOK
 from daws.core.effects import COMMIT, TICK, CallStore, DropObject, StartRun
-from daws.core.events import CallFine, RunEnded
+from daws.core.events import CallFine, RunEnded, TimerFired
 from daws.core.node import SECOND_NS, NodeConfig
 from daws.core.outbox import carry_out
 from daws.core.places import holds
@@ -74,8 +74,18 @@ def test_the_tick_sends_what_an_unusually_long_task_has_kept():
     with busy(leaves=3) as node:
         end(node, 0)
         node.fire(TICK)
-        finish, lease = node.expect(CallStore).rows
-        assert finish == Finish(0, 0, 0) and isinstance(lease, Lease)
+        (lease,) = node.expect(CallStore).rows
+        assert isinstance(lease, Lease), "a call of its own"
+        node.expect_rows(Finish(0, 0, 0))
+        node.expect(StartRun, task=1)
+
+
+def test_a_renewal_hurries_nothing_that_is_kept():
+    with busy(leaves=3) as node:
+        end(node, 0)
+        node.give(TimerFired(TICK))
+        (lease,) = node.expect(CallStore).rows
+        assert isinstance(lease, Lease) and node.core.rows == [Finish(0, 0, 0)]
         node.expect(StartRun, task=1)
 
 

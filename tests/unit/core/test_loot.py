@@ -1,16 +1,14 @@
 """What a dispatcher with an index hands over, and what is planned. (What other victims do: test_balancing.)"""
 
-import pytest
-
-from daws.core.effects import TICK, CallStore, DropObject, Send, StartRun
-from daws.core.events import RunEnded
+from daws.core.effects import STALL, CallStore, DropObject, Send, StartRun
+from daws.core.events import RunEnded, TimerFired
 from daws.core.node import SECOND_NS
 from daws.model.context import Label
 from daws.model.task import CLIENT, Ready
+from daws.strategy.relax.above import STALL_NS
 from daws.testing import Driver, ready
 from daws.testing.build import fetched, object_at
 from daws.wire.messages import Offer, StealDenied, StealRequest, Submission, SubmissionTaken
-from daws.wire.store import Leased
 
 
 def dispatcher(policy: str, *tasks: Ready) -> Driver:
@@ -106,34 +104,53 @@ def test_a_short_task_behind_a_long_run_stays_where_thieves_find_it():
         assert handed(node, 1) == 3
 
 
-def pass_tick(node: Driver) -> None:
-    node.fire(TICK)
-    node.answer(node.expect(CallStore), Leased())
+def behind_a_long_run(relax: str) -> Driver:
+    """Task 2 has its input and waits for this node alone, while task 3 runs and does not end."""
+    node = Driver(f"daws:relax={relax}", members=3, cores=1)
+    node.give(Submission(CLIENT, 0, (ready(1),)))
+    node.drop(SubmissionTaken)
+    run = node.expect(StartRun, task=1).run
+    node.give(RunEnded(1, run, 5_000_000))
+    node.answer(node.expect(CallStore), None)
+    node.give(Submission(CLIENT, 1, (ready(2, object_at(9, 2), rank=2, home=0, planned=True),)))
+    node.drop(SubmissionTaken)
+    node.drop(Send)
+    node.expect_fetch(9, source=2)
+    node.give(Submission(CLIENT, 2, (ready(3),)))
+    node.drop(SubmissionTaken)
+    node.expect(StartRun, task=3)
+    node.give(fetched(9, 2), later_ns=1000)
+    return node
 
 
-@pytest.mark.parametrize("relax", ["above", "never"])
-def test_what_is_kept_for_its_data_is_shared_when_no_run_ends_from_one_tick_to_the_next(relax):
-    with Driver(f"daws:relax={relax}", members=3, cores=1) as node:
-        node.give(Submission(CLIENT, 0, (ready(1),)))
-        node.drop(SubmissionTaken)
-        run = node.expect(StartRun, task=1).run
-        node.give(RunEnded(1, run, 5_000_000))
-        node.answer(node.expect(CallStore), None)
-        node.give(Submission(CLIENT, 1, (ready(2, object_at(9, 2), rank=2, home=0, planned=True),)))
-        node.drop(SubmissionTaken)
-        node.drop(Send)
-        node.expect_fetch(9, source=2)
-        node.give(Submission(CLIENT, 2, (ready(3),)))
-        node.drop(SubmissionTaken)
-        node.expect(StartRun, task=3)
-        node.give(fetched(9, 2), later_ns=1000)
-        pass_tick(node)
-        assert handed(node, 1) == -1, "a run has ended since the tick before"
-        pass_tick(node)
-        node.give(later_ns=SECOND_NS)
-        assert handed(node, 1) == (2 if relax == "above" else -1)
+def test_what_is_kept_for_its_data_is_shared_when_no_run_ends_for_a_while():
+    with behind_a_long_run("above") as node:
+        assert handed(node, 1) == -1
+        assert node.timers[STALL] == node.now_ns + STALL_NS
+        early_ns = node.timers.pop(STALL) - 300_000
+        node.give(TimerFired(STALL), later_ns=early_ns - node.now_ns)
+        assert node.timers[STALL] == early_ns + 300_000, "timers of a real clock may be early"
+        node.fire(STALL)
         assert not node.core.staged
+        node.give(later_ns=SECOND_NS)  # planned tasks settle for a moment
+        assert handed(node, 1) == 2
+        assert STALL not in node.timers, "nothing waits for this node any more"
         node.drop(DropObject)
+
+
+def test_where_runs_end_nothing_is_stalled():
+    with behind_a_long_run("above") as node:
+        node.give(Submission(CLIENT, 3, (ready(4), ready(5))))
+        node.drop(SubmissionTaken)
+        node.core.done_count += 1
+        node.fire(STALL)
+        assert node.core.staged and node.timers[STALL] == node.now_ns + STALL_NS, "it looks again"
+
+
+def test_who_never_shares_sets_no_timer():
+    with behind_a_long_run("never") as node:
+        assert STALL not in node.timers
+        assert node.core.staged
 
 
 def test_what_nobody_planned_is_handed_over_at_once():

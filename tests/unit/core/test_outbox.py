@@ -1,6 +1,7 @@
 """Telling children, stopping subtrees, waking waiters: intents are carried out to the end, then cleared."""
 
-from daws.core.effects import CallStore, DropObject, StartRun
+from daws.core.calls import UNKNOWN_WAIT_NS
+from daws.core.effects import ASK_AGAIN, CallStore, DropObject, StartRun
 from daws.core.events import RunEnded
 from daws.core.node import NodeConfig
 from daws.model.cluster import Members
@@ -76,8 +77,15 @@ def test_an_intent_is_kept_until_everybody_was_told():
         call = committed(node, 2)
         assert len(tick(node).rows) == 1
         node.answer(call, UNKNOWN)
-        asked = tick(node)
-        assert isinstance(asked.rows[1], Satisfy), "the child was not in the store yet: it is asked for again"
+        for wait_ns in (UNKNOWN_WAIT_NS, 2 * UNKNOWN_WAIT_NS):
+            assert node.timers[ASK_AGAIN] == node.now_ns + wait_ns
+            node.fire(ASK_AGAIN)
+            asked = node.expect(CallStore)
+            assert isinstance(asked.rows[0], Satisfy), "the child was not in the store yet: it is asked for again"
+            node.answer(asked, UNKNOWN)
+        node.fire(ASK_AGAIN)
+        node.answer(node.expect(CallStore), OK)
+        assert ASK_AGAIN not in node.timers
         assert tick(node).rows[1:] == [Clear(0, (KEY,), (7,))]
 
 

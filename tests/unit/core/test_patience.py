@@ -6,7 +6,7 @@ from daws.core.effects import PATIENCE, CallStore, StartRun
 from daws.core.events import ObjectsPut, RunEnded, TimerFired
 from daws.core.node import SECOND_NS
 from daws.core.patience import COMMIT_NS
-from daws.model.task import CLIENT, Input, Ready
+from daws.model.task import CLIENT, RAISED, Input, Ready
 from daws.testing import Driver, ready
 from daws.testing.build import BIG, fetched, object_at
 from daws.wire.messages import Submission, SubmissionTaken
@@ -39,6 +39,20 @@ def test_without_patience_it_starts():
         submit(node, planned(1, object_at(8, 1), rank=2 * LONG), planned(2))
         node.expect_fetch(8)
         node.expect(StartRun, task=2)
+
+
+def test_nobody_waits_for_a_task_that_was_only_raised():
+    with Driver(PATIENT, cores=1) as node:
+        submit(node, planned(1, object_at(8, 1), rank=2 * LONG + RAISED), planned(2))
+        node.expect_fetch(8)
+        node.expect(StartRun, task=2)
+
+
+def test_a_raised_task_waits_for_a_more_critical_one():
+    with Driver(PATIENT, cores=1) as node:
+        submit(node, planned(1, object_at(8, 1), rank=2 * LONG), planned(2, rank=LONG + RAISED))
+        node.expect_fetch(8)
+        assert node.timers[PATIENCE] == LONG // 50
 
 
 def test_nobody_waits_longer_than_a_part_of_what_the_task_takes():

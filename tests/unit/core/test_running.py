@@ -390,6 +390,33 @@ def test_each_executor_has_its_next_task_at_hand_unless_tasks_are_long(took_ns: 
         node.drop(StartRun)
 
 
+@pytest.mark.parametrize(("size_bytes", "ahead"), [(0, 16), (100_000, 16), (400_000, 4), (2_000_000, 2)])
+def test_of_tasks_that_make_large_objects_few_wait_at_executors(size_bytes: int, ahead: int):
+    config = NodeConfig(lease_ns=8 * SECOND_NS, ahead_ns=4_000_000, ahead_bytes=1_000_000)
+    with Driver(cores=2, config=config) as node:
+        submit(node, *[ready(task, makes=(100 + task,)) for task in range(60)])
+        for task in range(8):
+            run = node.expect(StartRun, task=task)
+            node.give(RunEnded(task, run.run, SHORT_NS // 10, (size_bytes,)))
+        node.drop(CallStore)
+        assert node.core.ahead == ahead
+        node.drop(StartRun)
+
+
+def test_what_goes_on_comes_before_what_begins_also_where_it_may_be_stolen():
+    with Driver("daws:balance=none", cores=1) as node:
+        submit(node, ready(1, makes=(100,)), ready(2), ready(3))
+        run = node.expect(StartRun, task=1)
+        node.give(RunEnded(1, run.run, SECOND_NS, (BIG,)))
+        second = node.expect(StartRun, task=2)
+        child = ready(9, (100, BIG, 1, (0,), b""))
+        node.answer(node.expect(CallStore), Committed(-1, readers=(9,), ready=(child,)))
+        assert node.core.shared.count == 2, "it is quick to move"
+        node.give(RunEnded(2, second.run, SECOND_NS))
+        node.expect(StartRun, task=9)
+        node.drop(CallStore)
+
+
 def started(node: Driver) -> list[StartRun]:
     found = [effect for effect in node.effects if isinstance(effect, StartRun)]
     node.drop(StartRun)

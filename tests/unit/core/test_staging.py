@@ -90,6 +90,17 @@ def test_other_places_are_tried_before_an_object_counts_as_lost():
         node.expect_rows(Unready(1, 0, 0, (8,)))
 
 
+def test_an_executor_that_was_kept_for_what_is_lost_takes_the_next_task():
+    """The third task stands behind two that are being fetched for, as many as may be at a time."""
+    with node_with("mlb:order=submission", cores=1) as node:
+        submit(node, ready(1, object_at(8, 77)), ready(2, object_at(8, 77)), ready(3))
+        call = node.expect_rows(Watch(1))
+        assert not node.core.running
+        node.answer(call, Leased(None))
+        node.expect(StartRun, task=3)
+        assert {type(row) for row in node.expect(CallStore).rows} == {Unready}
+
+
 def test_what_was_put_from_outside_comes_from_the_client_at_last():
     with node_with() as node:
         submit(node, ready(1, (8, BIG, -1, (2, CLIENT), b"")))

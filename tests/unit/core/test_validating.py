@@ -2,42 +2,37 @@
 
 import pytest
 
-from daws.core.effects import TICK, CallStore, DropObject, StartRun, StopRun
-from daws.core.events import TimerFired
-from daws.core.node import SECOND_NS
+from daws.core.effects import VALIDATE, CallStore, DropObject, StartRun, StopRun
+from daws.core.node import SECOND_NS, NodeConfig
 from daws.core.places import places
 from daws.model.states import DONE as DONE_STATE
 from daws.model.states import READY
 from daws.model.task import REPLICA
 from daws.testing import Driver, ready
 from daws.wire.messages import COPY, Offer
-from daws.wire.store import DONE, AnswerType, Granted, Inspect, Leased, Story
+from daws.wire.store import DONE, AnswerType, Granted, Inspect, Story
 
 OTHER = 1
 
 
 def with_copies(*tasks: int, strategy: str = "adage:validate-s=10") -> Driver:
     """A node of one core that has been given copies: it runs the first."""
-    node = Driver(strategy, members=3)
+    node = Driver(strategy, members=3, config=NodeConfig(lease_ns=1000 * SECOND_NS))
     node.give(Offer(OTHER, 1, COPY, tuple([ready(task) for task in tasks])))
     node.answer(node.expect(CallStore), *[Granted(0, 0, REPLICA) for _ in tasks])
     node.expect(StartRun, task=tasks[0])
-    call, early = asked(node, 1)
-    assert early == [], "they have only just come"
-    answer(node, call)
     return node
 
 
-def asked(node: Driver, later_ns: int = 10 * SECOND_NS) -> tuple[CallStore, list[int]]:
-    """The call of a tick, and the tasks that it asks about."""
-    node.give(TimerFired(TICK), later_ns=later_ns)
+def asked(node: Driver) -> tuple[CallStore, list[int]]:
+    """The call that follows when the timer has fired, and the tasks that it asks about."""
+    node.fire(VALIDATE)
     call = node.expect(CallStore)
     return call, [row.task for row in call.rows if isinstance(row, Inspect)]
 
 
 def answer(node: Driver, call: CallStore, *stories: AnswerType) -> None:
-    told = iter(stories)
-    node.answer(call, *[next(told) if isinstance(row, Inspect) else Leased(None) for row in call.rows])
+    node.answer(call, *stories)
 
 
 def left(node: Driver) -> list[int]:
@@ -62,19 +57,21 @@ def test_copies_of_what_has_ended_are_dropped_queued_or_running():
     assert left(node) == [3, 4]
 
 
-def test_nobody_asks_again_before_it_is_time():
+def test_it_is_asked_again_as_long_as_there_are_copies():
     node = with_copies(1, 2)
+    assert node.timers[VALIDATE] == node.now_ns + 10 * SECOND_NS
     call, tasks = asked(node)
-    answer(node, call, *[Story(READY, OTHER, 1, 0) for _ in tasks])
-    call, tasks = asked(node, 9 * SECOND_NS)
-    assert tasks == []
-    answer(node, call)
-    assert sorted(asked(node, SECOND_NS)[1]) == [1, 2]
+    assert node.timers[VALIDATE] == node.now_ns + 10 * SECOND_NS
+    answer(node, call, *[Story(DONE_STATE, OTHER, 1, 0) for _ in tasks])
+    node.expect(StopRun, task=1)
+    node.fire(VALIDATE)
+    assert VALIDATE not in node.timers, "a node without copies sets no timer"
+    node.drop(DropObject)
 
 
 @pytest.mark.parametrize("strategy", ["adage:validate-s=0", "constellation:replicate=stragglers"])
 def test_without_a_validator_nobody_asks(strategy: str):
-    assert asked(with_copies(1, 2, strategy=strategy))[1] == []
+    assert VALIDATE not in with_copies(1, 2, strategy=strategy).timers
 
 
 def test_what_the_node_owns_itself_by_now_is_not_dropped():

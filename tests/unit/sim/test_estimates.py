@@ -12,7 +12,7 @@ GRAPH = parse_workload("bot:tasks=2000").build(1, 1, 0)
 
 @pytest.mark.parametrize(
     ("text", "error"),
-    [("none", None), ("exact", 0.0), ("20%", 0.2), ("±20%", 0.2), ("+-2.5%", 0.025), (" 100% ", 1.0), ("0%", 0.0)],
+    [("exact", None), ("told", 0.0), ("20%", 0.2), ("±20%", 0.2), ("+-2.5%", 0.025), (" 100% ", 1.0), ("0%", 0.0)],
 )
 def test_how_they_are_written(text, error):
     assert parse_estimates(text) == error
@@ -20,8 +20,13 @@ def test_how_they_are_written(text, error):
 
 @pytest.mark.parametrize("text", ["", "some", "20", "-20%", "101%", "1e2%", "%", "9" * 100])
 def test_what_makes_no_sense_is_refused(text):
-    with pytest.raises(UsageError, match="expected 'none', 'exact', or how far off they are, from 0% to 100%"):
+    with pytest.raises(UsageError, match="expected 'exact', 'told', or how far off they are, from 0% to 100%"):
         parse_estimates(text)
+
+
+def test_none_says_what_it_is_called_now():
+    with pytest.raises(UsageError, match=r"estimates 'none': planners knew the true lengths .* 'exact' now"):
+        parse_estimates("none")
 
 
 def test_nothing_the_truth_or_near_it():

@@ -2,6 +2,7 @@
 
 import builtins
 import os
+import sys
 from itertools import pairwise
 from pathlib import Path
 
@@ -13,10 +14,15 @@ from hypothesis import strategies as st
 from daws.model.errors import UnavailableError, UsageError
 from daws.sim.cluster import cluster_of
 from daws.sim.kernel import Kernel
-from daws.sim.plot import busy_over_time, check_target, draw_panels, draw_run, panel_of
+from daws.sim.plot import busy_over_time, check_target, draw_panels, figure_of_run, panel_of, write_figure
 from daws.sim.simulate import Result, simulate
 from daws.strategy import parse_strategy
 from daws.workloads import parse_workload
+
+
+def draw_run(result, kernel, path, title):
+    """As `Simulation.plot` does."""
+    write_figure(figure_of_run(result, kernel.starts, kernel.ends, title), check_target(path))
 
 
 @pytest.fixture(scope="module")
@@ -121,6 +127,7 @@ def test_without_matplotlib_one_line_says_how_to_get_it(tmp_path, monkeypatch):
             raise ImportError(name)
         return real(name, *rest)
 
+    monkeypatch.delitem(sys.modules, "daws.runs.figure", raising=False)
     monkeypatch.setattr(builtins, "__import__", without)
     with pytest.raises(UsageError, match=r"pip install 'daws\[plot\]'"):
         check_target(tmp_path / "a.png")

@@ -9,7 +9,7 @@ from daws.model.errors import StrategyError
 from daws.sim.cluster import cluster_of
 from daws.sim.scenario import ALTERED
 from daws.sim.simulate import simulate
-from daws.strategy import PRESETS, check_fitting, parse_strategy
+from daws.strategy import PRESETS, check_fitting, lacks_live, parse_strategy
 from daws.strategy.balance.steal import BalanceSteal
 from daws.strategy.decisions import Strategy
 from daws.strategy.place.keep import PlaceKeep
@@ -75,3 +75,10 @@ def test_answers_of_ones_own_are_trusted():
     check_fitting(mine)
     asks = parse_strategy("mlb:balance=master-worker,assign=one").balance
     check_fitting(msgspec.structs.replace(base, balance=asks, place=OwnPlace()))
+
+
+def test_presets_that_need_a_graph_are_named_by_their_answers():
+    lacking = {name for name, preset in PRESETS.items() if lacks_live(preset.strategy)}
+    assert lacking == {"heft", "adage"}
+    assert lacks_live(parse_strategy("flds:assign=heft")) and not lacks_live(parse_strategy("heft:assign=data"))
+    assert all("\n" not in lacks_live(PRESETS[name].strategy) for name in lacking)

@@ -88,6 +88,11 @@ class Notes:
         found = await self._do(what, ("HMGET", self.key(what), *fields))
         return [bytes(one or b"") for one in found]  # type: ignore[attr-defined]
 
+    async def fields(self, what: str) -> list[int]:
+        """The numbers of all that are there."""
+        found = await self._do(what, ("HKEYS", self.key(what)))
+        return [int(one) for one in found]  # type: ignore[attr-defined]
+
     async def drop(self, what: str, fields: Iterable[int | str]) -> None:
         some = list(fields)
         for low in range(0, len(some), AT_ONCE):

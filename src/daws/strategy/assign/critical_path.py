@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import insort
 from heapq import heapreplace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from daws.model.cluster import Members
 from daws.model.task import NodeId
@@ -32,6 +32,8 @@ class AssignCriticalPath(Answer, frozen=True):
 
     Helps when lengths and sizes are known. Hurts when they are not; and it knows neither contention nor caches.
     """
+
+    needs_graph: ClassVar[bool] = True
 
     def plan(self, graph: Graph, site: Site) -> Plan:
         import numpy as np

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from daws.model.cluster import Members
 from daws.model.task import NodeId
@@ -34,6 +34,8 @@ class AssignHeft(Answer, frozen=True):
 
     Helps when lengths and sizes are known and nodes differ. Hurts when they are not known; links have no queues in it.
     """
+
+    needs_graph: ClassVar[bool] = True
 
     def plan(self, graph: Graph, site: Site) -> Plan:
         import numpy as np

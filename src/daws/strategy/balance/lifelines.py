@@ -16,8 +16,8 @@ class BalanceLifelines(Thief, frozen=True, dict=True):
 
     Lifeline-based global load balancing (Saraswat and others, 2011), as in X10. The lifelines of a node are those 1, 2,
     4, 8, … places after it in the list of members: as in the paper's hypercubes each has log n of them, and work gets
-    from anywhere to anywhere in log n steps, for any number of nodes. On each tick names are left again, in case one
-    got lost; otherwise an idle node sends nothing.
+    from anywhere to anywhere in log n steps, for any number of nodes. After some seconds names are left
+    again, in case one got lost, then after twice as long each time; otherwise an idle node sends nothing.
 
     Helps when work comes in waves: nobody polls, and whoever waits is found at once. Hurts when tasks are few: they
     reach a far node only through others.

@@ -17,7 +17,7 @@ class BalanceSample(BalanceNone, frozen=True):
     Sparrow (2013), sections 3.2 and 3.3: batch sampling (the probes of all tasks that became ready together are shared
     among them) and late binding (a probe reserves a place in a queue; the task follows when its turn has come). Unlike
     there, schedulers run tasks themselves: what a node can start at once, or before anybody comes, needs no probe.
-    Probes that got lost are sent again on the next tick. Data counts for nothing, as in Sparrow without constraints.
+    Probes that got lost are sent again after some seconds. Data counts for nothing, as in Sparrow without constraints.
 
     Helps with many short jobs: no queue is long by accident. Hurts when nodes are few or all are busy: a round trip per
     task for nothing.

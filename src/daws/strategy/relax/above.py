@@ -9,6 +9,8 @@ from daws.model.task import GUESS_NS
 from daws.strategy.answer import Answer
 from daws.strategy.decisions import Reasons, View
 
+STALL_NS = 1_000_000_000
+
 
 class RelaxAbove(Answer, frozen=True):
     """Shares as many dedicated tasks as it takes to bring the estimated run time of their queue down to `tt`.
@@ -20,8 +22,9 @@ class RelaxAbove(Answer, frozen=True):
     default. It is fixed because `journal` doubles it whenever it helped, up to `tt-max`, which undoes that: 0.08
     instead of 0.86 on a small fan-out (`matrix` uses `journal` with a `tt-max` of 0.1 s).
 
-    How long those that run now will take is not in that estimate: where no run has ended for longer than `tt`, nothing
-    is kept. (A task of 2 ms waited for 15 s at a node that had run short ones before, and all that followed with it.)
+    How long those that run now will take is not in that estimate: where no run has ended for longer than `tt`, and for
+    a second at least, nothing is kept. (A task of 2 ms waited for 15 s at a node that had run short ones before, and
+    all that followed with it.)
 
     Helps when one node makes the data of many tasks. Hurts, with a short `tt`, when moving the data takes longer than
     waiting for the node that has it.
@@ -50,6 +53,9 @@ class RelaxAbove(Answer, frozen=True):
             return count
         kept = view.tt_ns * view.cores // (view.mean_run_ns or GUESS_NS)
         return count - kept if count > kept else 0
+
+    def stall_ns(self, view: View) -> int:
+        return max(STALL_NS, view.tt_ns + 1)
 
     def after_sharing(self, view: View) -> int:
         return self._moved(view, 2.0 if self.tt_rule == "journal" else 0.5)

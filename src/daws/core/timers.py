@@ -1,0 +1,34 @@
+"""What is done when a timer has fired: one function for each. The first is membership's; all others belong to decisions
+and to what a node does in time, and none of them hangs on how long a lease is."""
+
+from daws.core.balancing import poll
+from daws.core.calling import call_again
+from daws.core.commits import look_at_held
+from daws.core.effects import ASK_AGAIN, CALL, COMMIT, PATIENCE, POLL, RECALL, STALL, TICK, VALIDATE
+from daws.core.events import TimerFired
+from daws.core.members import tick
+from daws.core.node import NodeCore, handles
+from daws.core.outbox import ask_unknown_again
+from daws.core.patience import patience_is_over
+from daws.core.relaxing import look_for_stall
+from daws.core.running import recall_now
+from daws.core.validating import validate
+
+FIRED = {
+    TICK: tick,
+    POLL: poll,
+    COMMIT: look_at_held,
+    RECALL: recall_now,
+    PATIENCE: patience_is_over,
+    STALL: look_for_stall,
+    CALL: call_again,
+    VALIDATE: validate,
+    ASK_AGAIN: ask_unknown_again,
+}
+
+
+@handles(TimerFired)
+def on_timer_fired(core: NodeCore, event: TimerFired) -> None:
+    act = FIRED.get(event.timer)
+    if act is not None:  # at the deadline of a node that leaves nothing is left to decide
+        act(core)
