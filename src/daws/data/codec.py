@@ -6,9 +6,12 @@ A value without buffers is its plain pickle. One with buffers (numpy arrays, arr
     "daws"  count u32  stream_size u64  size u64 × count | pickle stream | pad | buffer | pad | buffer …
 
 Each buffer begins at a multiple of 64 bytes, so `loads` of a mapped file gives arrays that point into the file. They
-are as writable as the memory they point into: not at all in a mapped file or in `bytes`. A plain pickle begins with
-0x80, a block with "d": one byte tells them apart. In the file of an object an envelope stands before either (see
-`envelope`), which is checked before anything is unpickled.
+are as writable as the memory they point into: not at all in a file that is mapped for reading, but in one that is
+mapped privately. What is loaded from `bytes` gets copies, which are writable. Numbers, None and short texts are written
+by `marshal` instead, in its version 2, which every Python reads and which gives the same bytes each time: that takes a
+third of the time. A pickle begins with 0x80, a block with "d", and what `marshal` wrote with one of a few other bytes:
+the first byte tells them apart. Arguments of calls may begin with other letters (see `calls`). In the file of an object
+an envelope stands before either (see `envelope`), which is checked before anything is unpickled.
 
 Plain pickle comes first because it is fast. cloudpickle follows when pickle fails (lambdas, local functions) or when
 the stream names `__main__`, which workers never import; a string that merely contains that word takes the slow way too,
@@ -18,8 +21,10 @@ which is harmless. Modules given to `cloudpickle.register_pickle_by_value` are r
 
 import os
 from array import array
-from collections.abc import Callable, Iterable, Sequence
-from itertools import islice
+from collections.abc import Iterable, Sequence
+from itertools import islice, pairwise
+from marshal import dumps as marshal_dumps
+from marshal import loads as marshal_loads
 from pickle import PickleBuffer, Pickler
 from pickle import dumps as pickle_dumps
 from pickle import loads as pickle_loads
@@ -27,6 +32,7 @@ from struct import Struct
 from struct import error as StructError
 from typing import Any
 
+from daws.data.calls import LARGE_BYTES_MIN, Share, dump_parts
 from daws.data.envelope import ALIGN_BYTES, GAP_BYTES_MIN, envelope, opened, pieces, stream_parts
 from daws.data.mapping import map_file
 from daws.model.errors import DamagedObjectError, UnpicklableError
@@ -38,15 +44,23 @@ PARTS_PER_CALL = 1024  # IOV_MAX
 READ_BYTES_MAX = 32 * 1024
 """Files up to this size are read; mapping them would cost more than the copy."""
 
+PLAIN_CALL = 0x28
+"""The first byte of arguments that `dumps_plain` wrote."""
+_PLAIN = frozenset((int, float, bool, str, bytes, type(None)))
+_MARSHALLED_MAX = 512  # characters or bytes
+_MARSHAL_VERSION = 2
+_MARSHALLED = frozenset(marshal_dumps(one, 2)[0] for one in ((), 1, 1 << 40, 1.5, True, False, "", b"", None))
+
 _HEAD = Struct("=4sIQ")
 _FIRST = MAGIC[0]
 _MAIN = b"__main__"
+_READ_ONLY = b"\x97\x98"  # the next buffer, as read-only
 _UNDERSCORE = _MAIN[0]
 _LONG = (bytes, bytearray, str)
 _PADS = tuple(bytes(size) for size in range(ALIGN_BYTES))
 
 
-def dumps(value: object, what: str = "the value") -> bytes:
+def dumps(value: object, what: str = "the value", share: Share | None = None) -> bytes:
     """`value` as bytes. `what` names it in the error, should it be unpicklable: "argument 2", "the result"."""
     buffers: list[PickleBuffer] = []
     try:
@@ -54,18 +68,30 @@ def dumps(value: object, what: str = "the value") -> bytes:
     except MemoryError:
         raise
     except Exception:
-        return pack_by_value(value, what).to_bytes()
+        return shared_bytes(pack_by_value(value, what), share)
     if _UNDERSCORE in stream and stream.find(_MAIN) >= 0:  # the first test is five times faster
-        return pack_by_value(value, what).to_bytes()
-    if buffers:
-        return Packed([stream], buffers).to_bytes()
+        return shared_bytes(pack_by_value(value, what), share)
+    if buffers or (len(stream) >= LARGE_BYTES_MIN and share is not None):
+        return shared_bytes(Packed(stream_parts(stream), buffers), share)
     return stream
 
 
-def dumps_call(args: tuple[object, ...], kwargs: dict[str, object]) -> bytes:
-    """The arguments of one call, as `(args, kwargs)`. The error names the argument that cannot be pickled."""
+def shared_bytes(packed: "Packed", share: Share | None) -> bytes:
+    """A packed value as bytes, without what `share` takes."""
+    if share is not None and packed.size_bytes >= LARGE_BYTES_MIN:
+        is_block = len(packed.parts) > packed.covered  # its first part is the block's head
+        buffers = [one for one in packed.parts[packed.covered :] if isinstance(one, memoryview)]
+        made = dump_parts(packed.parts[is_block : packed.covered], buffers, share)
+        if made is not None:
+            return made
+    return packed.to_bytes()
+
+
+def dumps_call(args: tuple[object, ...], kwargs: dict[str, object], share: Share | None = None) -> bytes:
+    """The arguments of one call, as `(args, kwargs)`. The error names the argument that cannot be pickled. What is
+    large in them goes to `share`, if that is given (see `calls`)."""
     try:
-        return dumps((args, kwargs), "the arguments")
+        return dumps((args, kwargs), "the arguments", share)
     except UnpicklableError:
         for position, value in enumerate(args):
             dumps(value, f"argument {position + 1}")
@@ -74,16 +100,35 @@ def dumps_call(args: tuple[object, ...], kwargs: dict[str, object]) -> bytes:
         raise
 
 
+def dumps_plain(args: tuple[object, ...]) -> bytes:
+    """The arguments of a call that are all numbers, None or short texts; nothing if one is anything else.
+
+    `loads` gives the tuple of arguments back, and not `(args, kwargs)`: the first byte is `PLAIN_CALL`.
+    """
+    for one in args:
+        kind = type(one)
+        if kind not in _PLAIN or (kind in _LONG and len(one) > _MARSHALLED_MAX):  # type: ignore[arg-type]
+            return b""
+    return marshal_dumps(args, _MARSHAL_VERSION)  # type: ignore[arg-type]
+
+
+def loads_plain(buffer: bytes) -> Any:
+    """The number or text in `buffer`; None if it has anything else in it, or None. (For those who load many.)"""
+    return marshal_loads(buffer) if buffer[0] in _MARSHALLED else None
+
+
 def loads(buffer: Buffer, copy: bool = False) -> Any:
-    """The value in `buffer`. Its arrays point into the buffer and keep it alive; with `copy` they have their own."""
+    """The value in `buffer`. Its arrays point into the buffer and keep it alive. With `copy`, or if it is `bytes`,
+    which nobody may write to, they have their own."""
     try:
-        if buffer[0] != _FIRST:
-            return pickle_loads(buffer)
+        first = buffer[0]
     except IndexError:
-        if not len(buffer):
-            raise DamagedObjectError("an object of 0 bytes has no value in it; it was cut off") from None
-        raise  # from the value's own code
-    return _loads_block(memoryview(buffer).cast("B"), copy)
+        raise DamagedObjectError("an object of 0 bytes has no value in it; it was cut off") from None
+    if first in _MARSHALLED:
+        return marshal_loads(buffer)
+    if first != _FIRST:
+        return pickle_loads(buffer)
+    return _loads_block(memoryview(buffer).cast("B"), copy or type(buffer) is bytes)
 
 
 def _loads_block(view: memoryview, copy: bool) -> Any:
@@ -231,8 +276,14 @@ def pack(value: object, what: str = "the value") -> Packed:
 
 def encode(value: object, inline_bytes_max: int, what: str = "the value") -> bytes | Packed:
     """`value` as bytes when they are at most that many, else packed for a file: each value is pickled once."""
-    if type(value) in _LONG and len(value) > inline_bytes_max:  # type: ignore[arg-type]
-        return pack(value, what)  # pickling it in memory would be a copy
+    kind = type(value)
+    if kind in _LONG and len(value) > _MARSHALLED_MAX:  # type: ignore[arg-type]
+        if len(value) > inline_bytes_max:  # type: ignore[arg-type]
+            return pack(value, what)  # pickling it in memory would be a copy
+    elif kind in _PLAIN:
+        made = marshal_dumps(value, _MARSHAL_VERSION)  # type: ignore[arg-type]
+        if len(made) <= inline_bytes_max:
+            return made
     buffers: list[PickleBuffer] = []
     try:
         stream = pickle_dumps(value, 5, buffer_callback=buffers.append)
@@ -247,7 +298,24 @@ def encode(value: object, inline_bytes_max: int, what: str = "the value") -> byt
             return stream
         else:
             packed = Packed(stream_parts(stream), buffers)
+    if len(packed.parts) > packed.covered:
+        _forget_read_only(packed)
     return packed.to_bytes() if packed.size_bytes <= inline_bytes_max else packed
+
+
+def _forget_read_only(packed: Packed) -> None:
+    """Let buffers be as writable as the memory that they are loaded from: a task that returns a part of a shared array,
+    which is read-only there, returns a value of its own."""
+    stream = b"".join(packed.parts[1 : packed.covered])
+    if _READ_ONLY not in stream or len(stream) > READ_BYTES_MAX:
+        return
+    from pickletools import genops  # dear, and seldom needed
+
+    places = [at for opcode, _, at in genops(stream) if opcode.name == "READONLY_BUFFER" and at is not None]
+    kept = [stream[low + 1 : high] for low, high in pairwise((-1, *places, len(stream)))]
+    # As long as before, since its frames say so; nothing is read behind its end.
+    packed.parts[1 : packed.covered] = [b"".join(kept) + bytes(len(places))]
+    packed.covered = 2
 
 
 def pack_by_value(value: object, what: str = "the value") -> Packed:
@@ -277,58 +345,39 @@ _pickler: type[Any] | None = None
 
 
 def _by_value_pickler() -> type[Any]:
-    """cloudpickle's pickler, imported when it is first needed; memoryviews come back as what they were, and classes
-    with slots have slots again (else what is made of them there cannot be loaded here, where they have no dict)."""
+    """The pickler for code that cannot be imported; cloudpickle is imported when it is first needed."""
     global _pickler
     if _pickler is None:
-        import cloudpickle
-
-        class ByValue(cloudpickle.Pickler):  # type: ignore[misc, unused-ignore]
-            dispatch_table = cloudpickle.Pickler.dispatch_table.new_child({memoryview: _reduce_memoryview})
-
-            def reducer_override(self, value: Any) -> Any:
-                reduced = super().reducer_override(value)
-                if isinstance(value, type) and type(reduced) is tuple and "__slots__" in value.__dict__:
-                    return _with_slots(value, reduced)
-                return reduced
+        from daws.data.by_value import ByValue
 
         _pickler = ByValue
     return _pickler
 
 
-def _with_slots(kind: type, reduced: tuple[Any, ...]) -> tuple[Any, ...]:
-    make, args, *rest = reduced
-    if make.__name__ != "_make_skeleton_class":  # an enum
-        return reduced
-    names = kind.__dict__["__slots__"]
-    namespace = {**args[3], "__slots__": names if isinstance(names, str) else tuple(names)}
-    return make, (*args[:3], namespace, *args[4:]), *rest
+def load_file(path: str | os.PathLike[str], object_id: int | None = None, private: bool = False) -> Any:
+    """The value in the file of an object. Its arrays point into the mapped file and keep it mapped while they live;
+    they are read-only, unless the mapping is `private`. A DamagedObjectError if the file is not as it was written (see
+    `envelope`), or is another object's."""
+    return loads(open_file(path, object_id, private))
 
 
-def _reduce_memoryview(view: memoryview) -> tuple[Callable[..., Any], tuple[object, ...]]:
-    flat = view if view.c_contiguous else memoryview(view.tobytes())
-    if len(view.format.lstrip("@")) > 1 or not view.nbytes:  # what memoryview.cast cannot make
-        return _memoryview, (PickleBuffer(flat), "B", (view.nbytes,))
-    return _memoryview, (PickleBuffer(flat), view.format, view.shape)
+def load_private(path: str | os.PathLike[str], object_id: int | None = None) -> Any:
+    """As `load_file`, for the only reader of a value: its arrays can be changed, which the file does not see."""
+    return loads(open_file(path, object_id, private=True))
 
 
-def _memoryview(buffer: Buffer, format: Any, shape: tuple[int, ...]) -> Any:
-    flat = memoryview(buffer).cast("B")
-    return flat.cast(format, shape) if flat.nbytes else flat
-
-
-def load_file(path: str | os.PathLike[str], object_id: int | None = None, copy: bool = False) -> Any:
-    """The value in the file of an object. Its arrays are read-only, point into the mapped file and keep it mapped while
-    they live. A DamagedObjectError if the file is not as it was written (see `envelope`), or is another object's."""
-    return loads(open_file(path, object_id), copy)
-
-
-def open_file(path: str | os.PathLike[str], object_id: int | None = None) -> memoryview:
-    """What `to_bytes` gave of the value in such a file."""
+def open_file(path: str | os.PathLike[str], object_id: int | None = None, private: bool = False) -> memoryview:
+    """What `to_bytes` gave of the value in such a file. A small one is read, so it is always the reader's own."""
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         size = os.fstat(fd).st_size
-        view = memoryview(os.read(fd, size)) if size <= READ_BYTES_MAX else map_file(fd, size)
+        view = memoryview(_read(fd, size)) if size <= READ_BYTES_MAX else map_file(fd, size, private)
     finally:
         os.close(fd)
     return opened(view, object_id)
+
+
+def _read(fd: int, size: int) -> bytearray:
+    content = bytearray(size)
+    count = os.readv(fd, [content]) if size else 0
+    return content if count == size else content[:count]

@@ -21,7 +21,7 @@ from pathlib import Path
 from threading import Event, Lock
 from typing import Any
 
-from daws.data.codec import Packed, WholeFile, load_file, loads, pack
+from daws.data.codec import Packed, WholeFile, load_private, loads, pack
 from daws.data.envelope import MAGIC, opened
 from daws.data.limits import default_limit_bytes
 from daws.data.mapping import map_file
@@ -206,13 +206,14 @@ class ObjectFiles:
         return self._path(object_id)
 
     def value(self, object_id: int) -> Any:
-        """The object's value; arrays in it are read-only, point into the file, and stay good when it is dropped."""
+        """The object's value, for one reader: arrays in it point into the file, can be changed without changing that,
+        and stay good when it is dropped."""
         held = self.held(object_id)
         if held is not None:
-            return loads(opened(memoryview(held), object_id))
+            return loads(opened(memoryview(held), object_id), copy=True)
         self.pin(object_id)
         try:
-            return load_file(self._path(object_id), object_id)
+            return load_private(self._path(object_id), object_id)
         finally:
             self.unpin(object_id)
 
@@ -461,7 +462,7 @@ def said_of(error: Exception) -> str:
 
 
 def read_and_drop(
-    bring: Callable[[], object], files: ObjectFiles, object_: int, read: Callable[[str, int], Any] = load_file
+    bring: Callable[[], object], files: ObjectFiles, object_: int, read: Callable[[str, int], Any] = load_private
 ) -> Any:
     """Bring an object here, read its file and forget it again: what is mapped stays.
 

@@ -27,9 +27,9 @@ from typing import Any
 
 import msgspec
 
-from daws.data.functions import is_by_value
 from daws.data.local import LocalModule, LocalModules
 from daws.data.outside import File, stamp_of
+from daws.data.uses import is_by_value
 from daws.model.errors import UnpicklableError
 
 DIGEST_BYTES = 16

@@ -23,9 +23,10 @@ _PYTHON = os.path.dirname(os.path.realpath(os.__file__))
 
 
 class LocalModule:
-    """`spec` is what its module had when it was read, None if it was not loaded."""
+    """`spec` is what its module had when it was read, None if it was not loaded; `revision` how often it had been
+    loaded anew."""
 
-    __slots__ = ("imports", "is_package", "name", "path", "source", "spec")
+    __slots__ = ("imports", "is_package", "name", "path", "revision", "source", "spec")
 
     def __init__(self, name: str, path: str, is_package: bool, source: bytes, spec: object = None) -> None:
         self.name = name
@@ -33,12 +34,17 @@ class LocalModule:
         self.is_package = is_package
         self.source = source
         self.spec = spec
+        self.revision = revised.get(name, 0)
         self.imports = imports_in(source.decode(errors="replace"), name if is_package else name.rpartition(".")[0])
 
     @property
     def file(self) -> str:
         """Its path inside a folder of modules."""
         return self.name.replace(".", "/") + ("/__init__.py" if self.is_package else ".py")
+
+    def is_of(self, spec: object) -> bool:
+        """Is it what the module with this spec runs?"""
+        return self.spec is spec and self.revision == revised.get(self.name, 0)
 
     def __repr__(self) -> str:
         return f"<LocalModule {self.name}>"
@@ -57,13 +63,13 @@ class LocalModules:
         spec = getattr(loaded, "__spec__", None)
         if name in self._found:
             known = self._found[name]
-            if spec is None or (known is not None and known.spec is spec) or (known is None and not _is_local(loaded)):
+            if spec is None or (known is None and not is_local(loaded)) or (known is not None and known.is_of(spec)):
                 return known
         self._found[name] = found = self._loaded(name, loaded, spec) if spec is not None else self._sought(name)
         return found
 
     def loaded(self) -> list[LocalModule]:
-        found = [self.get(name) for name, module in [*sys.modules.items()] if name != "__main__" and _is_local(module)]
+        found = [self.get(name) for name, module in [*sys.modules.items()] if name != "__main__" and is_local(module)]
         return [one for one in found if one is not None]
 
     def closure(self, names: Iterable[str]) -> dict[str, LocalModule]:
@@ -99,10 +105,10 @@ class LocalModules:
                 closed |= self.closure(_names_below(top, os.path.dirname(closed[top].path)))
 
     def _loaded(self, name: str, module: Any, spec: Any) -> LocalModule | None:
-        if not _is_local(module):
+        if not is_local(module):
             return None
-        path = _source_path(module)
-        source = _read(path, name, getattr(spec, "loader", None))
+        path = source_path(module)
+        source = read_source(path, name, getattr(spec, "loader", None))
         return None if source is None else LocalModule(name, path, hasattr(module, "__path__"), source, spec)
 
     def _sought(self, name: str) -> LocalModule | None:
@@ -125,7 +131,7 @@ class LocalModules:
                 continue
             if spec is not None:
                 origin = spec.origin or ""
-                source = _read(origin, name, spec.loader) if is_local_path(origin) else None
+                source = read_source(origin, name, spec.loader) if is_local_path(origin) else None
                 is_package = spec.submodule_search_locations is not None
                 if is_package and not origin:
                     self._folders[name] = list(spec.submodule_search_locations or ())
@@ -166,16 +172,19 @@ def is_local_path(path: str) -> bool:
     if not path.endswith(".py"):
         return False
     full = os.path.abspath(path)
-    if full.startswith(_HERE + os.sep) or not INSTALLED.isdisjoint(full.split(os.sep)):
+    if full.startswith((_HERE + os.sep, _PYTHON + os.sep)) or not INSTALLED.isdisjoint(full.split(os.sep)):
         return False
     return not os.path.realpath(full).startswith(_PYTHON + os.sep)
 
 
+revised: dict[str, int] = {}
+"""By name of a module: how often it was loaded anew, or changed in place, while somebody looked (see `revisions`)."""
 _judged: dict[str, bool] = {}
 
 
-def _is_local(module: Any) -> bool:
-    path = _source_path(module)
+def is_local(module: Any) -> bool:
+    """Is this module the user's own?"""
+    path = source_path(module)
     if not path:
         return False
     known = _judged.get(path)
@@ -184,12 +193,14 @@ def _is_local(module: Any) -> bool:
     return known
 
 
-def _source_path(module: Any) -> str:
+def source_path(module: Any) -> str:
+    """The file of a module; "" if it has none."""
     path = getattr(module, "__file__", None)
     return path if isinstance(path, str) else ""
 
 
-def _read(path: str, name: str, loader: Any) -> bytes | None:
+def read_source(path: str, name: str, loader: Any) -> bytes | None:
+    """The source of a module; None if it cannot be had."""
     try:
         with open(path, "rb") as file:
             return file.read()

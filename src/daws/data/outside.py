@@ -10,6 +10,7 @@ import os
 import shutil
 import weakref
 from contextlib import suppress
+from hashlib import blake2b
 from itertools import count
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, Protocol
@@ -21,6 +22,9 @@ PLAIN_MODE = 0o666
 where a new file is made."""
 
 NAME_BYTES_MAX = 255
+LENT_READ_BYTES = 1 << 16
+WRITE_BYTES_MAX = 1 << 26
+DIGEST_BYTES = 16
 Stamp = tuple[int, int, int]
 """Size in bytes, time of the last change in nanoseconds, and number of the inode."""
 
@@ -29,7 +33,9 @@ _numbers = count()
 
 def checked_name(name: str | os.PathLike[str], what: str) -> str:
     """A name for a file inside a run's folder, perhaps in a folder there; never one that leads out of it."""
-    text: Any = os.fspath(name)
+    text: Any = name
+    if isinstance(text, os.PathLike):
+        text = os.fspath(text)
     if not isinstance(text, str) or not text or "\0" in text:
         raise UsageError(f"{what} {text!r}: give a file name")
     path = PurePosixPath(text)
@@ -189,6 +195,64 @@ class Small(_Brought):
         return None
 
 
+class Restored(Own):
+    """A file that a command made in an earlier run, in a folder of the session."""
+
+    __slots__ = ()
+
+    def __reduce__(self) -> Any:
+        return Restored, (self.where, self.noted)
+
+
+class Lent(_Brought):
+    """A file that is there as a buffer, wherever that comes from."""
+
+    __slots__ = ("_mode", "content")
+
+    def __init__(self, content: bytes | memoryview, mode: int, scratch: str = "") -> None:
+        super().__init__(scratch or os.environ.get("TMPDIR", "/tmp"))
+        self.content = memoryview(content).cast("B")
+        self._mode = mode
+
+    def __repr__(self) -> str:
+        return f"{self.size_bytes():,} bytes"
+
+    def size_bytes(self) -> int:
+        return len(self.content)
+
+    def open(self) -> BinaryIO:
+        return io.BufferedReader(_LentReader(self.content), LENT_READ_BYTES)
+
+    def place(self, target: str) -> None:
+        fd = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, self.mode())
+        with open(fd, "wb", buffering=0) as file, memoryview(self.content) as left:
+            done = 0
+            while done < len(left):
+                done += file.write(left[done : done + WRITE_BYTES_MAX])
+
+    def mode(self) -> int:
+        return kept_mode(self._mode)
+
+    def stamp(self) -> Stamp | None:
+        return None
+
+
+class _LentReader(io.RawIOBase):
+    """Reads a buffer without copying all of it."""
+
+    def __init__(self, content: memoryview) -> None:
+        self._left = content
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, target: Any) -> int:
+        count = min(len(target), len(self._left))
+        target[:count] = self._left[:count]
+        self._left = self._left[count:]
+        return count
+
+
 class File:
     """A file as an input of a command or a function.
 
@@ -259,6 +323,14 @@ class File:
         with self.source.open() as opened:
             return opened.read()
 
+    def content_digest(self) -> bytes:
+        """A digest of what is in it."""
+        found = blake2b(digest_size=DIGEST_BYTES)
+        with self.source.open() as opened:
+            while data := opened.read(1 << 20):
+                found.update(data)
+        return found.digest()
+
     def read_text(self, encoding: str = "utf-8") -> str:
         return self.read_bytes().decode(encoding)
 
@@ -313,6 +385,11 @@ def stamp_of(path: str) -> Stamp:
     if not os.access(path, os.R_OK):
         raise UsageError(f"{path} cannot be read; see its permissions")
     return status.st_size, status.st_mtime_ns, status.st_ino
+
+
+def lent_file(name: str, content: bytes | memoryview, mode: int) -> File:
+    """A file of which the content was sent along."""
+    return File.of(name, Lent(content, mode))
 
 
 def kept_mode(st_mode: int) -> int:

@@ -30,6 +30,8 @@ from daws.model.errors import NoSpaceError
 REUSE_BYTES_MIN = 256 * 1024
 """Below this, finding a free segment takes as long as fresh memory."""
 FREE_COUNT_MAX = 64
+ONCE_MODE = 0o400
+"""The permission bits of files that are never written again (see `pages`)."""
 TRIES_MAX = 3
 NO_ROOM = frozenset([errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.ENOMEM])
 
@@ -112,7 +114,8 @@ class Segments:
         """The object under `path` is not needed any more: keep its memory for the next one, or let go of it."""
         status = os.lstat(path)
         size = status.st_size
-        if self.has_memory and size >= REUSE_BYTES_MIN and status.st_nlink == 1:
+        is_once = stat.S_IMODE(status.st_mode) == ONCE_MODE
+        if self.has_memory and size >= REUSE_BYTES_MIN and status.st_nlink == 1 and not is_once:
             names = os.listdir(self.free)
             if len(names) < FREE_COUNT_MAX and sum(map(size_of, names)) + size <= free_bytes_max:
                 if stat.S_IMODE(status.st_mode) != Packed.mode:  # a command has made it, perhaps not to be written

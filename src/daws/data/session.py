@@ -28,6 +28,16 @@ MEMORY_BYTES_MIN = 128 * 1024 * 1024
 UNBORN_S_MAX = 3600
 MEMORY_FILE_SYSTEMS = frozenset(["tmpfs", "ramfs"])
 
+
+class _Program:
+    """Lives as long as the program."""
+
+
+_program = _Program()
+weakref.finalize(_program, int)
+"""Functions that were registered last are called first when the program ends. With its first use `weakref.finalize`
+registers the one that removes folders: here, so before the one that closes clusters, which wait for their tasks."""
+
 _NAME = re.compile(r"(\.?)daws-(\d+)-\d+-[0-9a-f]{8}")
 
 

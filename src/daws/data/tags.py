@@ -1,12 +1,13 @@
 """What stands before a function that travels: its root, if a run has brought it in; a tag, if it needs modules of its
-client (see `shipping`); and its name, so that a node, which never loads it, can say what failed. Apart, because all
-workers look."""
+client (see `shipping`); its name, so that a node, which never loads it, can say what failed; and the levels of its
+client's loggers, if they are not those of a new process. Apart, because all workers look."""
 
 from struct import Struct
 
 TAG = b"\0"
 NAME = b"\1"
 ROOT = b"\2"
+LEVELS = b"\3"
 """No pickle begins with one of these."""
 NAME_MAX_BYTES = 100
 _HEAD = Struct("<1sQ16s")
@@ -63,6 +64,22 @@ def name_in(function: bytes) -> str:
     return rest[2 : 2 + rest[1]].decode(errors="ignore") if rest[:1] == NAME else ""
 
 
+def leveled(levels: bytes, function: bytes) -> bytes:
+    """A function with the levels of its client's loggers before it, if there are any; they are less than 64 kB."""
+    return LEVELS + len(levels).to_bytes(2, "little") + levels + function if levels else function
+
+
+def levels_in(function: bytes) -> bytes:
+    """The levels of a function, with or without its name; it has no tag any more."""
+    rest = _unnamed(function)
+    return rest[3 : 3 + int.from_bytes(rest[1:3], "little")] if rest[:1] == LEVELS else b""
+
+
 def pickle_in(function: bytes) -> bytes:
-    """What is left of a function without its name; it has no tag any more."""
+    """What is left of a function without its name and levels; it has no tag any more."""
+    rest = _unnamed(function)
+    return rest[3 + int.from_bytes(rest[1:3], "little") :] if rest[:1] == LEVELS else rest
+
+
+def _unnamed(function: bytes) -> bytes:
     return function[2 + function[1] :] if function[:1] == NAME else function

@@ -12,7 +12,7 @@ from daws.model.errors import ClusterError
 from daws.net.address import PORT_MAX, Tcp
 
 FILE = "cluster.toml"
-PROTOCOL = 4
+PROTOCOL = 5
 """What is said on links, and how. Both ends of a link must have the same."""
 EMBEDDED = "embedded"
 STORES = ("redis://", "rediss://", "unix://")
@@ -54,8 +54,8 @@ class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         path = Path(folder) / FILE
         try:
             text = path.read_text("utf-8")
-        except FileNotFoundError as error:
-            raise ClusterError(f"{folder}: there is no {FILE}; 'daws cluster init {folder}' makes a cluster") from error
+        except FileNotFoundError:
+            raise ClusterError(f"{folder}: there is no {FILE}; 'daws cluster init {folder}' makes a cluster") from None
         except (OSError, UnicodeDecodeError) as error:
             raise ClusterError(f"{path}: {getattr(error, 'strerror', None) or 'not UTF-8'}") from error
         try:

@@ -19,12 +19,21 @@ from typing import Any, BinaryIO
 from msgspec import Struct
 
 from daws.data.folders import remove_tree
-from daws.data.outside import File, Out, Own, Stamp, Stored, kept_mode, small_file
-from daws.model.errors import CommandError, UsageError
+from daws.data.outside import File, Out, Own, Restored, Stamp, Stored, kept_mode, small_file
+from daws.model.errors import CommandError, CommandTimeoutError, UsageError
 from daws.wire.worker import Written
 from daws.workers.output import KEPT_BYTES
 from daws.workers.programs import NotStartedError, run, signal_name, start
 from daws.workers.running import Kept, Runner
+from daws.workers.shell import (
+    REPORT_BYTES_MAX,
+    REPORT_FD,
+    argv_of_line,
+    said_of_code,
+    said_of_members,
+    statuses_in,
+    without_our_lines,
+)
 
 SHOWN_BYTES = 2000
 NO_STDIN = (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0)
@@ -53,6 +62,10 @@ class CommandSpec(Struct, frozen=True):
     show: bool = True
 
 
+SHOWN_MAX = 2000
+"""So many letters of each stream are shown in notebooks."""
+
+
 class Completed(Struct, frozen=True):
     """How a command ended. `code` is its exit code or, negative, a signal; the streams are the end of what it wrote."""
 
@@ -71,6 +84,14 @@ class Completed(Struct, frozen=True):
     def __repr__(self) -> str:
         outputs = f", outputs {', '.join(self.outputs)}" if self.outputs else ""
         return f"<Completed `{self.command}`: code {self.code}, {self.duration_s:.3g} s{outputs}>"
+
+    def _repr_html_(self) -> str:
+        from daws.model.html import table
+
+        rows: list[tuple[str, object]] = [("code", self.code), ("duration", f"{self.duration_s:.3g} s")]
+        rows += [("outputs", ", ".join(self.outputs)), ("stdout", self.text[-SHOWN_MAX:])]
+        rows += [("stderr", self.stderr.decode(errors="replace")[-SHOWN_MAX:])]
+        return table(self.command, rows)
 
 
 class RunCommand:
@@ -105,6 +126,8 @@ class _Run:
         self.folder = ""
         self.placed: dict[str, tuple[File, Stamp | None]] = {}
         self.shown = spec.line
+        self.has_report = False
+        self.statuses: tuple[int, ...] = ()  # of the members of a pipeline that failed
 
     def result(self) -> Any:
         """A Completed and, if there are outputs, what is kept of each; CommandError if something is wrong."""
@@ -130,7 +153,8 @@ class _Run:
         for name, value in spec.inputs:
             self._place(value, name)
         if spec.line:
-            return ["/bin/sh", "-c", spec.line]
+            argv, self.has_report = argv_of_line(spec.line)
+            return argv
         argv = [self._word(index, word) for index, word in enumerate(spec.argv)]
         self.shown = shlex.join(argv)
         return argv
@@ -138,7 +162,7 @@ class _Run:
     def _word(self, index: int, word: Any) -> str:
         if isinstance(word, File):
             self._place(word, word.name)
-            if not index and not isinstance(word.source, Own):
+            if not index and (not isinstance(word.source, Own) or isinstance(word.source, Restored)):
                 _make_executable(self._path(word.name))
         elif not isinstance(word, Out):
             if isinstance(word, os.PathLike):
@@ -177,7 +201,8 @@ class _Run:
         spec = self.spec
         environment = {**os.environ, **spec.environment} if spec.environment else os.environ
         given = self._stdin()
-        streams = _Streams(self.at)
+        streams = _Streams(self.at, spec.show)
+        report = os.pipe() if self.has_report else ()
         try:
             actions = [NO_STDIN if given is None else (os.POSIX_SPAWN_DUP2, given.fileno(), 0), *streams.actions]
             for number, name in ((1, spec.stdout), (2, spec.stderr)):
@@ -186,21 +211,27 @@ class _Run:
                 elif name:
                     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
                     actions.append((os.POSIX_SPAWN_OPEN, number, self._path(name), flags, 0o666))
+            if report:
+                actions.append((os.POSIX_SPAWN_DUP2, report[1], REPORT_FD))
             began_ns = monotonic_ns()
             begin = partial(start, argv, environment, spec.cwd or self.folder, actions, self.at.is_process)
             in_time, code = run(begin, self.at.announce, spec.timeout_ns)
             duration_s = (monotonic_ns() - began_ns) / 1e9
+            if report and code > 0:
+                self.statuses = statuses_in(_read_now(report[0]), code)
             stdout, stderr = streams.taken(spec.show)
         except NotStartedError as error:
             raise CommandError(str(error), self.shown, error.code) from None
         finally:
+            for fd in report:
+                os.close(fd)
             streams.close()
             if given is not None:
                 given.close()
         if not in_time:
             self._changed_inputs()
             limit = f"took longer than its time limit of {spec.timeout_ns / 1e9:g} s and was stopped"
-            raise self._error(limit, code, stdout, stderr)
+            raise self._error(limit, code, stdout, stderr, CommandTimeoutError)
         return Completed(self.shown, code, stdout, stderr, duration_s)
 
     def _stdin(self) -> BinaryIO | None:
@@ -228,11 +259,19 @@ class _Run:
         code = completed.code
         changed = self._changed_inputs()
         if code and self.spec.check:
-            how = f"was killed by {signal_name(-code)}" if code < 0 else f"exited with code {code}"
-            raise self._error(how, code, completed.stdout, completed.stderr)
+            raise self._error(self._ended(code), code, completed.stdout, completed.stderr)
         if changed:
             how = f"changed its input {changed[0]!r} in place, which others may read; let it write a new file"
             raise self._error(how, code, completed.stdout, completed.stderr)
+
+    def _ended(self, code: int) -> str:
+        """How a command ended that was no success: of a pipe, which of its programs it was."""
+        if code < 0:
+            return f"was killed by {signal_name(-code)}"
+        if not self.spec.line:
+            return f"exited with code {code}"
+        members = said_of_members(self.spec.line, self.statuses)
+        return f"failed: {members}" if members else said_of_code(code)
 
     def _changed_inputs(self) -> list[str]:
         """Inputs that were written to. Those that a command has made are gone then, so that nobody takes them for what
@@ -291,16 +330,22 @@ class _Run:
             os.chmod(target, mode)
         return Kept(Written(target, status.st_size, is_raw=True))
 
-    def _error(self, how: str, code: int, stdout: bytes, stderr: bytes) -> CommandError:
+    def _error(
+        self, how: str, code: int, stdout: bytes, stderr: bytes, kind: type[CommandError] = CommandError
+    ) -> CommandError:
         last = stderr[-SHOWN_BYTES:].decode(errors="replace").strip()
+        if self.has_report:
+            last = without_our_lines(last, self.spec.line)
         said = f"; the last it wrote: {last}" if last else ""
-        return CommandError(f"`{self.shown}` {how}{said}", self.shown, code, stdout, stderr)
+        return kind(f"`{self.shown}` {how}{said}", self.shown, code, stdout, stderr)
 
 
 class _Streams:
     """Where a command prints to: the files that keep what a worker's tasks print, or for threads, files of its own."""
 
-    def __init__(self, at: Runner) -> None:
+    def __init__(self, at: Runner, show: bool) -> None:
+        self._hold = at.hold_output
+        self._hold(not show)
         self._files: list[BinaryIO] = []
         self.actions: list[Any] = []
         self._fds = (1, 2)
@@ -324,8 +369,18 @@ class _Streams:
         return found[0], found[1]
 
     def close(self) -> None:
+        self._hold(False)
         for file in self._files:
             file.close()
+
+
+def _read_now(fd: int) -> bytes:
+    """What is in a pipe."""
+    os.set_blocking(fd, False)
+    try:
+        return os.read(fd, REPORT_BYTES_MAX)
+    except BlockingIOError:
+        return b""
 
 
 def _make_executable(path: str) -> None:

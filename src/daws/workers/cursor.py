@@ -9,12 +9,14 @@ import mmap
 import os
 
 NO_RUN = -1
-_BYTES = 24
+_BYTES = 48
 
 
 class Cursor:
     """`fields[0]` is the run that began last (NO_RUN: none yet), `fields[1]` when that was (monotonic clock, ns),
-    `fields[2]` the process group of the command that it runs (0: none, STARTING: not known yet).
+    `fields[2]` the process group of the command that it runs (0: none, STARTING: not known yet). `fields[3]` and
+    `fields[4]` are how far the files of its standard output and error were reported, and `fields[5]` is 1 while what is
+    printed is not to be shown.
 
     A run that has ended stays here until the next one begins: if its worker dies before it could report it, that run is
     the one that may have done it.

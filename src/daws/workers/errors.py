@@ -52,6 +52,14 @@ class LostInputError(DawsError):
         return f"object {self.object_id} cannot be read: {self.why}"
 
 
+class ItemFailedError(DawsError):
+    """A task reads the results of a map, and the call of one item has failed: the task fails as that call has."""
+
+    def __init__(self, failure: bytes) -> None:
+        super().__init__(failure)
+        self.failure = failure
+
+
 class ResultCountError(UsageError):
     """A task with several outputs returned something else."""
 

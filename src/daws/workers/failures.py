@@ -6,21 +6,36 @@ from its `args`, which is wrong as soon as a class has a constructor of its own 
 constructor of such a class is left out: what it did is in `args` and in the attributes.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 from daws.data import codec
+from daws.model.errors import TaskFailedError, TaskKilledError
 from daws.wire.worker import ENCODER, FAILURE, Failure
-from daws.workers.errors import LostInputError, RemoteError, RemoteTraceback
+from daws.workers.errors import ItemFailedError, LostInputError, RemoteError, RemoteTraceback
+from daws.workers.roots import Path, head_of, root_in, way
 
 TEXT_MAX = 1 << 16
 OUTLINE_MAX = 200
 PICKLED_MAX_BYTES = 1 << 20
+PIECE_MAX_BYTES = 1 << 16
 STAYED = "it cannot be pickled, is larger than 1 MB, or is no Exception"
 ENDING = ("SystemExit", "KeyboardInterrupt", "GeneratorExit")  # they would end the client, which no task may do
 
 
+READ_ONLY = " is read-only"
+"""How numpy's error ends when somebody writes to an array that several tasks share."""
+
+
 def failure_of(error: BaseException) -> bytes:
     """An exception as bytes."""
+    if isinstance(error, ItemFailedError):
+        return error.failure
+    if type(error) is ValueError and error.args and str(error.args[0]).endswith(READ_ONLY):
+        error.args = (
+            f"{error.args[0]}: large arrays are shared between tasks; change a copy (X = X.copy()), "
+            "or submit the task with options(writable=True)",
+        )
     return ENCODER.encode(Failure(_kind(error), _message(error), _trace(error), _pickled(error)))
 
 
@@ -48,19 +63,34 @@ def exception_of(failure: bytes) -> BaseException:
     return raised
 
 
+def with_way(
+    error: BaseException, task: int, path: Path, text: str, name: Callable[[int], str] = lambda kind: ""
+) -> BaseException:
+    """An exception with a note that says which task raised it and, if that is not the `task` that was asked for, the
+    way from the one to the other. `text` is the error that the store has of it."""
+    root = root_in(text)
+    if root < 0:
+        return error
+    if root != task:
+        error.add_note(way(path, text, name))
+    elif not isinstance(error, TaskFailedError | TaskKilledError):  # those say what it was themselves
+        error.add_note(f"raised by {head_of(text).replace(' failed', '', 1)}")
+    return error
+
+
 def why_of(failure: bytes) -> str:
     """In one line, what a run that lacks an object says of it."""
     return FAILURE.decode(failure).message.partition("\n")[0][:OUTLINE_MAX]
 
 
-def outline_of(failure: bytes, who: str) -> str:
+def outline_of(failure: bytes, who: str, where: str = "") -> str:
     """One line about a task that failed, for those that need what it would have made."""
     read = FAILURE.decode(failure)
     said = read.message.partition("\n")[0][:OUTLINE_MAX]
     prefix = f"{who}: "
     if said.startswith(prefix):  # an error of ours, which names the task itself
         return f"{who} failed: {said.removeprefix(prefix)}"
-    return f"{who} failed: {read.kind}: {said}" if said else f"{who} failed: {read.kind}"
+    return f"{who} failed{where}: {read.kind}: {said}" if said else f"{who} failed{where}: {read.kind}"
 
 
 def _kind(error: BaseException) -> str:
@@ -92,23 +122,69 @@ def _trace(error: BaseException) -> str:
 def _pickled(error: BaseException) -> bytes:
     if not isinstance(error, Exception):
         return b""  # see ENDING
+    for make in (_whole, _in_part):
+        try:
+            data = codec.dumps(make(error))
+        except Exception:
+            continue
+        if len(data) <= PICKLED_MAX_BYTES:
+            return data
+    return b""
+
+
+def _whole(error: Exception) -> object:
+    return _Apart(*_reduced(error)) if _has_constructor(type(error)) else error
+
+
+def _in_part(error: Exception) -> object:
+    """Its class is what others catch it by, so it travels without those args and attributes that cannot: texts stand
+    in their place, and a note says so."""
+    kind, args, state = _reduced(error)
+    if kind is not type(error):
+        raise TypeError("it has its own way to be pickled")
+    left: list[str] = []
+    args = tuple([_piece(one, f"args[{at}]", left) for at, one in enumerate(args)])
+    state = {name: _piece(value, name, left) for name, value in state.items()}
+    said = f"as text, because it cannot be sent or is too large: {', '.join(left)}"
+    state["__notes__"] = [*map(str, state.get("__notes__", ())), said]
+    return _Apart(kind, args, state)
+
+
+def _piece(value: Any, name: str, left: list[str]) -> Any:
     try:
-        data = codec.dumps(_Apart(error) if _has_constructor(type(error)) else error)
+        if len(codec.dumps(value)) <= PIECE_MAX_BYTES:
+            return value
     except Exception:
-        return b""
-    return data if len(data) <= PICKLED_MAX_BYTES else b""
+        pass
+    if isinstance(value, list | tuple):  # as the exceptions of a group
+        return [_piece(one, f"{name}[{at}]", left) for at, one in enumerate(value)]
+    left.append(name)
+    if isinstance(value, str):
+        return value[: PIECE_MAX_BYTES // 4]
+    if isinstance(value, Exception):
+        return RemoteError(_kind(value), _message(value), _trace(value), STAYED)
+    try:
+        return repr(value)[:OUTLINE_MAX]
+    except Exception:
+        return f"<{type(value).__name__}>"
+
+
+def _reduced(error: Exception) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
+    """Its class, args and attributes, unless it has changed what it is pickled as."""
+    reduced: Any = error.__reduce__()
+    kind, args, *state = reduced
+    return kind, args, state[0] if state and isinstance(state[0], dict) else {}
 
 
 class _Apart:
     """An exception that pickles as its args and attributes."""
 
-    def __init__(self, error: Exception) -> None:
-        self.error = error
+    def __init__(self, kind: Any, args: tuple[Any, ...], state: dict[str, Any]) -> None:
+        self.parts = kind, args
+        self.state = state
 
     def __reduce__(self) -> tuple[Any, ...]:
-        reduced: Any = self.error.__reduce__()  # nobody has changed what it is: class, args, perhaps attributes
-        kind, args, *state = reduced
-        return together, (kind, args), *state
+        return (together, self.parts, self.state) if self.state else (together, self.parts)
 
 
 def together(kind: type[Exception], args: tuple[Any, ...]) -> Exception:

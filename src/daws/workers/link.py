@@ -17,7 +17,7 @@ from daws.data.folders import remove_tree
 from daws.wire.frames import NONSENSE, FrameReader
 from daws.wire.worker import REPORTS, Learn, OrderType, Prepare, ReportType, RunOptions, frame_of
 from daws.workers.cursor import Cursor
-from daws.workers.output import STREAMS, last_output, path_of
+from daws.workers.output import HELD, STREAMS, last_output, path_of, unreported
 from daws.workers.running import runs_folder
 
 BUFFER_MAX_BYTES = 1 << 20
@@ -192,19 +192,21 @@ class Link:
         except (OSError, *NONSENSE):
             return None
 
-    def close(self) -> bytes:
-        """It is dead. Answers the end of what it has printed and not reported."""
+    def close(self) -> tuple[bytes, list[tuple[int, bytes]]]:
+        """It is dead. Answers the end of what it has printed in its last run, and by stream what was not reported."""
         self._loop.remove_reader(self.sock.fileno())
         if self._backlog:
             self._loop.remove_writer(self.sock.fileno())
         self.sock.close()
         os.close(self._bell)
         self.orders.clear()  # nobody shall ring any more
+        taken, is_held = self.cursor.fields[3:5].tolist(), self.cursor.fields[HELD]
         self.cursor.close()
         remove_tree(runs_folder(self._prepare))
         folder, name = self._prepare.folder, self._prepare.name
         output = last_output(folder, name)
+        left = [] if is_held else unreported(folder, name, taken)
         for path in (self._cursor_path(self._prepare), *(path_of(folder, name, stream) for stream in STREAMS)):
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(path)
-        return output
+        return output, left

@@ -4,6 +4,7 @@ A run that asks for it gets a *nest*, in which it finds what became of the tasks
 sits in its own thread, and its executor goes on with others in another one.
 """
 
+import sys
 from _thread import allocate_lock, get_ident
 from collections import deque
 from collections.abc import Callable, Iterable
@@ -13,9 +14,9 @@ from time import monotonic_ns
 from typing import Any, Protocol
 
 from daws.data.functions import dumps_function, name_of
-from daws.data.tags import named, rooted
+from daws.data.tags import leveled, named, rooted
 from daws.model.errors import ClosedError, UsageError
-from daws.wire.worker import Asks, ChildEnd, Execute, ReportType, Seed, Spawned, Taught, Waits
+from daws.wire.worker import Asks, ChildEnd, Dropped, Execute, ReportType, Seed, Spawned, Taught, Waits
 from daws.workers.running import Runner
 
 FIRST_TAUGHT = 1 << 60
@@ -50,12 +51,13 @@ class Host(Protocol):
 class Hand:
     """A thread that runs tasks, one at a time: the order that it is on, and the nest of that run, if it has one."""
 
-    __slots__ = ("host", "nest", "order")
+    __slots__ = ("host", "lines", "nest", "order")
 
     def __init__(self, host: Host) -> None:
         self.host = host
         self.order: Execute | None = None
         self.nest: Nest | None = None
+        self.lines: dict[int, str] | None = None  # that it has begun to print; see `sharedstreams`
 
 
 class _Here(local):
@@ -104,6 +106,10 @@ class Nest:
         order = self._hand.order
         root, tag = self._host.runner.origin_of(order.function) if order is not None else (0, b"")
         pickled = dumps_function(function)
+        if not tag and "daws.data.revisions" in sys.modules:  # modules of its client have come this way
+            pickled = sys.modules["daws.data.revisions"].own.passed_on(pickled)
+        if order is not None:
+            pickled = leveled(self._host.runner.levels_of(order.function), pickled)
         digest = blake2b(rooted(root, tag + pickled), digest_size=7).digest()
         number = FIRST_TAUGHT | int.from_bytes(digest, "little")
         if number not in self._host.taught:
@@ -119,6 +125,11 @@ class Nest:
             self._count += 1
             self._host.say(self._hand, Spawned(self.run, (seed,)))
         return number
+
+    def drop(self, numbers: tuple[int, ...]) -> None:
+        """What these tasks make is not needed any more."""
+        if not self._is_over:
+            self._host.say(self._hand, Dropped(self.run, numbers))
 
     def wait(self, numbers: Iterable[int]) -> None:
         """Until all these tasks have ended, without an executor meanwhile."""

@@ -1,7 +1,12 @@
-"""What runs print: the standard streams of a worker lead into two files, which are emptied after each run that wrote.
+"""What runs print: the standard streams of a worker lead into two files, which are read while runs go on.
 
 Files, so that output of other programs is caught as well, nobody blocks when a task prints megabytes, and the pool can
 read the last lines of a worker that is dead. Nothing is asked of the system for a short run that printed nothing.
+
+Complete lines are reported every now and then, the rest of a line when its run has ended. Most often one run prints at
+a time. Where several go on in one process (those that have waited for tasks), each write tells whose it is: the *owner*
+of what is in the files is the thread that wrote last, and when another one writes, that is taken out first. What
+programs write that a run has started belongs to the owner, or to the run that takes orders.
 """
 
 import errno
@@ -9,13 +14,18 @@ import io
 import os
 import sys
 from _thread import allocate_lock
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from time import monotonic_ns
 from typing import Any
 
 from daws.workers.signs import Signs
 
 KEPT_BYTES = 1 << 16
+SHOWN_PER_S = 1 << 16
+"""So many bytes a second of a run that goes on are reported; of what comes faster, the end."""
 FILE_MAX_BYTES = 1 << 23
+HELD = 5  # among the fields of the cursor
 STREAMS = (1, 2)
 _KEEP_SIZE, _PUNCH_HOLE = 1, 2  # <linux/falloc.h>
 
@@ -25,27 +35,41 @@ def path_of(folder: str, name: str, stream: int) -> str:
 
 
 def last_output(folder: str, name: str, max_bytes: int = KEPT_BYTES) -> bytes:
-    """The end of what a worker wrote and did not report: error output behind standard output."""
+    """The end of what a worker wrote in its last run: error output behind standard output."""
     found = b""
     for stream in STREAMS:
-        try:
-            fd = os.open(path_of(folder, name, stream), os.O_RDONLY | os.O_CLOEXEC)
-        except OSError:
-            continue
-        try:
-            found += _tail(fd, os.lseek(fd, 0, os.SEEK_END), max_bytes)
-        finally:
-            os.close(fd)
+        found += _read(folder, name, stream, 0, max_bytes)[1]
     return found[-max_bytes:]
 
 
-def _tail(fd: int, size: int, max_bytes: int) -> bytes:
-    return os.pread(fd, min(size, max_bytes), max(0, size - max_bytes))
+def unreported(folder: str, name: str, taken: Sequence[int]) -> list[tuple[int, bytes]]:
+    """What a worker that is dead wrote and did not report, by stream. `taken` is how far it did."""
+    found = []
+    for stream, at in zip(STREAMS, taken, strict=True):
+        left_out, text = _read(folder, name, stream, at, KEPT_BYTES)
+        if text:
+            end = b"" if text.endswith(b"\n") else b"\n"
+            found.append((stream, _said_shortened(left_out) + text + end))
+    return found
 
 
-def _said_shortened(size: int) -> bytes:
+def _read(folder: str, name: str, stream: int, at: int, max_bytes: int) -> tuple[int, bytes]:
+    """The end of a file from some place on, and how many bytes are left out before it."""
+    try:
+        fd = os.open(path_of(folder, name, stream), os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return 0, b""
+    try:
+        size = os.lseek(fd, 0, os.SEEK_END)
+        left_out = max(0, size - at - max_bytes)
+        return left_out, os.pread(fd, max(0, size - at - left_out), at + left_out)
+    finally:
+        os.close(fd)
+
+
+def _said_shortened(left_out: int) -> bytes:
     """Whoever reads the end alone should know that there was more."""
-    return f"[the first {size - KEPT_BYTES:,} bytes of output are left out]\n".encode() if size > KEPT_BYTES else b""
+    return f"[{left_out:,} bytes of output are left out]\n".encode() if left_out else b""
 
 
 class _Raw(io.FileIO):
@@ -71,24 +95,47 @@ class _Raw(io.FileIO):
 class _Stream(io.TextIOWrapper):
     """Text to a standard stream, a line at a time, that gives a sign when it is used and cannot be closed."""
 
-    signs: Signs
+    output: "Output"
 
     def write(self, text: str, /) -> int:
-        self.signs.any = True
+        output = self.output
+        output.signs.any = True
+        hand = output.here.hand
+        if hand is not output.owner and hand is not None:
+            output.change_owner(hand)
         return super().write(text)
 
     def close(self) -> None:
         self.flush()
 
 
-class Output:
-    """The standard streams of this process, from now on."""
+class _Nobody:
+    hand = None
 
-    def __init__(self, folder: str, name: str, signs: Signs) -> None:
+
+LIVE, CHANGE, OVER = range(3)
+"""Why the files are read: every now and then; because another run writes, or goes on; because a run has ended."""
+
+
+class Output:
+    """The standard streams of this process, from now on. `fields` are those of the cursor. `report` is given the hand
+    whose run it is, a stream and what was printed there; it is called by one thread at a time. `here.hand` is the hand
+    of a thread."""
+
+    def __init__(
+        self, folder: str, name: str, signs: Signs, fields: Any, report: Callable[[Any, int, bytes], None], here: Any
+    ) -> None:
+        self.signs = signs
+        self.here = here
+        self.owner: Any = None
+        self._report = report
+        self._fields = fields
         self._files: list[tuple[int, int]] = []  # the stream's number, and a descriptor that nobody else knows
         self._text: list[_Stream] = []
         self._empty_up_to: dict[int, int] = {}
-        self._emptying = allocate_lock()  # by one thread at a time
+        self._rests: dict[tuple[Any, int], bytes] = {}  # lines that are not complete, of runs that others follow
+        self._quiet_until_ns = 0
+        self._taking = allocate_lock()  # by one thread at a time
         for stream in STREAMS:
             flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
             fd = os.open(path_of(folder, name, stream), flags, 0o600)
@@ -97,34 +144,95 @@ class Output:
             errors = "strict" if stream == 1 else "backslashreplace"
             raw: Any = _Raw(stream, fd)
             text = _Stream(raw, encoding="utf-8", errors=errors, line_buffering=True)
-            text.signs = signs
+            text.output = self
             self._text.append(text)
         sys.stdout, sys.stderr = self._text
         sys.__stdout__, sys.__stderr__ = self._text  # type: ignore[misc]
 
-    def take(self) -> list[tuple[int, bytes]]:
-        """What was written since the last time, per stream: its end, noted if that is not all. Empties the files."""
-        for text in self._text:
-            with suppress(OSError):  # no room: the task that printed was told
-                text.flush()
-        found = []
-        with self._emptying:
-            for stream, fd in self._files:
-                size = os.lseek(fd, 0, os.SEEK_END)
-                if size:
-                    found.append((stream, _said_shortened(size) + _tail(fd, size, KEPT_BYTES)))
-                    os.ftruncate(fd, 0)
-            self._empty_up_to.clear()
-        return found
+    def leave(self) -> None:
+        """This is a copy of the process that a task has forked: what it prints is read elsewhere."""
+        self._taking = allocate_lock()  # another thread may have had it
+        self.here = _Nobody()
 
-    def bound(self) -> None:
-        """Give back the room of all but the end of files that have grown large; called while a run goes on."""
-        with self._emptying:
+    def look(self, hand: Any) -> None:
+        """While runs go on, in any thread: report complete lines, not too many in a second, and give back the room of
+        what was reported. `hand` is whose run it is if nobody has written by `print`."""
+        if self._fields[HELD] or not self._taking.acquire(False):
+            return
+        try:
+            now_ns = monotonic_ns()
             for stream, fd in self._files:
                 size = os.lseek(fd, 0, os.SEEK_END)
+                if size > self._fields[2 + stream] and now_ns >= self._quiet_until_ns:
+                    self._take(stream, fd, self.owner or hand, LIVE)
                 if size - self._empty_up_to.get(stream, 0) > FILE_MAX_BYTES:
                     self._empty_up_to[stream] = size - KEPT_BYTES
                     _punch(fd, size - KEPT_BYTES)
+        finally:
+            self._taking.release()
+
+    def change_owner(self, hand: Any) -> None:
+        """Another run writes than before."""
+        self._flush()
+        with self._taking:
+            if self.owner is not None:
+                for stream, fd in self._files:
+                    self._take(stream, fd, self.owner, CHANGE)
+            self.owner = hand
+
+    def pause(self, hand: Any) -> None:
+        """A run waits, and others go on here."""
+        self._flush()
+        with self._taking:
+            for stream, fd in self._files:
+                self._take(stream, fd, self.owner or hand, CHANGE)
+            self.owner = None
+
+    def end(self, hand: Any) -> None:
+        """The run of a hand has ended: report all that is left of it, and empty the files."""
+        self._flush()
+        with self._taking:
+            owner = self.owner or hand
+            for stream, fd in self._files:
+                if self._take(stream, fd, owner, OVER if owner is hand else CHANGE):
+                    os.ftruncate(fd, 0)
+                    self._fields[2 + stream] = 0
+                rest = self._rests.pop((hand, stream), b"") if self._rests else b""
+                if rest:
+                    self._report(hand, stream, rest)
+            self._empty_up_to.clear()
+            self.owner = None
+
+    def _flush(self) -> None:
+        for text in self._text:
+            with suppress(OSError):  # no room: the task that printed was told
+                text.flush()
+
+    def _take(self, stream: int, fd: int, owner: Any, why: int) -> bool:
+        """Report what was written since the last time; False if the file is empty."""
+        size, at = os.lseek(fd, 0, os.SEEK_END), self._fields[2 + stream]
+        at = min(at, size)  # it was made shorter by a command that is not to show what it prints
+        left_out = max(0, size - at - KEPT_BYTES)
+        text = os.pread(fd, size - at - left_out, at + left_out) if size > at else b""
+        if left_out and (first := text.find(b"\n") + 1) and first < len(text):
+            left_out, text = left_out + first, text[first:]
+        end = len(text)
+        if why != OVER:
+            end = max(text.rfind(b"\n"), text.rfind(b"\r")) + 1
+            if why == LIVE:
+                if not end and len(text) < KEPT_BYTES:
+                    return True  # the line goes on
+                end = end or len(text)
+        if end or (why == OVER and self._rests):
+            before = self._rests.pop((owner, stream), b"") if self._rests else b""
+            if end or before:
+                self._report(owner, stream, before + _said_shortened(left_out) + text[:end])
+            self._quiet_until_ns = monotonic_ns() + end * 1_000_000_000 // SHOWN_PER_S
+        if why == CHANGE and end < len(text):
+            self._rests[owner, stream] = self._rests.pop((owner, stream), b"")[-KEPT_BYTES:] + text[end:]
+            end = len(text)
+        self._fields[2 + stream] = at + left_out + end
+        return size > 0
 
 
 class Streams:

@@ -27,6 +27,7 @@ from daws.wire.worker import (
     ChildEnd,
     Died,
     Discard,
+    Dropped,
     Ended,
     EndedTogether,
     Execute,
@@ -49,6 +50,7 @@ from daws.wire.worker import (
     Waits,
     ends_apart,
 )
+from daws.workers.cursor import NO_RUN
 from daws.workers.errors import WorkerStartError
 from daws.workers.failures import exception_of
 from daws.workers.limits import held_bytes
@@ -333,8 +335,9 @@ class WorkerPool:
         # It was on a command, whose program may not even have been announced yet: the fork server finds it.
         if link.cursor.fields[2] and self._server is not None and not self._server.sweep():
             self._loop.add_writer(self._server.link.fileno(), self._on_server_writable)
-        output = link.close()
+        output, left = link.close()
         run, why = link.victim or (current, "")
+        batch += [Printed(NO_RUN if run is None else run, stream, text) for stream, text in left]
         for other in link.outstanding:
             if other == run:
                 batch.append(Died(other, code, output, why))
@@ -401,7 +404,7 @@ class WorkerPool:
                     batch.append(report)
                     if creators:
                         link.forget(report.run)  # type: ignore[union-attr]
-            elif kind is Printed or kind is Asks or kind is Taught:
+            elif kind is Printed or kind is Asks or kind is Dropped or kind is Taught:
                 batch.append(report)
             elif kind is Spawned or kind is Waits:
                 self._on_nested(link, report)  # type: ignore[arg-type]

@@ -2,16 +2,21 @@
 
 import os
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from threading import RLock
 from typing import Any
 
 from daws.data import codec
+from daws.data.calls import PARKED, SHARED, WRITABLE, load_parts
+from daws.data.codec import PLAIN_CALL
 from daws.data.envelope import opened, sealed
 from daws.data.functions import name_of
-from daws.data.tags import folder_of, pickle_in, root_of, split
+from daws.data.tags import folder_of, levels_in, pickle_in, root_of, split
 from daws.model.errors import DamagedObjectError, NoSpaceError, UnpicklableError
 from daws.wire.worker import INPUTS_ALONE, Execute, ObjectFile, Prepare, Written
-from daws.workers.errors import LostInputError, ResultCountError, UnreadableError
+from daws.workers.coroutines import awaiting, is_coroutine, run_coroutine
+from daws.workers.errors import ItemFailedError, LostInputError, ResultCountError, UnreadableError
+from daws.workers.mappings import KEPT_BYTES_MIN, Mappings
 from daws.workers.slots import filled
 
 
@@ -24,6 +29,7 @@ class Kept:
         self.result = result
 
 
+NO_KWARGS: dict[str, Any] = {}
 NOTHING = (codec.dumps(None),)
 """The results of most functions that have none."""
 
@@ -39,20 +45,26 @@ class Runner:
         "_folder",
         "_folders",
         "_functions",
+        "_levels",
         "_loading",
         "_modules",
         "_numbers",
         "_pickled",
+        "_surrounds",
         "_tags",
         "announce",
         "captures",
         "free_folders",
         "held_max_bytes",
+        "hold_output",
+        "hooks",
         "inline_max_bytes",
         "is_process",
+        "mappings",
         "runs_folder",
         "scratch",
         "segments",
+        "use_levels",
     )
 
     def __init__(self, prepare: Prepare, announce: Callable[[int], None], is_process: bool) -> None:
@@ -65,14 +77,35 @@ class Runner:
         self.free_folders: list[str] = []
         self.announce = announce
         self.is_process = is_process
+        self.mappings = Mappings() if is_process else None
         self.captures = is_process and prepare.capture
+        self.hold_output: Callable[[bool], None] = _ignore  # told while what is printed is not to be shown
         self._functions: dict[int, Callable[..., Any]] = {}
         self._numbers: dict[int, int] = {}  # by identity of the function
         self._pickled: dict[int, bytes] = {}
         self._tags: dict[int, bytes] = {}  # of functions that need modules of their client
         self._folders: dict[int, str] = {}  # where these are
         self._modules: Any = None  # whose modules are in use, as soon as a function needed any
+        self._levels: dict[int, bytes] = {}  # of the loggers of its client
+        self._surrounds = False  # some function needs modules or levels
+        self.use_levels: Callable[[bytes], None] = _ignore
+        self.hooks: Any = None  # what a set-up has left for functions, as soon as there was one
         self._loading = RLock()  # one thread at a time: no other may put modules aside that are being imported
+
+    def set_up(self, pickled: bytes) -> None:
+        """Run a hook before any task."""
+        from daws.workers.hooks import Hooks  # most workers have none
+
+        if self.hooks is None:
+            self.hooks = Hooks()
+        self.hooks.set_up(pickled)
+
+    def tear_down(self, pickled: bytes) -> None:
+        """Run a hook after all tasks."""
+        if self.hooks is None:
+            codec.loads(pickled)()
+        else:
+            self.hooks.tear_down(pickled)
 
     def learn(self, function: int, pickled: bytes) -> None:
         self._pickled[function] = pickled
@@ -89,6 +122,7 @@ class Runner:
             self._functions.pop(number, None)
             self._pickled.pop(number, None)
             self._tags.pop(number, None)
+            self._levels.pop(number, None)
             folders.add(self._folders.pop(number, ""))
         for folder in folders.difference([*self._folders.values()], ("",)):
             with self._loading:
@@ -105,16 +139,20 @@ class Runner:
             function = self._functions[order.function]
         except KeyError:
             function = self._unpickled(order.function)
-        if self._modules is not None:
+        if self._surrounds:
             self.surround(order.function)
+        args: Sequence[Any]
+        kwargs: dict[str, Any]
         try:
             if order.arguments == INPUTS_ALONE:
-                args, kwargs = [self.value(one) for one in order.inputs], {}
+                args, kwargs = [self.value(one) for one in order.inputs], NO_KWARGS
+            elif order.arguments[0] == PLAIN_CALL:
+                args, kwargs = codec.loads(order.arguments), NO_KWARGS
             elif order.inputs:
-                args, kwargs = filled(order.inputs, self, codec.loads, order.arguments)
+                args, kwargs = self._filled(order.arguments, order.inputs)
             else:
                 args, kwargs = codec.loads(order.arguments)
-        except LostInputError:
+        except (LostInputError, ItemFailedError):
             raise
         except Exception as error:
             message = f"{name_of(function)}: the arguments cannot be loaded in a worker: {_said(error)}"
@@ -123,10 +161,12 @@ class Runner:
         if value is None and len(order.outputs) < 2:
             return NOTHING
         if not order.outputs:
-            return (codec.dumps(value, "the result"),)
+            return (codec.dumps(run_coroutine(value) if is_coroutine(value) else value, "the result"),)
         try:
             return self._kept(value, order)
         except UnpicklableError as error:
+            if is_coroutine(value):  # of a function that is none itself
+                return self._kept(run_coroutine(value), order)
             mend = getattr(function, "without_unpicklable", None)  # it has results of its own that are fine
             if mend is not None:
                 return self._kept(mend(value), order)
@@ -151,9 +191,14 @@ class Runner:
         needs the same modules."""
         return root_of(function, self._pickled.get(function, b"")), self._tags.get(function, b"")
 
+    def levels_of(self, function: int) -> bytes:
+        """The levels of loggers that a function goes with; what it submits goes with the same."""
+        return self._levels.get(function, b"")
+
     def surround(self, function: int) -> None:
-        """A run of this function goes on: it is to find its own modules. One that needs none does with anybody's, where
-        others run beside it."""
+        """A run of this function goes on: it is to find its own modules, and the levels of its client's loggers. One
+        that needs no modules does with anybody's, where others run beside it."""
+        self.use_levels(self._levels.get(function, b""))
         folder = self._folders.get(function, "")
         if self._modules is not None and (folder or self.is_process):
             with self._loading:
@@ -165,12 +210,17 @@ class Runner:
             if tag:
                 self._tags[number] = tag
                 self._folders[number] = folder_of(tag, self.scratch)
+                self._surrounds = True
+            if levels := levels_in(pickled):
+                self._levels[number] = levels
+                self._surrounds = True
             function: Callable[..., Any] = self._loaded(number, pickled)
         except Exception as error:
             raise UnreadableError(f"the function cannot be loaded in a worker: {_said(error)}") from error
         bind = getattr(type(function), "daws_bound_to", None)
         if bind is not None:  # one of ours, that has to know where it runs
             function = bind(function, self)
+        function = awaiting(function)
         self._functions[number] = function
         self._numbers[id(function)] = number
         return function
@@ -182,13 +232,30 @@ class Runner:
 
                 self._modules = ModulesInUse()
             self.surround(number)
-            return codec.loads(pickle_in(pickled), copy=True)  # arrays that it uses are its own
+            loaded = codec.loads(pickle_in(pickled), copy=True)  # arrays that it uses are its own
+            return loaded if self.hooks is None else self.hooks.applied(loaded)
 
-    def value(self, one: bytes | ObjectFile) -> Any:
-        """What an input is worth; asked for when the arguments name it."""
+    def _filled(self, arguments: bytes, inputs: tuple[bytes | ObjectFile, ...]) -> tuple[Sequence[Any], dict[str, Any]]:
+        """The arguments of a call that has inputs; those of a writable one are its own."""
+        reader: Any = self
+        if arguments[0] == WRITABLE:
+            reader, arguments = _PrivateReader(self), arguments[1:]
+            if arguments == INPUTS_ALONE:
+                return [reader.value(one) for one in inputs], NO_KWARGS
+        if arguments[0] == PARKED:
+            arguments = bytes(reader.value(inputs[int(arguments[1:])]))
+        if arguments[0] == PLAIN_CALL:
+            return codec.loads(arguments), NO_KWARGS
+        if arguments[0] == SHARED:
+            load = partial(load_parts, value=lambda number: reader.value(inputs[number]))
+            return filled(inputs, reader, load, arguments)  # type: ignore[no-any-return]
+        return filled(inputs, reader, codec.loads, arguments)  # type: ignore[no-any-return]
+
+    def value(self, one: bytes | ObjectFile, private: bool = False) -> Any:
+        """What an input is worth; asked for when the arguments name it. Large ones are shared with other tasks."""
         if isinstance(one, bytes):
             return codec.loads(one)
-        return loaded(one, self._folder)
+        return loaded(one, self._folder, private, self.mappings)
 
     def file(self, one: bytes | ObjectFile, name: str) -> Any:
         """An input that is a file."""
@@ -251,19 +318,36 @@ class Runner:
                 os.unlink(result.path if isinstance(result, Written) else os.path.join(self._folder, str(output)))
 
 
-def loaded(one: ObjectFile, folder: str = "") -> Any:
-    """The value in a file; a LostInputError if that is not what was written there."""
+class _PrivateReader:
+    """Reads inputs for a task that may change them."""
+
+    def __init__(self, runner: Runner) -> None:
+        self._runner = runner
+        self.file = runner.file
+
+    def value(self, one: bytes | ObjectFile) -> Any:
+        return self._runner.value(one, private=True)
+
+
+def loaded(one: ObjectFile, folder: str = "", private: bool = False, mappings: Mappings | None = None) -> Any:
+    """The value in a file; a LostInputError if that is not what was written there. What is changed in it when it is
+    `private` is changed for this reader alone."""
     try:
         if one.held:
             content = opened(memoryview(one.held), one.object)
         else:
-            content = codec.open_file(os.path.join(folder, one.path), one.object)
+            path = os.path.join(folder, one.path)
+            map_it = partial(codec.open_file, path, one.object, private)
+            if mappings is None or private or one.object is None or one.size_bytes < KEPT_BYTES_MIN:
+                content = map_it()
+            else:
+                content = mappings.content(one.object, path, map_it)
     except (DamagedObjectError, FileNotFoundError) as error:
         if one.object is None:
             raise
         why = "its file is gone" if isinstance(error, FileNotFoundError) else str(error)
         raise LostInputError(one.object, why) from None
-    return codec.loads(content)
+    return codec.loads(content, copy=bool(one.held))
 
 
 def runs_folder(prepare: Prepare) -> str:
@@ -275,6 +359,10 @@ def _segments(memory: str, scratch: str) -> Any:
     from daws.data.segments import Segments  # type: ignore[import-not-found, unused-ignore]
 
     return Segments(memory or None, scratch)
+
+
+def _ignore(_: object) -> None:
+    pass
 
 
 def _said(error: Exception) -> str:

@@ -51,7 +51,7 @@ class Slot:
         return fill, (self.index,)
 
 
-def filled(given: Sequence[Any], reader: Reader, load: Callable[[bytes], Any], arguments: bytes) -> Any:
+def filled(given: Sequence[Any], reader: Reader, load: Callable[..., Any], arguments: bytes) -> Any:
     """Load arguments, with what was given in their slots."""
     before = _inputs.given, _inputs.reader
     _inputs.given, _inputs.reader = given, reader

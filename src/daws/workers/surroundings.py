@@ -8,18 +8,8 @@ import os
 from typing import Any
 
 from daws.wire.worker import RunOptions
+from daws.workers.blas import LoadedLibraries, follows_cores
 from daws.workers.signs import Signs
-
-THREAD_VARIABLES = (
-    "OMP_NUM_THREADS",
-    "OPENBLAS_NUM_THREADS",
-    "MKL_NUM_THREADS",
-    "BLIS_NUM_THREADS",
-    "VECLIB_MAXIMUM_THREADS",
-    "NUMEXPR_NUM_THREADS",
-    "RAYON_NUM_THREADS",
-    "POLARS_MAX_THREADS",
-)
 
 
 class Surroundings:
@@ -33,6 +23,8 @@ class Surroundings:
         self._cores = 0
         self._devices = [name for name in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if name]
         self._before: dict[str, str | None] = {}
+        self._followers = follows_cores(os.environ)
+        self._libraries = LoadedLibraries()
         self._use_cores(1)
 
     def follow_moves(self) -> None:
@@ -73,8 +65,10 @@ class Surroundings:
     def _use_cores(self, cores: int) -> None:
         if cores != self._cores:
             self._cores = cores
-            for name in THREAD_VARIABLES:
+            for name in self._followers:
                 os.environ[name] = str(cores)
+            if self._followers:
+                self._libraries.use(cores, self._followers)
 
     def _replace(self, name: str, value: str) -> None:
         self._before.setdefault(name, os.environ.get(name))

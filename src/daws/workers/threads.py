@@ -2,8 +2,8 @@
 
 There is no process to kill, and no stream that belongs to one run alone: a run that is stopped or takes too long is
 reported as dead at once and its slot gets a new thread, while the old one goes on unheard until the task returns.
-Commands are killed. Output is not captured, and cores, devices, environment and memory of the options are not looked
-at. A run that waits for tasks that it has created leaves its slot to a new thread as well.
+Commands are killed. Output is not captured (but see `sharedstreams`), and cores, devices, environment and memory of the
+options are not looked at. A run that waits for tasks that it has created leaves its slot to a new thread as well.
 """
 
 import asyncio
@@ -17,7 +17,6 @@ from queue import SimpleQueue
 from threading import Lock, Thread, get_ident
 from time import monotonic_ns
 
-from daws.data.codec import loads
 from daws.data.folders import remove_tree
 from daws.wire.worker import (
     STOPPED,
@@ -43,6 +42,7 @@ from daws.workers.nest import Hand, Nest, here
 from daws.workers.pool import INLINE_MAX_BYTES, WATCH_S, Reports
 from daws.workers.running import Runner
 from daws.workers.server import end_group
+from daws.workers.sharedstreams import end_lines, end_logs, shared
 
 KILLED = -int(signal.SIGKILL)
 SETTLING = (Ended, Raised, Recalled, Died)
@@ -113,6 +113,8 @@ class ThreadPool:
         self._ending = Lock()
         prepare = Prepare(f"threads-{id(self)}", self._folder, inline_max_bytes, memory, scratch)
         self.runner = Runner(prepare, self._announce, is_process=False)
+        if shared.logs is not None:
+            self.runner.use_levels = shared.logs.use
         self.runner.held_max_bytes = max(inline_max_bytes, held_max_bytes)
         self._said: deque[tuple[_Hand, ReportType]] = deque()
         self._is_told = False
@@ -227,7 +229,7 @@ class ThreadPool:
     def _work(self, hand: _Hand) -> None:
         try:
             if self._setup:
-                loads(self._setup)()
+                self.runner.set_up(self._setup)
         except BaseException as error:
             self._call(self._on_unfit, error)
             return
@@ -246,11 +248,12 @@ class ThreadPool:
             served = inbox.get()
         try:
             if self._teardown:
-                loads(self._teardown)()
+                self.runner.tear_down(self._teardown)
         finally:
             self._call(self._on_left)
 
     def _serve(self, hand: _Hand) -> None:
+        signs = shared.signs
         while not (hand.is_abandoned or hand.has_strayed) and hand.wake.get():
             try:
                 order = hand.queue.popleft()
@@ -268,6 +271,10 @@ class ThreadPool:
                 report = Raised(
                     order.run, self._worked_ns(hand, began_ns), failure_of(error), began_ns, lacked_by(error)
                 )
+            if hand.lines is not None:
+                end_lines(hand)
+            if signs.any:
+                end_logs()
             self._say(hand, report)
         hand.order = None
 

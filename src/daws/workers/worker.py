@@ -27,7 +27,6 @@ from typing import NoReturn
 
 import msgspec
 
-from daws.data.codec import loads
 from daws.model.errors import UnavailableError, UsageError
 from daws.wire.frames import FrameReader
 from daws.wire.worker import (
@@ -56,10 +55,12 @@ from daws.wire.worker import (
     ends_together,
     frame_of,
 )
-from daws.workers.cursor import Cursor
+from daws.workers.cursor import NO_RUN, Cursor
 from daws.workers.failures import failure_of, lacked_by
+from daws.workers.logs import Logs
+from daws.workers.mappings import IDLE_S
 from daws.workers.nest import Hand, Nest, here
-from daws.workers.output import Output, Streams
+from daws.workers.output import HELD, Output, Streams
 from daws.workers.running import Runner
 from daws.workers.signs import Signs
 from daws.workers.surroundings import Surroundings
@@ -125,20 +126,30 @@ class Worker:
         self._is_copy = False
         self._fields = Cursor(os.path.join(prepare.folder, f"{prepare.name}.cursor")).fields
         self._signs = Signs()
-        self._output = Output(prepare.folder, prepare.name, self._signs) if prepare.capture else None
+        self._output: Output | None = None
+        if prepare.capture:
+            folder, name = prepare.folder, prepare.name
+            self._output = Output(folder, name, self._signs, self._fields, self._printed, here)
         self._streams = Streams()
         self._surroundings = Surroundings(self._signs)
         self.runner = Runner(prepare, self._announce, is_process=True)
+        self.runner.hold_output = self._hold_output
+        self._logs = Logs(prepare.name, self._logged, self._signs)
+        self.runner.use_levels = self._logs.use
+        self._taker: WorkerHand | None = None  # who has the baton
+        self._beside: set[WorkerHand] = set()  # those whose runs go on without it
         self._nests: dict[int, Nest] = {}  # of runs that wait for an answer
         self._spare: list[WorkerHand] = []
 
     def set_up(self) -> bool:
         """Make ready for orders; False if that went wrong."""
         self._surroundings.follow_moves()
+        if self._output is not None:
+            self._logs.begin()
         os.register_at_fork(after_in_child=self._on_copied)
         try:
             if self._prepare.setup:
-                loads(self._prepare.setup)()
+                self.runner.set_up(self._prepare.setup)
                 self._streams = Streams()  # those of the set-up are for all runs
         except BaseException as error:
             self._reports.append(Unfit(failure_of(error)))
@@ -163,8 +174,10 @@ class Worker:
         while True:
             hand.baton.acquire()
             hand.has_baton = True
+            self._taker = hand
             self._take_orders(hand)
             hand.order = None
+            self._beside.discard(hand)
             if hand.has_baton:
                 self._exit()
             is_needed = hand.is_main or len(self._spare) < SPARE_HANDS_MAX
@@ -218,7 +231,7 @@ class Worker:
                 ended_ns = now()
                 report = self._raised(run, began_ns, ended_ns, error)
             if signs.any or ended_ns - began_ns > QUIET_NS or sys.stdout is not out or sys.stderr is not err:
-                self._look_around(order)
+                self._look_around(hand)
             if hand.nest is not None:
                 report = self._leave_nest(hand, report)
                 if not hand.has_baton:
@@ -249,8 +262,11 @@ class Worker:
     def tear_down(self) -> None:
         try:
             if self._prepare.teardown:
-                loads(self._prepare.teardown)()
+                self.runner.tear_down(self._prepare.teardown)
         finally:
+            if self._output is not None:
+                self._output.end(None)
+            self._logs.tell_lost()
             self._send()
 
     # What runs that create tasks ask for (see `daws.workers.nest.Host`).
@@ -271,7 +287,8 @@ class Worker:
         assert isinstance(hand, WorkerHand) and hand.nest is not None and hand.order is not None
         heir = self._heir() if hand.has_baton else None
         streams = sys.stdout, sys.stderr
-        self._look_around(hand.order)
+        self._beside.discard(hand)
+        self._look_around(hand, is_over=False)
         self._nests[waits.run] = hand.nest
         self._reports.append(waits)
         self._send()
@@ -280,8 +297,11 @@ class Worker:
             heir.baton.release()
         hand.nest.gate.acquire()
         del self._nests[waits.run]
+        if not hand.has_baton:
+            self._beside.add(hand)
+            self._be_watched()
         sys.stdout, sys.stderr = streams  # those that the run may have put there
-        if hand.order.options is not None:
+        if hand.order.options is not None or self._surroundings.is_changed:
             self._surroundings.change(hand.order.options)
         self.runner.surround(hand.order.function)
 
@@ -326,18 +346,37 @@ class Worker:
             _end_copy(error)
         return Raised(run, ended_ns - began_ns, failure_of(error), began_ns, lacked_by(error))
 
-    def _look_around(self, order: Execute) -> None:
-        """After a run that took a while, or has done something that others would notice."""
+    def _look_around(self, hand: WorkerHand, is_over: bool = True) -> None:
+        """After a run that took a while, or has done something that others would notice; and before one waits."""
         if self._is_copy:
             os._exit(0)
+        self._logs.end_run()
         self._signs.any = False
         self._streams.give_back()
         if self._surroundings.is_away:
             self._surroundings.go_home()
         if self._output is not None:
-            for stream, text in self._output.take():
-                if order.options is None or order.options.capture:
-                    self._reports.append(Printed(order.run, stream, text))
+            if is_over:
+                self._output.end(hand)
+            else:
+                self._output.pause(hand)
+
+    def _printed(self, hand: Hand | None, stream: int, text: bytes) -> None:
+        order = None if hand is None else hand.order
+        if order is None or order.options is None or order.options.capture:
+            self._reports.append(Printed(NO_RUN if order is None else order.run, stream, text))
+
+    def _logged(self, what: int, text: bytes) -> None:
+        """In whichever thread logs; behind what was printed before."""
+        hand = here.hand or self._taker
+        if self._is_copy:
+            return
+        if self._output is not None:
+            self._output.look(hand)
+        self._printed(hand, what, text)
+
+    def _hold_output(self, is_held: bool) -> None:
+        self._fields[HELD] = is_held
 
     def _rest(self, was_short: bool) -> None:
         """Nothing to do: say what there is to say, and wait."""
@@ -347,9 +386,19 @@ class Worker:
             if not self._queue:  # the other thread may have received some since we looked
                 began_ns = monotonic_ns()
                 if not (was_short and self._rests_briefly and self._spin(began_ns + SPIN_NS)):
+                    mappings = self.runner.mappings
+                    if mappings is not None and mappings.is_holding and not self._has_orders_within(IDLE_S):
+                        mappings.let_go()
                     self._receive(0)
                 self._rests_briefly = monotonic_ns() - began_ns < SPIN_NS
         self._is_busy = True
+        self._be_watched()
+
+    def _has_orders_within(self, seconds: float) -> bool:
+        return bool(select.select([self._link], [], [], seconds)[0])
+
+    def _be_watched(self) -> None:
+        """Wake the second thread if it sleeps."""
         if not self._is_watched:
             self._is_watched = True
             if self._wake.locked():
@@ -417,7 +466,7 @@ class Worker:
             bell = select.poll()
             bell.register(BELL_FD, select.POLLIN)
             while True:
-                if self._is_busy and monotonic_ns() - self._fields[1] > LONG_NS:
+                if self._has_runs() and monotonic_ns() - self._fields[1] > LONG_NS:
                     self._dozes = True
                     if not self._reports:  # whoever comes later with one rings
                         bell.poll(DOZE_MS)
@@ -426,22 +475,29 @@ class Worker:
                         eventfd_read(BELL_FD)
                 else:
                     sleep(TICK_S)
-                if self._is_busy:
+                if self._has_runs():
                     idle_ticks = 0
                     self._look()
                     continue
                 idle_ticks += 1
                 if idle_ticks > IDLE_TICKS_MAX:
                     self._is_watched = False
-                    if not self._is_busy:
+                    if not self._has_runs():
                         self._wake.acquire()
                     idle_ticks = 0
         except BaseException:
             end_group()  # the link is broken, and nobody would notice
 
+    def _has_runs(self) -> bool:
+        """Does any run go on, with the baton or without?"""
+        return self._is_busy or bool(self._beside)
+
     def _look(self) -> None:
+        mappings = self.runner.mappings
+        if mappings is not None and mappings.is_holding and monotonic_ns() - self._fields[1] > IDLE_S * 1e9:
+            mappings.let_go(self._fields[1])
         if self._output is not None:
-            self._output.bound()
+            self._output.look(self._taker if self._is_busy else next(iter([*self._beside]), None))
         if self._reading.acquire(False):
             try:
                 while True:  # the bell rings once, however much has come
@@ -458,6 +514,8 @@ class Worker:
         self._is_copy = self._signs.any = True
         self._queue.clear()
         self._reports.clear()
+        if self._output is not None:
+            self._output.leave()
         self._link.close()
 
 

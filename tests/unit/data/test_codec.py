@@ -5,6 +5,7 @@ import pickle
 import subprocess
 import sys
 import threading
+from enum import IntEnum
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +17,13 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from daws.data import codec
+from daws.data.calls import LARGE_BYTES_MIN, load_parts
 from daws.data.codec import (
     dumps,
     dumps_call,
     encode,
     load_file,
+    load_private,
     loads,
     open_file,
     pack,
@@ -137,14 +140,90 @@ def test_large_bytes_are_packed_by_reference():
 def test_arrays_point_into_the_buffer():
     value = {"a": np.arange(1000), "b": np.ones((10, 10), order="F"), "c": np.zeros(0)}
     data = dumps(value)
+    view = memoryview(data)
     memory = np.frombuffer(data, dtype=np.uint8)
-    found = loads(data)
+    found = loads(view)
     assert np.shares_memory(found["a"], memory) and np.shares_memory(found["b"], memory)
-    assert not np.shares_memory(loads(data, copy=True)["a"], memory)
+    assert not np.shares_memory(loads(view, copy=True)["a"], memory)
     with pytest.raises(ValueError, match="read-only"):
         found["a"][0] = 1
-    loads(data, copy=True)["a"][0] = 1
+    loads(view, copy=True)["a"][0] = 1
     loads(bytearray(data))["a"][0] = 1  # as writable as what it points into
+
+
+def test_what_is_loaded_from_bytes_can_be_changed_unless_it_could_not_before():
+    fixed = np.arange(10)
+    fixed.flags.writeable = False
+    data = dumps([np.arange(10), fixed])
+    found = loads(data)
+    found[0][0] = 7
+    assert not found[1].flags.writeable and loads(data)[0][0] == 0
+
+
+def test_what_is_encoded_can_be_changed_also_if_it_was_read_only():
+    arrays = [np.arange(size) for size in (10, 1000, 20)]
+    for fixed in arrays[::2]:
+        fixed.flags.writeable = False
+    value: dict[str, Any] = {"a": arrays, "text": "\x97\x98 – ", "data": b"\x97\x98\x97\x98", "n": 0x98979897}
+    for limit, more in ((0, {}), (MB, {}), (MB, {"by value": "__main__"})):
+        value |= more
+        made = encode(value, limit)
+        found = loads(made if isinstance(made, bytes) else bytearray(made.to_bytes()))
+        assert {**found, "a": None} == {**value, "a": None}
+        for one, given_ in zip(found["a"], arrays, strict=True):
+            assert (one == given_).all() and one.flags.writeable
+
+
+def test_a_private_mapping_can_be_changed_and_its_file_does_not(tmp_path: Path):
+    for size in (10, 100_000, 20_000_000):
+        path = written(np.zeros(size, np.uint8), tmp_path / str(size))
+        found = load_private(path)
+        found[size // 2] = 7
+        assert found[size // 2] == 7 and not load_file(path).any()
+
+
+def shared(value: object) -> tuple[bytes, list[bytes]]:
+    """A call with this argument, and what was taken out of it."""
+    taken: list[bytes] = []
+
+    def share(buffer: Any) -> tuple[int, int, int]:
+        taken.append(b"..." + bytes(buffer))
+        return len(taken) - 1, 3, len(taken[-1])
+
+    return dumps_call((value,), {}, share), taken
+
+
+@pytest.mark.parametrize(
+    ("value", "count"),
+    [
+        (np.arange(MB), 1),
+        ({"a": [np.arange(MB), np.ones(10)], "b": b"x" * MB}, 2),
+        ("ä" * MB, 1),
+        (bytearray(MB), 1),
+        ([*range(MB)], 1),
+        ([b"x" * MB, "small", "y" * MB, np.zeros(3), [*range(MB)]], 3),
+        (np.asfortranarray(np.arange(MB).reshape(1024, 1024)), 1),
+        (np.arange(2 * MB)[::2], 1),
+        (np.arange(MB).view(np.recarray), 1),
+        (np.array([{"a": 1}] * MB, dtype=object), 1),
+        (np.zeros(MB, dtype=[("a", "i4"), ("b", "f8")]), 1),
+        (np.float64(3), 0),
+        (np.zeros(10), 0),
+        (b"x" * 200_000, 0),
+    ],
+)
+def test_what_is_large_in_a_call_is_taken_out_and_comes_back(value: object, count: int):
+    payload, taken = shared(value)
+    assert len(taken) == count and len(payload) < LARGE_BYTES_MIN + 50_000
+    (found,), kwargs = load_parts(payload, lambda number: taken[number]) if taken else loads(payload)
+    assert kwargs == {} and type(found) is type(value) and pickle.dumps(found, 4) == pickle.dumps(value, 4)
+
+
+def test_an_array_that_is_given_twice_is_one_array():
+    array = np.arange(MB)
+    payload, taken = shared((array, {"again": array}))
+    ((one, other),), _ = load_parts(payload, lambda number: taken[number])
+    assert len(taken) == 1 and other["again"] is one
 
 
 def test_buffers_are_aligned_and_mapped(tmp_path: Path):
@@ -376,7 +455,58 @@ def test_many_threads_at_once():
 def test_arrow_tables_point_into_the_buffer():
     table = pyarrow.table({"a": list(range(10_000))})
     data = dumps(table)
-    found = loads(data)
+    found = loads(memoryview(data))
     assert found.equals(table)
     start = np.frombuffer(data, dtype=np.uint8).ctypes.data
     assert start < found["a"].chunks[0].buffers()[1].address < start + len(data)
+
+
+PLAIN = [
+    (),
+    (5,),
+    (0, -1, 2**70, -(2**3000)),
+    (1.5, float("inf"), -0.0),
+    (True, False, None),
+    ("", "é\ud800", b"\x00d"),
+]
+
+
+@pytest.mark.parametrize("args", PLAIN, ids=repr)
+def test_plain_arguments_come_back_as_they_were(args: tuple[Any, ...]):
+    packed = codec.dumps_plain(args)
+    assert packed[0] == codec.PLAIN_CALL
+    back = codec.loads(packed)
+    assert back == args and [*map(type, back)] == [*map(type, args)] and repr(back) == repr(args)
+
+
+@pytest.mark.parametrize("one", [*PLAIN[1:], *PLAIN[2], *PLAIN[3], *PLAIN[4], *PLAIN[5]], ids=repr)
+def test_plain_values_come_back_as_they_were(one: Any):
+    made = codec.encode(one, 4096)
+    assert isinstance(made, bytes) and repr(codec.loads(made)) == repr(one)
+
+
+class Marked(IntEnum):
+    ONE = 1
+
+
+class Long(str):
+    pass
+
+
+@pytest.mark.parametrize(
+    "one", [Marked.ONE, Long("x"), bytearray(b"x"), memoryview(b"x"), np.int64(1), np.ones(2), (1,), [1], "x" * 513]
+)
+def test_whatever_is_not_plain_is_pickled(one: Any):
+    assert codec.dumps_plain((1, one)) == b""
+    made = codec.encode(one, 4096)
+    assert isinstance(made, bytes) and type(codec.loads(made)) is type(one)
+
+
+def test_equal_plain_arguments_give_equal_bytes():
+    name = "".join(["na", "me"])
+    kept = [name, name]
+    assert codec.dumps_plain((name, 1.5, kept[0])) == codec.dumps_plain(("na" + "me"[:], 3 / 2, "name"))
+
+
+def test_a_number_of_many_digits_gets_a_file():
+    assert isinstance(codec.encode(1 << 100_000, 4096), codec.Packed)

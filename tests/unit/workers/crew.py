@@ -10,6 +10,7 @@ from typing import Any
 
 import cloudpickle
 
+from daws.data import codec
 from daws.wire.worker import (
     Asks,
     Died,
@@ -113,7 +114,7 @@ class Crew:
         run = self.give(function, *args, **how)
         (report,) = self.wait(run)
         if isinstance(report, Ended):
-            values = [pickle.loads(one) if isinstance(one, bytes) else one for one in report.results]
+            values = [codec.loads(one) if isinstance(one, bytes) else one for one in report.results]
             return values[0] if len(values) == 1 else values
         assert isinstance(report, Raised), report
         raise exception_of(report.error)

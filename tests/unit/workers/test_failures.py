@@ -1,4 +1,5 @@
 import pickle
+import threading
 from typing import Any
 
 import pytest
@@ -6,7 +7,15 @@ import pytest
 from daws.model.errors import CommandError, TaskKilledError
 from daws.wire.worker import ENCODER, Failure
 from daws.workers.errors import RemoteError
-from daws.workers.failures import OUTLINE_MAX, PICKLED_MAX_BYTES, TEXT_MAX, exception_of, failure_of, outline_of
+from daws.workers.failures import (
+    OUTLINE_MAX,
+    PICKLED_MAX_BYTES,
+    PIECE_MAX_BYTES,
+    TEXT_MAX,
+    exception_of,
+    failure_of,
+    outline_of,
+)
 
 
 def raised(error: BaseException) -> BaseException:
@@ -114,9 +123,9 @@ def test_those_that_need_a_failed_task_hear_why_in_a_line(error: BaseException, 
 
 def test_huge_exceptions_are_cut():
     found = raised(ValueError("x" * (PICKLED_MAX_BYTES + 1)))
-    assert isinstance(found, RemoteError)
-    assert len(found.message) == TEXT_MAX
-    assert len(found.trace) < 2 * TEXT_MAX
+    assert type(found) is ValueError
+    assert len(str(found)) == PIECE_MAX_BYTES // 4
+    assert len(str(found.__cause__)) < 2 * TEXT_MAX
 
 
 @pytest.mark.parametrize(
@@ -134,3 +143,53 @@ def test_whatever_the_pickle_does_it_is_an_error_with_words(pickled: bytes, reas
     assert str(found).startswith("Kind: message (")
     assert reason in found.reason
     assert str(found.__cause__) == "\ntrace"
+
+
+class LockedError(ValueError):
+    def __init__(self, text: str, code: int) -> None:
+        super().__init__(text)
+        self.code = code
+        self.lock = threading.Lock()
+
+
+def test_what_cannot_travel_of_an_exception_is_left_out_and_not_its_class():
+    found = raised(LockedError("bad", 3))
+    assert type(found) is LockedError and str(found) == "bad" and found.code == 3
+    assert str(found.lock).startswith("<unlocked _thread.lock")
+    assert found.__notes__ == ["as text, because it cannot be sent or is too large: lock"]
+    found = raised(KeyError(threading.Lock(), 1))
+    assert type(found) is KeyError and found.args[1] == 1 and "lock" in found.args[0]
+
+
+def test_what_is_too_large_of_an_exception_is_left_out():
+    error = ValueError("bad")
+    error.data = bytes(PICKLED_MAX_BYTES)  # type: ignore[attr-defined]
+    found = raised(error)
+    assert type(found) is ValueError and len(found.data) <= OUTLINE_MAX  # type: ignore[attr-defined]
+
+
+def test_groups_come_back_with_what_is_in_them():
+    found = raised(ExceptionGroup("several", [ValueError("one"), ExceptionGroup("inner", [KeyError("two")])]))
+    assert isinstance(found, ExceptionGroup) and found.split(KeyError)[0] is not None
+    assert "KeyError: 'two'" in str(found.__cause__)
+    found = raised(ExceptionGroup("several", [ValueError("one"), ReducedBadlyError("two")]))
+    assert isinstance(found, ExceptionGroup) and isinstance(found.exceptions[0], ValueError)
+    assert isinstance(found.exceptions[1], RemoteError) and found.exceptions[1].kind.endswith("ReducedBadlyError")
+
+
+class ReducedBadlyError(Exception):
+    def __reduce__(self) -> Any:
+        raise TypeError("never")
+
+
+def test_causes_and_contexts_are_in_the_traceback():
+    try:
+        try:
+            raise KeyError("first")
+        except KeyError as first:
+            raise ValueError("second") from first
+    except ValueError as second:
+        found = exception_of(failure_of(second))
+    assert type(found) is ValueError
+    text = str(found.__cause__)
+    assert "KeyError: 'first'" in text and "direct cause" in text and "ValueError: second" in text
