@@ -21,7 +21,7 @@ def main() -> None:
         for step in steps[len(futures) :]:
             read = [futures[one] for one in step.parents]
             made = (step.number, step.size_bytes, step.length_s)
-            futures.append(cluster.call(work, (seed, made, runs, *read), retries=2))
+            futures.append(cluster.options(retries=2).submit(work, seed, made, runs, *read))
         digests = [digest_of(future.result()) for future in futures]
         partial = f"{answers}.{os.getpid()}"
         with open(partial, "w") as file:

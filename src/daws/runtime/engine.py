@@ -50,8 +50,8 @@ from daws.data.folders import remove_tree
 from daws.data.tags import digest_in, folder_of, name_in, number_in, root_of, split
 from daws.model.cluster import ExecutorClass, Members, NodeInfo
 from daws.model.context import parse_context
-from daws.model.errors import DawsError, InternalError, TaskKilledError
-from daws.model.task import INLINE_BYTES, Input, NodeId, Ready, TaskSpec, Transfer
+from daws.model.errors import DawsError, InternalError, TaskKilledError, TaskTimeoutError
+from daws.model.task import FIRST_SPAWNED_ID, INLINE_BYTES, Input, NodeId, Ready, TaskSpec, Transfer
 from daws.runs.notes import RunNotes
 from daws.runtime.nesting import Nesting
 from daws.runtime.outcomes import LEASE_NS
@@ -59,12 +59,14 @@ from daws.runtime.ports import Counters, Listener, Outcome, PeersPort, StorePort
 from daws.runtime.spilling import Spiller
 from daws.strategy.decisions import Strategy
 from daws.wire.columns import each, once
+from daws.wire.messages import LetGo
 from daws.wire.worker import (
     MEMORY,
     STOPPED,
     TIMEOUT,
     Asks,
     Died,
+    Dropped,
     Ended,
     EndedTogether,
     Execute,
@@ -104,6 +106,9 @@ of them have more at hand the node is in no hurry, see `_step`, and may be let w
 AHEAD_COUNT_MAX = 256
 """What a batch costs whatever is in it (a system call or two here and there, threads and processes that wake up) is
 shared by more of the shortest tasks than with fewer. (Of bags the node sends more, see `daws.core.running`.)"""
+AHEAD_BYTES = 1 << 20
+"""Of tasks that make large objects no more wait at a worker than make so much (but one): what reads the first object
+comes before the next ones."""
 AUDIT_NS = 60_000_000_000
 """Objects that wait for their readers for so long are looked up: whoever was to say that it needs them no more may be
 dead."""
@@ -118,7 +123,8 @@ class Crew(msgspec.Struct, frozen=True, array_like=True):
     """The workers of one node: how many, of which kind (that `daws.workers.port` knows), and pickled functions that
     each of them calls first and last. With `tells_runs` the listener hears of all that they ran, with `explains` also
     of every decision about a task. Beside the `count` workers there is one for each device: `devices` says how many
-    there are under each label."""
+    there are under each label. `owns_process`: the process that the node is in is one of ours, or may be treated as if
+    it were, so the node may choose the scheduling class of its thread."""
 
     count: int
     kind: str = "processes"
@@ -127,6 +133,7 @@ class Crew(msgspec.Struct, frozen=True, array_like=True):
     tells_runs: bool = False
     explains: bool = False
     devices: tuple[tuple[str, int], ...] = ()
+    owns_process: bool = True
 
     @property
     def slots(self) -> int:
@@ -153,6 +160,7 @@ def config_of(limit_bytes: int, lease_ns: int = LEASE_NS, replicated: bool = Fal
         next_ns=NEXT_NS,
         recall_ns=RECALL_NS,
         ahead_count_max=AHEAD_COUNT_MAX,
+        ahead_bytes=AHEAD_BYTES,
         freed_batch=256,
         audit_ns=AUDIT_NS,
         memory_bytes=limit_bytes // COPIES_SHARE,
@@ -226,9 +234,10 @@ class Engine:
         self.struck: Callable[[str], None] = self._on_struck  # told why this incarnation has to end
         self.departed: Callable[[str], None] = self._on_struck  # told what it has left behind when it leaves
         self._shares_memory = crew.kind == "threads"  # its workers take what has no file
+        self._may_yield = crew.owns_process and not self._shares_memory
         self._spiller = Spiller(files)
         self._is_pressed = False
-        self._is_patient = False
+        self._yields = False
         self._broken: BaseException | None = None
         self._is_open = False
         self._is_closing = False
@@ -266,8 +275,8 @@ class Engine:
     async def close(self) -> None:
         """End all workers. What has not ended never will."""
         self._is_closing = True
-        if self._is_patient:  # what comes next on this thread is not to be so
-            self._is_patient = False
+        if self._yields:  # what comes next on this thread is not to be so
+            self._yields = False
             wait_for_turns(False)
         if self._is_open:
             self._spiller.close()  # before its folders are gone
@@ -413,9 +422,9 @@ class Engine:
             self.on_ended(ended)
         # While every worker has more at hand nobody waits for this thread. Where all processors are busy it would stop
         # the worker that has just reported, between two runs. (10 ms tasks that spin: 97.2 % efficiency, 98.4 % so.)
-        if (core.ahead >= core.cores) is not self._is_patient and not self._shares_memory:
-            self._is_patient = not self._is_patient
-            wait_for_turns(self._is_patient)
+        if self._may_yield and (core.ahead >= core.cores) is not self._yields:
+            self._yields = not self._yields
+            wait_for_turns(self._yields)
 
     def _start_runs(self, effect: StartRuns) -> None:
         """As `_start_run` would one by one."""
@@ -646,7 +655,7 @@ class Engine:
                     events.append(RunRecalled(known[1].id, report.run))
             elif isinstance(report, Printed):
                 _, spec = runs.get(report.run, (-1, None))
-                self.listener.on_printed(report.stream, report.text, -1 if spec is None else spec.id)
+                self.listener.on_printed(report.stream, report.text, -1 if spec is None else self._whose(spec))
             elif isinstance(report, Taught):
                 self.learn(report.function, report.pickled)
                 self.spread(report.function, report.pickled)
@@ -675,6 +684,8 @@ class Engine:
             if self._attempt(spec.id) > 1:  # what it waits for may have ended its worker before
                 self.pool.set_aside(slot, report.run)
             events.append(self.nesting.waits(report, spec.id))
+        elif isinstance(report, Dropped):
+            events.append(LetGo(self.core.node, self.nesting.dropped(report)))
         elif isinstance(report, Asks):
             self.pool.tell(self.runs[report.run][0], report.run, self.nesting.news(report.run))
             self.pool.flush()
@@ -728,13 +739,19 @@ class Engine:
         self, spec: TaskSpec, run: int, duration_ns: int, failure: bytes, retry: bool, waited: bool = False
     ) -> RunEnded:
         self.store.keep_failure(spec.id, failure)
-        return RunEnded(spec.id, run, duration_ns, (), outline_of(failure, self._shown(spec)), retry, (), waited)
+        error = outline_of(failure, self._shown(spec), f" on node {self.core.node}")
+        return RunEnded(spec.id, run, duration_ns, (), error, retry, (), waited)
 
     def _died(self, spec: TaskSpec, report: Died, under: tuple[int, TaskSpec] | None) -> RunEnded:
         """A run whose worker has ended; the worker was on another one if `under` is given."""
         blamed = "" if under is None else self._shown(under[1])
         error = died(self._shown(spec), spec, report, self.core.node, self._attempt(spec.id), blamed)
         return self._failed(spec, report.run, 0, failure_of(error), not report.why, report.waited)
+
+    def _whose(self, spec: TaskSpec) -> int:
+        """A number that tells the session of a task: its own or, if a run has created it, that of the function which a
+        client has brought in."""
+        return spec.id if spec.id < FIRST_SPAWNED_ID else root_of(spec.kind, self.functions.get(spec.kind, b""))
 
     def _shown(self, spec: TaskSpec) -> str:
         """A task as people know it."""
@@ -762,7 +779,8 @@ def died(who: str, spec: TaskSpec, report: Died, node: NodeId, attempt: int = 1,
     if attempt > 1:
         how += f" (attempt {attempt})"
     last = report.output.decode(errors="replace").strip()
-    return TaskKilledError(f"{who}: {how}" + (f"; the last it wrote: {last[-OUTPUT_SHOWN:]}" if last else ""))
+    kind = TaskTimeoutError if report.why == TIMEOUT else TaskKilledError
+    return kind(f"{who}: {how}" + (f"; the last it wrote: {last[-OUTPUT_SHOWN:]}" if last else ""))
 
 
 def _inside(ready: Ready) -> tuple[bytes, ...] | None:

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
 
 
+ALIVE_S = 0.5
+
+
 class LoopThread:
     """Started by `start`; then any thread may append to `new_tasks` and `let_go` and call `wake`."""
 
@@ -67,6 +70,13 @@ class LoopThread:
     def is_here(self) -> bool:
         """Is this the thread itself?"""
         return self._thread is not None and self._thread.ident == threading.get_ident()
+
+    def catch_up(self) -> None:
+        """Return when the thread has done what it is doing now, with the callbacks of tasks that have ended."""
+        done = threading.Event()
+        self._call(done.set)
+        while not done.wait(ALIVE_S) and self._thread is not None and self._thread.is_alive():
+            pass
 
     def stop(self) -> None:
         """End all workers, then the thread. What has not ended never will."""

@@ -16,7 +16,7 @@ from daws.model.context import format_context
 from daws.model.states import FAILED
 from daws.model.task import Input, NodeId, TaskSpec, Transfer, spawned_id
 from daws.runtime.ports import Outcome
-from daws.wire.worker import ChildEnd, ObjectFile, Seed, Spawned, Waits
+from daws.wire.worker import ChildEnd, Dropped, ObjectFile, Seed, Spawned, Waits
 
 FURTHER_OUTPUT = 1 << 32
 """In the place of an attempt: further outputs of a task get ids in the way of tasks that it would have spawned."""
@@ -106,6 +106,26 @@ class Nesting:
         )
         return spec, parents
 
+    def dropped(self, report: Dropped) -> tuple[int, ...]:
+        """A run needs no more what these tasks make: it is not told of them any more, and keeps no files of theirs."""
+        nest = self.nests.get(report.run)
+        if nest is None:
+            return ()
+        made = [nest.tasks[number] for number in report.tasks if nest.tasks[number][0] != REFUSED]
+        for task, outputs in made:
+            self._creators.pop(task, None)
+            nest.afar.pop(task, None)
+            for object_ in outputs:
+                if object_ in nest.pinned:
+                    nest.pinned.remove(object_)
+                    self._unpin(object_)
+        return tuple([task for task, _ in made])
+
+    def _unpin(self, object_: int) -> None:
+        self._files.unpin(object_)
+        if object_ not in self._core.objects:
+            self._files.drop(object_)  # it was brought here for a run
+
     def _refusal(self, nest: Nest, seed: Seed) -> str:
         """Why nobody could ever run it."""
         for other, _ in seed.inputs:
@@ -180,7 +200,7 @@ class Nesting:
     def _hear(self, nest: Nest, number: int, outcome: Outcome) -> None:
         nest.heard.add(outcome.task)
         if outcome.state:
-            end = ChildEnd(number, (), outcome.state, outcome.error, outcome.failure)
+            end = ChildEnd(number, (), outcome.state, outcome.error, outcome.failure, outcome.task, outcome.path)
         else:
             end = ChildEnd(number, tuple([self._result(nest, one) for one in outcome.outputs]))
         nest.news.append(end)
@@ -242,6 +262,4 @@ class Nesting:
         for task, _ in nest.tasks:
             self._creators.pop(task, None)
         for object_ in nest.pinned:
-            self._files.unpin(object_)
-            if object_ not in self._core.objects:
-                self._files.drop(object_)  # it was brought here for this run
+            self._unpin(object_)

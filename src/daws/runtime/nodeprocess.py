@@ -2,6 +2,7 @@
 
 import pickle
 from asyncio import AbstractEventLoop
+from contextlib import suppress
 from socket import socket
 
 from daws.core.events import EventType
@@ -39,6 +40,8 @@ from daws.runtime.talk import (
 from daws.runtime.transfer import ObjectServer
 from daws.wire.worker import Learn
 from daws.workers.failures import failure_of
+from daws.workers.logs import Logs
+from daws.workers.sharedstreams import share_logs, share_streams
 
 STORE_GONE_S = 1.0
 
@@ -47,6 +50,10 @@ class NodeServer:
     def __init__(self, loop: AbstractEventLoop, begin: BeNode, client: socket) -> None:
         self.begin = begin
         self.files = ObjectFiles(begin.memory or None, begin.scratch, begin.limit_bytes or None)
+        self._logs: Logs | None = None
+        if begin.crew.kind == "threads":
+            share_streams()
+            self._logs = share_logs(f"node-{begin.node}", self._on_logged)
         strategy = pickle.loads(begin.strategy)
         self._loop = loop
         self._client: Connection[ToNode] = Connection(loop, client, TO_NODE, self._on_client, loop.stop, "the client")
@@ -72,6 +79,8 @@ class NodeServer:
             self._client.say(Up())
 
     async def close(self) -> None:
+        if self._logs is not None:
+            self._logs.tell_lost()
         await self.engine.close()
         if self.engine.journal is not None:
             write_journal(self.begin.journal, self.engine.journal)
@@ -121,7 +130,12 @@ class NodeServer:
         """The store tells the client."""
 
     def on_printed(self, stream: int, text: bytes, task: int) -> None:
-        self._client.say(Said(stream, text))
+        self._client.say(Said(stream, text, task))
+
+    def _on_logged(self, what: int, text: bytes) -> None:
+        """By a thread that runs no task."""
+        with suppress(RuntimeError):  # the loop is closed
+            self._loop.call_soon_threadsafe(self.on_printed, what, text, -1)
 
     def on_ran(self, news: News) -> None:
         self._client.say(Ran(news))

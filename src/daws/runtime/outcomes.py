@@ -5,11 +5,13 @@ What was passed on is taken out of the log: nobody else reads it, and a session 
 
 from typing import Any
 
-from daws.model.states import DONE
+from daws.model.states import DONE, FAILED
 from daws.model.task import Input
+from daws.runtime.blame import path_of
 from daws.runtime.ports import Outcome
 from daws.store.memory import MemoryStore
 from daws.wire.store import LogRow
+from daws.workers.roots import Path
 
 LEASE_NS = 1 << 60
 COPIES_MAX = 100
@@ -59,11 +61,17 @@ class Outcomes:
             else:
                 task, state, error, _ = row
                 failure = self.failures.pop(task, b"")
-                if state != DONE:
+                if state == FAILED:
+                    outcomes.append(Outcome(task, (), state, error, failure, self._path(task)))
+                elif state != DONE:
                     outcomes.append(Outcome(task, (), state, error, failure))
                 elif (record := self._records.get(task)) is not None:  # it has created tasks
                     outcomes.append(Outcome(task, record.outputs))
         return outcomes
+
+    def _path(self, task: int) -> Path:
+        record = self._records.get(task)
+        return () if record is None else path_of(record, self._records.get)
 
     def creator_of(self, task: int) -> int:
         """On which node the run was that has created a task."""

@@ -15,16 +15,19 @@ from daws.runs.facts import FactType
 from daws.runs.notes import News
 from daws.wire.messages import MessageType
 from daws.wire.store import Submit
+from daws.workers.roots import Path
 
 
 class Outcome(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """How a task ended: its outputs, or the state it is in now, why, and the exception as it travels."""
+    """How a task ended: its outputs, or the state it is in now, why, and the exception as it travels. For one that
+    failed because of another, `path` is the way to that one (see `daws.workers.roots`)."""
 
     task: int
     outputs: tuple[Input, ...] = ()
     state: int = 0
     error: str = ""
     failure: bytes = b""
+    path: Path = ()
 
 
 class Counters(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -85,8 +88,17 @@ class ClusterPort(Protocol):
         """Is this the thread that brings the results?"""
         ...
 
+    def catch_up(self) -> None:
+        """Return when that thread has done what it is doing now, with the callbacks of tasks that have ended."""
+        ...
+
     def cancel(self, tasks: tuple[int, ...], running: bool = True) -> None:
         """Stop these tasks; with `running=False` only those that no worker has yet."""
+        ...
+
+    def started(self) -> set[int]:
+        """The tasks that workers have, or that are on their way to them. Not to be called on the thread itself, unless
+        the node is there."""
         ...
 
     def store_object(self, object_: int, packed: Packed, home: NodeId) -> tuple[NodeId, ...]:

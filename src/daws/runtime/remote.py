@@ -125,6 +125,11 @@ class NodeProcesses(LoopThread):
     def cancel(self, tasks: tuple[int, ...], running: bool = True) -> None:
         self._call(self._cancel if running else self._cancel_waiting, tasks)
 
+    def started(self) -> set[int]:
+        asked: Future[list[Counted]] = Future()
+        self._call(self._count, asked)
+        return {task for one in self._answer_of(asked) for task in one.started}
+
     def store_object(self, object_: int, packed: Packed, home: NodeId) -> tuple[NodeId, ...]:
         """The node takes the file in as if one of its workers had written it."""
         path = Segments(*self._folders.node_folders(home)).write(packed, object_)
@@ -449,7 +454,7 @@ class NodeProcesses(LoopThread):
     def _on_node(self, node: NodeId, messages: list[FromNode]) -> None:
         for message in messages:
             if isinstance(message, Said):
-                self.listener.on_printed(message.stream, message.text, -1)
+                self.listener.on_printed(message.stream, message.text, message.task)
             elif isinstance(message, Counted):
                 self._on_counted(message)
             elif isinstance(message, Adopted):

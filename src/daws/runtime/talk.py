@@ -91,10 +91,11 @@ class Broken(Word, frozen=True):
 
 
 class Said(Word, frozen=True):
-    """What a task wrote to its standard output (1) or error (2)."""
+    """What a task wrote to its standard output (1) or error (2), or what it logged (see `daws.wire.worker.Printed`)."""
 
     stream: int
     text: bytes
+    task: int = -1
 
 
 class Ran(Word, frozen=True):

@@ -4,6 +4,7 @@ back. The client talks to it by lists."""
 import asyncio
 import os
 import threading
+from operator import itemgetter
 from typing import Any
 
 import uvloop
@@ -31,6 +32,8 @@ TASKS_PER_TURN = 4096
 TOGETHER_MIN = 8
 """Fewer tasks are spelled out: columns would take longer."""
 ALIVE_S = 0.5
+TASK, KIND, PAYLOAD = itemgetter(0), itemgetter(1), itemgetter(2)
+"""The columns of plain tasks as the client hands them in."""
 
 
 class NodeThread(LoopThread):
@@ -64,6 +67,21 @@ class NodeThread(LoopThread):
     def cancel(self, tasks: tuple[int, ...], running: bool = True) -> None:
         """Stop these tasks; with `running=False` only those that no worker has yet."""
         self._call(self._cancel, tasks, running)
+
+    def started(self) -> set[int]:
+        found: set[int] = set()
+        if self.is_here:
+            return self.node.started()
+        done = threading.Event()
+
+        def look() -> None:
+            found.update(self.node.started())
+            done.set()
+
+        self._call(look)
+        while not done.wait(ALIVE_S) and self._thread is not None and self._thread.is_alive():
+            pass
+        return found
 
     def store_object(self, object_: int, packed: Packed, home: NodeId) -> tuple[NodeId, ...]:
         self.node.files.put_packed(object_, packed)
@@ -137,7 +155,8 @@ class NodeThread(LoopThread):
         if len(taken) < TOGETHER_MIN or set(map(type, taken)) != {tuple}:
             rows = [_row(*one) if one.__class__ is tuple else one for one in taken]
             return NewTasks(CLIENT, self.batches, tuple(rows))
-        tasks, kinds, payloads = map(list, zip(*taken, strict=True))
+        # By column: `zip(*taken)` would make an iterator for each row, and the garbage collector counts these.
+        tasks, kinds, payloads = [*map(TASK, taken)], [*map(KIND, taken)], [*map(PAYLOAD, taken)]
         return PlainTasks(CLIENT, self.batches, tasks, once(kinds), once(payloads))
 
     def _use_strategy(self, text: str, used: threading.Event) -> None:

@@ -65,7 +65,7 @@ def test_a_node_that_stops_tells_everybody_who_waits():
             raise AssertionError("nobody would ever run it")
 
 
-def test_a_node_is_patient_while_every_worker_has_more_at_hand(tmp_path: Path):
+def test_a_tuned_node_waits_for_its_turn_while_every_worker_has_more_at_hand(tmp_path: Path):
     held = tmp_path / "held"
 
     def policy() -> int:
@@ -77,7 +77,7 @@ def test_a_node_is_patient_while_every_worker_has_more_at_hand(tmp_path: Path):
             time.sleep(0.001)
         return policy() == wanted
 
-    with Cluster(2) as cluster:
+    with Cluster(2, tune=True) as cluster:
         cluster.gather([cluster.submit(hang_if_there, str(held)) for _ in range(20)])  # known to be short from now on
         engine = cluster._open().engine
         assert isinstance(engine, NodeThread) and engine._thread is not None
@@ -320,7 +320,7 @@ def test_what_a_worker_wrote_before_it_was_killed_goes_with_it():
     with Cluster(1) as cluster:
         engine = cluster._open().engine
         assert isinstance(engine, NodeThread)
-        first, second = cluster.call(die_half_way, outputs=2)
+        first, second = cluster.options(outputs=2).submit(die_half_way)
         assert isinstance(first.exception(), TaskKilledError) and isinstance(second.exception(), TaskKilledError)
         assert cluster.submit(abs, -1).result() == 1  # the engine's thread has gone on
         assert [os.listdir(folder) for folder in engine.node.files.segments.folders_new] == [[], []]

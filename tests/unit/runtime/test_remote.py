@@ -80,7 +80,7 @@ def test_every_node_counts_what_it_did(four: Cluster):
 
 def test_arrays_of_other_nodes_are_mapped_not_copied(four: Cluster):
     array = four.submit(np.arange, 200_000).result(60)
-    assert array[-1] == 199_999 and not array.flags.owndata and not array.flags.writeable
+    assert array[-1] == 199_999 and not array.flags.owndata and array.flags.writeable
 
 
 def test_a_function_reaches_every_node_before_it_is_needed(four: Cluster, tmp_path: Path):
@@ -141,6 +141,7 @@ GRAPHS: list[Callable[[Cluster], tuple[int, int]]] = [bag, fan_out, fan_in, pipe
 
 
 @pytest.mark.parametrize("nodes", [1, 4])
+@pytest.mark.filterwarnings("ignore:strategy .* is not itself")
 @pytest.mark.parametrize("strategy", PRESETS)
 def test_every_preset_is_right_on_every_graph(strategy: str, nodes: int, tmp_path: Path):
     with Cluster(1, nodes=nodes, strategy=strategy, journal=tmp_path) as cluster:
@@ -203,8 +204,7 @@ def test_what_is_closed_leaves_nothing():
         family = [pid for pid in descendants(os.getpid()) if pid not in before]
         assert len(family) >= 8  # a fork server, the store, and two nodes with a fork server and a worker each
     assert gone(family, folders)
-    with pytest.raises(ClosedError, match="not asked for before"):
-        big.result()
+    assert big.result() == blob(1), "what somebody may ask for was brought here before"
 
 
 @pytest.mark.parametrize("given", [{"nodes": 0}, {"nodes": 1.5}, {"node": "moon"}])

@@ -5,11 +5,15 @@ Who was away while something ended asks for it by the task: the record says all,
 
 from collections.abc import Iterable
 
+from msgspec.structs import replace
+
 from daws.model.states import CANCELLED, DONE, FAILED
 from daws.model.task import NodeId
+from daws.runtime.blame import path_of
 from daws.runtime.ports import Outcome
 from daws.store.memory import MemoryStore
 from daws.store.memory.record import Record
+from daws.workers.roots import FailureBook, once_each
 
 FAILURES_MIN = 1000
 LOST = "the store does not know task {} any more: it was restarted without what it knew, or its session has ended"
@@ -21,11 +25,13 @@ class Ends:
     def __init__(self, store: MemoryStore) -> None:
         self._shard = store.shards[0]
         self._shard.log.clear()  # who was here before knows, or asks
-        self._failures: dict[int, bytes] = {}  # what the last run of a task raised
+        self._failures: dict[int, bytes] = {}  # what the last run of a task raised, or of the one to blame
+        self._roots = FailureBook()  # those of tasks that were let go of as well
         self._sweep_at = FAILURES_MIN
 
     def keep_failure(self, task: int, failure: bytes) -> None:
         self._failures[task] = failure
+        self._roots.keep(task, failure)
 
     def forget(self, task: int) -> None:
         """Its client has let go of it."""
@@ -80,9 +86,27 @@ class Ends:
     def _outcome(self, task: int, record: Record) -> Outcome:
         if record.state in (FAILED, CANCELLED):
             error = record.rare.error if record.rare is not None else ""
-            return Outcome(task, (), record.state, error, self._failures.get(task, b""))
+            failure = self._failure(task, error)
+            return Outcome(task, (), record.state, error, failure, path_of(record, self._shard.records.get))
         self.forget(task)  # of an earlier run
         return Outcome(task, record.outputs)
+
+    def _failure(self, task: int, error: str) -> bytes:
+        """What a task raised, or the one that is to blame: who holds the task can ask for it again."""
+        failure = self._failures.get(task, b"")
+        if not failure and (failure := self._roots.find(task, error)[1]):
+            self._failures[task] = failure
+        return failure
+
+
+def with_each_failure_once(outcomes: list[Outcome]) -> list[Outcome]:
+    """What is said to one listener at a time: a hundred thousand tasks may have failed because of one."""
+    bad = [at for at, one in enumerate(outcomes) if one.failure]
+    if len(bad) > 1:
+        for at, failure in zip(bad, once_each([(outcomes[at].error, outcomes[at].failure) for at in bad]), strict=True):
+            if not failure:
+                outcomes[at] = replace(outcomes[at], failure=b"")
+    return outcomes
 
 
 def has_ended(record: Record) -> bool:

@@ -301,7 +301,8 @@ class Incarnation:
         self.engine.departed = self._on_departed
         host._loop.set_exception_handler(self.engine.on_exception)
         await self.engine.open(host._loop)
-        log.info("node %s: %s executors, at %s", self.node, host._crew.slots, door.address)
+        slots = host._crew.slots
+        log.info("node %s: %s executor%s, at %s", self.node, slots, "s" * (slots != 1), door.address)
 
     async def close(self) -> None:
         for close in self._closing:

@@ -131,9 +131,12 @@ class JoinedCluster(LoopThread):
 
     def cancel(self, tasks: tuple[int, ...], running: bool = True) -> None:
         if not running:
-            started = {task for one in self._counted() for task in one.started}
+            started = self.started()
             tasks = tuple([task for task in tasks if task not in started])
         self._call(self._cancel, tasks)
+
+    def started(self) -> set[int]:
+        return {task for one in self._counted() for task in one.started}
 
     def store_object(self, object_: int, packed: Packed, home: NodeId) -> tuple[NodeId, ...]:
         nodes = list(self.members.nodes)

@@ -21,7 +21,7 @@ from daws.model.task import AGAIN, CLIENT, FIRST_SPAWNED_ID, NodeId, Ready
 from daws.net.link import Link
 from daws.runtime.cluster import words
 from daws.runtime.cluster.book import Book
-from daws.runtime.cluster.ends import Ends
+from daws.runtime.cluster.ends import Ends, with_each_failure_once
 from daws.runtime.cluster.sessions import (
     LINGER_S,
     Session,
@@ -278,7 +278,7 @@ class StoreServer:
             if caller is not None:
                 told.setdefault(caller, []).append(one)
         for caller, some in told.items():
-            caller.say(EndsWord(some))
+            caller.say(EndsWord(with_each_failure_once(some)))
 
     # -- what a client writes ------------------------------------------------------------------------------------------
 
@@ -373,7 +373,8 @@ class StoreServer:
         self.ends.keep_failure(word.task, word.failure)
 
     def _on_ask_ends(self, caller: Caller, word: words.AskEnds) -> None:
-        caller.say(EndsWord(self.ends.of(word.tasks, unknown_are_lost=caller.session is not None)))
+        ended = self.ends.of(word.tasks, unknown_are_lost=caller.session is not None)
+        caller.say(EndsWord(with_each_failure_once(ended)))
         if word.have_ended and (forgotten := self.ends.forgotten(word.tasks)):
             caller.say(words.Forgotten(forgotten))
 

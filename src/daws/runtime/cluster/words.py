@@ -78,7 +78,8 @@ class OpenSessions(Word, frozen=True):
 
 
 class Printed(Word, frozen=True):
-    """What a task wrote to its standard output (1) or error (2), on its way to its client."""
+    """What a task wrote to its standard output (1) or error (2), or logged, on its way to its client. For one that a
+    run has created, `task` is a number of the same session."""
 
     task: int
     stream: int

@@ -1,5 +1,7 @@
 """Real nodes, stores and clients on the loopback: they come, go, leave and are killed, and no task is lost."""
 
+import functools
+import logging
 import os
 import random
 import signal
@@ -11,7 +13,9 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 import daws
@@ -27,6 +31,7 @@ from tests.unit.runtime.cluster.machines import (
     Machines,
     block,
     functions_here,
+    leaves_sign,
     mixed,
     modes_of,
     reads_late,
@@ -68,7 +73,7 @@ def test_tasks_objects_and_what_they_need(cluster: ConnectedCluster):
     sums = [cluster.submit(mixed, *blocks[low : low + 4]) for low in range(0, 12, 4)]
     assert cluster.submit(mixed, *sums).result(DEADLINE_S) == block(sum(range(12)))
     assert blocks[7].result(DEADLINE_S) == block(7)
-    assert cluster.nodes == cluster.workers == 3
+    assert cluster._nodes == cluster.workers == 3
 
 
 def test_objects_of_all_sizes_go_between_nodes_of_threads_and_of_processes(tmp_path: Path):
@@ -103,6 +108,29 @@ def test_what_is_put_in_lies_on_two_nodes(cluster: ConnectedCluster):
     assert put.result(DEADLINE_S) == data
 
 
+def element(array: Any, at: int) -> float:
+    return float(array[at])
+
+
+def test_large_arguments_are_sent_once_and_never_stale(cluster: ConnectedCluster):
+    array = np.zeros(200_000)
+    made = [cluster.submit(element, array, 100_000) for _ in range(20)]
+    assert len(cluster._joined.large) == 1
+    array[100_000] = 1
+    made.append(cluster.submit(element, {"a": array}["a"], 100_000))
+    made.append(cluster.submit(functools.partial(element, array), 100_000))
+    assert gather(made, timeout=DEADLINE_S) == [0] * 20 + [1, 1]
+    assert cluster.submit(sum, [*range(300_000)]).result(DEADLINE_S) == sum(range(300_000))
+    until(lambda: not len(cluster._joined.large))
+
+
+def test_large_arguments_may_be_submitted_before_there_are_nodes(tmp_path: Path):
+    with Machines(tmp_path) as machines, machines.connect() as cluster:
+        made = [cluster.submit(element, np.full(100_000, 7.0), 5), cluster.submit(len, b"x" * 500_000)]
+        machines.node()
+        assert gather(made, timeout=DEADLINE_S) == [7, 500_000]
+
+
 def test_a_failure_travels_whole(cluster: ConnectedCluster):
     future = cluster.submit(int, "no number")
     with pytest.raises(ValueError, match="no number") as caught:
@@ -119,9 +147,38 @@ def test_what_tasks_print_appears_here(three: Machines, capfd: pytest.CaptureFix
     three.wait_for(4)
     with three.connect() as cluster:
         assert gather([cluster.submit(shout, "hello") for _ in range(40)], timeout=DEADLINE_S) == ["HELLO"] * 40
+        nested = cluster.submit(nested_print)
+        assert nested.result(DEADLINE_S) is None
+        found = ""
+        while found.count("hello\n") < 40 or "part of a nest\n" not in found:
+            found += capfd.readouterr().out
     ask(three.folder, words.Drain(max(three.members().nodes), 30.0))
     assert late.wait() == 0
-    assert "hello" in capfd.readouterr().out
+
+
+def nested_print() -> None:
+    daws.current().submit(print, "part", "of", "a", "nest").result()
+
+
+def test_what_tasks_log_is_handled_here(tmp_path: Path, caplog: pytest.LogCaptureFixture):
+    with Machines(tmp_path) as machines:
+        machines.node(1, "processes")
+        machines.wait_for(1)
+        with machines.connect() as one, machines.connect() as other:
+            for cluster, level in ((one, logging.INFO), (other, logging.WARNING), (one, logging.INFO)):
+                caplog.set_level(level, "tests.of.logs")
+                cluster.submit(nested_log).result(DEADLINE_S)
+            until(lambda: len(caplog.messages) >= 5)
+    assert caplog.messages == ["told", "warned", "warned", "told", "warned"]
+
+
+def nested_log() -> None:
+    daws.current().submit(log_twice).result()
+
+
+def log_twice() -> None:
+    logging.getLogger("tests.of.logs").info("told")
+    logging.getLogger("tests.of.logs").warning("warned")
 
 
 def test_a_cancelled_task_is_stopped_everywhere(cluster: ConnectedCluster, tmp_path: Path):
@@ -206,6 +263,30 @@ def test_sessions_are_listed_kept_and_gone_on_with(three: Machines):
     ask(three.folder, words.EndSession("work"))
     with three.connect("work") as empty:
         assert empty.futures() == []
+
+
+def test_leaving_waits_or_cancels_and_says_so(three: Machines, tmp_path: Path, capfd: pytest.CaptureFixture[str]):
+    with three.connect() as cluster:
+        for number in range(9):
+            cluster.submit(leaves_sign, str(tmp_path / str(number)))
+    assert len(list(tmp_path.iterdir())) == 9
+    with pytest.raises(ValueError), three.connect() as cluster:
+        pending = [cluster.submit(wait_for_file, str(tmp_path / "gate")) for _ in range(5)]
+        raise ValueError("on purpose")
+    (tmp_path / "gate").touch()  # threads cannot be stopped
+    assert all(future.done() for future in pending)
+    assert "daws: 5 tasks were cancelled: ValueError: on purpose\n" in capfd.readouterr().err
+
+
+def test_items_of_maps_that_failed_and_that_nobody_saw_are_told(three: Machines, capfd: pytest.CaptureFixture[str]):
+    with three.connect() as cluster:
+        cluster.map(divmod, range(300), [0] * 300, chunk=30)
+    said = capfd.readouterr().err
+    assert "daws: 300 items of maps failed and nobody asked for the result: ZeroDivisionError: " in said
+    with three.connect() as cluster:
+        ended = daws.progress(cluster.map(divmod, range(300), [0, 1] * 150, chunk=30))
+        assert sum(item.state == "failed" for item in ended) == 150
+    assert "nobody asked" not in capfd.readouterr().err
 
 
 def test_a_client_that_is_killed_leaves_a_kept_session_that_goes_on(three: Machines, tmp_path: Path):
@@ -458,3 +539,33 @@ def test_sigterm_is_a_drain(tmp_path: Path):
         node.signal(signal.SIGTERM)
         assert node.wait() == 0
         assert not machines.members().infos
+
+
+def test_what_fails_because_of_another_raises_what_that_raised(cluster: ConnectedCluster):
+    late = cluster.submit(int, "no number")
+    child = cluster.submit(abs, cluster.submit(abs, cluster.submit(int, "no number")))
+    nested = cluster.submit(nested_chain)
+    for one in (child, cluster.submit(abs, late)):
+        with pytest.raises(ValueError, match="no number") as raised:
+            one.result(DEADLINE_S)
+        assert "invalid literal" in str(raised.value.__cause__)
+        assert f"task {one.task} (abs) was not run: it needs" in raised.value.__notes__[0]
+    assert nested.result(DEADLINE_S) == ["ValueError"] * 2
+
+
+def nested_chain() -> list[str]:
+    here = daws.current()
+    bad = here.submit(int, "no number")
+    return [type(here.submit(abs, one).exception()).__name__ for one in (bad, here.submit(abs, bad))]
+
+
+def test_who_goes_on_with_a_session_finds_what_was_raised(three: Machines):
+    with three.connect("chains", keep=True) as before:
+        child = before.submit(abs, before.submit(int, "no number"))
+        wait([child], DEADLINE_S)
+        later = before.submit(abs, before.submit(abs, child))
+        wait([later], DEADLINE_S)
+    with three.connect("chains") as after:
+        errors = [one.exception(DEADLINE_S) for one in after.futures()]
+    assert [type(one) for one in errors] == [ValueError] * 4
+    assert "was not run" in errors[-1].__notes__[0]  # type: ignore[union-attr]

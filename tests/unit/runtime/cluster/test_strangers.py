@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from msgspec import msgpack
 
+import daws
 from daws.client.future import Future
 from daws.core.effects import CallStore
 from daws.data.envelope import ALIGN_BYTES
@@ -147,6 +148,9 @@ def test_a_store_of_another_cluster_on_our_port_is_named_with_its_cure(machines:
     init_cluster(tmp_path / "other", ClusterConfig.load(machines.folder))
     with pytest.raises(DawsError, match=r"not one of this cluster's.*a 'port' of its own in cluster\.toml$"):
         ask(tmp_path / "other", words.AskMembers())
+    with pytest.raises(DawsError, match=r"a 'port' of its own in cluster\.toml$") as raised:
+        daws.connect(tmp_path / "other")
+    assert raised.value.__cause__ is None and raised.value.__suppress_context__  # one traceback
 
 
 def test_a_client_that_vanishes_takes_its_session_with_it(machines: Machines, tmp_path: Path):
@@ -183,7 +187,7 @@ def test_a_task_that_kills_its_worker_is_given_up_and_harms_nobody(tmp_path: Pat
         machines.node(2, "processes")
         machines.wait_for(1)
         with machines.connect() as cluster:
-            poison = [cluster.call(os._exit, (7,), retries=2) for _ in range(3)]
+            poison = [cluster.options(retries=2).submit(os._exit, 7) for _ in range(3)]
             others = [cluster.submit(pow, at, 2) for at in range(200)]
             assert cluster.gather(others, timeout=DEADLINE_S) == [at * at for at in range(200)]
             for future in poison:

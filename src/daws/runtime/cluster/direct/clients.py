@@ -53,6 +53,7 @@ from daws.wire.store import (
     Unheld,
     Watch,
 )
+from daws.workers.roots import root_in
 
 LOOK_S = 0.25
 AGAIN_S = 1.0
@@ -68,6 +69,8 @@ given, the store may have forgotten some."""
 END_S = 10.0
 BEATS = 4
 """Who was seen so often is there; a failover may show a client once more that is gone."""
+UNNEEDED_MAX = 256
+"""So many failures stay noted that no future is of any more."""
 DOUBT_S = 30.0
 """For so long after a change of the store, a task that it does not know may be on its way back."""
 DEFAULT_STRATEGY = "daws"
@@ -81,7 +84,7 @@ class ClientDesk(Desk):
         self.entry: Entry | None = None
         self.members = Members(0, ())
         self._wanted: set[int] = set()  # tasks whose ends nobody has told yet
-        self._failed: set[int] = set()  # tasks of which a failure is noted
+        self._blamed = _Blamed()
         self._queue: deque[Any] = deque()
         self._wake = asyncio.Event()
         self._kept: deque[_Kept] = deque()  # acknowledged, and not yet safe
@@ -240,9 +243,8 @@ class ClientDesk(Desk):
                 if isinstance(answer, Unheld):
                     for node in answer.places:
                         let_go.setdefault(node, []).append(row.task)
-                if row.task in self._failed:
-                    self._failed.discard(row.task)
-                    self.begin(self.notes.drop(FAILURES, [row.task]))
+                if unneeded := self._blamed.let_go(row.task):
+                    self.begin(self.notes.drop(FAILURES, unneeded))
         if again:
             await self._find_ready(again, ready)
         for node, objects in put.items():
@@ -293,7 +295,7 @@ class ClientDesk(Desk):
         for one in outcomes:
             self._wanted.discard(one.task)
             if one.failure:
-                self._failed.add(one.task)
+                self._blamed.add(one)
         self.tell(Ends(outcomes))
 
     # -- sessions ------------------------------------------------------------------------------------------------------
@@ -540,6 +542,38 @@ class _Repeat(Struct, frozen=True):
 
     rows: list[Submit]
     how: Write
+
+
+class _Blamed:
+    """Whose failure is noted on the server: that of a task itself, or of the one that it failed because of. It stays
+    while a future of such a task does, and a little longer: others may be yet to fail."""
+
+    def __init__(self) -> None:
+        self._roots: dict[int, int] = {}  # by task
+        self._counts: dict[int, int] = {}  # by root: of how many tasks it is
+        self._unneeded: deque[int] = deque()
+
+    def add(self, outcome: Outcome) -> None:
+        if outcome.task not in self._roots:
+            root = root_in(outcome.error)
+            root = self._roots[outcome.task] = outcome.task if root < 0 else root
+            self._counts[root] = self._counts.get(root, 0) + 1
+
+    def let_go(self, task: int) -> list[int]:
+        """Nobody has the future of this task any more. Answers roots whose notes can go."""
+        root = self._roots.pop(task, None)
+        if root is None:
+            return []
+        self._counts[root] -= 1
+        if not self._counts[root]:
+            del self._counts[root]
+            self._unneeded.append(root)
+        unneeded: list[int] = []
+        while len(self._unneeded) > UNNEEDED_MAX:
+            oldest = self._unneeded.popleft()
+            if oldest not in self._counts:
+                unneeded.append(oldest)
+        return unneeded
 
 
 class _Counting:

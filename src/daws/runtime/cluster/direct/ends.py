@@ -7,11 +7,13 @@ import asyncio
 from collections.abc import Callable, Collection, Iterable
 
 from daws.model.states import CANCELLED, DONE, FAILED
+from daws.runtime.blame import STEPS_MAX, path_of
 from daws.runtime.cluster.ends import LOST, has_ended
 from daws.runtime.ports import Outcome
 from daws.store.memory.record import Record
 from daws.store.valkey.looking import Looking, log_row
 from daws.store.valkey.notes import FAILURES, Notes
+from daws.workers.roots import parent_in, root_in
 
 PERIOD_S, IDLE_S, PERIOD_S_MAX = 0.005, 0.1, 0.2
 
@@ -64,14 +66,34 @@ class Ends:
         return [task for task, record in (await self._looking.records(tasks)).items() if record is None]
 
     async def _outcomes(self, ended: list[tuple[int, Record]]) -> list[Outcome]:
-        bad = [task for task, record in ended if record.state in (FAILED, CANCELLED)]
-        failures = dict(zip(bad, await self._notes.get(FAILURES, bad), strict=True))
+        errors = {
+            task: record.rare.error if record.rare is not None else ""
+            for task, record in ended
+            if record.state in (FAILED, CANCELLED)
+        }
+        await self._find_roots(errors)
+        blamed = {task: task if (root := root_in(error)) < 0 else root for task, error in errors.items()}
+        roots = list(dict.fromkeys(blamed.values()))
+        failures = dict(zip(roots, await self._notes.get(FAILURES, roots), strict=True))
+        known = dict(ended)
         return [
-            Outcome(task, (), record.state, record.rare.error if record.rare is not None else "", failures[task])
-            if task in failures
+            Outcome(task, (), record.state, errors[task], failures[blamed[task]], path_of(record, known.get))
+            if task in errors
             else Outcome(task, record.outputs)
             for task, record in ended
         ]
+
+    async def _find_roots(self, errors: dict[int, str]) -> None:
+        """Of those that name a parent: what that has failed because of. Its end may be in a log that is read later."""
+        for _ in range(STEPS_MAX):
+            parents = {task: parent for task, error in errors.items() if (parent := parent_in(error)) >= 0}
+            if not parents:
+                return
+            records = await self._looking.records(list(dict.fromkeys(parents.values())))
+            for task, parent in parents.items():
+                record = records[parent]
+                if record is not None and record.rare is not None and record.rare.error:
+                    errors[task] = record.rare.error
 
     def begin_anew(self) -> None:
         """The logs may be others: all is looked up that somebody waits for."""

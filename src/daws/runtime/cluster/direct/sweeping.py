@@ -86,6 +86,8 @@ class Sweeper:
             return
         if not held:  # else it is looked at once more: what was just released may have been lost
             self._lingering.pop(entry.number, None)
+            noted = await desk.notes.fields(FAILURES)  # some are of tasks that were let go of before
+            await desk.notes.drop(FAILURES, [task for task in noted if session_of(task) == entry.number])
             await desk.book.end(entry)
 
     async def _is_needed(self, session: int) -> bool:

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from daws.model.cluster import ExecutorClass, Members, NodeInfo
-from daws.model.states import READY
+from daws.model.states import FAILED, READY
 from daws.model.task import NodeId, TaskSpec
 from daws.runtime.cluster.direct import clients
-from daws.runtime.cluster.direct.clients import ClientDesk
+from daws.runtime.cluster.direct.clients import UNNEEDED_MAX, ClientDesk, _Blamed
 from daws.runtime.cluster.direct.words import Fresh
 from daws.runtime.cluster.direct.writing import write
+from daws.runtime.ports import Outcome
 from daws.store.memory import MemoryStore
 from daws.store.memory.record import Record
 from daws.testing.build import object_at
@@ -50,7 +51,7 @@ class Desk(ClientDesk):
         self._queue = deque()
         self._wake = asyncio.Event()
         self._has_changed = False
-        self._wanted, self._failed, self._handed, self._cancels = set(), set(), {}, {}
+        self._wanted, self._blamed, self._handed, self._cancels = set(), _Blamed(), {}, {}
         self._batches = iter(range(1000)).__next__  # type: ignore[assignment]
         self.begin(self._work())
 
@@ -125,3 +126,15 @@ def test_a_child_that_is_ready_while_its_node_is_dead_gets_another(monkeypatch: 
         assert (record.state, record.owner, [one[0] for one in record.inputs]) == (READY, ANN, [0])
 
     asyncio.run(run())
+
+
+def test_a_failure_stays_noted_while_somebody_may_ask_for_it():
+    blamed = _Blamed()
+    error = "task 1 (load) failed on node 0: ValueError: bad"
+    for task in (1, 2, 3, 3):
+        blamed.add(Outcome(task, (), FAILED, error, b"why"))
+    assert blamed.let_go(1) == blamed.let_go(2) == blamed.let_go(77) == []
+    for task in range(100, 100 + UNNEEDED_MAX):
+        blamed.add(Outcome(task, (), FAILED, "no", b"why"))
+        assert blamed.let_go(task) == []
+    assert blamed.let_go(3) == [100], "the oldest that nobody needs; 1 was needed until now"

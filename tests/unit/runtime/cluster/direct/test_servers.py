@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 
 from daws.cli import main
+from daws.client.cancelled import TaskCancelledError
 from daws.client.connect import ConnectedCluster, connect
 from daws.client.waiting import gather
-from daws.model.errors import TaskCancelledError, TaskFailedError, UnavailableError
+from daws.model.errors import UnavailableError
 from daws.net.config import ClusterConfig
 from daws.net.folder import init_cluster
 from tests.chaos.servers import PASSWORD, Pair
@@ -144,8 +145,9 @@ def test_what_needs_a_task_of_another_shard_ends_as_that_has(apart: ConnectedClu
     fill(apart)
     later = apart.submit(abs, late)
     for one in (late, later):
-        with pytest.raises(TaskFailedError, match="no number"):
+        with pytest.raises(ValueError, match="no number") as raised:
             one.result(DEADLINE_S)
+        assert f"task {one.task} (abs) was not run: it needs" in raised.value.__notes__[0]
     held_up.cancel()
     with pytest.raises(TaskCancelledError):
         held_up.result(DEADLINE_S)

@@ -1,0 +1,36 @@
+"""The way from a task that failed because of another to that one, as the records of a store know it."""
+
+from collections.abc import Callable
+from itertools import chain, islice
+
+from daws.model.states import FAILED
+from daws.store.memory.record import Record
+from daws.workers.roots import GAP, Path, root_in
+
+STEPS_MAX = 8
+PARENTS_MAX = 64
+
+
+def path_of(record: Record, find: Callable[[int], Record | None]) -> Path:
+    """Each task between this one (which is the first) and the root that its error names, as far as they are known."""
+    error = _error_of(record)
+    root = root_in(error)
+    steps: list[tuple[int, int]] = []
+    at: Record | None = record
+    while root >= 0 and at is not None and at.spec.id != root:
+        if len(steps) == STEPS_MAX:
+            return (*steps, GAP)
+        steps.append((at.spec.id, at.spec.kind))
+        edges = () if at.edges is None or isinstance(at.edges, int) else at.edges
+        parents = [*islice(chain(edges, at.spec.inputs), PARENTS_MAX)]  # the first object of a task has its number
+        if root in parents:
+            break
+        blamed = [one for one in map(find, parents) if one is not None and _error_of(one) == error]
+        if not blamed:
+            return (*steps, GAP)
+        at = blamed[0]
+    return tuple(steps)
+
+
+def _error_of(record: Record) -> str:
+    return record.rare.error if record.state == FAILED and record.rare is not None else ""
