@@ -19,7 +19,7 @@ from daws.cli.command import EXIT_INTERRUPTED
 from daws.cli.messages import complain
 from daws.cli.parser import CORES
 from daws.cli.source import read_source
-from daws.cli.table import grid, seconds, share
+from daws.cli.table import grid, seconds, share, size
 from daws.cli.targets import check_apart
 from daws.client.progress import BAR_WIDTH, Progress, clock
 from daws.compare.cases import Case, Run, cases_of, read_sizes, split_strategies
@@ -168,12 +168,13 @@ def tell(arguments: argparse.Namespace, title: str, runs: Sequence[Run], path: P
 
 
 def comparison_table(cells: Sequence[Cell]) -> str:
-    """Makespans with their spread, then shares of the bound; sizes down, strategies across."""
+    """Makespans with their spread, shares of the bound, and what was held at once; sizes down, strategies across."""
     strategies = list(dict.fromkeys(cell.strategy for cell in cells))
     by_place = {(cell.nodes, cell.strategy): cell for cell in cells}
     sizes = list(dict.fromkeys(cell.nodes for cell in cells))
     times = [("nodes", "no schedule below", *strategies)]
     shares = [("nodes", "", *strategies)]
+    peaks = [("nodes", "", *strategies)]
     for nodes in sizes:
         row = [by_place[nodes, strategy] for strategy in strategies]
         times.append(
@@ -190,10 +191,14 @@ def comparison_table(cells: Sequence[Cell]) -> str:
                 *(f"{share(cell.bound_share)} ± {share(cell.bound_share_spread)}" for cell in row),
             )
         )
+        peaks.append((f"{nodes:,}", "", *(size(cell.peak_bytes) for cell in row)))
     right = range(len(times[0]))
+    holds = any(cell.peak_bytes for cell in cells)
+    held = f"\n\nmost data held at once, mean\n{grid(peaks, right, '  ')}" if holds else ""
     return (
         f"makespan, mean ± standard deviation\n{grid(times, right, '  ')}\n\n"
         f"share of the makespan that no schedule could have saved\n{grid(shares, right, '  ')}"
+        f"{held}"
     )
 
 

@@ -3,7 +3,7 @@
 import time
 
 from daws.cli.table import size
-from daws.client.progress import BAR_WIDTH, Progress, clock
+from daws.client.progress import BAR_WIDTH, Progress, clock, failures
 from daws.workflows.submission import Submission
 
 
@@ -19,12 +19,16 @@ class LiveProgress(Progress):
         part = one.ended_ns / max(1, one.graph.total_core_ns)
         running = min(one.timeline.busy_count, one.cluster.workers)
         passed_s = (time.monotonic_ns() - one.begun_ns) / 1e9
-        self._draw(live_line(part, one.ended, self.total, running, one.timeline.bytes_total, passed_s))
+        failed = len(getattr(one, "errors", ())) or int(one.failed is not None)
+        self._draw(live_line(part, one.ended, self.total, running, one.timeline.bytes_total, passed_s, failed))
 
 
-def live_line(part: float, done: int, total: int, running: int, moved_bytes: int, passed_s: float) -> str:
+def live_line(
+    part: float, done: int, total: int, running: int, moved_bytes: int, passed_s: float, failed: int = 0
+) -> str:
     """`part` is the share of the work that is done."""
     full = int(part * BAR_WIDTH)
     bar = "█" * full + "░" * (BAR_WIDTH - full)
     left = f"{clock(passed_s * (1 - part) / part)} left" if part else "…"
-    return f"{bar} {part:4.0%}  {done:,} of {total:,} tasks, {running:,} running  {size(moved_bytes)}  {left}"
+    tasks = f"{done:,} of {total:,} tasks{failures(failed)}"
+    return f"{bar} {part:4.0%}  {tasks}, {running:,} running  {size(moved_bytes)}  {left}"

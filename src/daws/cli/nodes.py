@@ -4,22 +4,21 @@ import argparse
 import json
 import logging
 import os
-import time
 from pathlib import Path
 
+from msgspec.structs import asdict
+
+from daws.client.admin import drain_node, end_session, list_nodes, list_sessions
 from daws.client.defaults import default_workers
 from daws.data.limits import check_open_files
-from daws.model.cluster import Members
-from daws.model.context import format_context
 from daws.model.errors import UnavailableError, UsageError
 from daws.net.address import Tcp
-from daws.runtime.cluster import words
-from daws.runtime.cluster.asking import ask
 from daws.runtime.cluster.hosting import NodeCrew
 from daws.runtime.cluster.hosting import run_node as host_node
 from daws.runtime.cluster.reach import Reach
 from daws.runtime.cluster.storing import StoreStarter
 from daws.runtime.cluster.storing import run_store as serve_store
+from daws.workers.sharedstreams import share_streams
 
 CLUSTER = "DAWS_CLUSTER"
 WORKERS_MAX = 4096
@@ -48,6 +47,8 @@ def run_node(arguments: argparse.Namespace) -> int:
     reach = Reach(folder_of(arguments), "node")
     check_open_files(workers if arguments.kind == "processes" else 0)
     _say_in_lines()
+    if arguments.kind == "threads":
+        share_streams()
     crew = NodeCrew(workers, arguments.kind, devices=devices)
     starter = StoreStarter(reach, STORE_IDLE_S)
     host_node(reach, crew, _bound(arguments.bind), limit_bytes, arguments.leave_within, starter)
@@ -92,54 +93,30 @@ def _say_in_lines() -> None:
 
 
 def show_nodes(arguments: argparse.Namespace) -> int:
-    answer = ask(folder_of(arguments), words.AskMembers())
-    assert isinstance(answer, words.NowMembers)
-    members: Members = answer.members
-    for info in members.infos:
-        address = info.addresses[0] if info.addresses else ""
-        offers = [
-            f"{group.count}" + ("" if group.context is None else f" {format_context(group.context)}")
-            for group in info.executors
-        ]
-        if arguments.json:
-            print(json.dumps({"node": info.id, "address": address, "executors": info.cores}))
-        else:
-            print(f"{info.id:>6}  {address:<22}  {' + '.join(offers)} executors")
-    if not members.infos and not arguments.json:
+    nodes = list_nodes(folder_of(arguments))
+    for one in nodes:
+        told = {"node": one.node, "address": one.address, "executors": one.workers, "contexts": one.contexts}
+        print(json.dumps(told) if arguments.json else one)
+    if not nodes and not arguments.json:
         print("there are no nodes; 'daws node' starts one")
     return 0
 
 
 def drain(arguments: argparse.Namespace) -> int:
     check_seconds("--within", arguments.within)
-    ask(folder_of(arguments), words.Drain(arguments.node, arguments.within))
+    drain_node(folder_of(arguments), arguments.node, arguments.within)
     return 0
 
 
 def show_sessions(arguments: argparse.Namespace) -> int:
     folder = folder_of(arguments)
     if arguments.end is not None:
-        ask(folder, words.EndSession(arguments.end))
+        end_session(folder, arguments.end)
         return 0
-    answer = ask(folder, words.AskSessions())
-    assert isinstance(answer, words.Sessions)
-    for one in answer.sessions:
+    for one in list_sessions(folder):
         if arguments.json:
-            print(
-                json.dumps(
-                    {
-                        "session": one.name,
-                        "kept": one.kept,
-                        "attached": one.attached,
-                        "since": one.since,
-                        "waiting": one.waiting,
-                        "done": one.done,
-                        "failed": one.failed,
-                    }
-                )
-            )
-            continue
-        since = time.strftime("%Y-%m-%d %H:%M", time.localtime(one.since))
-        who = "in use" if one.attached else "kept" if one.kept else "left"
-        print(f"{one.name:<20}  {since}  {who:<6}  {one.waiting:,} to end, {one.done:,} done, {one.failed:,} failed")
+            fields = asdict(one)
+            print(json.dumps({"session": fields.pop("name"), **fields}))
+        else:
+            print(one)
     return 0

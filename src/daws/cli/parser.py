@@ -21,19 +21,18 @@ NODES = 64
 CORES = 2
 
 _ABOUT = """\
-Data-aware work stealing: graphs of many small, data-hungry tasks on many nodes,
-with a scheduler on every node and none in the middle."""
+Run many Python functions and programs that need each other's results, on this machine or on
+many; or simulate what they would do. Most work is done from Python ('import daws')."""
 
 _EXAMPLES = """\
 examples:
-  daws sim bot                          a bag of 128,000 tasks on 64 nodes of 2 cores
-  daws sim fan-out:per-core=200 --nodes 512 --strategy flds
+  daws run script.py                    a Python script that uses daws.Cluster()
   daws run ./montage.xml                a recorded workflow, live on all cores of this machine
+  daws cluster init ./lab               the folder and the keys of a cluster, then on each machine:
+  daws node --cluster ./lab             be a node of it; 'daws.connect("./lab")' uses it
+  daws sim fan-out:per-core=200 --nodes 64 --strategy flds
+                                        simulate a workload on nodes that you do not have
   daws bound fan-in --nodes 100         how fast it could be at best
-  daws compare pipeline --strategy daws,flds,random --nodes 1,4,16
-  daws study                            what papers published, beside what daws does
-  daws strategies flds                  how one strategy answers each question
-  daws workloads                        what can be run, and what each can be told
 
 'daws COMMAND --help' says more about a command."""
 
@@ -69,14 +68,19 @@ pilots:
 _RUN_ABOUT = """\
 Run something for real, on worker processes of this machine. A recorded workflow or a
 workload runs as emulated tasks, which read and write real bytes and take their recorded
-time. A Python script runs as it is, and daws.Cluster() goes by --workers and --strategy."""
+time; with --execute its own commands run, those that are not up to date. A Python script runs
+as it is: --nodes, --workers and --strategy are the defaults of its clusters, and --export,
+--plot and --trace tell how its tasks ran."""
 
 _RUN_EXAMPLES = """\
 examples:
   daws run ./montage.xml --time-scale 0.01 --trace trace.json
   daws run fan-out:tasks=1000 --workers 2 --spin --plot busy.png
-  daws run ./genome.json --execute --folder ./data --export run.json
+  daws run ./genome.json --execute --folder ./data --dry-run
+  daws run ./genome.json --execute --folder ./data --keep-going
   daws run --workers 4 script.py --its-own option
+  daws run --export graph.json --plot busy.png script.py
+  daws sim ./graph.json --nodes 64      the same script on 64 nodes, simulated
 
 What follows a name that ends in .py belongs to the script."""
 
@@ -222,20 +226,19 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"daws {__version__}")
     parser.set_defaults(load=lambda: lambda _: _print_help(parser))
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", parser_class=Parser)
-    _add_sim(commands)
     _add_run(commands)
+    from daws.cli.memo_parser import add_memo_command  # they need what is defined here
+    from daws.cli.node_parser import add_node_commands
+
+    add_memo_command(commands)
+    _add_cluster(commands)
+    add_node_commands(commands)
+    _add_sim(commands)
     _add_bound(commands)
     _add_compare(commands)
     _add_study(commands)
-    _add_cluster(commands)
     _add_strategies(commands)
     _add_workloads(commands)
-    from daws.cli.node_parser import add_node_commands  # it needs what is defined here
-
-    add_node_commands(commands)
-    from daws.cli.memo_parser import add_memo_command
-
-    add_memo_command(commands)
     return parser
 
 
@@ -301,8 +304,9 @@ def _add_estimates(what: "argparse._ArgumentGroup") -> None:
         "--estimates",
         metavar="E",
         action=_Once,
-        default="none",
-        help="what nodes are told of lengths: none, exact, or how far off at most, as in 20%% (default: none)",
+        default="exact",
+        help="what is known of lengths: exact (to planners; nodes learn them), told (to nodes too), "
+        "or how far off they are at most, as in 20%% (default: exact)",
     )
 
 
@@ -407,15 +411,8 @@ def _add_run(commands: "argparse._SubParsersAction[Parser]") -> None:
         "--data-scale", metavar="X", action=_Once, type=_scale, default=1.0, help="multiply the sizes of all objects"
     )
     what.add_argument("--spin", action="store_true", help="tasks compute all the time instead of sleeping")
-    what.add_argument("--execute", action="store_true", help="run the commands in the file instead of emulating them")
-    what.add_argument(
-        "--folder",
-        metavar="DIR",
-        action=_Once,
-        default=".",
-        help="where commands find and leave their files (default: .)",
-    )
     what.add_argument("--ignore-needs", action="store_true", help="each task runs on one worker, whatever it asks for")
+    _add_execute(run.add_argument_group("commands of a workflow file (with --execute)"))
     what.add_argument(
         "--seed", metavar="K", action=_Once, type=_whole, default=0, help="of a workload that is made (default: 0)"
     )
@@ -436,6 +433,27 @@ def _add_run(commands: "argparse._SubParsersAction[Parser]") -> None:
     output.add_argument("--quiet", action="store_true", help="no progress bar and no table")
 
 
+def _add_execute(execute: "argparse._ArgumentGroup") -> None:
+    execute.add_argument(
+        "--execute", action="store_true", help="run the commands in the file; up to date ones do not run"
+    )
+    execute.add_argument(
+        "--folder",
+        metavar="DIR",
+        action=_Once,
+        default=".",
+        help="where commands find and leave their files (default: .)",
+    )
+    execute.add_argument(
+        "-k", "--keep-going", action="store_true", help="after a failure go on with all that does not need it"
+    )
+    execute.add_argument("-n", "--dry-run", action="store_true", help="only say what would run, and why")
+    execute.add_argument("--rerun", action="store_true", help="run all commands, also those that are up to date")
+    execute.add_argument(
+        "--mtime", action="store_true", help="up to date is what is newer than its inputs, as with make"
+    )
+
+
 def _add_bound(commands: "argparse._SubParsersAction[Parser]") -> None:
     bound = commands.add_parser(
         "bound",
@@ -446,7 +464,7 @@ def _add_bound(commands: "argparse._SubParsersAction[Parser]") -> None:
         allow_abbrev=False,
         add_help=False,
     )
-    bound.set_defaults(load=_load_bound, estimates="none")
+    bound.set_defaults(load=_load_bound, estimates="exact")
     what = bound.add_argument_group("what to run")
     _add_workload(what)
     what.add_argument(

@@ -4,6 +4,8 @@ import argparse
 import os
 import platform
 import time
+import warnings
+from contextlib import nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -16,38 +18,50 @@ from daws.cli.parser import is_script
 from daws.cli.run_output import STDOUT, check_json_target, draw_live, live_table, write_json
 from daws.cli.script import run_script
 from daws.cli.source import named, read_source
+from daws.cli.table import grid
 from daws.cli.targets import check_apart
 from daws.client.cluster import NODES_MAX, WORKERS_MAX, Cluster
 from daws.client.defaults import default_nodes, default_workers
 from daws.formats import Execution, Machine, Workflow, check_target, write_wfformat
-from daws.model.errors import UsageError
+from daws.model.errors import CommandError, UsageError
 from daws.model.graph import Graph
+from daws.runs.picture import check_target as check_picture
 from daws.runs.summary import summarise
 from daws.runs.timeline import Timeline
 from daws.runs.trace import check_trace_target, write_trace
-from daws.sim.plot import check_target as check_picture
-from daws.strategy import parse_strategy
+from daws.strategy import lacks_live, parse_strategy
 from daws.workflows.emulation import OUTSIDE, Emulation, check_room
-from daws.workflows.execution import CommandRun, check_commands
+from daws.workflows.execution import CommandPlan, CommandRun, check_commands
+from daws.workflows.records import Mode, alone_in
 from daws.workflows.submission import Submission
 from daws.workloads import Workload
+
+FAILURES_SHOWN = 10
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Everything is checked before anything is done."""
-    parse_strategy(arguments.strategy)
+    lacks = lacks_live(parse_strategy(arguments.strategy))
     nodes, workers = cluster_size(arguments)
     if is_script(arguments.what):
         return run_script(arguments)
     check_targets(arguments)
     source = read_source(arguments.what)
     workflow = named(source, graph_for(source, nodes, workers, arguments))
+    check_execute(arguments)
     if arguments.execute:
         check_commands(workflow, arguments.folder, arguments.what)
+        if arguments.dry_run:
+            return tell_plan(workflow, arguments.folder, mode_of(arguments), arguments.quiet)
     else:
         check_room(workflow.graph)
-    cluster = Cluster(workers, nodes=nodes, strategy=arguments.strategy, timeline=Timeline())
-    return run_workflow(arguments, workflow, cluster, source.notes if isinstance(source, Workflow) else ())
+    with alone_in(arguments.folder) if arguments.execute else nullcontext():
+        with warnings.catch_warnings():
+            if lacks:
+                complain(lacks)
+                warnings.simplefilter("ignore", UserWarning)  # the same once more
+            cluster = Cluster(workers, nodes=nodes, strategy=arguments.strategy, timeline=Timeline())
+        return run_workflow(arguments, workflow, cluster, source.notes if isinstance(source, Workflow) else ())
 
 
 def cluster_size(arguments: argparse.Namespace) -> tuple[int, int]:
@@ -59,6 +73,19 @@ def cluster_size(arguments: argparse.Namespace) -> tuple[int, int]:
     if not 1 <= workers <= WORKERS_MAX:
         raise UsageError(f"--workers {workers}: give a number from 1 to {WORKERS_MAX}")
     return nodes, workers
+
+
+def check_execute(arguments: argparse.Namespace) -> None:
+    """Refuse options of commands where none are run, and those that contradict each other."""
+    for option in ("keep_going", "dry_run", "rerun", "mtime"):
+        if getattr(arguments, option) and not arguments.execute:
+            raise UsageError(f"--{option.replace('_', '-')} goes with --execute")
+    if arguments.rerun and arguments.mtime:
+        raise UsageError("--rerun runs all commands, so --mtime has nothing to say; give one of them")
+
+
+def mode_of(arguments: argparse.Namespace) -> Mode:
+    return "rerun" if arguments.rerun else "mtime" if arguments.mtime else "content"
 
 
 def check_targets(arguments: argparse.Namespace) -> None:
@@ -100,19 +127,21 @@ def run_workflow(arguments: argparse.Namespace, workflow: Workflow, cluster: Clu
     """Carry it out, then tell about it. The cluster is closed in any case."""
     try:
         if arguments.execute:
-            submission: Submission = CommandRun(cluster, workflow, arguments.folder)
+            submission: Submission = CommandRun(
+                cluster, workflow, arguments.folder, keep_going=arguments.keep_going, mode=mode_of(arguments)
+            )
         else:
             submission = Emulation(cluster, workflow.graph, arguments.spin)
         is_whole = carry_out(submission, arguments.quiet)
     finally:
-        cluster.close()
+        cluster.close(cancel=True)
     if not is_whole:
         left = workflow.graph.task_count - submission.ended
-        complain(f"interrupted: {left:,} of {workflow.graph.task_count:,} tasks had not ended")
+        hint = "; the same command goes on with these" if arguments.execute else ""
+        complain(f"interrupted: {left:,} of {workflow.graph.task_count:,} tasks had not ended{hint}")
         return EXIT_INTERRUPTED
     if submission.failed is not None:
-        task, error = submission.failed
-        complain(f"error: task {workflow.task_ids[task]} failed: {one_line(f'{type(error).__name__}: {error}')}")
+        tell_failures(workflow, submission)
         return EXIT_FAILED
     tell(arguments, workflow, submission, notes)
     return 0
@@ -131,18 +160,57 @@ def carry_out(submission: Submission, quiet: bool = False) -> bool:
         return False
 
 
+def tell_failures(workflow: Workflow, submission: Submission) -> None:
+    """Which tasks failed and how, and what became of the others."""
+    assert submission.failed is not None
+    causes = submission.causes if isinstance(submission, CommandRun) else []
+    for task in causes[:FAILURES_SHOWN] or [submission.failed[0]]:
+        error = submission.errors[task]
+        what = str(error) if isinstance(error, CommandError) else f"{type(error).__name__}: {error}"
+        complain(f"error: task {workflow.task_ids[task]} failed: {one_line(what)}")
+    if isinstance(submission, CommandRun):
+        left = workflow.graph.task_count - submission.ended - len(causes)
+        more = f" ({len(causes) - FAILURES_SHOWN:,} more than are shown)" if len(causes) > FAILURES_SHOWN else ""
+        not_run = f", {left:,} not run" if left else ""
+        hint = "; --keep-going goes on with all that does not need what failed" if left else ""
+        complain(f"{len(causes):,} failed{more}, {counted(submission)}{not_run}{'' if submission.keep_going else hint}")
+
+
+def counted(submission: CommandRun) -> str:
+    up_to_date = len(submission.earlier_ns)
+    return f"{submission.ended - up_to_date:,} run, {up_to_date:,} up to date"
+
+
+def tell_plan(workflow: Workflow, folder: str, mode: Mode, quiet: bool) -> int:
+    """What would be run, without running it."""
+    reasons = CommandPlan(workflow, folder).reasons(mode)
+    if not quiet:
+        rows = [(workflow.task_ids[task], why) for task, why in enumerate(reasons) if why]
+        if rows:
+            print(f"would run, and why:\n\n{grid(rows, indent='  ')}\n")
+    to_run = sum(map(bool, reasons))
+    print(f"{to_run:,} to run, {len(reasons) - to_run:,} up to date")
+    return 0
+
+
 def tell(arguments: argparse.Namespace, workflow: Workflow, submission: Submission, notes: tuple[str, ...]) -> None:
     """The table, and the files that were asked for."""
     graph, cluster = submission.result(), submission.cluster
     workflow = replace(workflow, graph=graph)
     start_ns, end_ns, node = submission.columns()
     moved_bytes = submission.timeline.moved_bytes
-    summary = summarise(graph, start_ns, end_ns, cluster.nodes, cluster.workers, cluster.strategy.name, moved_bytes)
+    summary = summarise(graph, start_ns, end_ns, cluster._nodes, cluster.workers, cluster.strategy.name, moved_bytes)
     shows_table = not arguments.quiet and arguments.json != "-"
     if shows_table:
         print(live_table(arguments, summary, notes))
+        if isinstance(submission, CommandRun):
+            print(f"\n{counted(submission)}")
     if arguments.json is not None:
-        write_json(arguments, summary, notes)
+        counts = {}
+        if isinstance(submission, CommandRun):
+            up_to_date = len(submission.earlier_ns)
+            counts = {"commands_run": submission.ended - up_to_date, "commands_up_to_date": up_to_date}
+        write_json(arguments, summary, notes, counts)
     files = {}
     if arguments.trace is not None:
         write_trace(arguments.trace, submission.timeline, lambda number: name_of(workflow, submission, number))
@@ -152,10 +220,15 @@ def tell(arguments: argparse.Namespace, workflow: Workflow, submission: Submissi
         files["busy workers over time"] = arguments.plot
     if arguments.export is not None:
         begun_at = datetime.now(UTC) - timedelta(microseconds=(time.monotonic_ns() - submission.begun_ns) // 1000)
-        name, workers = platform.node() or "localhost", cluster.workers // cluster.nodes
-        names = [name] if cluster.nodes == 1 else [f"{name}-{number}" for number in range(cluster.nodes)]
+        name, workers = platform.node() or "localhost", cluster.workers // cluster._nodes
+        names = [name] if cluster._nodes == 1 else [f"{name}-{number}" for number in range(cluster._nodes)]
         machines = [Machine(one, workers, memory_bytes()) for one in names]
-        write_wfformat(arguments.export, workflow, Execution(start_ns, end_ns, node, machines, begun_at))
+        earlier: frozenset[int] = frozenset()
+        if isinstance(submission, CommandRun):
+            earlier = frozenset(submission.earlier_ns)
+            workflow = replace(workflow, graph=submission.measured())
+        execution = Execution(start_ns, end_ns, node, machines, begun_at, earlier)
+        write_wfformat(arguments.export, workflow, execution)
         files["the run as WfFormat"] = arguments.export
     if shows_table:
         for what, path in files.items():

@@ -11,8 +11,8 @@ import numpy as np
 from daws.cli.table import count, grid, seconds, share, significant, size
 from daws.model.columns import Int16s, Int64s
 from daws.model.errors import UnavailableError, UsageError
+from daws.runs.picture import draw_panels, panel_from
 from daws.runs.summary import Summary
-from daws.sim.plot import draw_panels, panel_from
 
 STDOUT = "-"
 
@@ -67,7 +67,7 @@ def check_json_target(target: str) -> None:
         raise UsageError(f"--json {target!r}: cannot be written")
 
 
-def write_json(arguments: argparse.Namespace, summary: Summary, notes: tuple[str, ...]) -> None:
+def write_json(arguments: argparse.Namespace, summary: Summary, notes: tuple[str, ...], more: dict[str, int]) -> None:
     """One object: what was asked, what came of it."""
     asked = {
         "workload": arguments.what,
@@ -76,7 +76,7 @@ def write_json(arguments: argparse.Namespace, summary: Summary, notes: tuple[str
         "data_scale": arguments.data_scale,
         "mode": "execute" if arguments.execute else "spin" if arguments.spin else "sleep",
     }
-    text = msgspec.json.encode({**asked, **msgspec.structs.asdict(summary), "notes": notes}) + b"\n"
+    text = msgspec.json.encode({**asked, **msgspec.structs.asdict(summary), **more, "notes": notes}) + b"\n"
     if arguments.json == STDOUT:
         sys.stdout.write(text.decode())
         return

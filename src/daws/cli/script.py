@@ -4,15 +4,19 @@ import argparse
 import os
 import sys
 import traceback
+from itertools import zip_longest
 from pathlib import Path
 from types import CodeType, ModuleType
 
 from daws.cli.command import EXIT_FAILED
-from daws.cli.messages import shown
-from daws.client.defaults import NODES, STRATEGY, TRACE, WORKERS
+from daws.cli.messages import complain, shown
+from daws.cli.targets import check_apart
+from daws.client.defaults import EXPORT, NODES, PLOT, STRATEGY, TRACE, WORKERS, is_taken
+from daws.formats import check_target
 from daws.model.errors import UsageError
 from daws.runs.trace import check_trace_target
 
+FILE_OPTIONS = ("--trace", "--export", "--plot")
 OF_WORKFLOWS = (
     "seed",
     "time_scale",
@@ -20,10 +24,12 @@ OF_WORKFLOWS = (
     "spin",
     "execute",
     "folder",
+    "keep_going",
+    "dry_run",
+    "rerun",
+    "mtime",
     "ignore_needs",
     "json",
-    "plot",
-    "export",
 )
 
 
@@ -32,8 +38,7 @@ def run_script(arguments: argparse.Namespace) -> int:
     for option in OF_WORKFLOWS:
         if option in getattr(arguments, "given", ()) or getattr(arguments, option) is True:
             raise UsageError(f"--{option.replace('_', '-')} goes with workflows, not with a script")
-    # The script may go to another folder before it makes a cluster.
-    trace = None if arguments.trace is None else check_trace_target(arguments.trace).absolute()
+    check_files(arguments)
     path = Path(arguments.what)
     code = compiled(path)
     os.environ |= {
@@ -42,10 +47,12 @@ def run_script(arguments: argparse.Namespace) -> int:
             (NODES, arguments.nodes),
             (WORKERS, arguments.workers),
             (STRATEGY, arguments.strategy if "strategy" in getattr(arguments, "given", ()) else None),
-            (TRACE, trace),
         )
         if value is not None
     }
+    # The script may go to another folder before it makes a cluster.
+    files = {TRACE: arguments.trace, EXPORT: arguments.export, PLOT: arguments.plot}
+    os.environ |= {name: os.path.abspath(file) for name, file in files.items() if file is not None}
     module = ModuleType("__main__")
     module.__file__ = str(path)
     module.__dict__["__builtins__"] = __builtins__
@@ -59,7 +66,40 @@ def run_script(arguments: argparse.Namespace) -> int:
         own = error.__traceback__.tb_next if error.__traceback__ is not None else None
         traceback.print_exception(error.with_traceback(own))
         return EXIT_FAILED
+    finally:
+        for name, file in files.items():
+            if file is not None and not is_taken(name):
+                complain(f"{shown(file)} is not written: the script has made no daws.Cluster() that could")
+        for option, file in misplaced(arguments.script_arguments):
+            complain(
+                f"{shown(file)} is not written: {option} behind {shown(arguments.what)} is an option of the script; "
+                f"options of daws go before its name"
+            )
     return 0
+
+
+def misplaced(given: list[str]) -> list[tuple[str, str]]:
+    """Options for files that stand behind the script, and that the script has not taken for its own: no such file."""
+    found = []
+    for one, after in zip_longest(given, given[1:], fillvalue=""):
+        option, _, value = one.partition("=")
+        file = value or after
+        if option in FILE_OPTIONS and file and not os.path.exists(file):
+            found.append((option, file))
+    return found
+
+
+def check_files(arguments: argparse.Namespace) -> None:
+    """Refuse what could not be written at the end."""
+    if arguments.trace is not None:
+        check_trace_target(arguments.trace)
+    if arguments.export is not None:
+        check_target(arguments.export)
+    if arguments.plot is not None:
+        from daws.runs.picture import check_target as check_picture
+
+        check_picture(Path(arguments.plot))
+    check_apart(arguments.what, {f"--{name}": getattr(arguments, name) for name in ("trace", "export", "plot")})
 
 
 def compiled(path: Path) -> CodeType:

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from daws.bound import bound
+from daws.bounds import bound
 from daws.model.errors import UsageError
 from daws.model.graph import Graph
 from daws.model.numbers import read_whole
@@ -43,6 +43,7 @@ class Run(Struct, frozen=True):
     utilization: float
     bytes_moved: int
     wall_s: float
+    peak_bytes: int = 0
 
     @property
     def case(self) -> Case:
@@ -79,6 +80,7 @@ def run_case(recipe: Recipe, case: Case) -> Run:
         utilization=result.utilization,
         bytes_moved=result.bytes_moved,
         wall_s=result.wall_s,
+        peak_bytes=result.peak_bytes,
     )
 
 

@@ -21,6 +21,7 @@ class Cell(Struct, frozen=True):
     bound_share_spread: float
     efficiency: float
     bytes_moved: float
+    peak_bytes: float = 0.0
 
 
 def cells_of(runs: Iterable[Run]) -> list[Cell]:
@@ -68,4 +69,5 @@ def _cell(runs: list[Run]) -> Cell:
         bound_share_spread=share_spread,
         efficiency=mean_and_spread([run.efficiency for run in runs])[0],
         bytes_moved=mean_and_spread([run.bytes_moved for run in runs])[0],
+        peak_bytes=mean_and_spread([run.peak_bytes for run in runs])[0],
     )

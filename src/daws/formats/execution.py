@@ -22,7 +22,7 @@ class Machine(Struct, frozen=True):
 class Execution:
     """Start and end of each task in nanoseconds since `started_at`, and the index of its machine.
 
-    A task that did not run has a start of -1.
+    A task that did not run has a start of -1. Tasks that ran `earlier` are written with their lengths alone.
     """
 
     start_ns: Column
@@ -30,6 +30,7 @@ class Execution:
     machine: Column
     machines: Sequence[Machine]
     started_at: datetime
+    earlier: frozenset[int] = frozenset()
 
     def check(self, task_count: int) -> None:
         for name in ("start_ns", "end_ns", "machine"):

@@ -198,7 +198,7 @@ def _runs(workflow: Workflow, ids: list[str], execution: Execution | None) -> It
         if workflow.programs[task]:
             # The schema wants no empty arguments.
             run.command = _Command(workflow.programs[task], [one for one in workflow.arguments[task] if one])
-        if execution is not None:
+        if execution is not None and task not in execution.earlier:
             if starts[task] < 0:
                 continue
             run.runtimeInSeconds = (ends[task] - starts[task]) / NS_PER_S

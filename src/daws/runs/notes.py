@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from daws.core.events import EventType, ObjectsFetched
-from daws.model.task import NODE_INDEX_MASK, NodeId, Ready
+from daws.model.task import NODE_INDEX_MASK, NodeId, Ready, spawned_id
 from daws.wire.messages import Offer
-from daws.wire.worker import Died, Ended, Raised, Recalled, ReportType, Written
+from daws.wire.worker import Died, Ended, Raised, Recalled, ReportType, Spawned, Waits, Written
 
 if TYPE_CHECKING:
     from daws.runs.watching import Watch
@@ -19,6 +19,26 @@ Row = tuple[int, int, int, int, int, int, int, int, int, int]
 Times are in nanoseconds of the machine's monotonic clock; the kind is the number of the task's function."""
 
 
+Sized = tuple[int, int]
+"""An object and its size in bytes."""
+
+Phase = tuple[int, tuple[int, ...], tuple[int, ...]]
+"""A part of a run that ends where the run waits: (nanoseconds of work until then, tasks that it has created since the
+part before, tasks that it waits for). The last part waits for nothing."""
+
+
+class RunLinks(Struct, frozen=True, array_like=True, gc=False):
+    """How a run hangs together with others: what it read and made, and the tasks that it created. Told only of runs
+    that read something, made several objects, created tasks, or need memory."""
+
+    task: int
+    start_ns: int
+    inputs: tuple[Sized, ...] = ()
+    outputs: tuple[Sized, ...] = ()
+    phases: tuple[Phase, ...] = ()
+    memory_bytes: int = 0
+
+
 class News(Struct, frozen=True, array_like=True, gc=False):
     """What a node tells at a time: runs that ended, how many of its executors were busy just before, and how many bytes
     it has fetched from other nodes so far."""
@@ -27,6 +47,7 @@ class News(Struct, frozen=True, array_like=True, gc=False):
     rows: tuple[Row, ...]
     busy_count: int
     fetched_bytes: int
+    links: tuple[RunLinks, ...] = ()
 
 
 class RunNotes:
@@ -39,6 +60,7 @@ class RunNotes:
         self.fetched_bytes = 0
         self._sent: dict[int, tuple[int, Ready]] = {}  # by number of the run: its executor, and the task
         self._loads: dict[int, int] = {}  # by executor that has something to do: so many runs
+        self._created: dict[int, _Created] = {}  # by run that creates tasks
 
     def sent(self, run: int, slot: int, ready: Ready, now_ns: int) -> None:
         self._sent[run] = slot, ready
@@ -57,14 +79,31 @@ class RunNotes:
     def reported(self, reports: Iterable[ReportType]) -> News:
         busy_count = len(self._loads)
         rows: list[Row] = []
+        links: list[RunLinks] = []
         for report in reports:
             if isinstance(report, (Ended, Raised)):
                 sent = self._back(report.run)
+                created = self._created.pop(report.run, None)
                 if sent is not None:
                     rows.append(self._row(*sent, report))
+                    if created is not None or _has_links(sent[1]):
+                        links.append(_links(sent[1], report, created))
             elif isinstance(report, (Died, Recalled)):
                 self._back(report.run)
-        return News(self.node, tuple(rows), busy_count, self.fetched_bytes)
+                self._created.pop(report.run, None)
+            elif isinstance(report, (Spawned, Waits)) and report.run in self._sent:
+                self._creates(report)
+        return News(self.node, tuple(rows), busy_count, self.fetched_bytes, tuple(links))
+
+    def _creates(self, report: Spawned | Waits) -> None:
+        """A run creates tasks, or waits for some of them."""
+        created = self._created.get(report.run)
+        if created is None:
+            created = self._created[report.run] = _Created(self._sent[report.run][1])
+        if isinstance(report, Spawned):
+            created.spawned(len(report.tasks))
+        else:
+            created.waits(report)
 
     def _back(self, run: int) -> tuple[int, Ready] | None:
         """The executor that is rid of a run, and its task."""
@@ -90,6 +129,53 @@ class RunNotes:
             sum(map(_size, report.results)) if isinstance(report, Ended) else 0,
             int(isinstance(report, Ended)),
         )
+
+
+class _Created:
+    """What a run has created so far."""
+
+    __slots__ = ("phases", "ready", "tasks", "told")
+
+    def __init__(self, ready: Ready) -> None:
+        self.ready = ready
+        self.tasks: list[int] = []
+        self.told = 0  # so many of them are in phases that are over
+        self.phases: list[Phase] = []
+
+    def spawned(self, count: int) -> None:
+        first = len(self.tasks)
+        parent, attempt = self.ready.spec.id, self.ready.attempt
+        self.tasks += [spawned_id(parent, attempt, number) for number in range(first, first + count)]
+
+    def waits(self, report: Waits) -> None:
+        on = tuple([self.tasks[number] for number in report.on if number < len(self.tasks)])
+        self._close(report.used_ns, on)
+
+    def all_phases(self, duration_ns: int) -> tuple[Phase, ...]:
+        self._close(duration_ns, ())
+        return tuple(self.phases)
+
+    def _close(self, used_ns: int, on: tuple[int, ...]) -> None:
+        self.phases.append((used_ns, tuple(self.tasks[self.told :]), on))
+        self.told = len(self.tasks)
+
+
+def _has_links(ready: Ready) -> bool:
+    spec = ready.spec
+    return bool(ready.inputs) or len(spec.outputs) > 1 or (spec.needs is not None and spec.needs.memory_bytes > 0)
+
+
+def _links(ready: Ready, report: Ended | Raised, created: _Created | None) -> RunLinks:
+    spec = ready.spec
+    sizes = list(map(_size, report.results)) if isinstance(report, Ended) else []
+    return RunLinks(
+        spec.id,
+        report.began_ns,
+        tuple([one[:2] for one in ready.inputs]),
+        tuple(zip(spec.outputs, sizes, strict=False)),
+        () if created is None else created.all_phases(report.duration_ns),
+        0 if spec.needs is None else spec.needs.memory_bytes,
+    )
 
 
 def _size(result: bytes | int | Written) -> int:

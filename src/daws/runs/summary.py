@@ -3,7 +3,7 @@
 import numpy as np
 from msgspec import Struct
 
-from daws.bound import NO_COSTS, AlikeNodes, bound
+from daws.bounds import NO_COSTS, AlikeNodes, bound
 from daws.model.cluster import ExecutorClass
 from daws.model.columns import Int64s
 from daws.model.graph import Graph

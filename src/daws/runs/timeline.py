@@ -6,13 +6,20 @@ Other threads may read while rows are added: columns only grow, and `count` neve
 from array import array
 from collections.abc import Iterable
 
-from daws.runs.notes import News, Row
+from daws.runs.notes import News, Row, RunLinks
+
+NAMES_SHOWN_MAX = 10
 
 
 class Timeline:
-    """Rows in the order in which runs were reported; the columns are those of `Row`."""
+    """Rows in the order in which runs were reported; the columns are those of `Row`.
 
-    def __init__(self) -> None:
+    With `keeps_links` it keeps the graph as well: what each run read, and which tasks it has created.
+    """
+
+    def __init__(self, keeps_links: bool = False) -> None:
+        self.keeps_links = keeps_links
+        self.links: list[RunLinks] = []
         self.task = array("q")
         self.kind = array("q")
         self.node = array("q")
@@ -48,6 +55,8 @@ class Timeline:
 
     def add(self, news: News) -> None:
         """What a node tells."""
+        if self.keeps_links:
+            self.links += news.links
         for row in news.rows:
             self.bytes_total += row[7] + row[8]
             for column, value in zip(self._columns, row, strict=True):
@@ -68,3 +77,17 @@ class Timeline:
 
     def __repr__(self) -> str:
         return f"<Timeline of {self.count:,} runs>"
+
+    def _repr_html_(self) -> str:
+        from collections import Counter
+
+        from daws.model.html import size, table
+
+        count = self.count
+        failed = count - sum(self.is_good[:count])
+        lasted_s = (max(self.end_ns[:count]) - min(self.start_ns[:count])) / 1e9 if count else 0.0
+        kinds = Counter([self.name_of(kind) for kind in self.kind[:count]]).most_common(NAMES_SHOWN_MAX)
+        rows: list[tuple[str, object]] = [("runs", f"{count:,}"), ("failed", f"{failed:,}" if failed else "")]
+        rows += [("from first to last", f"{lasted_s:,.3f} s"), ("read and written", size(self.bytes_total))]
+        rows += [("moved between nodes", size(self.moved_bytes)), *[(name, f"{ran:,}") for name, ran in kinds]]
+        return table("Timeline", rows)

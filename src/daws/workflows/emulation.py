@@ -35,7 +35,7 @@ class Emulation(Submission):
         """Make the objects that come from outside, where the cluster likes to have them."""
         outside = Emulated(OUTSIDE)
         made = [
-            (one, self.cluster.call(outside, ((), 0, (self._sizes[one],))))
+            (one, self.cluster.submit(outside, (), 0, (self._sizes[one],)))
             for one in range(self.graph.external_start, self.graph.object_count)
             if self._readers[one]
         ]
@@ -75,4 +75,4 @@ def emulate(cluster: Cluster, graph: Graph, spin: bool = False) -> Summary:
         raise emulation.failed[1]
     start_ns, end_ns, _ = emulation.columns()
     moved_bytes = emulation.timeline.moved_bytes
-    return summarise(graph, start_ns, end_ns, cluster.nodes, cluster.workers, cluster.strategy.name, moved_bytes)
+    return summarise(graph, start_ns, end_ns, cluster._nodes, cluster.workers, cluster.strategy.name, moved_bytes)

@@ -5,54 +5,151 @@ import json
 import os
 import shlex
 import shutil
+from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
+from daws.client.cancelled import TaskCancelledError
 from daws.client.cluster import Cluster
 from daws.client.future import Future
 from daws.formats import Workflow
-from daws.model.errors import UsageError
+from daws.model.columns import Int64s
+from daws.model.errors import ClosedError, UsageError
 from daws.model.graph import Graph
-from daws.workflows.command import Command
-from daws.workflows.submission import Submission
+from daws.workflows.command import RecordedCommand, Words, inputs_of
+from daws.workflows.records import CommandRecords, Mode, command_digest
+from daws.workflows.submission import Submission, submission_order
 
 
 class CommandRun(Submission):
-    """Each task runs its recorded command when its parents are done."""
+    """Each task runs its recorded command when its parents are done, unless it is up to date.
 
-    def __init__(self, cluster: Cluster, workflow: Workflow, folder: str, ignore_needs: bool = False) -> None:
-        super().__init__(cluster, workflow.graph, ignore_needs)
+    After a failure, tasks that run go on to their ends, and those that have not begun are cancelled.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        workflow: Workflow,
+        folder: str,
+        ignore_needs: bool = False,
+        keep_going: bool = False,
+        mode: Mode = "rerun",
+    ) -> None:
+        super().__init__(cluster, workflow.graph, ignore_needs, keep_going)
+        self.plan = CommandPlan(workflow, folder)
         self.workflow = workflow
-        self.folder = os.path.abspath(folder)
-        self._kinds = [Command(kind, self.folder) for kind in workflow.graph.kinds]
+        self.folder = self.plan.folder
+        self.earlier_ns: dict[int, int] = {}  # by task that was up to date: how long it took when it ran
+        self._kinds = [RecordedCommand(kind, self.folder, mode) for kind in workflow.graph.kinds]
+        self._open: dict[int, Future[Any]] = {}  # by task that has not ended
 
     def _call(self, task: int, inputs: list[Future[Any]]) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-        graph, names = self.graph, self.workflow.file_names
-        reads = tuple([names[one] for one in graph.inputs_of(task) if names[one]])
-        writes = tuple([names[one] for one in graph.outputs_of(task) if names[one]])
-        argv = argv_of(self.workflow.command_of(task), self.folder)
-        return self._kinds[graph.kind[task]], (inputs, argv, reads, writes)
+        return self._kinds[self.graph.kind[task]], (inputs, *self.plan.of(task))
+
+    def _holds(self, task: int, future: Future[Any]) -> None:
+        self._open[task] = future
+
+    def _on_ended(self, future: Future[Any]) -> None:
+        task = self.task_of[future.task]
+        self._open.pop(task, None)
+        if future.exception() is None:
+            ran, duration_ns = future.result()
+            if not ran:
+                self.earlier_ns[task] = duration_ns
+        super()._on_ended(future)
+
+    def _stop(self) -> None:
+        with suppress(ClosedError):  # it was closed after an interrupt: nothing begins any more
+            self.cluster._cancel_waiting(list(self._open.values()))
+
+    @property
+    def causes(self) -> list[int]:
+        """Tasks that failed themselves, in the order of the graph."""
+        return [
+            task
+            for task, error in sorted(self.errors.items())
+            if not isinstance(error, TaskCancelledError) and self.errors.keys().isdisjoint(self._parents_of(task))
+        ]
+
+    def _parents_of(self, task: int) -> list[int]:
+        graph = self.graph
+        found: list[int] = graph.parents[graph.parent_start[task] : graph.parent_start[task + 1]].tolist()
+        return found
 
     def result(self) -> Graph:
         """With the times that the commands took and the sizes that their files have."""
         start_ns, end_ns, _ = self.columns()
+        return self.graph.changed(length_ns=end_ns - start_ns, object_bytes=self._sizes())
+
+    def measured(self) -> Graph:
+        """As `result`, with the lengths of earlier runs for commands that were up to date."""
+        graph = self.result()
+        lengths = graph.length_ns.copy()
+        for task, duration_ns in self.earlier_ns.items():
+            lengths[task] = duration_ns
+        return graph.changed(length_ns=lengths)
+
+    def _sizes(self) -> Int64s:
         sizes = self.graph.object_bytes.copy()
         for number, name in enumerate(self.workflow.file_names):
             path = os.path.join(self.folder, name)
             if name and os.path.isfile(path):
                 sizes[number] = os.path.getsize(path)
-        return self.graph.changed(length_ns=end_ns - start_ns, object_bytes=sizes)
+        return sizes
 
     def _options(self, task: int, outputs: int) -> dict[str, Any]:
         return super()._options(task, 1)  # what it makes lies in the folder
 
 
-def argv_of(command: tuple[str, ...], folder: str) -> tuple[str, ...]:
-    """What to start. A program with spaces in it is a script for the shell; arguments such as `--size 3`, written as
+class CommandPlan:
+    """The commands of a workflow with their files, and what would have to be run of them."""
+
+    def __init__(self, workflow: Workflow, folder: str) -> None:
+        self.workflow = workflow
+        self.folder = os.path.abspath(folder)
+        written = Counter(name for name in workflow.file_names[: workflow.graph.external_start] if name)
+        self._shared = {name for name, writers in written.items() if writers > 1}
+
+    def of(self, task: int) -> tuple[str, Words, tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
+        """Id, words, files read, files written, and those of them that have other writers."""
+        graph, names = self.workflow.graph, self.workflow.file_names
+        reads = tuple([names[one] for one in graph.inputs_of(task) if names[one]])
+        writes = tuple([names[one] for one in graph.outputs_of(task) if names[one]])
+        words = words_of(self.workflow.command_of(task), self.folder)
+        shared = tuple([name for name in writes if name in self._shared])
+        return self.workflow.task_ids[task], words, reads, writes, shared
+
+    def reasons(self, mode: Mode) -> list[str]:
+        """For each task why it would run; empty for those that are up to date. What hangs on a task that runs may turn
+        out to be up to date, if its inputs are made again just as they are."""
+        graph, records = self.workflow.graph, CommandRecords(self.folder)
+        found = [""] * graph.task_count
+        for task in submission_order(graph).tolist():
+            parents = graph.parents[graph.parent_start[task] : graph.parent_start[task + 1]].tolist()
+            again = [parent for parent in parents if found[parent]]
+            name, words, reads, writes, _ = self.of(task)
+            known = records.of(name)
+            if again and (known is not None or mode == "mtime") and mode != "rerun":
+                found[task] = f"unless {self.workflow.task_ids[again[0]]} makes what it made before"
+                if mode == "mtime":
+                    found[task] = f"{self.workflow.task_ids[again[0]]} runs"
+                continue
+            command = command_digest(words, reads, writes)
+            try:
+                found[task] = records.why(known, command, inputs_of(words, reads, writes), writes, mode)
+            except FileNotFoundError:  # an input that is still to be made
+                found[task] = "its inputs are not there yet"
+        return found
+
+
+def words_of(command: tuple[str, ...], folder: str) -> Words:
+    """What to run. A program with spaces in it is a script for the shell; arguments such as `--size 3`, written as
     one, are two. A program that is not on the path may lie in the folder."""
     program, *given = command
     if len(program.split()) > 1:
-        return (shutil.which("bash") or "/bin/sh", "-c", " ".join(command))
+        return " ".join(command)
     arguments: list[str] = []
     for one in given:
         is_several = one.startswith("-") and any(map(str.isspace, one))
@@ -108,8 +205,8 @@ def check_commands(workflow: Workflow, folder: str, path: str = "") -> None:
     for task, program in enumerate(workflow.programs):
         if any("\0" in word for word in workflow.command_of(task)):
             raise UsageError(f"{what}: the command of task {workflow.task_ids[task]!r} has a NUL character in it")
-        argv = argv_of((program,), folder)
-        if shutil.which(argv[0]) is None and program not in known:
+        words = words_of((program,), folder)
+        if not isinstance(words, str) and shutil.which(words[0]) is None and program not in known:
             raise UsageError(
                 f"{what}: {program!r} of task {workflow.task_ids[task]!r} is neither on the path nor in {folder!r}"
             )

@@ -18,6 +18,7 @@ SMALL = ["sim", "bot:tasks=60", "--nodes", "3"]
 JSON_KEYS = {
     *("tasks", "nodes", "cores", "strategy", "seed", "makespan_s", "throughput", "efficiency", "utilization"),
     *("bytes_moved", "local_hits", "cache_hits", "pushes", "steals", "failed_steals", "gives", "replicas"),
+    *("peak_bytes", "peak_node_bytes", "peak_objects"),
     *("messages", "store_calls", "store_records", "wall_s", "peak_rss_mb"),
     *("workload", "profile", "estimates", "edges", "events", "cores_total"),
     *("bound_s", "bound_by", "bound_share", "recursion_s"),
@@ -161,13 +162,14 @@ def test_estimates_are_an_option(capsys):
         found = json.loads(capsys.readouterr().out)
         return {key: found[key] for key in ("estimates", "makespan_s", "bytes_moved", "pushes")}
 
-    assert run()["estimates"] == "none" and run() == run("--estimates", "none")
+    assert run()["estimates"] == "exact" and run() == run("--estimates", "exact")
     found = run("--estimates", "±50%")
     assert found == run("--estimates", "±50%"), "the seed decides"
-    assert found != run("--estimates", "exact") != run()
+    assert found != run("--estimates", "told") != run()
     assert main([*SMALL, "--estimates", "5%"]) == 0
     assert "estimates 5%" in capsys.readouterr().out
     assert "from 0% to 100%" in refusal(capsys, *SMALL, "--estimates", "often")
+    assert "it is 'exact' now" in refusal(capsys, *SMALL, "--estimates", "none")
 
 
 def test_memory_is_an_option(capsys):
@@ -205,7 +207,7 @@ def test_a_refused_run_leaves_no_plot_behind(capsys, tmp_path):
 
 
 def test_a_plot_that_cannot_be_written_is_refused_before_the_run(capsys, monkeypatch):
-    monkeypatch.setattr("daws.cli.sim.simulate", lambda *_: pytest.fail("was run"))
+    monkeypatch.setattr("daws.cli.sim.simulate_graph", lambda *_: pytest.fail("was run"))
     refusal(capsys, *SMALL, "--plot", "/proc/x.png")
 
 
@@ -356,7 +358,7 @@ def test_running_out_of_memory_is_one_line(capsys, monkeypatch):
     def exhausted(*_):
         raise MemoryError
 
-    monkeypatch.setattr("daws.cli.sim.simulate", exhausted)
+    monkeypatch.setattr("daws.cli.sim.simulate_graph", exhausted)
     assert main(SMALL) == 1
     assert capsys.readouterr().err == "daws: error: out of memory; try fewer tasks or nodes\n"
 

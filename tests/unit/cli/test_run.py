@@ -90,11 +90,12 @@ def test_commands_run_in_their_folder(tmp_path, capsys):
     assert "its commands on" in capsys.readouterr().out
 
 
-def test_a_task_that_fails_is_one_line_and_exit_code_1(tmp_path, capsys):
+def test_a_command_that_fails_is_named_and_exit_code_1(tmp_path, capsys):
     assert main(["run", commands_file(tmp_path, "false"), "--execute", "--folder", str(tmp_path)]) == 1
     out, err = capsys.readouterr()
-    assert out == "" and err.count("\n") == 1
-    assert err.startswith("daws: error: task copy_1 failed: CommandError: 'false' exited with code 1")
+    assert out == "" and err.count("\n") == 2
+    assert err.startswith("daws: error: task copy_1 failed: `false a.txt b.txt` exited with code 1\n")
+    assert err.endswith("daws: 1 failed, 0 run, 0 up to date\n")
 
 
 def commands_file(folder: Path, program: str) -> str:
@@ -195,3 +196,9 @@ def test_real_workflows_run(capsys, name):
     scales = ["--time-scale", "1e-6", "--data-scale", "1e-5", "--ignore-needs"]
     assert main(["run", str(WORKLOADS / name), "--json", "-", *scales]) == 0
     assert json.loads(capsys.readouterr().out)["throughput"] > 0
+
+
+def test_a_strategy_that_needs_a_graph_says_so_once(capsys):
+    assert main([*SMALL, "--strategy", "heft"]) == 0
+    said = [line for line in capsys.readouterr().err.splitlines() if "is not itself" in line]
+    assert len(said) == 1 and said[0].startswith("daws: strategy 'heft'") and "'daws sim'" in said[0]

@@ -3,9 +3,9 @@
 from msgspec import msgpack
 
 from daws.core.events import ObjectsFetched
-from daws.model.task import Needs, Ready, TaskSpec
-from daws.runs.notes import News, RunNotes
-from daws.wire.worker import Died, Ended, Raised, Recalled, Written
+from daws.model.task import Needs, Ready, TaskSpec, spawned_id
+from daws.runs.notes import News, RunLinks, RunNotes
+from daws.wire.worker import Died, Ended, Raised, Recalled, Seed, Spawned, Waits, Written
 
 
 def ready(task: int, kind: int = 3, cores: int = 1, sizes: tuple[int, ...] = ()) -> Ready:
@@ -18,7 +18,8 @@ def test_a_run_that_ended_is_a_row_with_all_its_numbers():
     notes.sent(7, 1, ready(42, cores=2, sizes=(10, 20)), 0)
     notes.happened([ObjectsFetched(((0, 10, 1), (1, 20, 1)), ((2, 99, 1),))])
     news = notes.reported([Ended(7, 500, (b"abc", Written("file", 1000)), 10_000)])
-    assert news == News(5, ((42, 3, 5, 1, 10_000, 10_500, 2, 30, 1003, 1),), 1, 30)
+    links = RunLinks(42, 10_000, ((0, 10), (1, 20)))
+    assert news == News(5, ((42, 3, 5, 1, 10_000, 10_500, 2, 30, 1003, 1),), 1, 30, (links,))
     assert msgpack.decode(msgpack.encode(news), type=News) == news
 
 
@@ -37,3 +38,29 @@ def test_runs_that_did_not_end_by_themselves_leave_nothing():
     assert (news.rows, news.busy_count) == ((), 1)  # one executor had both
     news = notes.reported([Recalled(2)])
     assert (news.rows, news.busy_count) == ((), 0)
+
+
+def test_what_a_run_read_and_made_is_told_if_there_is_something_to_tell():
+    notes = RunNotes(0)
+    notes.sent(7, 1, Ready(TaskSpec(1, 0, outputs=(1,)), 0, 0), 0)
+    assert notes.reported([Ended(7, 5, (b"abc",), 10)]).links == ()
+    spec = TaskSpec(2, 0, inputs=(1,), outputs=(2, 99), needs=Needs(1, memory_bytes=64))
+    notes.sent(8, 1, Ready(spec, 0, 0, ((1, 3, 1, (0,), b"abc"),)), 0)
+    news = notes.reported([Ended(8, 5, (b"", Written("file", 1000)), 20)])
+    assert news.links == (RunLinks(2, 20, ((1, 3),), ((2, 0), (99, 1000)), (), 64),)
+    assert msgpack.decode(msgpack.encode(news), type=News) == news
+
+
+def test_a_run_that_creates_tasks_and_waits_has_phases():
+    notes = RunNotes(0)
+    notes.sent(7, 1, Ready(TaskSpec(1, 0, outputs=(1,)), 2, 0), 0)
+    seed = Seed(0, b"")
+    notes.reported([Spawned(7, (seed, seed)), Waits(7, 30, (1, 0)), Spawned(7, (seed,)), Spawned(9, (seed,))])
+    first, second, third = (spawned_id(1, 2, number) for number in range(3))
+    (links,) = notes.reported([Waits(7, 50, (2,)), Ended(7, 90, (b"x",), 10)]).links
+    assert links == RunLinks(
+        1, 10, (), ((1, 1),), ((30, (first, second), (second, first)), (50, (third,), (third,)), (90, (), ()))
+    )
+    notes.sent(8, 1, Ready(TaskSpec(2), 0, 0), 0)
+    notes.reported([Spawned(8, (seed,)), Died(8, -9)])
+    assert notes._created == {}

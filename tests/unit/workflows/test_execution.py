@@ -1,16 +1,18 @@
 """Workflows by their own commands."""
 
+import pickle
+import re
 from dataclasses import replace
 
 import pytest
 
 from daws.client.cluster import Cluster
 from daws.formats import Workflow, workflow_of
-from daws.model.errors import UsageError
+from daws.model.errors import CommandError, UsageError
 from daws.model.graph import GraphBuilder
 from daws.runs.timeline import Timeline
-from daws.workflows.command import Command, CommandError
-from daws.workflows.execution import CommandRun, argv_of, check_commands
+from daws.workflows.command import RecordedCommand
+from daws.workflows.execution import CommandRun, check_commands, words_of
 
 
 def copies(second: tuple[str, ...] = ("cp", "middle.txt", "end.txt")) -> Workflow:
@@ -51,43 +53,67 @@ def test_a_command_that_fails_is_named_with_what_it_wrote(tmp_path):
     assert run.failed is not None
     task, error = run.failed
     assert task == 1 and isinstance(error, CommandError)
-    assert "'cp' exited with code 1" in str(error) and "nothing.txt" in str(error)
+    assert str(error).startswith("`cp nothing.txt end.txt` exited with code 1; the last it wrote: cp:")
 
 
-def test_a_file_that_was_not_written_is_an_error(tmp_path):
-    with pytest.raises(CommandError, match=r"has not written 'out.txt'"):
-        Command("quiet", str(tmp_path))(None, ("true",), (), ("out.txt",))
-    with pytest.raises(CommandError, match=r"cannot read 'in.txt'"):
-        Command("quiet", str(tmp_path))(None, ("true",), ("in.txt",), ())
-    with pytest.raises(CommandError, match="cannot be started"):
-        Command("quiet", str(tmp_path))(None, ("no-such-program",), (), ())
-    with pytest.raises(CommandError, match="got signal 9"):
-        Command("quiet", str(tmp_path))(None, ("sh", "-c", "kill -9 $$"), (), ())
+def one(program: str, *arguments: str, writes: tuple[str, ...] = (), reads: tuple[str, ...] = ()) -> Workflow:
+    builder = GraphBuilder()
+    builder.add_task("one", 0, [builder.add_external(0) for _ in reads], [0 for _ in writes])
+    return replace(
+        workflow_of(builder.build(), "one"), programs=[program], arguments=[arguments], file_names=[*writes, *reads]
+    )
+
+
+@pytest.mark.parametrize(
+    ("workflow", "message"),
+    [
+        (one("true", writes=("out.txt",)), "`true` ended well, but has not written 'out.txt'"),
+        (one("true", reads=("in.txt",)), "`true` cannot read 'in.txt'"),
+        (one("no-such-program"), "no program 'no-such-program'"),
+        (one("sh", "-c", "kill -9 $$"), "was killed by SIGKILL"),
+        (
+            one("zcat nosuch.gz | sort"),
+            r"^`zcat nosuch.gz \| sort` failed: `zcat nosuch.gz` exited with code 1; .*nosuch",
+        ),
+    ],
+)
+def test_what_went_wrong_is_said_of_the_command(tmp_path, workflow, message):
+    run = executed(workflow, tmp_path)
+    assert run.failed is not None and isinstance(run.failed[1], CommandError)
+    assert re.search(message, str(run.failed[1])) and "bash" not in str(run.failed[1])
+    assert run.causes == [0]
+
+
+def test_commands_run_in_workers_alone(tmp_path):
+    command = pickle.loads(pickle.dumps(RecordedCommand("kind", str(tmp_path), "content")))
+    assert (command.__name__, command.folder, command.mode) == ("kind", str(tmp_path), "content")
+    with pytest.raises(UsageError, match="give them to a cluster"):
+        command(None, "task", ("true",), (), ())
 
 
 def test_folders_of_outputs_are_made(tmp_path):
-    Command("touch", str(tmp_path))(None, ("touch", "a/b/c.txt"), (), ("a/b/c.txt",))
+    assert executed(one("touch", "a/b/c.txt", writes=("a/b/c.txt",)), tmp_path).failed is None
     assert (tmp_path / "a/b/c.txt").exists()
 
 
 def test_arguments_become_what_a_program_expects(tmp_path):
     folder = str(tmp_path)
-    assert argv_of(("cp", "a b", "c"), folder) == ("cp", "a b", "c")
-    assert argv_of(("cp", "--size 3", '--out "{}"'), folder) == ("cp", "--size", "3", "--out", "{}")
-    assert argv_of(("echo", "-m it's", "it's"), folder) == ("echo", "-m", "it's", "it's")  # no quotes, after all
+    assert words_of(("cp", "a b", "c"), folder) == ("cp", "a b", "c")
+    assert words_of(("cp", "--size 3", '--out "{}"'), folder) == ("cp", "--size", "3", "--out", "{}")
+    assert words_of(("echo", "-m it's", "it's"), folder) == ("echo", "-m", "it's", "it's")  # no quotes, after all
     files = ("--output-files {'a b': 1, 'c': 2}", "--input-files ['x', 'y']", '--json {"x": [1, true]}')
     expected = ("--output-files", '{"a b": 1, "c": 2}', "--input-files", '["x", "y"]', "--json", '{"x": [1, true]}')
-    assert argv_of(("wfbench", *files), folder) == ("wfbench", *expected)
-    assert argv_of(("ls", "--only [ab] c", "-x {1}", "-y " + "[" * 10_000), folder) == (
+    assert words_of(("wfbench", *files), folder) == ("wfbench", *expected)
+    assert words_of(("ls", "--only [ab] c", "-x {1}", "-y " + "[" * 10_000), folder) == (
         *("ls", "--only", "[ab]", "c"),
         *("-x", "{1}", "-y", "[" * 10_000),
     )
-    assert argv_of(("echo a > b\n", "c"), folder)[1:] == ("-c", "echo a > b\n c")
+    assert words_of(("echo a > b\n", "c"), folder) == "echo a > b\n c"
     own = tmp_path / "own-program"
     own.write_text("#!/bin/sh\n")
-    assert argv_of(("own-program",), folder) == ("own-program",)
+    assert words_of(("own-program",), folder) == ("own-program",)
     own.chmod(0o755)
-    assert argv_of(("own-program", "x"), folder) == (str(own), "x")
+    assert words_of(("own-program", "x"), folder) == (str(own), "x")
 
 
 @pytest.mark.parametrize(

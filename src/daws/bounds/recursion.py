@@ -16,7 +16,7 @@ from collections.abc import Callable
 import numpy as np
 from msgspec import Struct
 
-from daws.bound.flow import Floats, Flow, Step, by_task
+from daws.bounds.flow import Floats, Flow, Step, by_task
 from daws.model.columns import Int64s
 from daws.model.errors import UsageError
 from daws.model.graph import Graph

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from daws.bound.ground import Nodes, fastest_for, slots_for
+from daws.bounds.ground import Nodes, fastest_for, slots_for
 from daws.model.columns import Int64s
 from daws.model.graph import Graph
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from daws.bound import NO_COSTS, AlikeNodes, bound, flow
+from daws.bounds import NO_COSTS, AlikeNodes, bound, flow
 from daws.model.cluster import ExecutorClass
 from daws.model.context import Context, parse_context
 from daws.model.graph import Graph, GraphBuilder

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 from msgspec import Struct
 
-from daws.bound.capacity import (
+from daws.bounds.capacity import (
     capacity,
     fastest_cores,
     memory_bound_ns,
@@ -19,10 +19,10 @@ from daws.bound.capacity import (
     shortest_ns,
     sure_work_ns,
 )
-from daws.bound.flow import Flow
-from daws.bound.ground import Costs, Nodes, edge_ns, first_start_ns, link_bytes_per_ns
-from daws.bound.paths import add_parents, late_work_ns, longest_ns, ramps_ns, tails_ns
-from daws.bound.transfers import add_transfers, shared_input_ns
+from daws.bounds.flow import Flow
+from daws.bounds.ground import Costs, Nodes, edge_ns, first_start_ns, link_bytes_per_ns
+from daws.bounds.paths import add_parents, late_work_ns, longest_ns, ramps_ns, tails_ns
+from daws.bounds.transfers import add_transfers, shared_input_ns
 from daws.model.columns import Int16s, Int64s
 from daws.model.graph import Graph
 from daws.model.task import INLINE_BYTES

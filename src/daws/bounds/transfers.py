@@ -10,9 +10,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from daws.bound.capacity import node_capacity
-from daws.bound.flow import Floats, Flow, by_task, pieces
-from daws.bound.ground import Nodes
+from daws.bounds.capacity import node_capacity
+from daws.bounds.flow import Floats, Flow, by_task, pieces
+from daws.bounds.ground import Nodes
 from daws.model.columns import Int64s
 from daws.model.graph import Graph
 from daws.model.task import INLINE_BYTES

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from daws.bound import flow as module
-from daws.bound.flow import Flow
+from daws.bounds import flow as module
+from daws.bounds.flow import Flow
 from daws.model.graph import Graph, GraphBuilder
 from daws.workloads import parse_workload
 

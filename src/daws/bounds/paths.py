@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from daws.bound.flow import Floats, Flow, by_task, pieces
+from daws.bounds.flow import Floats, Flow, by_task, pieces
 from daws.model.columns import Int16s, Int64s
 
 THRESHOLDS = 256

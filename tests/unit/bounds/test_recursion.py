@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from daws.bound import recursion
+from daws.bounds import recursion
 from daws.model.errors import UsageError
 from daws.model.graph import Graph, GraphBuilder
 from daws.workloads import parse_workload
