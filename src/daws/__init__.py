@@ -4,51 +4,79 @@ What users need is imported when it is first asked for, so that `import daws` co
 loaded that nobody uses. (`__init__.pyi` has the types.)
 """
 
+import sys
+
 __version__ = "0.1.0"
 
 _HOMES = {
     "Cluster": "daws.client.cluster",
     "Command": "daws.client.commands",
     "CommandError": "daws.model.errors",
+    "CommandTimeoutError": "daws.model.errors",
     "Completed": "daws.workers.commands",
     "File": "daws.data.outside",
     "Future": "daws.client.future",
+    "Graph": "daws.graphs:TaskGraph",
     "Out": "daws.data.outside",
     "as_completed": "daws.client.waiting",
+    "bound": "daws.predict.limits",
     "connect": "daws.client.connect",
     "current": "daws.client.inside",
     "futures": "daws.futures",
     "command": "daws.client.commands",
     "gather": "daws.client.waiting",
     "progress": "daws.client.progress",
+    "simulate": "daws.predict.simulation",
     "task": "daws.client.tasks",
     "use": "daws.client.current",
     "wait": "daws.client.waiting",
     "ClosedError": "daws.model.errors",
+    "ClusterError": "daws.model.errors",
     "ContextError": "daws.model.errors",
+    "DamagedObjectError": "daws.model.errors",
     "DawsError": "daws.model.errors",
+    "GraphError": "daws.model.errors",
+    "InternalError": "daws.model.errors",
+    "JournalError": "daws.core.journal",
+    "LogError": "daws.model.errors",
     "NoSpaceError": "daws.model.errors",
+    "PeerError": "daws.model.errors",
     "RemoteError": "daws.workers.errors",
+    "ResultCountError": "daws.workers.errors",
+    "SerializeError": "daws.workers.errors",
+    "StoreFullError": "daws.model.errors",
     "StrategyError": "daws.model.errors",
-    "TaskCancelledError": "daws.model.errors",
+    "TaskCancelledError": "daws.client.cancelled",
     "TaskFailedError": "daws.model.errors",
     "TaskKilledError": "daws.model.errors",
+    "TaskTimeoutError": "daws.model.errors",
     "UnavailableError": "daws.model.errors",
     "UnpicklableError": "daws.model.errors",
     "UnreadableError": "daws.workers.errors",
     "UsageError": "daws.model.errors",
     "WorkerStartError": "daws.workers.errors",
+    "WorkflowError": "daws.model.errors",
+    "WorkloadError": "daws.model.errors",
 }
 __all__ = ["__version__", *_HOMES]
 
 
 def __getattr__(name: str) -> object:
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module 'daws' has no attribute {name!r}")
     from importlib import import_module
 
-    found: object = import_module(home) if home == f"daws.{name}" else getattr(import_module(home), name)
+    home = _HOMES.get(name)
+    if home is None:
+        if name.startswith("_"):
+            raise AttributeError(f"module 'daws' has no attribute {name!r}")
+        hints = import_module("daws.client.hints")
+        said = hints.answer_of_package(name, __all__)
+        if name in hints.PACKAGE and sys._getframe(1).f_code.co_name == "_handle_fromlist":
+            raise ImportError(said)  # `from daws import Client` would say nothing of an AttributeError
+        raise AttributeError(said)
+    module, _, attribute = home.partition(":")
+    found: object = import_module(module)
+    if home != f"daws.{name}":
+        found = getattr(found, attribute or name)
     globals()[name] = found
     return found
 

@@ -11,22 +11,32 @@ with it, after that was tried again.
 """
 
 import atexit
+import collections
 import concurrent.futures
 import contextlib
 import functools
 import itertools
 import logging
 import threading
+import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
 from daws.client.cluster import Cluster
 from daws.client.future import Future
+from daws.client.hints import refuse_executor_option
 from daws.model.errors import ClosedError, InternalError, UnpicklableError, UsageError
 from daws.workers.errors import WorkerStartError
 
 T = TypeVar("T")
+# What programs import beside the executor works with its futures as it is.
+ALL_COMPLETED = concurrent.futures.ALL_COMPLETED
+FIRST_COMPLETED = concurrent.futures.FIRST_COMPLETED
+FIRST_EXCEPTION = concurrent.futures.FIRST_EXCEPTION
+CancelledError = concurrent.futures.CancelledError
+as_completed = concurrent.futures.as_completed
+wait = concurrent.futures.wait
 
 _CLOSED = "cannot schedule new futures after shutdown"
 _BROKEN = (ClosedError, InternalError, WorkerStartError)
@@ -62,7 +72,7 @@ class ExecutorFuture(concurrent.futures.Future[T]):
             return
         error = task.exception()
         if error is None:
-            if task.is_stored():
+            if task._is_stored():
                 self._stored.add(self)
             self.set_result(None)  # type: ignore[arg-type]
         else:
@@ -72,17 +82,27 @@ class ExecutorFuture(concurrent.futures.Future[T]):
 class Executor(concurrent.futures.Executor):
     """Runs calls on workers of its own, or on a `cluster` that is there already (and stays open).
 
-    `initializer(*initargs)` is called in each worker first. Workers are started with the first task.
+    `initializer(*initargs)` is called in each worker first. Workers are started with the first task. `mp_context` and
+    `thread_name_prefix` are taken from programs that have them, and change nothing: workers are forked from a small
+    server process.
     """
 
     def __init__(
         self,
         max_workers: int | None = None,
-        *,
+        mp_context: object = None,
         initializer: Callable[..., object] | None = None,
         initargs: tuple[Any, ...] = (),
+        *,
+        max_tasks_per_child: int | None = None,
         cluster: Cluster | None = None,
+        thread_name_prefix: str = "",
+        **others: Any,
     ) -> None:
+        if max_tasks_per_child is not None:
+            refuse_executor_option("max_tasks_per_child")
+        if others:
+            refuse_executor_option(next(iter(others)))
         if max_workers is not None and max_workers <= 0:
             raise ValueError("max_workers must be greater than 0")
         if initializer is not None and not callable(initializer):
@@ -130,15 +150,35 @@ class Executor(concurrent.futures.Executor):
         *iterables: Iterable[Any],
         timeout: float | None = None,
         chunksize: int = 1,
-        **more: Any,
+        buffersize: int | None = None,
     ) -> Iterator[T]:
-        """As `map`, all calls at once, `chunksize` of them in each task; results come in order."""
+        """As `map`, all calls at once, `chunksize` of them in each task; results come in order.
+
+        With `buffersize` only so many tasks are submitted whose results were not handed out yet.
+        """
         if chunksize < 1:
             raise ValueError("chunksize must be >= 1.")
+        if buffersize is not None and not isinstance(buffersize, int):
+            raise TypeError("buffersize must be an integer or None")
+        if buffersize is not None and buffersize < 1:
+            raise ValueError("buffersize must be None or > 0")
         if chunksize == 1:
-            return super().map(fn, *iterables, timeout=timeout, **more)
+            return self._map(fn, iterables, timeout, buffersize)
         chunks = _chunks(zip(*iterables, strict=False), chunksize)
-        return _each(super().map(functools.partial(_call_all, fn), chunks, timeout=timeout, **more))
+        return _each(self._map(functools.partial(_call_all, fn), (chunks,), timeout, buffersize))
+
+    def _map(
+        self,
+        fn: Callable[..., T],
+        iterables: tuple[Iterable[Any], ...],
+        timeout: float | None,
+        buffersize: int | None,
+    ) -> Iterator[T]:
+        if buffersize is None:
+            return super().map(fn, *iterables, timeout=timeout)
+        calls = zip(*iterables, strict=False)
+        begun = collections.deque([self.submit(fn, *call) for call in itertools.islice(calls, buffersize)])
+        return _in_turn(begun, calls, weakref.ref(self), fn, None if timeout is None else time.monotonic() + timeout)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """Take no more; with `cancel_futures` drop what no worker has yet. Workers end when the rest is done."""
@@ -172,6 +212,10 @@ class Executor(concurrent.futures.Executor):
         return f"<Executor: {state}>"
 
 
+ProcessPoolExecutor = Executor
+"""The name that programs know it by."""
+
+
 def _finish(
     pending: Iterable[ExecutorFuture[Any]], stored: Iterable[ExecutorFuture[Any]], cluster: Cluster | None
 ) -> None:
@@ -200,6 +244,27 @@ def _chunks(items: Iterable[tuple[Any, ...]], size: int) -> Iterator[tuple[tuple
 
 def _call_all(function: Callable[..., T], chunk: tuple[tuple[Any, ...], ...]) -> list[T]:
     return [function(*item) for item in chunk]
+
+
+def _in_turn(
+    begun: "collections.deque[ExecutorFuture[T]]",
+    calls: Iterator[tuple[Any, ...]],
+    whose: "weakref.ref[Executor]",
+    fn: Callable[..., T],
+    until: float | None,
+) -> Iterator[T]:
+    """Results in order; with each that is handed out, one more call begins. The rest is cancelled at the end."""
+    try:
+        while begun:
+            executor = whose()
+            call = next(calls, None) if executor is not None else None
+            if executor is not None and call is not None:
+                begun.append(executor.submit(fn, *call))
+            del executor, call
+            yield begun.popleft().result(None if until is None else until - time.monotonic())
+    finally:
+        for future in begun:
+            future.cancel()
 
 
 def _each(chunks: Iterator[list[T]]) -> Iterator[T]:

@@ -2,6 +2,8 @@
 
 import asyncio
 import concurrent.futures
+import itertools
+import multiprocessing
 import os
 import subprocess
 import sys
@@ -117,7 +119,8 @@ def test_an_executor_whose_cluster_was_closed_is_broken():
     with Cluster(1) as cluster:
         one = Executor(cluster=cluster)
         sleeper = one.submit(time.sleep, 1000)
-    with pytest.raises(concurrent.futures.BrokenExecutor, match="closed"):
+        cluster.close(cancel=True)
+    with pytest.raises(concurrent.futures.CancelledError):
         sleeper.result(60)
     with pytest.raises(concurrent.futures.BrokenExecutor, match="closed"):
         one.submit(add)
@@ -155,3 +158,45 @@ def test_a_program_that_ends_waits_for_its_tasks(end: str, tmp_path: Path):
     script.write_text(HEAD + end)
     out = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=60)
     assert (out.stdout, out.stderr) == (ENDS[end], "")
+
+
+def test_programs_change_one_import():
+    from daws.futures import FIRST_COMPLETED, ProcessPoolExecutor, as_completed, wait
+
+    with ProcessPoolExecutor(1) as one:
+        futures = [one.submit(add, number) for number in range(3)]
+        assert sorted(future.result() for future in as_completed(futures)) == [0, 1, 2]
+        assert wait(futures, return_when=FIRST_COMPLETED).done
+
+
+def test_options_of_other_executors():
+    with Executor(max_workers=1, mp_context=multiprocessing.get_context("spawn"), thread_name_prefix="x") as one:
+        assert one.submit(add, 1).result() == 1
+    for name, cure in (
+        ("max_tasks_per_child", "cluster.run"),
+        ("n_jobs", "max_workers="),
+        ("max_worker", "max_workers="),
+    ):
+        with pytest.raises(UsageError, match=cure):
+            Executor(**{name: 2})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("chunksize", [1, 3])
+def test_a_map_with_a_buffer_reads_on_as_results_are_taken(chunksize: int):
+    read: list[int] = []
+
+    def numbers() -> Iterator[int]:
+        for number in itertools.count():
+            read.append(number)
+            yield number
+
+    with Executor(1) as one:
+        results = one.map(abs, numbers(), buffersize=4, chunksize=chunksize)
+        assert len(read) == 4 * chunksize
+        assert [next(results) for _ in range(10)] == [*range(10)]
+        assert len(read) <= 14 + 4 * chunksize
+        assert list(one.map(abs, [-1, -2], buffersize=5, chunksize=chunksize)) == [1, 2]
+        with pytest.raises(ValueError):
+            one.map(abs, [1], buffersize=0)
+        with pytest.raises(TypeError):
+            one.map(abs, [1], buffersize=1.5)  # type: ignore[arg-type]

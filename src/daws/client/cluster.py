@@ -8,15 +8,19 @@ from __future__ import annotations
 import atexit
 import os
 import sys
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from threading import Lock, Thread
+from time import sleep, time
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, TypeVar, Unpack, overload
 from weakref import WeakSet
 
-from daws.client import current, patience
-from daws.client.defaults import default_memo, default_nodes, default_strategy, default_trace, default_workers
-from daws.client.given import whole
+from daws.client import current, tuning
+from daws.client.defaults import asks_for_files, default_memo, default_nodes, default_strategy, default_workers
+from daws.client.given import size, whole
+from daws.client.hints import CLUSTER, answer_to, names_of, refuse_close_option, workers_of
 from daws.data.limits import check_open_files, with_cure
 from daws.data.session import Session as Folders
 from daws.model.errors import ClosedError, UsageError
@@ -24,12 +28,16 @@ from daws.workers.errors import WorkerStartError
 from daws.workers.server import ForkServer
 
 if TYPE_CHECKING:
+    from daws.client.admin import NodeDescription, SessionDescription
     from daws.client.commands import Command, CommandFuture, Word
     from daws.client.future import Future
-    from daws.client.mapping import Mapped
+    from daws.client.mapping import ItemFuture, Mapped
     from daws.client.memo import Memo, MemoSession
-    from daws.client.options import Options
+    from daws.client.options import ClusterSynonyms, MapSynonyms, Options, TaskOptions
+    from daws.client.recording import Recording
     from daws.client.session import Session
+    from daws.client.submitting import SeveralSubmitter, Submitter
+    from daws.client.tasks import Task
     from daws.client.waiting import Errors
     from daws.data.janitor import Janitor
     from daws.runs.timeline import Timeline
@@ -55,10 +63,12 @@ class Cluster:
 
     `workers` is the number of workers (one per processor unless given), `kind` what they are: processes, or threads for
     tasks that release the GIL or only wait (those cannot be stopped while they run). `strategy` is a preset or a
-    strategy as text, `memory_bytes` how much memory objects may take before they are spilled to disk. `trace` is a file
-    that is written when the cluster is closed and shows in Perfetto when and where each task ran; a `timeline` is told
-    the same while the cluster runs. With `explain` it is recorded why each task ran where it did, for
-    `future.explain()`.
+    strategy as text, `memory_bytes` how much memory objects may take before they are spilled to disk (a number, or a
+    text such as "4 GB"). With `explain` it is recorded why each task ran where it did, for `future.explain()`.
+
+    Three files are written when the cluster is closed: `trace` shows in Perfetto when and where each task ran, `export`
+    is the graph of all tasks with the lengths and sizes that were measured, which `daws sim` can simulate, and `plot`
+    a picture of busy workers over time. A `timeline` is told of each run while the cluster runs.
 
     `devices={"gpu": 2}` adds two workers to each node for tasks with that context, each with a device of its own, whose
     number tasks find in CUDA_VISIBLE_DEVICES.
@@ -69,9 +79,15 @@ class Cluster:
 
     `memo` is a folder for results of tasks with `memo=True`, which are not run again while nothing changes that they
     were made of.
+
+    daws changes nothing in the process that it is used from. With `tune=True` it may call the garbage collector less
+    often there and give its own thread another scheduling class (SCHED_BATCH), which is a little faster.
     """
 
     _is_forked = False
+    _closer: Thread | None = None  # closes it when that cannot be done at once
+    _leaving: Session | None = None  # in the place of `_session` while closing waits for tasks
+    _is_tuned = False
 
     def __init__(
         self,
@@ -82,15 +98,21 @@ class Cluster:
         kind: Literal["processes", "threads"] = "processes",
         devices: Mapping[str, int] | None = None,
         strategy: str | Strategy | None = None,
-        memory_bytes: int | None = None,
+        memory_bytes: int | str | None = None,
         setup: Callable[[], object] | None = None,
         teardown: Callable[[], object] | None = None,
         journal: str | os.PathLike[str] | None = None,
         trace: str | os.PathLike[str] | None = None,
+        export: str | os.PathLike[str] | None = None,
+        plot: str | os.PathLike[str] | None = None,
         timeline: Timeline | None = None,
         explain: bool = False,
         memo: str | os.PathLike[str] | None = None,
+        tune: bool = False,
+        **others: Unpack[ClusterSynonyms],
     ) -> None:
+        if others:
+            workers = workers_of(others, workers, CLUSTER_NAMES)
         if nodes is None:
             nodes = default_nodes()
         nodes = whole("nodes", nodes, 1, NODES_MAX)
@@ -101,24 +123,20 @@ class Cluster:
         workers = whole("workers", workers, 1, WORKERS_MAX)
         if kind not in KINDS:
             raise UsageError(f"kind={kind!r}: give {' or '.join(map(repr, KINDS))}")
-        if type(explain) is not bool:
-            raise UsageError(f"explain={explain!r}: give True or False")
+        for name, flag in (("explain", explain), ("tune", tune)):
+            if type(flag) is not bool:
+                raise UsageError(f"{name}={flag!r}: give True or False")
         memory_bytes = check_memory(memory_bytes)
         labelled = _devices(devices, kind)
         if strategy is None:
             strategy = default_strategy()
-        self.timeline = timeline
-        self._trace = trace = default_trace() if trace is None else trace
-        if trace is not None:
-            from daws.runs.timeline import Timeline
-            from daws.runs.trace import check_trace_target
-
-            check_trace_target(trace)
-            self.timeline = timeline or Timeline()
+        self._recording = _recording(trace, export, plot, timeline)
+        self._timeline = timeline if self._recording is None else self._recording.timeline
         kind_of_session, prepare = _memory(memo)
         if kind == "processes":
             check_open_files(workers)
-        self.nodes = nodes
+        self._nodes = nodes
+        self._since = time()
         self.workers = nodes * workers
         self._lock = Lock()
         self._session: Session | None = None
@@ -141,12 +159,18 @@ class Cluster:
             given = {"setup": setup, "teardown": teardown}
             hooks = {name: dumps_function(hook, name) for name, hook in given.items() if hook is not None}
             crew = Crew(
-                workers, kind, tells_runs=self.timeline is not None, explains=explain, devices=labelled, **hooks
+                workers,
+                kind,
+                tells_runs=self._timeline is not None,
+                explains=explain,
+                devices=labelled,
+                owns_process=tune or bool(processes),
+                **hooks,
             )
             kept = _journal_folder(journal, self.strategy)
             facts = Facts() if explain else None
             session = (kind_of_session or _plain_session())(
-                crew, self.strategy, self._folders, memory_bytes, processes, kept, server, self.timeline, facts
+                crew, self.strategy, self._folders, memory_bytes, processes, kept, server, self._timeline, facts
             )
             server = None  # from now on the session's
             prepare(session)
@@ -157,87 +181,137 @@ class Cluster:
             self._remove_folders()
             raise
         self._session = session
-        patience.begin()
+        self._tune(tune)
         _open.add(self)
 
     # -- tasks ---------------------------------------------------------------------------------------------------------
 
-    def submit(self, function: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
+    @overload
+    def submit(self, function: Task[Any, T], /, *args: Any, **kwargs: Any) -> Future[T]: ...
+    @overload
+    def submit(self, function: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]: ...
+
+    def submit(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         """Run `function(*args, **kwargs)` in a worker. Futures anywhere inside the arguments become its inputs."""
         session = self._session
         if session is None:
-            raise self._refusal()
+            session = self._late()
         return session.submit_call(function, args, kwargs)
 
-    def call(
-        self,
-        function: Callable[..., Any],
-        args: Sequence[Any] = (),
-        kwargs: dict[str, Any] | None = None,
-        **options: Any,
-    ) -> Any:
-        """Like `submit`, with options: outputs, context, cores, memory, priority, retries, timeout, expected and rank
-        (in seconds: when to stop it, how long it will run, how long all takes that hangs on it).
+    @overload
+    def options(self, **options: Unpack[TaskOptions]) -> Submitter: ...
+    @overload
+    def options(self, *, outputs: int, **options: Unpack[TaskOptions]) -> SeveralSubmitter: ...
 
-        With `outputs=n` the function returns n values, and there are n futures, as a tuple.
+    def options(self, **options: Any) -> Any:
+        """This cluster with options for tasks: `cluster.options(retries=2, timeout=60).submit(f, x)`.
+
+        `retries` is how often a task that raises is tried again, `timeout` after how many seconds a run is stopped.
+        `cores`, `memory` (bytes, or "4 GB") and `context` are what a task needs, `priority` how urgent it is.
+        `expected` is how many seconds it will run, about, and `rank` how many pass, at best, from its start to the end
+        of all that hangs on it. `memo=True` reuses the results of earlier runs, of the same `version` if you name one.
+        `writable=True` gives a task copies of arrays that it may change. With `outputs=n` the function returns n
+        values, and `submit` gives n futures, as a tuple.
         """
-        from daws.client.given import arguments
-        from daws.client.options import options_of
+        from daws.client.submitting import with_options
 
-        return self._start(function, *arguments(args, kwargs), options_of(**options))
+        return with_options(self, options)
 
     def _start(
         self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], options: Options
     ) -> Any:
-        session = self._open()
-        session.check(options)
-        if options.memo is not None:
-            return _with_memo(session).call(function, args, kwargs, options)
-        submit = session.submit if options.outputs == 1 else session.submit_several
-        return submit(session.number_of(function), args, kwargs, options)
+        return self._open().start_task(function, args, kwargs, options)
 
-    def run(self, words: Command | str | Sequence[Word], **described: Any) -> CommandFuture:
+    def run(self, words: Command | str | Sequence[Word], *more: Any, **described: Any) -> CommandFuture:
         """Run a program in a worker: a `daws.command(…)`, or what would be given to it.
 
         The result says how it ended; `outputs` of the future are the futures of the files that it makes, by name.
         """
-        from daws.client.commands import Command, command, run  # most sessions have none
+        if more or _is_function(words):
+            raise UsageError("run: give a program and its arguments as one list; cluster.submit(f, x) runs a function")
+        return self._run(words, described, {})
 
-        if isinstance(words, Command) and described:
-            raise UsageError("run: say all about a command in daws.command(…), or give its words here")
-        return run(self._open(), words if isinstance(words, Command) else command(words, **described))
+    def _run(
+        self, words: Command | str | Sequence[Word], described: dict[str, Any], options: dict[str, Any]
+    ) -> CommandFuture:
+        from daws.client.commands import Command, changed, command, run  # most sessions have none
 
+        if isinstance(words, Command):
+            if described:
+                raise UsageError("run: say all about a command in daws.command(…), or give its words here")
+            return run(self._open(), changed(words, options) if options else words)
+        if "outputs" in options:
+            raise UsageError("run: the outputs of a command are its files: cluster.run(…, outputs=[…])")
+        return run(self._open(), command(words, **{**options, **described}))
+
+    @overload
+    def map(
+        self, function: Task[Any, T], *iterables: Iterable[Any], chunk: int | None = None, **others: Unpack[MapSynonyms]
+    ) -> Mapped[T]: ...
+    @overload
     def map(
         self,
         function: Callable[..., T],
         *iterables: Iterable[Any],
         chunk: int | None = None,
-        memo: bool | str | None = None,
-    ) -> Mapped[T]:
+        **others: Unpack[MapSynonyms],
+    ) -> Mapped[T]: ...
+
+    def map(
+        self,
+        function: Callable[..., Any],
+        *iterables: Iterable[Any],
+        chunk: int | None = None,
+        **others: Unpack[MapSynonyms],
+    ) -> Mapped[Any]:
         """Call `function` for each item (of several iterables: with one of each), several items per task.
 
-        `chunk` is the number of items per task; left out, chunks are large at first and small towards the end. With
-        `memo` each item is looked up by itself among the results of earlier runs.
+        `chunk` is the number of items per task; left out, chunks are large at first and small towards the end. What
+        comes back has the results in order: go through it, or ask for one by its number.
         """
-        from daws.client.mapping import check_map, map_chunks
+        from daws.client.options import USUAL
 
-        if memo is not None and memo is not False:
-            from daws.client.options import options_of
+        if getattr(type(function), "_is_task", False):
+            return self.options().map(function, *iterables, chunk=chunk, **others)
+        return self._map(function, iterables, chunk, others, USUAL)
 
-            check_map(iterables, chunk)
-            session = _with_memo(self._open())
-            return session.map(self.workers, function, iterables, chunk, options_of(memo=memo))
-        return map_chunks(self._open(), self.workers, function, iterables, chunk)
+    def _map(
+        self,
+        function: Callable[..., Any],
+        iterables: tuple[Iterable[Any], ...],
+        chunk: int | None,
+        others: Any,
+        options: Options,
+    ) -> Mapped[Any]:
+        from daws.client.mapping import map_chunks
+
+        if others:
+            from daws.client.hints import chunk_of
+            from daws.client.options import NAMES
+
+            chunk = chunk_of(others, chunk, NAMES)
+        session = self._open()
+        session.check(options)
+        if options.memo is not None:
+            return _with_memo(session).map(self.workers, function, iterables, chunk, options)
+        return map_chunks(session, self.workers, function, iterables, chunk, options)
 
     def put(self, value: T) -> Future[T]:
         """Hand in an object once that many tasks read; workers map large ones into memory instead of copying them.
 
-        It goes when its future is gone and no task reads it any more. Nothing can make it again if it is lost.
+        It is deleted when its future is gone and no task reads it any more. If its only copy is lost, tasks that need
+        it fail.
         """
         return self._open().put(value)
 
     def gather(
-        self, futures: Any, errors: Errors = "raise", timeout: float | None = None, progress: bool = False
+        self,
+        futures: Any,
+        errors: Errors = "raise",
+        timeout: float | None = None,
+        progress: bool = False,
+        *more: Any,
+        **others: Any,
     ) -> Any:
         """The results of futures in lists, tuples, sets, dicts and dataclasses, however deep, in the same shape.
 
@@ -246,23 +320,21 @@ class Cluster:
         """
         from daws.client.waiting import gather
 
-        return gather(futures, errors, timeout, progress)
+        return gather(futures, errors, timeout, progress, *more, **others)
 
-    def cancel(self, futures: Future[Any] | Iterable[Future[Any]] | Mapped[Any]) -> None:
-        """Stop tasks, and all that need them."""
+    def cancel(self, futures: Future[Any] | ItemFuture[Any] | Iterable[Any] | Mapped[Any]) -> int:
+        """Stop tasks, and all that need them; answers how many of them had not ended."""
         from daws.client.future import Future
-        from daws.client.mapping import Mapped
+        from daws.client.mapping import ItemFuture
         from daws.client.waiting import distinct
 
-        if isinstance(futures, Mapped):
-            futures = futures.futures
-        given = distinct([futures] if isinstance(futures, Future) else futures)
-        session = self._open()
+        given = distinct([futures] if isinstance(futures, Future | ItemFuture) else futures)
+        session = self._leaving or self._open()
         session.check_own(given, "cancel it there")
-        session.cancel(given)
+        return session.cancel(given)
 
     def _cancel_waiting(self, futures: Iterable[Future[Any]]) -> None:
-        self._open().cancel(futures, running=False)
+        self._open().cancel_waiting(futures)
 
     def use_strategy(self, strategy: str | Strategy) -> None:
         """Go by another strategy from now on. Returns when all nodes do.
@@ -282,33 +354,127 @@ class Cluster:
         """How many tasks with `memo=` were reused, how many ran, and why."""
         return _with_memo(self._open()).memo
 
+    # -- its nodes and sessions ----------------------------------------------------------------------------------------
+
+    def nodes(self) -> list[NodeDescription]:
+        """The nodes that are there now: their numbers, addresses and workers."""
+        from daws.client.admin import described
+
+        return described(self._open().engine.members)
+
+    def drain(self, node: int | NodeDescription, within: float = 60.0) -> None:
+        """Have a node of a cluster that others started leave in good order; only with `daws.connect`."""
+        self._open()
+        raise UsageError(f"drain({node!r}): nodes of daws.Cluster stay until it is closed; connected ones can leave")
+
+    def sessions(self) -> list[SessionDescription]:
+        """The sessions that are there now; a cluster of your own has one, without a name."""
+        from daws.client.admin import SessionDescription
+
+        session = self._open()
+        done = sum([one.done for one in session.engine.counters()])
+        return [SessionDescription("", False, True, self._since, len(session.futures), done, None)]
+
+    def end(self, session: str | SessionDescription) -> None:
+        """Cancel what has not ended of a session, and forget the rest; only with `daws.connect`."""
+        self._open()
+        raise UsageError(f"end({session!r}): the session of daws.Cluster ends with it; close() it instead")
+
     # -- its life ------------------------------------------------------------------------------------------------------
 
-    def close(self) -> None:
-        """End the workers and remove all files. Tasks that have not ended are given up."""
+    def close(self, *, cancel: bool = False, **others: Any) -> None:
+        """Wait until all that was submitted has ended, then end the workers and remove all files.
+
+        With `cancel=True` do not wait: what has not ended is cancelled. Ctrl-C while this waits does the same, and says
+        how many tasks that were.
+        """
+        if others:
+            refuse_close_option(next(iter(others)))
+        error = sys.exc_info()[1]
+        is_ending = error is not None and not isinstance(error, Exception)  # Ctrl-C is under way, or an exit
+        self._leave(cancel, error if is_ending else None)
+
+    def _leave(self, cancel: bool, error: BaseException | None) -> None:
+        """Close, after waiting unless `cancel` or an exception says otherwise."""
+        from daws.client.leaving import in_short, is_error, say_cancelled
+
+        if cancel or is_error(error):
+            self._give_up("" if cancel else in_short(error))  # type: ignore[arg-type]
+            return
+        try:
+            if self._finish():
+                self._close()
+        except BaseException as stop:  # Ctrl-C
+            say_cancelled(self._close(), in_short(stop))
+            raise
+
+    def _give_up(self, why: str) -> None:
+        """Close without waiting; `why` is said if tasks were cancelled by it."""
+        from daws.client.leaving import say_cancelled
+
+        session = self._session or self._leaving
+        if session is not None and session.engine.is_here:  # this is a callback
+            self._closer = Thread(target=self._give_up, args=(why,), name="daws-close", daemon=True)
+            self._closer.start()
+            return
         left = self._close()
-        if left and sys.exc_info()[0] is KeyboardInterrupt:
-            _say_unfinished(left)
+        if why:
+            say_cancelled(left, why)
+
+    def _finish(self) -> bool:
+        """Wait until all has ended. False if this is the thread that brings the ends: then another thread waits and
+        closes."""
+        from daws.client.leaving import say_failed, wait_until_ended
+
+        with self._lock:
+            session = self._session or self._leaving
+            if session is None:
+                return True
+            if not session.engine.is_here:
+                self._session, self._leaving = None, session
+        if session.engine.is_here:
+            self._close_later()
+            return False
+        if self._waits_for_end():
+            wait_until_ended(session)
+            say_failed(session)
+        return True
+
+    def _waits_for_end(self) -> bool:
+        """Are tasks that have not ended lost when this cluster is closed?"""
+        return True
+
+    def _close_later(self) -> None:
+        """Have a thread close this cluster when all has ended and no result is left that somebody may ask for."""
+        _open.add(self)  # it may be about to be garbage collected
+        self._closer = Thread(target=_close_when_unused, args=(self,), name="daws-close", daemon=True)
+        self._closer.start()
 
     def _close(self) -> int:
         """How many tasks had not ended?"""
         with self._lock:
-            session, self._session = self._session, None
-            if session is not None and session.engine.is_here:  # a callback, or the garbage collector
-                self._session = session
-                Thread(target=self._close, name="daws-close").start()
+            session = self._session or self._leaving
+            if session is None or not session.engine.is_here:
+                self._session = self._leaving = None
+            else:  # a callback, or the garbage collector
+                self._closer = Thread(target=self._close, name="daws-close", daemon=True)
+                self._closer.start()
                 return 0
         current.forget(self)
         if session is None:
             return 0
-        patience.end()
+        if self._is_tuned:
+            tuning.end()
         left = session.close(_closed())
         self._remove_folders()
-        if self._trace is not None and self.timeline is not None:
-            from daws.runs.trace import write_trace
-
-            write_trace(self._trace, self.timeline)
+        if self._recording is not None:
+            self._recording.write(_program(), self._nodes, self.workers // self._nodes)
         return left
+
+    def _tune(self, tune: bool) -> None:
+        self._is_tuned = tune
+        if tune:
+            tuning.begin()
 
     def _remove_folders(self) -> None:
         self._folders.close()
@@ -316,40 +482,100 @@ class Cluster:
             self._janitor.dismiss()
 
     def _open(self) -> Session:
-        if self._session is None:
-            raise self._refusal()
-        return self._session
+        return self._session or self._late()
 
-    def _refusal(self) -> ClosedError:
-        return ClosedError(FORKED) if self._is_forked else _closed()
+    def _late(self) -> Session:
+        """It is closed, or about to be: then callbacks may still submit tasks, and these are waited for as well."""
+        session = self._leaving
+        if session is not None and session.engine.is_here:
+            return session
+        raise ClosedError(FORKED) if self._is_forked else _closed()
 
-    def __enter__(self) -> Cluster:
+    def __enter__(self) -> Self:
         self._open()
-        return current.use(self)
+        current.use(self)
+        return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.close()
+        """Wait until all that was submitted has ended, and close. An exception under way cancels what has not."""
+        self._leave(False, error)
+
+    async def __aenter__(self) -> Self:
+        return self.__enter__()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """As `__exit__`; the event loop goes on meanwhile."""
+        import asyncio
+
+        leaving = asyncio.ensure_future(asyncio.to_thread(self._leave, False, error))
+        try:
+            await asyncio.shield(leaving)
+        except asyncio.CancelledError as stop:
+            from daws.client.leaving import in_short, say_cancelled
+
+            say_cancelled(await asyncio.to_thread(self._close), in_short(stop))  # then the other thread ends, too
+            await leaving
+            raise
 
     def __del__(self) -> None:
-        if getattr(self, "_session", None) is not None:
-            self.close()
+        session = getattr(self, "_session", None) or self._leaving
+        if session is None:
+            return
+        if session.futures or session.stored:
+            with suppress(RuntimeError):  # no thread can be started: the program ends
+                self._close_later()
+                return
+        self._close()
 
     def __reduce__(self) -> NoReturn:
         raise UsageError("a cluster cannot be sent to tasks; inside of one, daws.current() is the cluster it runs in")
 
+    def __dir__(self) -> list[str]:
+        return names_of(self)
+
     def __repr__(self) -> str:
-        session = self._session
+        session = self._session or self._leaving
         state = "closed" if session is None else f"{len(session.futures):,} tasks to end"
-        nodes = f"{self.nodes} nodes, " if self.nodes > 1 else ""
+        nodes = f"{self._nodes} nodes, " if self._nodes > 1 else ""
         workers = "1 worker" if self.workers == 1 else f"{self.workers} workers"
         return f"<Cluster: {nodes}{workers}, {self.strategy.name}, {state}>"
 
+    def _repr_html_(self) -> str:
+        from daws.client.html import cluster_html
 
-def check_memory(memory_bytes: int | None) -> int | None:
-    """Refuse a number of bytes that is none."""
-    return None if memory_bytes is None else whole("memory_bytes", memory_bytes, 1)
+        return cluster_html(self)
+
+
+answer_to(Cluster, CLUSTER)
+CLUSTER_NAMES = tuple(Cluster.__init__.__annotations__)[:-2]
+"""The options of a cluster."""
+
+
+def _is_function(words: object) -> bool:
+    return callable(words) and not isinstance(words, str | Sequence)
+
+
+def check_memory(memory_bytes: int | str | None) -> int | None:
+    """A number of bytes; refuses what is none."""
+    return None if memory_bytes is None else size("memory_bytes", memory_bytes, 1)
+
+
+def _recording(*given: Any) -> Recording | None:
+    """What is written when the cluster is closed: what was given, or what the environment says."""
+    if all(path is None for path in given[:3]) and not asks_for_files():
+        return None
+    from daws.client.recording import recording_of
+
+    return recording_of(*given)
+
+
+def _program() -> str:
+    """What this process runs, in a word."""
+    return os.path.basename(sys.argv[0]) if sys.argv and sys.argv[0] not in ("", "-c") else "daws"
 
 
 def _plain_session() -> type[Session]:
@@ -363,6 +589,8 @@ def _memory(folder: str | os.PathLike[str] | None) -> tuple[type[MemoSession] | 
     folder = default_memo() if folder is None else folder
     if folder is None:
         return None, lambda session: None
+    if not isinstance(folder, str | os.PathLike):
+        raise UsageError(f"memo={folder!r:.100}: name a folder for the results: memo='folder'; tasks have memo=True")
     from daws.client.memo import MemoSession
     from daws.data.memo import MemoFolder
 
@@ -397,12 +625,16 @@ def _devices(given: Mapping[Any, Any] | None, kind: str) -> tuple[tuple[str, int
 
 
 def _strategy_of(strategy: str | Strategy) -> Strategy:
-    from daws.strategy import parse_strategy
+    """What was chosen; a warning if it is not itself where tasks come one by one."""
+    from daws.strategy import lacks_live, parse_strategy
     from daws.strategy.decisions import Strategy
 
     if not isinstance(strategy, str | Strategy):
         raise UsageError(f"strategy={strategy!r:.100}: give a name, such as 'flds:tt=5', or a Strategy")
-    return parse_strategy(strategy) if isinstance(strategy, str) else strategy
+    chosen = parse_strategy(strategy) if isinstance(strategy, str) else strategy
+    if lacks := lacks_live(chosen):
+        warnings.warn(lacks, stacklevel=3)
+    return chosen
 
 
 def _journal_folder(folder: str | os.PathLike[str] | None, strategy: Strategy) -> str:
@@ -444,7 +676,8 @@ def _abandon_all() -> None:
     """A fork of this process has no node: whatever it would wait for could never come."""
     reason = ClosedError(FORKED)
     for cluster in tuple(_open):
-        session, cluster._session = cluster._session, None
+        session = cluster._session or cluster._leaving
+        cluster._session = cluster._leaving = None
         if session is not None:
             session.abandon(reason)
             _abandoned.append(session)
@@ -455,17 +688,48 @@ def _abandon_all() -> None:
 os.register_at_fork(after_in_child=_abandon_all)
 
 
+def _close_when_unused(cluster: Cluster) -> None:
+    """A thread: nobody has this cluster any more, or it was closed where one cannot wait."""
+    from daws.client.leaving import LOOK_S, say_failed, wait_until_ended
+
+    session = cluster._session or cluster._leaving
+    if session is None:
+        return
+    if cluster._waits_for_end():
+        wait_until_ended(session, quiet=True)
+        while session.stored and session._closed is None:  # a future that somebody has would lose its result
+            sleep(LOOK_S)
+        if session._closed is None:
+            say_failed(session)
+    del session
+    cluster._close()
+
+
 @atexit.register
 def _close_all() -> None:
-    """A program that ends, in whatever way, ends what it has not closed itself, and hears what that has cost."""
-    left = sum([cluster._close() for cluster in tuple(_open)])
-    if left:
-        _say_unfinished(left)
+    """A program that ends waits for what it has submitted, unless an exception ends it."""
+    from daws.client.leaving import error_of_program, in_short, is_kernel, say_cancelled
+
+    error = error_of_program()
+    why = "the notebook's kernel ends" if is_kernel() else "" if error is None else in_short(error)
+    clusters = tuple(_open)
+    try:
+        if not why:
+            for cluster in clusters:
+                cluster._finish()
+    except KeyboardInterrupt:
+        why = "KeyboardInterrupt"
+    left = sum([_close_now(cluster) for cluster in clusters])
+    say_cancelled(left, why or "the program has ended")
 
 
-def _say_unfinished(count: int) -> None:
-    if sys.stderr is not None:
-        print(f"daws: {count:,} {'task was' if count == 1 else 'tasks were'} not finished", file=sys.stderr)
+def _close_now(cluster: Cluster) -> int:
+    """How many tasks had not ended? If another thread closes it, wait for that one."""
+    if cluster._session is not None or cluster._leaving is not None:
+        return cluster._close()
+    if cluster._closer is not None:
+        cluster._closer.join()
+    return 0
 
 
 def _closed() -> ClosedError:

@@ -10,9 +10,11 @@ from msgspec.structs import replace
 
 from daws.client.future import INLINE, VALUE, Future, collecting
 from daws.client.given import seconds
-from daws.client.options import OUTPUTS_MAX, Options, options_of
+from daws.client.hints import COMPLETED, answer_to, refuse_run_option
+from daws.client.options import NAMES, OUTPUTS_MAX, Options, options_of
 from daws.data.outside import File, Out, Small, Source, Stored, checked_name
 from daws.model.errors import UsageError
+from daws.model.task import Needs
 from daws.workers.commands import CommandSpec, Completed, RunCommand
 from daws.workers.slots import fill_file
 
@@ -22,6 +24,9 @@ if TYPE_CHECKING:
 Word = str | int | float | os.PathLike[str] | File | Out | Future[Any]
 Content = str | bytes | File | Future[Any]
 TIMEOUT_MAX_S = 1_000_000_000
+
+
+answer_to(Completed, COMPLETED)
 
 
 class Command(Struct, frozen=True):
@@ -64,8 +69,13 @@ def command(
     `stdin` is a file, text or bytes; `stdout` and `stderr` may go to an `Out`, else their last part is kept and, if
     `show`, printed here. `env` is added to the environment. After `timeout` seconds the program is killed, with all
     that it has started. An exit code other than 0 is a failure unless `check` is False. The other options are those
-    of every task: retries, cores, memory, context, priority.
+    of every task: retries, cores, memory, context, priority. With `memo=True` it is not run if an earlier run has made
+    its files from the same words, environment and inputs; the cluster must have a folder for that (`memo="…"`).
     """
+    unknown = options.keys() - NAMES
+    if unknown:
+        described = [name for name in command.__annotations__ if name not in ("words", "options", "return")]
+        refuse_run_option(min(unknown), [*described, *NAMES])
     line, argv = (words, ()) if isinstance(words, str) else ("", _words(words))
     if not line.strip() and not argv:
         raise UsageError("the command is empty; give a program, or a line for a shell")
@@ -101,13 +111,31 @@ def command(
     )
     if 1 + len(made) > OUTPUTS_MAX:
         raise UsageError(f"{len(made):,} outputs: a command may have up to {OUTPUTS_MAX - 1:,}")
-    if options.get("memo"):
-        raise UsageError("memo: commands are not reused; run one in a function of your own that has memo=")
-    try:
-        checked = options_of(outputs=1 + len(made), **options)
-    except TypeError as error:
-        raise UsageError(str(error).replace("options_of()", "command")) from None
+    checked = options_of(outputs=1 + len(made), **options)
     return Command(spec, checked, os.path.basename(_shown(argv[0])) if argv else line.split()[0])
+
+
+def changed(wanted: Command, given: Mapping[str, Any]) -> Command:
+    """The same command with some other options: what `cluster.options(…)` adds to it."""
+    if "outputs" in given:
+        raise UsageError("run: the outputs of a command are its files: daws.command(…, outputs=[…])")
+    named = options_of(**{name: value for name, value in given.items() if name != "timeout"})
+    changes: dict[str, Any] = {field: getattr(named, field) for name, field in _FIELDS.items() if name in given}
+    if not given.keys().isdisjoint(("cores", "memory", "context")):
+        before, wish = wanted.options.needs or Needs(), named.needs or Needs()
+        needs = Needs(
+            (wish if "cores" in given else before).cores,
+            (wish if "context" in given else before).context,
+            (wish if "memory" in given else before).memory_bytes,
+        )
+        changes["needs"] = None if needs == Needs() else needs
+    spec = wanted.spec
+    if "timeout" in given:
+        spec = replace(spec, timeout_ns=_timeout_ns(given["timeout"]))
+    return replace(wanted, spec=spec, options=replace(wanted.options, **changes))
+
+
+_FIELDS = {"priority": "priority", "retries": "retries", "expected": "estimate_ns", "rank": "rank_ns", "memo": "memo"}
 
 
 def _shown(word: Any) -> str:
@@ -159,7 +187,7 @@ def _outputs(
         raise UsageError(f"outputs={outputs!r}: give a list")
     for name, stream in (("stdout", stdout), ("stderr", stderr)):
         if stream is not None and not isinstance(stream, Out):
-            raise UsageError(f"{name}={stream!r}: give daws.Out(name)")
+            raise UsageError(f"{name}={stream!r}: give daws.Out(name), or leave it out (result().{name} has its end)")
     found = [word for word in argv if isinstance(word, Out)]
     found += [one if isinstance(one, Out) else Out(one) for one in outputs]
     found += [stream for stream in (stdout, stderr) if stream is not None]
@@ -268,6 +296,10 @@ def run(session: "Session", wanted: Command) -> CommandFuture:
         return [CommandFuture(session, task, task, _hold=hold, outputs=files), *files.values()]
 
     session.check(wanted.options)
+    if wanted.options.memo is not None:
+        from daws.client.memo_commands import run_with_memo  # most commands are run each time
+
+        return run_with_memo(session, wanted, make)
     function = session.number_of(RunCommand(wanted.program))
     future = session.submit_several(function, (wanted.spec,), {}, wanted.options, make)[0]
     assert isinstance(future, CommandFuture)

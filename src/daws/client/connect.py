@@ -2,6 +2,7 @@
 
 import logging
 import os
+import re
 import sys
 from collections.abc import Callable, Iterable
 from itertools import count
@@ -9,23 +10,28 @@ from threading import Lock
 from types import FunctionType
 from typing import Any, TypeVar
 
+from daws.client import admin
 from daws.client import cluster as clusters
-from daws.client import patience
+from daws.client.admin import NodeDescription, SessionDescription
 from daws.client.cluster import Cluster
 from daws.client.future import Future, output_futures
 from daws.client.modules import OwnModules
 from daws.client.options import OUTPUTS_MAX
 from daws.client.rereading import read_again
 from daws.client.session import FIRST_EXTRA_OBJECT, Session, task_of
+from daws.data.revisions import own as revisions
 from daws.data.session import Session as Folders
-from daws.model.errors import UnavailableError, UsageError
-from daws.model.task import NodeId
+from daws.model.cluster import Members
+from daws.model.context import format_context
+from daws.model.errors import DawsError, UnavailableError, UsageError
+from daws.model.task import Needs, NodeId
 from daws.runtime.cluster.joined import JoinedCluster
 from daws.runtime.cluster.reach import Reach
 from daws.runtime.engine import Crew
 from daws.strategy import parse_strategy
 
 NAME_LENGTH_MAX = 100
+_ADDRESS = re.compile(r"[\w.-]*:\d+", re.ASCII)
 log = logging.getLogger("daws")
 T = TypeVar("T")
 
@@ -35,7 +41,7 @@ def connect(
     *,
     session: str = "",
     keep: bool = False,
-    memory_bytes: int | None = None,
+    memory_bytes: int | str | None = None,
     timeout: float = 10.0,
     modules: bool | Iterable[str] = True,
     memo: str | os.PathLike[str] | None = None,
@@ -43,8 +49,8 @@ def connect(
     """Use the cluster of this folder (made by `daws cluster init`), whose nodes are started by `daws node`.
 
     A `session` under a name can be gone on with later, by whoever connects under the same one. With `keep` it goes on
-    when this process ends, in whatever way; without, what has not ended is cancelled then. `timeout` is for the store's
-    first answer.
+    when this process ends, in whatever way; without, closing waits until all has ended, and what is left when this
+    process dies is cancelled. `timeout` is for the store's first answer.
 
     Your own modules that are loaded here go to the nodes with the functions that may need them, and with all that they
     import. `modules` are the names of those to send instead; False for none, when nodes have them.
@@ -61,11 +67,12 @@ class ConnectedCluster(Cluster):
         folder: str | os.PathLike[str],
         session: str = "",
         keep: bool = False,
-        memory_bytes: int | None = None,
+        memory_bytes: int | str | None = None,
         timeout: float = 10.0,
         modules: bool | Iterable[str] = True,
         memo: str | os.PathLike[str] | None = None,
     ) -> None:
+        _check_folder(folder)
         if len(session) > NAME_LENGTH_MAX or not session.isprintable():
             raise UsageError(f"session={session!r}: give a name of up to {NAME_LENGTH_MAX} letters")
         if keep and not session:
@@ -73,10 +80,11 @@ class ConnectedCluster(Cluster):
         memory_bytes = clusters.check_memory(memory_bytes)
         shipped = OwnModules(modules)
         with_memo, prepare = clusters._memory(memo)
-        self.timeline = None
-        self._trace = None
+        self._timeline = None
+        self._recording = None
         self._lock = Lock()
         self._session: Session | None = None
+        self._folder = os.path.abspath(folder)
         reach = Reach(os.fspath(folder), "client")
         self._folders = Folders()
         self._janitor = clusters._janitor(*self._folders.all())
@@ -85,6 +93,9 @@ class ConnectedCluster(Cluster):
             joined = kind(reach, session, keep, self._folders, memory_bytes, timeout, shipped)
             prepare(joined)
             joined.start()
+        except DawsError as error:
+            self._remove_folders()
+            raise error from None
         except BaseException:
             self._remove_folders()
             raise
@@ -92,12 +103,7 @@ class ConnectedCluster(Cluster):
         self._session = joined
         self.strategy = joined.strategy
         self._look()
-        patience.begin()
         clusters._open.add(self)
-
-    def __enter__(self) -> "ConnectedCluster":
-        super().__enter__()
-        return self
 
     @property
     def session(self) -> str:
@@ -109,6 +115,29 @@ class ConnectedCluster(Cluster):
         self._open()
         return list(self._joined.found)
 
+    def nodes(self) -> list[NodeDescription]:
+        """The nodes that are there now: their numbers, addresses and workers."""
+        self._open()
+        return admin.list_nodes(self._folder)
+
+    def drain(self, node: int | NodeDescription, within: float = admin.WITHIN_S) -> None:
+        """Have a node leave: it gives away what waits, finishes what runs, and is gone within so many seconds.
+
+        Returns as soon as the node has been told.
+        """
+        self._open()
+        admin.drain_node(self._folder, node, within)
+
+    def sessions(self) -> list[SessionDescription]:
+        """The sessions of all clients, and those that are kept without one."""
+        self._open()
+        return admin.list_sessions(self._folder)
+
+    def end(self, session: str | SessionDescription) -> None:
+        """Cancel what has not ended of a session, and forget the rest."""
+        self._open()
+        admin.end_session(self._folder, session)
+
     def detach(self) -> None:
         """Go, and let the session go on; `daws.connect(…, session=…)` finds it again."""
         self._joined.joined.kept = True
@@ -116,7 +145,7 @@ class ConnectedCluster(Cluster):
 
     def _look(self) -> None:
         members = self._joined.joined.members
-        self.nodes = len(members)
+        self._nodes = len(members)
         self.workers = max(1, sum(info.cores for info in members.infos))
 
     def _open(self) -> Session:
@@ -124,11 +153,23 @@ class ConnectedCluster(Cluster):
         self._look()
         return session
 
-    def close(self) -> None:
-        """Go. UnavailableError if the session is kept and the cluster has not taken all of its tasks."""
+    def close(self, *, cancel: bool = False, **others: Any) -> None:
+        """As `Cluster.close`. A session that is kept goes on by itself: then this does not wait, unless the cluster has
+        yet to take tasks; UnavailableError if it has not taken all of them."""
+        if cancel:
+            self._joined.joined.kept = False
+        super().close(cancel=cancel, **others)
+
+    def _waits_for_end(self) -> bool:
+        return not self._joined.joined.kept
+
+    def _leave(self, cancel: bool, error: BaseException | None) -> None:
+        if not self._joined.joined.kept:
+            super()._leave(cancel, error)
+            return
         lost = self._close()
         joined = self._joined.joined
-        if not lost or not joined.kept:
+        if not lost:
             return
         if joined.members:
             cure = "see that it answers and that its disk has room; 'daws sessions' counts those that it has"
@@ -190,6 +231,7 @@ class JoinedSession(Session):
     def number_of(self, function: Callable[..., Any]) -> int:
         """As for any session, with the modules of ours that the function may need."""
         modules = self._modules
+        revisions.look()
         if function.__class__ is FunctionType and modules.count == len(sys.modules):
             known = self._settled.get(function)
             if known is not None:
@@ -201,6 +243,16 @@ class JoinedSession(Session):
                 self._functions.clear()
                 self._tag = tag
         return super().number_of(function)
+
+    def _cure_of(self, needs: Needs, members: Members) -> str:
+        most = max(info.executors[0].count for info in members.infos)
+        if needs.context is not None:
+            return f"'daws node --context {format_context(needs.context)}=1' starts a node that has one"
+        return f"ask for at most {most}, or start a larger node ('daws node --executors {needs.cores}')"
+
+    @staticmethod
+    def _carried(pickled: bytes) -> bytes:
+        return pickled  # modules are shipped
 
     def _ship(self) -> bytes:
         """Send modules that were not sent before; answers the tag of functions that need them."""
@@ -216,6 +268,9 @@ class JoinedSession(Session):
 
     def _learn(self, number: int, pickled: bytes) -> None:
         self.engine.learn(number, self._tag + pickled)
+
+    def _keep_results(self) -> None:
+        """They would have to come from other machines, however many there are: who wants them asks before."""
 
     def expect_reading(self, futures: list[Future[Any]]) -> None:
         """What went with nodes that are no more is made again at once, and not each when its turn has come."""
@@ -246,6 +301,16 @@ class JoinedSession(Session):
         """Where it is by now."""
         task = task_of(object_)
         self.stored[task] = self.joined.outcome_of(task).outputs
+
+
+def _check_folder(folder: Any) -> None:
+    """Refuse addresses, which is what other libraries connect to."""
+    cure = "give the folder that 'daws cluster init' made"
+    if not isinstance(folder, str | os.PathLike):
+        raise UsageError(f"connect({folder!r:.100}): {cure}")
+    path = os.fspath(folder)
+    if "://" in path or (_ADDRESS.fullmatch(path) and not os.path.exists(path)):
+        raise UsageError(f"connect({path!r}): {cure}, not an address")
 
 
 def is_at(nodes: tuple[NodeId, ...], places: tuple[NodeId, ...]) -> bool:

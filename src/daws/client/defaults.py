@@ -12,8 +12,11 @@ NODES = "DAWS_NODES"
 WORKERS = "DAWS_WORKERS"
 STRATEGY = "DAWS_STRATEGY"
 TRACE = "DAWS_TRACE"
+EXPORT = "DAWS_EXPORT"
+PLOT = "DAWS_PLOT"
 MEMO = "DAWS_MEMO"
-_traces = count(1)
+_clusters = {name: count(1) for name in (TRACE, EXPORT, PLOT)}
+_taken: set[str] = set()
 
 
 def default_nodes() -> int:
@@ -38,10 +41,38 @@ def default_strategy() -> str:
 
 def default_trace() -> str | None:
     """A file for each cluster of this process: out.json, out-2.json, …"""
-    text = os.environ.get(TRACE)
+    return _numbered(TRACE)
+
+
+def default_export() -> str | None:
+    """A file for the graph of each cluster."""
+    return _numbered(EXPORT)
+
+
+def default_plot() -> str | None:
+    """A picture of each cluster."""
+    return _numbered(PLOT)
+
+
+def asks_for_files() -> bool:
+    """Does the environment want files about each cluster?"""
+    return any(os.environ.get(name) for name in _clusters)
+
+
+def is_taken(name: str) -> bool:
+    """Has a cluster of this process taken the file that this variable names?"""
+    return name in _taken
+
+
+def _numbered(name: str) -> str | None:
+    text = os.environ.get(name)
     if not text:
         return None
-    number, (stem, suffix) = next(_traces), os.path.splitext(text)
+    _taken.add(name)
+    number, (stem, suffix) = next(_clusters[name]), os.path.splitext(text)
+    if suffix == ".gz":
+        stem, inner = os.path.splitext(stem)
+        suffix = inner + suffix
     return text if number == 1 else f"{stem}-{number}{suffix}"
 
 

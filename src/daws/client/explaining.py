@@ -4,6 +4,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from daws.model.html import text
 from daws.model.task import NodeId
 from daws.runs.facts import Decided, FactType, Handed, Ran, Sent
 from daws.strategy.decisions import DEDICATED, SHARED
@@ -83,6 +84,10 @@ class Explanation(Struct, frozen=True):
         return "\n  ".join(lines)
 
     __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        title, _, rest = str(self).partition("\n")
+        return text(title, "\n".join([line.removeprefix("  ") for line in rest.splitlines()]))
 
 
 def _line(fact: FactType) -> str:

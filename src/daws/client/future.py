@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from msgspec import Struct
 
+from daws.client.hints import FUTURE, answer_to, names_of, refuse_as_value
 from daws.data.codec import dumps, loads
 from daws.model.errors import DawsError, UsageError
 from daws.workers.errors import UnreadableError
@@ -63,19 +64,23 @@ class Future(Struct, Generic[T], gc=False, eq=False):
     _state: int = PENDING
     _what: Any = None  # by state: bytes, nothing, the value, or how it ended
     _told: list[Any] | None = None  # who is to hear of the end: things that can be `release`d
-    is_inner: ClassVar[bool] = False  # submitted by a task, where waiting is more than standing still (see `inside`)
+    _is_inner: ClassVar[bool] = False  # submitted by a task, where waiting is more than standing still (see `inside`)
 
     def done(self) -> bool:
         """Has it ended, well or not?"""
         return self._state != PENDING
 
-    def is_stored(self) -> bool:
+    def _is_stored(self) -> bool:
         """Does its result lie in a file, and has nobody asked for it yet?"""
         return self._state == STORED
 
     def cancelled(self) -> bool:
         """Was it cancelled, or something that it needs?"""
         return self._state == CANCELLED
+
+    def _has_failed(self) -> bool:
+        """Has it ended, and not well?"""
+        return self._state >= FAILED
 
     def result(self, timeout: float | None = None) -> T:
         """The result; waits for it. Raises what the task raised, or TimeoutError."""
@@ -87,7 +92,7 @@ class Future(Struct, Generic[T], gc=False, eq=False):
         if state == INLINE:
             value = self._what
             try:
-                self._what = value = None if value == NOTHING else loads(value)
+                self._what = value = None if value == NOTHING else loads(value, True)
             except (DawsError, MemoryError):
                 raise
             except Exception as error:
@@ -120,6 +125,8 @@ class Future(Struct, Generic[T], gc=False, eq=False):
     @property
     def state(self) -> str:
         """In a word: pending, done, failed or cancelled."""
+        if self._state == FAILED:
+            self._session.see([self])
         return _WORDS[self._state]
 
     def explain(self) -> "Explanation":
@@ -131,15 +138,23 @@ class Future(Struct, Generic[T], gc=False, eq=False):
         """Of a task with `memo=`: where its result was reused from, or why it ran. None for others."""
         return self._session.memo_of(self.task)
 
-    def cancel(self) -> None:
-        """Stop the task if it runs, forget it if it waits; tasks that need it are cancelled too."""
-        self._session.cancel([self])
+    def running(self) -> bool:
+        """Does a worker have the task just now? The nodes are asked."""
+        return self._state == PENDING and self._session.is_running(self.task)
+
+    def cancel(self) -> bool:
+        """Stop the task if it runs, forget it if it waits; tasks that need it are cancelled too.
+
+        True if it is cancelled now; False if it has ended otherwise before. A task that runs in a thread
+        (`kind="threads"`) cannot be stopped: it runs to its end, and its result is dropped.
+        """
+        return self._session.cancel([self]) > 0 or self._state == CANCELLED
 
     def add_done_callback(self, function: "Callable[[Future[T]], Any]") -> None:
         """Call `function(future)` at the end, on a thread of the cluster's; at once if it has ended."""
-        self.tell(_Callback(function, self))
+        self._tell(_Callback(function, self))
 
-    def tell(self, listener: Any) -> None:
+    def _tell(self, listener: Any) -> None:
         """Have `listener.release()` called when this ends (at once if it has)."""
         if self._told is None:
             self._told = [listener]
@@ -157,16 +172,18 @@ class Future(Struct, Generic[T], gc=False, eq=False):
             listener.release()
 
     def _wait(self, timeout: float | None) -> None:
+        if not (timeout is None or hasattr(timeout, "__float__")):
+            raise UsageError(f"timeout={timeout!r}: give a number of seconds")
         self._session.check_may_wait()
         lock = allocate_lock()
         lock.acquire()
-        self.tell(lock)
+        self._tell(lock)
         if not acquire(lock, timeout):
             if self._told and lock in self._told:
                 self._told.remove(lock)
             raise TimeoutError(f"task {self.task} has not ended within {timeout:g} s")
 
-    def wait_with(self, others: "Iterable[Future[Any]]") -> None:
+    def _wait_with(self, others: "Iterable[Future[Any]]") -> None:
         """Wait for this and others of the same task; for inner futures alone."""
         raise NotImplementedError
 
@@ -175,7 +192,7 @@ class Future(Struct, Generic[T], gc=False, eq=False):
 
         loop = asyncio.get_running_loop()
         ended = loop.create_future()
-        self.tell(_Awaited(loop, ended))
+        self._tell(_Awaited(loop, ended))
         yield from ended
         return self.result()
 
@@ -197,8 +214,20 @@ class Future(Struct, Generic[T], gc=False, eq=False):
         if session.stored or not len(gone) & 255:  # LET_GO_MAX, which may be gone when the program ends
             session.look_at_gone(self.task)
 
+    def __dir__(self) -> list[str]:
+        return names_of(self)
+
     def __repr__(self) -> str:
         return f"<Future {self.task}: {self.state}>"
+
+    def _repr_html_(self) -> str:
+        from daws.client.html import future_html
+
+        return future_html(self)
+
+
+answer_to(Future, FUTURE)
+refuse_as_value(Future)
 
 
 class OutputFuture(Future[T], gc=True):
@@ -226,6 +255,20 @@ def acquire(lock: LockType, timeout: float | None) -> bool:
             return True
         if until is not None and monotonic() >= until:
             return False
+
+
+class Ring:
+    """Wakes one thread when the first of several futures has ended."""
+
+    __slots__ = ("lock",)
+
+    def __init__(self) -> None:
+        self.lock = allocate_lock()
+        self.lock.acquire()
+
+    def release(self) -> None:
+        with suppress(RuntimeError):  # it was released before
+            self.lock.release()
 
 
 class _Callback:

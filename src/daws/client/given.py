@@ -18,6 +18,18 @@ def whole(name: str, value: Any, low: int, high: int | None = None, unit: str = 
     return number
 
 
+def size(name: str, value: Any, low: int, high: int | None = None) -> int:
+    """A number of bytes, or a text such as `4 GB`; UsageError that says what is allowed."""
+    if isinstance(value, str):
+        from daws.model.numbers import read_size
+
+        read = read_size(value)
+        if read is None:
+            raise UsageError(f"{name}={value!r}: give a number of bytes, or a text such as '4 GB'")
+        return whole(name, round(read), low, high, "bytes")
+    return whole(name, value, low, high, "bytes")
+
+
 def seconds(name: str, value: Any, high: int, can_be_zero: bool = False) -> float:
     """A time; UsageError that says what is allowed."""
     number = -1.0
@@ -30,12 +42,3 @@ def seconds(name: str, value: Any, high: int, can_be_zero: bool = False) -> floa
         bounds = f"from 0 to {high:,}" if can_be_zero else f"above 0, up to {high:,}"
         raise UsageError(f"{name}={value!r}: give a number of seconds {bounds}")
     return number
-
-
-def arguments(args: Any, kwargs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Those of a call, as `Cluster.call` is given them. A text would be taken for its letters."""
-    if isinstance(args, (str, bytes, dict)) or not hasattr(args, "__iter__"):
-        raise UsageError(f"args={args!r:.100}: give a list of the arguments, also if there is one")
-    if kwargs is not None and not isinstance(kwargs, dict):
-        raise UsageError(f"kwargs={kwargs!r:.100}: give a dict of the arguments that have names")
-    return tuple(args), kwargs or {}

@@ -5,23 +5,39 @@ each other, however few workers there are. What such a future stands for belongs
 given to other tasks of the same one, not returned, because it goes when that task has ended.
 """
 
-from collections.abc import Callable, Generator, Iterable, Sequence
-from typing import Any, ClassVar, NoReturn, TypeVar
+from collections import deque
+from collections.abc import Callable, Generator, Iterable
+from contextlib import suppress
+from pickle import PickleBuffer
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeVar, Unpack, overload
 
+from msgspec.structs import replace
+
+from daws.client.arguments import LargeArguments
 from daws.client.future import CANCELLED, FAILED, INLINE, PENDING, STORED, Future, collecting
-from daws.client.given import arguments
+from daws.client.hints import CLUSTER, answer_to, check_arguments, chunk_of, names_of
 from daws.client.mapping import Mapped, map_chunks
-from daws.client.options import OUTPUTS_MAX, USUAL, Options, options_of
+from daws.client.options import NAMES, OPTION_NAMES, OUTPUTS_MAX, USUAL, MapSynonyms, Options, TaskOptions
+from daws.client.submitting import SeveralSubmitter, Submitter, with_options
 from daws.client.waiting import Errors, gather
-from daws.data.codec import dumps_call
-from daws.model.errors import ClosedError, TaskCancelledError, TaskFailedError, UsageError
+from daws.data.buffers import BufferObject
+from daws.data.codec import dumps_call, dumps_plain
+from daws.model.errors import ClosedError, TaskFailedError, UsageError
 from daws.model.states import CANCELLED as STATE_CANCELLED
 from daws.wire.worker import ChildEnd, ObjectFile, Seed
-from daws.workers.failures import exception_of
+from daws.workers.failures import exception_of, with_way
 from daws.workers.nest import Nest, current_nest
+from daws.workers.roots import FailureBook
 from daws.workers.running import loaded
 
+if TYPE_CHECKING:
+    from daws.client.tasks import Task
+
 T = TypeVar("T")
+CLIENTS_ALONE = "inside a task there is no {0}(): call it outside of tasks, where the cluster was made or connected to"
+NO_MEMO = "inside a task results are not reused: leave out memo=, or submit such tasks from outside of tasks"
+KEPT_BYTES = 1 << 26
+"""What a task keeps of large arguments that none of its tasks reads any more, for those that it may submit next."""
 NO_CANCEL = "a task cannot cancel the tasks that it has submitted; they are cancelled with it"
 
 
@@ -41,29 +57,76 @@ class InnerCluster:
     def __init__(self, session: "InnerSession") -> None:
         self._session = session
 
-    def submit(self, function: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
+    @overload
+    def submit(self, function: "Task[Any, T]", /, *args: Any, **kwargs: Any) -> Future[T]: ...
+    @overload
+    def submit(self, function: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]: ...
+
+    def submit(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         """Run `function(*args, **kwargs)` in a worker. Futures anywhere inside the arguments become its inputs."""
+        if getattr(type(function), "_is_task", False):
+            return self.options().submit(function, *args, **kwargs)
+        if kwargs and not OPTION_NAMES.isdisjoint(kwargs):
+            check_arguments(function, kwargs, NAMES)
         return self._session.submit(self._session.number_of(function), args, kwargs, USUAL)
 
-    def call(
-        self,
-        function: Callable[..., Any],
-        args: Sequence[Any] = (),
-        kwargs: dict[str, Any] | None = None,
-        **options: Any,
-    ) -> Any:
-        """Like `submit`, with the options of `Cluster.call`."""
-        return self._start(function, *arguments(args, kwargs), options_of(**options))
+    @overload
+    def options(self, **options: Unpack[TaskOptions]) -> Submitter: ...
+    @overload
+    def options(self, *, outputs: int, **options: Unpack[TaskOptions]) -> SeveralSubmitter: ...
+
+    def options(self, **options: Any) -> Any:
+        """This cluster with options for tasks; see `Cluster.options`. There is no `memo` here."""
+        if options.get("memo") is True:
+            raise UsageError(NO_MEMO)
+        return with_options(self, options)
 
     def _start(
         self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], options: Options
     ) -> Any:
+        if kwargs and not OPTION_NAMES.isdisjoint(kwargs):
+            check_arguments(function, kwargs, NAMES)
         futures = self._session.submit_several(self._session.number_of(function), args, kwargs, options)
         return futures if options.outputs > 1 else futures[0]
 
-    def map(self, function: Callable[..., T], *iterables: Iterable[Any], chunk: int | None = None) -> Mapped[T]:
+    @overload
+    def map(
+        self,
+        function: "Task[Any, T]",
+        *iterables: Iterable[Any],
+        chunk: int | None = None,
+        **others: Unpack[MapSynonyms],
+    ) -> Mapped[T]: ...
+    @overload
+    def map(
+        self,
+        function: Callable[..., T],
+        *iterables: Iterable[Any],
+        chunk: int | None = None,
+        **others: Unpack[MapSynonyms],
+    ) -> Mapped[T]: ...
+
+    def map(
+        self,
+        function: Callable[..., Any],
+        *iterables: Iterable[Any],
+        chunk: int | None = None,
+        **others: Unpack[MapSynonyms],
+    ) -> Mapped[Any]:
         """Call `function` for each item, several items per task."""
-        return map_chunks(self._session, self._session.nest.workers, function, iterables, chunk)
+        return self.options().map(function, *iterables, chunk=chunk, **others)
+
+    def _map(
+        self,
+        function: Callable[..., Any],
+        iterables: tuple[Iterable[Any], ...],
+        chunk: int | None,
+        others: Any,
+        options: Options,
+    ) -> Mapped[Any]:
+        if others:
+            chunk = chunk_of(others, chunk, NAMES)
+        return map_chunks(self._session, self._session.nest.workers, function, iterables, chunk, options)
 
     def put(self, value: T) -> Future[T]:
         """Hand in an object once that many tasks read. (Another task brings it in, so it may still be pending.)"""
@@ -71,21 +134,74 @@ class InnerCluster:
 
     def run(self, *_: Any, **__: Any) -> NoReturn:
         """For clients alone."""
+        self._run()
+
+    def _run(self, *_: Any) -> NoReturn:
         raise UsageError("inside a task, run programs by subprocess.run, or submit commands from outside of tasks")
 
     def cancel(self, *_: Any) -> NoReturn:
         """For clients alone."""
         raise UsageError(NO_CANCEL)
 
-    def gather(self, futures: Any, errors: Errors = "raise") -> Any:
-        """The results of futures in lists, tuples, sets, dicts and dataclasses, however deep, in the same shape."""
-        return gather(futures, errors)
+    def gather(
+        self,
+        futures: Any,
+        errors: Errors = "raise",
+        timeout: float | None = None,
+        progress: bool = False,
+        *more: Any,
+        **others: Any,
+    ) -> Any:
+        """The results of futures in lists, tuples, sets, dicts and dataclasses, however deep, in the same shape.
+
+        Waiting has no time limit inside of tasks: `timeout` is None, or 0 for what has ended already.
+        """
+        return gather(futures, errors, timeout, progress, *more, **others)
+
+    @property
+    def workers(self) -> int:
+        """The number of workers."""
+        return self._session.nest.workers
+
+    def nodes(self, *_: Any, **__: Any) -> NoReturn:
+        """For clients alone."""
+        raise UsageError(CLIENTS_ALONE.format("nodes"))
+
+    def sessions(self, *_: Any, **__: Any) -> NoReturn:
+        """For clients alone."""
+        raise UsageError(CLIENTS_ALONE.format("sessions"))
+
+    def drain(self, *_: Any, **__: Any) -> NoReturn:
+        """For clients alone."""
+        raise UsageError(CLIENTS_ALONE.format("drain"))
+
+    def end(self, *_: Any, **__: Any) -> NoReturn:
+        """For clients alone."""
+        raise UsageError(CLIENTS_ALONE.format("end"))
+
+    def counters(self, *_: Any, **__: Any) -> NoReturn:
+        """For clients alone."""
+        raise UsageError(CLIENTS_ALONE.format("counters"))
+
+    def use_strategy(self, *_: Any, **__: Any) -> NoReturn:
+        """For clients alone."""
+        raise UsageError(CLIENTS_ALONE.format("use_strategy"))
+
+    def close(self, *_: Any, **__: Any) -> NoReturn:
+        """For clients alone."""
+        raise UsageError(CLIENTS_ALONE.format("close"))
 
     def __reduce__(self) -> NoReturn:
         raise UsageError("a cluster cannot be sent to tasks; inside of one, daws.current() is the cluster it runs in")
 
+    def __dir__(self) -> list[str]:
+        return names_of(self)
+
     def __repr__(self) -> str:
         return f"<InnerCluster: {len(self._session.futures):,} tasks submitted>"
+
+
+answer_to(InnerCluster, CLUSTER)
 
 
 def _same(value: T) -> T:
@@ -99,11 +215,28 @@ class InnerSession:
         self.nest = nest
         self.futures: dict[int, tuple[InnerFuture[Any], ...]] = {}  # by number of the task: one for each output
         self._files: dict[int, ObjectFile] = {}  # by object that does not travel with messages
+        self._raised = FailureBook()
         self.number_of = nest.number_of
+        self._large = LargeArguments(self._put, may_exchange=False, kept_bytes=KEPT_BYTES)
+        self._share = self._large.share
+        self._reading: dict[int, list[Future[Any]]] = {}  # by task: its large arguments
+        self.unneeded: deque[int] = deque()  # tasks that brought in large arguments, which nobody reads any more
         nest.on_end = self._on_end
+
+    hears_of_items = False
 
     def check_may_wait(self) -> None:
         """A task may."""
+
+    def cancel(self, futures: Iterable[Future[Any]]) -> NoReturn:
+        raise UsageError(NO_CANCEL)
+
+    def see(self, futures: Iterable[Future[Any]]) -> None:
+        """What tasks of a task raise is raised by that task, or dropped with it."""
+
+    def may_have_failed_items(self, task: int) -> bool:
+        """Nobody says so here: look at the results."""
+        return True
 
     def memo_of(self, task: int) -> None:
         """Tasks that tasks submit are not looked up."""
@@ -117,11 +250,16 @@ class InnerSession:
         found: dict[Future[Any], int] = {}
         collecting.found = found
         try:
-            payload = dumps_call(args, kwargs)
+            payload = (b"" if kwargs else dumps_plain(args)) or dumps_call(args, kwargs, self._share)
+        except BaseException:
+            self._large.discard(found)
+            raise
         finally:
             collecting.found = None
+        if options.writable and found:
+            payload = b"w" + payload
         for future in found:
-            if not future.is_inner or future._session is not self:  # type: ignore[comparison-overlap]
+            if not future._is_inner or future._session is not self:  # type: ignore[comparison-overlap]
                 raise ClosedError(f"{future!r} belongs to another task or cluster; pass its result instead")
         inputs = tuple([(future.task, future.object % OUTPUTS_MAX) for future in found])
         seed = Seed(
@@ -136,18 +274,47 @@ class InnerSession:
             options.estimate_ns,
             options.rank_ns,
         )
+        futures = self._spawn(seed)
+        large: list[Future[Any]] = [future for future in found if future.__class__ is LargeFuture]
+        if large:
+            self._reading[futures[0].task] = large
+            self._large.submitted(futures[0].task, large)
+        return futures
+
+    def _spawn(self, seed: Seed) -> "tuple[Future[Any], ...]":
         number = self.nest.spawn(seed)
         first = number * OUTPUTS_MAX
-        futures = tuple([InnerFuture[Any](self, number, first + index) for index in range(options.outputs)])
+        futures = tuple([InnerFuture[Any](self, number, first + index) for index in range(seed.outputs)])
         self.futures[number] = futures
         return futures
 
+    def _put(self, made: BufferObject) -> Future[Any]:
+        """A task that brings in an object with one buffer."""
+        payload = dumps_call((PickleBuffer(made.view),), {})
+        self._drop_unneeded()
+        number = self.nest.spawn(Seed(self.number_of(PickleBuffer), payload))
+        return LargeFuture(self, number, number * OUTPUTS_MAX)
+
+    def _drop_unneeded(self) -> None:
+        gone: list[int] = []
+        with suppress(IndexError):  # several threads of a task may submit
+            while True:
+                gone.append(self.unneeded.popleft())
+        if gone:
+            self.nest.drop(tuple(gone))
+
     def wait(self, futures: "Iterable[Future[Any]]") -> None:
         """Until all of them have ended."""
+        self._drop_unneeded()
         self.nest.wait(dict.fromkeys([future.task for future in futures if future._state == PENDING]))
 
     def _on_end(self, end: ChildEnd) -> None:
-        futures = self.futures[end.number]
+        futures = self.futures.get(end.number, ())  # nobody asks how those have ended that brought in an argument
+        if self._reading.pop(end.number, None):
+            self._large.ended(end.number)
+        if end.error:
+            error, failure = self._raised.find(end.task, end.error, end.failure)
+            end = replace(end, error=error, failure=failure)
         for at, future in enumerate(futures):
             if end.state:
                 future._what = end
@@ -164,18 +331,18 @@ class InnerSession:
             future._tell_all()
 
     def load(self, object_: int) -> Any:
-        return loaded(self._files[object_])
+        return loaded(self._files[object_], private=True)
 
     def exception_of(self, future: Future[Any]) -> BaseException:
         what = future._what
         if isinstance(what, ChildEnd):
-            if what.failure:
-                what = exception_of(what.failure)
-            elif future._state == CANCELLED:
-                what = TaskCancelledError(what.error or "the task was cancelled")
+            if future._state == CANCELLED and not what.failure:
+                from daws.client.cancelled import TaskCancelledError  # dear, and seldom needed in workers
+
+                future._what = what = TaskCancelledError(what.error or "the task was cancelled")
             else:
-                what = TaskFailedError(what.error)
-            future._what = what
+                raised = exception_of(what.failure) if what.failure else TaskFailedError(what.error)
+                future._what = what = with_way(raised, what.task, what.path, what.error)
         assert isinstance(what, BaseException)
         return what
 
@@ -184,15 +351,18 @@ class InnerFuture(Future[T], gc=True):
     """The result of a task that another task has submitted. `task` is its number there; `object` names the output."""
 
     _session: InnerSession  # type: ignore[assignment]
-    is_inner: ClassVar[bool] = True
+    _is_inner: ClassVar[bool] = True
 
     def done(self) -> bool:
         if self._state == PENDING:
             self._session.nest.look()
         return self._state != PENDING
 
-    def cancel(self) -> None:
+    def cancel(self) -> NoReturn:
         raise UsageError(NO_CANCEL)
+
+    def running(self) -> NoReturn:
+        raise UsageError("inside a task nobody knows which of its tasks run just now; done() says which have ended")
 
     def explain(self) -> NoReturn:
         raise UsageError("inside a task nobody knows why others ran where they did; ask futures outside of tasks")
@@ -205,7 +375,7 @@ class InnerFuture(Future[T], gc=True):
         elif not self.done():
             raise TimeoutError(f"{self!r} has not ended")
 
-    def wait_with(self, others: Iterable[Future[Any]]) -> None:
+    def _wait_with(self, others: Iterable[Future[Any]]) -> None:
         self._session.wait([self, *others])
 
     def __await__(self) -> Generator[Any, None, T]:
@@ -222,3 +392,10 @@ class InnerFuture(Future[T], gc=True):
 
     def __repr__(self) -> str:
         return super().__repr__().replace("Future", "InnerFuture")
+
+
+class LargeFuture(InnerFuture[T], gc=True):
+    """A large argument. When nothing here refers to it any more, no task reads it, and none will."""
+
+    def __del__(self) -> None:
+        self._session.unneeded.append(self.task)  # and no more than that: it may be called in the middle of anything

@@ -1,25 +1,35 @@
 """Calling one function for many items: several items per task, one view on all results."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from itertools import islice
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, NoReturn, Protocol, TypeVar
+
+from msgspec.structs import replace
 
 from daws.client.future import Future
 from daws.client.given import whole
+from daws.client.hints import FUTURE, MAPPED, answer_to, names_of, refuse_as_value
 from daws.client.options import USUAL, Options
 from daws.data.codec import dumps
-from daws.model.errors import UnpicklableError, UsageError
+from daws.model.errors import DawsError, UnpicklableError, UsageError
+from daws.wire.worker import ENCODER, FAILURE, ITEMS_FAILED, Printed
+from daws.workers.coroutines import awaiting, is_coroutine, run_coroutine
+from daws.workers.errors import ItemFailedError
 from daws.workers.failures import exception_of, failure_of
+from daws.workers.nest import here
 
 T = TypeVar("T")
 CHUNK_MAX = 1024
 READ_MAX = 1 << 16
+TOLD_MAX = 200
 SHARE = 4
 """A chunk is this part of what one worker's share of the rest is: large at first, small towards the end."""
 
 
 class Submits(Protocol):
     """What is asked of a session, of a client or of a task."""
+
+    hears_of_items: bool
 
     def number_of(self, function: Callable[..., Any]) -> int: ...
 
@@ -39,48 +49,190 @@ class Failed:
 
 
 class Chunked:
-    """A function for many items at once. An item that raises does not spoil the others of its chunk."""
+    """A function for many items at once. An item that raises is tried again as often as `retries` says, and does not
+    spoil the others of its chunk. The client is told how many failed, if it `hears` of that."""
 
-    __slots__ = ("function",)
+    __slots__ = ("function", "hears", "retries")
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    def __init__(self, function: Callable[..., Any], retries: int = 0, hears: bool = True) -> None:
         self.function = function
+        self.retries = retries
+        self.hears = hears
 
     def __call__(self, items: list[tuple[Any, ...]]) -> list[Any]:
-        function = self.function
+        function = awaiting(self.function)
         results: list[Any] = []
         add, rest = results.append, iter(items)
+        has_raised = False
         while len(results) < len(items):
             try:
                 for item in rest:
                     add(function(*item))
             except Exception as error:
-                add(Failed(failure_of(error)))
+                has_raised = True
+                add(self._again(function, items[len(results)], error))
+        if has_raised and self.hears:
+            _tell_failed(results)
         return results
 
-    @staticmethod
-    def without_unpicklable(results: list[Any]) -> list[Any]:
-        """Asked for by the worker when the results of a chunk cannot be pickled."""
-        return [_picklable(one) for one in results]
+    def _again(self, function: Callable[..., Any], item: tuple[Any, ...], error: Exception) -> Any:
+        for _ in range(self.retries):
+            try:
+                return function(*item)
+            except Exception as other:
+                error = other
+        return Failed(failure_of(error))
 
-    def __reduce__(self) -> tuple[type["Chunked"], tuple[Callable[..., Any]]]:
-        return Chunked, (self.function,)
+    @property
+    def without_unpicklable(self) -> Callable[[list[Any]], list[Any]]:
+        """Asked for by the worker when the results of a chunk cannot be pickled."""
+        return _mended_and_told if self.hears else _mended
+
+    def __reduce__(self) -> tuple[type["Chunked"], tuple[Callable[..., Any], int, bool]]:
+        return Chunked, (self.function, self.retries, self.hears)
+
+
+def _mended(results: list[Any]) -> list[Any]:
+    return [_picklable(one) for one in results]
+
+
+def _mended_and_told(results: list[Any]) -> list[Any]:
+    results = _mended(results)
+    _tell_failed(results)
+    return results
+
+
+def _tell_failed(results: list[Any]) -> None:
+    """Tell the client how many items failed; nobody may ever read the results."""
+    failed = [one for one in results if type(one) is Failed]
+    hand = here.hand
+    if not failed or hand is None or hand.order is None:
+        return
+    first = FAILURE.decode(failed[0].failure)
+    line = first.message.partition("\n")[0][:TOLD_MAX]
+    text = f"{first.kind}: {line}" if line else first.kind
+    hand.host.say(hand, Printed(hand.order.run, ITEMS_FAILED, ENCODER.encode((len(failed), text))))
+
+
+class ItemFuture(Generic[T]):
+    """The result of one item of a `map`. Its task may be that of other items as well."""
+
+    __slots__ = ("_at", "_chunk", "item")
+
+    def __init__(self, chunk: Future[list[T]], at: int, item: int) -> None:
+        self._chunk = chunk
+        self._at = at
+        self.item = item
+
+    def result(self, timeout: float | None = None) -> T:
+        """The result; waits for it. Raises what the call raised, or TimeoutError."""
+        return _value(self._chunk, self._chunk.result(timeout)[self._at])  # type: ignore[no-any-return]
+
+    def exception(self, timeout: float | None = None) -> BaseException | None:
+        """What the call raised, or None; waits for its end."""
+        error = self._chunk.exception(timeout)
+        return error_of(self._chunk, self._chunk.result()[self._at]) if error is None else error
+
+    @property
+    def task(self) -> int:
+        """The number of its task."""
+        return self._chunk.task
+
+    @property
+    def state(self) -> str:
+        """In a word: pending, done, failed or cancelled."""
+        state = self._chunk.state
+        if state != "done" or not self._has_failed():
+            return state
+        self._chunk._session.see([self._chunk])
+        return "failed"
+
+    def done(self) -> bool:
+        """Has it ended, well or not?"""
+        return self._chunk.done()
+
+    def _has_failed(self) -> bool:
+        """Has it ended, and not well? A result in a file is read only if an item of its task failed."""
+        chunk = self._chunk
+        if chunk._has_failed() or not chunk.done():
+            return chunk._has_failed()
+        if chunk._is_stored() and not chunk._session.may_have_failed_items(chunk.task):
+            return False
+        try:
+            return type(chunk.result()[self._at]) is Failed
+        except DawsError:  # it cannot be read
+            return True
+
+    def running(self) -> bool:
+        """Does a worker have its task just now?"""
+        return self._chunk.running()
+
+    def cancelled(self) -> bool:
+        """Was its task cancelled?"""
+        return self._chunk.cancelled()
+
+    def cancel(self) -> bool:
+        """Cancel its task, with all items that this has; `map(…, chunk=1)` makes tasks of one item."""
+        return self._chunk.cancel()
+
+    def add_done_callback(self, function: Callable[["ItemFuture[T]"], Any]) -> None:
+        """Call `function(future)` at the end, on a thread of the cluster's; at once if it has ended."""
+        self._chunk.add_done_callback(lambda _: function(self))
+
+    def __await__(self) -> Generator[Any, None, T]:
+        yield from self._chunk.__await__()
+        return self.result()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ItemFuture) and other._chunk is self._chunk and other._at == self._at
+
+    def __hash__(self) -> int:
+        return hash((id(self._chunk), self._at))
+
+    def __reduce__(self) -> Any:
+        """As an argument of a task it is its result there; if it failed, so does that task."""
+        self._chunk._session.see([self._chunk])
+        return _item_of, (self._chunk, self._at)
+
+    def __dir__(self) -> list[str]:
+        return names_of(self)
+
+    def __repr__(self) -> str:
+        return f"<ItemFuture {self.item} of a map, task {self.task}: {self._chunk.state}>"
+
+
+answer_to(ItemFuture, FUTURE)
+refuse_as_value(ItemFuture)
+
+
+def _item_of(chunk: list[Any], at: int) -> Any:
+    if type(chunk[at]) is Failed:
+        raise exception_of(chunk[at].failure)
+    return chunk[at]
 
 
 class Mapped(Sequence[T], Generic[T]):
     """The results of `map`, in the order of the items; asking for one waits for it."""
 
     def __init__(self, futures: list[Future[list[T]]], ends: list[int]) -> None:
-        self.futures = futures
+        self._futures = futures
         self._ends = ends  # by future: how many items it and those before it have
 
     def __len__(self) -> int:
         return self._ends[-1] if self._ends else 0
 
     def __iter__(self) -> Iterator[T]:
-        for future in self.futures:
-            for result in future.result():
-                yield _value(result)
+        try:
+            for future in self._futures:
+                for result in future.result():
+                    yield _value(future, result)
+        except Exception:
+            self._see()  # one error is raised for all
+            raise
+
+    def __next__(self) -> NoReturn:
+        """It is no iterator: going through it twice gives all results twice."""
+        raise TypeError("a map has all results: mapped[0] is the first; results = iter(mapped) for next(results)")
 
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
@@ -93,37 +245,63 @@ class Mapped(Sequence[T], Generic[T]):
             middle = (low + high) // 2
             low, high = (low, middle) if index < self._ends[middle] else (middle + 1, high)
         first = self._ends[low - 1] if low else 0
-        return _value(self.futures[low].result()[index - first])
+        return _value(self._futures[low], self._futures[low].result()[index - first])
 
     def done(self) -> bool:
-        return all(future.done() for future in self.futures)
+        return all(future.done() for future in self._futures)
 
-    def cancel(self) -> None:
-        if self.futures:
-            self.futures[0]._session.cancel(self.futures)
+    def cancel(self) -> bool:
+        """Stop what has not ended. True if there was something to stop."""
+        return bool(self._futures) and self._futures[0]._session.cancel(self._futures) > 0
 
-    def chunks(self) -> Iterator[tuple[Future[list[T]], int]]:
+    def _see(self) -> None:
+        """Somebody knows how its items have ended."""
+        if self._futures:
+            self._futures[0]._session.see(self._futures)
+
+    def _chunks(self) -> Iterator[tuple[Future[list[T]], int]]:
         """Its tasks, and of how many items each of them is."""
         first = 0
-        for future, end in zip(self.futures, self._ends, strict=True):
+        for future, end in zip(self._futures, self._ends, strict=True):
             yield future, end - first
             first = end
 
     def __reduce__(self) -> tuple[Callable[[list[list[Any]]], list[Any]], tuple[list[Any]]]:
-        """As an argument of a task it waits for all items, and is a list there."""
-        return _joined, (self.futures,)
+        """As an argument of a task it waits for all items, and is a list there; if one failed, so does that task."""
+        self._see()
+        return _joined, (self._futures,)
+
+    def __dir__(self) -> list[str]:
+        return names_of(self)
 
     def __repr__(self) -> str:
-        ended = sum(future.done() for future in self.futures)
-        return f"<Mapped: {len(self):,} items in {len(self.futures):,} tasks, {ended:,} ended>"
+        ended = sum(future.done() for future in self._futures)
+        return f"<Mapped: {len(self):,} items in {len(self._futures):,} tasks, {ended:,} ended>"
+
+    def _repr_html_(self) -> str:
+        from daws.client.html import mapped_html
+
+        return mapped_html(self)
+
+
+answer_to(Mapped, MAPPED)
 
 
 def _joined(chunks: list[list[Any]]) -> list[Any]:
     """What has become of the futures of a map where they are read; raises what the first item raised that did."""
-    return [_value(result) for chunk in chunks for result in chunk]
+    results = [result for chunk in chunks for result in chunk]
+    for result in results:
+        if type(result) is Failed:
+            raise ItemFailedError(result.failure)
+    return results
 
 
 def _picklable(result: Any) -> Any:
+    try:
+        if is_coroutine(result):  # of a function that is none itself
+            result = run_coroutine(result)
+    except Exception as error:
+        return Failed(failure_of(error))
     try:
         dumps(result, "the result")
     except UnpicklableError as error:
@@ -131,42 +309,63 @@ def _picklable(result: Any) -> Any:
     return result
 
 
-def error_of(result: Any) -> BaseException | None:
-    """What the call of an item raised, or None; as it is among the results of a chunk."""
-    return exception_of(result.failure) if type(result) is Failed else None
+def error_of(chunk: Future[Any], result: Any) -> BaseException | None:
+    """What the call of an item raised, or None; `result` is one of the results of a chunk."""
+    if type(result) is not Failed:
+        return None
+    chunk._session.see([chunk])
+    return exception_of(result.failure)
 
 
-def _value(result: Any) -> Any:
+def _value(chunk: Future[Any], result: Any) -> Any:
     if type(result) is Failed:
+        chunk._session.see([chunk])
         raise exception_of(result.failure)
     return result
 
 
-def check_map(iterables: tuple[Iterable[Any], ...], chunk: int | None) -> None:
+def check_map(function: Any, iterables: tuple[Iterable[Any], ...], chunk: int | None, options: Options) -> None:
+    if not callable(function):
+        raise UsageError(f"map: {function!r:.100} cannot be called; give the function first: cluster.map(f, items)")
     if not iterables:
-        raise UsageError("map: give at least one iterable")
+        name = getattr(function, "__name__", "f")
+        raise UsageError(f"map: give at least one iterable: cluster.map({name}, items)")
     for one in iterables:
-        if not hasattr(one, "__iter__") and not hasattr(one, "__getitem__"):
-            raise UsageError(f"map: {one!r:.100} cannot be iterated over; give lists or other iterables")
+        if isinstance(one, (Future, ItemFuture)) or not (hasattr(one, "__iter__") or hasattr(one, "__getitem__")):
+            raise UsageError(
+                f"map: {one!r:.100} cannot be iterated over; give lists or other iterables; "
+                f"one value for all items: itertools.repeat({one!r:.40}), or functools.partial"
+            )
     if chunk is not None:
         whole("chunk", chunk, 1)
+    if options.outputs > 1:
+        raise UsageError("map: outputs= is for submit; the results of an item are one value of map")
 
 
 def map_chunks(
-    session: Submits, workers: int, function: Callable[..., T], iterables: tuple[Iterable[Any], ...], chunk: int | None
+    session: Submits,
+    workers: int,
+    function: Callable[..., T],
+    iterables: tuple[Iterable[Any], ...],
+    chunk: int | None,
+    options: Options = USUAL,
 ) -> Mapped[T]:
-    check_map(iterables, chunk)
+    check_map(function, iterables, chunk, options)
     items: list[tuple[Any, ...]] = []
     rest = zip(*iterables, strict=False)
     while more := list(islice(rest, READ_MAX)):  # piece by piece, so that Ctrl-C ends one that is endless
         items += more
-    many = session.number_of(Chunked(function))
+    if options.timeout_ns and chunk is None:
+        chunk = 1  # so that it is the time limit of each item
+    many = session.number_of(Chunked(function, options.retries, session.hears_of_items))
     futures: list[Future[list[T]]] = []
     ends: list[int] = []
     low = 0
     while low < len(items):
         size = chunk or max(1, min(CHUNK_MAX, (len(items) - low) // (SHARE * workers)))
-        futures.append(session.submit(many, (items[low : low + size],), {}, USUAL))
+        part = items[low : low + size]
+        given = replace(options, estimate_ns=options.estimate_ns * len(part)) if options.estimate_ns else options
+        futures.append(session.submit(many, (part,), {}, given))
         low = min(low + size, len(items))
         ends.append(low)
     return Mapped(futures, ends)

@@ -18,16 +18,18 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
+from daws.client.cancelled import TaskCancelledError
 from daws.client.future import CANCELLED, FAILED, INLINE, PENDING, Future, collecting
-from daws.client.mapping import CHUNK_MAX, SHARE, Chunked, Failed, Mapped
-from daws.client.options import OUTPUTS_MAX, USUAL, Options, options_of
+from daws.client.mapping import CHUNK_MAX, SHARE, Chunked, Failed, Mapped, check_map
+from daws.client.options import OUTPUTS_MAX, Options
 from daws.client.session import Session
 from daws.data.codec import Packed, dumps, loads, open_file
 from daws.data.files import read_and_drop
 from daws.data.fingerprint import Fingerprint, Unknown, Versions
 from daws.data.functions import dumps_function, inside_of, name_of
 from daws.data.memo import Entry, MemoFolder, Note
-from daws.model.errors import DawsError, TaskCancelledError
+from daws.data.outside import File
+from daws.model.errors import DawsError
 from daws.model.task import INLINE_BYTES, Input
 from daws.runtime.ports import Outcome
 from daws.workers.slots import fill
@@ -44,12 +46,12 @@ PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
 class MemoFuture(Future[Any], gc=True):
     """A result that was there before. It becomes an object of the cluster when a task is to read it."""
 
-    key: str = ""
+    _key: str = ""
     _content: Any = None
     _put: Future[Any] | None = None
 
     @classmethod
-    def of(cls, session: "MemoSession", task: int, key: str, content: Any) -> "MemoFuture":
+    def _of(cls, session: "MemoSession", task: int, key: str, content: Any) -> "MemoFuture":
         return cls(session, task, task, INLINE, content, None, key, content)
 
     def __reduce__(self) -> Any:
@@ -70,7 +72,7 @@ class MemoItems(MemoFuture):
     """Results of several items of a `map`."""
 
     def result(self, timeout: float | None = None) -> Any:
-        return [loads(one) for one in self._content]
+        return [loads(one, copy=True) for one in self._content]
 
     def __reduce__(self) -> Any:
         return list, (self.result(),)
@@ -138,11 +140,12 @@ class Memo:
 class _Awaited:
     """A task whose result is to be kept: one call, or those of many items."""
 
-    __slots__ = ("call", "future", "items")
+    __slots__ = ("call", "contents_of", "future", "items")
 
     def __init__(self, call: Call | None, items: Sequence[Call | None] = ()) -> None:
         self.call = call
         self.items = items
+        self.contents_of: Any = None  # for tasks that make files
         self.future: Any = None  # held, so that its objects stay
 
 
@@ -159,7 +162,6 @@ class MemoSession(Session):
         """Called before anything else."""
         self.folder = folder
         self.memo = Memo(folder)
-        self._callables: dict[int, Callable[..., Any]] = {}
         self._codes: dict[bytes, tuple[str, frozenset[str]]] = {}
         self._versions = Versions()
         self._before: dict[str, Before] = {}
@@ -176,23 +178,16 @@ class MemoSession(Session):
 
     # -- in ------------------------------------------------------------------------------------------------------------
 
-    def number_of(self, function: Callable[..., Any]) -> int:
-        number = super().number_of(function)
-        self._callables[number] = function
-        return number
+    def check_memo(self) -> None:
+        """Results are kept here."""
 
-    def submit(
-        self, function: int, args: tuple[Any, ...], kwargs: dict[str, Any], options: Options = USUAL
-    ) -> Future[Any]:
-        """With `memo=` among the keywords, unless the function has a parameter of that name."""
-        if kwargs and "memo" in kwargs:
-            wanted = self._callables[function]
-            if not _has_parameter(wanted, "memo"):
-                kwargs = {**kwargs}
-                given = options_of(memo=kwargs.pop("memo"))
-                if given.memo is not None:
-                    return self.call(wanted, args, kwargs, given)  # type: ignore[no-any-return]
-        return super().submit(function, args, kwargs, options)
+    def start_task(
+        self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], options: Options
+    ) -> Any:
+        if options.memo is None:
+            return super().start_task(function, args, kwargs, options)
+        self.check(options)
+        return self.call(function, args, kwargs, options)
 
     def call(
         self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], options: Options
@@ -234,6 +229,7 @@ class MemoSession(Session):
         options: Options,
     ) -> Mapped[Any]:
         """As `map_chunks`; each item is looked up by itself, so it does not matter which others there are."""
+        check_map(function, iterables, chunk, options)
         items = list(zip(*iterables, strict=False))
         calls = [self._call_or_none(function, item, options) for item in items]
         found = [(None, "") if call is None else self._find(call) for call in calls]
@@ -242,7 +238,7 @@ class MemoSession(Session):
             self._why(call, wrong) if call is not None and entry is None else ""
             for call, (entry, wrong) in zip(calls, found, strict=True)
         ]
-        many = self.number_of(Chunked(function)) if missing else 0
+        many = self.number_of(Chunked(function, options.retries)) if missing else 0
         futures: list[Future[Any]] = []
         ends: list[int] = []
         low = 0
@@ -254,7 +250,7 @@ class MemoSession(Session):
                 high += 1
             if is_found:
                 contents = [entry.outputs[0] for entry, _ in found[low:high] if entry is not None]
-                future: Future[Any] = MemoItems.of(self, self._next_task(), "", contents)
+                future: Future[Any] = MemoItems._of(self, self._next_task(), "", contents)
                 self.memo.reused += high - low
                 self._whys[future.task] = f"reused: {high - low:,} items from {self.folder.path}"
             else:
@@ -281,9 +277,12 @@ class MemoSession(Session):
         kwargs: dict[str, Any],
         options: Options,
         awaited: _Awaited | None = None,
+        make: Any = None,
     ) -> Any:
         plain = replace(options, memo=None)
         submit: Any = super().submit if options.outputs == 1 else super().submit_several
+        if make is not None:
+            submit = partial(super().submit_several, make=make)
         self._here.awaited = awaited
         try:
             return submit(number, args, kwargs, plain)
@@ -293,6 +292,10 @@ class MemoSession(Session):
             raise
         finally:
             self._here.awaited = None
+
+    def _forget_outputs(self, task: int) -> None:
+        if task not in self._awaited:  # else `_take_back` ends them
+            super()._forget_outputs(task)
 
     def _take_back(self, awaited: _Awaited, error: BaseException) -> None:
         """It was refused, or whoever submits it is interrupted. A callback may have its future already."""
@@ -343,7 +346,7 @@ class MemoSession(Session):
         futures = []
         made = time.strftime("%Y-%m-%d %H:%M", time.localtime(entry.head.made))
         for at, output in enumerate(entry.outputs):
-            future = MemoFuture.of(self, self._next_task(), f"{call.key}.{at}", output)
+            future = MemoFuture._of(self, self._next_task(), f"{call.key}.{at}", output)
             self._whys[future.task] = f"reused: {entry.path}, made {made}"
             futures.append(future)
         log.info("%s: reused from %s", call.name, entry.path)
@@ -406,16 +409,24 @@ class MemoSession(Session):
             return None
 
     def _of_future(self, future: Future[Any]) -> str | tuple[Any]:
-        if isinstance(future, MemoFuture) and future.key:
-            return future.key
+        known: str = getattr(future, "_key", "")
+        if known:
+            return known
         key = self._keys.get(future.task)
         if key is not None:
             return f"{key}.{future.object % OUTPUTS_MAX if future.object != future.task else 0}"
         if future._state in (PENDING, FAILED, CANCELLED):
             raise Unknown
-        return (future.result(),)
+        result: Any = future.result()
+        return (result.content_digest(),) if isinstance(result, File) else (result,)
 
     # -- out: on the engine's thread -----------------------------------------------------------------------------------
+
+    def _end_cancelled(self, future: Future[Any]) -> None:
+        awaited = self._awaited.pop(future.task, None)
+        if awaited is not None:
+            self._forget(awaited)
+        super()._end_cancelled(future)
 
     def on_ended(self, outcomes: list[Outcome]) -> None:
         for outcome in outcomes if self._awaited else ():
@@ -474,8 +485,11 @@ class MemoSession(Session):
 
     def _keep(self, awaited: _Awaited, outcome: Outcome) -> None:
         contents: list[Any] = []
-        for object_, _, _, places, inline in outcome.outputs:
-            contents.append(inline or self._content(object_, places))
+        if awaited.contents_of is not None:
+            contents = awaited.contents_of(self, outcome.outputs)
+        else:
+            for object_, _, _, places, inline in outcome.outputs:
+                contents.append(inline or self._content(object_, places))
         if awaited.call is not None:
             self._write_entry(awaited.call, contents)
             return
@@ -512,11 +526,6 @@ class MemoSession(Session):
 def _first(futures: Any) -> Future[Any]:
     first: Future[Any] = futures[0] if isinstance(futures, tuple) else futures
     return first
-
-
-def _has_parameter(function: Any, name: str) -> bool:
-    code = getattr(function, "__code__", None)
-    return code is not None and name in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
 
 
 def _name_of(function: Any) -> str:

@@ -4,9 +4,9 @@ import sys
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from daws.data.functions import is_by_value, names_in
-from daws.data.local import LocalModules, imports_in
+from daws.data.local import LocalModule, LocalModules, imports_in
 from daws.data.shipping import Shipment
+from daws.data.uses import is_by_value, names_in
 from daws.model.errors import UsageError
 
 
@@ -20,7 +20,7 @@ class OwnModules:
         self._wanted: tuple[str, ...] | None = None
         self._named: set[str] = set()  # imported inside of functions that travel by value
         self._seen: dict[int, Any] = {}  # their code, by identity
-        self._specs: dict[str, Any] = {}  # of the modules that were sent
+        self._sent: dict[str, LocalModule] = {}
         self._is_off = wanted is False
         if not _is_sensible(wanted):
             raise UsageError(f"modules={wanted!r}: give True, False or a list of names")
@@ -38,15 +38,15 @@ class OwnModules:
         changed = self.count != len(sys.modules)
         if not changed:
             modules = sys.modules
-            for name, spec in self._specs.items():
-                if spec is not None and getattr(modules.get(name), "__spec__", None) is not spec:
+            for name, sent in self._sent.items():
+                if sent.spec is not None and not sent.is_of(getattr(modules.get(name), "__spec__", None)):
                     changed = True
                     break
         if self._wanted is None and hasattr(function, "__code__") and is_by_value(function):
             new = names_in(function) - self._named if id(function.__code__) not in self._seen else set()
             self._seen[id(function.__code__)] = function.__code__
             self._named |= new
-            changed = changed or any(self._known.get(name) is not None for name in new if name not in self._specs)
+            changed = changed or any(self._known.get(name) is not None for name in new if name not in self._sent)
         return changed
 
     def shipment(self) -> Shipment | None:
@@ -56,7 +56,7 @@ class OwnModules:
         if names is None:
             names = (*(one.name for one in self._known.loaded()), *_imported_by_main(), *self._named)
         modules = self._known.whole(names)
-        self._specs = {name: module.spec for name, module in modules.items()}
+        self._sent = modules
         return Shipment(modules.values()) if modules else None
 
 

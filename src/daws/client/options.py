@@ -1,19 +1,54 @@
 """What can be said about a task beyond its function and arguments."""
 
 import math
-from typing import Any
+from typing import Any, TypedDict
 
 from msgspec import Struct
 
-from daws.client.given import seconds, whole
+from daws.client.given import seconds, size, whole
+from daws.client.hints import TASK_OPTIONS, refuse_option
 from daws.model.context import parse_context
 from daws.model.errors import UsageError
 from daws.model.task import Needs
 
 OUTPUTS_MAX = 4096
 PRIORITY_MAX = 1 << 20
-NAMES = ("outputs", "context", "cores", "memory", "priority", "retries", "timeout", "expected", "rank", "memo")
 TIMEOUT_MAX_S = 1_000_000_000
+
+
+class TaskOptions(TypedDict, total=False):
+    """The options of every task, but for `outputs`, which changes what comes back."""
+
+    context: str
+    cores: int
+    memory: int | str
+    priority: int
+    retries: int
+    timeout: float | None
+    expected: float
+    rank: float
+    memo: bool
+    version: str
+    writable: bool
+
+
+class ClusterSynonyms(TypedDict, total=False):
+    """What others call the number of workers."""
+
+    n_workers: int | None
+    max_workers: int | None
+    n_jobs: int | None
+
+
+class MapSynonyms(TypedDict, total=False):
+    """What others call `chunk`."""
+
+    chunksize: int | None
+
+
+NAMES = ("outputs", *TaskOptions.__annotations__)
+OPTION_NAMES = frozenset([*NAMES, *TASK_OPTIONS])
+"""Of ours, and of others: an argument of such a name may be meant as an option."""
 
 
 class Options(Struct, frozen=True):
@@ -27,14 +62,19 @@ class Options(Struct, frozen=True):
     estimate_ns: int = 0
     rank_ns: int = 0
     memo: str | None = None  # a version, "" for the only one
+    writable: bool = False
 
 
 def options_of(**given: Any) -> Options:
-    """Refuses what makes no sense, by name. `memory` is in bytes, all times in seconds: `expected` is how long it will
-    run, about, and `rank` how long it takes, at best, from its start to the end of all that hangs on it."""
+    """Refuses what makes no sense, by name.
+
+    `memory` is in bytes or a text such as `4 GB`, all times are in seconds: `expected` is how long it will run, about,
+    and `rank` how long it takes, at best, from its start to the end of all that hangs on it. A `writable` task may
+    change arrays that it shares with others: it gets copies of the pages that it writes to.
+    """
     unknown = given.keys() - NAMES
     if unknown:
-        raise UsageError(f"there is no option {min(unknown)!r} of tasks; there are {', '.join(NAMES)}")
+        refuse_option(min(unknown), NAMES)
     return _checked(**given)
 
 
@@ -42,17 +82,19 @@ def _checked(
     outputs: int = 1,
     context: str = "",
     cores: int = 1,
-    memory: int = 0,
+    memory: int | str = 0,
     priority: int = 0,
     retries: int = 0,
     timeout: float | None = None,
     expected: float = 0,
     rank: float = 0,
-    memo: bool | str | None = None,
+    memo: Any = False,
+    version: str = "",
+    writable: bool = False,
 ) -> Options:
     outputs = whole("outputs", outputs, 1, OUTPUTS_MAX)
     cores = whole("cores", cores, 1, 1 << 16)
-    memory = whole("memory", memory, 0, 1 << 62, "bytes")
+    memory = size("memory", memory, 0, 1 << 62)
     priority = whole("priority", priority, -PRIORITY_MAX, PRIORITY_MAX)
     retries = whole("retries", retries, 0, 1 << 16)
     times = [
@@ -62,13 +104,21 @@ def _checked(
     ]
     if not isinstance(context, str):
         raise UsageError(f"context={context!r}: give a context as text")
-    if memo is not None and not isinstance(memo, bool | str):
-        raise UsageError(f"memo={memo!r}: give True, False or a version as text")
-    version = (memo if isinstance(memo, str) else "") if memo is not None and memo is not False else None
+    if not isinstance(version, str):
+        raise UsageError(f"version={version!r}: give text")
+    if isinstance(memo, str):
+        raise UsageError(f"memo={memo!r}: give memo=True, version={memo!r}")
+    if not isinstance(memo, bool):
+        raise UsageError(f"memo={memo!r}: give True or False")
+    if version and not memo:
+        raise UsageError(f"version={version!r} is of results that are reused: give memo=True as well")
+    if not isinstance(writable, bool):
+        raise UsageError(f"writable={writable!r}: give True or False")
     usual = cores == 1 and not memory and not context
     needs = None if usual else Needs(cores, parse_context(context), memory)
     timeout_ns, estimate_ns, rank_ns = [math.ceil(time_s * 1e9) for time_s in times]
-    return Options(outputs, needs, priority, retries, timeout_ns, estimate_ns, rank_ns, version)
+    reused = version if memo else None
+    return Options(outputs, needs, priority, retries, timeout_ns, estimate_ns, rank_ns, reused, writable)
 
 
 USUAL = Options()

@@ -2,29 +2,32 @@
 
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TextIO, TypeVar
+from typing import TYPE_CHECKING, Any, TextIO, TypeVar, overload
 
 if TYPE_CHECKING:
-    from daws.client.future import Future
+    from daws.client.mapping import ItemFuture, Mapped
 
 T = TypeVar("T")
+F = TypeVar("F")
 BAR_WIDTH = 30
 PERIOD_S = 0.1
 
 
 class Progress:
-    """Call it with the number of tasks done so far; it draws now and then, and leaves nothing behind on terminals."""
+    """Call it with the numbers of tasks that have ended and of those that failed; it draws now and then, and leaves
+    nothing behind on terminals."""
 
-    def __init__(self, total: int, quiet: bool = False, stream: TextIO | None = None) -> None:
+    def __init__(self, total: int, quiet: bool = False, stream: TextIO | None = None, counted: str = "tasks") -> None:
         self.total = total
+        self.counted = counted
         self.stream = sys.stderr if stream is None else stream
         self.update = None if quiet or stream is not None else _notebook()
         is_terminal = self.stream is not None and self.stream.isatty()
         self.is_shown = not quiet and (self.update is not None or is_terminal)
         self.began_s = self.drawn_s = time.monotonic()
-        self.done = 0
+        self.done = self.failed = 0
         self.width = 0
 
     def __enter__(self) -> "Progress":
@@ -37,14 +40,15 @@ class Progress:
         if self.update is None:
             self._draw("")
         else:  # what was displayed stays
-            self._draw(f"{self.done:,} of {self.total:,} tasks in {time.monotonic() - self.began_s:,.1f} s")
+            took = f"{time.monotonic() - self.began_s:,.1f} s"
+            self._draw(f"{self.done:,} of {self.total:,} {self.counted}{failures(self.failed)} in {took}")
 
-    def __call__(self, done: int) -> None:
-        self.done = done
+    def __call__(self, done: int, failed: int = 0) -> None:
+        self.done, self.failed = done, failed
         now_s = time.monotonic()
         if self.is_shown and now_s - self.drawn_s >= PERIOD_S:
             self.drawn_s = now_s
-            self._draw(progress_line(done, self.total, now_s - self.began_s))
+            self._draw(progress_line(done, self.total, now_s - self.began_s, failed, self.counted))
 
     def _draw(self, line: str) -> None:
         if self.update is not None:
@@ -55,14 +59,19 @@ class Progress:
             self.width = len(line)
 
 
-def progress_line(done: int, total: int, passed_s: float) -> str:
+def failures(count: int) -> str:
+    """Behind a number of tasks: how many of them failed, if any did."""
+    return f", {count:,} failed" if count else ""
+
+
+def progress_line(done: int, total: int, passed_s: float, failed: int = 0, counted: str = "tasks") -> str:
     """Bar, share, count, rate and time left."""
     part = done / total if total else 1.0
     full = int(part * BAR_WIDTH)
     bar = "█" * full + "░" * (BAR_WIDTH - full)
     rate = done / passed_s if passed_s > 0 else 0.0
     left = f"{clock((total - done) / rate)} left" if rate else "…"
-    return f"{bar} {part:4.0%}  {done:,} of {total:,} tasks  {rate:,.0f}/s  {left}"
+    return f"{bar} {part:4.0%}  {done:,} of {total:,} {counted}{failures(failed)}  {rate:,.0f}/s  {left}"
 
 
 def clock(seconds: float) -> str:
@@ -79,19 +88,57 @@ def _notebook() -> Callable[[str], None] | None:
         return None
     from IPython.display import display
 
-    shown = display({"text/plain": ""}, raw=True, display_id=True)
+    show: Any = display
+    shown = show({"text/plain": ""}, raw=True, display_id=True)
     return lambda line: shown.update({"text/plain": line}, raw=True)
 
 
-def progress(futures: "Iterable[Future[T]]", timeout: float | None = None) -> "list[Future[T]]":
+class FutureList(list[T]):
+    """Futures, as a list that says in one line how far they are: the last line of a cell is shown."""
+
+    def __repr__(self) -> str:
+        from daws.client.html import states
+
+        return f"<{len(self):,} futures: {states(self)}>"
+
+    def _repr_html_(self) -> str:
+        from daws.client.html import futures_html
+
+        return futures_html(self)
+
+
+@overload
+def progress(futures: "Mapped[T]", timeout: float | None = None) -> "FutureList[ItemFuture[T]]": ...
+@overload
+def progress(futures: "Iterable[F]", timeout: float | None = None) -> "FutureList[F]": ...
+
+
+def progress(futures: Any, timeout: float | None = None) -> Any:
     """Wait for all, with a bar if somebody can see it; answers the futures.
 
-    `futures` may be what `map` gives. Failed tasks count as done: they are no errors here.
+    What `map` gives stands for the futures of its items. Failed tasks and items, cancelled ones among them, are counted
+    and are no errors here.
     """
-    from daws.client.waiting import as_completed
+    from daws.client.waiting import as_completed, each_once
 
-    waiting: list[Future[T]] = list(dict.fromkeys(getattr(futures, "futures", futures)))
-    with Progress(len(waiting)) as bar:
-        for done, _ in enumerate(as_completed(waiting, timeout), 1):
-            bar(done)
+    waiting: FutureList[Any] = FutureList(each_once(futures))
+    with Progress(len(waiting), counted=noun_of(waiting)) as bar:
+        show(bar, as_completed(waiting, timeout))
     return waiting
+
+
+def noun_of(futures: Sequence[Any]) -> str:
+    """What a bar counts: tasks, or items if any of the futures is of one."""
+    from daws.client.mapping import ItemFuture
+
+    return "items" if any(isinstance(one, ItemFuture) for one in futures) else "tasks"
+
+
+def show(bar: Progress, ended: Iterable[Any], to_the_first_error: bool = False) -> None:
+    """Move a bar with each future that ends, of a task or of an item."""
+    failed = 0
+    for done, future in enumerate(ended, 1):
+        failed += future._has_failed()
+        bar(done, failed)
+        if failed and to_the_first_error:
+            return

@@ -1,6 +1,5 @@
 """A session: what one client has submitted, from its side. Futures live here until they have ended."""
 
-import sys
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from copy import copy
@@ -9,7 +8,13 @@ from time import monotonic_ns
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from msgspec import msgpack
+from msgspec.structs import replace
+
+from daws.client import notebook
+from daws.client.arguments import LargeArguments
 from daws.client.brake import COUNTED_BYTES_MIN, Brake
+from daws.client.cancelled import TaskCancelledError
 from daws.client.future import (
     CANCELLED,
     FAILED,
@@ -21,13 +26,20 @@ from daws.client.future import (
     collecting,
     output_futures,
 )
-from daws.client.options import OUTPUTS_MAX, USUAL, Options
+from daws.client.hints import check_arguments, check_callable, cure_of_needs
+from daws.client.leaving import named_in
+from daws.client.levels import LevelWatch
+from daws.client.options import NAMES, OPTION_NAMES, OUTPUTS_MAX, USUAL, Options
+from daws.client.printing import Printing
 from daws.client.rereading import find_again, read_again
-from daws.data.codec import Packed, dumps_call, encode
+from daws.client.unseen import SeenAtEnd, Unseen
+from daws.data.buffers import BufferObject
+from daws.data.codec import Packed, dumps_call, dumps_plain, encode
 from daws.data.files import ObjectFiles
-from daws.data.functions import dumps_function, is_settled, name_of
+from daws.data.functions import Carried, LargeFunction, dumps_function, is_settled, name_of, refuse_large
+from daws.data.revisions import own as revisions
 from daws.data.session import Session as Folders
-from daws.data.tags import named
+from daws.data.tags import leveled, named
 from daws.model.cluster import Members
 from daws.model.context import format_context
 from daws.model.errors import (
@@ -36,7 +48,6 @@ from daws.model.errors import (
     DamagedObjectError,
     DawsError,
     StrategyError,
-    TaskCancelledError,
     TaskFailedError,
     UnavailableError,
     UsageError,
@@ -51,8 +62,9 @@ from daws.runtime.ports import ClusterPort, Outcome
 from daws.runtime.thread import NODE, NodeThread
 from daws.strategy.decisions import Assign, Newcomer, Strategy
 from daws.wire.store import Submit
-from daws.wire.worker import INPUTS_ALONE
-from daws.workers.failures import exception_of
+from daws.wire.worker import INPUTS_ALONE, ITEMS_FAILED
+from daws.workers.failures import exception_of, with_way
+from daws.workers.roots import FailureBook
 from daws.workers.server import ForkServer
 
 if TYPE_CHECKING:
@@ -62,12 +74,18 @@ FIRST_EXTRA_OBJECT = 1 << 62
 SEED = 0
 NOBODY = -1
 """In the place of a home, while there are no nodes."""
+KEPT_MAX = 10_000
+"""So many results in files, at most, can be asked for when their cluster is closed: each may be a mapping, of which a
+process may have some ten thousands."""
 PENDING_SHARE = 2
 """One part in so many of the room for objects may be taken by arguments of tasks that have not ended."""
 
 
 class Session:
     """Ids, futures and functions of one client; the engine does the rest."""
+
+    hears_of_items = True
+    """Do workers tell it of items of a `map` that failed?"""
 
     def __init__(
         self,
@@ -91,6 +109,7 @@ class Session:
         self.futures: dict[int, Future[Any]] = {}  # that have not ended
         self.outputs: dict[int, list[Future[Any]]] = {}  # further ones, of tasks with several outputs
         self.stored: dict[int, tuple[Input, ...]] = {}  # by task: where its outputs are, if they are in files
+        self.kept: dict[int, Any] = {}  # by object: results that outlive the session
         self.engine: ClusterPort
         if join is not None:
             self.files = ObjectFiles(*folders.part("client"), limit_bytes=limit_bytes)
@@ -104,6 +123,8 @@ class Session:
             self.files = ObjectFiles(*folders.node_folders(NODE), limit_bytes=limit_bytes)
             self.engine = NodeThread(crew, strategy, self.files, self, journal, server)
         self.brake = Brake(self.files.limit_bytes // PENDING_SHARE)
+        self.large = LargeArguments(self._put, may_wait=lambda: not self.engine.is_here)
+        self._share = self.large.share
         self._is_alone = not nodes and join is None
         self._hand_in: Callable[[Any], None] = self.engine.new_tasks.append
         self.gone = self.engine.let_go
@@ -114,24 +135,46 @@ class Session:
         self._settled: dict[Callable[..., Any], int] = {}  # numbers of functions that need not be looked at again
         self._turns: dict[Needs | None, int] = {}  # of the last task that needs this (see Newcomer)
         self._closed: BaseException | None = None
+        self._levels = LevelWatch(self._settled.clear)
+        self._printing = Printing()
+        self._raised = FailureBook()
+        self._names: dict[int, str] = {}  # of functions, by number
         self.alarms: list[Any] = []  # `release`d when a task does not end well
+        self.unseen = Unseen()
 
     def start(self) -> None:
         self.engine.start()
+        notebook.watch(self)
 
     def close(self, reason: BaseException) -> int:
         """End everything; how many tasks had not ended. Whoever waits for them is told `reason`."""
+        if self._closed is None:
+            self._keep_results()
         self._closed = self._closed or reason  # it may be broken already
+        notebook.unwatch(self)
         self.brake.release()
+        self.large.clear()
         self.engine.stop()
         left = len(self.futures)
-        self._fail_all(reason)
+        self._end_all(TaskCancelledError("the task was cancelled: its cluster was closed"), CANCELLED)
         return left
+
+    def _keep_results(self) -> None:
+        """Have results here that lie in files and whose futures somebody has: those files go with the session."""
+        room_bytes, room = self.files.limit_bytes, KEPT_MAX
+        for output in [one for outputs in [*self.stored.values()] for one in outputs]:
+            object_, size_bytes, _, places, value = output
+            if value or not room or size_bytes > room_bytes:
+                continue
+            with suppress(Exception):  # a file of a command, or damaged: who asks for it is told
+                self.kept[object_] = self.engine.load(object_, places)
+                room_bytes, room = room_bytes - size_bytes, room - 1
 
     def abandon(self, reason: BaseException) -> None:
         """The engine is not in this process: end nothing, but let nobody wait."""
         self._closed = reason
-        self._fail_all(reason)
+        notebook.unwatch(self)
+        self._end_all(reason)
 
     # -- in ------------------------------------------------------------------------------------------------------------
 
@@ -140,16 +183,29 @@ class Session:
         known = self._settled.get(function) if function.__class__ is FunctionType else None
         if known is not None:
             return known
-        pickled = dumps_function(function)
+        try:
+            pickled = self._carried(dumps_function(function, share=refuse_large))
+        except LargeFunction:
+            return CarriedNumber.of(function, self)
+        if self._levels.known != b"":
+            pickled = leveled(self._levels.now(), pickled)
         known = self._functions.get(pickled)
         if known is None:
             known = self._functions[pickled] = self._next_function()
-            self._learn(known, named(name_of(function), pickled))
+            name = self._names[known] = name_of(function)
+            self._learn(known, named(name, pickled))
             if self.timeline is not None:
-                self.timeline.learn(known, name_of(function))
+                self.timeline.learn(known, name)
         if is_settled(function):
             self._settled[function] = known
         return known
+
+    _carried = staticmethod(revisions.carried)
+    """A function with what workers have to know of the modules that it may need."""
+
+    def forget_functions(self) -> None:
+        """Modules may have changed: look at all functions again."""
+        self._settled.clear()
 
     def _learn(self, number: int, pickled: bytes) -> None:
         self.engine.learn(number, pickled)
@@ -158,9 +214,24 @@ class Session:
         """One task with one output and nothing to say about it."""
         number = self._settled.get(function) if function.__class__ is FunctionType else None
         if number is None:
+            if getattr(type(function), "_is_task", False):
+                task_: Any = function
+                return self.start_task(task_._sent_function(), args, kwargs, task_._checked)  # type: ignore[no-any-return]
+            check_callable(function)
             number = self.number_of(function)
-        if args or kwargs or not self._is_alone:
+            if number.__class__ is CarriedNumber:
+                if not OPTION_NAMES.isdisjoint(kwargs):
+                    check_arguments(function, kwargs, NAMES)
+                return self.submit(number, args, kwargs)
+        if kwargs or not self._is_alone:
+            if kwargs and not OPTION_NAMES.isdisjoint(kwargs):
+                check_arguments(function, kwargs, NAMES)
             return self.submit(number, args, kwargs)
+        payload = INPUTS_ALONE
+        if args:
+            payload = dumps_plain(args)
+            if not payload or len(payload) >= COUNTED_BYTES_MIN:
+                return self.submit(number, args, kwargs)
         # A short way for what is left, as `submit` would.
         task = self._next_task()
         future: Future[Any] = Future(self, task, task)
@@ -168,15 +239,28 @@ class Session:
         if self._closed is not None:
             self._refuse(task)
         engine = self.engine
-        self._hand_in((task, number, INPUTS_ALONE))
+        self._hand_in((task, number, payload))
         if not engine.awake:
             engine.wake()
         return future
+
+    def start_task(
+        self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], options: Options
+    ) -> Any:
+        """A task with options: one future, or as many as it has outputs, as a tuple."""
+        self.check(options)
+        check_callable(function)
+        if kwargs and not OPTION_NAMES.isdisjoint(kwargs):
+            check_arguments(function, kwargs, NAMES)
+        submit = self.submit if options.outputs == 1 else self.submit_several
+        return submit(self.number_of(function), args, kwargs, options)
 
     def submit(
         self, function: int, args: tuple[Any, ...], kwargs: dict[str, Any], options: Options = USUAL
     ) -> Future[Any]:
         """One task with one output."""
+        if function.__class__ is CarriedNumber:
+            function, args = int(function), (function.function, *args)  # type: ignore[attr-defined]
         payload, above = self._arguments(args, kwargs) if args or kwargs else (INPUTS_ALONE, ())
         task = self._next_task()
         future: Future[Any] = Future(self, task, task)
@@ -202,6 +286,8 @@ class Session:
         make: "Callable[[Session, int, list[int]], list[Future[Any]]]" = output_futures,
     ) -> tuple[Future[Any], ...]:
         """One task with several outputs. `make` is given a task and its objects, and answers their futures."""
+        if function.__class__ is CarriedNumber:
+            function, args = int(function), (function.function, *args)  # type: ignore[attr-defined]
         payload, above = self._arguments(args, kwargs)
         task = self._next_task()
         first = FIRST_EXTRA_OBJECT + task * OUTPUTS_MAX
@@ -215,6 +301,8 @@ class Session:
     def _arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[bytes, Iterable[Future[Any]]]:
         """Pickled arguments, and the futures that were found in them."""
         if not kwargs:
+            if args and (plain := dumps_plain(args)):
+                return plain, ()
             for one in args:
                 if one.__class__ is not Future or one._state == INLINE or one._session is not self:
                     break
@@ -224,10 +312,13 @@ class Session:
         found: dict[Future[Any], int] = {}
         collecting.found = found
         try:
-            payload = dumps_call(args, kwargs)
+            payload = dumps_call(args, kwargs, self._share)
+            self.check_own(found)
+        except BaseException:
+            self.large.discard(found)
+            raise
         finally:
             collecting.found = None
-        self.check_own(found)
         return payload, found
 
     def _submit(
@@ -242,13 +333,15 @@ class Session:
     ) -> None:
         inputs: tuple[int, ...] = ()
         parents: tuple[int, ...] = ()
+        if len(payload) >= COUNTED_BYTES_MIN or payload[:1] == b"s":
+            payload, above = self._bounded(future.task, payload, above)
+        if options.writable and above:
+            payload = b"w" + payload
         if above:
             inputs = tuple([one.object for one in above])
             parents = tuple(dict.fromkeys([one.task for one in above]))
         task = future.task
         home = NODE if self._is_alone else self._home(task, options, above)
-        if len(payload) >= COUNTED_BYTES_MIN:
-            self.brake.add(task, len(payload), not self.engine.is_here)
         self.futures[task] = future
         spec = TaskSpec(
             task,
@@ -272,10 +365,28 @@ class Session:
         if not engine.awake:
             engine.wake()
 
+    def _bounded(self, task: int, payload: bytes, above: Iterable[Future[Any]]) -> tuple[bytes, Iterable[Future[Any]]]:
+        """Count the arguments of a task that has large ones, or many. If there is no room, they go into a file."""
+        try:
+            self.large.submitted(task, above)
+            if not self.brake.add(task, len(payload), not self.engine.is_here):
+                above = [*above, self._put(BufferObject(memoryview(payload)))]
+                payload = b"p%d" % (len(above) - 1)
+        except BaseException:  # Ctrl-C while it waits for room, or no room for the file
+            self._forget_outputs(task)
+            self._uncount(task)
+            self.large.discard(above)
+            raise
+        return payload, above
+
+    def _forget_outputs(self, task: int) -> None:
+        """The task is not submitted after all."""
+        self.outputs.pop(task, None)
+
     def _refuse(self, task: int) -> NoReturn:
         """Asked when its future is known already: who closes meanwhile would tell it otherwise."""
         self.futures.pop(task, None)
-        self.brake.remove(task)
+        self._uncount(task)
         raise ClosedError(f"no tasks can be submitted any more: {self._closed}")
 
     def _home(self, task: int, options: Options, above: Iterable[Future[Any]]) -> NodeId:
@@ -348,16 +459,72 @@ class Session:
 
     def check(self, options: Options) -> None:
         """Refuse what no executor of this cluster could run, unless all of its nodes are still to come."""
+        if options.memo is not None:
+            self.check_memo()
         needs, members = options.needs, self.engine.members
         if needs is not None and members and not members.capable(needs):
             asked = f"{needs.cores} cores" if needs.context is None else f"the context {format_context(needs.context)}"
-            raise ContextError(f"no executor offers {asked}: {_offers(members)}")
+            raise ContextError(f"no executor offers {asked}: {_offers(members)}; {self._cure_of(needs, members)}")
 
-    def cancel(self, futures: Iterable[Future[Any]], running: bool = True) -> None:
-        """Stop tasks; with `running=False` only those that no worker has yet."""
+    def _cure_of(self, needs: Needs, members: Members) -> str:
+        """What to write when no executor can run tasks with these needs."""
+        return cure_of_needs(needs, max(info.executors[0].count for info in members.infos))
+
+    def check_memo(self) -> None:
+        """Refuse to reuse results: there is no folder for them."""
+        raise UsageError("memo: name a folder for the results first: daws.Cluster(memo='…'), or DAWS_MEMO")
+
+    def cancel(self, futures: Iterable[Future[Any]]) -> int:
+        """Stop tasks; how many of them had not ended. Their futures have ended when this returns."""
+        if self._closed is not None:
+            return 0
+        found = []
+        for task in dict.fromkeys([future.task for future in futures]):
+            future = self.futures.pop(task, None)
+            if future is not None:  # else the engine's thread was faster
+                found.append(future)
+        if not found:
+            return 0
+        self.engine.cancel(tuple([future.task for future in found]))
+        for future in found:
+            self._end_cancelled(future)
+        for alarm in tuple(self.alarms):
+            alarm.release()
+        return len(found)
+
+    def _end_cancelled(self, future: Future[Any]) -> None:
+        """A future keeps its first end: what the nodes say later of its task is for nobody."""
+        futures = (future, *self.outputs.pop(future.task, ()))
+        self.unseen.remove(future.task)
+        for one in futures:
+            one._what = Outcome(future.task, (), STATE_CANCELLED)
+            one._state = CANCELLED
+        for one in futures:
+            one._tell_all()
+
+    def cancel_waiting(self, futures: Iterable[Future[Any]]) -> None:
+        """Stop those tasks that no worker has yet. Which ones these are is found out later."""
         tasks = tuple([future.task for future in futures if not future.done()])
         if tasks and self._closed is None:
-            self.engine.cancel(tasks, running)
+            self.engine.cancel(tasks, running=False)
+
+    def is_running(self, task: int) -> bool:
+        """Does a worker have this task, or is it on its way to one?"""
+        if self._closed is not None:
+            return False
+        if not self._is_alone:
+            self.check_may_wait()
+        return task in self.engine.started()
+
+    def mark(self) -> int:
+        """A number that no task has: those that are submitted from now on have larger ones."""
+        return self._next_task()
+
+    def cancel_since(self, mark: int) -> int:
+        """Cancel what was submitted since a mark was set; how many tasks had not ended?"""
+        left = [future for task, future in [*self.futures.items()] if task >= mark]
+        self.cancel(left)
+        return len(left)
 
     def let_go(self, task: int) -> None:
         """Nobody has the future of this task any more. Called by the garbage collector."""
@@ -367,6 +534,9 @@ class Session:
     def look_at_gone(self, task: int) -> None:
         """It is the last that was let go of: not urgent, unless a large object waits for it or there are many."""
         large = self.stored.pop(task, None)
+        if self.kept:
+            for output in large or ():
+                self.kept.pop(output[0], None)
         if (large or not len(self.gone) % LET_GO_MAX) and not self.engine.awake and self._closed is None:
             self.engine.wake()
 
@@ -383,8 +553,10 @@ class Session:
                 if future._told is not None:
                     future._tell_all()
                 continue
+            if outcome.error:
+                outcome = self._with_failure(outcome)
             if not is_usual and outcome.task in counted:
-                self.brake.remove(outcome.task)
+                self._uncount(outcome.task)
             if future is None:
                 continue
             others = several.pop(outcome.task, ()) if several else ()
@@ -400,11 +572,23 @@ class Session:
                 for one in (future, *others):
                     one._what = outcome
                     one._state = CANCELLED if outcome.state == STATE_CANCELLED else FAILED
+                if future._state == FAILED:
+                    self.unseen.add(outcome.task, outcome)
                 for alarm in tuple(self.alarms):
                     alarm.release()
             for one in (future, *others):
                 if one._told is not None:
                     one._tell_all()
+
+    def _uncount(self, task: int) -> None:
+        """Its arguments are not needed any more."""
+        self.brake.remove(task)
+        self.large.ended(task)
+
+    def _with_failure(self, outcome: Outcome) -> Outcome:
+        """What the task raised, or the one that is to blame, whose future may be gone."""
+        error, failure = self._raised.find(outcome.task, outcome.error, outcome.failure)
+        return outcome if failure == outcome.failure else replace(outcome, error=error, failure=failure)
 
     def on_done(self, tasks: list[int], outputs: list[tuple[Input, ...]]) -> None:
         if self.outputs or self.brake.sizes:
@@ -424,11 +608,11 @@ class Session:
                 future._tell_all()
 
     def on_printed(self, stream: int, text: bytes, task: int) -> None:
-        """What tasks print appears here, as if they ran here (when they have ended)."""
-        out = sys.stderr if stream == 2 else sys.stdout
-        if out is not None:
-            out.write(text.decode(errors="replace"))
-            out.flush()
+        """What tasks print and log appears here, as if they ran here, line by line."""
+        if stream == ITEMS_FAILED:
+            self.unseen.add_items(task, *msgpack.decode(text))
+        else:
+            self._printing.show(stream, text, task)
 
     def on_ran(self, news: News) -> None:
         if self.timeline is not None:
@@ -443,22 +627,27 @@ class Session:
     def on_broken(self, error: BaseException) -> None:
         self._closed = self._closed or error
         self.brake.release()
-        self._fail_all(error)
+        self.large.clear()
+        for task in [*self.futures]:
+            self.unseen.add(task, error)
+        self._end_all(error)
 
-    def _fail_all(self, reason: BaseException) -> None:
-        """Futures that will never end otherwise."""
+    def _end_all(self, reason: BaseException, state: int = FAILED) -> None:
+        """End futures that will never end otherwise."""
         while self.futures:
             task, future = self.futures.popitem()
             for one in (future, *self.outputs.pop(task, ())):
                 if one._state == PENDING:
                     one._what = reason
-                    one._state = FAILED
+                    one._state = state
                     one._tell_all()
 
     # -- what futures ask ----------------------------------------------------------------------------------------------
 
     def load(self, object_: int) -> Any:
         """If no place has the object any more, or what is there is damaged, a task that reads it has it made again."""
+        if object_ in self.kept:
+            return self.kept[object_]
         try:
             return self._loaded(object_)
         except (DamagedObjectError, FileNotFoundError, UnavailableError) as error:
@@ -474,7 +663,10 @@ class Session:
             return self.engine.load(object_, self._places(object_))
         except (OSError, UnavailableError):
             if self._closed is not None:
-                raise ClosedError("the result was not asked for before its cluster was closed") from None
+                raise ClosedError(
+                    "the result was not asked for before its cluster was closed; "
+                    "call result() or gather() inside the with block"
+                ) from None
             raise
 
     def _may_read_again(self, error: Exception) -> bool:
@@ -539,17 +731,44 @@ class Session:
 
     def exception_of(self, future: Future[Any]) -> BaseException:
         """A new one each time: one that is raised refers to whoever asked, and so to the future."""
+        if self.unseen:
+            self.see([future])
         what = future._what
         if isinstance(what, Outcome):
-            if what.failure:
-                return exception_of(what.failure)
-            if future._state == CANCELLED:
+            if future._state == CANCELLED and not what.failure:
                 return TaskCancelledError(what.error or f"task {what.task} was cancelled, or one that it needs was")
-            return TaskFailedError(what.error)
+            raised = exception_of(what.failure) if what.failure else TaskFailedError(what.error)
+            return with_way(raised, what.task, what.path, what.error, lambda kind: self._names.get(kind, ""))
         assert isinstance(what, BaseException)
         again = copy(what)
         again.__cause__ = what.__cause__
         return again
+
+    def may_have_failed_items(self, task: int) -> bool:
+        """Of a task of `map` that has ended well: may the calls of some of its items have raised?"""
+        return self.unseen.has_failed_items(task)
+
+    def see(self, futures: Iterable[Future[Any]]) -> None:
+        """Somebody knows how these have ended, and what made them fail: leaving need not tell of it."""
+        for future in futures:
+            if future._state == PENDING:
+                future._tell(SeenAtEnd(future))
+            else:
+                for task in named_in(future._what, future.task):
+                    self.unseen.remove(task)
+
+
+class CarriedNumber(int):
+    """The number of a function that calls another one, which goes with its arguments because it is large."""
+
+    function: Callable[..., Any]
+
+    @classmethod
+    def of(cls, function: Callable[..., Any], session: Session) -> "CarriedNumber":
+        carrier = Carried(name_of(function), getattr(function, "without_unpicklable", None))
+        number = cls(session.number_of(carrier))
+        number.function = function
+        return number
 
 
 def _offers(members: Members) -> str:
@@ -559,7 +778,7 @@ def _offers(members: Members) -> str:
     said = []
     for plain, *labelled in kinds:
         there = "".join([f", {one.count} with {format_context(one.context)}" for one in labelled])
-        said.append(f"{plain.count} workers without a context{there}")
+        said.append(f"{plain.count} worker{'s' * (plain.count != 1)} without a context{there}")
     return each + " or ".join(said)
 
 

@@ -3,12 +3,13 @@
 from collections.abc import Callable
 from functools import update_wrapper
 from types import MethodType
-from typing import Any, Generic, ParamSpec, TypeVar, overload
+from typing import Any, Generic, ParamSpec, TypeVar, Unpack, overload
 
 from daws.client import current
 from daws.client.future import Future
-from daws.client.options import options_of
-from daws.data.functions import is_by_value
+from daws.client.hints import TASK, answer_to, names_of
+from daws.client.options import TaskOptions, options_of
+from daws.data.uses import is_by_value
 from daws.model.errors import UsageError
 
 P = ParamSpec("P")
@@ -21,7 +22,7 @@ class Task(Generic[P, T]):
     `plain` is the function itself: it runs here and now.
     """
 
-    is_task = True
+    _is_task = True
     plain: Callable[P, T]
     __wrapped__: Callable[P, T]
     __name__: str
@@ -45,42 +46,20 @@ class Task(Generic[P, T]):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Submit a call; futures anywhere inside the arguments become its inputs."""
-        function = self.plain if is_by_value(self._named) else self._sent
-        return current.cluster()._start(function, args, kwargs, self._checked)
+        return current.cluster()._start(self._sent_function(), args, kwargs, self._checked)
 
     @overload
-    def options(
-        self,
-        *,
-        context: str = "",
-        cores: int = 1,
-        memory: int = 0,
-        priority: int = 0,
-        retries: int = 0,
-        timeout: float | None = None,
-        expected: float = 0,
-        rank: float = 0,
-        memo: bool | str | None = None,
-    ) -> "Task[P, T]": ...
+    def options(self, **options: Unpack[TaskOptions]) -> "Task[P, T]": ...
     @overload
-    def options(
-        self,
-        *,
-        outputs: int,
-        context: str = "",
-        cores: int = 1,
-        memory: int = 0,
-        priority: int = 0,
-        retries: int = 0,
-        timeout: float | None = None,
-        expected: float = 0,
-        rank: float = 0,
-        memo: bool | str | None = None,
-    ) -> Callable[..., tuple[Future[Any], ...]]: ...
+    def options(self, *, outputs: int, **options: Unpack[TaskOptions]) -> Callable[..., tuple[Future[Any], ...]]: ...
 
     def options(self, **options: Any) -> Any:
-        """The same function with some other options than it has; see `Cluster.call`."""
+        """The same function with some other options than it has; see `Cluster.options`."""
         return Task(self.plain, {**self._given, **options}, self._named)
+
+    def _sent_function(self) -> Callable[..., Any]:
+        """What is sent to workers."""
+        return self.plain if is_by_value(self._named) else self._sent
 
     def __get__(self, instance: object, owner: type | None = None) -> Any:
         return self if instance is None else MethodType(self, instance)
@@ -92,8 +71,14 @@ class Task(Generic[P, T]):
             return _variant, (self._named, self._given)
         return self.__qualname__  # pickle looks for it in its module
 
+    def __dir__(self) -> list[str]:
+        return names_of(self)
+
     def __repr__(self) -> str:
         return f"<Task {self.__module__}.{self.__qualname__}>"
+
+
+answer_to(Task, TASK)
 
 
 def _variant(named: Task[P, T], options: dict[str, Any]) -> Task[P, T]:
@@ -118,19 +103,7 @@ class _Plain:
 @overload
 def task(function: Callable[P, T], /) -> Task[P, T]: ...
 @overload
-def task(
-    *,
-    outputs: int = 1,
-    context: str = "",
-    cores: int = 1,
-    memory: int = 0,
-    priority: int = 0,
-    retries: int = 0,
-    timeout: float | None = None,
-    expected: float = 0,
-    rank: float = 0,
-    memo: bool | str | None = None,
-) -> Callable[[Callable[P, T]], Task[P, T]]: ...
+def task(*, outputs: int = 1, **options: Unpack[TaskOptions]) -> Callable[[Callable[P, T]], Task[P, T]]: ...
 
 
 def task(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
@@ -143,7 +116,7 @@ def task(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
         with daws.Cluster():
             print(square(square(2)).result())
 
-    `@daws.task(retries=2)` sets options (see `Cluster.call`), `square.options(retries=2)` makes a variant, and
+    `@daws.task(retries=2)` sets options (see `Cluster.options`), `square.options(retries=2)` makes a variant, and
     `square.plain(2)` calls the function itself.
     """
     return (lambda wrapped: Task(wrapped, options)) if function is None else Task(function, options)

@@ -3,37 +3,71 @@
 import time
 from _thread import allocate_lock
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import suppress
-from typing import Any, Literal, NamedTuple, TypeVar
+from operator import attrgetter
+from typing import Any, Literal, NamedTuple, Self, TypeVar, overload
 
-from daws.client.future import FAILED, INLINE, NOTHING, PENDING, STORED, Future, acquire
-from daws.client.mapping import Mapped, error_of
-from daws.client.progress import Progress
+from daws.client.future import FAILED, INLINE, NOTHING, PENDING, STORED, VALUE, Future, Ring, acquire
+from daws.client.hints import refuse_gathering
+from daws.client.mapping import ItemFuture, Mapped, error_of
+from daws.client.progress import Progress, noun_of, show
+from daws.data.codec import loads_plain
 from daws.model.errors import DawsError, UsageError
 
 T = TypeVar("T")
+F = TypeVar("F")
 Errors = Literal["raise", "return", "skip"]
 TOGETHER = 1024
 """So many results are waited for at once: a thread that is woken by each end takes the interpreter, and where all
 processors are busy one of those too, from the one that brings the ends."""
 TOGETHER_MIN = 8
 """Of fewer each is waited for by itself."""
+SESSION = attrgetter("_session")
 WORDS = {"ALL_COMPLETED": "all", "FIRST_COMPLETED": "first", "FIRST_EXCEPTION": "error"}
 
 
-def distinct(futures: Iterable[Future[T]]) -> dict[Future[T], None]:
-    """Each of them once; UsageError for what is no future."""
-    if isinstance(futures, Future):
+NO_FUTURE = "is no future of daws; give what submit, map or run returned"
+
+
+def distinct(futures: Any) -> dict[Future[Any], list[Any]]:
+    """By future of a task, each once: what of the given futures ends with it. UsageError for what is no future.
+
+    Given may be the futures of tasks or of items, and what `map` gives, which stands for all of its items: these are
+    made when they are asked for, so here they are a range.
+    """
+    if isinstance(futures, (Future, ItemFuture)):
         raise UsageError(f"{futures!r} is one future; give a list of them, or ask it for its result()")
-    if isinstance(futures, Mapped):  # to go through it would be to wait for it
-        raise UsageError(f"{futures!r} has results, not futures; go through it, or give it to gather")
-    found = dict.fromkeys(futures)
-    one: Any
-    for one in found:
-        if not isinstance(one, Future):
-            raise UsageError(f"{one!r:.100} is no future of daws; give what submit, call or run returned")
+    if not isinstance(futures, Iterable):
+        raise UsageError(f"{futures!r:.100} {NO_FUTURE}")
+    found: dict[Future[Any], list[Any]] = {}
+    for one in [futures] if isinstance(futures, Mapped) else dict.fromkeys(futures):
+        if isinstance(one, Future):
+            found.setdefault(one, []).append(one)
+        elif isinstance(one, ItemFuture):
+            found.setdefault(one._chunk, []).append(one)
+        elif isinstance(one, Mapped):
+            first = 0
+            for chunk, count in one._chunks():
+                found.setdefault(chunk, []).append(range(first, first + count))
+                first += count
+        else:
+            raise UsageError(f"{one!r:.100} {NO_FUTURE}")
     return found
+
+
+def _each(task: Future[Any], entries: list[Any]) -> Iterator[Any]:
+    """The futures that end with a task, each once."""
+    for entry in entries:
+        if isinstance(entry, range):
+            yield from [ItemFuture(task, at, item) for at, item in enumerate(entry)]
+        else:
+            yield entry
+
+
+def each_once(futures: Any) -> list[Any]:
+    """The futures that are given, each once; what `map` gives stands for those of its items."""
+    return [one for task, entries in distinct(futures).items() for one in _each(task, entries)]
 
 
 class _Gate:
@@ -46,9 +80,9 @@ class _Gate:
         self.lock.acquire()
 
     def expect(self, future: Future[Any]) -> None:
-        if future.is_inner:
+        if future._is_inner:
             self.inner.append(future)
-        future.tell(_Arrival(self, future))
+        future._tell(_Arrival(self, future))
 
     def next(self, until: float | None) -> Future[Any]:
         while not self.arrived and self.inner:
@@ -79,62 +113,121 @@ class _Arrival:
                 return  # somebody else has just done it
 
 
-class _Bell:
-    """Somebody waits for the first of several things, and is woken once."""
+class AsCompleted(Iterator[F]):
+    """Futures in the order in which they end, for `for` and for `async for`."""
 
-    __slots__ = ("lock",)
+    def __init__(self, futures: Any, timeout: float | None) -> None:
+        self._timeout = timeout
+        self._until = None if timeout is None else time.monotonic() + timeout
+        self._entries = distinct(futures)
+        self._left = len(self._entries)
+        self._steps = self._wait()
 
-    def __init__(self) -> None:
-        self.lock = allocate_lock()
-        self.lock.acquire()
+    def _wait(self) -> Iterator[F]:
+        entries = self._entries
+        if any(not future.done() for future in entries):
+            next(iter(entries))._session.check_may_wait()
+        gate = _Gate()
+        for future in entries:
+            gate.expect(future)
+        while self._left:
+            try:
+                ended = gate.next(self._until)
+            except TimeoutError:
+                raise self._too_late() from None
+            self._left -= 1
+            yield from _each(ended, entries[ended])
+
+    async def _wait_on_loop(self) -> AsyncIterator[F]:
+        import asyncio
+
+        if any(future._is_inner for future in self._entries):
+            for one in self._steps:
+                yield one
+            return
+        ended: asyncio.Queue[Future[Any]] = asyncio.Queue()
+        loop = asyncio.get_running_loop()
+        for future in self._entries:
+            future._tell(_ToLoop(loop, ended.put_nowait, future))
+        while self._left:
+            try:
+                left_s = None if self._until is None else self._until - time.monotonic()
+                found = await asyncio.wait_for(ended.get(), left_s)
+            except TimeoutError:
+                raise self._too_late() from None
+            self._left -= 1
+            for one in _each(found, self._entries[found]):
+                yield one
+
+    def _too_late(self) -> TimeoutError:
+        return TimeoutError(f"{self._left} of {len(self._entries)} tasks have not ended within {self._timeout:g} s")
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> F:
+        return next(self._steps)
+
+    def __aiter__(self) -> AsyncIterator[F]:
+        return self._wait_on_loop()
+
+
+class _ToLoop:
+    """Tells an event loop that a future has ended."""
+
+    __slots__ = ("future", "loop", "tell")
+
+    def __init__(self, loop: Any, tell: Any, future: Future[Any]) -> None:
+        self.loop = loop
+        self.tell = tell
+        self.future = future
 
     def release(self) -> None:
-        with suppress(RuntimeError):  # it has rung before
-            self.lock.release()
+        with suppress(RuntimeError):  # the loop was closed, so nobody waits any more
+            self.loop.call_soon_threadsafe(self.tell, self.future)
 
 
-def as_completed(futures: Iterable[Future[T]], timeout: float | None = None) -> Iterator[Future[T]]:
-    """The futures in the order in which they end; TimeoutError if that takes longer than `timeout` seconds."""
-    until = None if timeout is None else time.monotonic() + timeout
-    gate = _Gate()
-    waiting = list(distinct(futures))
-    if any(not future.done() for future in waiting):
-        waiting[0]._session.check_may_wait()
-    for future in waiting:
-        gate.expect(future)
-    for count in range(len(waiting)):
-        try:
-            yield gate.next(until)
-        except TimeoutError:
-            left = len(waiting) - count
-            raise TimeoutError(f"{left} of {len(waiting)} tasks have not ended within {timeout:g} s") from None
+@overload
+def as_completed(futures: Mapped[T], timeout: float | None = None) -> AsCompleted[ItemFuture[T]]: ...
+@overload
+def as_completed(futures: Iterable[F], timeout: float | None = None) -> AsCompleted[F]: ...
+
+
+def as_completed(futures: Any, timeout: float | None = None) -> Any:
+    """The futures in the order in which they end; TimeoutError if that takes longer than `timeout` seconds.
+
+    What `map` gives stands for the futures of its items. `async for` works as well as `for`.
+    """
+    return AsCompleted(futures, timeout)
 
 
 class Waited(NamedTuple):
     """Futures that have ended, and those that have not."""
 
-    done: set[Future[Any]]
-    not_done: set[Future[Any]]
+    done: set[Any]
+    not_done: set[Any]
 
 
 def wait(
-    futures: Iterable[Future[Any]],
+    futures: Iterable[Future[Any] | ItemFuture[Any] | Mapped[Any]] | Mapped[Any],
     timeout: float | None = None,
     return_when: str = "all",
 ) -> Waited:
     """Wait for `"all"`, for the `"first"`, or for the first `"error"` (all, if there is none).
 
-    The words of `concurrent.futures` (`FIRST_COMPLETED` …) are understood too.
+    What `map` gives stands for the futures of its items. The words of `concurrent.futures` (`FIRST_COMPLETED` …) are
+    understood too.
     """
     return_when = WORDS.get(return_when, return_when)
     if return_when not in ("all", "first", "error"):
-        raise UsageError(f"return_when={return_when!r}: give 'all', 'first' or 'error'")
-    waiting = distinct(futures)
-    done: set[Future[Any]] = set()
+        raise UsageError(f"return_when={return_when!r}: give 'all', 'first' or 'error' (or {', '.join(WORDS)})")
+    ending: AsCompleted[Any] = AsCompleted(futures, timeout)
+    waiting = [one for task, entries in ending._entries.items() for one in _each(task, entries)]
+    done: set[Any] = set()
     if return_when == "all" and timeout is None:
-        _wait_inside(waiting)
+        _wait_inside(ending._entries)
     try:
-        for future in as_completed(waiting, timeout):
+        for future in ending:
             done.add(future)
             if return_when == "first" or (return_when == "error" and future.exception() is not None):
                 done.update([other for other in waiting if other.done()])
@@ -144,7 +237,14 @@ def wait(
     return Waited(done, {future for future in waiting if future not in done})
 
 
-def gather(futures: Any, errors: Errors = "raise", timeout: float | None = None, progress: bool = False) -> Any:
+def gather(
+    futures: Any,
+    errors: Errors = "raise",
+    timeout: float | None = None,
+    progress: bool = False,
+    *more: Any,
+    **others: Any,
+) -> Any:
     """The results of all futures, in the same shape: lists, tuples, sets, dicts and dataclasses of them, however deep.
 
     A generator becomes a list, and so do the results of a `map`.
@@ -152,54 +252,67 @@ def gather(futures: Any, errors: Errors = "raise", timeout: float | None = None,
     `errors="return"` puts exceptions where results would be, `"skip"` leaves failed ones out of lists and dicts.
     `progress=True` shows a bar on terminals and in notebooks.
     """
+    if more or others or isinstance(errors, (Future, ItemFuture, Mapped)):
+        refuse_gathering(more, others)
     if errors not in ("raise", "return", "skip"):
         raise UsageError(f"errors={errors!r}: give 'raise', 'return' or 'skip'")
     until = None if timeout is None else time.monotonic() + timeout
-    if isinstance(futures, Iterator):
+    if isinstance(futures, Iterator) and not isinstance(futures, Mapped):
         futures = list(futures)
     if progress:
-        _watch(list(dict.fromkeys(_leaves(futures))), errors == "raise", timeout)
+        _watch(each_once(_given(futures)), errors == "raise", timeout)
     elif timeout is None:
         _wait_inside(_leaves(futures))
     try:
         return _gathered(futures, errors, until)
-    except TimeoutError:
+    except Exception as error:
         leaves = set(_leaves(futures))
+        for leaf in leaves:
+            leaf._session.see([leaf])  # one error is raised for all
+        if not isinstance(error, TimeoutError):
+            raise
         left = sum(not future.done() for future in leaves)
         if timeout is None or not left:
             raise  # by a task
         raise TimeoutError(f"{left} of {len(leaves)} tasks have not ended within {timeout:g} s") from None
 
 
-def _watch(futures: "list[Future[Any]]", to_the_first_error: bool, timeout: float | None) -> None:
-    with Progress(len(futures)) as bar:
-        for done, future in enumerate(as_completed(futures, timeout), 1):
-            bar(done)
-            if to_the_first_error and future.exception() is not None:
-                return
+def _watch(futures: list[Any], to_the_first_error: bool, timeout: float | None) -> None:
+    with Progress(len(futures), counted=noun_of(futures)) as bar:
+        show(bar, as_completed(futures, timeout), to_the_first_error)
 
 
 def _wait_inside(futures: Iterable[Future[Any]]) -> None:
     """A task that waits for many of its own waits once for all of them."""
     first = next(iter(futures), None)
-    if first is not None and first.is_inner:
-        first.wait_with(futures)
+    if first is not None and first._is_inner:
+        first._wait_with(futures)
 
 
 def _leaves(what: Any) -> Iterator[Future[Any]]:
-    if isinstance(what, Future):
+    """The futures of tasks that have to end."""
+    for one in _given(what):
+        if isinstance(one, ItemFuture):
+            yield one._chunk
+        elif isinstance(one, Mapped):
+            yield from one._futures
+        else:
+            yield one
+
+
+def _given(what: Any) -> Iterator[Any]:
+    """All futures in here, of tasks and of items, and what `map` gives."""
+    if isinstance(what, (Future, ItemFuture, Mapped)):
         yield what
-    elif isinstance(what, Mapped):
-        yield from what.futures
     elif isinstance(what, dict):
         for value in what.values():
-            yield from _leaves(value)
+            yield from _given(value)
     elif isinstance(what, (list, tuple, set, frozenset)):
         for value in what:
-            yield from _leaves(value)
+            yield from _given(value)
     else:
         for name in _fields(what):
-            yield from _leaves(getattr(what, name, None))
+            yield from _given(getattr(what, name, None))
 
 
 def _fields(what: Any) -> Iterable[str]:
@@ -208,7 +321,7 @@ def _fields(what: Any) -> Iterable[str]:
 
 
 def _gathered(what: Any, errors: Errors, until: float | None) -> Any:
-    if isinstance(what, Future):
+    if isinstance(what, (Future, ItemFuture)):
         left = None if until is None else max(0.0, until - time.monotonic())
         if errors == "raise":
             return what.result(left)
@@ -235,11 +348,11 @@ def _gathered(what: Any, errors: Errors, until: float | None) -> Any:
 def _items(mapped: Mapped[Any], errors: Errors, until: float | None) -> list[Any]:
     """The results of a map. Items of a chunk that failed as a whole have failed, each of them."""
     items: list[Any] = []
-    for future, count in mapped.chunks():
+    for future, count in mapped._chunks():
         is_good = _kept(future, "skip", until)
         found = _gathered(future, errors, until)
         for one in found if is_good else [found] * count:
-            error = error_of(one) if is_good else one
+            error = error_of(future, one) if is_good else one
             if error is None:
                 items.append(one)
             elif errors == "raise":
@@ -253,15 +366,23 @@ def _results(what: Iterable[Any]) -> list[Any]:
     """Whatever becomes of `what` when all that it has in it is to end well, however long that takes."""
     rest = list(what)
     items: list[Any] = []
+    add = items.append
     for low in range(0, len(rest), TOGETHER):
         some = rest[low : low + TOGETHER]
         _wait_for_all(some)
-        items += [
-            (None if one._state == INLINE and one._what == NOTHING else one.result())  # most have no result
-            if one.__class__ is Future
-            else _gathered(one, "raise", None)
-            for one in some
-        ]
+        for one in some:
+            if one.__class__ is not Future:
+                value = _gathered(one, "raise", None)
+            elif one._state != INLINE:
+                value = one.result()
+            elif one._what == NOTHING:  # most have no result
+                value = None
+            elif (value := loads_plain(one._what)) is None:
+                value = one.result()
+            else:  # as `result` would
+                one._what = value
+                one._state = VALUE
+            add(value)
     return items
 
 
@@ -272,10 +393,9 @@ def _wait_for_all(some: list[Any]) -> None:
     if first.__class__ is not Future:
         return
     session = first._session
-    for one in some:
-        if one.__class__ is not Future or one._session is not session:
-            return
-    awaited, bell = None, _Bell()
+    if {*map(type, some)} != {Future} or len({*map(SESSION, some)}) > 1:
+        return
+    awaited, bell = None, Ring()
     session.alarms.append(bell)
     try:
         while True:
@@ -291,7 +411,7 @@ def _wait_for_all(some: list[Any]) -> None:
                 # Most often the last ends last. If not, half of the others may have ended with one in the middle.
                 awaited = left[-1] if awaited is None else left[len(left) // 2]
                 session.check_may_wait()
-                awaited.tell(bell)
+                awaited._tell(bell)
             acquire(bell.lock, None)
     finally:
         session.alarms.remove(bell)
@@ -319,7 +439,7 @@ def _in_the_shape_of(what: Any, items: list[Any]) -> Any:
 
 
 def _kept(what: Any, errors: Errors, until: float | None) -> bool:
-    if errors != "skip" or not isinstance(what, Future):
+    if errors != "skip" or not isinstance(what, (Future, ItemFuture)):
         return True
     if what.exception(None if until is None else max(0.0, until - time.monotonic())) is not None:
         return False

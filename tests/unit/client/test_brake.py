@@ -1,7 +1,12 @@
 """Large arguments do not pile up without bound."""
 
+import os
 import threading
+import time
+from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 from daws.client import brake as module
@@ -24,12 +29,49 @@ def test_what_is_over_the_limit_waits_for_what_ends(monkeypatch: pytest.MonkeyPa
 
 def test_nobody_waits_alone_or_for_long_or_on_the_thread_that_ends_tasks(monkeypatch: pytest.MonkeyPatch):
     brake = Brake(100)
-    brake.add(1, 1000, True)  # nothing could ever make room for it
     monkeypatch.setattr(module, "WAIT_S_MAX", 60)
-    brake.add(2, 1000, False)
+    assert not brake.add(1, 1000, True)  # nothing could ever make room for it
+    assert brake.add(2, 90, True)
+    assert not brake.add(3, 90, False)
     monkeypatch.setattr(module, "WAIT_S_MAX", 0.001)
-    brake.add(3, 1000, True)
-    assert brake.pending_bytes == 3000
+    assert not brake.add(4, 90, True)
+    assert brake.pending_bytes == 90
+    brake.remove(1)
+    brake.remove(2)
+    assert brake.pending_bytes == 0
+
+
+def test_who_is_slowed_down_is_told_once(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture):
+    monkeypatch.setattr(module, "WAIT_S_MAX", 0.001)
+    brake = Brake(100)
+    for task in range(10):
+        brake.add(task, 90, True)
+    [said] = [record.getMessage() for record in caplog.records]
+    assert "submit() waits" in said and "put()" in said and "memory_bytes=" in said and "\n" not in said
+
+
+def first(data: list[int], gate: str) -> int:
+    while gate and not os.path.exists(gate):
+        time.sleep(0.001)
+    return data[0]
+
+
+@pytest.mark.parametrize("kind", [{}, {"kind": "threads"}, {"nodes": 2}])
+def test_pending_arguments_never_take_more_than_they_may(
+    kind: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
+    monkeypatch.setattr(module, "WAIT_S_MAX", 0.001)
+    gate = tmp_path / "gate"
+    with Cluster(2, memory_bytes=1_000_000, **kind) as cluster:
+        brake = cluster._open().brake
+        futures = []
+        for one in range(100):  # none of them ends before all are submitted
+            futures.append(cluster.submit(first, [one, *range(10_000)], str(gate)))
+            assert brake.pending_bytes <= brake.limit_bytes == 500_000
+        gate.touch()
+        assert cluster.gather(futures) == [*range(100)]
+        assert brake.pending_bytes == 0 and not brake.sizes
+    assert len([one for one in caplog.records if "submit() waits" in one.getMessage()]) == 1
 
 
 def test_who_waits_when_all_is_over_goes_on(monkeypatch: pytest.MonkeyPatch):
@@ -41,6 +83,23 @@ def test_who_waits_when_all_is_over_goes_on(monkeypatch: pytest.MonkeyPatch):
     brake.release()
     waiting.join(60)
     assert not waiting.is_alive()
+
+
+def test_ctrl_c_while_submit_waits_for_room_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch):
+    def interrupted(*_: object) -> bool:
+        raise KeyboardInterrupt
+
+    array = np.zeros(400_000)
+    with Cluster(1) as cluster:
+        session = cluster._open()
+        with monkeypatch.context() as patch:
+            patch.setattr(session.brake, "add", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                cluster.submit(size, bytes(array))
+            with pytest.raises(KeyboardInterrupt):
+                cluster.options(outputs=2).submit(size, bytes(array))
+        assert not len(session.large) and not session.large._reading and not session.outputs
+        assert cluster.submit(size, bytes(array)).result() == array.nbytes
 
 
 def size(data: bytes) -> int:

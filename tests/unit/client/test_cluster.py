@@ -16,10 +16,11 @@ import numpy as np
 import pytest
 
 import daws
+from daws.client.cancelled import TaskCancelledError
 from daws.client.cluster import FORKED, Cluster
 from daws.client.future import Future
 from daws.client.waiting import as_completed, gather, wait
-from daws.model.errors import ClosedError, TaskCancelledError, TaskKilledError, UnpicklableError, UsageError
+from daws.model.errors import ClosedError, TaskKilledError, UnpicklableError, UsageError
 from daws.strategy.presets import PRESETS
 from daws.workers.errors import UnreadableError
 
@@ -163,11 +164,11 @@ def test_what_cannot_be_put_in_says_so(cluster: Cluster):
 
 
 def test_a_run_over_its_time_limit_is_stopped(cluster: Cluster):
-    slow = cluster.call(time.sleep, (1000,), timeout=0.05)
+    slow = cluster.options(timeout=0.05).submit(time.sleep, 1000)
     error = slow.exception(60)
     assert isinstance(error, TaskKilledError) and f"task {slow.task}" in str(error)
     assert "0.05 s" in str(error) and "on node" in str(error)
-    assert cluster.call(add, (1,), timeout=60).result() == 1
+    assert cluster.options(timeout=60).submit(add, 1).result() == 1
 
 
 def test_exceptions_come_back_with_their_traceback(cluster: Cluster):
@@ -181,10 +182,10 @@ def test_exceptions_come_back_with_their_traceback(cluster: Cluster):
 def test_what_needs_a_failed_task_fails_too_and_names_it(cluster: Cluster):
     bad = cluster.submit(divide, 1, 0)
     after = cluster.submit(add, cluster.submit(add, bad), 1)
-    assert isinstance(after.exception(30), Exception)
-    assert f"task {bad.task}" in str(after.exception())
     late = cluster.submit(add, bad)
-    assert late.exception(30) is not None, "also when it had failed before"
+    for one in (after, late):  # also when it had failed before
+        error = one.exception(30)
+        assert isinstance(error, ZeroDivisionError) and f"task {bad.task} (divide), which failed" in error.__notes__[0]
 
 
 def test_unpicklable_arguments_are_refused_at_once(cluster: Cluster):
@@ -233,12 +234,12 @@ def raise_until(path: str, times: int) -> int:
 
 @pytest.mark.parametrize("retries, ok", [(1, False), (2, True)])
 def test_retries(cluster: Cluster, tmp_path: Any, retries: int, ok: bool):
-    future = cluster.call(raise_until, (str(tmp_path), 2), retries=retries)
+    future = cluster.options(retries=retries).submit(raise_until, str(tmp_path), 2)
     assert (future.exception(60) is None) == ok
 
 
 def test_several_outputs(cluster: Cluster):
-    one, two, three = cluster.call(lambda: (1, np.ones(10_000), "three"), outputs=3)
+    one, two, three = cluster.options(outputs=3).submit(lambda: (1, np.ones(10_000), "three"))
     assert cluster.submit(add, one, 1).result() == 2
     assert cluster.submit(np.sum, two).result() == 10_000
     assert three.result() == "three"
@@ -328,25 +329,6 @@ def test_a_result_that_cannot_be_read_is_an_error_of_its_future_alone(cluster: C
         cluster.gather([bad, good])
 
 
-@pytest.mark.parametrize(
-    "args, kwargs, message",
-    [
-        (5, None, "args=5: give a list"),
-        ("abc", None, "args='abc': give a list"),
-        ([1], 5, "kwargs=5: give a dict"),
-    ],
-)
-def test_arguments_that_are_no_list_are_refused(cluster: Cluster, args: Any, kwargs: Any, message: str):
-    with pytest.raises(UsageError, match=message):
-        cluster.call(abs, args, kwargs)
-    with pytest.raises(UsageError, match=message):
-        cluster.submit(call_inside, args, kwargs).result(60)
-
-
-def call_inside(args: Any, kwargs: Any) -> None:
-    daws.current().call(abs, args, kwargs)
-
-
 def returns_its_cluster() -> object:
     return daws.current()
 
@@ -363,7 +345,7 @@ def test_a_cluster_is_not_sent_to_its_tasks(cluster: Cluster):
 
 def test_map_says_what_is_not_iterable(cluster: Cluster):
     with pytest.raises(UsageError, match="map: 5 cannot be iterated over"):
-        cluster.map(pow, [1], 5)  # type: ignore[arg-type]
+        cluster.map(pow, [1], 5)  # type: ignore[call-overload]
 
 
 def test_gather_takes_dataclasses_and_generators(cluster: Cluster):
@@ -388,7 +370,7 @@ class FrozenParts:
 
 def test_what_is_no_future_is_named(cluster: Cluster):
     with pytest.raises(UsageError, match="5 is no future of daws"):
-        list(as_completed([cluster.submit(add), 5]))  # type: ignore[arg-type]
+        list(as_completed([cluster.submit(add), 5]))
     with pytest.raises(UsageError, match="is one future; give a list"):
         wait(cluster.submit(add))  # type: ignore[arg-type]
 
@@ -425,12 +407,13 @@ def test_unpicklable_results_of_map_are_errors_of_their_items_alone(cluster: Clu
 
 
 def test_numbers_of_numpy_are_numbers(cluster: Cluster):
-    one, other = cluster.call(divmod, [7, 2], outputs=np.int64(2), retries=np.int32(1), timeout=np.float32(60.0))
+    given: dict[str, Any] = {"outputs": np.int64(2), "retries": np.int32(1), "timeout": np.float32(60.0)}
+    one, other = cluster.options(**given).submit(divmod, 7, 2)
     assert gather([one, other]) == [3, 1]
     chunk: Any = np.int64(2)
     assert list(cluster.map(add, range(4), chunk=chunk)) == [0, 1, 2, 3]
-    with pytest.raises(UsageError, match=r"memory='2GB': give a whole number of bytes from 0"):
-        cluster.call(add, memory="2GB")
+    with pytest.raises(UsageError, match=r"memory='much': give a number of bytes, or a text such as '4 GB'"):
+        cluster.options(memory="much")
 
 
 def test_what_tasks_print_is_seen(cluster: Cluster, capfd: pytest.CaptureFixture[str]):
@@ -513,7 +496,7 @@ def test_the_highest_rank_goes_first_if_the_strategy_goes_by_ranks(tmp_path: Pat
     os.mkfifo(gate)
     with Cluster(1, strategy="daws:order=critical-path") as cluster:
         blocker = cluster.submit(sum_after, str(gate), np.ones(3))
-        ranked = [cluster.call(add, (rank,), rank=rank, expected=0.1) for rank in (1, 3, 0, 2)]
+        ranked = [cluster.options(rank=rank, expected=0.1).submit(add, rank) for rank in (1, 3, 0, 2)]
         for future in ranked:
             future.add_done_callback(lambda one: ended.append(one.result()))
         gate.write_text("go on")
@@ -539,17 +522,17 @@ def test_a_thousand_futures_one_by_one(cluster: Cluster):
 )
 def test_options_that_make_no_sense_are_refused(cluster: Cluster, options: dict[str, Any], message: str):
     with pytest.raises(UsageError, match=message):
-        cluster.call(add, **options)
+        cluster.options(**options).submit(add)
 
 
 @pytest.mark.parametrize("options, message", [({"context": "gpu"}, "gpu"), ({"cores": 3}, "3 cores")])
 def test_what_nobody_can_run_is_refused_at_once(cluster: Cluster, options: dict[str, Any], message: str):
     with pytest.raises(UsageError, match=message):
-        cluster.call(add, **options)
+        cluster.options(**options).submit(add)
 
 
 def test_wide_tasks_run(cluster: Cluster):
-    wide = [cluster.call(add, (number,), cores=2) for number in range(5)]
+    wide = [cluster.options(cores=2).submit(add, number) for number in range(5)]
     narrow = [cluster.submit(add, number) for number in range(20)]
     assert gather([wide, narrow]) == [list(range(5)), list(range(20))]
 
@@ -557,7 +540,7 @@ def test_wide_tasks_run(cluster: Cluster):
 def test_refused_arguments_leave_nothing_behind(cluster: Cluster):
     session = cluster._open()
     with pytest.raises(UsageError, match="argument 1"):
-        cluster.call(add, ((one for one in range(3)),), outputs=2)
+        cluster.options(outputs=2).submit(add, (one for one in range(3)))
     assert not session.outputs
 
 
@@ -570,7 +553,7 @@ def test_only_own_futures_can_be_cancelled(cluster: Cluster):
             other.cancel([theirs])
         assert (mine.exception(60), theirs.exception(60)) == (None, None)
     with pytest.raises(UsageError, match="5 is no future of daws"):
-        cluster.cancel([5])  # type: ignore[list-item]
+        cluster.cancel([5])
 
 
 def test_the_results_of_a_map_are_a_list_in_other_tasks(cluster: Cluster):
@@ -578,7 +561,7 @@ def test_the_results_of_a_map_are_a_list_in_other_tasks(cluster: Cluster):
     assert cluster.submit(sum, squares).result(60) == 30
     assert cluster.submit(repr, {"x": [squares]}).result(60) == "{'x': [[0, 1, 4, 9, 16]]}"
     failed = cluster.submit(sum, cluster.map(divmod, [1, 1], [1, 0]))
-    assert "ZeroDivisionError" in str(failed.exception(60))
+    assert isinstance(failed.exception(60), ZeroDivisionError)
 
 
 def test_what_was_just_submitted_can_be_cancelled(cluster: Cluster):
@@ -601,6 +584,7 @@ def test_workers_may_be_threads():
         Cluster(2, kind="fibres")  # type: ignore[arg-type]
 
 
+@pytest.mark.filterwarnings("ignore:strategy .* is not itself")
 @pytest.mark.parametrize("strategy", PRESETS)
 def test_every_preset_runs_a_graph(strategy: str):
     with Cluster(2, strategy=strategy) as one:
@@ -612,7 +596,7 @@ def test_every_preset_runs_a_graph(strategy: str):
 
 def test_unknown_options_are_named(cluster: Cluster):
     with pytest.raises(UsageError, match="colour"):
-        cluster.call(add, colour="red")
+        cluster.options(colour="red")  # type: ignore[call-overload]
 
 
 @pytest.mark.parametrize("workers", [0, -1, "two", True])
@@ -625,9 +609,10 @@ def test_a_closed_cluster_says_so():
     with Cluster(1) as one:
         pending = one.submit(time.sleep, 1000)
         folders = [folder for folder in (one._folders.memory, one._folders.scratch) if folder is not None]
+        one.close(cancel=True)
     with pytest.raises(ClosedError, match="closed"):
         one.submit(add)
-    with pytest.raises(ClosedError, match="closed"):
+    with pytest.raises(TaskCancelledError, match="closed"):
         pending.result(10)
     assert not any(folder.exists() for folder in folders), "nothing is left behind"
     one.close()
@@ -706,17 +691,17 @@ def test_a_fork_of_the_client_has_no_cluster(cluster: Cluster):
 
 def test_help_is_pleasant():
     text = pydoc.render_doc(Cluster)
-    assert "with daws.Cluster() as cluster" in text
-    for name in ("submit", "call", "map", "put", "gather", "cancel", "close"):
+    assert "with daws.Cluster() as cluster" in text and "scatter" not in text
+    for name in ("submit", "options", "map", "put", "gather", "cancel", "close"):
         assert getattr(Cluster, name).__doc__
     with Cluster(1) as one:
         assert repr(one) == "<Cluster: 1 worker, daws, 0 tasks to end>"
     assert repr(one) == "<Cluster: 1 worker, daws, closed>"
 
 
-@pytest.mark.parametrize("memory_bytes", [0, -1, 1.5, "1 GB", True])
+@pytest.mark.parametrize("memory_bytes", [0, -1, 1.5, True])
 def test_a_memory_that_is_none_is_refused(memory_bytes: Any):
-    with pytest.raises(UsageError, match=f"memory_bytes={memory_bytes!r}: give a whole number of at least 1"):
+    with pytest.raises(UsageError, match=f"memory_bytes={memory_bytes!r}: give a whole number of bytes of at least 1"):
         Cluster(1, memory_bytes=memory_bytes)
 
 

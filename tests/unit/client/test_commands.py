@@ -14,7 +14,8 @@ import pytest
 
 import daws
 from daws import Cluster, File, Out
-from daws.model.errors import CommandError, TaskCancelledError, TaskKilledError, UnavailableError, UsageError
+from daws.client.cancelled import TaskCancelledError
+from daws.model.errors import CommandError, TaskKilledError, UnavailableError, UsageError
 
 BIG = 20_000
 """Lines that do not fit into a message."""
@@ -289,6 +290,39 @@ def test_failures_say_what_happened(either: Cluster, words: Any, code: int, mess
     assert isinstance(error, CommandError) and message in str(error) and error.code == code
 
 
+@pytest.mark.parametrize(
+    ("line", "code", "message"),
+    [
+        (
+            "zcat nosuch.gz | sort > out",
+            1,
+            "^`zcat nosuch.gz \\| sort > out` failed: `zcat nosuch.gz` exited with code 1; .*",
+        ),
+        ("true | sh -c 'kill -9 $$' | cat > out", 137, "was killed by SIGKILL"),
+        (
+            "nosuchprogram x > out",
+            127,
+            "^`nosuchprogram x > out` exited with code 127; .* nosuchprogram: command not found",
+        ),
+        ("seq 3 > out\nnosuchprogram", 127, "wrote: line 2: nosuchprogram: command not found"),
+        ("seq 3 | | sort > out", 2, "exited with code 2; the last it wrote: syntax error"),
+    ],
+)
+def test_a_pipe_fails_with_any_of_its_programs(either: Cluster, line: str, code: int, message: str):
+    future = either.run(line, outputs=["out"], show=False)
+    with pytest.raises(CommandError, match=message) as caught:
+        future.result()
+    said = str(caught.value)
+    assert caught.value.code == code and caught.value.command == line
+    assert "bash" not in said and "/bin" not in said and "trap" not in said
+
+
+def test_a_reader_that_has_seen_enough_is_no_failure(either: Cluster):
+    future = either.run("yes | head -n 1 > out", outputs=["out"])
+    assert future.result().code == 0 and future.outputs["out"].result().read_text() == "y\n"
+    assert either.run("set +o pipefail; false | cat").result().code == 0
+
+
 def test_scripts_that_cannot_be_run(either: Cluster, tmp_path: Path):
     script = tmp_path / "script"
     script.write_text("#!/no/such/interpreter\n")
@@ -327,9 +361,14 @@ def test_failed_commands_are_tried_again(either: Cluster, tmp_path: Path):
 
 def test_a_time_limit_kills_all_that_was_started(either: Cluster, tmp_path: Path):
     line = f"sleep 1000 & echo $! > {tmp_path}/new; mv {tmp_path}/new {tmp_path}/pid; wait"
+    assert issubclass(daws.CommandTimeoutError, CommandError) and issubclass(daws.CommandTimeoutError, TimeoutError)
     for limit in (0.1, 1, 10):  # on a busy machine it may be over before it has begun
         error = either.run(line, timeout=limit).exception(60)
-        assert isinstance(error, CommandError) and f"time limit of {limit} s" in str(error)
+        assert (
+            isinstance(error, daws.CommandTimeoutError)
+            and error.command == line
+            and f"time limit of {limit} s" in str(error)
+        )
         if (tmp_path / "pid").exists():
             break
     pid = int((tmp_path / "pid").read_text())
@@ -375,6 +414,7 @@ def test_nothing_is_left_behind(tmp_path: Path, kind: Any):
         ]
         assert until(lambda: all((tmp_path / str(n)).exists() for n in range(2)))
         scratch = one._folders.scratch
+        one.close(cancel=True)
     pids = [int(pid) for n in range(2) for pid in (tmp_path / str(n)).read_text().split()]
     assert until(lambda: not any(map(is_alive, pids)))
     assert not scratch.exists() and not path.exists() and all(run.done() for run in runs)

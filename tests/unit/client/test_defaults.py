@@ -28,6 +28,16 @@ def test_a_number_of_workers_must_be_one(monkeypatch, text):
         defaults.default_workers()
 
 
+def test_each_cluster_has_files_of_its_own(monkeypatch):
+    for name in (defaults.TRACE, defaults.EXPORT, defaults.PLOT):
+        monkeypatch.delenv(name, raising=False)
+    assert not defaults.asks_for_files() and defaults.default_export() is None and defaults.default_plot() is None
+    monkeypatch.setenv("DAWS_EXPORT", "out/graph.json.gz")
+    assert defaults.asks_for_files()
+    assert defaults.default_export() != (second := defaults.default_export())
+    assert second is not None and second.startswith("out/graph-") and second.endswith(".json.gz")
+
+
 def test_each_cluster_has_a_trace_of_its_own(monkeypatch):
     monkeypatch.setenv("DAWS_TRACE", "out/trace.json")
     first, second = defaults.default_trace(), defaults.default_trace()

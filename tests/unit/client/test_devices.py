@@ -21,28 +21,28 @@ def nothing_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_tasks_that_ask_for_a_device_find_its_number_and_others_none():
     with Cluster(1, devices={"gpu": 2, "tpu": 1}) as cluster:
-        pairs = [cluster.call(device, context="gpu", cores=2) for _ in range(2)]
-        single = [cluster.call(device, context="gpu") for _ in range(4)]
+        pairs = [cluster.options(context="gpu", cores=2).submit(device) for _ in range(2)]
+        single = [cluster.options(context="gpu").submit(device) for _ in range(4)]
         plain = [cluster.submit(device) for _ in range(4)]
-        other = cluster.call(device, context="tpu")
+        other = cluster.options(context="tpu").submit(device)
         assert cluster.gather(pairs) == ["0,1"] * 2
         assert set(cluster.gather(single)) <= {"0", "1"}
         assert cluster.gather(plain) == [None] * 4 and other.result() == "0"
-        with pytest.raises(ContextError, match="1 workers without a context, 2 with gpu, 1 with tpu"):
-            cluster.call(device, context="fpga")
+        with pytest.raises(ContextError, match="1 worker without a context, 2 with gpu, 1 with tpu"):
+            cluster.options(context="fpga").submit(device)
         assert cluster.workers == 1
 
 
 def test_devices_that_were_chosen_outside_are_given_out(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "5,7")
     with Cluster(1, devices={"gpu": 2}) as cluster:
-        assert cluster.call(device, context="gpu", cores=2).result() == "5,7"
+        assert cluster.options(context="gpu", cores=2).submit(device).result() == "5,7"
         assert cluster.submit(device).result() == "5,7"
 
 
 def test_nodes_of_one_machine_share_no_device():
     with Cluster(1, nodes=2, devices={"gpu": 1}) as cluster:
-        seen = {cluster.call(device, context="gpu").result() for _ in range(20)}
+        seen = {cluster.options(context="gpu").submit(device).result() for _ in range(20)}
         assert seen and seen <= {"0", "1"}
 
 

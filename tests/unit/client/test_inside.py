@@ -16,8 +16,9 @@ import numpy as np
 import pytest
 
 import daws
+from daws.client.cancelled import TaskCancelledError
 from daws.client.cluster import Cluster
-from daws.model.errors import ClosedError, TaskCancelledError, TaskFailedError, TaskKilledError, UsageError
+from daws.model.errors import ClosedError, TaskFailedError, TaskKilledError, UsageError
 from tests.unit.client.inner_jobs import attempt, depth, divide, end_worker, fibonacci, touch
 
 KINDS = ("processes", "threads")
@@ -65,7 +66,7 @@ def test_children_build_graphs(cluster: Cluster):
     def graph() -> list[Any]:
         here = daws.current()
         two, three = here.submit(abs, -2), here.submit(abs, -3)
-        low, high = here.call(divmod, (here.submit(pow, two, three), three), outputs=2)
+        low, high = here.options(outputs=2).submit(divmod, here.submit(pow, two, three), three)
         return [here.submit(max, [low, high]).result(), low.result(), high.result(), two.result()]
 
     assert cluster.submit(graph).result(60) == [2, 2, 2, 2]
@@ -141,7 +142,8 @@ def test_an_error_of_a_child_is_raised_in_its_parent(cluster: Cluster):
         bad = here.submit(divide, 1, 0)
         after = here.submit(divide, bad, 2)
         error = after.exception()
-        assert isinstance(error, TaskFailedError)
+        assert isinstance(error, ZeroDivisionError) and "divide" in str(error.__cause__)
+        assert "was not run: it needs task" in error.__notes__[0] and "(divide), which failed on" in error.__notes__[0]
         try:
             return str(bad.result())
         except ZeroDivisionError as said:
@@ -178,6 +180,17 @@ def test_map_and_waiting_for_several(cluster: Cluster):
         return sum(squares), ended, len(done), len(not_done), len(first.done), found
 
     assert cluster.submit(several).result(60) == (328350, list(range(10)), 2, 0, 1, {"a": [4]})
+
+
+def test_gather_and_progress_are_as_outside(cluster: Cluster):
+    def several() -> tuple[Any, ...]:
+        here = daws.current()
+        mapped = here.map(divide, range(4), [1, 0] * 2, chunk=2)
+        states = [item.state for item in daws.progress(mapped)]
+        return here.gather([mapped], "skip", None, True), here.gather(mapped[2], timeout=0), states, here.workers
+
+    found = cluster.submit(several).result(60)
+    assert found == ([[0, 2]], 2, ["done", "failed"] * 2, cluster.workers)
 
 
 def test_asking_does_not_wait(cluster: Cluster):
@@ -220,7 +233,7 @@ def test_what_makes_no_sense_is_refused(cluster: Cluster):
         return daws.current().submit(abs, 1)
 
     def asks_too_much() -> None:
-        daws.current().call(abs, (1,), cores=64).result()
+        daws.current().options(cores=64).submit(abs, 1).result()
 
     def waits_in_a_thread() -> None:
         future = daws.current().submit(abs, 1)
@@ -240,6 +253,17 @@ def test_what_makes_no_sense_is_refused(cluster: Cluster):
     for task, error, text in (
         (waits_with_a_limit, UsageError, "leave out timeout"),
         (cancels, UsageError, "cancelled with it"),
+        (lambda: daws.current().map(abs, range(3)).cancel(), UsageError, "cancelled with it"),
+        (lambda: daws.current().gather([daws.current().submit(abs, 1)], timeout=9), UsageError, "leave out timeout"),
+        (lambda: daws.current().options(memo=True), UsageError, "leave out memo="),
+        (lambda: daws.current().options(retries=1).options(memo=True), UsageError, "leave out memo="),
+        (lambda: daws.current().nodes(), UsageError, "there is no nodes()"),
+        (lambda: daws.current().sessions(), UsageError, "there is no sessions()"),
+        (lambda: daws.current().drain(1), UsageError, "there is no drain()"),
+        (lambda: daws.current().end("mine"), UsageError, "there is no end()"),
+        (lambda: daws.current().counters(), UsageError, "there is no counters()"),
+        (lambda: daws.current().use_strategy("daws"), UsageError, "there is no use_strategy()"),
+        (lambda: daws.current().close(), UsageError, "there is no close()"),
         (returns_a_future, UsageError, "return its result()"),
         (asks_too_much, TaskFailedError, "64 cores"),
         (waits_in_a_thread, UsageError, "only the thread"),
@@ -275,7 +299,7 @@ def test_retries_submit_again(cluster: Cluster, tmp_path: Path):
             raise ValueError(made)
         return int(made)
 
-    assert cluster.call(parent, (str(tmp_path / "tries"),), retries=2).result(60) == 3
+    assert cluster.options(retries=2).submit(parent, str(tmp_path / "tries")).result(60) == 3
 
 
 def test_a_parent_that_dies_is_tried_again(processes: Cluster, tmp_path: Path):
@@ -345,11 +369,11 @@ def test_a_child_that_kills_its_worker_fails_by_itself(tmp_path: Path, workers: 
 def test_what_a_child_with_a_time_limit_does_is_no_concern_of_its_parent(tmp_path: Path):
     def parent(path: str) -> tuple[int, str]:
         time = attempt(path)
-        slow = daws.current().call(end_worker, [None], timeout=0.05)
+        slow = daws.current().options(timeout=0.05).submit(end_worker, None)
         return time, type(slow.exception()).__name__
 
     with Cluster(1) as cluster:
-        assert cluster.submit(parent, str(tmp_path / "tries")).result(60) == (1, "TaskKilledError")
+        assert cluster.submit(parent, str(tmp_path / "tries")).result(60) == (1, "TaskTimeoutError")
 
 
 def test_cancelling_a_task_that_waits_cancels_what_it_has_submitted(tmp_path: Path):

@@ -7,11 +7,13 @@ import textwrap
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
 from daws.client.connect import ConnectedCluster, connect
 from daws.client.modules import OwnModules
+from daws.data.revisions import own as revisions
 from daws.model.errors import UsageError
 from daws.workers.errors import UnreadableError
 from tests.unit.runtime.cluster.machines import DEADLINE_S, Machines
@@ -155,17 +157,43 @@ def test_a_module_that_is_loaded_anew_is_sent_anew(cluster: ConnectedCluster, wr
     assert cluster.submit(later.read, later.Value()).result(DEADLINE_S) == 5
 
 
-def test_sessions_have_their_own_versions(machines: Machines, write: Write):
+def test_a_module_that_is_changed_in_place_is_sent_anew(cluster: ConnectedCluster, write: Write):
+    """As `%autoreload` does it: before the next cell, functions have new code."""
+    own = write("own_in_place", "def version(): return 1")
+    function = own.version
+    assert cluster.submit(function).result(DEADLINE_S) == 1
+    text = "def version(): return 22"
+    write("own_in_place", text, load=False)
+    names: dict[str, Any] = {}
+    exec(text, names)
+    function.__code__ = names["version"].__code__
+    revisions.suspect()
+    assert cluster.submit(function).result(DEADLINE_S) == 22
+
+
+def test_sessions_have_their_own_versions(machines: Machines, write: Write, tmp_path: Path):
     """Also when they take turns in one worker."""
     first = write("own_turns", "VERSION = 1\ndef version(): return VERSION").version
+    folder = tmp_path / "theirs"
+    folder.mkdir()
+    (folder / "own_turns.py").write_text("VERSION = 22\ndef version(): return VERSION")
+    script = "import daws, own_turns, sys; print(daws.connect(sys.argv[1]).submit(own_turns.version).result())"
     with machines.connect() as one:
+        for _ in range(2):
+            assert one.submit(first).result(DEADLINE_S) == 1
+            command = [sys.executable, "-c", script, str(machines.folder)]
+            ran = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=DEADLINE_S)
+            assert ran.stdout == "22\n", ran.stderr
         assert one.submit(first).result(DEADLINE_S) == 1
-        second = write("own_turns", "VERSION = 22\ndef version(): return VERSION").version
-        with machines.connect() as other:
-            for _ in range(3):
-                assert other.submit(second).result(DEADLINE_S) == 22
-                assert one.submit(first).result(DEADLINE_S) == 1
-                assert other.submit(pow, 2, 3).result(DEADLINE_S) == 8
+
+
+def test_a_function_of_a_module_that_was_loaded_anew_is_what_it_was(cluster: ConnectedCluster, write: Write):
+    """As in this process: it has its old code, and the new names of its module."""
+    first = write("own_former", "NUMBER = 1\ndef version(): return NUMBER, 'first'").version
+    assert cluster.submit(first).result(DEADLINE_S) == (1, "first")
+    second = write("own_former", "NUMBER = 22\ndef version(): return NUMBER, 'second'").version
+    assert cluster.submit(second).result(DEADLINE_S) == second() == (22, "second")
+    assert cluster.submit(first).result(DEADLINE_S) == first() == (22, "first")
 
 
 def test_what_is_sent_can_be_chosen(machines: Machines, write: Write):

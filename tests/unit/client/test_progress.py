@@ -4,6 +4,7 @@ import sys
 import time
 from io import StringIO
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -23,6 +24,7 @@ def test_line_has_share_count_rate_and_time_left():
     assert progress_line(0, 10, 0.0).endswith("0 of 10 tasks  0/s  …")
     assert "1:00:00 left" in progress_line(1, 3601, 1.0)
     assert "100%" in progress_line(0, 0, 1.0)
+    assert "2,500 of 10,000 tasks, 1,003 failed  500/s" in progress_line(2500, 10_000, 5.0, 1003)
 
 
 def test_a_terminal_sees_it_and_keeps_nothing(monkeypatch):
@@ -73,8 +75,43 @@ def test_futures_are_waited_for_with_a_bar(monkeypatch):
         assert "5 of 5 tasks" in stream.getvalue()
         bad = cluster.submit(divmod, 1, 0)
         assert isinstance(daws.progress([bad])[0].exception(), ZeroDivisionError)
+        assert "1 of 1 tasks, 1 failed" in stream.getvalue()
+        stream.truncate(0)
+        daws.gather([bad, cluster.submit(abs, bad), *futures], errors="return", progress=True)
+        assert "7 of 7 tasks, 2 failed" in stream.getvalue()
         with pytest.raises(ZeroDivisionError):
             daws.gather([bad, cluster.submit(time.sleep, 1000)], progress=True)
+        cluster.close(cancel=True)
+
+
+def invert(number: int) -> tuple[float, str]:
+    return 1 / (number % 2), "x" * 10_000
+
+
+@pytest.mark.parametrize("form", [{}, {"kind": "threads"}, {"nodes": 2}])
+def test_items_of_a_map_are_counted_one_by_one(form: dict[str, Any], monkeypatch: pytest.MonkeyPatch):
+    stream = Terminal()
+    monkeypatch.setattr(progress, "PERIOD_S", 0.0)
+    with daws.Cluster(2, **form) as cluster:
+        monkeypatch.setattr("sys.stderr", stream)
+        mapped = cluster.map(invert, range(20), chunk=3)
+        ended = daws.progress(mapped)
+        assert "20 of 20 items, 10 failed" in stream.getvalue()
+        assert len(ended) == 20 and repr(ended) == "<20 futures: 10 done, 10 failed>"
+        assert [type(item.exception()) for item in ended[:2]] == [ZeroDivisionError, type(None)]
+        assert ended[1].result()[0] == 1.0
+        stream.truncate(0)
+        cluster.gather([mapped, cluster.submit(abs, -1)], errors="skip", progress=True)
+        assert "21 of 21 items, 10 failed" in stream.getvalue()
+        with pytest.raises(ZeroDivisionError):
+            cluster.gather(mapped, progress=True)
+
+
+def test_results_in_files_are_not_read_to_count_failures():
+    with daws.Cluster(1) as cluster:
+        mapped = cluster.map(bytes, [100_000] * 4, chunk=2)
+        assert repr(daws.progress(mapped)) == "<4 futures: 4 done>"
+        assert all(future._is_stored() for future in mapped._futures)
 
 
 class Shown:
@@ -95,7 +132,7 @@ def test_in_a_notebook_one_line_changes_in_its_place(monkeypatch):
     monkeypatch.setitem(sys.modules, "IPython.display", SimpleNamespace(display=shown.display))
     with Progress(4) as bar:
         bar(3)
-        bar(4)
-    assert "3 of 4 tasks" in shown.lines[1] and shown.lines[-1].startswith("4 of 4 tasks in")
+        bar(4, 1)
+    assert "3 of 4 tasks" in shown.lines[1] and shown.lines[-1].startswith("4 of 4 tasks, 1 failed in")
     shell.kernel = None
     assert not Progress(4, stream=StringIO()).is_shown

@@ -20,6 +20,7 @@ def part(number: int, *above: bytes) -> bytes:
     return number.to_bytes(4, "big") * 2000 + b"".join([one[:4] for one in above])
 
 
+@pytest.mark.filterwarnings("ignore:strategy .* is not itself")
 @pytest.mark.parametrize("form", [{}, {"nodes": 2}], ids=["thread", "nodes"])
 def test_a_graph_comes_out_right_whatever_strategies_it_runs_by(form: dict[str, Any], tmp_path: Path):
     names = ("mdl", "adage", "mlb:order=submission", "flds:tt=5")
@@ -41,6 +42,20 @@ def test_a_graph_comes_out_right_whatever_strategies_it_runs_by(form: dict[str, 
         journal = Journal.from_bytes(path.read_bytes())
         told = [event for _, events in journal.inputs() for event in events if isinstance(event, NewStrategy)]
         assert len(told) == len(names) and replay(journal) is None
+
+
+@pytest.mark.parametrize(("name", "planner"), [("heft", "heft"), ("adage", "critical-path")])
+def test_who_is_not_itself_without_a_graph_says_so_when_it_is_chosen(name: str, planner: str):
+    with pytest.warns(UserWarning, match=f"^strategy '{name}' is not itself .* assign={planner} .* 'daws sim'") as told:
+        cluster = Cluster(1, kind="threads", strategy=name)
+    assert len(told) == 1 and told[0].filename == __file__
+    with cluster:
+        for other in ("flds", "daws"):
+            cluster.use_strategy(other)  # a warning would be an error here
+        with pytest.warns(UserWarning, match=f"^strategy '{name}' is not itself") as told:
+            cluster.use_strategy(name)
+        assert told[0].filename == __file__
+        assert cluster.submit(part, 3).result() == part(3)
 
 
 def test_what_makes_no_sense_is_refused_and_nothing_changes():
@@ -93,7 +108,7 @@ def test_tasks_that_need_something_else_go_around_by_themselves():
     with Cluster(2, nodes=2) as cluster:
         session: Any = cluster._session
         session._assign = Noted()
-        cluster.gather([cluster.call(abs, [number], cores=1 + number % 2) for number in range(8)])
+        cluster.gather([cluster.options(cores=1 + number % 2).submit(abs, number) for number in range(8)])
     assert [one.turn for one in asked] == [0, 1, 1, 2, 2, 3, 3, 4]
 
 

@@ -38,6 +38,7 @@ with daws.Cluster(1, memory_bytes=8_000_000, **options) as cluster:
         os._exit(1)
     if way == "signal":
         future.result()
+    cluster.close(cancel=True)
 """
 
 
