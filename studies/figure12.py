@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from daws.bound import recursion
+from daws.bounds import recursion
 from daws.compare.jobs import run_each
 from daws.sim.profiles import profile
 from daws.workloads import parse_workload
@@ -143,7 +143,7 @@ STUDY = Study(
     "The recursion up to 128K cores",
     f"{PAPER}, figure 12",
     "What the paper's bound gives for 131 million tasks, and why that is not what was published.",
-    "The recursion of section 3 as published (`daws.bound.recursion`), Table 3's parameters, two cores per node. "
+    "The recursion of section 3 as published (`daws.bounds.recursion`), Table 3's parameters, two cores per node. "
     "Nothing is simulated. At the largest size a graph needs up to 8 GB.",
     run,
 )

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from daws.bound import bound, recursion
+from daws.bounds import bound, recursion
 from daws.client.progress import BAR_WIDTH, Progress, clock
 from daws.compare.jobs import run_each
 from daws.sim.cluster import cluster_of

@@ -13,6 +13,7 @@ from studies.default import (
     Cell,
     claims_of,
     csv_of,
+    of_files,
     read_cells,
     saved_percent,
     shares_of,
@@ -57,7 +58,7 @@ def test_numbers_of_files_come_back_as_they_were_kept():
     assert read_cells(csv_of(cells).splitlines()) == cells
 
 
-def test_files_are_found_below_a_folder_and_small_ones_left_out(tmp_path):
+def test_files_are_found_below_a_folder_and_small_ones_are_not_chosen(tmp_path):
     workflow = '<adag><job id="a" name="some" runtime="1.0"/></adag>'
     for name in CLASSIC:
         (tmp_path / "dax").mkdir(exist_ok=True)
@@ -65,4 +66,17 @@ def test_files_are_found_below_a_folder_and_small_ones_left_out(tmp_path):
     for count in (99, 100):
         tasks = [{"name": "some", "id": str(number), "parents": [], "runtimeInSeconds": 1} for number in range(count)]
         (tmp_path / f"run-{count}.json").write_text(json.dumps({"name": "some", "workflow": {"tasks": tasks}}))
-    assert list(workflow_files(tmp_path)) == [*CLASSIC, "run-100"]
+    chosen, others = workflow_files(tmp_path)
+    assert list(chosen) == [*CLASSIC, "run-100"] and list(others) == ["run-99"]
+
+
+def test_files_that_nobody_chose_count_too():
+    chosen = [cell(9.0, nodes=nodes) for nodes in (1, 16, 64)]
+    odd = cell(20.0, nodes=16)._replace(name="odd")
+    tables, claims = of_files([*chosen, odd])
+    assert [row.keys[0] for row in tables[-1].rows] == ["odd", "some"], "the farthest behind first"
+    assert {row.keys[0] for table in tables[:2] for row in table.rows} == {"some"}
+    of_all = next(
+        one for one in claims if one.text.startswith("On all 2 recorded files, 16 nodes: the default is within")
+    )
+    assert not of_all.holds and of_all.seen.startswith("it is in 1 of 2 cases; not so: odd on 16 nodes +100.0 %")
