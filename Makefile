@@ -4,7 +4,7 @@ BIN := .venv/bin
 STAMP := .venv/.setup-done
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup lock test unit lint format demo policies bench bench-peers studies matrix faults faults-long mutants chaos clean
+.PHONY: help setup lock test unit lint format versions wheel demo policies bench bench-peers studies matrix faults faults-long mutants chaos clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -27,7 +27,19 @@ lock: ## write uv.lock anew from pyproject.toml
 	env -u UV_INDEX -u UV_INDEX_URL -u UV_EXTRA_INDEX_URL -u UV_FIND_LINKS \
 		$(BIN)/uv lock --no-config --default-index https://pypi.org/simple
 
-test: setup lint unit ## lint, then run all tests
+test: setup lint versions unit ## lint, then run all tests
+
+# Tests that find such an environment run in it too: functions and classes travel differently with each version.
+versions: setup ## environments with Python 3.12 and 3.13 as far as they are here, for the tests
+	@for version in 3.12 3.13; do \
+		for python in python$$version $$HOME/.pyenv/versions/$$version.*/bin/python; do \
+			if $$python -c "" 2>/dev/null; then \
+				UV_PROJECT_ENVIRONMENT=.venv-$$version $(BIN)/uv sync --quiet --locked --no-default-groups \
+					--group models --extra cluster --python $$python --no-python-downloads; \
+				break; \
+			fi; \
+		done; \
+	done
 
 # One more than there are processors here: many tests wait for processes of their own.
 unit: setup
@@ -42,6 +54,10 @@ lint: setup ## ruff, mypy and the import contracts
 format: setup ## let ruff format and mend what it can
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+wheel: setup ## build dist/daws-*.whl and dist/daws-*.tar.gz, which plain pip installs
+	rm -rf dist
+	$(BIN)/uv build --quiet --out-dir dist
 
 demo: setup ## a workflow live on all cores, and beside it what the simulator says; leaves its plot behind
 	$(BIN)/python examples/demo.py $(ARGS)
@@ -82,4 +98,4 @@ mutants: setup ## take the rules out one by one; the fault seeds must notice
 	$(BIN)/python -m tests.sim.mutants $(ARGS)
 
 clean: ## remove what the targets above made
-	rm -rf .venv .venv-peers .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache out build dist
+	rm -rf .venv .venv-peers .venv-3.* .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache out build dist

@@ -65,7 +65,7 @@ def live(
     try:
         with connect(place, timeout=60) as cluster:
             until_s = time.monotonic() + 60
-            while cluster.nodes < NODES:
+            while cluster._nodes < NODES:
                 cluster._open()
                 assert time.monotonic() < until_s, logs[0].read_text()
                 time.sleep(0.01)

@@ -7,7 +7,7 @@ from msgspec.structs import asdict
 
 import daws
 from bench.scale.ground import Ground
-from daws.bound import NO_COSTS, AlikeNodes, bound
+from daws.bounds import NO_COSTS, AlikeNodes, bound
 from daws.client.connect import ConnectedCluster
 from daws.model.cluster import ExecutorClass
 from daws.model.graph import Graph
@@ -93,7 +93,7 @@ class Live(Emulation):
     """On nodes that do not tell when their runs began and ended."""
 
     def __init__(self, cluster: ConnectedCluster, graph: Graph) -> None:
-        cluster.timeline = Timeline()
+        cluster._timeline = Timeline()
         super().__init__(cluster, graph)
 
     def _untold(self) -> bool:

@@ -10,11 +10,11 @@ def divide(a: int, b: int) -> tuple[int, int]:
 
 
 with daws.Cluster(workers=2) as cluster:
-    quotient, rest = cluster.call(divide, (17, 5), outputs=2, retries=1)
+    quotient, rest = cluster.options(outputs=2, retries=1).submit(divide, 17, 5)
     print(quotient.result(), rest.result())  # prints: 3 2
 
-    slow = cluster.call(time.sleep, (1000,), timeout=0.1)
+    slow = cluster.options(timeout=0.1).submit(time.sleep, 1000)
     print(slow.exception())  # prints: time limit of 0.1 s
 
-    wide = cluster.call(sum, ([1, 2, 3],), cores=2, memory=500_000_000, priority=5)
+    wide = cluster.options(cores=2, memory=500_000_000, priority=5).submit(sum, [1, 2, 3])
     print(wide.result())  # prints: 6
