@@ -31,6 +31,10 @@ _making = RLock()
 _no_effect = classmethod(lambda cls, **_: None)
 _received: "weakref.WeakKeyDictionary[type, int]" = weakref.WeakKeyDictionary()
 """Classes that this process did not define: which version of them it has, -1 while one is put together."""
+_recent: dict[str, type] = {}
+"""The last classes that arrived, by identity. A class that only arguments refer to would else be collected between two
+tasks, with what the first task kept in its attributes."""
+_RECENT_MAX = 128
 _versions: "weakref.WeakKeyDictionary[type, tuple[int, dict[Any, Any]]]" = weakref.WeakKeyDictionary()
 """Classes that this process did define: the number of the last version that was sent, and what was in it."""
 _COMPUTED = (
@@ -259,7 +263,12 @@ def _is_older(kind: type, version: int) -> bool:
 
 def _track(identity: str, made: Any) -> Any:
     _received[made] = -1
-    return inner._lookup_class_or_track(identity, made)
+    kept: Any = inner._lookup_class_or_track(identity, made)
+    with _making:
+        _recent[identity] = kept
+        if len(_recent) > _RECENT_MAX:
+            del _recent[next(iter(_recent))]
+    return kept
 
 
 def _made_quietly(meta: Any, name: str, bases: tuple[Any, ...], names: dict[str, Any], above: type | None) -> Any:
