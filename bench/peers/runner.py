@@ -89,8 +89,13 @@ def run_all(
     return runs
 
 
-def run_one(system: str, workload: str, repetition: int, effort: Effort, limit_s: float) -> Run:
-    """Run one in a process, a folder and a temporary folder of its own; nothing of it is left afterwards."""
+def run_one(
+    system: str, workload: str, repetition: int, effort: Effort, limit_s: float, source: Path | None = None
+) -> Run:
+    """Run one in a process, a folder and a temporary folder of its own; nothing of it is left afterwards.
+
+    `source` is a folder with the packages to measure, if these are not the installed ones.
+    """
     run = Run(system, workload, repetition, busy_share(LOOK_S))
     with tempfile.TemporaryDirectory(prefix="peers-", ignore_cleanup_errors=True) as folder:
         figures, log = Path(folder, "figures.json"), Path(folder, "log")
@@ -98,7 +103,7 @@ def run_one(system: str, workload: str, repetition: int, effort: Effort, limit_s
         command = [sys.executable, "-m", "bench.peers.one", system, workload, msgspec.json.encode(effort).decode()]
         with open(log, "wb") as out:
             process = subprocess.Popen(
-                [*command, str(figures)], cwd=folder, env=_environment(folder, mark), stdout=out, stderr=out
+                [*command, str(figures)], cwd=folder, env=_environment(folder, mark, source), stdout=out, stderr=out
             )
         try:
             if code := process.wait(limit_s):
@@ -114,11 +119,11 @@ def run_one(system: str, workload: str, repetition: int, effort: Effort, limit_s
     return run
 
 
-def _environment(folder: str, mark: str) -> dict[str, str]:
+def _environment(folder: str, mark: str, source: Path | None) -> dict[str, str]:
     given = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     return given | {
         MARKER: mark,
-        "PYTHONPATH": str(ROOT),
+        "PYTHONPATH": os.pathsep.join([str(ROOT), *([str(source)] if source else [])]),
         "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]),
         "TMPDIR": folder,
         # Several systems set this for their workers; all shall have it.

@@ -15,7 +15,7 @@ from msgspec import Struct
 from bench.peers.graphs import GRAPHS, Graph, depths_of
 from bench.peers.measure import moved_bytes, settled_rss_bytes, with_marker
 from bench.peers.systems.base import System
-from bench.peers.tasks import OBJECT_BYTES, hold, no_op, sleep, spin
+from bench.peers.tasks import OBJECT_BYTES, hold, increment, no_op, sleep, spin
 
 Figures = dict[str, float]
 MARKER = "DAWS_BENCH_RUN"
@@ -73,6 +73,20 @@ def submit_all(system: System, count: int) -> float:
 
 def futures(system: System, effort: Effort) -> Figures:
     return rate(lambda count: submit_all(system, count), effort.seconds)
+
+
+def arguments(system: System, effort: Effort) -> Figures:
+    """Futures with one small argument and a small result."""
+
+    def run(count: int) -> float:
+        submit = system.submit
+        began = time.perf_counter()
+        results = system.gather([submit(increment, number) for number in range(count)])
+        took_s = time.perf_counter() - began
+        assert results == [*range(1, count + 1)]
+        return took_s
+
+    return rate(run, effort.seconds)
 
 
 def bulk_map(system: System, effort: Effort) -> Figures:
@@ -214,6 +228,7 @@ WORKLOADS = {
     one.name: one
     for one in (
         Workload("futures", "no-op futures, one by one", "/s", futures),
+        Workload("argument", "futures with an int and an int back", "/s", arguments),
         Workload("map", "bulk map, best chunk size", "/s", bulk_map),
         Workload("trip", "round trip, median", "s", trip, higher_is_better=False),
         Workload("pipeline", "chains of 50 tiny tasks", "/s", graph_of("pipeline")),

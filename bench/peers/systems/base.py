@@ -11,7 +11,7 @@ Parents = Sequence[tuple[int, ...]]
 """A graph: for each task, the tasks before it that it reads."""
 
 GRAPHS = frozenset({"pipeline", "tree", "random"})
-TINY = GRAPHS | {"futures", "map", "trip", "script", "memory"}
+TINY = GRAPHS | {"futures", "argument", "map", "trip", "script", "memory"}
 EVERYTHING = TINY | {"objects", "spin-1ms", "spin-10ms", "sleep-10ms", "commands"}
 
 

@@ -31,6 +31,7 @@ from daws.data.memo import Entry, MemoFolder, Note
 from daws.data.outside import File
 from daws.model.errors import DawsError
 from daws.model.task import INLINE_BYTES, Input
+from daws.runtime.outcomes import ended_here
 from daws.runtime.ports import Outcome
 from daws.workers.slots import fill
 
@@ -441,11 +442,11 @@ class MemoSession(Session):
                 self._keep_later()
         super().on_ended(outcomes)
 
-    def on_done(self, tasks: list[int], outputs: list[tuple[Input, ...]]) -> None:
+    def on_done(self, tasks: list[int], made: list[tuple[Input, ...] | bytes]) -> None:
         if self._awaited:
-            self.on_ended([*map(Outcome, tasks, outputs)])
+            self.on_ended([*map(ended_here, tasks, made)])
         else:
-            super().on_done(tasks, outputs)
+            super().on_done(tasks, made)
 
     def _forget(self, awaited: _Awaited) -> None:
         if awaited.call is not None:

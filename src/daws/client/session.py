@@ -58,8 +58,9 @@ from daws.runs.facts import Facts, FactType
 from daws.runs.notes import News
 from daws.runs.timeline import Timeline
 from daws.runtime.engine import Crew
-from daws.runtime.ports import ClusterPort, Outcome
-from daws.runtime.thread import NODE, NodeThread
+from daws.runtime.outcomes import NODE, ended_here
+from daws.runtime.ports import ClusterPort, Outcome, PlainTask
+from daws.runtime.thread import NodeThread
 from daws.strategy.decisions import Assign, Newcomer, Strategy
 from daws.wire.store import Submit
 from daws.wire.worker import INPUTS_ALONE, ITEMS_FAILED
@@ -239,7 +240,7 @@ class Session:
         if self._closed is not None:
             self._refuse(task)
         engine = self.engine
-        self._hand_in((task, number, payload))
+        self._hand_in(PlainTask(task, number, payload))
         if not engine.awake:
             engine.wake()
         return future
@@ -272,7 +273,7 @@ class Session:
         if self._closed is not None:
             self._refuse(task)
         engine = self.engine
-        self._hand_in((task, function, payload))
+        self._hand_in(PlainTask(task, function, payload))
         if not engine.awake:
             engine.wake()
         return future
@@ -590,19 +591,19 @@ class Session:
         error, failure = self._raised.find(outcome.task, outcome.error, outcome.failure)
         return outcome if failure == outcome.failure else replace(outcome, error=error, failure=failure)
 
-    def on_done(self, tasks: list[int], outputs: list[tuple[Input, ...]]) -> None:
+    def on_done(self, tasks: list[int], made: list[tuple[Input, ...] | bytes]) -> None:
         if self.outputs or self.brake.sizes:
-            self.on_ended([*map(Outcome, tasks, outputs)])
+            self.on_ended([*map(ended_here, tasks, made)])
             return
-        for future, made in zip(map(self.futures.pop, tasks, repeat(None)), outputs, strict=True):
+        for future, one in zip(map(self.futures.pop, tasks, repeat(None)), made, strict=True):
             if future is None:
                 continue
-            value = made[0][4]
+            value: Any = one if one.__class__ is bytes else one[0][4]  # type: ignore[index]
             if value:
                 future._what = value
                 future._state = INLINE
             else:
-                self.stored[future.task] = made
+                self.stored[future.task] = one  # type: ignore[assignment]
                 future._state = STORED
             if future._told is not None:
                 future._tell_all()

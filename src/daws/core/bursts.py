@@ -13,7 +13,7 @@ from daws.core.events import EventType, RunDone, RunEnded, RunsDone
 from daws.core.node import HANDLERS, NodeCore, handles
 from daws.core.running import SAMPLE_ALL, SAMPLE_MASK, adapt, is_sampled, learn_length, on_run_ended
 from daws.core.staging import are_small
-from daws.wire.store import Finish
+from daws.wire.store import Finish, FinishSmall
 
 is_leaf = attrgetter("leaf")
 
@@ -148,8 +148,12 @@ def _end_columns(core: NodeCore, event: RunsDone, first: int) -> int:
             learn_length(core, kind, duration_ns)
     core.urgent = core.urgent or not all(map(is_leaf, specs))
     objects = [spec.outputs[0] for spec in specs]
-    outputs = zip(zip(objects, map(len, values), tasks, repeat(here), values))
-    rows += map(Finish, tasks, [ready.attempt for ready in readies], repeat(core.node), outputs)
+    attempts = [ready.attempt for ready in readies]
+    if core.config.small_finishes and objects == tasks and all(values):
+        rows += map(FinishSmall, tasks, attempts, repeat(core.node), values)
+    else:
+        outputs = zip(zip(objects, map(len, values), tasks, repeat(here), values))
+        rows += map(Finish, tasks, attempts, repeat(core.node), outputs)
     return count
 
 

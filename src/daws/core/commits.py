@@ -22,6 +22,7 @@ from daws.wire.store import (
     AnswerType,
     Committed,
     Finish,
+    FinishSmall,
     Resume,
     Satisfy,
     Stopped,
@@ -110,6 +111,11 @@ def look_at_held(core: NodeCore) -> None:
     core.commit_armed = False
     if core.rows is not None and core.now_ns < core.commit_by_ns:
         look_later(core)
+
+
+@answers(FinishSmall)
+def on_finish_small_answer(core: NodeCore, row: FinishSmall, answer: AnswerType) -> None:
+    on_finish_answer(core, row.in_full(), answer)
 
 
 @answers(Finish)

@@ -97,6 +97,7 @@ class NodeConfig(Struct, frozen=True):
     freed_batch: int = 4096  # releases that a node collects before it tells the store
     fetches_ahead: bool = True  # else an executor without its inputs waits for them and runs nothing meanwhile
     starts_together: bool = False  # many plain runs are started by one effect
+    small_finishes: bool = False  # runs that made one small object are committed by `FinishSmall`
     replicated: bool = False  # the store acknowledges what its replicas do not know yet, and may lose it
 
     @property

@@ -149,7 +149,13 @@ class Crew(msgspec.Struct, frozen=True, array_like=True):
         return -1
 
 
-def config_of(limit_bytes: int, lease_ns: int = LEASE_NS, replicated: bool = False, shard_count: int = 1) -> NodeConfig:
+def config_of(
+    limit_bytes: int,
+    lease_ns: int = LEASE_NS,
+    replicated: bool = False,
+    shard_count: int = 1,
+    small_finishes: bool = False,
+) -> NodeConfig:
     """On one machine nobody watches leases: when a process is gone, its parent knows."""
     return NodeConfig(
         shard_count=shard_count,
@@ -165,6 +171,7 @@ def config_of(limit_bytes: int, lease_ns: int = LEASE_NS, replicated: bool = Fal
         audit_ns=AUDIT_NS,
         memory_bytes=limit_bytes // COPIES_SHARE,
         starts_together=True,
+        small_finishes=small_finishes,
         replicated=replicated,
     )
 
@@ -204,8 +211,10 @@ class Engine:
         addresses: tuple[str, ...] = (),
         replicated: bool = False,
         shard_count: int = 1,
+        small_finishes: bool = False,
     ) -> None:
-        """A fork `server` for the folder of `files` may have been started already."""
+        """A fork `server` for the folder of `files` may have been started already. With `small_finishes` the store is
+        in this process, and takes rows that the garbage collector does not look at."""
         self.crew = crew
         self.files = files
         self.folder = files.segments.home
@@ -220,7 +229,7 @@ class Engine:
         self.held_back: dict[int, list[StartRun]] = {}  # runs that wait for their function, or its client's modules
         self.unpacked: dict[int, int] = {}  # by number of modules that could not be written: how often that was tried
         info = info_of(node, crew, addresses)
-        config = config_of(files.limit_bytes, lease_ns, replicated, shard_count)
+        config = config_of(files.limit_bytes, lease_ns, replicated, shard_count, small_finishes)
         watched = strategy if self.watch is None else self.watch.over(strategy)
         self.core = NodeCore(info, watched, config, seed=0)
         if self.watch is not None:

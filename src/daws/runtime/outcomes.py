@@ -10,9 +10,11 @@ from daws.model.task import Input
 from daws.runtime.blame import path_of
 from daws.runtime.ports import Outcome
 from daws.store.memory import MemoryStore
-from daws.wire.store import LogRow
+from daws.wire.store import LogRow, small_output
 from daws.workers.roots import Path
 
+NODE = 0
+"""The only node of a cluster that has it in the client's process."""
 LEASE_NS = 1 << 60
 COPIES_MAX = 100
 RETIRED_MAX = 1 << 14
@@ -25,6 +27,11 @@ def new_store() -> MemoryStore:
     return MemoryStore(lease_ns=LEASE_NS, replicas_max=COPIES_MAX, direct=True, retired_max=RETIRED_MAX)
 
 
+def ended_here(task: int, made: tuple[Input, ...] | bytes) -> Outcome:
+    """How a task went well on the only node, from what `Outcomes.done` says of it."""
+    return Outcome(task, made if isinstance(made, tuple) else small_output(task, NODE, made))
+
+
 class Outcomes:
     """Stands beside a store of one shard, and empties its log."""
 
@@ -33,9 +40,9 @@ class Outcomes:
         self.failures: dict[int, bytes] = {}  # of tasks whose last run failed
         self._records = store.shards[0].records
 
-    def done(self) -> tuple[list[int], list[tuple[Input, ...]]] | None:
+    def done(self) -> tuple[list[int], list[tuple[Input, ...] | bytes]] | None:
         """What was committed since the last time, if there is nothing to say but which tasks it was, as usual, and what
-        they have made; else None, and `news` has it."""
+        they have made (bytes: the value of a single small object); else None, and `news` has it."""
         rows: list[Any] = self.log[:]
         if self.failures or set(map(type, rows)) != {int}:
             return None
@@ -43,7 +50,7 @@ class Outcomes:
         if not all(records):  # of some that nobody holds it is forgotten already
             return None
         self.log.clear()
-        return rows, [record.outputs for record in records]
+        return rows, [record.made for record in records]
 
     def news(self) -> list[Outcome]:
         """What was committed since the last time."""

@@ -30,6 +30,15 @@ class Outcome(msgspec.Struct, frozen=True, array_like=True, gc=False):
     path: Path = ()
 
 
+class PlainTask(msgspec.Struct, frozen=True, gc=False):
+    """A new task about which there is nothing to say but its function and its arguments. (A tuple would do, but the
+    garbage collector looks at tuples.)"""
+
+    task: int
+    kind: int
+    payload: bytes
+
+
 class Counters(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """What one node has seen so far: tasks that ended well there, tasks that it has stolen, the bytes that its tasks
     have read, and how many of them it had to fetch."""
@@ -60,15 +69,16 @@ class Listener(Protocol):
 class ListenerHere(Listener, Protocol):
     """One in the process of the node and the store."""
 
-    def on_done(self, tasks: list[int], outputs: list[tuple[Input, ...]]) -> None:
-        """The same as `on_ended` for many tasks that went well, column by column."""
+    def on_done(self, tasks: list[int], made: list[tuple[Input, ...] | bytes]) -> None:
+        """The same as `on_ended` for many tasks that went well, column by column: what each has made, or the value of
+        its only object if that is small."""
         ...
 
 
 class ClusterPort(Protocol):
     """Nodes and a store, as a client's session knows them. Any thread may append to the lists and call `wake`."""
 
-    new_tasks: deque[Submit]
+    new_tasks: deque[Submit]  # and `PlainTask`s, where the node is in this process
     let_go: deque[int]
     awake: bool
     members: Members

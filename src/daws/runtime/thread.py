@@ -4,7 +4,7 @@ back. The client talks to it by lists."""
 import asyncio
 import os
 import threading
-from operator import itemgetter
+from operator import attrgetter
 from typing import Any
 
 import uvloop
@@ -18,21 +18,19 @@ from daws.runtime.engine import Crew, Engine, info_of
 from daws.runtime.here import NobodyElse, StoreHere
 from daws.runtime.journals import journal_path, write_journal
 from daws.runtime.loopthread import LoopThread
-from daws.runtime.outcomes import new_store
-from daws.runtime.ports import Counters, ListenerHere
+from daws.runtime.outcomes import NODE, new_store
+from daws.runtime.ports import Counters, ListenerHere, PlainTask
 from daws.strategy.decisions import Strategy
 from daws.wire.columns import once
 from daws.wire.messages import CancelOrder, LetGo, NewTasks, PlainTasks
 from daws.wire.store import Submit
 from daws.workers.server import ForkServer
 
-NODE = 0
-"""The only node of such a cluster."""
 TASKS_PER_TURN = 4096
 TOGETHER_MIN = 8
 """Fewer tasks are spelled out: columns would take longer."""
 ALIVE_S = 0.5
-TASK, KIND, PAYLOAD = itemgetter(0), itemgetter(1), itemgetter(2)
+TASK, KIND, PAYLOAD = attrgetter("task"), attrgetter("kind"), attrgetter("payload")
 """The columns of plain tasks as the client hands them in."""
 
 
@@ -54,7 +52,10 @@ class NodeThread(LoopThread):
         self.store = new_store()
         self.members: Members = self.store.join([info])
         store = StoreHere(self.store, listener)
-        self.node = Engine(NODE, crew, strategy, files, store, NobodyElse(NODE), listener, bool(journal), server)
+        peers = NobodyElse(NODE)
+        self.node = Engine(
+            NODE, crew, strategy, files, store, peers, listener, bool(journal), server, small_finishes=True
+        )
         store.nests = self.node.nesting.nests
         self.batches = 0
 
@@ -150,10 +151,10 @@ class NodeThread(LoopThread):
             self.node.happened(events)
 
     def _new(self, taken: list[Any]) -> EventType:
-        """What was submitted, as the node is told of it; plain tasks come as (task, kind, arguments)."""
+        """What was submitted, as the node is told of it."""
         self.batches += 1
-        if len(taken) < TOGETHER_MIN or set(map(type, taken)) != {tuple}:
-            rows = [_row(*one) if one.__class__ is tuple else one for one in taken]
+        if len(taken) < TOGETHER_MIN or set(map(type, taken)) != {PlainTask}:
+            rows = [_row(one) if one.__class__ is PlainTask else one for one in taken]
             return NewTasks(CLIENT, self.batches, tuple(rows))
         # By column: `zip(*taken)` would make an iterator for each row, and the garbage collector counts these.
         tasks, kinds, payloads = [*map(TASK, taken)], [*map(KIND, taken)], [*map(PAYLOAD, taken)]
@@ -175,6 +176,6 @@ class NodeThread(LoopThread):
         self.node.happened([CancelOrder(CLIENT, self.batches, tasks)])
 
 
-def _row(task: int, kind: int, payload: bytes) -> Submit:
+def _row(one: PlainTask) -> Submit:
     """A plain task, spelled out."""
-    return Submit(TaskSpec(task, kind, 0, (), (task,), None, 0, 0, NODE, False, payload), (), NODE)
+    return Submit(TaskSpec(one.task, one.kind, 0, (), (one.task,), None, 0, 0, NODE, False, one.payload), (), NODE)

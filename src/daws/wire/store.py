@@ -79,6 +79,25 @@ class Finish(Row, frozen=True):
     error: str = ""
 
 
+class FinishSmall(Row, frozen=True):
+    """The `Finish` of a run whose only output is a small object with the task's own number. Neither the row nor the
+    record of the task refers to a tuple then, which the garbage collector of a client's process would look at: that
+    took a tenth of the time of a small task. Sent by nodes in the process of their client (`small_finishes`)."""
+
+    task: int
+    attempt: int
+    node: NodeId
+    value: bytes
+
+    def in_full(self) -> Finish:
+        return Finish(self.task, self.attempt, self.node, small_output(self.task, self.node, self.value))
+
+
+def small_output(task: int, node: NodeId, value: bytes) -> tuple[Input, ...]:
+    """The outputs of a task that has made one small object with its own number, on this node."""
+    return ((task, len(value), task, (node,), value),)
+
+
 class Satisfy(Row, frozen=True):
     """`parent` is done and its objects are `inputs`; the caller owns the child if this was its last edge."""
 
@@ -421,7 +440,7 @@ class Log(Answer, frozen=True):
 
 def is_quiet(row: Row, answer: "AnswerType") -> bool:
     """Nobody waits for this answer: the caller may be told of it when it wakes up for something else."""
-    if type(row) is Finish:
+    if type(row) is Finish or type(row) is FinishSmall:
         return answer is None or (
             type(answer) is Committed
             and answer.key < 0
@@ -436,6 +455,7 @@ RowType = (
     Create
     | Submit
     | Finish
+    | FinishSmall
     | Satisfy
     | Open
     | Claim

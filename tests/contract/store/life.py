@@ -25,6 +25,7 @@ from daws.wire.store import (
     Create,
     DropPlace,
     Finish,
+    FinishSmall,
     Granted,
     Inspect,
     Locate,
@@ -78,6 +79,15 @@ class LifeContract(Contract):
         assert created == OK and same(finished, None) and nothing == UNKNOWN
         assert isinstance(story, Story) and story.state == STATE_DONE
 
+    def test_the_end_of_a_small_run_is_the_same_in_short(self, desk: Desk):
+        desk.create(PARENT, outputs=[PARENT])
+        desk.create(OTHER, outputs=[OTHER])
+        in_full = Finish(PARENT, 0, ANN, ((PARENT, 3, PARENT, (ANN,), b"abc"),))
+        assert same(desk(FinishSmall(OTHER, 0, ANN, b"abc")), desk(in_full))
+        assert desk.state(OTHER) == desk.state(PARENT) == STATE_DONE
+        assert desk(Locate(OTHER)) == Available(((OTHER, 3, OTHER, (ANN,), b"abc"),))
+        assert desk(FinishSmall(OTHER, 1, BOB, b"late")) == desk(Finish(PARENT, 1, BOB))
+
     def test_an_empty_call_is_answered(self, desk: Desk):
         assert desk.store.apply(0, [], 0) == []
 
@@ -85,6 +95,7 @@ class LifeContract(Contract):
         "row",
         [
             Finish(9, 0, ANN),
+            FinishSmall(9, 0, ANN, b"x"),
             Satisfy(9, 1, ANN),
             Open(9, ANN),
             Claim(9, ANN, 0, BOB),

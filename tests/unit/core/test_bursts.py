@@ -6,6 +6,7 @@ from itertools import groupby
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from daws.core import bursts as bursts_module
 from daws.core import node as node_module
@@ -18,7 +19,7 @@ from daws.model.task import CLIENT
 from daws.store.memory import MemoryStore
 from daws.testing import Driver, ready, task
 from daws.wire.messages import NewTasks, PlainTasks
-from daws.wire.store import Submit
+from daws.wire.store import FinishSmall, Submit
 
 
 def events_of(rng: random.Random, runs: list[StartRun]) -> list[EventType]:
@@ -36,7 +37,7 @@ def events_of(rng: random.Random, runs: list[StartRun]) -> list[EventType]:
             events.append(RunDone(name, run.run + 1000, 1000, b"x"))
             runs.append(run)  # it goes on
         else:
-            events.append(RunDone(name, run.run, 1000 + name, b"x" * rng.randrange(9)))
+            events.append(RunDone(name, run.run, 1000 + name, b"x" * max(1, rng.randrange(9))))
     del runs[:count]
     return events
 
@@ -63,10 +64,27 @@ def one_by_one(out: list[EffectType]) -> list[EffectType]:
     return [*[effect for effect in out if not isinstance(effect, StartRun | StartRuns)], *starts]
 
 
-def history(seed: int, strategy: str, together: bool = False) -> tuple[list[list[EffectType]], str]:
+def in_full(out: list[EffectType]) -> list[EffectType]:
+    """The same with ends of small runs written out; how many there were is in `SMALL`."""
+    found = []
+    for effect in out:
+        if isinstance(effect, CallStore):
+            SMALL.extend([row for row in effect.rows if isinstance(row, FinishSmall)])
+            rows = [row.in_full() if isinstance(row, FinishSmall) else row for row in effect.rows]
+            effect = replace(effect, rows=rows)
+        found.append(effect)
+    return found
+
+
+SMALL: list[FinishSmall] = []
+
+
+def history(
+    seed: int, strategy: str, together: bool = False, small: bool = False
+) -> tuple[list[list[EffectType]], str]:
     """All effects of a node that is given many short tasks, and how it stands in the end."""
     rng = random.Random(seed)
-    config = NodeConfig(lease_ns=8 * SECOND_NS, starts_together=together)
+    config = NodeConfig(lease_ns=8 * SECOND_NS, starts_together=together, small_finishes=small)
     with Driver(strategy, cores=3, config=config) as node:
         store = MemoryStore(1)
         store.join(node.members.infos)
@@ -94,7 +112,7 @@ def history(seed: int, strategy: str, together: bool = False) -> tuple[list[list
                 core.step(node.now_ns, events, out)
                 check(core)
                 out = one_by_one(out)
-                told.append(out)
+                told.append(in_full(out))
                 events = []
                 for effect in out:
                     if isinstance(effect, StartRun):
@@ -126,8 +144,12 @@ def test_a_burst_does_what_its_ends_would_do_one_by_one(seed: int, strategy: str
 
 @pytest.mark.parametrize("strategy", ["daws", "daws:adapt=matrix,period=60", "mlb"])
 @pytest.mark.parametrize("seed", range(12))
-def test_columns_do_what_single_starts_and_ends_would_do(seed: int, strategy: str, monkeypatch: pytest.MonkeyPatch):
+@pytest.mark.parametrize("small", [False, True])
+def test_columns_do_what_single_starts_and_ends_would_do(
+    seed: int, strategy: str, small: bool, monkeypatch: pytest.MonkeyPatch
+):
     columns = 0
+    SMALL.clear()
 
     def counted(core: node_module.NodeCore, event: RunsDone, first: int) -> int:
         nonlocal columns
@@ -137,8 +159,9 @@ def test_columns_do_what_single_starts_and_ends_would_do(seed: int, strategy: st
 
     end_columns = bursts_module._end_columns
     monkeypatch.setattr(bursts_module, "_end_columns", counted)
-    together = history(seed, strategy, together=True)
+    together = history(seed, strategy, together=True, small=small)
     assert columns
+    assert bool(SMALL) == small
     assert history(seed, strategy) == together
 
 

@@ -20,6 +20,7 @@ from daws.model.errors import ClosedError, InternalError, TaskKilledError
 from daws.model.task import CLIENT, INLINE_BYTES, Ready, TaskSpec
 from daws.runtime.engine import Crew, Engine
 from daws.runtime.here import NobodyElse, StoreHere
+from daws.runtime.ports import PlainTask
 from daws.runtime.thread import NodeThread
 from daws.store.memory import MemoryStore
 from daws.strategy import parse_strategy
@@ -212,9 +213,9 @@ def test_what_a_client_submits_reaches_the_node_in_its_order():
         assert isinstance(thread, NodeThread)
         child = Submit(TaskSpec(3, 7, 0, (1,), (3,)), (1,), 0)
         assert thread._new([child]) == NewTasks(CLIENT, 1, (child,))
-        some = [(task, 7, b"x") for task in range(10, 20)]
+        some = [PlainTask(task, 7, b"x") for task in range(10, 20)]
         assert thread._new(some) == PlainTasks(CLIENT, 2, [*range(10, 20)], [7], [b"x"])
-        mixed = thread._new([(1, 7, b""), child, (4, 8, b"")])
+        mixed = thread._new([PlainTask(1, 7, b""), child, PlainTask(4, 8, b"")])
         assert isinstance(mixed, NewTasks) and mixed.tasks[1] is child
         assert [row.spec.id for row in mixed.tasks] == [1, 3, 4]
         assert mixed.tasks[2] == Submit(TaskSpec(4, 8, outputs=(4,), home=0), (), 0)

@@ -5,17 +5,16 @@ no task waiting for them are served in a tight loop; whatever is not of that kin
 """
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import repeat
 
 from daws.model.states import DONE, READY
-from daws.model.task import INLINE_BYTES
+from daws.model.task import INLINE_BYTES, Input
 from daws.store.memory.growing import submit
-from daws.store.memory.life import finish
 from daws.store.memory.record import Record
 from daws.store.memory.references import release
-from daws.store.memory.store import MemoryStore, Shard, serves_many
-from daws.wire.store import CLIENT_HOLDER, AnswerType, Finish, Release, Submit
+from daws.store.memory.store import HANDLERS, MemoryStore, Shard, serves_many
+from daws.wire.store import CLIENT_HOLDER, AnswerType, Finish, FinishSmall, Release, Submit
 
 
 @serves_many(Submit)
@@ -51,10 +50,30 @@ def submit_many(
 def finish_many(
     store: MemoryStore, shard: Shard, rows: Iterable[Finish], now_ns: int, answers: list[AnswerType]
 ) -> None:
-    log, remembers = shard.log, not store.retired_max
     rows = [*rows]
-    for row, record in zip(rows, map(shard.records.get, [row.task for row in rows]), strict=True):
-        outputs = row.outputs
+    made = [None if row.error or not _is_small(row.outputs) else row.outputs for row in rows]
+    _finish_many(store, shard, rows, made, now_ns, answers)
+
+
+@serves_many(FinishSmall)
+def finish_small_many(
+    store: MemoryStore, shard: Shard, rows: Iterable[FinishSmall], now_ns: int, answers: list[AnswerType]
+) -> None:
+    rows = [*rows]
+    _finish_many(store, shard, rows, [row.value for row in rows], now_ns, answers)
+
+
+def _finish_many(
+    store: MemoryStore,
+    shard: Shard,
+    rows: Sequence[Finish | FinishSmall],
+    made: Sequence[tuple[Input, ...] | bytes | None],
+    now_ns: int,
+    answers: list[AnswerType],
+) -> None:
+    """`made` is what the record gets, None where a row has to go the long way."""
+    log, remembers = shard.log, not store.retired_max
+    for row, outputs, record in zip(rows, made, map(shard.records.get, [row.task for row in rows]), strict=True):
         if (
             record is None
             or record.state != READY
@@ -63,18 +82,22 @@ def finish_many(
             or record.children
             or record.inputs
             or record.rare is not None
-            or row.error
-            or (outputs and (len(outputs) > 1 or outputs[0][1] > INLINE_BYTES))
+            or outputs is None
             or not (record.held or remembers)
         ):
-            answers.append(finish(store, shard, row, now_ns))
+            answers.append(HANDLERS[type(row)](store, shard, row, now_ns))
             continue
         log.append(row.task)
         record.state = DONE
-        record.outputs = outputs
+        record.made = outputs
         if not record.held:
             record.freed = bool(outputs)
         answers.append(None)
+
+
+def _is_small(made: tuple[Input, ...] | bytes) -> bool:
+    """Is this nothing, or one object that travels inside records?"""
+    return made.__class__ is bytes or not made or (len(made) == 1 and made[0][1] <= INLINE_BYTES)  # type: ignore[index]
 
 
 @serves_many(Release)
@@ -103,8 +126,8 @@ def release_many(
             or record.inputs
             or record.rare is not None
             or row.holder != CLIENT_HOLDER
-            or len(record.outputs) != 1
-            or record.outputs[0][1] > INLINE_BYTES
+            or not record.made
+            or not _is_small(record.made)
             or outbox
         ):
             answers.append(release(store, shard, row, now_ns))
@@ -124,8 +147,8 @@ def _may_all_go(rows: Iterable[Release], found: list[Record | None]) -> bool:
     for row, record in zip(rows, found, strict=True):
         if record is None or record.state != DONE or record.children or record.inputs or record.rare is not None:
             return False
-        outputs = record.outputs
-        if row.holder != CLIENT_HOLDER or len(outputs) != 1 or outputs[0][1] > INLINE_BYTES:
+        made = record.made
+        if row.holder != CLIENT_HOLDER or not made or (made.__class__ is not bytes and not _is_small(made)):
             return False
     return True
 

@@ -37,7 +37,7 @@ def submit(store: MemoryStore, shard: Shard, row: wire.Submit, now_ns: int) -> A
         return STRUCK
     if not parents:
         state = STATE_DONE if row.outputs else READY
-        records[task] = Record(spec, state, row.node, outputs=row.outputs, held=True)
+        records[task] = Record(spec, state, row.node, made=row.outputs, held=True)
         return None
     known: list[Input] = []
     left: list[int] = []

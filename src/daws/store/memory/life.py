@@ -71,6 +71,11 @@ def create(store: MemoryStore, shard: Shard, row: wire.Create, now_ns: int) -> A
     return OK
 
 
+@serves(wire.FinishSmall)
+def finish_small(store: MemoryStore, shard: Shard, row: wire.FinishSmall, now_ns: int) -> AnswerType:
+    return finish(store, shard, row.in_full(), now_ns)
+
+
 @serves(wire.Finish)
 def finish(store: MemoryStore, shard: Shard, row: wire.Finish, now_ns: int) -> AnswerType:
     task = row.task

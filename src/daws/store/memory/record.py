@@ -14,7 +14,7 @@ from daws.model.states import DONE as STATE_DONE
 from daws.model.states import FAILED as STATE_FAILED
 from daws.model.states import READY
 from daws.model.task import REMAKE, SUSPECT, Input, NodeId, Ready, TaskSpec
-from daws.wire.store import CANCELLED, DONE, FAILED
+from daws.wire.store import CANCELLED, DONE, FAILED, small_output
 
 MANY_EDGES = 8
 """From more edges than that on, a set is worth its memory."""
@@ -68,12 +68,23 @@ class Record(Struct, gc=False, array_like=True):
     children: Sequence[int] = ()  # a list when there are many: each new one would copy a tuple
     edges: tuple[int, ...] | set[int] | int | None = None
     inputs: tuple[Input, ...] = ()  # while it waits for many parents: in truth a list, for the same reason
-    outputs: tuple[Input, ...] = ()
+    made: tuple[Input, ...] | bytes = ()  # bytes: the value of its only object, which has its number, on its owner
     move: int = 0
     attempt: int = 0
     freed: bool = False  # nobody needed its objects any more; who asks for them after all has them remade
     held: bool = False  # by the client, who may hold everything; other holders are rare
     rare: Rare | None = None
+
+    @property
+    def outputs(self) -> tuple[Input, ...]:
+        made = self.made
+        if made.__class__ is bytes:
+            self.made = made = small_output(self.spec.id, self.owner, made)
+        return made  # type: ignore[return-value]
+
+    @outputs.setter
+    def outputs(self, made: tuple[Input, ...]) -> None:
+        self.made = made
 
     def more(self) -> Rare:
         if self.rare is None:

@@ -292,7 +292,7 @@ class Caller:
         self._estates.clear()
 
 
-_OF_TASKS = frozenset((wire.Finish, wire.Claim, wire.Satisfy, wire.Release))
+_OF_TASKS = frozenset((wire.Finish, wire.FinishSmall, wire.Claim, wire.Satisfy, wire.Release))
 """The most frequent rows about one task."""
 _OF_NEW_TASKS = frozenset((wire.Submit, wire.Create))
 _ALONE = frozenset(

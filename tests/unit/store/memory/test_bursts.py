@@ -9,7 +9,7 @@ from daws.model.task import INLINE_BYTES, Input, TaskSpec
 from daws.store.memory import MemoryStore
 from daws.store.memory.record import Record
 from daws.store.memory.store import BURSTS, HANDLERS, MANY_ROWS
-from daws.wire.store import CLIENT_HOLDER, Cancel, Finish, Locate, Release, Retain, Row, Submit
+from daws.wire.store import CLIENT_HOLDER, Cancel, Finish, FinishSmall, Locate, Release, Retain, Row, Submit
 
 NODE, OTHER = 0, 1
 
@@ -25,19 +25,25 @@ def drawn_rows(rng: Random, tasks: int) -> list[list[Row]]:
         names = range(first, first + 40)
         if rng.random() < 0.4:  # nothing but usual ones, of which the last are let go of later
             calls.append([Submit(TaskSpec(name, outputs=(name,)), (), NODE) for name in names])
-            calls.append([Finish(name, 0, NODE, output(name, 8)) for name in names])
+            if rng.random() < 0.5:
+                calls.append([Finish(name, 0, NODE, output(name, 8)) for name in names])
+            else:
+                calls.append([FinishSmall(name, 0, NODE, b"v") for name in names])
             calls.append([Release(name, CLIENT_HOLDER) for name in names[:-3]])
             calls.append([Release(name, CLIENT_HOLDER) for name in (*names[-20:], names[-1])])
             continue
         parents = [(name, (rng.randrange(name),) if name and rng.random() < 0.2 else ()) for name in names]
         submits = [Submit(TaskSpec(name, outputs=(name,)), above, NODE) for name, above in parents]
         put = [Submit(TaskSpec(1000 + first, outputs=(1000 + first,)), (), NODE, output(1000 + first, 8))]
-        finishes = [
+        finishes: list[Row] = [
             Finish(name, int(rng.random() < 0.05), OTHER if rng.random() < 0.05 else NODE, output(name, size))
             for name in names
             if (size := rng.choice((8, 8, 8, 8, INLINE_BYTES + 1)))
         ]
         finishes += [Finish(names[4], 0, NODE), rng.choice(finishes)]
+        some_names = [name for name in names if rng.random() < 0.3]
+        at = rng.randrange(len(finishes))
+        finishes[at:at] = [FinishSmall(name, 0, NODE, b"small") for name in some_names]
         if first > tasks // 2:  # what it leaves in the outbox makes all later ones unusual
             finishes.append(Finish(names[3], 0, NODE, (), "no"))
         releases: list[Row] = [Release(names[5], 7), Release(names[6]), Release(99_999)]
@@ -57,7 +63,8 @@ def state_of(store: MemoryStore) -> tuple[object, ...]:
 
 def story_of(record: Record) -> dict[str, object]:
     rare = record.rare
-    return {**asdict(record), "rare": rare and {name: getattr(rare, name) for name in rare.__slots__}}
+    whole = {**asdict(record), "made": record.outputs}
+    return {**whole, "rare": rare and {name: getattr(rare, name) for name in rare.__slots__}}
 
 
 @pytest.mark.parametrize("seed", range(12))
