@@ -2,6 +2,7 @@
 
 import pytest
 
+from daws.core import calls
 from daws.core.invariants import check
 from daws.sim.scenario import GROWN, draw_scenario, run_scenario
 from daws.strategy import PRESETS
@@ -20,6 +21,8 @@ ONCE_WRONG = (
     GROWN + 35, GROWN + 579, GROWN + 2570,
 )  # fmt: skip
 """Seeds that brought something to light."""
+HURRIED = (GROWN + 634, GROWN + 901)
+"""Seeds that brought something to light when rows about unknown tasks were sent again after 10 ms."""
 DEEP = range(3, 90, 7)
 
 
@@ -27,6 +30,12 @@ DEEP = range(3, 90, 7)
 def test_no_rule_is_violated(seed):
     found = try_seed(seed)
     assert not isinstance(found, Failure), f"{found.message}; again: {how_to_replay(seed)}"
+
+
+@pytest.mark.parametrize("seed", HURRIED)
+def test_no_run_is_left_behind_however_soon_unknown_tasks_are_asked_for_again(seed, monkeypatch):
+    monkeypatch.setattr(calls, "UNKNOWN_WAIT_NS", 10_000_000)
+    run_scenario(seed, check)
 
 
 @pytest.mark.parametrize("seed", DEEP)

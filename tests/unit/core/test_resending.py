@@ -180,7 +180,48 @@ def test_a_node_asks_what_it_owns_and_takes_what_it_does_not_have():
         assert look is not None and look.rows[1] == Owned(0, RECONCILES, OWNED_MAX, True)
         ours = (Ready(task(5), 0, 1, (), AGAIN), Ready(task(7), 0, 3, (), AGAIN))
         node.answer(look, Leased(), Estate(ours), OwnedBy((0,)))
+        node.answer(node.expect_rows(Claim(7, 0, 3, 0)), Granted(4, 0))
         node.expect(StartRun, task=7)
+
+
+def test_a_task_that_was_lent_before_the_failover_runs_where_it_is_claimed_first():
+    """The store has forgotten that node 1 had claimed the task, which node 1 says again: before us or after us."""
+    for granted in (True, False):
+        with forgetful(cores=2) as node:
+            has_claimed(node, 5)
+            node.answer(changes(node), Granted(1, 0))
+            node.answer(looks(node), Leased(), Estate((Ready(task(7), 0, 1, (), AGAIN),)), OwnedBy((0, 1)))
+            claim = node.expect_rows(Claim(7, 0, 1, 0))
+            node.nothing_left()
+            node.answer(claim, Granted(2, 0) if granted else REFUSED)
+            if granted:
+                assert node.expect(StartRun, task=7).ready.move == 2
+
+
+def test_a_look_that_was_under_way_is_put_off_until_others_have_had_their_say():
+    with forgetful() as node:
+        has_claimed(node, 5)
+        node.answer(changes(node), Granted(1, 0))
+        assert Owned(0, RECONCILES, OWNED_MAX, True) in looks(node).rows
+        again = changes(node)
+        assert again.rows == [Claim(5, 1, 0, 0), Owners()]
+        node.answer(again, Granted(1, 0), OwnedBy())
+        assert Owned(0, RECONCILES, OWNED_MAX, True) in looks(node).rows
+
+
+def test_a_node_that_was_struck_hears_so_from_shards_that_have_not_forgotten_it():
+    """The shard of the members has forgotten that this node was taken over from, and has renewed its lease."""
+    config = NodeConfig(lease_ns=8 * SECOND_NS, shard_count=2, replicated=True)
+    with Driver(config=config) as node:
+        has_claimed(node, 5)
+        node.answer(changes(node), Granted(1, 0))
+        look = looks(node)
+        assert look.rows[1:] == [Owned(0, RECONCILES, OWNED_MAX, True), Owners()]
+        other = node.expect_rows(Owned(0, RECONCILES, 0), Owners())
+        assert other.shard == 1
+        node.answer(other, STRUCK, OwnedBy((1,)))
+        node.expect(Restart)
+        node.effects.clear()
 
 
 def test_who_owns_something_and_is_no_member_any_more_is_taken_over_after_a_lease():
