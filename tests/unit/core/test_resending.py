@@ -16,6 +16,7 @@ from daws.wire.store import (
     REMAKE_FOR,
     SATISFY,
     STRUCK,
+    UNDERWAY,
     Available,
     Claim,
     Clear,
@@ -25,6 +26,7 @@ from daws.wire.store import (
     Granted,
     Lease,
     Leased,
+    Noted,
     Open,
     OutboxEntry,
     Owned,
@@ -376,6 +378,26 @@ def test_a_move_that_the_store_has_forgotten_does_not_hide_the_same_move_when_it
         node.give(Submission(CLIENT, 1, (ready(5, move=1, mode=AGAIN),)))
         node.expect(SubmissionTaken)
         node.expect(StartRun, task=5)
+
+
+def test_a_move_of_before_a_failover_does_not_hide_the_same_move_that_comes_after_it():
+    """The task went back to waiting, and the store has forgotten how often the task had moved. A task that waits for
+    long becomes ready when nobody looks for it any more, so nothing else would bring it back."""
+    with forgetful() as node:
+        node.give(Submission(CLIENT, 0, (ready(5, object_at(8, 1), move=2),)))
+        node.expect(SubmissionTaken)
+        node.expect_fetch(8)
+        node.give(not_fetched(8, 1))
+        unready = node.expect_rows(Unready(5, 0, 2, (8,)))
+        node.answer(unready, Noted(outbox_key(5, REMAKE_FOR), 1))
+        remake = node.expect(CallStore)
+        node.answer(remake, UNDERWAY)
+        node.give(CallsSafe(0, (unready.token, remake.token)))
+        node.give(StoreChanged(0))
+        node.give(Submission(CLIENT, 1, (ready(5, move=1, mode=AGAIN),)))
+        node.expect(SubmissionTaken)
+        node.expect(StartRun, task=5)
+        node.effects.clear()
 
 
 def test_what_the_store_gives_again_while_it_is_in_doubt_runs_once():
