@@ -2,6 +2,7 @@
 
 import pytest
 
+from daws.core import calls
 from daws.core.invariants import check
 from daws.sim.scenario import GROWN, draw_scenario, run_scenario
 from daws.strategy import PRESETS
@@ -17,9 +18,11 @@ ONCE_WRONG = (
     1010, 2086, 2862, 4231, 6482, 8582, 9721, 9850, 11713, 17279, 18032,
     5388, 5592, 6194, 7389, 7928, 12569, 14445, 14447,
     GROWN + 934, GROWN + 1382, GROWN + 1454, GROWN + 2550, GROWN + 3665, GROWN + 3714, GROWN + 4837, GROWN + 6256,
-    GROWN + 35, GROWN + 579, GROWN + 2570,
+    GROWN + 35, GROWN + 579, GROWN + 2570, GROWN + 14467, GROWN + 15162,
 )  # fmt: skip
 """Seeds that brought something to light."""
+HURRIED = (GROWN + 634, GROWN + 901)
+"""Seeds that brought something to light when rows about unknown tasks were sent again after 10 ms."""
 DEEP = range(3, 90, 7)
 
 
@@ -27,6 +30,12 @@ DEEP = range(3, 90, 7)
 def test_no_rule_is_violated(seed):
     found = try_seed(seed)
     assert not isinstance(found, Failure), f"{found.message}; again: {how_to_replay(seed)}"
+
+
+@pytest.mark.parametrize("seed", HURRIED)
+def test_no_run_is_left_behind_however_soon_unknown_tasks_are_asked_for_again(seed, monkeypatch):
+    monkeypatch.setattr(calls, "UNKNOWN_WAIT_NS", 10_000_000)
+    run_scenario(seed, check)
 
 
 @pytest.mark.parametrize("seed", DEEP)

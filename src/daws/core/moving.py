@@ -38,6 +38,8 @@ BATCHES_MAX = 1024
 """So many hand-outs are remembered, in case one of them comes twice."""
 BACK = -1
 """The reason of a claim by which a lender takes back what nobody claimed."""
+RECOVERED = -3
+"""The reason of a claim by which a node takes a task that a store which has forgotten things says is the node's own."""
 
 
 @handles(Offer)
@@ -83,7 +85,7 @@ def on_claim_answer(core: NodeCore, row: Claim, answer: AnswerType) -> None:
         again = answer.mode & AGAIN or (core.keeping is not None and core.keeping.doubts)
         if not (again and _has_it(core, row.task, answer, why)):
             _receive(core, _mine(ready, answer), why)
-        if why not in (COPY, BACK, REMADE):
+        if why not in (COPY, BACK, REMADE, RECOVERED):
             core.outgoing = True
             if core.taken is None:
                 core.taken = {}
@@ -164,6 +166,8 @@ def _receive(core: NodeCore, ready: Ready, why: int) -> None:
         enqueue(core, ready, not (core.one_line and core.strategy.place.choose(core, ready, core.rng) == SHARED))
     elif why in (REMADE, LEAVING):
         accept(core, ready)
+    elif why == RECOVERED:
+        accept(core, Ready(ready.spec, ready.attempt, ready.move, ready.inputs, ready.mode | AGAIN))
     else:
         if why == COPY:
             core.replicas += 1
@@ -222,10 +226,25 @@ def take_back(core: NodeCore, older_than_ns: int) -> None:
 
 
 def _claim_back(core: NodeCore, task: int, ready: Ready) -> None:
+    del core.lent[task]
+    _claim_from_self(core, ready, BACK)
+
+
+def recover(core: NodeCore, ready: Ready) -> None:
+    """Take a task that the store says is this node's own, after a failover. This node may have lent the task, and the
+    store may have forgotten the receiver's claim, which the receiver sends again. So this node claims the task from
+    itself before it runs it: of the two claims one fails. Otherwise both nodes would run the same attempt, and the run
+    that lost the task while it was suspended would never be woken or stopped."""
+    if core.lent:
+        core.lent.pop(ready.spec.id, None)
+    _claim_from_self(core, ready, RECOVERED)
+
+
+def _claim_from_self(core: NodeCore, ready: Ready, why: int) -> None:
+    task = ready.spec.id
     if core.claims is None:
         core.claims = {}
-    del core.lent[task]
-    core.claims[task] = (ready, core.node, BACK)
+    core.claims[task] = (ready, core.node, why)
     ask(core, task, Claim(task, core.node, ready.move, core.node, MOVE))
 
 

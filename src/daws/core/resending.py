@@ -17,10 +17,10 @@ from daws.core.effects import CallStore
 from daws.core.events import CallsSafe, StoreChanged
 from daws.core.growing import tell_child, wait_again
 from daws.core.keeping import Keeping, Resending, Said, go_on, is_refused, tasks_of
+from daws.core.moving import recover
 from daws.core.node import EMPTY, NodeCore, handles
 from daws.core.outbox import ask_for_remakes, carry_out, spread_stop, tell_children, wake
 from daws.core.places import holds
-from daws.core.ready import accept
 from daws.core.remaking import claim_remake
 from daws.model.cluster import Members
 from daws.model.task import Ready
@@ -93,13 +93,19 @@ def on_store_changed(core: NodeCore, event: StoreChanged) -> None:
 
 
 def _unanswered(core: NodeCore, shard: int) -> dict[int, list[Said]]:
-    """Rows that are under way to a shard. Should they get there before what comes first, that answer does not count."""
+    """Rows that are under way to a shard. Should they get there before what comes first, that answer does not count.
+    A look at what is ours is not among them: it would come before others have said again what is theirs, and there is
+    another look after this round."""
     calls = [call for call in core.calls.values() if call.shard == shard]
     for call in calls:
         del core.calls[call.token]
         if call.hopes:
             hope_ends(core, call.token)
-    return {call.token: [Said(row, False) for row in call.rows if type(row) is not Lease] for call in calls}
+    return {call.token: [Said(row, False) for row in call.rows if not _is_asked_anew(row)] for call in calls}
+
+
+def _is_asked_anew(row: Row) -> bool:
+    return isinstance(row, Lease) or (isinstance(row, Owned) and row.look == RECONCILES)
 
 
 def _send_next(core: NodeCore, shard: int, resending: Resending) -> None:
@@ -189,8 +195,12 @@ def say_again(core: NodeCore) -> None:
 
 def _look_for_strangers(core: NodeCore) -> None:
     """Of the members some may be forgotten: who had just joined, and died, is nobody's to take over from. But what it
-    has got meanwhile may be in other shards."""
+    has got meanwhile may be in other shards. The other way round, the shard of the members may have forgotten that this
+    node was struck. Other shards have not: they answer STRUCK to `Owned`, and this node begins anew. (The limit of 0
+    says that the tasks themselves are not asked for.)"""
     for shard in range(core.shard_count):
+        if shard != MEMBERSHIP_SHARD:
+            ask_shard(core, shard, Owned(core.node, RECONCILES, 0))
         ask_shard(core, shard, Owners())
 
 
@@ -236,9 +246,7 @@ def take_on(core: NodeCore, answer: Estate) -> None:
     so nothing is lost by doing what only waits to be cleared."""
     for ready in answer.ready:
         if not _is_known(core, ready):
-            if core.doomed:
-                core.doomed.pop(ready.spec.id, None)  # whatever was called off here before, this is ours
-            accept(core, ready)
+            recover(core, ready)
     intended = {(intent.key, intent.mark) for intent in core.telling.values()}
     for entry in answer.outbox:
         # Numbers of moves come again, so a word of before that was late may have been taken for one of now.

@@ -6,7 +6,7 @@ replicas answers leave at once: what was said in the last moments before a repli
 heard of it (rule 11).
 """
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct
 
@@ -71,15 +71,25 @@ class Held(Struct, frozen=True):
     leaves_ns: int
 
 
+class Heard(NamedTuple):
+    """An answer that a caller has heard: when and by which server its call was served, and whether that call wrote."""
+
+    served_ns: int
+    server: int
+    token: int
+    wrote: bool
+
+
 class Post:
     """Carries an answer to its caller, through whatever faults there are. What comes from a server that was replaced is
     not passed on, once the caller knows of that."""
 
-    def __init__(self, kernel: "Kernel", servers: "Servers", shard: int, served_ns: int) -> None:
+    def __init__(self, kernel: "Kernel", servers: "Servers", shard: int, served_ns: int, wrote: bool) -> None:
         self.kernel = kernel
         self.servers = servers
         self.shard = shard
         self.served_ns = served_ns
+        self.wrote = wrote
         self.server = servers.server[shard]
 
     @property
@@ -100,7 +110,7 @@ class Post:
             # one, then it is no safer because it was served before to no avail.
             servers.answered.add((to, event.token))
             heard = servers.heard.setdefault((to, self.shard), [])
-            heard.append((self.served_ns, self.server, event.token))
+            heard.append(Heard(self.served_ns, self.server, event.token, self.wrote))
 
 
 class Notes(list[Call]):
@@ -126,8 +136,10 @@ class Servers:
         self.syncs = False
         self.server = [0] * settings.shard_count  # how often each shard was replaced
         self.known: dict[tuple[int, int], int] = {}  # caller, shard -> which server it has heard of last
-        self.heard: dict[tuple[int, int], list[tuple[int, int, int]]] = {}  # -> when served, by which server, token
+        self.heard: dict[tuple[int, int], list[Heard]] = {}  # caller, shard -> answers that may yet be lost, or are
         self.answered: set[tuple[int, int]] = set()  # caller, token
+        self.kept_ns: dict[tuple[int, int], int] = {}  # shard, server -> up to when its successor knows what it knew
+        self.begun: dict[tuple[int, int, int], int] = {}  # caller, shard, server -> last token before it was given up
         kernel.store = LoggedStore(settings, self.notes)
         kernel.store.join([machine.info for machine in kernel.machines])
         kernel.push(0, FATE, self._sync)  # the graph is in the store before anything else happens
@@ -150,8 +162,13 @@ class Servers:
         if self.away.get(shard):
             kernel.faults.note("store not there")
             return
+        if self.plan.failovers and self._is_of_the_past(caller, call):
+            kernel.faults.note("call of the past")
+            at_ns, server = now_ns + costs.latency_ns, self.server[shard]
+            kernel.push(at_ns, FATE, lambda kernel: self.introduce(kernel, caller, shard, server))
+            return
         log = kernel.store.shards[shard].log
-        ended = len(log)
+        ended, noted = len(log), len(self.notes)
         answers = kernel.store.apply(shard, call.rows, now_ns)
         if self.plan.failovers and kernel.holds_spawned:
             kernel.client.overhear(log[ended:])
@@ -159,13 +176,27 @@ class Servers:
         free_ns = kernel.shard_free_ns[shard] = max(now_ns, kernel.shard_free_ns[shard]) + took_ns
         if self.plan.failovers:
             kernel.faults.served(kernel, caller)
-            post, event = Post(kernel, self, shard, now_ns), StoreAnswered(call.token, answers)
+            post = Post(kernel, self, shard, now_ns, len(self.notes) > noted)
+            event = StoreAnswered(call.token, answers)
             kernel.faults.send(post, STORE, caller, free_ns + costs.latency_ns, event)
             return
         self.held.append(Held(caller, call, answers, free_ns))
         if not self.syncs:
             self.syncs = True
             kernel.push(now_ns + 1 + self.rng.below(self.plan.group_ns), FATE, self._sync)
+
+    def _is_of_the_past(self, caller: NodeId, call: CallStore) -> bool:
+        """Does a call rest on answers that this server does not know? A real server refuses such a call: with each
+        commit a caller says how many of its commits were acknowledged, and a server that knows of fewer answers that
+        it has lost something (`_COMMIT` in `store/valkey/scripts.py`). Whatever a caller says before it hears of a
+        failover, and before it has said again what was lost, has no effect. So the end of a run never gets to a replica
+        that has lost the tasks which the run had created in the same shard."""
+        shard, token = call.shard, call.token
+        return any(
+            one.token < token <= self.begun.get((caller, shard, one.server), token)
+            for one in self.heard.get((caller, shard), ())
+            if one.wrote and one.served_ns > self.kept_ns.get((shard, one.server), one.served_ns)
+        )
 
     def _sync(self, kernel: "Kernel") -> None:
         """All that was noted is on disk: whoever was to hear of it does, and so do those who watch."""
@@ -247,6 +278,7 @@ class Servers:
         shard = self.rng.below(self.settings.shard_count)
         self._go(kernel, shard, "failover")
         since_ns = max(0, kernel.now_ns - self.plan.lag_ns)
+        self.kept_ns.setdefault((shard, self.server[shard]), since_ns)
         lost = [call for call in self.notes if call.shard == shard and call.now_ns > since_ns]
         if lost:
             kernel.faults.note("acknowledged and lost")
@@ -280,8 +312,12 @@ class Servers:
 
     def introduce(self, kernel: "Kernel", caller: int, shard: int, server: int) -> None:
         """The caller hears that another server answers, if it has not."""
-        if self.known.get((caller, shard), 0) < server:
+        known = self.known.get((caller, shard), 0)
+        if known < server:
             self.known[caller, shard] = server
+            if caller in kernel.seats:
+                token = kernel.seats[caller].core.token
+                self.begun.update({(caller, shard, before): token for before in range(known, server)})
             kernel.push(kernel.now_ns, caller, StoreChanged(shard))
 
     def _report(self, kernel: "Kernel") -> None:
@@ -293,7 +329,8 @@ class Servers:
                 continue
             if self.known.get((node, shard), 0) < self.server[shard]:
                 continue
-            safe = tuple([token for at_ns, server, token in heard if at_ns <= safe_ns and server == self.server[shard]])
-            heard[:] = [one for one in heard if one[0] > safe_ns and one[1] == self.server[shard]]
+            now = self.server[shard]
+            safe = tuple([one.token for one in heard if one.served_ns <= safe_ns and one.server == now])
+            heard[:] = [one for one in heard if one.served_ns > safe_ns or one.server < now]
             if safe:
                 kernel.push(kernel.now_ns, node, CallsSafe(shard, safe))

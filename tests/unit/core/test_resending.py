@@ -16,6 +16,7 @@ from daws.wire.store import (
     REMAKE_FOR,
     SATISFY,
     STRUCK,
+    UNDERWAY,
     Available,
     Claim,
     Clear,
@@ -25,6 +26,7 @@ from daws.wire.store import (
     Granted,
     Lease,
     Leased,
+    Noted,
     Open,
     OutboxEntry,
     Owned,
@@ -180,7 +182,48 @@ def test_a_node_asks_what_it_owns_and_takes_what_it_does_not_have():
         assert look is not None and look.rows[1] == Owned(0, RECONCILES, OWNED_MAX, True)
         ours = (Ready(task(5), 0, 1, (), AGAIN), Ready(task(7), 0, 3, (), AGAIN))
         node.answer(look, Leased(), Estate(ours), OwnedBy((0,)))
+        node.answer(node.expect_rows(Claim(7, 0, 3, 0)), Granted(4, 0))
         node.expect(StartRun, task=7)
+
+
+def test_a_task_that_was_lent_before_the_failover_runs_where_it_is_claimed_first():
+    """The store has forgotten that node 1 had claimed the task, which node 1 says again: before us or after us."""
+    for granted in (True, False):
+        with forgetful(cores=2) as node:
+            has_claimed(node, 5)
+            node.answer(changes(node), Granted(1, 0))
+            node.answer(looks(node), Leased(), Estate((Ready(task(7), 0, 1, (), AGAIN),)), OwnedBy((0, 1)))
+            claim = node.expect_rows(Claim(7, 0, 1, 0))
+            node.nothing_left()
+            node.answer(claim, Granted(2, 0) if granted else REFUSED)
+            if granted:
+                assert node.expect(StartRun, task=7).ready.move == 2
+
+
+def test_a_look_that_was_under_way_is_put_off_until_others_have_had_their_say():
+    with forgetful() as node:
+        has_claimed(node, 5)
+        node.answer(changes(node), Granted(1, 0))
+        assert Owned(0, RECONCILES, OWNED_MAX, True) in looks(node).rows
+        again = changes(node)
+        assert again.rows == [Claim(5, 1, 0, 0), Owners()]
+        node.answer(again, Granted(1, 0), OwnedBy())
+        assert Owned(0, RECONCILES, OWNED_MAX, True) in looks(node).rows
+
+
+def test_a_node_that_was_struck_hears_so_from_shards_that_have_not_forgotten_it():
+    """The shard of the members has forgotten that this node was taken over from, and has renewed its lease."""
+    config = NodeConfig(lease_ns=8 * SECOND_NS, shard_count=2, replicated=True)
+    with Driver(config=config) as node:
+        has_claimed(node, 5)
+        node.answer(changes(node), Granted(1, 0))
+        look = looks(node)
+        assert look.rows[1:] == [Owned(0, RECONCILES, OWNED_MAX, True), Owners()]
+        other = node.expect_rows(Owned(0, RECONCILES, 0), Owners())
+        assert other.shard == 1
+        node.answer(other, STRUCK, OwnedBy((1,)))
+        node.expect(Restart)
+        node.effects.clear()
 
 
 def test_who_owns_something_and_is_no_member_any_more_is_taken_over_after_a_lease():
@@ -335,6 +378,26 @@ def test_a_move_that_the_store_has_forgotten_does_not_hide_the_same_move_when_it
         node.give(Submission(CLIENT, 1, (ready(5, move=1, mode=AGAIN),)))
         node.expect(SubmissionTaken)
         node.expect(StartRun, task=5)
+
+
+def test_a_move_of_before_a_failover_does_not_hide_the_same_move_that_comes_after_it():
+    """The task went back to waiting, and the store has forgotten how often the task had moved. A task that waits for
+    long becomes ready when nobody looks for it any more, so nothing else would bring it back."""
+    with forgetful() as node:
+        node.give(Submission(CLIENT, 0, (ready(5, object_at(8, 1), move=2),)))
+        node.expect(SubmissionTaken)
+        node.expect_fetch(8)
+        node.give(not_fetched(8, 1))
+        unready = node.expect_rows(Unready(5, 0, 2, (8,)))
+        node.answer(unready, Noted(outbox_key(5, REMAKE_FOR), 1))
+        remake = node.expect(CallStore)
+        node.answer(remake, UNDERWAY)
+        node.give(CallsSafe(0, (unready.token, remake.token)))
+        node.give(StoreChanged(0))
+        node.give(Submission(CLIENT, 1, (ready(5, move=1, mode=AGAIN),)))
+        node.expect(SubmissionTaken)
+        node.expect(StartRun, task=5)
+        node.effects.clear()
 
 
 def test_what_the_store_gives_again_while_it_is_in_doubt_runs_once():

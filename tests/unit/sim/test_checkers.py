@@ -179,6 +179,28 @@ def test_a_later_attempt_is_no_remake_unless_somebody_asked_for_one():
         remake(checker, 4, attempt=1)
 
 
+@pytest.mark.parametrize("excuse", ["", "another need", "it has died", "it has dropped it"])
+def test_what_was_made_again_for_a_need_is_not_made_once_more_for_it(excuse):
+    checker = watched(chain())
+    for node, attempt in ((0, 0), (1, 1)):
+        start(checker, node, 0, attempt, REMAKE if attempt else 0, run=attempt)
+        end(checker, node, 0, run=attempt)
+        commit(checker, node, 0, attempt, Committed(0, (1, 2)))
+        if not attempt:
+            remake(checker, 0, 1)
+    if excuse == "it has died":
+        checker.on_death(1)
+    elif excuse == "it has dropped it":
+        checker.objects.holdings[1].clear()
+    late = Remake(0, 5, 0, need=1) if excuse == "another need" else Remake(0, 5, 0)
+    again = ready_of(checker, 0, 2, REMAKE)
+    if excuse:
+        checker.on_store(0, [late], [again], 0)
+    else:
+        with complains("task 0 is made again for task 5, though node 1 has made it since"):
+            checker.on_store(0, [late], [again], 0)
+
+
 def test_what_a_remake_spawned_must_not_outlive_it():
     checker = watched(bag([Growth(0, 1, 1, 1000)]), faults=SimpleNamespace(plan=SimpleNamespace(horizon_ns=50)))
     kernel = checker.kernel

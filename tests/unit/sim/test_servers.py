@@ -2,10 +2,11 @@
 
 import pytest
 
+from daws.core.effects import CallStore
 from daws.model.errors import InternalError
 from daws.sim.checkers.remembered import check_remembered
 from daws.sim.scenario import REPLICATED, SERVED, draw_scenario, make_scenario_kernel, run_scenario
-from daws.sim.servers import Held, Servers
+from daws.sim.servers import Heard, Held, Servers
 from daws.strategy.rng import Rng
 
 
@@ -17,7 +18,7 @@ def first(residues, limit=200):
     ("residues", "kinds"),
     [
         (SERVED, {"store out of reach", "store slowed", "store restarted", "calls lost with the store"}),
-        (REPLICATED, {"failover", "acknowledged and lost", "crashed with its server"}),
+        (REPLICATED, {"failover", "acknowledged and lost", "crashed with its server", "call of the past"}),
     ],
 )
 def test_each_kind_of_failure_strikes(residues, kinds):
@@ -43,6 +44,24 @@ def test_a_killed_store_comes_back_with_what_was_safe_and_nobody_has_heard_of_th
         run_scenario(seed)
     assert any(held for _, held, _ in seen)
     assert all(kept and not left for kept, _, left in seen)
+
+
+def test_a_replica_refuses_what_rests_on_words_that_it_has_lost():
+    """As a real server does: a node says with each call how much of what it had said was acknowledged."""
+    scenario = draw_scenario(first(REPLICATED)[0])
+    kernel = make_scenario_kernel(scenario)
+    servers = kernel.servers
+    servers.heard[7, 0] = [Heard(100, 0, 3, True), Heard(200, 0, 5, True), Heard(300, 0, 8, False)]
+
+    def refused() -> list[int]:
+        return [token for token in range(1, 12) if servers._is_of_the_past(7, CallStore(token, 0, []))]
+
+    assert not refused(), "nothing is lost"
+    servers.kept_ns[0, 0] = 150
+    servers.server[0] = 1
+    assert refused() == [6, 7, 8, 9, 10, 11], "what token 5 had written is lost"
+    servers.begun[7, 0, 0] = 9
+    assert refused() == [6, 7, 8, 9], "from then on it has said again what was lost"
 
 
 def failed_over():

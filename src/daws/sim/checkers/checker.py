@@ -94,6 +94,7 @@ class Checker:
         elif type(row) is Spawn and answer == OK:
             self.commits.on_spawn(row)
         elif type(row) is Remake and type(answer) is Ready:
+            self.objects.check_remake(row, answer)
             self.commits.on_remake(row.task, answer.attempt)
 
     # -- nodes -------------------------------------------------------------------------------------------------------

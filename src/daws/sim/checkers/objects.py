@@ -3,8 +3,9 @@
 from collections import defaultdict
 
 from daws.core.events import ObjectsFetched, ObjectsPut, RunEnded
-from daws.model.task import INLINE_BYTES, NodeId, TaskSpec
-from daws.sim.checkers.known import NODE_MASK, Known
+from daws.model.task import INLINE_BYTES, NodeId, Ready, TaskSpec
+from daws.sim.checkers.known import NODE_BITS, NODE_MASK, Known
+from daws.wire.store import Remake
 
 
 class Objects:
@@ -16,6 +17,7 @@ class Objects:
         self.holdings: defaultdict[NodeId, set[int]] = defaultdict(set)
         self.copies: defaultdict[NodeId, set[int]] = defaultdict(set)
         self.fetched_bytes = 0
+        self.needs: dict[int, set[tuple[int, int]]] = {}  # task -> for whom and which needs it was last made again
         graph = known.graph
         self.read = len(graph.inputs) > 0
         self.made = graph.object_count > 0
@@ -77,6 +79,22 @@ class Objects:
         if any(place != node for place in places):
             return  # it has left it to another (who may have died since), and the store knows
         self.known.fail(f"node {node} dropped object {object_} although task {child} has not read it yet")
+
+    def check_remake(self, row: Remake, ready: Ready) -> None:
+        """The store lets a task be made again. That is wrong for a need that was met, as long as the node which met it
+        lives and has the objects: the row was repeated, or was late."""
+        known, task = self.known, row.task
+        need, attempt = (row.waiter, row.need), known.remade.get(task, 0)
+        if ready.attempt == attempt:
+            self.needs[task].add(need)  # one more who asks for the same remake
+            return
+        won = known.committed[task]
+        if need in self.needs.get(task, ()) and won is not None and won >> NODE_BITS >= attempt:
+            node = won & NODE_MASK
+            large = {object_ for object_ in ready.spec.outputs if self.sizes[object_] > INLINE_BYTES}
+            if node in known.kernel.store.infos and large and large <= self.holdings[node]:
+                known.fail(f"task {task} is made again for task {row.waiter}, though node {node} has made it since")
+        self.needs[task] = {need}
 
     def _check_not_read(self, node: NodeId, object_: int) -> None:
         for started in self.known.running[node].values():
