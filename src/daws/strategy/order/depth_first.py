@@ -12,7 +12,8 @@ if TYPE_CHECKING:
 
 def backward_turns(graph: Graph, ranks: np.ndarray, read_bytes: np.ndarray) -> np.ndarray:
     """The turn of each task, after those of all its children. After a task come the parents that waited for it alone,
-    those that read least first; tasks without children come in the order of `_sinks`."""
+    those that read least first. Tasks without children come in the order of `_sinks`. Among equals what was submitted
+    last comes first, and so forwards last."""
     import numpy as np
 
     parent_start, parents = graph.parent_start.tolist(), graph.parents.tolist()
@@ -32,7 +33,7 @@ def backward_turns(graph: Graph, ranks: np.ndarray, read_bytes: np.ndarray) -> n
                 if not waits_for[parent]:
                     ready.append(parent)
             if len(ready) > 1:
-                ready.sort(key=lambda one: (read[one], one), reverse=True)
+                ready.sort(key=lambda one: (-read[one], one))
             stack += ready
     return turns
 
@@ -44,7 +45,7 @@ def _sinks(graph: Graph, ranks: np.ndarray) -> list[int]:
 
     rank, child_start, children = ranks.tolist(), graph.child_start.tolist(), graph.children.tolist()
     seen = bytearray(graph.task_count)
-    first = np.flatnonzero(np.diff(graph.parent_start) == 0)
+    first = np.flatnonzero(np.diff(graph.parent_start) == 0)[::-1]
     found: list[int] = []
     for task in first[np.argsort(-ranks[first], kind="stable")].tolist():
         stack = [task]
@@ -54,7 +55,7 @@ def _sinks(graph: Graph, ranks: np.ndarray) -> list[int]:
             for child in after:
                 seen[child] = 1
             if len(after) > 1:
-                after.sort(key=lambda child: (rank[child], -child))
+                after.sort(key=lambda child: (rank[child], child))
             if child_start[one] == child_start[one + 1]:
                 found.append(one)
             stack += after

@@ -18,7 +18,7 @@ def test_chains_run_one_after_the_other():
     firsts = [builder.add_task("make", 1, outputs_bytes=(9,)) for _ in range(3)]
     seconds = [builder.add_task("next", 1, inputs=(one,), outputs_bytes=(9,)) for one in firsts]
     builder.add_task("join", 1, inputs=seconds)
-    assert in_turn(builder.build()) == [6, 3, 0, 4, 1, 5, 2]
+    assert in_turn(builder.build()) == [6, 5, 2, 4, 1, 3, 0]
 
 
 def test_a_tree_is_taken_apart_subtree_by_subtree():
@@ -26,7 +26,7 @@ def test_a_tree_is_taken_apart_subtree_by_subtree():
     leaves = [builder.add_task("leaf", 1, outputs_bytes=(9,)) for _ in range(4)]
     pairs = [builder.add_task("pair", 1, inputs=leaves[i : i + 2], outputs_bytes=(9,)) for i in (0, 2)]
     builder.add_task("root", 1, inputs=pairs)
-    assert in_turn(builder.build()) == [6, 4, 0, 1, 5, 2, 3]
+    assert in_turn(builder.build()) == [6, 5, 3, 2, 4, 1, 0]
 
 
 def test_last_tasks_that_were_made_from_the_same_stand_together_wherever_they_were_submitted():
@@ -34,15 +34,15 @@ def test_last_tasks_that_were_made_from_the_same_stand_together_wherever_they_we
     roots = [builder.add_task("root", 1, outputs_bytes=(9,)) for _ in range(2)]
     for number in range(4):
         builder.add_task("leaf", 1, inputs=(roots[number % 2],))
-    assert in_turn(builder.build()) == [2, 4, 0, 3, 5, 1]
+    assert in_turn(builder.build()) == [5, 3, 1, 4, 2, 0]
 
 
 def test_the_longest_way_comes_first():
     builder = GraphBuilder()
-    short, long = (builder.add_task("first", length, outputs_bytes=(9,)) for length in (1, 5))
-    builder.add_task("last", 1, inputs=(short,))
+    long, short = (builder.add_task("first", length, outputs_bytes=(9,)) for length in (5, 1))
     builder.add_task("last", 1, inputs=(long,))
-    assert in_turn(builder.build()) == [3, 1, 2, 0]
+    builder.add_task("last", 1, inputs=(short,))
+    assert in_turn(builder.build()) == [2, 0, 3, 1]
 
 
 def test_what_reads_least_comes_first():
@@ -50,7 +50,7 @@ def test_what_reads_least_comes_first():
     before = [builder.add_task("before", 1, outputs_bytes=(9,)) for _ in range(2)]
     parents = [builder.add_task("parent", 1, inputs=(one,), outputs_bytes=(9,)) for one in before]
     builder.add_task("join", 1, inputs=parents)
-    assert in_turn(builder.build(), [0, 0, 90, 9, 0]) == [4, 3, 1, 2, 0]
+    assert in_turn(builder.build(), [0, 0, 9, 90, 0]) == [4, 2, 0, 3, 1]
 
 
 @given(st.lists(st.lists(st.integers(0, 30), max_size=4), max_size=30))
