@@ -24,7 +24,7 @@ GUESS_NS = 50_000_000
 """The length assumed for a task of which nothing is known: the mean of MATRIX's Table 3."""
 
 RAISED = 1 << 61
-"""Added to the rank of a planned task that is to run before more critical ones, so that what was begun is finished.
+"""Added to the rank of a planned task that is ordered by a depth-first run, so that what was begun is finished.
 What is left without it is the rank by which the task is ordered; no executor is kept idle for such a task."""
 
 FROM_OUTSIDE = -2

@@ -33,11 +33,11 @@ class OrderCriticalPath(Answer, frozen=True):
     what is about to come.
 
     With `room-mb` what was begun is finished before something new begins, as long as that costs little time: where
-    tasks hold more than that per core, and the work that is left takes longer than the most critical way to the end,
-    tasks are raised above more critical ones (`daws.strategy.order.finishing`). Nobody waits for those. Chains that are
-    joined at the end then hold some objects per core instead of one each. Where no graph is known and no rank is
-    given, tasks that read something large come before all others, the latest first. Hurts when lengths are far off, and
-    then the last tasks; ADAGE has nothing like it.
+    tasks would hold more than that per core by upward rank, the ranks are those of a depth-first run that was played
+    backwards, but for the last tasks (`daws.strategy.order.finishing`). Nobody waits for tasks that such a rank raises.
+    Chains that are joined at the end then hold some objects per core instead of one each. Where no graph is known and
+    no rank is given, tasks that read something large come before all others, the latest first. Hurts when lengths are
+    far off, and then the last tasks; ADAGE has nothing like it.
     """
 
     patience: Annotated[

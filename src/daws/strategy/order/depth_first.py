@@ -1,4 +1,4 @@
-"""The order in which one core would finish what was begun before it begins something new."""
+"""The order in which one core would go through a graph backwards, and finish what was begun before anything else."""
 
 from __future__ import annotations
 
@@ -10,54 +10,53 @@ if TYPE_CHECKING:
     from daws.model.graph import Graph
 
 
-def depth_first_turns(graph: Graph) -> np.ndarray:
-    """The turn of each task. After a task come those that it made ready, the ones that make least first; tasks without
-    parents come in the order of `_sources`."""
+def backward_turns(graph: Graph, ranks: np.ndarray, read_bytes: np.ndarray) -> np.ndarray:
+    """The turn of each task, after those of all its children. After a task come the parents that waited for it alone,
+    those that read least first. Tasks without children come in the order of `_sinks`. Among equals what was submitted
+    last comes first, and so forwards last."""
     import numpy as np
 
-    child_start, children = graph.child_start.tolist(), graph.children.tolist()
-    waits_for = np.diff(graph.parent_start).tolist()
-    sums = np.concatenate([[0], np.cumsum(graph.object_bytes)])
-    made = (sums[graph.output_start[1:]] - sums[graph.output_start[:-1]]).tolist()
+    parent_start, parents = graph.parent_start.tolist(), graph.parents.tolist()
+    waits_for = np.diff(graph.child_start).tolist()
+    read = read_bytes.tolist()
     turns = np.empty(graph.task_count, np.int64)
     number = 0
-    for source in _sources(graph):
-        stack = [source]
+    for sink in _sinks(graph, ranks):
+        stack = [sink]
         while stack:
             task = stack.pop()
             turns[task] = number
             number += 1
             ready = []
-            for child in children[child_start[task] : child_start[task + 1]]:
-                waits_for[child] -= 1
-                if not waits_for[child]:
-                    ready.append(child)
+            for parent in parents[parent_start[task] : parent_start[task + 1]]:
+                waits_for[parent] -= 1
+                if not waits_for[parent]:
+                    ready.append(parent)
             if len(ready) > 1:
-                ready.sort(key=lambda one: (made[one], one), reverse=True)
+                ready.sort(key=lambda one: (-read[one], one))
             stack += ready
     return turns
 
 
-def _sources(graph: Graph) -> list[int]:
-    """Tasks without parents, such that those for which one descendant waits stand together: as they are met on the ways
-    back from the last tasks of the graph, the longest way first."""
+def _sinks(graph: Graph, ranks: np.ndarray) -> list[int]:
+    """Tasks without children, such that those with a common ancestor stand together: as they are met on the ways from
+    the tasks without parents, the longest way first."""
     import numpy as np
 
-    levels = graph.levels()
-    level, parent_start, parents = levels.tolist(), graph.parent_start.tolist(), graph.parents.tolist()
+    rank, child_start, children = ranks.tolist(), graph.child_start.tolist(), graph.children.tolist()
     seen = bytearray(graph.task_count)
-    last = np.flatnonzero(np.diff(graph.child_start) == 0)
+    first = np.flatnonzero(np.diff(graph.parent_start) == 0)[::-1]
     found: list[int] = []
-    for task in last[np.argsort(-levels[last], kind="stable")].tolist():
+    for task in first[np.argsort(-ranks[first], kind="stable")].tolist():
         stack = [task]
         while stack:
             one = stack.pop()
-            before = [parent for parent in parents[parent_start[one] : parent_start[one + 1]] if not seen[parent]]
-            for parent in before:
-                seen[parent] = 1
-            if len(before) > 1:
-                before.sort(key=lambda parent: (level[parent], -parent))
-            if parent_start[one] == parent_start[one + 1]:
+            after = [child for child in children[child_start[one] : child_start[one + 1]] if not seen[child]]
+            for child in after:
+                seen[child] = 1
+            if len(after) > 1:
+                after.sort(key=lambda child: (rank[child], child))
+            if child_start[one] == child_start[one + 1]:
                 found.append(one)
-            stack += before
+            stack += after
     return found

@@ -10,7 +10,8 @@ from daws.model.task import RAISED
 from daws.sim.cluster import cluster_of
 from daws.sim.simulate import Result, simulate
 from daws.strategy import PRESETS, parse_strategy
-from daws.strategy.order.finishing import LEAST_BYTES, finishing_ranks
+from daws.strategy.order.depth_first import backward_turns
+from daws.strategy.order.finishing import LAST, LEAST_BYTES, _held_sizes, _most_held, _play, finishing_ranks
 from tests.unit.strategy.fakes import members_of
 
 MS = 1_000_000
@@ -42,7 +43,7 @@ def test_two_cores_hold_few_objects_of_128_chains():
     old, new = run(graph, 1, BY_RANK), run(graph, 1)
     assert old.peak_objects > 120
     assert new.peak_objects <= 16
-    assert new.makespan_s < 1.01 * old.makespan_s
+    assert new.makespan_s < 1.007 * old.makespan_s
 
 
 @pytest.mark.parametrize(("nodes", "count"), [(1, 128), (4, 512), (16, 2048)])
@@ -56,7 +57,7 @@ def test_what_is_held_does_not_grow_with_the_number_of_chains(nodes: int, count:
 def test_it_costs_hardly_any_time(nodes: int, count: int):
     """Not even here, where the last chains to begin are joined with all others in the end."""
     graph = chains(count)
-    assert run(graph, nodes).makespan_s <= 1.015 * run(graph, nodes, BY_RANK).makespan_s
+    assert run(graph, nodes).makespan_s <= 1.007 * run(graph, nodes, BY_RANK).makespan_s
 
 
 def test_ranks_stay_as_they_are_where_little_is_made_or_all_is_critical():
@@ -70,18 +71,59 @@ def test_ranks_stay_as_they_are_where_little_is_made_or_all_is_critical():
     assert finishing_ranks(inline, inline.planned_rank_ns(), members_of(1), 0) is inline.planned_rank_ns()
 
 
-def test_a_raised_task_comes_before_what_could_begin_instead():
+def test_a_raised_task_comes_before_what_could_begin_instead_but_the_last_tasks_go_by_rank():
     graph = chains(128)
     ranks = graph.planned_rank_ns()
     found = finishing_ranks(graph, ranks, members_of(1), 4 * MB)
     raised = found >= RAISED
     assert raised.any() and not raised.all()
     assert (found[~raised] == ranks[~raised]).all()
-    assert (found[raised] - RAISED >= ranks[raised]).all()
-    sources = np.diff(graph.parent_start) == 0
-    first = int(np.flatnonzero(raised & ~sources)[0])
-    later = np.flatnonzero(sources)[-40:]
-    assert (found[first] % RAISED > found[later] % RAISED).all()
+    assert found[raised].min() - RAISED > LAST * ranks.max()
+    sources = np.flatnonzero(np.diff(graph.parent_start) == 0)
+    first = int(sources[np.argmax(found[sources])])
+    after = graph.children[graph.child_start[first]]
+    assert (found[after] > found[sources]).sum() > 0.9 * len(sources)
+
+
+def test_backwards_the_end_of_the_run_leaves_no_core_without_work():
+    """Depth-first forwards, the last tasks of a tree run one after the other; on paper nothing of that is left."""
+    graph, cores = chains(128), 2
+    turns = backward_turns(graph, graph.planned_rank_ns(), np.zeros(graph.task_count))
+    found = _play(graph.planned_ns, graph.parent_start, graph.parents, turns, cores, 0)
+    ends = _play(graph.planned_ns, graph.child_start, graph.children, -found, cores, 0)
+    assert ends.max() <= graph.planned_ns.sum() / cores + 10 * MS
+
+
+def test_a_play_on_paper():
+    """Two chains on one core: while the end of a task is not known yet, the core goes on with the other chain."""
+    builder = GraphBuilder()
+    firsts = [builder.add_task("make", 10, outputs_bytes=(MB,)) for _ in range(2)]
+    for one in firsts:
+        builder.add_task("next", 10, inputs=(one,))
+    graph = builder.build()
+    keys = np.array([0, 2, 1, 3])
+
+    def play(turn_ns: int) -> list[int]:
+        return list(_play(graph.planned_ns, graph.child_start, graph.children, keys, 1, turn_ns))
+
+    assert play(0) == [10, 30, 20, 40]
+    assert play(1) == [10, 20, 30, 40]
+    assert play(15) == [10, 20, 35, 45]
+
+
+def test_what_is_held_on_paper():
+    builder = GraphBuilder()
+    make = builder.add_task("make", 10, outputs_bytes=(MB, 2 * MB, 4000))
+    builder.add_task("nobody reads this", 10, outputs_bytes=(8 * MB,))
+    one, two, small = make.outputs
+    builder.add_task("read", 10, inputs=(one, small))
+    builder.add_task("read", 10, inputs=(one, two))
+    graph = builder.build()
+    sizes = _held_sizes(graph)
+    assert sizes.tolist() == [MB, 2 * MB, 0, 0]
+    assert _most_held(graph, sizes, np.array([10, 10, 20, 30])) == 3 * MB
+    chain = chains(1, length=4)
+    assert _most_held(chain, _held_sizes(chain), np.array([10, 20, 30, 40])) == 2 * MB
 
 
 def test_a_long_way_to_the_end_is_never_held_up():
