@@ -21,6 +21,7 @@ from daws.client import current, tuning
 from daws.client.defaults import asks_for_files, default_memo, default_nodes, default_strategy, default_workers
 from daws.client.given import size, whole
 from daws.client.hints import CLUSTER, answer_to, names_of, refuse_close_option, workers_of
+from daws.client.signatures import Signatures
 from daws.data.limits import check_open_files, with_cure
 from daws.data.session import Session as Folders
 from daws.model.errors import ClosedError, UsageError
@@ -33,10 +34,10 @@ if TYPE_CHECKING:
     from daws.client.future import Future
     from daws.client.mapping import ItemFuture, Mapped
     from daws.client.memo import Memo, MemoSession
-    from daws.client.options import ClusterSynonyms, MapSynonyms, Options, TaskOptions
+    from daws.client.options import ClusterSynonyms, Options
     from daws.client.recording import Recording
     from daws.client.session import Session
-    from daws.client.submitting import SeveralSubmitter, Submitter
+    from daws.client.submitting import Submitter
     from daws.client.tasks import Task
     from daws.client.waiting import Errors
     from daws.data.janitor import Janitor
@@ -54,7 +55,7 @@ _abandoned: list[Session] = []
 """Kept, because what they share with the process that they belong to must not be closed here."""
 
 
-class Cluster:
+class Cluster(Signatures):
     """Workers on this machine, and nodes that feed them: one on a thread of this process unless you say otherwise.
 
         with daws.Cluster() as cluster:
@@ -198,24 +199,10 @@ class Cluster:
             session = self._late()
         return session.submit_call(function, args, kwargs)
 
-    @overload
-    def options(self, **options: Unpack[TaskOptions]) -> Submitter: ...
-    @overload
-    def options(self, *, outputs: int, **options: Unpack[TaskOptions]) -> SeveralSubmitter: ...
+    def _with_options(self, options: dict[str, Any]) -> Submitter:
+        from daws.client.submitting import Submitter
 
-    def options(self, **options: Any) -> Any:
-        """This cluster with options for tasks: `cluster.options(retries=2, timeout=60).submit(f, x)`.
-
-        `retries` is how often a task that raises is tried again, `timeout` after how many seconds a run is stopped.
-        `cores`, `memory` (bytes, or "4 GB") and `context` are what a task needs, `priority` how urgent it is.
-        `expected` is how many seconds it will run, about, and `rank` how many pass, at best, from its start to the end
-        of all that hangs on it. `memo=True` reuses the results of earlier runs, of the same `version` if you name one.
-        `writable=True` gives a task copies of arrays that it may change. With `outputs=n` the function returns n
-        values, and `submit` gives n futures, as a tuple.
-        """
-        from daws.client.submitting import with_options
-
-        return with_options(self, options)
+        return Submitter(self, options)
 
     def _start(
         self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], options: Options
@@ -244,35 +231,13 @@ class Cluster:
             raise UsageError("run: the outputs of a command are its files: cluster.run(…, outputs=[…])")
         return run(self._open(), command(words, **{**options, **described}))
 
-    @overload
-    def map(
-        self, function: Task[Any, T], *iterables: Iterable[Any], chunk: int | None = None, **others: Unpack[MapSynonyms]
-    ) -> Mapped[T]: ...
-    @overload
-    def map(
-        self,
-        function: Callable[..., T],
-        *iterables: Iterable[Any],
-        chunk: int | None = None,
-        **others: Unpack[MapSynonyms],
-    ) -> Mapped[T]: ...
-
-    def map(
-        self,
-        function: Callable[..., Any],
-        *iterables: Iterable[Any],
-        chunk: int | None = None,
-        **others: Unpack[MapSynonyms],
+    def _map_items(
+        self, function: Callable[..., Any], iterables: tuple[Iterable[Any], ...], chunk: int | None, others: Any
     ) -> Mapped[Any]:
-        """Call `function` for each item (of several iterables: with one of each), several items per task.
-
-        `chunk` is the number of items per task; left out, chunks are large at first and small towards the end. What
-        comes back has the results in order: go through it, or ask for one by its number.
-        """
         from daws.client.options import USUAL
 
         if getattr(type(function), "_is_task", False):
-            return self.options().map(function, *iterables, chunk=chunk, **others)
+            return self.options()._map_items(function, iterables, chunk, others)
         return self._map(function, iterables, chunk, others, USUAL)
 
     def _map(
