@@ -155,9 +155,10 @@ class Cluster(Signatures):
             from daws.data.functions import dumps_function
             from daws.runs.facts import Facts
             from daws.runtime.engine import Crew
+            from daws.workers.managers import with_key
 
             self.strategy = _strategy_of(strategy)
-            given = {"setup": setup, "teardown": teardown}
+            given = {"setup": with_key(setup) if kind == "processes" else setup, "teardown": teardown}
             hooks = {name: dumps_function(hook, name) for name, hook in given.items() if hook is not None}
             crew = Crew(
                 workers,
