@@ -14,13 +14,23 @@ from contextlib import suppress
 from threading import Lock, Thread
 from time import sleep, time
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Literal, Never, NoReturn, Self, TypeVar, Unpack, overload
 from weakref import WeakSet
 
 from daws.client import current, tuning
 from daws.client.defaults import asks_for_files, default_memo, default_nodes, default_strategy, default_workers
 from daws.client.given import size, whole
-from daws.client.hints import CLUSTER, answer_to, names_of, refuse_close_option, workers_of
+from daws.client.hints import (
+    CLUSTER,
+    answer_to,
+    check_workers,
+    names_of,
+    note_cure,
+    refuse_cancel_option,
+    refuse_close_option,
+    refuse_put_option,
+    workers_of,
+)
 from daws.client.signatures import Signatures
 from daws.data.limits import check_open_files, with_cure
 from daws.data.session import Session as Folders
@@ -93,7 +103,7 @@ class Cluster(Signatures):
     def __init__(
         self,
         workers: int | None = None,
-        *,
+        *more: Never,
         nodes: int | None = None,
         node: Literal["thread", "process"] = "thread",
         kind: Literal["processes", "threads"] = "processes",
@@ -114,6 +124,8 @@ class Cluster(Signatures):
     ) -> None:
         if others:
             workers = workers_of(others, workers, CLUSTER_NAMES)
+        if more or not (workers is None or isinstance(workers, int)):
+            check_workers(workers, more)
         if nodes is None:
             nodes = default_nodes()
         nodes = whole("nodes", nodes, 1, NODES_MAX)
@@ -262,12 +274,14 @@ class Cluster(Signatures):
             return _with_memo(session).map(self.workers, function, iterables, chunk, options)
         return map_chunks(session, self.workers, function, iterables, chunk, options)
 
-    def put(self, value: T) -> Future[T]:
+    def put(self, value: T, **others: Never) -> Future[T]:
         """Hand in an object once that many tasks read; workers map large ones into memory instead of copying them.
 
         It is deleted when its future is gone and no task reads it any more. If its only copy is lost, tasks that need
         it fail.
         """
+        if others:
+            refuse_put_option(next(iter(others)))
         return self._open().put(value)
 
     def gather(
@@ -288,8 +302,10 @@ class Cluster(Signatures):
 
         return gather(futures, errors, timeout, progress, *more, **others)
 
-    def cancel(self, futures: Future[Any] | ItemFuture[Any] | Iterable[Any] | Mapped[Any]) -> int:
+    def cancel(self, futures: Future[Any] | ItemFuture[Any] | Iterable[Any] | Mapped[Any], **others: Never) -> int:
         """Stop tasks, and all that need them; answers how many of them had not ended."""
+        if others:
+            refuse_cancel_option(next(iter(others)))
         from daws.client.future import Future
         from daws.client.mapping import ItemFuture
         from daws.client.waiting import distinct
@@ -364,6 +380,8 @@ class Cluster(Signatures):
         """Close, after waiting unless `cancel` or an exception says otherwise."""
         from daws.client.leaving import in_short, is_error, say_cancelled
 
+        if error is not None:
+            note_cure(error)
         if cancel or is_error(error):
             self._give_up("" if cancel else in_short(error))  # type: ignore[arg-type]
             return
@@ -487,6 +505,9 @@ class Cluster(Signatures):
             await leaving
             raise
 
+    def __call__(self, *_: Any, **__: Any) -> NoReturn:
+        raise TypeError("a cluster cannot be called: list(cluster.map(f, xs)), or cluster.gather(calls of @daws.task)")
+
     def __del__(self) -> None:
         session = getattr(self, "_session", None) or self._leaving
         if session is None:
@@ -517,7 +538,7 @@ class Cluster(Signatures):
 
 
 answer_to(Cluster, CLUSTER)
-CLUSTER_NAMES = tuple(Cluster.__init__.__annotations__)[:-2]
+CLUSTER_NAMES = tuple([one for one in Cluster.__init__.__annotations__ if one not in ("more", "others", "return")])
 """The options of a cluster."""
 
 
@@ -674,9 +695,11 @@ def _close_when_unused(cluster: Cluster) -> None:
 @atexit.register
 def _close_all() -> None:
     """A program that ends waits for what it has submitted, unless an exception ends it."""
-    from daws.client.leaving import error_of_program, in_short, is_kernel, say_cancelled
+    from daws.client.leaving import error_of_program, in_short, is_kernel, say, say_cancelled
 
     error = error_of_program()
+    if error is not None and (cure := note_cure(error)):
+        say(cure)
     why = "the notebook's kernel ends" if is_kernel() else "" if error is None else in_short(error)
     clusters = tuple(_open)
     try:

@@ -7,6 +7,7 @@ is garbage collected lets go of its task, and what the task made may go when no 
 from _thread import LockType, allocate_lock
 from collections.abc import Callable, Generator, Iterable
 from contextlib import suppress
+from sys import _getframe
 from threading import local
 from time import monotonic
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
@@ -40,6 +41,7 @@ _WORDS = {PENDING: "pending", INLINE: "done", STORED: "done", VALUE: "done", FAI
 LET_GO_MAX = 256
 """So many futures that nobody has any more are worth waking the engine."""
 LOOK_UP_S = 1.0
+ON_LOOP = "asyncio: await the future itself, or use daws.futures.Executor(cluster=cluster) for run_in_executor"
 NOTHING = dumps(None)
 """Many tasks have no result."""
 
@@ -218,6 +220,8 @@ class Future(Struct, Generic[T], gc=False, eq=False):
         return names_of(self)
 
     def __repr__(self) -> str:
+        if _getframe(1).f_code.co_name == "wrap_future":  # of asyncio, which is about to refuse it
+            raise UsageError(ON_LOOP)
         return f"<Future {self.task}: {self.state}>"
 
     def _repr_html_(self) -> str:
