@@ -41,7 +41,10 @@ _WORDS = {PENDING: "pending", INLINE: "done", STORED: "done", VALUE: "done", FAI
 LET_GO_MAX = 256
 """So many futures that nobody has any more are worth waking the engine."""
 LOOK_UP_S = 1.0
-ON_LOOP = "asyncio: await the future itself, or use daws.futures.Executor(cluster=cluster) for run_in_executor"
+ON_LOOP = (
+    "asyncio: await the future itself, or asyncio.gather(*futures), or async for future in daws.as_completed(futures); "
+    "for run_in_executor: daws.futures.Executor(cluster=cluster)"
+)
 NOTHING = dumps(None)
 """Many tasks have no result."""
 
@@ -154,6 +157,7 @@ class Future(Struct, Generic[T], gc=False, eq=False):
 
     def add_done_callback(self, function: "Callable[[Future[T]], Any]") -> None:
         """Call `function(future)` at the end, on a thread of the cluster's; at once if it has ended."""
+        check_callback(function)
         self._tell(_Callback(function, self))
 
     def _tell(self, listener: Any) -> None:
@@ -247,6 +251,12 @@ def output_futures(session: "Session", task: int, objects: list[int]) -> list[Fu
     """The futures of a task with several outputs."""
     first: Future[Any] = Future(session, task, objects[0])
     return [first, *[OutputFuture(session, task, object_, _first=first) for object_ in objects[1:]]]
+
+
+def check_callback(function: object) -> None:
+    """Refuse what `asyncio.wait` gives: it counts on being called on its own loop, and would wait for ever."""
+    if getattr(function, "__module__", "") == "asyncio.tasks":
+        raise UsageError(ON_LOOP)
 
 
 def acquire(lock: LockType, timeout: float | None) -> bool:

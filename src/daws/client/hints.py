@@ -384,6 +384,19 @@ RUN_OPTIONS = {
     "quiet": "show=False",
     "verbose": "show=True",
 }
+SUBMITTER = dict.fromkeys(
+    ["cancel", "close", "gather", "nodes", "put", "result", "workers"],
+    "options(…) goes before submit, map and run; all else is asked of the cluster itself: cluster.gather(futures)",
+)
+EXECUTOR = {
+    "options": "executor = daws.futures.Executor(cluster=cluster), and cluster.options(retries=2).submit(f, x)",
+    "close": "executor.shutdown()",
+    "gather": "[future.result() for future in futures]",
+    "put": "executor = daws.futures.Executor(cluster=cluster), and cluster.put(value)",
+    "starmap": "executor.map(f, *zip(*pairs))",
+    "imap": "executor.map(f, xs)",
+    "apply_async": "executor.submit(f, *args, **kwargs)",
+}
 WAIT_OPTIONS = {
     "num_returns": "daws.wait(futures, return_when='first'), or daws.as_completed(futures)",
     "fetch_local": "leave it out: results are fetched when they are asked for",
@@ -448,6 +461,10 @@ LEFT_OUT = {
     "runtime_env": "leave it out; setup=… of daws.Cluster prepares workers",
     "actor": NO_ACTORS,
     "actors": NO_ACTORS,
+    "args": "give arguments one by one: cluster.submit(f, *args, **kwargs)",
+    "kwds": "give arguments one by one: cluster.submit(f, *args, **kwargs)",
+    "callback": "future.add_done_callback(function)",
+    "error_callback": "future.add_done_callback(function), and future.exception() there",
 }
 """Options of tasks elsewhere that there is nothing for here."""
 OPERATORS = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul")

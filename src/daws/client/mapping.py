@@ -6,7 +6,7 @@ from typing import Any, Generic, NoReturn, Protocol, TypeVar
 
 from msgspec.structs import replace
 
-from daws.client.future import Future
+from daws.client.future import Future, check_callback
 from daws.client.given import whole
 from daws.client.hints import FUTURE, MAPPED, answer_to, names_of, refuse_as_list, refuse_as_value
 from daws.client.options import USUAL, Options
@@ -177,6 +177,7 @@ class ItemFuture(Generic[T]):
 
     def add_done_callback(self, function: Callable[["ItemFuture[T]"], Any]) -> None:
         """Call `function(future)` at the end, on a thread of the cluster's; at once if it has ended."""
+        check_callback(function)
         self._chunk.add_done_callback(lambda _: function(self))
 
     def __await__(self) -> Generator[Any, None, T]:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeVar, overload
 
+from daws.client.hints import SUBMITTER, answer_to
 from daws.client.mapping import Mapped
 from daws.client.options import Options, options_of
 from daws.client.signatures import Signatures
@@ -82,6 +83,9 @@ class Submitter(Signatures):
     def __repr__(self) -> str:
         given = ", ".join([f"{name}={value!r}" for name, value in self._given.items()])
         return f"{self._cluster!r}.options({given})"
+
+
+answer_to(Submitter, SUBMITTER)
 
 
 class SeveralSubmitter(Submitter):
