@@ -292,7 +292,8 @@ CHANGES_NOTHING: dict[str, tuple[Any, ...]] = {
     "asynchronous": (False,),
     "dashboard_address": (None,),
     "include_dashboard": (False, None),
-    "silence_logs": (True, False, None),
+    "silence_logs": (True, False, None, 10, 20, 30, 40, 50),
+    "memory_limit": ("auto", None),
     "set_as_default": (True,),
     "ignore_reinit_error": (True, False),
     "log_to_driver": (True,),
@@ -719,6 +720,17 @@ def refuse_gathering(more: tuple[Any, ...], others: Mapping[str, Any]) -> NoRetu
     if others:
         _refuse("gather", next(iter(others)), GATHER_OPTIONS, ("errors", "timeout", "progress"))
     raise UsageError("gather: give one list of futures: gather([a, b])")
+
+
+def check_value(what: Any, whose: str) -> None:
+    """Refuse what looks like a future, and would be given back as if it were a result."""
+    if getattr(type(what), "_is_task", False):
+        raise UsageError(f"{whose}: {what!r} is a task; call it, and give its calls: {whose}([square(2)])")
+    if hasattr(what, "set_running_or_notify_cancel"):
+        raise UsageError(
+            f"{whose}: {what!r:.100} is a future of concurrent.futures: daws.futures.wait and as_completed take it, "
+            "and [future.result() for future in futures]"
+        )
 
 
 def refuse_waiting(whose: str, more: tuple[Any, ...], others: Mapping[str, Any], known: Iterable[str]) -> NoReturn:

@@ -9,7 +9,7 @@ from operator import attrgetter
 from typing import Any, Literal, NamedTuple, Self, TypeVar, overload
 
 from daws.client.future import FAILED, INLINE, NOTHING, PENDING, STORED, VALUE, Future, Ring, acquire
-from daws.client.hints import ARRIVING, answer_to, refuse_gathering, refuse_waiting
+from daws.client.hints import ARRIVING, answer_to, check_value, refuse_gathering, refuse_waiting
 from daws.client.mapping import ItemFuture, Mapped, error_of
 from daws.client.progress import Progress, noun_of, show
 from daws.data.codec import loads_plain
@@ -52,6 +52,7 @@ def distinct(futures: Any) -> dict[Future[Any], list[Any]]:
                 found.setdefault(chunk, []).append(range(first, first + count))
                 first += count
         else:
+            check_value(one, "daws")
             raise UsageError(f"{one!r:.100} {NO_FUTURE}")
     return found
 
@@ -351,7 +352,10 @@ def _gathered(what: Any, errors: Errors, until: float | None) -> Any:
         else:
             items = [_gathered(value, errors, until) for value in what if _kept(value, errors, until)]
         return _in_the_shape_of(what, items)
-    return _with_results(what, errors, until) if _fields(what) else what
+    if _fields(what):
+        return _with_results(what, errors, until)
+    check_value(what, "gather")
+    return what
 
 
 def _items(mapped: Mapped[Any], errors: Errors, until: float | None) -> list[Any]:

@@ -1,5 +1,7 @@
 """Options of tasks: said by `cluster.options(…)`, by tasks, or by names that other libraries have for them."""
 
+import asyncio
+import concurrent.futures
 import os
 import time
 from collections.abc import Iterator
@@ -101,7 +103,10 @@ def test_the_number_of_workers_under_other_names(name: str, value: int):
         assert cluster.workers == 2
 
 
-@pytest.mark.parametrize("given", [{"threads_per_worker": 1}, {"processes": True}, {"backend": "loky", "verbose": 0}])
+@pytest.mark.parametrize(
+    "given",
+    [{"threads_per_worker": 1}, {"processes": True}, {"backend": "loky", "verbose": 0}, {"memory_limit": "auto"}],
+)
 def test_options_that_ask_for_what_is_so_anyway(given: dict[str, Any]):
     with any_cluster(2, kind="threads", **given) as cluster:
         assert cluster.workers == 2
@@ -190,6 +195,10 @@ def test_chunksize_is_understood(cluster: Cluster):
         (lambda c: daws.wait(cast(Any, 5)), "give what submit, map or run returned"),
         (lambda c: daws.progress(cast(Any, 5)), "give what submit, map or run returned"),
         (lambda c: c.map(add, c.submit(add, 1)), "cannot be iterated over"),
+        (lambda c: c.gather([tried_twice]), "is a task; call it"),
+        (lambda c: c.gather([concurrent.futures.Future()] * 20), "is a future of concurrent.futures"),
+        (lambda c: daws.wait([cast(Any, concurrent.futures.Future())]), "is a future of concurrent.futures"),
+        (lambda c: c.submit(time.sleep, 0).add_done_callback(cast(Any, asyncio.wait)), "await the future itself"),
         (lambda c: daws.use(cast(Any, 3)), "give a cluster"),
         (lambda c: daws.Out(cast(Any, 3)), "give a file name"),
         (lambda c: any_cluster(memo=True), "name a folder for the results"),
