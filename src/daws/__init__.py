@@ -7,6 +7,7 @@ loaded that nobody uses. (`__init__.pyi` has the types.)
 import sys
 
 __version__ = "0.1.0"
+__path__.append(f"{__path__[0]}/_others")  # modules that others have, which say what to write instead
 
 _HOMES = {
     "Cluster": "daws.client.cluster",
@@ -70,15 +71,21 @@ def __getattr__(name: str) -> object:
             raise AttributeError(f"module 'daws' has no attribute {name!r}")
         hints = import_module("daws.client.hints")
         said = hints.answer_of_package(name, __all__)
-        if name in hints.PACKAGE and sys._getframe(1).f_code.co_name == "_handle_fromlist":
+        if sys._getframe(1).f_code.co_name == "_handle_fromlist" and _is_no_module(name, hints.MODULES):
             raise ImportError(said)  # `from daws import Client` would say nothing of an AttributeError
-        raise AttributeError(said)
+        raise AttributeError(said, name=name, obj=None)  # or else Python would name another one
     module, _, attribute = home.partition(":")
     found: object = import_module(module)
     if home != f"daws.{name}":
         found = getattr(found, attribute or name)
     globals()[name] = found
     return found
+
+
+def _is_no_module(name: str, others: dict[str, str]) -> bool:
+    from importlib.util import find_spec
+
+    return name in others or find_spec(f"daws.{name}") is None
 
 
 def __dir__() -> list[str]:

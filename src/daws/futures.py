@@ -7,7 +7,7 @@
 
 Its futures are those of the standard library: `wait`, `as_completed` and `asyncio.wrap_future` know them. What differs
 from a ProcessPoolExecutor: a task that is running can be cancelled too, and a worker that dies takes only its own task
-with it, after that was tried again.
+with it, after that was tried again. What else programs import from `concurrent.futures` is here, too, as it is there.
 """
 
 import atexit
@@ -15,28 +15,58 @@ import collections
 import concurrent.futures
 import contextlib
 import functools
+import importlib
 import itertools
 import logging
+import sys
 import threading
 import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, TypeVar
+from opcode import opmap
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from daws.client.cluster import Cluster
-from daws.client.future import Future
-from daws.client.hints import refuse_executor_option
-from daws.model.errors import ClosedError, InternalError, UnpicklableError, UsageError
+from daws.client.defaults import default_workers
+from daws.client.future import Future as TaskFuture
+from daws.client.hints import EXECUTOR, answer_of_futures, answer_to, refuse_executor_option
+from daws.model.errors import ClosedError, InternalError, TaskKilledError, UnpicklableError, UsageError
 from daws.workers.errors import WorkerStartError
 
 T = TypeVar("T")
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor as ThreadPoolExecutor
+    from concurrent.futures.process import BrokenProcessPool as BrokenProcessPool
+
 # What programs import beside the executor works with its futures as it is.
 ALL_COMPLETED = concurrent.futures.ALL_COMPLETED
 FIRST_COMPLETED = concurrent.futures.FIRST_COMPLETED
 FIRST_EXCEPTION = concurrent.futures.FIRST_EXCEPTION
+BrokenExecutor = concurrent.futures.BrokenExecutor
 CancelledError = concurrent.futures.CancelledError
+Future = concurrent.futures.Future
+InvalidStateError = concurrent.futures.InvalidStateError
+TimeoutError = concurrent.futures.TimeoutError
 as_completed = concurrent.futures.as_completed
 wait = concurrent.futures.wait
+_LATER = {"BrokenProcessPool": "concurrent.futures.process", "ThreadPoolExecutor": "concurrent.futures.thread"}
+"""The same, imported when it is asked for: that takes longer than all else here."""
+__all__ = [
+    "ALL_COMPLETED",
+    "FIRST_COMPLETED",
+    "FIRST_EXCEPTION",
+    "BrokenExecutor",
+    "BrokenProcessPool",
+    "CancelledError",
+    "Executor",
+    "Future",
+    "InvalidStateError",
+    "ProcessPoolExecutor",
+    "ThreadPoolExecutor",
+    "TimeoutError",
+    "as_completed",
+    "wait",
+]
 
 _CLOSED = "cannot schedule new futures after shutdown"
 _BROKEN = (ClosedError, InternalError, WorkerStartError)
@@ -49,7 +79,7 @@ class ExecutorFuture(concurrent.futures.Future[T]):
     def __init__(self, stored: "weakref.WeakSet[ExecutorFuture[Any]]") -> None:
         super().__init__()
         self._stored = stored
-        self._task: Future[T] | None = None
+        self._task: TaskFuture[T] | None = None
 
     def result(self, timeout: float | None = None) -> T:
         super().result(timeout)
@@ -64,7 +94,20 @@ class ExecutorFuture(concurrent.futures.Future[T]):
             self._task.cancel()
         return True
 
-    def _end(self, task: Future[T]) -> None:
+    def running(self) -> bool:
+        """Does a worker have the task just now? The nodes are asked."""
+        return not self.done() and self._task is not None and self._task.running()
+
+    def __reduce__(self) -> Any:
+        """As an argument of a task of the same cluster it is its result there."""
+        if self._task is None:
+            raise UsageError(f"{self!r} has no task: it failed before")
+        return self._task.__reduce__()
+
+    def __repr__(self) -> str:
+        return super().__repr__().replace(" returned NoneType", "")  # the value was not asked for yet
+
+    def _end(self, task: TaskFuture[T]) -> None:
         """Called when the task has ended, on the cluster's thread."""
         if task.cancelled():
             super().cancel()
@@ -76,7 +119,7 @@ class ExecutorFuture(concurrent.futures.Future[T]):
                 self._stored.add(self)
             self.set_result(None)  # type: ignore[arg-type]
         else:
-            self.set_exception(_broken(error) if isinstance(error, _BROKEN) else error)
+            self.set_exception(_as_they_know_it(error))
 
 
 class Executor(concurrent.futures.Executor):
@@ -109,7 +152,7 @@ class Executor(concurrent.futures.Executor):
             raise TypeError("initializer must be a callable")
         if cluster is not None and (max_workers is not None or initializer is not None):
             raise UsageError("a cluster has its workers already: leave out max_workers and initializer")
-        self._max_workers = max_workers
+        self._max_workers = cluster.workers if cluster is not None else max_workers or default_workers(1)
         self._initializer = functools.partial(initializer, *initargs) if initializer is not None else None
         self._lock = threading.Lock()
         self._cluster = cluster
@@ -126,7 +169,7 @@ class Executor(concurrent.futures.Executor):
         future: ExecutorFuture[T] = ExecutorFuture(self._stored)
         with self._lock:
             if self._broken:
-                raise concurrent.futures.BrokenExecutor(self._broken)
+                raise _kinds()[0](self._broken)
             if self._is_shut:
                 raise RuntimeError(_CLOSED)
             try:
@@ -137,7 +180,10 @@ class Executor(concurrent.futures.Executor):
             except _BROKEN as error:
                 broken = _broken(error)
                 self._broken = str(broken)
-                raise broken from error
+                if not isinstance(error, WorkerStartError):
+                    raise broken from error
+                future.set_exception(broken)  # as elsewhere: later calls are refused
+                return future
             future._task = task
             self._pending.add(future)
         future.add_done_callback(self._pending.discard)
@@ -198,10 +244,21 @@ class Executor(concurrent.futures.Executor):
             ender.join()
             self._ender = None
 
+    def terminate_workers(self) -> None:
+        """Cancel all that has not ended, also what runs, and take no more."""
+        for future in tuple(self._pending):
+            future.cancel()
+        self.shutdown()
+
+    kill_workers = terminate_workers
+
     def _started(self) -> Cluster:
         if self._cluster is None:
             self._cluster = Cluster(self._max_workers, setup=self._initializer)
         return self._cluster
+
+    def __reduce__(self) -> NoReturn:
+        raise UsageError("an executor cannot be sent to tasks; inside of one, daws.current().submit(f, x) runs others")
 
     def __del__(self) -> None:
         if not getattr(self, "_is_shut", True):
@@ -212,6 +269,7 @@ class Executor(concurrent.futures.Executor):
         return f"<Executor: {state}>"
 
 
+answer_to(Executor, EXECUTOR)
 ProcessPoolExecutor = Executor
 """The name that programs know it by."""
 
@@ -228,12 +286,49 @@ def _finish(
         cluster.close()
 
 
+def _as_they_know_it(error: BaseException) -> BaseException:
+    """What a task raised; if its worker died, or could not begin, that is a BrokenProcessPool as well."""
+    if isinstance(error, _BROKEN):
+        return _broken(error)
+    if type(error) is TaskKilledError:
+        killed = _kinds()[1](*error.args)
+        killed.__cause__ = error
+        return killed
+    return error
+
+
 def _broken(error: BaseException) -> concurrent.futures.BrokenExecutor:
     if isinstance(error, WorkerStartError):
         logging.getLogger("concurrent.futures").critical("Exception in initializer: %s", error)
-    broken = concurrent.futures.BrokenExecutor(str(error))
+    broken = _kinds()[0](str(error))
     broken.__cause__ = error
     return broken
+
+
+@functools.cache
+def _kinds() -> tuple[type[concurrent.futures.BrokenExecutor], type[TaskKilledError]]:
+    """What programs expect that know a ProcessPoolExecutor, and the same for a worker that died."""
+    from concurrent.futures.process import BrokenProcessPool
+
+    class WorkerDiedError(TaskKilledError, BrokenProcessPool):
+        """The worker of a task died, and again at each retry. Unlike in a ProcessPoolExecutor, others go on."""
+
+    return BrokenProcessPool, WorkerDiedError
+
+
+if not TYPE_CHECKING:  # which would believe that there is every name
+
+    def __getattr__(name: str) -> object:
+        home = _LATER.get(name)
+        if home is not None:
+            return getattr(importlib.import_module(home), name)
+        if name.startswith("_"):
+            raise AttributeError(f"module 'daws.futures' has no attribute {name!r}")
+        said = answer_of_futures(name, __all__)
+        caller = sys._getframe(1)
+        if caller.f_code.co_code[caller.f_lasti] == opmap["IMPORT_FROM"]:
+            raise ImportError(said)  # `from daws.futures import X` would say nothing of an AttributeError
+        raise AttributeError(said, name=name, obj=None)
 
 
 def _chunks(items: Iterable[tuple[Any, ...]], size: int) -> Iterator[tuple[tuple[Any, ...], ...]]:

@@ -36,7 +36,8 @@ def run(code: str) -> dict[str, object]:
         with contextlib.redirect_stdout(out):
             exec(compile(code, "snippet.py", "exec"), names)
     except BaseException as error:
-        return {"out": out.getvalue(), "error": f"{type(error).__name__}: {error}"}
+        notes = [note for note in getattr(error, "__notes__", ()) if not note.startswith("raised by task")]
+        return {"out": out.getvalue(), "error": "; ".join([f"{type(error).__name__}: {error}", *notes])}
     finally:
         for value in [*names.values()]:
             if isinstance(value, daws.Cluster):

@@ -2,6 +2,7 @@
 
 import asyncio
 import concurrent.futures
+import concurrent.futures.process
 import itertools
 import multiprocessing
 import os
@@ -167,6 +168,53 @@ def test_programs_change_one_import():
         futures = [one.submit(add, number) for number in range(3)]
         assert sorted(future.result() for future in as_completed(futures)) == [0, 1, 2]
         assert wait(futures, return_when=FIRST_COMPLETED).done
+
+
+def test_what_else_programs_import_is_that_of_python():
+    from daws import futures
+
+    assert futures.Future is concurrent.futures.Future and futures.TimeoutError is TimeoutError
+    assert futures.ThreadPoolExecutor is concurrent.futures.ThreadPoolExecutor
+    assert futures.BrokenProcessPool is concurrent.futures.process.BrokenProcessPool
+    with pytest.raises(ImportError, match=r"did you mean daws\.futures\.as_completed\?"):
+        from daws.futures import as_complete  # type: ignore[attr-defined]  # noqa: F401
+    with pytest.raises(AttributeError, match=r"daws\.futures\.Executor\(\)"):
+        _ = futures.InterpreterPoolExecutor  # type: ignore[attr-defined]
+    assert not hasattr(futures, "colour")
+
+
+def test_a_worker_that_dies_is_a_broken_pool_to_programs_that_know_one(executor: Executor):
+    with pytest.raises(concurrent.futures.process.BrokenProcessPool, match="exited with code 3"):
+        executor.submit(os._exit, 3).result(60)
+
+
+def test_workers_that_cannot_begin_are_an_error_of_the_first_future():
+    with Executor(1, initializer=divmod, initargs=(1, 0)) as one:
+        first = one.submit(add, 1)
+        with pytest.raises(concurrent.futures.process.BrokenProcessPool, match="ZeroDivisionError"):
+            first.result(60)
+        with pytest.raises(concurrent.futures.process.BrokenProcessPool, match="ZeroDivisionError"):
+            one.submit(add, 1)
+
+
+def test_futures_run_are_arguments_and_do_not_tell_of_values_they_do_not_have(executor: Executor):
+    sleeper = executor.submit(time.sleep, 1000)
+    until = time.monotonic() + 60
+    while not sleeper.running() and time.monotonic() < until:
+        time.sleep(0.01)
+    assert sleeper.running() and sleeper.cancel() and not sleeper.running()
+    one = executor.submit(add, 1)
+    assert executor.submit(add, one, 2).result(60) == 3
+    assert "state=finished>" in repr(one)
+    with pytest.raises(UnpicklableError, match=r"daws\.current\(\)"):
+        executor.submit(repr, executor).result(60)
+
+
+def test_terminating_workers_cancels_what_runs():
+    one = Executor(1)
+    futures = [one.submit(time.sleep, 1000) for _ in range(3)]
+    one.terminate_workers()
+    assert all(future.cancelled() for future in futures)
 
 
 def test_options_of_other_executors():

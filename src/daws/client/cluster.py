@@ -14,13 +14,24 @@ from contextlib import suppress
 from threading import Lock, Thread
 from time import sleep, time
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Literal, Never, NoReturn, Self, TypeVar, Unpack, overload
 from weakref import WeakSet
 
 from daws.client import current, tuning
 from daws.client.defaults import asks_for_files, default_memo, default_nodes, default_strategy, default_workers
 from daws.client.given import size, whole
-from daws.client.hints import CLUSTER, answer_to, names_of, refuse_close_option, workers_of
+from daws.client.hints import (
+    CLUSTER,
+    answer_to,
+    check_workers,
+    names_of,
+    note_cure,
+    refuse_cancel_option,
+    refuse_close_option,
+    refuse_put_option,
+    workers_of,
+)
+from daws.client.signatures import Signatures
 from daws.data.limits import check_open_files, with_cure
 from daws.data.session import Session as Folders
 from daws.model.errors import ClosedError, UsageError
@@ -33,10 +44,10 @@ if TYPE_CHECKING:
     from daws.client.future import Future
     from daws.client.mapping import ItemFuture, Mapped
     from daws.client.memo import Memo, MemoSession
-    from daws.client.options import ClusterSynonyms, MapSynonyms, Options, TaskOptions
+    from daws.client.options import ClusterSynonyms, Options
     from daws.client.recording import Recording
     from daws.client.session import Session
-    from daws.client.submitting import SeveralSubmitter, Submitter
+    from daws.client.submitting import Submitter
     from daws.client.tasks import Task
     from daws.client.waiting import Errors
     from daws.data.janitor import Janitor
@@ -54,7 +65,7 @@ _abandoned: list[Session] = []
 """Kept, because what they share with the process that they belong to must not be closed here."""
 
 
-class Cluster:
+class Cluster(Signatures):
     """Workers on this machine, and nodes that feed them: one on a thread of this process unless you say otherwise.
 
         with daws.Cluster() as cluster:
@@ -92,7 +103,7 @@ class Cluster:
     def __init__(
         self,
         workers: int | None = None,
-        *,
+        *more: Never,
         nodes: int | None = None,
         node: Literal["thread", "process"] = "thread",
         kind: Literal["processes", "threads"] = "processes",
@@ -113,6 +124,8 @@ class Cluster:
     ) -> None:
         if others:
             workers = workers_of(others, workers, CLUSTER_NAMES)
+        if more or not (workers is None or isinstance(workers, int)):
+            check_workers(workers, more)
         if nodes is None:
             nodes = default_nodes()
         nodes = whole("nodes", nodes, 1, NODES_MAX)
@@ -154,9 +167,10 @@ class Cluster:
             from daws.data.functions import dumps_function
             from daws.runs.facts import Facts
             from daws.runtime.engine import Crew
+            from daws.workers.managers import with_key
 
             self.strategy = _strategy_of(strategy)
-            given = {"setup": setup, "teardown": teardown}
+            given = {"setup": with_key(setup) if kind == "processes" else setup, "teardown": teardown}
             hooks = {name: dumps_function(hook, name) for name, hook in given.items() if hook is not None}
             crew = Crew(
                 workers,
@@ -198,24 +212,10 @@ class Cluster:
             session = self._late()
         return session.submit_call(function, args, kwargs)
 
-    @overload
-    def options(self, **options: Unpack[TaskOptions]) -> Submitter: ...
-    @overload
-    def options(self, *, outputs: int, **options: Unpack[TaskOptions]) -> SeveralSubmitter: ...
+    def _with_options(self, options: dict[str, Any]) -> Submitter:
+        from daws.client.submitting import Submitter
 
-    def options(self, **options: Any) -> Any:
-        """This cluster with options for tasks: `cluster.options(retries=2, timeout=60).submit(f, x)`.
-
-        `retries` is how often a task that raises is tried again, `timeout` after how many seconds a run is stopped.
-        `cores`, `memory` (bytes, or "4 GB") and `context` are what a task needs, `priority` how urgent it is.
-        `expected` is how many seconds it will run, about, and `rank` how many pass, at best, from its start to the end
-        of all that hangs on it. `memo=True` reuses the results of earlier runs, of the same `version` if you name one.
-        `writable=True` gives a task copies of arrays that it may change. With `outputs=n` the function returns n
-        values, and `submit` gives n futures, as a tuple.
-        """
-        from daws.client.submitting import with_options
-
-        return with_options(self, options)
+        return Submitter(self, options)
 
     def _start(
         self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], options: Options
@@ -244,35 +244,13 @@ class Cluster:
             raise UsageError("run: the outputs of a command are its files: cluster.run(…, outputs=[…])")
         return run(self._open(), command(words, **{**options, **described}))
 
-    @overload
-    def map(
-        self, function: Task[Any, T], *iterables: Iterable[Any], chunk: int | None = None, **others: Unpack[MapSynonyms]
-    ) -> Mapped[T]: ...
-    @overload
-    def map(
-        self,
-        function: Callable[..., T],
-        *iterables: Iterable[Any],
-        chunk: int | None = None,
-        **others: Unpack[MapSynonyms],
-    ) -> Mapped[T]: ...
-
-    def map(
-        self,
-        function: Callable[..., Any],
-        *iterables: Iterable[Any],
-        chunk: int | None = None,
-        **others: Unpack[MapSynonyms],
+    def _map_items(
+        self, function: Callable[..., Any], iterables: tuple[Iterable[Any], ...], chunk: int | None, others: Any
     ) -> Mapped[Any]:
-        """Call `function` for each item (of several iterables: with one of each), several items per task.
-
-        `chunk` is the number of items per task; left out, chunks are large at first and small towards the end. What
-        comes back has the results in order: go through it, or ask for one by its number.
-        """
         from daws.client.options import USUAL
 
         if getattr(type(function), "_is_task", False):
-            return self.options().map(function, *iterables, chunk=chunk, **others)
+            return self.options()._map_items(function, iterables, chunk, others)
         return self._map(function, iterables, chunk, others, USUAL)
 
     def _map(
@@ -296,12 +274,14 @@ class Cluster:
             return _with_memo(session).map(self.workers, function, iterables, chunk, options)
         return map_chunks(session, self.workers, function, iterables, chunk, options)
 
-    def put(self, value: T) -> Future[T]:
+    def put(self, value: T, **others: Never) -> Future[T]:
         """Hand in an object once that many tasks read; workers map large ones into memory instead of copying them.
 
         It is deleted when its future is gone and no task reads it any more. If its only copy is lost, tasks that need
         it fail.
         """
+        if others:
+            refuse_put_option(next(iter(others)))
         return self._open().put(value)
 
     def gather(
@@ -322,8 +302,10 @@ class Cluster:
 
         return gather(futures, errors, timeout, progress, *more, **others)
 
-    def cancel(self, futures: Future[Any] | ItemFuture[Any] | Iterable[Any] | Mapped[Any]) -> int:
+    def cancel(self, futures: Future[Any] | ItemFuture[Any] | Iterable[Any] | Mapped[Any], **others: Never) -> int:
         """Stop tasks, and all that need them; answers how many of them had not ended."""
+        if others:
+            refuse_cancel_option(next(iter(others)))
         from daws.client.future import Future
         from daws.client.mapping import ItemFuture
         from daws.client.waiting import distinct
@@ -398,6 +380,8 @@ class Cluster:
         """Close, after waiting unless `cancel` or an exception says otherwise."""
         from daws.client.leaving import in_short, is_error, say_cancelled
 
+        if error is not None:
+            note_cure(error)
         if cancel or is_error(error):
             self._give_up("" if cancel else in_short(error))  # type: ignore[arg-type]
             return
@@ -521,6 +505,9 @@ class Cluster:
             await leaving
             raise
 
+    def __call__(self, *_: Any, **__: Any) -> NoReturn:
+        raise TypeError("a cluster cannot be called: list(cluster.map(f, xs)), or cluster.gather(calls of @daws.task)")
+
     def __del__(self) -> None:
         session = getattr(self, "_session", None) or self._leaving
         if session is None:
@@ -551,7 +538,7 @@ class Cluster:
 
 
 answer_to(Cluster, CLUSTER)
-CLUSTER_NAMES = tuple(Cluster.__init__.__annotations__)[:-2]
+CLUSTER_NAMES = tuple([one for one in Cluster.__init__.__annotations__ if one not in ("more", "others", "return")])
 """The options of a cluster."""
 
 
@@ -708,9 +695,11 @@ def _close_when_unused(cluster: Cluster) -> None:
 @atexit.register
 def _close_all() -> None:
     """A program that ends waits for what it has submitted, unless an exception ends it."""
-    from daws.client.leaving import error_of_program, in_short, is_kernel, say_cancelled
+    from daws.client.leaving import error_of_program, in_short, is_kernel, say, say_cancelled
 
     error = error_of_program()
+    if error is not None and (cure := note_cure(error)):
+        say(cure)
     why = "the notebook's kernel ends" if is_kernel() else "" if error is None else in_short(error)
     clusters = tuple(_open)
     try:

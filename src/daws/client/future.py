@@ -7,6 +7,7 @@ is garbage collected lets go of its task, and what the task made may go when no 
 from _thread import LockType, allocate_lock
 from collections.abc import Callable, Generator, Iterable
 from contextlib import suppress
+from sys import _getframe
 from threading import local
 from time import monotonic
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
@@ -40,6 +41,10 @@ _WORDS = {PENDING: "pending", INLINE: "done", STORED: "done", VALUE: "done", FAI
 LET_GO_MAX = 256
 """So many futures that nobody has any more are worth waking the engine."""
 LOOK_UP_S = 1.0
+ON_LOOP = (
+    "asyncio: await the future itself, or asyncio.gather(*futures), or async for future in daws.as_completed(futures); "
+    "for run_in_executor: daws.futures.Executor(cluster=cluster)"
+)
 NOTHING = dumps(None)
 """Many tasks have no result."""
 
@@ -152,6 +157,7 @@ class Future(Struct, Generic[T], gc=False, eq=False):
 
     def add_done_callback(self, function: "Callable[[Future[T]], Any]") -> None:
         """Call `function(future)` at the end, on a thread of the cluster's; at once if it has ended."""
+        check_callback(function)
         self._tell(_Callback(function, self))
 
     def _tell(self, listener: Any) -> None:
@@ -218,6 +224,8 @@ class Future(Struct, Generic[T], gc=False, eq=False):
         return names_of(self)
 
     def __repr__(self) -> str:
+        if _getframe(1).f_code.co_name == "wrap_future":  # of asyncio, which is about to refuse it
+            raise UsageError(ON_LOOP)
         return f"<Future {self.task}: {self.state}>"
 
     def _repr_html_(self) -> str:
@@ -243,6 +251,12 @@ def output_futures(session: "Session", task: int, objects: list[int]) -> list[Fu
     """The futures of a task with several outputs."""
     first: Future[Any] = Future(session, task, objects[0])
     return [first, *[OutputFuture(session, task, object_, _first=first) for object_ in objects[1:]]]
+
+
+def check_callback(function: object) -> None:
+    """Refuse what `asyncio.wait` gives: it counts on being called on its own loop, and would wait for ever."""
+    if getattr(function, "__module__", "") == "asyncio.tasks":
+        raise UsageError(ON_LOOP)
 
 
 def acquire(lock: LockType, timeout: float | None) -> bool:

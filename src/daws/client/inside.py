@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable
 from contextlib import suppress
 from pickle import PickleBuffer
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeVar, overload
 
 from msgspec.structs import replace
 
@@ -17,8 +17,9 @@ from daws.client.arguments import LargeArguments
 from daws.client.future import CANCELLED, FAILED, INLINE, PENDING, STORED, Future, collecting
 from daws.client.hints import CLUSTER, answer_to, check_arguments, chunk_of, names_of
 from daws.client.mapping import Mapped, map_chunks
-from daws.client.options import NAMES, OPTION_NAMES, OUTPUTS_MAX, USUAL, MapSynonyms, Options, TaskOptions
-from daws.client.submitting import SeveralSubmitter, Submitter, with_options
+from daws.client.options import NAMES, OPTION_NAMES, OUTPUTS_MAX, USUAL, Options
+from daws.client.signatures import Signatures
+from daws.client.submitting import Submitter
 from daws.client.waiting import Errors, gather
 from daws.data.buffers import BufferObject
 from daws.data.codec import dumps_call, dumps_plain
@@ -51,7 +52,7 @@ def current() -> "InnerCluster":
     return InnerCluster(nest.session)
 
 
-class InnerCluster:
+class InnerCluster(Signatures):
     """What `daws.current()` gives; the methods are those of `Cluster`."""
 
     def __init__(self, session: "InnerSession") -> None:
@@ -70,16 +71,10 @@ class InnerCluster:
             check_arguments(function, kwargs, NAMES)
         return self._session.submit(self._session.number_of(function), args, kwargs, USUAL)
 
-    @overload
-    def options(self, **options: Unpack[TaskOptions]) -> Submitter: ...
-    @overload
-    def options(self, *, outputs: int, **options: Unpack[TaskOptions]) -> SeveralSubmitter: ...
-
-    def options(self, **options: Any) -> Any:
-        """This cluster with options for tasks; see `Cluster.options`. There is no `memo` here."""
+    def _with_options(self, options: dict[str, Any]) -> Submitter:
         if options.get("memo") is True:
             raise UsageError(NO_MEMO)
-        return with_options(self, options)
+        return Submitter(self, options)
 
     def _start(
         self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], options: Options
@@ -89,32 +84,10 @@ class InnerCluster:
         futures = self._session.submit_several(self._session.number_of(function), args, kwargs, options)
         return futures if options.outputs > 1 else futures[0]
 
-    @overload
-    def map(
-        self,
-        function: "Task[Any, T]",
-        *iterables: Iterable[Any],
-        chunk: int | None = None,
-        **others: Unpack[MapSynonyms],
-    ) -> Mapped[T]: ...
-    @overload
-    def map(
-        self,
-        function: Callable[..., T],
-        *iterables: Iterable[Any],
-        chunk: int | None = None,
-        **others: Unpack[MapSynonyms],
-    ) -> Mapped[T]: ...
-
-    def map(
-        self,
-        function: Callable[..., Any],
-        *iterables: Iterable[Any],
-        chunk: int | None = None,
-        **others: Unpack[MapSynonyms],
+    def _map_items(
+        self, function: Callable[..., Any], iterables: tuple[Iterable[Any], ...], chunk: int | None, others: Any
     ) -> Mapped[Any]:
-        """Call `function` for each item, several items per task."""
-        return self.options().map(function, *iterables, chunk=chunk, **others)
+        return self.options()._map_items(function, iterables, chunk, others)
 
     def _map(
         self,

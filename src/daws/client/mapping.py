@@ -6,9 +6,9 @@ from typing import Any, Generic, NoReturn, Protocol, TypeVar
 
 from msgspec.structs import replace
 
-from daws.client.future import Future
+from daws.client.future import Future, check_callback
 from daws.client.given import whole
-from daws.client.hints import FUTURE, MAPPED, answer_to, names_of, refuse_as_value
+from daws.client.hints import FUTURE, MAPPED, answer_to, names_of, refuse_as_list, refuse_as_value
 from daws.client.options import USUAL, Options
 from daws.data.codec import dumps
 from daws.model.errors import DawsError, UnpicklableError, UsageError
@@ -177,6 +177,7 @@ class ItemFuture(Generic[T]):
 
     def add_done_callback(self, function: Callable[["ItemFuture[T]"], Any]) -> None:
         """Call `function(future)` at the end, on a thread of the cluster's; at once if it has ended."""
+        check_callback(function)
         self._chunk.add_done_callback(lambda _: function(self))
 
     def __await__(self) -> Generator[Any, None, T]:
@@ -276,7 +277,14 @@ class Mapped(Sequence[T], Generic[T]):
 
     def __repr__(self) -> str:
         ended = sum(future.done() for future in self._futures)
-        return f"<Mapped: {len(self):,} items in {len(self._futures):,} tasks, {ended:,} ended>"
+        tasks = f"{len(self._futures):,} tasks, {ended:,} ended"
+        return f"<Mapped: {len(self):,} items in {tasks}; list(mapped) has the results>"
+
+    def __eq__(self, other: object) -> bool:
+        """The same map; or a list, if these are its results, for which this waits."""
+        return list(self) == other if isinstance(other, list) else self is other
+
+    __hash__ = object.__hash__
 
     def _repr_html_(self) -> str:
         from daws.client.html import mapped_html
@@ -285,6 +293,7 @@ class Mapped(Sequence[T], Generic[T]):
 
 
 answer_to(Mapped, MAPPED)
+refuse_as_list(Mapped)
 
 
 def _joined(chunks: list[list[Any]]) -> list[Any]:
@@ -335,6 +344,7 @@ def check_map(function: Any, iterables: tuple[Iterable[Any], ...], chunk: int | 
             raise UsageError(
                 f"map: {one!r:.100} cannot be iterated over; give lists or other iterables; "
                 f"one value for all items: itertools.repeat({one!r:.40}), or functools.partial"
+                + ("" if isinstance(one, (Future, ItemFuture)) else f"; items per task: chunk={one!r:.10}")
             )
     if chunk is not None:
         whole("chunk", chunk, 1)

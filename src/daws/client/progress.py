@@ -113,7 +113,7 @@ def progress(futures: "Mapped[T]", timeout: float | None = None) -> "FutureList[
 def progress(futures: "Iterable[F]", timeout: float | None = None) -> "FutureList[F]": ...
 
 
-def progress(futures: Any, timeout: float | None = None) -> Any:
+def progress(futures: Any, timeout: float | None = None, *more: Any, **others: Any) -> Any:
     """Wait for all, with a bar if somebody can see it; answers the futures.
 
     What `map` gives stands for the futures of its items. Failed tasks and items, cancelled ones among them, are counted
@@ -121,6 +121,10 @@ def progress(futures: Any, timeout: float | None = None) -> Any:
     """
     from daws.client.waiting import as_completed, each_once
 
+    if more or others or hasattr(timeout, "result"):
+        from daws.client.hints import refuse_waiting
+
+        refuse_waiting("progress", more, others, ("timeout",))
     waiting: FutureList[Any] = FutureList(each_once(futures))
     with Progress(len(waiting), counted=noun_of(waiting)) as bar:
         show(bar, as_completed(waiting, timeout))

@@ -1,10 +1,12 @@
 """A cluster with options for the tasks that are submitted by it: what `cluster.options(…)` gives."""
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeVar, overload
 
+from daws.client.hints import SUBMITTER, answer_to
 from daws.client.mapping import Mapped
-from daws.client.options import MapSynonyms, Options, TaskOptions, options_of
+from daws.client.options import Options, options_of
+from daws.client.signatures import Signatures
 from daws.model.errors import UsageError
 
 if TYPE_CHECKING:
@@ -18,8 +20,7 @@ T = TypeVar("T")
 class StartsTasks(Protocol):
     """A cluster, of a client or of a task."""
 
-    @property
-    def options(self) -> Any: ...
+    def _with_options(self, options: dict[str, Any]) -> "Submitter": ...
 
     def _start(
         self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], options: Options
@@ -32,7 +33,7 @@ class StartsTasks(Protocol):
     def _run(self, words: Any, described: dict[str, Any], options: dict[str, Any]) -> Any: ...
 
 
-class Submitter:
+class Submitter(Signatures):
     """Submits tasks with the options that it was made with."""
 
     __slots__ = ("_checked", "_cluster", "_given")
@@ -54,32 +55,9 @@ class Submitter:
         plain, options = self._of(function)
         return self._cluster._start(plain, args, kwargs, options)
 
-    @overload
-    def map(
-        self,
-        function: "Task[Any, T]",
-        *iterables: Iterable[Any],
-        chunk: int | None = None,
-        **others: Unpack[MapSynonyms],
-    ) -> Mapped[T]: ...
-    @overload
-    def map(
-        self,
-        function: Callable[..., T],
-        *iterables: Iterable[Any],
-        chunk: int | None = None,
-        **others: Unpack[MapSynonyms],
-    ) -> Mapped[T]: ...
-
-    def map(
-        self,
-        function: Callable[..., Any],
-        *iterables: Iterable[Any],
-        chunk: int | None = None,
-        **others: Unpack[MapSynonyms],
+    def _map_items(
+        self, function: Callable[..., Any], iterables: tuple[Iterable[Any], ...], chunk: int | None, others: Any
     ) -> Mapped[Any]:
-        """As `Cluster.map`. Each item is tried again by itself; `timeout` is for each task, and so for a whole chunk if
-        you give `chunk`, else for one item; `expected` is for each item."""
         plain, options = self._of(function)
         mapped: Mapped[Any] = self._cluster._map(plain, iterables, chunk, others, options)
         return mapped
@@ -89,14 +67,9 @@ class Submitter:
         future: CommandFuture = self._cluster._run(words, described, self._given)
         return future
 
-    @overload
-    def options(self, **options: Unpack[TaskOptions]) -> "Submitter": ...
-    @overload
-    def options(self, *, outputs: int, **options: Unpack[TaskOptions]) -> "SeveralSubmitter": ...
-
-    def options(self, **options: Any) -> Any:
+    def _with_options(self, options: dict[str, Any]) -> "Submitter":
         """The same with some other options."""
-        return self._cluster.options(**{**self._given, **options})
+        return self._cluster._with_options({**self._given, **options})
 
     def _of(self, function: Any) -> tuple[Callable[..., Any], Options]:
         """What is sent of a function, and its options: those of a task, and on top those given here."""
@@ -112,6 +85,9 @@ class Submitter:
         return f"{self._cluster!r}.options({given})"
 
 
+answer_to(Submitter, SUBMITTER)
+
+
 class SeveralSubmitter(Submitter):
     """Submits tasks with several outputs. For type checkers alone: no object has this class."""
 
@@ -120,7 +96,3 @@ class SeveralSubmitter(Submitter):
         def submit(  # type: ignore[override]
             self, function: Callable[..., Any], /, *args: Any, **kwargs: Any
         ) -> "tuple[Future[Any], ...]": ...
-
-
-def with_options(cluster: StartsTasks, given: dict[str, Any]) -> Submitter:
-    return Submitter(cluster, given)

@@ -9,7 +9,7 @@ from operator import attrgetter
 from typing import Any, Literal, NamedTuple, Self, TypeVar, overload
 
 from daws.client.future import FAILED, INLINE, NOTHING, PENDING, STORED, VALUE, Future, Ring, acquire
-from daws.client.hints import refuse_gathering
+from daws.client.hints import ARRIVING, answer_to, check_value, refuse_gathering, refuse_waiting
 from daws.client.mapping import ItemFuture, Mapped, error_of
 from daws.client.progress import Progress, noun_of, show
 from daws.data.codec import loads_plain
@@ -52,6 +52,7 @@ def distinct(futures: Any) -> dict[Future[Any], list[Any]]:
                 found.setdefault(chunk, []).append(range(first, first + count))
                 first += count
         else:
+            check_value(one, "daws")
             raise UsageError(f"{one!r:.100} {NO_FUTURE}")
     return found
 
@@ -172,6 +173,9 @@ class AsCompleted(Iterator[F]):
         return self._wait_on_loop()
 
 
+answer_to(AsCompleted, ARRIVING)
+
+
 class _ToLoop:
     """Tells an event loop that a future has ended."""
 
@@ -193,11 +197,13 @@ def as_completed(futures: Mapped[T], timeout: float | None = None) -> AsComplete
 def as_completed(futures: Iterable[F], timeout: float | None = None) -> AsCompleted[F]: ...
 
 
-def as_completed(futures: Any, timeout: float | None = None) -> Any:
+def as_completed(futures: Any, timeout: float | None = None, *more: Any, **others: Any) -> Any:
     """The futures in the order in which they end; TimeoutError if that takes longer than `timeout` seconds.
 
     What `map` gives stands for the futures of its items. `async for` works as well as `for`.
     """
+    if more or others or isinstance(timeout, (Future, ItemFuture, Mapped)):
+        refuse_waiting("as_completed", more, others, ("timeout",))
     return AsCompleted(futures, timeout)
 
 
@@ -212,12 +218,16 @@ def wait(
     futures: Iterable[Future[Any] | ItemFuture[Any] | Mapped[Any]] | Mapped[Any],
     timeout: float | None = None,
     return_when: str = "all",
+    *more: Any,
+    **others: Any,
 ) -> Waited:
     """Wait for `"all"`, for the `"first"`, or for the first `"error"` (all, if there is none).
 
     What `map` gives stands for the futures of its items. The words of `concurrent.futures` (`FIRST_COMPLETED` …) are
     understood too.
     """
+    if more or others or isinstance(timeout, (Future, ItemFuture, Mapped)):
+        refuse_waiting("wait", more, others, ("timeout", "return_when"))
     return_when = WORDS.get(return_when, return_when)
     if return_when not in ("all", "first", "error"):
         raise UsageError(f"return_when={return_when!r}: give 'all', 'first' or 'error' (or {', '.join(WORDS)})")
@@ -342,7 +352,10 @@ def _gathered(what: Any, errors: Errors, until: float | None) -> Any:
         else:
             items = [_gathered(value, errors, until) for value in what if _kept(value, errors, until)]
         return _in_the_shape_of(what, items)
-    return _with_results(what, errors, until) if _fields(what) else what
+    if _fields(what):
+        return _with_results(what, errors, until)
+    check_value(what, "gather")
+    return what
 
 
 def _items(mapped: Mapped[Any], errors: Errors, until: float | None) -> list[Any]:

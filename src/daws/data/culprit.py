@@ -22,6 +22,7 @@ _HINTS = {
     "sqlite3.": "pass the file's name and connect inside the task",
     "daws.client.future.": "pass the future itself, or in lists, dicts and such, as an argument of submit",
 }
+_SHARED = "multiprocessing.Manager() has locks, queues and values that can be sent to tasks on one machine"
 _HINT = "pass what it is made from and make it inside the task, or give its class a __reduce__"
 
 
@@ -32,6 +33,8 @@ def complain(
     path, part = find_culprit(value, is_picklable)
     name = type_name(part)
     usual = "" if isinstance(error, UsageError) else _HINT  # ours say themselves what to do
+    if "through inheritance" in str(error):  # as multiprocessing says
+        usual = _SHARED
     hint = next((hint for start, hint in _HINTS.items() if name.startswith(start)), usual)
     if "result" in what:
         hint = hint.replace("pass ", "return ", 1).replace(" inside the task", " where it is needed")

@@ -1,5 +1,7 @@
 """Options of tasks: said by `cluster.options(…)`, by tasks, or by names that other libraries have for them."""
 
+import asyncio
+import concurrent.futures
 import os
 import time
 from collections.abc import Iterator
@@ -101,6 +103,22 @@ def test_the_number_of_workers_under_other_names(name: str, value: int):
         assert cluster.workers == 2
 
 
+@pytest.mark.parametrize(
+    "given",
+    [{"threads_per_worker": 1}, {"processes": True}, {"backend": "loky", "verbose": 0}, {"memory_limit": "auto"}],
+)
+def test_options_that_ask_for_what_is_so_anyway(given: dict[str, Any]):
+    with any_cluster(2, kind="threads", **given) as cluster:
+        assert cluster.workers == 2
+
+
+def test_negative_numbers_of_workers_count_from_the_processors(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("daws.client.defaults.default_workers", lambda nodes: 3)
+    for given, workers in ((-1, 3), (-2, 2), (-9, 1)):
+        with any_cluster(n_jobs=given, kind="threads") as cluster:
+            assert cluster.workers == workers
+
+
 def test_chunksize_is_understood(cluster: Cluster):
     mapped = cluster.map(add, range(10), chunksize=5)
     assert len(mapped._futures) == 2 and list(mapped) == [*range(1, 11)]
@@ -134,12 +152,23 @@ def test_chunksize_is_understood(cluster: Cluster):
         (lambda c: any_cluster(memory_limit="2GB"), "memory_bytes="),
         (lambda c: any_cluster(threads_per_worker=2), "cores=4"),
         (lambda c: any_cluster(worker=2), "did you mean workers=?"),
-        (lambda c: any_cluster(processes=True), "has no option 'processes'"),
+        (lambda c: any_cluster(2, str), "setup="),
+        (lambda c: any_cluster("tcp://h:8786"), "daws.connect(folder)"),
+        (lambda c: any_cluster(c), "its own client"),
         (lambda c: any_cluster(2, n_workers=2), "given twice"),
         (lambda c: any_cluster(memory_bytes="much"), "such as '4 GB'"),
         (lambda c: c.options(memory="4 XB"), "such as '4 GB'"),
         (lambda c: any_cluster(processes=False), ": kind='threads'"),
-        (lambda c: any_cluster(processes=True), ": kind='processes'"),
+        (lambda c: any_cluster(backend="threading"), "kind='threads'"),
+        (lambda c: c.put(1, broadcast=True), "leave it out"),
+        (lambda c: c.cancel([], force=True), "leave it out"),
+        (lambda c: c.map(add, [1], key="a"), "leave it out"),
+        (lambda c: c.submit(add, 1, resources={"ssd": 1}), "cluster.options(context='ssd').submit(…)"),
+        (lambda c: c.submit(add, 1, actor=True), "there are no actors"),
+        (lambda c: daws.wait([], num_returns=1), "return_when='first'"),
+        (lambda c: cast(Any, daws.as_completed)([], with_results=True), "future.result()"),
+        (lambda c: cast(Any, daws.progress)([], notebook=False), "leave it out"),
+        (lambda c: cast(Any, daws.progress)(c.submit(add, 1), c.submit(add, 1)), "progress([a, b])"),
         (lambda c: any_cluster(threads=True), ": kind='threads'"),
         (lambda c: any_cluster(threads=4), ": workers=4, kind='threads'"),
         (lambda c: any_cluster(n_jobs=True), ": workers=4 is the number of workers"),
@@ -166,6 +195,10 @@ def test_chunksize_is_understood(cluster: Cluster):
         (lambda c: daws.wait(cast(Any, 5)), "give what submit, map or run returned"),
         (lambda c: daws.progress(cast(Any, 5)), "give what submit, map or run returned"),
         (lambda c: c.map(add, c.submit(add, 1)), "cannot be iterated over"),
+        (lambda c: c.gather([tried_twice]), "is a task; call it"),
+        (lambda c: c.gather([concurrent.futures.Future()] * 20), "is a future of concurrent.futures"),
+        (lambda c: daws.wait([cast(Any, concurrent.futures.Future())]), "is a future of concurrent.futures"),
+        (lambda c: c.submit(time.sleep, 0).add_done_callback(cast(Any, asyncio.wait)), "await the future itself"),
         (lambda c: daws.use(cast(Any, 3)), "give a cluster"),
         (lambda c: daws.Out(cast(Any, 3)), "give a file name"),
         (lambda c: any_cluster(memo=True), "name a folder for the results"),

@@ -41,7 +41,7 @@ NAMES: dict[type, str] = {
     Mapped: "cancel count done index",
     Task: "options",
     AsCompleted: "",
-    Executor: "map shutdown submit",
+    Executor: "kill_workers map shutdown submit terminate_workers",
     Out: "name",
 }
 STAYS_INSIDE = {"LostInputError", "ItemFailedError", "RemoteTraceback"}

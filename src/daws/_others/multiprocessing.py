@@ -1,0 +1,5 @@
+"""There is no `daws.multiprocessing`: whoever imports it is told what to write instead."""
+
+from daws.client.hints import refuse_module
+
+refuse_module("daws.multiprocessing")
