@@ -708,7 +708,7 @@ def _close_when_unused(cluster: Cluster) -> None:
 @atexit.register
 def _close_all() -> None:
     """A program that ends waits for what it has submitted, unless an exception ends it."""
-    from daws.client.leaving import error_of_program, in_short, is_kernel, say_cancelled
+    from daws.client.leaving import error_of_program, exit_interrupted, in_short, is_kernel, say_cancelled
 
     error = error_of_program()
     why = "the notebook's kernel ends" if is_kernel() else "" if error is None else in_short(error)
@@ -719,6 +719,7 @@ def _close_all() -> None:
                 cluster._finish()
     except KeyboardInterrupt:
         why = "KeyboardInterrupt"
+        exit_interrupted()
     left = sum([_close_now(cluster) for cluster in clusters])
     say_cancelled(left, why or "the program has ended")
 

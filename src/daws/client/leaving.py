@@ -111,6 +111,16 @@ def error_of_program() -> BaseException | None:
     return None if hasattr(sys, "ps1") else error
 
 
+def exit_interrupted() -> None:
+    """Have the interpreter end as after a Ctrl-C that nobody caught (exit code 130), when all else has come to its end.
+
+    Exceptions of exit handlers do not change the exit code. But the interpreter remembers whether the last code that it
+    was given as text ended by a KeyboardInterrupt, and looks at that after its exit handlers.
+    """
+    with suppress(KeyboardInterrupt):
+        exec("raise KeyboardInterrupt")
+
+
 def is_kernel() -> bool:
     """Is this the kernel of a notebook? It is given a few seconds to end and then killed."""
     shell = sys.modules.get("IPython")
