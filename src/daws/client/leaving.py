@@ -23,6 +23,7 @@ def wait_until_ended(session: "Session", quiet: bool = False) -> None:
     No future is kept here meanwhile: results that nobody wants go as soon as they are there.
     """
     began_s, said, is_first = monotonic(), quiet, True
+    session.engine.wake()  # a Ctrl-C may have come between the last task and its waking
     while session._closed is None:
         tasks = list(session.futures)
         if not tasks:

@@ -27,6 +27,7 @@ from daws.client.future import (
     output_futures,
 )
 from daws.client.hints import check_arguments, check_callable, cure_of_needs
+from daws.client.interrupts import send_lost_interrupts_again
 from daws.client.leaving import named_in
 from daws.client.levels import LevelWatch
 from daws.client.options import NAMES, OPTION_NAMES, OUTPUTS_MAX, USUAL, Options
@@ -145,6 +146,7 @@ class Session:
     def start(self) -> None:
         self.engine.start()
         notebook.watch(self)
+        send_lost_interrupts_again()
 
     def close(self, reason: BaseException) -> int:
         """End everything; how many tasks had not ended. Whoever waits for them is told `reason`."""
@@ -342,7 +344,6 @@ class Session:
             parents = tuple(dict.fromkeys([one.task for one in above]))
         task = future.task
         home = NODE if self._is_alone else self._home(task, options, above)
-        self.futures[task] = future
         spec = TaskSpec(
             task,
             function,
@@ -358,10 +359,12 @@ class Session:
             options.retries,
             options.timeout_ns,
         )
+        engine, submit = self.engine, Submit(spec, parents, home)
+        # Nothing is called in between: after a Ctrl-C there, closing would wait for a task that no node knows.
+        self.futures[task] = future
         if self._closed is not None:
             self._refuse(task)
-        engine = self.engine
-        engine.new_tasks.append(Submit(spec, parents, home))
+        engine.new_tasks.append(submit)
         if not engine.awake:
             engine.wake()
 
