@@ -403,6 +403,7 @@ class Cluster:
             return
         try:
             if self._finish():
+                self._fetch_results()
                 self._close()
         except BaseException as stop:  # Ctrl-C
             say_cancelled(self._close(), in_short(stop))
@@ -439,6 +440,9 @@ class Cluster:
             wait_until_ended(session)
             say_failed(session)
         return True
+
+    def _fetch_results(self) -> None:
+        """All has ended well: have results here that go with the session. Those of this machine are kept by it."""
 
     def _waits_for_end(self) -> bool:
         """Are tasks that have not ended lost when this cluster is closed?"""

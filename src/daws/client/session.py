@@ -163,14 +163,21 @@ class Session:
 
     def _keep_results(self) -> None:
         """Have results here that lie in files and whose futures somebody has: those files go with the session."""
-        room_bytes, room = self.files.limit_bytes, KEPT_MAX
-        for output in [one for outputs in [*self.stored.values()] for one in outputs]:
+        self._keep_here(self.files.limit_bytes, KEPT_MAX)
+
+    def _keep_here(self, room_bytes: int, room: int, are_away: bool = False) -> None:
+        """The same for so many bytes and results, those of the last tasks first. If they `are_away` on other machines,
+        none is asked for after one that did not come: each would have to be waited for."""
+        for output in [one for outputs in reversed([*self.stored.values()]) for one in outputs]:
             object_, size_bytes, _, places, value = output
             if value or not room or size_bytes > room_bytes:
                 continue
-            with suppress(Exception):  # a file of a command, or damaged: who asks for it is told
+            try:
                 self.kept[object_] = self.engine.load(object_, places)
                 room_bytes, room = room_bytes - size_bytes, room - 1
+            except Exception as error:  # a file of a command, or damaged: who asks for it is told
+                if are_away and isinstance(error, UnavailableError | OSError):
+                    return
 
     def abandon(self, reason: BaseException) -> None:
         """The engine is not in this process: end nothing, but let nobody wait."""
