@@ -387,6 +387,7 @@ class Cluster(Signatures):
             return
         try:
             if self._finish():
+                self._fetch_results()
                 self._close()
         except BaseException as stop:  # Ctrl-C
             say_cancelled(self._close(), in_short(stop))
@@ -423,6 +424,9 @@ class Cluster(Signatures):
             wait_until_ended(session)
             say_failed(session)
         return True
+
+    def _fetch_results(self) -> None:
+        """All has ended well: have results here that go with the session. Those of this machine are kept by it."""
 
     def _waits_for_end(self) -> bool:
         """Are tasks that have not ended lost when this cluster is closed?"""
@@ -695,7 +699,7 @@ def _close_when_unused(cluster: Cluster) -> None:
 @atexit.register
 def _close_all() -> None:
     """A program that ends waits for what it has submitted, unless an exception ends it."""
-    from daws.client.leaving import error_of_program, in_short, is_kernel, say, say_cancelled
+    from daws.client.leaving import error_of_program, exit_interrupted, in_short, is_kernel, say, say_cancelled
 
     error = error_of_program()
     if error is not None and (cure := note_cure(error)):
@@ -708,6 +712,7 @@ def _close_all() -> None:
                 cluster._finish()
     except KeyboardInterrupt:
         why = "KeyboardInterrupt"
+        exit_interrupted()
     left = sum([_close_now(cluster) for cluster in clusters])
     say_cancelled(left, why or "the program has ended")
 

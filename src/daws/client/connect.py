@@ -31,6 +31,9 @@ from daws.runtime.engine import Crew
 from daws.strategy import parse_strategy
 
 NAME_LENGTH_MAX = 100
+FETCHED_BYTES = 1 << 26
+FETCHED_MAX = 1000
+"""So much of what futures still hold is fetched from the nodes when a cluster is left, at most."""
 _ADDRESS = re.compile(r"[\w.-]*:\d+", re.ASCII)
 log = logging.getLogger("daws")
 T = TypeVar("T")
@@ -163,6 +166,10 @@ class ConnectedCluster(Cluster):
     def _waits_for_end(self) -> bool:
         return not self._joined.joined.kept
 
+    def _fetch_results(self) -> None:
+        if self._leaving is not None:  # else it was closed before
+            self._joined.fetch_results()
+
     def _leave(self, cancel: bool, error: BaseException | None) -> None:
         if not self._joined.joined.kept:
             super()._leave(cancel, error)
@@ -270,7 +277,11 @@ class JoinedSession(Session):
         self.engine.learn(number, self._tag + pickled)
 
     def _keep_results(self) -> None:
-        """They would have to come from other machines, however many there are: who wants them asks before."""
+        """Nothing is fetched when an exception ends the session; `fetch_results` is for when it was left."""
+
+    def fetch_results(self) -> None:
+        """Have results here that lie on nodes and whose futures somebody has, unless they are large."""
+        self._keep_here(min(self.files.limit_bytes, FETCHED_BYTES), FETCHED_MAX, are_away=True)
 
     def expect_reading(self, futures: list[Future[Any]]) -> None:
         """What went with nodes that are no more is made again at once, and not each when its turn has come."""

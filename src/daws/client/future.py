@@ -8,7 +8,7 @@ from _thread import LockType, allocate_lock
 from collections.abc import Callable, Generator, Iterable
 from contextlib import suppress
 from sys import _getframe
-from threading import local
+from threading import get_ident, local, main_thread
 from time import monotonic
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
@@ -295,7 +295,10 @@ class _Callback:
     def release(self) -> None:
         try:
             self.function(self.future)
-        except BaseException:  # also one that wants to exit: the thread that it is called on is the cluster's
+        except BaseException as error:
+            # One that wants to exit, or Ctrl-C, is for the main thread alone, if the callback is called there.
+            if not isinstance(error, Exception) and get_ident() == main_thread().ident:
+                raise
             import logging
 
             logging.getLogger("daws").exception("a callback of %r raised", self.future)

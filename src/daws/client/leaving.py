@@ -23,6 +23,7 @@ def wait_until_ended(session: "Session", quiet: bool = False) -> None:
     No future is kept here meanwhile: results that nobody wants go as soon as they are there.
     """
     began_s, said, is_first = monotonic(), quiet, True
+    session.engine.wake()  # a Ctrl-C may have come between the last task and its waking
     while session._closed is None:
         tasks = list(session.futures)
         if not tasks:
@@ -109,6 +110,16 @@ def error_of_program() -> BaseException | None:
     """The exception that ends this program, if one does. Those of a prompt were survived."""
     error: BaseException | None = getattr(sys, "last_exc", None) or getattr(sys, "last_value", None)
     return None if hasattr(sys, "ps1") else error
+
+
+def exit_interrupted() -> None:
+    """Have the interpreter end as after a Ctrl-C that nobody caught (exit code 130), when all else has come to its end.
+
+    Exceptions of exit handlers do not change the exit code. But the interpreter remembers whether the last code that it
+    was given as text ended by a KeyboardInterrupt, and looks at that after its exit handlers.
+    """
+    with suppress(KeyboardInterrupt):
+        exec("raise KeyboardInterrupt")
 
 
 def is_kernel() -> bool:

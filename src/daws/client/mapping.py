@@ -208,7 +208,7 @@ refuse_as_value(ItemFuture)
 
 def _item_of(chunk: list[Any], at: int) -> Any:
     if type(chunk[at]) is Failed:
-        raise exception_of(chunk[at].failure)
+        raise ItemFailedError(chunk[at].failure)
     return chunk[at]
 
 

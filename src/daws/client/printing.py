@@ -13,7 +13,8 @@ NO_TASK = -1
 
 
 class Printing:
-    """On one thread. A line that one task has begun is never ended by another."""
+    """On one thread. Whole lines of a task begin at the start of a line; parts of lines (`print(end=" ")`) that tasks
+    leave follow each other on one."""
 
     def __init__(self) -> None:
         self._open: dict[int, int] = {}  # by stream: whose line is not complete
@@ -33,7 +34,7 @@ class Printing:
         out = sys.stderr if stream == 2 else sys.stdout
         if out is None:
             return
-        if self._open.get(stream, task) != task:
+        if self._open.get(stream, task) != task and ("\n" in text or "\r" in text):
             out.write("\n")
         if text.endswith(("\n", "\r")):
             self._open.pop(stream, None)

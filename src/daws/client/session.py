@@ -27,6 +27,7 @@ from daws.client.future import (
     output_futures,
 )
 from daws.client.hints import check_arguments, check_callable, cure_of_needs
+from daws.client.interrupts import send_lost_interrupts_again
 from daws.client.leaving import named_in
 from daws.client.levels import LevelWatch
 from daws.client.options import NAMES, OPTION_NAMES, OUTPUTS_MAX, USUAL, Options
@@ -146,6 +147,7 @@ class Session:
     def start(self) -> None:
         self.engine.start()
         notebook.watch(self)
+        send_lost_interrupts_again()
 
     def close(self, reason: BaseException) -> int:
         """End everything; how many tasks had not ended. Whoever waits for them is told `reason`."""
@@ -162,14 +164,21 @@ class Session:
 
     def _keep_results(self) -> None:
         """Have results here that lie in files and whose futures somebody has: those files go with the session."""
-        room_bytes, room = self.files.limit_bytes, KEPT_MAX
-        for output in [one for outputs in [*self.stored.values()] for one in outputs]:
+        self._keep_here(self.files.limit_bytes, KEPT_MAX)
+
+    def _keep_here(self, room_bytes: int, room: int, are_away: bool = False) -> None:
+        """The same for so many bytes and results, those of the last tasks first. If they `are_away` on other machines,
+        none is asked for after one that did not come: each would have to be waited for."""
+        for output in [one for outputs in reversed([*self.stored.values()]) for one in outputs]:
             object_, size_bytes, _, places, value = output
             if value or not room or size_bytes > room_bytes:
                 continue
-            with suppress(Exception):  # a file of a command, or damaged: who asks for it is told
+            try:
                 self.kept[object_] = self.engine.load(object_, places)
                 room_bytes, room = room_bytes - size_bytes, room - 1
+            except Exception as error:  # a file of a command, or damaged: who asks for it is told
+                if are_away and isinstance(error, UnavailableError | OSError):
+                    return
 
     def abandon(self, reason: BaseException) -> None:
         """The engine is not in this process: end nothing, but let nobody wait."""
@@ -343,7 +352,6 @@ class Session:
             parents = tuple(dict.fromkeys([one.task for one in above]))
         task = future.task
         home = NODE if self._is_alone else self._home(task, options, above)
-        self.futures[task] = future
         spec = TaskSpec(
             task,
             function,
@@ -359,10 +367,12 @@ class Session:
             options.retries,
             options.timeout_ns,
         )
+        engine, submit = self.engine, Submit(spec, parents, home)
+        # Nothing is called in between: after a Ctrl-C there, closing would wait for a task that no node knows.
+        self.futures[task] = future
         if self._closed is not None:
             self._refuse(task)
-        engine = self.engine
-        engine.new_tasks.append(Submit(spec, parents, home))
+        engine.new_tasks.append(submit)
         if not engine.awake:
             engine.wake()
 

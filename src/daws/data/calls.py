@@ -23,6 +23,7 @@ from typing import Any
 
 Buffer = bytes | bytearray | memoryview
 Reference = tuple[int, int, int]
+"""The number of an input, and where in it the part is. With a fourth field it is a copy, read-only or not."""
 Share = Callable[[Buffer], Reference | bytearray]
 """Answers where a large part is, or the part itself if it has to go with the call."""
 
@@ -48,7 +49,8 @@ def dump_parts(stream: Sequence[Buffer], buffers: Sequence[memoryview], share: S
         parts.append(share(part))
         small = []
     parts += _joined(small, share)
-    given = [share(one) if one.nbytes >= LARGE_BYTES_MIN else _own(one) for one in buffers]
+    given = [share(one) if one.nbytes >= LARGE_BYTES_MIN else one for one in buffers]
+    _give_small(given, share)
     if not any(type(one) is tuple for one in (*parts, *given)):
         return None
     return b"s" + pickle_dumps(([*_merged(parts)], given), 5)
@@ -68,8 +70,26 @@ def _joined(small: list[Buffer], share: Share) -> list[Any]:
     return [share(whole) if len(whole) >= LARGE_BYTES_MIN else whole]
 
 
-def _own(buffer: memoryview) -> bytes | bytearray:
-    return bytes(buffer) if buffer.readonly else bytearray(buffer)
+def _give_small(given: list[Any], share: Share) -> None:
+    """Have each small buffer in here go with the call. If there are many, such as the rows of a table, all of them are
+    one object, of which a worker copies each: small arrays are the task's own."""
+    small = [at for at, one in enumerate(given) if isinstance(one, memoryview)]
+    block: Any = None
+    if sum([given[at].nbytes for at in small]) >= LARGE_BYTES_MIN:
+        block = share(b"".join([given[at] for at in small]))
+    if type(block) is not tuple:
+        for at in small:
+            given[at] = _own(given[at], given[at].readonly)
+        return
+    number, low, _ = block
+    for at in small:
+        one = given[at]
+        given[at] = (number, low, low + one.nbytes, one.readonly)
+        low += one.nbytes
+
+
+def _own(buffer: memoryview, readonly: bool) -> bytes | bytearray:
+    return bytes(buffer) if readonly else bytearray(buffer)
 
 
 def load_parts(arguments: Buffer, value: Callable[[int], Any]) -> Any:
@@ -80,10 +100,11 @@ def load_parts(arguments: Buffer, value: Callable[[int], Any]) -> Any:
     def resolved(one: Any) -> Any:
         if type(one) is not tuple:
             return one
-        number, low, high = one
+        number, low, high, *own = one
         if number not in inputs:
             inputs[number] = memoryview(value(number))
-        return inputs[number][low:high]
+        part = inputs[number][low:high]
+        return _own(part, own[0]) if own else part
 
     given = [resolved(one) for one in buffers]
     if len(parts) == 1:

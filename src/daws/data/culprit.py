@@ -14,7 +14,7 @@ PARTS_MAX = 1000
 _HINTS = {
     "_io.": "pass the file's name and open it inside the task",
     "socket.": "pass the address and connect inside the task",
-    "_thread.": "tasks run in other processes and cannot share locks; leave it out or make it inside the task",
+    "_thread.": "tasks work on copies, and a lock has none; leave it out or make it inside the task",
     "builtins.generator": "pass list(...) of it",
     "builtins.coroutine": "pass its result",
     "builtins.frame": "pass what you need from it",

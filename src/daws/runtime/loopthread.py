@@ -60,7 +60,11 @@ class LoopThread:
 
     def wake(self) -> None:
         self.awake = True
-        self._call(self._turn)
+        try:
+            self._call(self._turn)
+        except BaseException:  # Ctrl-C: nobody would ever wake it again
+            self.awake = False
+            raise
 
     def _call(self, function: Callable[..., object], *args: object) -> None:
         with suppress(RuntimeError):  # the loop was closed by another thread, and everybody who waits was told so

@@ -9,6 +9,8 @@ constructor of such a class is left out: what it did is in `args` and in the att
 from collections.abc import Callable
 from typing import Any
 
+from msgspec.structs import replace
+
 from daws.data import codec
 from daws.model.errors import TaskFailedError, TaskKilledError
 from daws.wire.worker import ENCODER, FAILURE, Failure
@@ -23,6 +25,7 @@ STAYED = "it cannot be pickled, is larger than 1 MB, or is no Exception"
 ENDING = ("SystemExit", "KeyboardInterrupt", "GeneratorExit")  # they would end the client, which no task may do
 
 
+ITEM = "(This was the call for an item of a map. The task that has the item as an argument was not run.)\n"
 READ_ONLY = " is read-only"
 """How numpy's error ends when somebody writes to an array that several tasks share."""
 
@@ -30,7 +33,8 @@ READ_ONLY = " is read-only"
 def failure_of(error: BaseException) -> bytes:
     """An exception as bytes."""
     if isinstance(error, ItemFailedError):
-        return error.failure
+        read = FAILURE.decode(error.failure)
+        return ENCODER.encode(replace(read, trace=read.trace + ITEM))
     if type(error) is ValueError and error.args and str(error.args[0]).endswith(READ_ONLY):
         error.args = (
             f"{error.args[0]}: large arrays are shared between tasks; change a copy (X = X.copy()), "

@@ -8,6 +8,7 @@ from contextlib import ExitStack
 import pytest
 
 import daws
+from daws.client import connect as connecting
 from daws.client.admin import NodeDescription, SessionDescription
 from daws.model.errors import ClosedError, ContextError, UsageError
 from tests.unit.runtime.cluster.machines import Machines, until, wait_for_file
@@ -76,6 +77,20 @@ def test_a_connected_cluster_takes_sizes_as_text_and_names_the_cure_for_needs(ma
             cluster.options(cores=4000).submit(abs, -1)
         with pytest.raises(ContextError, match="'daws node --context gpu=1' starts a node that has one"):
             cluster.options(context="gpu").submit(abs, -1)
+
+
+def test_results_of_a_connected_cluster_can_be_asked_for_after_the_block(machines: Machines, monkeypatch):
+    with machines.connect() as cluster:
+        futures = [cluster.submit(bytes, 10_000 + number) for number in range(4)]
+    assert [len(future.result()) for future in futures] == [10_000, 10_001, 10_002, 10_003]
+    monkeypatch.setattr(connecting, "FETCHED_BYTES", 10_100)
+    with machines.connect() as cluster:
+        futures = [cluster.submit(bytes, 10_000)]
+        daws.wait(futures)
+        futures.append(cluster.submit(bytes, 10_000))
+    assert len(futures[1].result()) == 10_000  # the last is what people want most
+    with pytest.raises(ClosedError, match="not asked for before its cluster was closed"):
+        futures[0].result()
 
 
 def test_nodes_of_a_connected_cluster_are_listed_also_beside_a_loop(machines: Machines):

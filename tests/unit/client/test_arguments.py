@@ -115,6 +115,28 @@ def test_what_is_large_in_containers_and_keywords_is_found(cluster: Cluster):
     assert cluster.gather(made) == [COUNT, COUNT + 1, COUNT + 2, COUNT]
 
 
+def add_up(rows: list[Any], whole: Any, gate: str) -> tuple[float, list[bool]]:
+    while not os.path.exists(gate):
+        time.sleep(0.001)
+    rows[0][0] += 1  # small arrays are the task's own
+    return float(sum(map(np.sum, rows)) + whole.sum()), [rows[1].flags.writeable, rows[2].flags.writeable]
+
+
+def test_many_small_arrays_are_one_large_argument(cluster: Cluster, tmp_path: Path):
+    rows = [np.full(3001, number, dtype="f4") for number in range(100)]  # 1.2 MB in all
+    rows[2].flags.writeable = False
+    whole, gate = np.ones(COUNT), str(tmp_path / "gate")
+    futures = [cluster.submit(add_up, rows, whole, gate) for _ in range(20)]
+    assert written(cluster) == 2
+    rows[50][7] += 5
+    futures.append(cluster.submit(add_up, rows, whole, gate))
+    (tmp_path / "gate").touch()
+    expected = 3001 * 99 * 50 + COUNT + 1
+    sums, flags = zip(*cluster.gather(futures), strict=True)
+    assert [*sums] == [expected] * 20 + [expected + 5]
+    assert all(one == [True, False] for one in flags)
+
+
 def test_a_changed_element_is_seen_by_later_tasks_alone(cluster: Cluster, exchanging: bool, tmp_path: Path):
     array = np.zeros(COUNT)
     gate = str(tmp_path / "gate")

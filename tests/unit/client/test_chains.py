@@ -108,6 +108,11 @@ def test_however_it_is_asked_for(cluster: Cluster):
 def test_items_of_a_map_fail_what_reads_them(cluster: Cluster):
     mapped = cluster.map(load, ["stars.csv", "other"], chunk=1)
     check(cluster.submit(same, mapped).exception(LONG_S), "raised by task")
+    item = next(one for one in daws.as_completed(mapped) if one.item == 0)
+    for given in (item, [item]):
+        error = cluster.submit(same, given).exception(LONG_S)
+        check(error, "raised by task")
+        assert error is not None and "an item of a map" in str(error.__cause__)
     with pytest.raises(OwnError):
         mapped[0]
 

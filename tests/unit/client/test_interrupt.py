@@ -4,9 +4,14 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+import daws
+from daws.client import session as sessions
 
 HEAD = """
 import os, signal, sys, time
@@ -79,9 +84,112 @@ def test_ctrl_c(way: str, tmp_path: Path):
             _, errors = process.communicate(timeout=60)
         finally:
             process.kill()
-    assert process.returncode == (0 if way == "the end" else -signal.SIGINT)  # nothing can change it that late
+    assert process.returncode == -signal.SIGINT
     assert errors.count("daws:") == 1 and "daws: 3 tasks were cancelled: KeyboardInterrupt\n" in errors
     assert errors.splitlines()[-1] == "KeyboardInterrupt" or way in ("no block", "the end")
     assert folders and not any(map(os.path.exists, folders))
     with pytest.raises(ProcessLookupError):
         os.kill(worker, 0)
+
+
+UNRAISABLE = """
+class Trap:
+    def __del__(self):
+        signal.raise_signal(signal.SIGINT)
+
+class Empty:
+    pass
+
+def trap(_):
+    signal.raise_signal(signal.SIGINT)
+
+with daws.Cluster(1) as cluster:
+    futures = [cluster.submit(time.sleep, 1000) for _ in range(3)]
+    WAY
+    for future in daws.as_completed(futures):
+        pass
+"""
+
+
+@pytest.mark.parametrize("way", ["Trap()", "empty = Empty(); reference = weakref.ref(empty, trap); del empty"])
+def test_ctrl_c_in_a_finaliser_or_a_weak_reference_is_not_lost(way: str):
+    script = HEAD.replace("gate = sys.argv[1]", "import weakref") + UNRAISABLE.replace("WAY", way)
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
+    assert ended.returncode == -signal.SIGINT
+    assert "daws: 3 tasks were cancelled: KeyboardInterrupt\n" in ended.stderr and "ignored" not in ended.stderr
+
+
+OTHERS = """
+import sys
+import daws
+
+seen = []
+sys.unraisablehook = lambda what: seen.append(what.exc_type.__name__)
+
+class Bad:
+    def __del__(self):
+        raise ValueError("on purpose")
+
+with daws.Cluster(1) as cluster:
+    bad = Bad()
+    del bad
+print(seen)
+"""
+
+
+def test_other_exceptions_of_finalisers_are_handled_as_before():
+    ended = subprocess.run([sys.executable, "-c", OTHERS], capture_output=True, text=True, timeout=60)
+    assert (ended.stdout, ended.stderr) == ("['ValueError']\n", "")
+
+
+# -- Ctrl-C in the middle of submit ------------------------------------------------------------------------------------
+
+
+class Interrupted:
+    """In the place of something that submit calls: the first call is interrupted, before or after it does its work."""
+
+    def __init__(self, function: Any, is_done: bool) -> None:
+        self.function = function
+        self.is_done = is_done
+        self.calls = 0
+
+    def __call__(self, *args: Any) -> Any:
+        self.calls += 1
+        result = self.function(*args) if self.calls > 1 or self.is_done else None
+        if self.calls == 1:
+            raise KeyboardInterrupt
+        return result
+
+
+@pytest.mark.parametrize("name", ["TaskSpec", "Submit"])
+def test_a_task_whose_submit_was_interrupted_is_not_waited_for(name: str, monkeypatch: pytest.MonkeyPatch):
+    with daws.Cluster(1) as cluster:
+        monkeypatch.setattr(sessions, name, Interrupted(getattr(sessions, name), is_done=False))
+        with pytest.raises(KeyboardInterrupt):
+            cluster.options(priority=1).submit(abs, -1)
+        assert not cluster._open().futures  # leaving would wait for it, for ever
+        assert cluster.options(priority=1).submit(abs, -1).result(60) == 1
+
+
+@pytest.mark.parametrize("is_done", [False, True])
+def test_a_cluster_whose_waking_was_interrupted_can_be_woken(is_done: bool, tmp_path: Path):
+    with daws.Cluster(1) as cluster:
+        engine: Any = cluster._open().engine
+        while engine.awake:
+            time.sleep(0.01)
+        call, engine._call = engine._call, Interrupted(engine._call, is_done)
+        with pytest.raises(KeyboardInterrupt):
+            cluster.submit(Path.touch, tmp_path / "made")
+        engine._call = call
+    assert (tmp_path / "made").exists()
+
+
+def test_ctrl_c_in_a_callback_of_a_future_that_has_ended_is_raised():
+    def stop(_: Any) -> None:
+        raise KeyboardInterrupt
+
+    with daws.Cluster(1) as cluster:
+        future = cluster.submit(abs, -1)
+        future.result(60)
+        with pytest.raises(KeyboardInterrupt):
+            future.add_done_callback(stop)

@@ -136,11 +136,13 @@ def crashes() -> None:
     print("the last words")
     os.write(2, b"without an end")
     os.kill(os.getpid(), signal.SIGSEGV)
+    time.sleep(LONG_S)  # another thread of the worker may be given the signal, a moment later
 
 
 def test_what_a_worker_wrote_that_crashed_appears(cluster: Cluster, seen: Seen):
     error = cluster.submit(crashes).exception(LONG_S)
-    assert isinstance(error, TaskKilledError)  # it names the last words unless they have been shown by then
+    assert isinstance(error, TaskKilledError)
+    assert str(error).endswith("the last it wrote: the last words\nwithout an end")
     seen.until(lambda: "the last words\n" in seen.out and "without an end\n" in seen.err)
 
 
@@ -162,6 +164,17 @@ def test_a_line_is_not_ended_by_another_task(seen: Seen):
     printing.show(1, b"20%\r", 2)
     seen.look()
     assert seen.out == "one begins and ends\none again\ntwo\n10%\r20%\r" and seen.err == "apart\n"
+
+
+def dot(number: int) -> None:
+    print(".", end="", flush=True)
+
+
+def test_parts_of_lines_of_many_tasks_are_one_line(cluster: Cluster, seen: Seen):
+    daws.gather([cluster.submit(dot, number) for number in range(8)])
+    cluster.submit(print, "a line").result(LONG_S)
+    seen.until(lambda: "a line\n" in seen.out)
+    assert seen.out.endswith("........\na line\n")
 
 
 def test_streams_that_cannot_take_it_break_nothing(monkeypatch: pytest.MonkeyPatch):

@@ -1,5 +1,6 @@
 import dataclasses
 import socket
+import threading
 from typing import Any
 
 import pytest
@@ -75,3 +76,8 @@ def test_the_message_is_one_line_with_a_hint():
         "argument 1 cannot be pickled: socket.socket (in [0]): cannot pickle; "
         "pass the address and connect inside the task"
     )
+
+
+def test_locks_are_said_to_have_no_copy_wherever_tasks_run():
+    said = str(complain(threading.Lock(), "argument 1", TypeError("no"), lambda part: False))
+    assert "tasks work on copies, and a lock has none" in said and "process" not in said

@@ -176,7 +176,7 @@ class NodeHost:
                 if not error.retry:
                     self._fail(error)
                     return
-                if not is_away:
+                if not is_away and wait_s >= DIAL_AGAIN_S_MAX:  # else it is being started, as by the first node
                     is_away = True
                     log.warning("the store does not answer (%s); trying again until it does", error)
                 self._store_is_away()
