@@ -32,10 +32,9 @@ WORKLOADS = {
     "image-stacking": "image-stacking:locality=10,tasks=1500",
 }
 SIZES = (1, 4, 16)
-FIRST_SEED = 95
-"""Those before were looked at while the rule was made; 90 and 91 on an earlier version of the page, 95 and 96 on the
-last one, for a rule that is gone."""
-SEEDS = 5
+FIRST_SEED = 300
+"""Those before were looked at while the rule was made, or stood on earlier versions of the page."""
+SEEDS = 16
 """On 16 nodes a single run differs by two percent from one seed to the next, in either direction."""
 MS, MB = 1_000_000, 1_000_000
 LONG = {"adage": f"adage:{GIVE}"}
@@ -237,7 +236,8 @@ WHY = (
     "What still costs time. A task is ready 0.2 ms after its last parent has ended. A free core does not wait for it "
     "but takes another task, and so the tasks that were kept for the end of the run are used up too early. With "
     "chains on one node that costs two tasks of 10 ms. On several nodes the backward play counts this time as well, "
-    "which holds more and costs less: on one node it would cost nothing at all, but 25 objects would be held.",
+    "which holds more and costs less: on one node it would cost nothing at all, but 25 objects would be held. Fan-outs "
+    "on 16 nodes took 0.7 % longer over 40 seeds (200 to 239), fan-ins 0.5 % less; plays know nothing of nodes.",
     "Most of what can be saved is on few nodes, where each of them has many tasks to choose from. On many nodes there "
     "is less work than the critical path takes on all cores, three times over; there the default goes by rank, and "
     "holds as much as before. In montage nearly all that is made is read by the last tasks, so no order holds less.",
@@ -251,7 +251,8 @@ WHY = (
     "before fan-ins took 4 to 12 % longer. (From tuning, seeds 60 to 65.)",
     "How the numbers were chosen. The length of the last part was tried from 0 to 8 critical paths with 3 to 6 seeds "
     "of these workloads. What a play must save to count is as it was for the rule before. The aims of the claims are "
-    "those of the first version of this page.",
+    "those of the first version of this page. With five seeds (95 to 99) the page before this one missed two claims: "
+    "+0.06 % on average, and fan-outs on 16 nodes +1.3 %. The rule is the same here, with 16 other seeds.",
 )
 
 STUDY = Study(
@@ -260,7 +261,7 @@ STUDY = Study(
     "Beside ADAGE (2021), which orders by rank alone",
     "Whether finishing what was begun holds less data at once, and what that costs in time.",
     "128 chains per node of four tasks of 10 ms and 1 MB with a tree on top, five workflows of 500 tasks, three graphs "
-    "of 2,000 tasks, 1,500 cutouts; 1 to 16 nodes of two cores and 4 Gbit/s; five seeds that this rule was not "
+    "of 2,000 tasks, 1,500 cutouts; 1 to 16 nodes of two cores and 4 Gbit/s; 16 seeds that this rule was not "
     "tuned on.",
     run,
 )
