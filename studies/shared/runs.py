@@ -9,8 +9,8 @@ import msgspec
 from msgspec import Struct
 
 from daws.bounds import bound, recursion
-from daws.client.progress import BAR_WIDTH, Progress, clock
 from daws.compare.jobs import run_each
+from daws.runs.progress import BAR_WIDTH, Progress, clock
 from daws.sim.cluster import cluster_of
 from daws.sim.plot import Panel, panel_of
 from daws.sim.profiles import profile

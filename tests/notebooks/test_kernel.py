@@ -126,7 +126,9 @@ def test_the_last_line_of_a_cell(kernel: Kernel):
     kernel.run("cluster.close()")
 
 
-@pytest.mark.parametrize("wait", ["fs[0].result()", "daws.gather(fs)", "daws.wait(fs)", "for f in daws.as_completed(fs): pass"])
+@pytest.mark.parametrize(
+    "wait", ["fs[0].result()", "daws.gather(fs)", "daws.wait(fs)", "for f in daws.as_completed(fs): pass"]
+)
 def test_an_interrupted_cell_cancels_what_it_submitted(kernel: Kernel, wait: str):
     kernel.run("import daws, time\nfrom pathlib import Path\ncluster = daws.Cluster(1)")
     kernel.run("def hang(path='gate'):\n    while not Path(path).exists():\n        time.sleep(0.01)\n    return 1")

@@ -5,9 +5,9 @@ import argparse
 import msgspec
 
 from daws.cli.asked import asked_of, check_seed, title_of, typed
-from daws.client.progress import Progress
 from daws.predict.limits import Matrix, bound_graph
 from daws.predict.source import read_source
+from daws.runs.progress import Progress
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -21,7 +21,6 @@ from daws.cli.parser import CORES
 from daws.cli.source import read_source
 from daws.cli.table import grid, seconds, share, size
 from daws.cli.targets import check_apart
-from daws.client.progress import BAR_WIDTH, Progress, clock
 from daws.compare.cases import Case, Run, cases_of, read_sizes, split_strategies
 from daws.compare.jobs import run_cases
 from daws.compare.page import page_of
@@ -31,6 +30,7 @@ from daws.compare.summary import Cell, cells_of, seconds_left
 from daws.formats import Workflow
 from daws.model.errors import UnavailableError, UsageError
 from daws.model.graph import Graph
+from daws.runs.progress import BAR_WIDTH, Progress, clock
 from daws.sim.cluster import Cluster
 from daws.sim.plot import bytes_of, new_figure, write_figure
 from daws.sim.plot import check_target as check_picture

@@ -3,7 +3,7 @@
 import time
 
 from daws.cli.table import size
-from daws.client.progress import BAR_WIDTH, Progress, clock, failures
+from daws.runs.progress import BAR_WIDTH, Progress, clock, failures
 from daws.workflows.submission import Submission
 
 

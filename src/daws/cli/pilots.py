@@ -8,9 +8,9 @@ from daws.cli.asked import read_graph, read_settings_alone, title_of
 from daws.cli.messages import complain, one_line
 from daws.cli.source import read_source
 from daws.cli.table import count, grid, seconds, share, significant
-from daws.client.progress import Progress
 from daws.model.cluster import ExecutorClass
 from daws.model.errors import UsageError
+from daws.runs.progress import Progress
 from daws.sim.cluster import Cluster, NodeGroup, joined
 from daws.sim.pilots import PilotReport, simulate_pilots
 from daws.sim.resources import Queue, parse_queues

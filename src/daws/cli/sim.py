@@ -8,10 +8,10 @@ import msgspec
 from daws.cli.asked import asked_of, check_seed, title_of
 from daws.cli.messages import complain, one_line
 from daws.cli.targets import check_apart
-from daws.client.progress import Progress
 from daws.formats import check_target
 from daws.predict.simulation import simulate_graph
 from daws.predict.source import read_source
+from daws.runs.progress import Progress
 from daws.sim.estimates import parse_estimates
 from daws.sim.plot import check_target as check_picture
 from daws.strategy import parse_strategy

@@ -53,5 +53,5 @@ def _end(result: Any = None, *_: Any) -> None:
         return
     cancelled = sum([session.cancel_since(_first.get(session, 0)) for session in tuple(revisions.sessions)])
     if cancelled:
-        tasks = "1 task that it had submitted is" if cancelled == 1 else f"{cancelled:,} tasks that it had submitted are"
-        print(f"daws: the cell was interrupted: {tasks} cancelled", file=sys.stderr)
+        tasks, are = ("1 task", "is") if cancelled == 1 else (f"{cancelled:,} tasks", "are")
+        print(f"daws: the cell was interrupted: {tasks} that it had submitted {are} cancelled", file=sys.stderr)

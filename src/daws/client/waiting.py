@@ -11,9 +11,10 @@ from typing import Any, Literal, NamedTuple, Self, TypeVar, overload
 from daws.client.future import FAILED, INLINE, NOTHING, PENDING, STORED, VALUE, Future, Ring, acquire
 from daws.client.hints import refuse_gathering
 from daws.client.mapping import ItemFuture, Mapped, error_of
-from daws.client.progress import Progress, noun_of, show
+from daws.client.progress import noun_of, show
 from daws.data.codec import loads_plain
 from daws.model.errors import DawsError, UsageError
+from daws.runs.progress import Progress
 
 T = TypeVar("T")
 F = TypeVar("F")

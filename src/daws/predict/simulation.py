@@ -17,6 +17,7 @@ from daws.predict.asked import Asked, check_seed
 from daws.predict.frames import frame_of
 from daws.predict.source import Source, named, source_of, title_of
 from daws.predict.tables import Row, grid, html_grid, result_rows
+from daws.runs.progress import Progress
 from daws.sim.cluster import Cluster
 from daws.sim.estimates import EXACT
 from daws.sim.knobs import fields_of
@@ -205,6 +206,7 @@ def simulate(
     time_scale: float = 1.0,
     data_scale: float = 1.0,
     check: bool = False,
+    progress: bool = False,
     **settings: float,
 ) -> Simulation:
     """Run something on a simulated cluster and say how it went.
@@ -212,7 +214,7 @@ def simulate(
     `what` is a `daws.Graph`, the name of a workflow file (DAX or WfFormat), or a workload as text, such as
     "montage:tasks=500". It runs on `nodes` nodes (16 unless given) with `cores` cores each (2 unless given), or on
     `groups` of unlike nodes, as in ["16x8", "4x2[gpu]:speed=3"]. All options are those of `daws sim`; `settings` are
-    what `--set` sets, as in `latency_us=100`.
+    what `--set` sets, as in `latency_us=100`. `progress=True` shows a bar on terminals and in notebooks.
     """
     check_seed(seed)
     chosen = parse_strategy(strategy) if isinstance(strategy, str) else strategy
@@ -224,7 +226,8 @@ def simulate(
     cluster = asked.cluster()
     graph = asked.graph(source, cluster, seed)
     title, asked_settings = title_of(what, source), asked.settings(seed, check)
-    return simulate_graph(graph, cluster, chosen, asked_settings, asked, source, title, owns_process=False)
+    with Progress(graph.task_count, quiet=not progress) as bar:
+        return simulate_graph(graph, cluster, chosen, asked_settings, asked, source, title, bar, owns_process=False)
 
 
 def simulate_graph(

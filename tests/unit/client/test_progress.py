@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 import daws
-from daws.client import progress
-from daws.client.progress import Progress, progress_line
+from daws.runs import progress
+from daws.runs.progress import Progress, progress_line
 
 
 class Terminal(StringIO):
@@ -136,3 +136,11 @@ def test_in_a_notebook_one_line_changes_in_its_place(monkeypatch):
     assert "3 of 4 tasks" in shown.lines[1] and shown.lines[-1].startswith("4 of 4 tasks, 1 failed in")
     shell.kernel = None
     assert not Progress(4, stream=StringIO()).is_shown
+
+
+@pytest.mark.parametrize("is_asked", [True, False])
+def test_a_simulation_has_a_bar_if_asked(is_asked: bool, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(progress, "PERIOD_S", 0.0)
+    monkeypatch.setattr("sys.stderr", stream := Terminal())
+    daws.simulate("bot:tasks=20000", nodes=2, progress=is_asked)
+    assert ("of 20,000 tasks" in stream.getvalue()) is is_asked
