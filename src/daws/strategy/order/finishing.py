@@ -34,6 +34,9 @@ TURN_NS = 300_000
 LAST, LAST_APART = 1.25, 3.0
 """How long before the end of the run the last tasks begin, on one node and on several, as a part of the longest way
 through the graph. On several nodes data travels and queues differ, of which plays know nothing."""
+RUN_APART = 12.0
+"""On several nodes a run is at least so many times as long as the longest way through the graph. In a shorter one nodes
+run out of tasks at different times, and depth-first the last ones have little to choose from."""
 WORTH = ((0.8, 1.0005), (0.7, 1.003), (0.25, 1.01))
 """What may be held and how long a play may take, as parts of what they are by upward rank: one pair is enough."""
 
@@ -41,7 +44,6 @@ WORTH = ((0.8, 1.0005), (0.7, 1.003), (0.25, 1.01))
 def finishing_ranks(graph: Graph, ranks: np.ndarray, members: Members, room_bytes: float) -> np.ndarray:
     """The ranks of a depth-first run, raised but for the last tasks. The upward ranks, which are given, if with them no
     more than `room_bytes` per core is held at once, or if depth-first would hold hardly less or take longer."""
-
     cores = sum(info.cores for info in members.infos)
     wide = graph.total_core_ns / graph.total_length_ns if graph.total_length_ns else 1.0
     cores = max(1, round(cores / wide))
@@ -51,11 +53,12 @@ def finishing_ranks(graph: Graph, ranks: np.ndarray, members: Members, room_byte
     forwards = graph.planned_ns, graph.child_start, graph.children
     by_rank = _play(*forwards, -ranks, cores, TURN_NS)
     held = _most_held(graph, sizes, by_rank)
-    if held <= room_bytes * cores:
+    is_apart = len(members.infos) > 1
+    if held <= room_bytes * cores or (is_apart and by_rank.max() < RUN_APART * ranks.max()):
         return ranks
 
     # On one node twice as much would be in flight if turns took time here, to save two tasks' time at the end.
-    last, turn_ns = (LAST_APART, TURN_NS) if len(members.infos) > 1 else (LAST, 0)
+    last, turn_ns = (LAST_APART, TURN_NS) if is_apart else (LAST, 0)
     turns = backward_turns(graph, ranks, _read_bytes(graph, sizes))
     found = _play(graph.planned_ns, graph.parent_start, graph.parents, turns, cores, turn_ns)
     is_last = found <= last * ranks.max()
