@@ -313,12 +313,15 @@ def _kinds() -> tuple[type[concurrent.futures.BrokenExecutor], type[TaskKilledEr
     class WorkerDiedError(TaskKilledError, BrokenProcessPool):
         """The worker of a task died, and again at each retry. Unlike in a ProcessPoolExecutor, others go on."""
 
+    WorkerDiedError.__qualname__ = "WorkerDiedError"  # `__getattr__` finds it, for those who unpickle one
     return BrokenProcessPool, WorkerDiedError
 
 
 if not TYPE_CHECKING:  # which would believe that there is every name
 
     def __getattr__(name: str) -> object:
+        if name == "WorkerDiedError":
+            return _kinds()[1]
         home = _LATER.get(name)
         if home is not None:
             return getattr(importlib.import_module(home), name)

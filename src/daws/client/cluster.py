@@ -378,7 +378,7 @@ class Cluster(Signatures):
 
     def _leave(self, cancel: bool, error: BaseException | None) -> None:
         """Close, after waiting unless `cancel` or an exception says otherwise."""
-        from daws.client.leaving import in_short, is_error, say_cancelled
+        from daws.client.leaving import in_short, is_error
 
         if error is not None:
             note_cure(error)
@@ -390,21 +390,28 @@ class Cluster(Signatures):
                 self._fetch_results()
                 self._close()
         except BaseException as stop:  # Ctrl-C
-            say_cancelled(self._close(), in_short(stop))
+            self._close_and_say(in_short(stop))
             raise
+
+    def _close_and_say(self, why: str) -> None:
+        """Close, and say how many tasks that has cancelled, also when a second Ctrl-C comes meanwhile."""
+        from daws.client.leaving import say_cancelled
+
+        session = self._session or self._leaving
+        try:
+            self._close()
+        finally:
+            if session is not None and why:
+                say_cancelled(session.left, why)
 
     def _give_up(self, why: str) -> None:
         """Close without waiting; `why` is said if tasks were cancelled by it."""
-        from daws.client.leaving import say_cancelled
-
         session = self._session or self._leaving
         if session is not None and session.engine.is_here:  # this is a callback
             self._closer = Thread(target=self._give_up, args=(why,), name="daws-close", daemon=True)
             self._closer.start()
             return
-        left = self._close()
-        if why:
-            say_cancelled(left, why)
+        self._close_and_say(why)
 
     def _finish(self) -> bool:
         """Wait until all has ended. False if this is the thread that brings the ends: then another thread waits and
@@ -453,10 +460,12 @@ class Cluster(Signatures):
             return 0
         if self._is_tuned:
             tuning.end()
-        left = session.close(_closed())
-        self._remove_folders()
-        if self._recording is not None:
-            self._recording.write(_program(), self._nodes, self.workers // self._nodes)
+        try:
+            left = session.close(_closed())
+        finally:
+            self._remove_folders()
+            if self._recording is not None:
+                self._recording.write(_program(), self._nodes, self.workers // self._nodes)
         return left
 
     def _tune(self, tune: bool) -> None:

@@ -224,7 +224,7 @@ class Future(Struct, Generic[T], gc=False, eq=False):
         return names_of(self)
 
     def __repr__(self) -> str:
-        if _getframe(1).f_code.co_name == "wrap_future":  # of asyncio, which is about to refuse it
+        if _getframe(1).f_globals.get("__name__") == "asyncio.futures":  # `wrap_future`, which is about to refuse it
             raise UsageError(ON_LOOP)
         return f"<Future {self.task}: {self.state}>"
 

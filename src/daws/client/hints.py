@@ -572,9 +572,9 @@ def note_cure(error: BaseException) -> str:
     asked, whom, cure = getattr(error, "name", None), getattr(error, "obj", None), ""
     if "can't be used in 'await' expression" in str(error):
         cure = "gather, wait and close wait by themselves: leave out await; asyncio.gather(*futures) can be awaited"
-    elif asked in ("result", "exception", "done", "status", "add_done_callback") and not hasattr(whom, "cancel"):
+    elif asked in ("result", "exception", "done", "status", "add_done_callback") and not hasattr(type(whom), "cancel"):
         cure = f"what map gives are results, not futures: leave out .{asked}, or [cluster.submit(f, x) for x in xs]"
-    elif hasattr(whom, "_is_inner") and not any(
+    elif hasattr(type(whom), "_is_inner") and not any(
         isinstance(vars(one).get(str(asked)), Hint) for one in type(whom).__mro__
     ):
         cure = f"a future is not yet its result: future.result().{asked}; {NO_ACTORS}"
@@ -726,7 +726,7 @@ def check_value(what: Any, whose: str) -> None:
     """Refuse what looks like a future, and would be given back as if it were a result."""
     if getattr(type(what), "_is_task", False):
         raise UsageError(f"{whose}: {what!r} is a task; call it, and give its calls: {whose}([square(2)])")
-    if hasattr(what, "set_running_or_notify_cancel"):
+    if hasattr(type(what), "set_running_or_notify_cancel"):
         raise UsageError(
             f"{whose}: {what!r:.100} is a future of concurrent.futures: daws.futures.wait and as_completed take it, "
             "and [future.result() for future in futures]"

@@ -10,7 +10,7 @@ import signal
 import sys
 from _thread import start_new_thread
 from contextlib import suppress
-from threading import get_ident, main_thread
+from threading import Lock, get_ident, main_thread
 from time import sleep
 from typing import Any
 
@@ -19,13 +19,25 @@ AGAIN_S = 0.01
 
 class _Watch:
     hook: Any = None  # what `sys.unraisablehook` was
+    count = 0  # of open sessions
+    lock = Lock()
 
 
 def send_lost_interrupts_again() -> None:
-    """From now on, in this process."""
-    if _Watch.hook is None:
-        _Watch.hook = sys.unraisablehook
-        sys.unraisablehook = _on_unraisable
+    """From now on, in this process, until `forget_lost_interrupts` was called as often."""
+    with _Watch.lock:
+        _Watch.count += 1
+        if sys.unraisablehook is not _on_unraisable:
+            _Watch.hook = sys.unraisablehook
+            sys.unraisablehook = _on_unraisable
+
+
+def forget_lost_interrupts() -> None:
+    """A session is closed. With the last one the hook is as before, unless the program has set another meanwhile."""
+    with _Watch.lock:
+        _Watch.count = max(0, _Watch.count - 1)
+        if not _Watch.count and sys.unraisablehook is _on_unraisable:
+            sys.unraisablehook = _Watch.hook
 
 
 def _on_unraisable(what: Any) -> None:

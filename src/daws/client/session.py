@@ -27,7 +27,7 @@ from daws.client.future import (
     output_futures,
 )
 from daws.client.hints import check_arguments, check_callable, cure_of_needs
-from daws.client.interrupts import send_lost_interrupts_again
+from daws.client.interrupts import forget_lost_interrupts, send_lost_interrupts_again
 from daws.client.leaving import named_in
 from daws.client.levels import LevelWatch
 from daws.client.options import NAMES, OPTION_NAMES, OUTPUTS_MAX, USUAL, Options
@@ -143,6 +143,7 @@ class Session:
         self._names: dict[int, str] = {}  # of functions, by number
         self.alarms: list[Any] = []  # `release`d when a task does not end well
         self.unseen = Unseen()
+        self.left = 0  # tasks that had not ended when the session was closed
 
     def start(self) -> None:
         self.engine.start()
@@ -157,10 +158,13 @@ class Session:
         notebook.unwatch(self)
         self.brake.release()
         self.large.clear()
-        self.engine.stop()
-        left = len(self.futures)
-        self._end_all(TaskCancelledError("the task was cancelled: its cluster was closed"), CANCELLED)
-        return left
+        try:
+            self.engine.stop()
+        finally:  # also when Ctrl-C ends the wait for workers: nobody may wait for these futures for ever
+            self.left = len(self.futures)
+            self._end_all(TaskCancelledError("the task was cancelled: its cluster was closed"), CANCELLED)
+            forget_lost_interrupts()
+        return self.left
 
     def _keep_results(self) -> None:
         """Have results here that lie in files and whose futures somebody has: those files go with the session."""
@@ -245,11 +249,12 @@ class Session:
         # A short way for what is left, as `submit` would.
         task = self._next_task()
         future: Future[Any] = Future(self, task, task)
+        new = PlainTask(task, number, payload)  # before the future is known (see `_submit`)
         self.futures[task] = future
         if self._closed is not None:
             self._refuse(task)
         engine = self.engine
-        self._hand_in(PlainTask(task, number, payload))
+        self._hand_in(new)
         if not engine.awake:
             engine.wake()
         return future
@@ -278,11 +283,12 @@ class Session:
             self._submit(function, payload, above, options, future, (task,))
             return future
         # A short way for the usual task, as `_submit` would.
+        new = PlainTask(task, function, payload)
         self.futures[task] = future
         if self._closed is not None:
             self._refuse(task)
         engine = self.engine
-        self._hand_in(PlainTask(task, function, payload))
+        self._hand_in(new)
         if not engine.awake:
             engine.wake()
         return future
@@ -351,23 +357,27 @@ class Session:
             inputs = tuple([one.object for one in above])
             parents = tuple(dict.fromkeys([one.task for one in above]))
         task = future.task
-        home = NODE if self._is_alone else self._home(task, options, above)
-        spec = TaskSpec(
-            task,
-            function,
-            options.estimate_ns,
-            inputs,
-            made,
-            options.needs,
-            options.priority,
-            options.rank_ns,
-            home,
-            leaf,
-            payload,
-            options.retries,
-            options.timeout_ns,
-        )
-        engine, submit = self.engine, Submit(spec, parents, home)
+        try:
+            home = NODE if self._is_alone else self._home(task, options, above)
+            spec = TaskSpec(
+                task,
+                function,
+                options.estimate_ns,
+                inputs,
+                made,
+                options.needs,
+                options.priority,
+                options.rank_ns,
+                home,
+                leaf,
+                payload,
+                options.retries,
+                options.timeout_ns,
+            )
+            engine, submit = self.engine, Submit(spec, parents, home)
+        except BaseException:  # Ctrl-C
+            self._withdraw(task, above)
+            raise
         # Nothing is called in between: after a Ctrl-C there, closing would wait for a task that no node knows.
         self.futures[task] = future
         if self._closed is not None:
@@ -384,14 +394,17 @@ class Session:
                 above = [*above, self._put(BufferObject(memoryview(payload)))]
                 payload = b"p%d" % (len(above) - 1)
         except BaseException:  # Ctrl-C while it waits for room, or no room for the file
-            self._forget_outputs(task)
-            self._uncount(task)
-            self.large.discard(above)
+            self._withdraw(task, above)
             raise
         return payload, above
 
-    def _forget_outputs(self, task: int) -> None:
+    def _withdraw(self, task: int, above: Iterable[Future[Any]]) -> None:
         """The task is not submitted after all."""
+        self._forget_outputs(task)
+        self._uncount(task)
+        self.large.discard(above)
+
+    def _forget_outputs(self, task: int) -> None:
         self.outputs.pop(task, None)
 
     def _refuse(self, task: int) -> NoReturn:
@@ -489,19 +502,33 @@ class Session:
         """Stop tasks; how many of them had not ended. Their futures have ended when this returns."""
         if self._closed is not None:
             return 0
-        found = []
-        for task in dict.fromkeys([future.task for future in futures]):
-            future = self.futures.pop(task, None)
-            if future is not None:  # else the engine's thread was faster
-                found.append(future)
-        if not found:
-            return 0
-        self.engine.cancel(tuple([future.task for future in found]))
-        for future in found:
-            self._end_cancelled(future)
+        futures = [*futures]
+        found: list[Future[Any]] = []
+        try:
+            for task in dict.fromkeys([future.task for future in futures]):
+                future = self.futures.pop(task, None)
+                if future is not None:  # else the engine's thread was faster
+                    found.append(future)
+            if not found:
+                return 0
+            self.engine.cancel(tuple([future.task for future in found]))
+            for future in found:
+                self._end_cancelled(future)
+        except BaseException:  # Ctrl-C, or a callback that exits: nobody may wait for the rest for ever
+            self._end_orphans(futures)
+            raise
         for alarm in tuple(self.alarms):
             alarm.release()
         return len(found)
+
+    def _end_orphans(self, futures: Iterable[Future[Any]]) -> None:
+        """End those of these futures that are pending and that no end will reach any more, and stop their tasks."""
+        left = [one for one in futures if one._state == PENDING and one.task not in self.futures]
+        if left:
+            self.engine.cancel(tuple([one.task for one in left]))
+        for one in left:
+            with suppress(BaseException):  # callbacks; the first exception is raised already
+                self._end_cancelled(one)
 
     def _end_cancelled(self, future: Future[Any]) -> None:
         """A future keeps its first end: what the nodes say later of its task is for nobody."""

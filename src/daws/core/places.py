@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from daws.core.calls import waiting_rows
 from daws.core.node import EMPTY, NodeCore
 from daws.model.task import REPLICA, Ready
-from daws.wire.store import Finish, Row, Unready
+from daws.wire.store import Finish, FinishSmall, Row, Unready
 
 GIVEN_UP_MAX = 10_000
 
@@ -53,9 +53,9 @@ def ends(core: NodeCore, task: int, attempt: int = 0) -> bool:
     waiting: list[Row] = [row for call in core.calls.values() for row in call.rows]
     waiting += waiting_rows(core)
     return any(
-        row.task == task and (not isinstance(row, Finish) or row.attempt >= attempt)
+        row.task == task and (not isinstance(row, Finish | FinishSmall) or row.attempt >= attempt)
         for row in waiting
-        if isinstance(row, Finish | Unready)
+        if isinstance(row, Finish | FinishSmall | Unready)
     )
 
 

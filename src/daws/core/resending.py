@@ -34,6 +34,7 @@ from daws.wire.store import (
     Committed,
     Estate,
     Finish,
+    FinishSmall,
     Granted,
     Lease,
     Noted,
@@ -54,7 +55,7 @@ ROUNDS = 4
 LOOKS_TICKS = (2, 4, 8, 16, 32)
 """So long after all was said again, and after each look, a node asks what it owns. Mostly the others have said theirs
 by the first time, but some may have been out of reach."""
-OF_OWNERS = (Claim, Finish, Spawn, Suspend)
+OF_OWNERS = (Claim, Finish, FinishSmall, Spawn, Suspend)
 """Rows that are granted to whoever owns the task."""
 OWNED_MAX = 1 << 30
 RECONCILES = -1

@@ -12,6 +12,8 @@ import pytest
 
 import daws
 from daws.client import session as sessions
+from daws.model.task import TaskSpec
+from daws.runtime.ports import PlainTask
 
 HEAD = """
 import os, signal, sys, time
@@ -169,6 +171,58 @@ def test_a_task_whose_submit_was_interrupted_is_not_waited_for(name: str, monkey
             cluster.options(priority=1).submit(abs, -1)
         assert not cluster._open().futures  # leaving would wait for it, for ever
         assert cluster.options(priority=1).submit(abs, -1).result(60) == 1
+
+
+@pytest.mark.parametrize("args", [(), (-1,), (-1.0, [1])])
+def test_a_plain_task_whose_submit_was_interrupted_is_not_waited_for(args: tuple[Any, ...], monkeypatch: Any):
+    with daws.Cluster(1) as cluster:
+        monkeypatch.setattr(sessions, "PlainTask", Interrupted(PlainTask, is_done=False))
+        with pytest.raises(KeyboardInterrupt):
+            cluster.submit(first_of, *args)
+        assert not cluster._open().futures
+        assert cluster.submit(first_of, *args).result(60) == (args[0] if args else None)
+
+
+def first_of(*args: Any) -> Any:
+    return args[0] if args else None
+
+
+def test_an_interrupted_submit_leaves_no_counts(monkeypatch: Any):
+    with daws.Cluster(1) as cluster:
+        session = cluster._open()
+        monkeypatch.setattr(sessions, "TaskSpec", Interrupted(TaskSpec, is_done=False))
+        with pytest.raises(KeyboardInterrupt):
+            cluster.options(outputs=2).submit(divmod, b"x" * 200_000, 2)
+        assert not session.brake.sizes and not session.outputs
+
+
+def test_a_second_ctrl_c_while_closing_leaves_no_future_pending(capfd: Any):
+    cluster = daws.Cluster(1)
+    session: Any = cluster._open()
+    futures = [cluster.submit(time.sleep, 60) for _ in range(3)]
+    stop, session.engine.stop = session.engine.stop, Interrupted(session.engine.stop, is_done=False)
+    with pytest.raises(KeyboardInterrupt), cluster:
+        raise ZeroDivisionError
+    stop()
+    assert [future.cancelled() for future in futures] == [True] * 3
+    assert "3 tasks" in capfd.readouterr().err
+
+
+def test_ctrl_c_while_many_are_cancelled_ends_all_of_them():
+    with daws.Cluster(1) as cluster:
+        session: Any = cluster._open()
+        futures = [cluster.submit(time.sleep, 60) for _ in range(5)]
+        session._end_cancelled = Interrupted(session._end_cancelled, is_done=False)
+        with pytest.raises(KeyboardInterrupt):
+            cluster.cancel(futures)
+        assert [future.cancelled() for future in futures] == [True] * 5
+
+
+def test_the_hook_of_the_program_is_back_when_the_last_cluster_is_closed():
+    before = sys.unraisablehook
+    with daws.Cluster(1), daws.Cluster(1):
+        assert sys.unraisablehook is not before
+    assert sys.unraisablehook is before
 
 
 @pytest.mark.parametrize("is_done", [False, True])

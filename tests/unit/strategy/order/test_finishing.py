@@ -53,6 +53,15 @@ def test_what_is_held_does_not_grow_with_the_number_of_chains(nodes: int, count:
     assert twice.peak_objects <= 1.2 * some.peak_objects
 
 
+def test_short_runs_on_several_nodes_go_by_rank():
+    """Plays know nothing of nodes, which run out of tasks at different times."""
+    graph = chains(512)
+    ranks = graph.planned_rank_ns()
+    assert (finishing_ranks(graph, ranks, members_of(1, 8), 0) != ranks).any()
+    assert (finishing_ranks(graph, ranks, members_of(4, 2), 0) != ranks).any()
+    assert (finishing_ranks(graph, ranks, members_of(16, 2), 0) == ranks).all()
+
+
 @pytest.mark.parametrize(("nodes", "count"), [(1, 512), (4, 512), (16, 1024)])
 def test_it_costs_hardly_any_time(nodes: int, count: int):
     """Not even here, where the last chains to begin are joined with all others in the end."""
