@@ -4,7 +4,7 @@ BIN := .venv/bin
 STAMP := .venv/.setup-done
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup lock test unit lint format versions wheel demo policies bench bench-peers studies matrix faults faults-long mutants chaos clean
+.PHONY: help setup lock test unit lint format versions wheel docs demo policies bench bench-peers studies matrix faults faults-long mutants chaos clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -27,7 +27,7 @@ lock: ## write uv.lock anew from pyproject.toml
 	env -u UV_INDEX -u UV_INDEX_URL -u UV_EXTRA_INDEX_URL -u UV_FIND_LINKS \
 		$(BIN)/uv lock --no-config --default-index https://pypi.org/simple
 
-test: setup lint versions unit ## lint, then run all tests
+test: setup lint docs versions unit ## lint, build the docs, then run all tests
 
 # Tests that find such an environment run in it too: functions and classes travel differently with each version.
 versions: setup ## environments with Python 3.12 and 3.13 as far as they are here, for the tests
@@ -58,6 +58,14 @@ format: setup ## let ruff format and mend what it can
 wheel: setup ## build dist/daws-*.whl and dist/daws-*.tar.gz, which plain pip installs
 	rm -rf dist
 	$(BIN)/uv build --quiet --out-dir dist
+
+# The tools that build the site are a group of their own, which nothing else needs.
+.venv/.docs-done: pyproject.toml uv.lock | setup
+	$(BIN)/uv sync --quiet --locked --all-extras --group docs --inexact --compile-bytecode
+	@touch $@
+
+docs: setup .venv/.docs-done ## build the site of the documentation into site/ (open site/index.html)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 
 demo: setup ## a workflow live on all cores, and beside it what the simulator says; leaves its plot behind
 	$(BIN)/python examples/demo.py $(ARGS)
@@ -98,4 +106,4 @@ mutants: setup ## take the rules out one by one; the fault seeds must notice
 	$(BIN)/python -m tests.sim.mutants $(ARGS)
 
 clean: ## remove what the targets above made
-	rm -rf .venv .venv-peers .venv-3.* .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache out build dist
+	rm -rf .venv .venv-peers .venv-3.* .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache out build dist site

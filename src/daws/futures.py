@@ -5,9 +5,9 @@
     with Executor() as executor:
         print(list(executor.map(pow, range(10), range(10), chunksize=4)))
 
-Its futures are those of the standard library: `wait`, `as_completed` and `asyncio.wrap_future` know them. What differs
-from a ProcessPoolExecutor: a task that is running can be cancelled too, and a worker that dies takes only its own task
-with it, after that was tried again. What else programs import from `concurrent.futures` is here, too, as it is there.
+Its futures are those of the standard library: `wait`, `as_completed` and `asyncio.wrap_future` accept them. Two things
+differ from a ProcessPoolExecutor: a running task can be cancelled too, and a worker that dies takes only its own task
+with it, after retries. All other names that programs import from `concurrent.futures` are here as well.
 """
 
 import atexit
@@ -74,7 +74,7 @@ _open: "weakref.WeakSet[Executor]" = weakref.WeakSet()
 
 
 class ExecutorFuture(concurrent.futures.Future[T]):
-    """A future of the standard library for one of ours, which it keeps: the value is loaded when it is asked for."""
+    """A `concurrent.futures.Future` of a task. The result is loaded when it is read first."""
 
     def __init__(self, stored: "weakref.WeakSet[ExecutorFuture[Any]]") -> None:
         super().__init__()
@@ -87,7 +87,7 @@ class ExecutorFuture(concurrent.futures.Future[T]):
         return self._task.result()
 
     def cancel(self) -> bool:
-        """As in the standard library, but what runs can be cancelled too."""
+        """As in the standard library, but a running task can be cancelled too."""
         if not super().cancel():
             return False
         if self._task is not None:
@@ -95,7 +95,7 @@ class ExecutorFuture(concurrent.futures.Future[T]):
         return True
 
     def running(self) -> bool:
-        """Does a worker have the task just now? The nodes are asked."""
+        """Does a worker run the task now? Asks the nodes."""
         return not self.done() and self._task is not None and self._task.running()
 
     def __reduce__(self) -> Any:
@@ -123,11 +123,10 @@ class ExecutorFuture(concurrent.futures.Future[T]):
 
 
 class Executor(concurrent.futures.Executor):
-    """Runs calls on workers of its own, or on a `cluster` that is there already (and stays open).
+    """An executor of `concurrent.futures` with workers of its own, or on an open `cluster` (which stays open).
 
-    `initializer(*initargs)` is called in each worker first. Workers are started with the first task. `mp_context` and
-    `thread_name_prefix` are taken from programs that have them, and change nothing: workers are forked from a small
-    server process.
+    Each worker calls `initializer(*initargs)` first. Workers are started with the first task. `mp_context` and
+    `thread_name_prefix` are accepted and change nothing: workers are forked from a small server process.
     """
 
     def __init__(
@@ -165,7 +164,7 @@ class Executor(concurrent.futures.Executor):
         _open.add(self)
 
     def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> ExecutorFuture[T]:
-        """A future of `fn(*args, **kwargs)`. Arguments that cannot be pickled are an error of that future."""
+        """Run `fn(*args, **kwargs)` and return its future. Arguments that cannot be pickled make that future fail."""
         future: ExecutorFuture[T] = ExecutorFuture(self._stored)
         with self._lock:
             if self._broken:
@@ -198,9 +197,9 @@ class Executor(concurrent.futures.Executor):
         chunksize: int = 1,
         buffersize: int | None = None,
     ) -> Iterator[T]:
-        """As `map`, all calls at once, `chunksize` of them in each task; results come in order.
+        """Call `fn` for each item, `chunksize` items per task, and iterate over the results in order.
 
-        With `buffersize` only so many tasks are submitted whose results were not handed out yet.
+        With `buffersize` at most so many tasks are submitted whose results have not been read yet.
         """
         if chunksize < 1:
             raise ValueError("chunksize must be >= 1.")
@@ -227,7 +226,7 @@ class Executor(concurrent.futures.Executor):
         return _in_turn(begun, calls, weakref.ref(self), fn, None if timeout is None else time.monotonic() + timeout)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Take no more; with `cancel_futures` drop what no worker has yet. Workers end when the rest is done."""
+        """Accept no more tasks, and end the workers when the rest is done; `cancel_futures` drops waiting tasks."""
         with self._lock:
             self._is_shut = True
             cluster, self._cluster = self._cluster, None
@@ -245,7 +244,7 @@ class Executor(concurrent.futures.Executor):
             self._ender = None
 
     def terminate_workers(self) -> None:
-        """Cancel all that has not ended, also what runs, and take no more."""
+        """Cancel all tasks that have not ended, also running ones, and accept no more."""
         for future in tuple(self._pending):
             future.cancel()
         self.shutdown()

@@ -89,7 +89,7 @@ Readable = GraphTask | GraphObject | str
 
 
 class TaskGraph:
-    """Tasks, the files that they read and what they make, one `task(…)` at a time.
+    """A graph of tasks and files that is written down one `task(…)` at a time; `daws.Graph` is its public name.
 
     Times are in seconds. Sizes are numbers of bytes, or texts such as `"10 MB"` and `"2 GiB"`.
     """
@@ -112,7 +112,7 @@ class TaskGraph:
     # -- what there is -------------------------------------------------------------------------------------------------
 
     def file(self, name: str, size: Size) -> GraphObject:
-        """An object that is there before anything runs, and that tasks can read."""
+        """Add a file that exists before anything runs, and return it, so that tasks can read it."""
         if not _is_text(name):
             raise GraphError(f"file {shown(name)}: give its name as text, then its size")
         if name in self._references:
@@ -141,15 +141,15 @@ class TaskGraph:
         command: str | Sequence[str] = (),
         **others: object,
     ) -> GraphTask:
-        """Add a task that runs for so many seconds.
+        """Add a task that runs for `seconds`, and return it.
 
-        `inputs` are tasks (all that they make), single outputs (`task["name"]`), files, or names of these. `after` are
-        tasks that it waits for without reading anything. `output` is the size of what it makes, `outputs` are sizes by
-        name where it makes several things. `cores`, `memory`, `context`, `priority` and `expected` (in seconds) are as
-        in the options of live tasks.
+        `inputs` are tasks (with all of their outputs), single outputs (`task["name"]`), files, or names of these.
+        `after` are tasks to wait for without reading anything. `output` is the size of the result; a task with several
+        results has `outputs`, sizes by name. `cores`, `memory`, `context`, `priority` and `expected` (in seconds) are
+        as in the options of live tasks.
 
-        Tasks of one `kind` are alike; it is the name without the number at its end unless given. `command` is what
-        `daws run --execute` runs after `save`: a program with its arguments.
+        Tasks of one `kind` are alike; by default the kind is the name without the number at its end. `command` is the
+        program with its arguments that `daws run --execute` runs after `save`.
         """
         if not _is_text(name):
             raise GraphError(f"task {shown(name)}: give its name as text")
@@ -219,11 +219,11 @@ class TaskGraph:
     # -- as something else ---------------------------------------------------------------------------------------------
 
     def build(self) -> Graph:
-        """The graph as simulators take it; made once, until something is added."""
+        """Return the graph in the form that simulators take."""
         return self._made()[0]
 
     def workflow(self) -> Workflow:
-        """The graph with the names of its tasks and files, as formats take it."""
+        """Return the graph with the names of its tasks and files, in the form that file formats take."""
         graph, file_names = self._made()
         commands = [self._commands.get(number, ()) for number in range(len(self))]
         return Workflow(
@@ -248,7 +248,7 @@ class TaskGraph:
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> "TaskGraph":
-        """The graph of a DAX or WfFormat file."""
+        """Read the graph of a DAX or WfFormat file."""
         return cls._of(read_workflow(os.fspath(path)))
 
     @classmethod

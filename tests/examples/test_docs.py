@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import daws
 from daws.cli.asked import read_cluster, with_contexts
 from daws.cli.knobs import read_settings
 from daws.cli.lists import show_strategies
@@ -17,7 +18,8 @@ from daws.strategy import answers, parse_strategy, registry
 from daws.workloads import parse_workload
 
 ROOT = Path(__file__).parents[2]
-PAGES = sorted([ROOT / "README.md", ROOT / "ARCHITECTURE.md", *(ROOT / "docs").glob("*.md")])
+FROM_ROOT = [ROOT / name for name in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md")]
+PAGES = sorted([*FROM_ROOT, *(ROOT / "docs").glob("*.md"), *(ROOT / "docs/api").glob("*.md")])
 EXAMPLE_LINES_MAX = 40
 
 
@@ -88,3 +90,12 @@ def test_commands_are_valid(line, capsys):
 def test_links_lead_somewhere(page):
     targets = re.findall(r"\]\(([^)#\s]+)", page.read_text())
     assert [target for target in targets if not target.startswith("http") and not (page.parent / target).exists()] == []
+
+
+def test_the_reference_has_every_public_name():
+    described = {
+        name for page in (ROOT / "docs/api").glob("*.md") for name in re.findall(r"^::: (\S+)", page.read_text(), re.M)
+    }
+    known_as = {"daws.Graph": "daws.graphs.TaskGraph"}
+    names = [f"daws.{name}" for name in daws.__all__ if not name.startswith("_")]
+    assert [name for name in names if known_as.get(name, name) not in described] == []

@@ -25,8 +25,11 @@ Folder = str | os.PathLike[str]
 
 
 class NodeDescription(Struct, frozen=True):
-    """A node of a cluster: its number, where it listens (empty inside of one process), how many workers it has, and how
-    many of them are for tasks with a context."""
+    """A node of a cluster.
+
+    `node` is its number, `address` the address where it listens (empty for a node on a thread), `workers` the number of
+    its workers, and `contexts` how many of these are for tasks with a context.
+    """
 
     node: int
     address: str
@@ -35,12 +38,12 @@ class NodeDescription(Struct, frozen=True):
 
     @property
     def host(self) -> str:
-        """The address without its port."""
+        """The address without the port."""
         return "" if self.address.startswith("/") else self.address.rpartition(":")[0].strip("[]")
 
     @property
     def offer(self) -> str:
-        """Its workers by context, as text."""
+        """The workers by context, as text."""
         plain = self.workers - sum(self.contexts.values())
         parts = [f"{count} {context}" for context, count in self.contexts.items()]
         return " + ".join([str(plain), *parts] if plain or not parts else parts)
@@ -50,8 +53,12 @@ class NodeDescription(Struct, frozen=True):
 
 
 class SessionDescription(Struct, frozen=True):
-    """A session of a cluster: its name, since when it is there (as `time.time()`), whether a client uses it, whether it
-    is kept when that client goes, and how many of its tasks are to end, are done, or have failed."""
+    """A session of a cluster.
+
+    `name` is its name and `since` the time of its beginning (as `time.time()`). `attached` says whether a client uses
+    it, `kept` whether it continues without a client. `waiting`, `done` and `failed` count its tasks; `failed` is None
+    where they are not counted.
+    """
 
     name: str
     kept: bool

@@ -7,4 +7,4 @@ from daws.model.errors import DawsError
 
 
 class TaskCancelledError(DawsError, CancelledError):
-    """The task was cancelled, or one that it needs was."""
+    """The task was cancelled, or a task that it needs."""

@@ -66,33 +66,32 @@ _abandoned: list[Session] = []
 
 
 class Cluster(Signatures):
-    """Workers on this machine, and nodes that feed them: one on a thread of this process unless you say otherwise.
+    """Workers on this machine, and the nodes that schedule their tasks.
 
         with daws.Cluster() as cluster:
             future = cluster.submit(pow, 2, 10)
             print(future.result())
 
-    `workers` is the number of workers (one per processor unless given), `kind` what they are: processes, or threads for
-    tasks that release the GIL or only wait (those cannot be stopped while they run). `strategy` is a preset or a
-    strategy as text, `memory_bytes` how much memory objects may take before they are spilled to disk (a number, or a
-    text such as "4 GB"). With `explain` it is recorded why each task ran where it did, for `future.explain()`.
+    All options have defaults:
 
-    Three files are written when the cluster is closed: `trace` shows in Perfetto when and where each task ran, `export`
-    is the graph of all tasks with the lengths and sizes that were measured, which `daws sim` can simulate, and `plot`
-    a picture of busy workers over time. A `timeline` is told of each run while the cluster runs.
-
-    `devices={"gpu": 2}` adds two workers to each node for tasks with that context, each with a device of its own, whose
-    number tasks find in CUDA_VISIBLE_DEVICES.
-
-    With `node="process"` the node is a process of its own, for clients that compute a lot themselves. With several
-    `nodes` each of them is one, with `workers` workers of its own. `journal` is a folder for what each node was told
-    and did.
-
-    `memo` is a folder for results of tasks with `memo=True`, which are not run again while nothing changes that they
-    were made of.
-
-    daws changes nothing in the process that it is used from. With `tune=True` it may call the garbage collector less
-    often there and give its own thread another scheduling class (SCHED_BATCH), which is a little faster.
+    - `workers`: the number of workers of each node. By default all nodes together have one per processor.
+    - `kind`: "processes", or "threads" for tasks that release the GIL or only wait. Tasks in threads cannot be stopped.
+    - `nodes`: the number of nodes. One node is a thread of this process; several nodes are processes of their own.
+    - `node`: with "process" a single node is a process too, for clients that compute a lot themselves.
+    - `devices`: `{"gpu": 2}` adds two workers to each node for tasks with the context "gpu". Each has a device of its
+      own, whose number tasks find in CUDA_VISIBLE_DEVICES.
+    - `strategy`: a preset, or a strategy as text or object.
+    - `memory_bytes`: how much memory objects may take before they are spilled to disk, as number or text ("4 GB").
+    - `setup`, `teardown`: functions that each worker calls when it starts and before it ends.
+    - `memo`: a folder for the results of tasks with `memo=True`. Such a task runs again only if something has changed.
+    - `explain`: record why each task ran where it did, for `future.explain()`.
+    - `timeline`: an object that is told of each run while the cluster runs.
+    - `journal`: a folder for the inputs and decisions of each node.
+    - `trace`, `export`, `plot`: files that are written when the cluster is closed. `trace` shows in Perfetto when and
+      where each task ran. `export` is the graph of all tasks with measured lengths and sizes, for `daws sim`. `plot` is
+      a picture of busy workers over time.
+    - `tune`: with True daws may call the garbage collector of this process less often, and give its own thread the
+      scheduling class SCHED_BATCH, which is a little faster. By default daws changes nothing in this process.
     """
 
     _is_forked = False
@@ -206,7 +205,10 @@ class Cluster(Signatures):
     def submit(self, function: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]: ...
 
     def submit(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        """Run `function(*args, **kwargs)` in a worker. Futures anywhere inside the arguments become its inputs."""
+        """Run `function(*args, **kwargs)` in a worker and return its future.
+
+        Futures may be anywhere inside the arguments: the task waits for them, and the function gets their results.
+        """
         session = self._session
         if session is None:
             session = self._late()
@@ -223,9 +225,10 @@ class Cluster(Signatures):
         return self._open().start_task(function, args, kwargs, options)
 
     def run(self, words: Command | str | Sequence[Word], *more: Any, **described: Any) -> CommandFuture:
-        """Run a program in a worker: a `daws.command(…)`, or what would be given to it.
+        """Run a program in a worker: a `daws.command(…)`, or the arguments of one.
 
-        The result says how it ended; `outputs` of the future are the futures of the files that it makes, by name.
+        The result says how the program ended. `outputs` of the future has a future for each file that the program
+        makes, by name.
         """
         if more or _is_function(words):
             raise UsageError("run: give a program and its arguments as one list; cluster.submit(f, x) runs a function")
@@ -275,10 +278,10 @@ class Cluster(Signatures):
         return map_chunks(session, self.workers, function, iterables, chunk, options)
 
     def put(self, value: T, **others: Never) -> Future[T]:
-        """Hand in an object once that many tasks read; workers map large ones into memory instead of copying them.
+        """Store an object once that many tasks read; workers map large objects into memory instead of copying them.
 
-        It is deleted when its future is gone and no task reads it any more. If its only copy is lost, tasks that need
-        it fail.
+        The object is deleted when its future is gone and no task reads it any more. If its only copy is lost, tasks
+        that need it fail.
         """
         if others:
             refuse_put_option(next(iter(others)))
@@ -293,17 +296,18 @@ class Cluster(Signatures):
         *more: Any,
         **others: Any,
     ) -> Any:
-        """The results of futures in lists, tuples, sets, dicts and dataclasses, however deep, in the same shape.
+        """Wait for all futures and return their results in the same shape.
 
-        `errors="return"` puts exceptions where results would be, `"skip"` leaves failed ones out. `progress=True` shows
-        a bar on terminals and in notebooks.
+        Futures may be in lists, tuples, sets, dicts and dataclasses, however deep. `errors="return"` puts exceptions
+        where results would be, `"skip"` leaves failed ones out. `progress=True` shows a bar on terminals and in
+        notebooks.
         """
         from daws.client.waiting import gather
 
         return gather(futures, errors, timeout, progress, *more, **others)
 
     def cancel(self, futures: Future[Any] | ItemFuture[Any] | Iterable[Any] | Mapped[Any], **others: Never) -> int:
-        """Stop tasks, and all that need them; answers how many of them had not ended."""
+        """Stop tasks, and all tasks that need them. Returns how many of the given tasks had not ended."""
         if others:
             refuse_cancel_option(next(iter(others)))
         from daws.client.future import Future
@@ -319,38 +323,38 @@ class Cluster(Signatures):
         self._open().cancel_waiting(futures)
 
     def use_strategy(self, strategy: str | Strategy) -> None:
-        """Go by another strategy from now on. Returns when all nodes do.
+        """Use another strategy from now on. Returns when all nodes use it.
 
-        What waits is placed and ordered anew; what runs, or is on its way, goes on as it was decided.
+        Waiting tasks are placed and ordered again. Tasks that run, or are on their way to a node, are left as they are.
         """
         chosen = _strategy_of(strategy)
         self._open().use_strategy(chosen)
         self.strategy = chosen
 
     def counters(self) -> list[Counters]:
-        """What each node has seen so far: tasks that ended there, tasks that it stole, bytes read, bytes moved."""
+        """The counters of each node: tasks that ended there, tasks that it stole, bytes read, bytes moved."""
         return self._open().engine.counters()
 
     @property
     def memo(self) -> Memo:
-        """How many tasks with `memo=` were reused, how many ran, and why."""
+        """The number of tasks with `memo=True` that were reused, the number that ran, and why they ran."""
         return _with_memo(self._open()).memo
 
     # -- its nodes and sessions ----------------------------------------------------------------------------------------
 
     def nodes(self) -> list[NodeDescription]:
-        """The nodes that are there now: their numbers, addresses and workers."""
+        """The nodes of the cluster now: their numbers, addresses and workers."""
         from daws.client.admin import described
 
         return described(self._open().engine.members)
 
     def drain(self, node: int | NodeDescription, within: float = 60.0) -> None:
-        """Have a node of a cluster that others started leave in good order; only with `daws.connect`."""
+        """Drain a node: it hands over its tasks and data, and leaves. Only with `daws.connect`."""
         self._open()
         raise UsageError(f"drain({node!r}): nodes of daws.Cluster stay until it is closed; connected ones can leave")
 
     def sessions(self) -> list[SessionDescription]:
-        """The sessions that are there now; a cluster of your own has one, without a name."""
+        """The sessions of the cluster now. A cluster of your own has one, without a name."""
         from daws.client.admin import SessionDescription
 
         session = self._open()
@@ -358,17 +362,17 @@ class Cluster(Signatures):
         return [SessionDescription("", False, True, self._since, len(session.futures), done, None)]
 
     def end(self, session: str | SessionDescription) -> None:
-        """Cancel what has not ended of a session, and forget the rest; only with `daws.connect`."""
+        """End a session: cancel its tasks and delete its results. Only with `daws.connect`."""
         self._open()
         raise UsageError(f"end({session!r}): the session of daws.Cluster ends with it; close() it instead")
 
     # -- its life ------------------------------------------------------------------------------------------------------
 
     def close(self, *, cancel: bool = False, **others: Any) -> None:
-        """Wait until all that was submitted has ended, then end the workers and remove all files.
+        """Wait until all submitted tasks have ended, then end the workers and remove all files.
 
-        With `cancel=True` do not wait: what has not ended is cancelled. Ctrl-C while this waits does the same, and says
-        how many tasks that were.
+        With `cancel=True` do not wait: tasks that have not ended are cancelled. Ctrl-C during the wait does the same,
+        and prints the number of these tasks.
         """
         if others:
             refuse_close_option(next(iter(others)))

@@ -30,7 +30,7 @@ answer_to(Completed, COMPLETED)
 
 
 class Command(Struct, frozen=True):
-    """A program to run, with all that it needs. Made by `daws.command`; the same one may be run many times."""
+    """A program with its arguments, files and options, made by `daws.command`. It may be run many times."""
 
     spec: CommandSpec
     options: Options
@@ -61,16 +61,20 @@ def command(
         daws.command(["sort", daws.File("words.txt"), "-o", daws.Out("sorted.txt")])
         daws.command("sort words.txt | uniq -c > counts.txt", inputs=[daws.File("words.txt")], outputs=["counts.txt"])
 
-    `words` are a program and its arguments, or one line of text for a shell. With files, among the words or in `inputs`
-    and `outputs`, it runs in an empty folder of its own, where inputs appear under their names, and which is
-    removed afterwards; without, it runs where the cluster was started. `cwd` is another folder to run in: then the
-    files among the words are given to the program by their full paths.
+    A command with files runs in an empty folder of its own, where its inputs appear under their names. The folder is
+    removed afterwards. A command without files runs where the cluster was started.
 
-    `stdin` is a file, text or bytes; `stdout` and `stderr` may go to an `Out`, else their last part is kept and, if
-    `show`, printed here. `env` is added to the environment. After `timeout` seconds the program is killed, with all
-    that it has started. An exit code other than 0 is a failure unless `check` is False. The other options are those
-    of every task: retries, cores, memory, context, priority. With `memo=True` it is not run if an earlier run has made
-    its files from the same words, environment and inputs; the cluster must have a folder for that (`memo="…"`).
+    - `words`: a program and its arguments, or one line of text for a shell. Files may be among the words.
+    - `inputs`, `outputs`: further files that the program reads and makes.
+    - `stdin`: a file, text or bytes.
+    - `stdout`, `stderr`: an `Out` to write to. By default the last part is kept, and printed here if `show` is True.
+    - `env`: variables that are added to the environment.
+    - `cwd`: another folder to run in. The program then gets the full paths of the files among the words.
+    - `timeout`: the seconds after which the program is killed, with all that it has started.
+    - `check`: an exit code other than 0 is a failure, unless this is False.
+    - `memo`: with True, the command is not run if an earlier run has made its files from the same words, environment
+      and inputs. The cluster must have a folder for that (`daws.Cluster(memo="…")`).
+    - The other options are those of every task: retries, cores, memory, context, priority.
     """
     unknown = options.keys() - NAMES
     if unknown:
@@ -225,13 +229,16 @@ class _Hold:
 
 
 class FileFuture(Future[File], gc=True):
-    """A file that a command will make. Pass it to commands and functions; `name` is what commands see it as."""
+    """The future of a file that a command will make. Pass it to commands and functions.
+
+    `name` is the name of the file in the folder of a command that reads it.
+    """
 
     _hold: _Hold | None = None
     name: str = ""
 
     def result(self, timeout: float | None = None) -> File:
-        """The file; waits for it. It stays as long as this future, the command's, or the File itself is kept."""
+        """Wait for the file and return it. It exists as long as this future, the command's, or the File is kept."""
         error = self.exception(timeout)
         if error is not None:
             raise error
@@ -260,13 +267,13 @@ class FileFuture(Future[File], gc=True):
 
 
 class CommandFuture(Future[Completed], gc=True):
-    """How a command ended; `outputs` are the futures of the files that it makes, by name."""
+    """The future of a command. `outputs` has a future for each file that the command makes, by name."""
 
     _hold: _Hold | None = None
     outputs: dict[str, FileFuture] = field(default_factory=dict)
 
     def result(self, timeout: float | None = None) -> Completed:
-        """How it ended, with its output files; waits for it. Raises CommandError if it failed."""
+        """Wait for the end of the command and return how it ended, with its files. Raises CommandError if it failed."""
         completed = super().result(timeout)
         return replace(completed, outputs={name: one.result() for name, one in self.outputs.items()})
 

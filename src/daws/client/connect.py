@@ -49,21 +49,22 @@ def connect(
     modules: bool | Iterable[str] = True,
     memo: str | os.PathLike[str] | None = None,
 ) -> "ConnectedCluster":
-    """Use the cluster of this folder (made by `daws cluster init`), whose nodes are started by `daws node`.
+    """Use the cluster of this folder, which `daws cluster init` has made and whose nodes `daws node` starts.
 
-    A `session` under a name can be gone on with later, by whoever connects under the same one. With `keep` it goes on
-    when this process ends, in whatever way; without, closing waits until all has ended, and what is left when this
-    process dies is cancelled. `timeout` is for the store's first answer.
-
-    Your own modules that are loaded here go to the nodes with the functions that may need them, and with all that they
-    import. `modules` are the names of those to send instead; False for none, when nodes have them.
-    `memo` is a folder of this machine for results of tasks with `memo=True`.
+    - `session`: a name under which a later client can connect to the same tasks and results.
+    - `keep`: with True the session continues when this process ends or dies. Otherwise closing waits until all tasks
+      have ended, and tasks that are left when this process dies are cancelled.
+    - `memory_bytes`: how much memory objects may take in this process before they are spilled to disk.
+    - `timeout`: the seconds to wait for the store's first answer.
+    - `modules`: the names of your own modules to send to the nodes. By default these are all modules that are loaded
+      here and that a function may need, with the modules that they import. False sends none.
+    - `memo`: a folder of this machine for the results of tasks with `memo=True`.
     """
     return ConnectedCluster(folder, session, keep, memory_bytes, timeout, modules, memo)
 
 
 class ConnectedCluster(Cluster):
-    """As `Cluster`, with nodes that come and go by themselves."""
+    """The cluster that `daws.connect` returns: as `daws.Cluster`, with nodes that join and leave."""
 
     def __init__(
         self,
@@ -110,39 +111,39 @@ class ConnectedCluster(Cluster):
 
     @property
     def session(self) -> str:
-        """The name under which the session can be gone on with."""
+        """The name of the session, for `daws.connect(…, session=…)`."""
         return self._joined.joined.name
 
     def futures(self) -> list[Future[Any]]:
-        """Those of all tasks that the session had when this client connected, in the order of their submission."""
+        """The futures of all tasks that the session had when this client connected, in the order of submission."""
         self._open()
         return list(self._joined.found)
 
     def nodes(self) -> list[NodeDescription]:
-        """The nodes that are there now: their numbers, addresses and workers."""
+        """The nodes of the cluster now: their numbers, addresses and workers."""
         self._open()
         return admin.list_nodes(self._folder)
 
     def drain(self, node: int | NodeDescription, within: float = admin.WITHIN_S) -> None:
-        """Have a node leave: it gives away what waits, finishes what runs, and is gone within so many seconds.
+        """Drain a node: it hands over its waiting tasks, finishes its running ones, and leaves.
 
-        Returns as soon as the node has been told.
+        The node is gone after `within` seconds at the latest. The call returns as soon as the node has been told.
         """
         self._open()
         admin.drain_node(self._folder, node, within)
 
     def sessions(self) -> list[SessionDescription]:
-        """The sessions of all clients, and those that are kept without one."""
+        """The sessions of all clients, and the sessions that are kept without a client."""
         self._open()
         return admin.list_sessions(self._folder)
 
     def end(self, session: str | SessionDescription) -> None:
-        """Cancel what has not ended of a session, and forget the rest."""
+        """End a session: cancel its tasks and delete its results."""
         self._open()
         admin.end_session(self._folder, session)
 
     def detach(self) -> None:
-        """Go, and let the session go on; `daws.connect(…, session=…)` finds it again."""
+        """Disconnect, and let the session continue; `daws.connect(…, session=…)` finds it again."""
         self._joined.joined.kept = True
         self.close()
 
@@ -157,8 +158,11 @@ class ConnectedCluster(Cluster):
         return session
 
     def close(self, *, cancel: bool = False, **others: Any) -> None:
-        """As `Cluster.close`. A session that is kept goes on by itself: then this does not wait, unless the cluster has
-        yet to take tasks; UnavailableError if it has not taken all of them."""
+        """As `Cluster.close`, but do not wait for the tasks of a session that is kept.
+
+        For such a session the call waits only until the store has accepted every task, and raises UnavailableError if
+        it has not.
+        """
         if cancel:
             self._joined.joined.kept = False
         super().close(cancel=cancel, **others)

@@ -25,7 +25,7 @@ def cluster() -> "Cluster":
 
 
 def use(cluster: "Cluster") -> "Cluster":
-    """From now on, tasks that name no cluster run on this one, until it is closed. Answers the cluster."""
+    """Make this cluster the one on which calls of `@daws.task` functions run, until it is closed. Returns it."""
     if not hasattr(cluster, "_start"):
         raise UsageError(f"daws.use({cluster!r:.100}): give a cluster: daws.use(daws.Cluster())")
     _in_use.append(cluster)

@@ -58,7 +58,10 @@ collecting = _Collecting()
 
 
 class Future(Struct, Generic[T], gc=False, eq=False):
-    """The result of a task. Made by `submit` and its friends; pass it to other tasks to build a graph."""
+    """The future result of a task, made by `submit`. Pass it to other tasks to build a graph.
+
+    `task` is the number of the task, `object` the number of its result. `await future` works too.
+    """
 
     # The collector of cycles does not look at these: with many of them pending that was a tenth of what they cost. So
     # nothing that one refers to may refer back to it for long, as the traceback of an exception would.
@@ -72,7 +75,7 @@ class Future(Struct, Generic[T], gc=False, eq=False):
     _is_inner: ClassVar[bool] = False  # submitted by a task, where waiting is more than standing still (see `inside`)
 
     def done(self) -> bool:
-        """Has it ended, well or not?"""
+        """Has the task ended, in whatever way?"""
         return self._state != PENDING
 
     def _is_stored(self) -> bool:
@@ -80,7 +83,7 @@ class Future(Struct, Generic[T], gc=False, eq=False):
         return self._state == STORED
 
     def cancelled(self) -> bool:
-        """Was it cancelled, or something that it needs?"""
+        """Was the task cancelled, or a task that it needs?"""
         return self._state == CANCELLED
 
     def _has_failed(self) -> bool:
@@ -88,7 +91,7 @@ class Future(Struct, Generic[T], gc=False, eq=False):
         return self._state >= FAILED
 
     def result(self, timeout: float | None = None) -> T:
-        """The result; waits for it. Raises what the task raised, or TimeoutError."""
+        """Wait for the result and return it. Raises the exception of the task, or TimeoutError."""
         state = self._state
         if state == PENDING:
             self._wait(timeout)
@@ -122,41 +125,41 @@ class Future(Struct, Generic[T], gc=False, eq=False):
         return UnreadableError(f"task {self.task}: its result cannot be loaded here: {type(error).__name__}: {error}")
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
-        """What the task raised, or None; waits for its end."""
+        """Wait for the end of the task and return the exception that it raised, or None."""
         if self._state == PENDING:
             self._wait(timeout)
         return self._session.exception_of(self) if self._state >= FAILED else None
 
     @property
     def state(self) -> str:
-        """In a word: pending, done, failed or cancelled."""
+        """The state in a word: pending, done, failed or cancelled."""
         if self._state == FAILED:
             self._session.see([self])
         return _WORDS[self._state]
 
     def explain(self) -> "Explanation":
-        """Where the task ran and why, in numbers; most of it is recorded only with `Cluster(explain=True)`."""
+        """Say where the task ran and why. Most of the numbers are recorded only with `Cluster(explain=True)`."""
         return self._session.explain(self)
 
     @property
     def memo(self) -> str | None:
-        """Of a task with `memo=`: where its result was reused from, or why it ran. None for others."""
+        """For a task with `memo=True`: where its result was reused from, or why it ran. None for other tasks."""
         return self._session.memo_of(self.task)
 
     def running(self) -> bool:
-        """Does a worker have the task just now? The nodes are asked."""
+        """Does a worker run the task now? Asks the nodes."""
         return self._state == PENDING and self._session.is_running(self.task)
 
     def cancel(self) -> bool:
-        """Stop the task if it runs, forget it if it waits; tasks that need it are cancelled too.
+        """Stop the task if it runs, drop it if it waits; tasks that need it are cancelled too.
 
-        True if it is cancelled now; False if it has ended otherwise before. A task that runs in a thread
+        Returns True if the task is cancelled now, and False if it had ended before. A task that runs in a thread
         (`kind="threads"`) cannot be stopped: it runs to its end, and its result is dropped.
         """
         return self._session.cancel([self]) > 0 or self._state == CANCELLED
 
     def add_done_callback(self, function: "Callable[[Future[T]], Any]") -> None:
-        """Call `function(future)` at the end, on a thread of the cluster's; at once if it has ended."""
+        """Call `function(future)` on a thread of the cluster when the task ends, or now if it has ended."""
         check_callback(function)
         self._tell(_Callback(function, self))
 

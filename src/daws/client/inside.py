@@ -43,7 +43,7 @@ NO_CANCEL = "a task cannot cancel the tasks that it has submitted; they are canc
 
 
 def current() -> "InnerCluster":
-    """Inside a task: the cluster that it runs in."""
+    """Inside a task, return the cluster that the task runs in, with `submit`, `map`, `gather`, `put`, `options`."""
     nest = current_nest()
     if nest is None:
         raise UsageError("daws.current() is for tasks: here, make a daws.Cluster")

@@ -115,7 +115,7 @@ def _tell_failed(results: list[Any]) -> None:
 
 
 class ItemFuture(Generic[T]):
-    """The result of one item of a `map`. Its task may be that of other items as well."""
+    """The future result of one item of a `map`. Several items may share one task."""
 
     __slots__ = ("_at", "_chunk", "item")
 
@@ -125,22 +125,22 @@ class ItemFuture(Generic[T]):
         self.item = item
 
     def result(self, timeout: float | None = None) -> T:
-        """The result; waits for it. Raises what the call raised, or TimeoutError."""
+        """Wait for the result and return it. Raises the exception of the call, or TimeoutError."""
         return _value(self._chunk, self._chunk.result(timeout)[self._at])  # type: ignore[no-any-return]
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
-        """What the call raised, or None; waits for its end."""
+        """Wait for the end of the call and return the exception that it raised, or None."""
         error = self._chunk.exception(timeout)
         return error_of(self._chunk, self._chunk.result()[self._at]) if error is None else error
 
     @property
     def task(self) -> int:
-        """The number of its task."""
+        """The number of the task that has the item."""
         return self._chunk.task
 
     @property
     def state(self) -> str:
-        """In a word: pending, done, failed or cancelled."""
+        """The state in a word: pending, done, failed or cancelled."""
         state = self._chunk.state
         if state != "done" or not self._has_failed():
             return state
@@ -148,7 +148,7 @@ class ItemFuture(Generic[T]):
         return "failed"
 
     def done(self) -> bool:
-        """Has it ended, well or not?"""
+        """Has the call ended, in whatever way?"""
         return self._chunk.done()
 
     def _has_failed(self) -> bool:
@@ -164,19 +164,19 @@ class ItemFuture(Generic[T]):
             return True
 
     def running(self) -> bool:
-        """Does a worker have its task just now?"""
+        """Does a worker run the item's task now?"""
         return self._chunk.running()
 
     def cancelled(self) -> bool:
-        """Was its task cancelled?"""
+        """Was the item's task cancelled?"""
         return self._chunk.cancelled()
 
     def cancel(self) -> bool:
-        """Cancel its task, with all items that this has; `map(…, chunk=1)` makes tasks of one item."""
+        """Cancel the task with all of its items; `map(…, chunk=1)` makes tasks of one item."""
         return self._chunk.cancel()
 
     def add_done_callback(self, function: Callable[["ItemFuture[T]"], Any]) -> None:
-        """Call `function(future)` at the end, on a thread of the cluster's; at once if it has ended."""
+        """Call `function(future)` on a thread of the cluster when the task ends, or now if it has ended."""
         check_callback(function)
         self._chunk.add_done_callback(lambda _: function(self))
 
@@ -213,7 +213,7 @@ def _item_of(chunk: list[Any], at: int) -> Any:
 
 
 class Mapped(Sequence[T], Generic[T]):
-    """The results of `map`, in the order of the items; asking for one waits for it."""
+    """The sequence of results that `map` returns, in the order of the items. Reading one waits for it."""
 
     def __init__(self, futures: list[Future[list[T]]], ends: list[int]) -> None:
         self._futures = futures
@@ -249,10 +249,11 @@ class Mapped(Sequence[T], Generic[T]):
         return _value(self._futures[low], self._futures[low].result()[index - first])
 
     def done(self) -> bool:
+        """Have all items ended, in whatever way?"""
         return all(future.done() for future in self._futures)
 
     def cancel(self) -> bool:
-        """Stop what has not ended. True if there was something to stop."""
+        """Cancel all items that have not ended. Returns True if there were any."""
         return bool(self._futures) and self._futures[0]._session.cancel(self._futures) > 0
 
     def _see(self) -> None:

@@ -33,10 +33,10 @@ def progress(futures: "Iterable[F]", timeout: float | None = None) -> "FutureLis
 
 
 def progress(futures: Any, timeout: float | None = None, *more: Any, **others: Any) -> Any:
-    """Wait for all, with a bar if somebody can see it; answers the futures.
+    """Wait for all futures with a progress bar, and return them as a list.
 
-    What `map` gives stands for the futures of its items. Failed tasks and items, cancelled ones among them, are counted
-    and are no errors here.
+    The bar is shown on terminals and in notebooks. The result of a `map` stands for the futures of its items. Failed
+    and cancelled tasks are counted; they raise nothing here.
     """
     from daws.client.waiting import as_completed, each_once
 

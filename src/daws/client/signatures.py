@@ -39,12 +39,13 @@ class Signatures:
         chunk: int | None = None,
         **others: Unpack[MapSynonyms],
     ) -> Mapped[Any]:
-        """Call `function` for each item (of several iterables: with one of each), several items per task.
+        """Call `function` for each item, several items per task, and return a sequence of the results.
 
-        `chunk` is the number of items per task; left out, chunks are large at first and small towards the end. What
-        comes back has the results in order: go through it, or ask for one by its number. With `options(…)` before it,
-        each item is tried again by itself; `timeout` is for each task, and so for a whole chunk if you give `chunk`,
-        else for one item; `expected` is for each item.
+        With several iterables the function gets one item of each. `chunk` is the number of items per task; by default
+        chunks are large at first and small towards the end. Iterate over the results, or ask for one by its number.
+
+        With `options(…)` before it, `retries` and `expected` are for each item. `timeout` is for each task: for a whole
+        chunk if you give `chunk`, else for one item.
         """
         return self._map_items(function, iterables, chunk, others)
 
@@ -59,14 +60,17 @@ class Signatures:
     def options(self, *, outputs: int, **options: Unpack[TaskOptions]) -> SeveralSubmitter: ...
 
     def options(self, **options: Any) -> Any:
-        """This cluster with options for tasks: `cluster.options(retries=2, timeout=60).submit(f, x)`.
+        """Return this cluster with options for tasks: `cluster.options(retries=2, timeout=60).submit(f, x)`.
 
-        `retries` is how often a task that raises is tried again, `timeout` after how many seconds a run is stopped.
-        `cores`, `memory` (bytes, or "4 GB") and `context` are what a task needs, `priority` how urgent it is.
-        `expected` is how many seconds it will run, about, and `rank` how many pass, at best, from its start to the end
-        of all that hangs on it. `memo=True` reuses the results of earlier runs, of the same `version` if you name one
-        (not inside of tasks). `writable=True` gives a task copies of arrays that it may change. With `outputs=n` the
-        function returns n values, and `submit` gives n futures, as a tuple.
+        - `retries`: how often a task that raises is tried again.
+        - `timeout`: the seconds after which a run is stopped.
+        - `cores`, `memory` (bytes, or "4 GB") and `context`: the needs of a task.
+        - `priority`: tasks with a higher number run first.
+        - `expected`: about how many seconds the task will run.
+        - `rank`: the seconds, at best, from the start of the task to the end of all tasks that depend on it.
+        - `memo`: with True, reuse the result of an earlier run of the same `version`. Not inside of tasks.
+        - `writable`: with True, the task gets copies of shared arrays, which it may change.
+        - `outputs`: with n, the function returns n values, and `submit` returns a tuple of n futures.
         """
         return self._with_options(options)
 

@@ -34,7 +34,7 @@ class StartsTasks(Protocol):
 
 
 class Submitter(Signatures):
-    """Submits tasks with the options that it was made with."""
+    """The cluster with options for tasks that `cluster.options(…)` returns."""
 
     __slots__ = ("_checked", "_cluster", "_given")
 
@@ -51,7 +51,7 @@ class Submitter(Signatures):
         def submit(self, function: Callable[..., T], /, *args: Any, **kwargs: Any) -> "Future[T]": ...
 
     def submit(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
-        """As `Cluster.submit`. With `outputs=n` the function returns n values, and there are n futures, as a tuple."""
+        """As `Cluster.submit`. With `outputs=n` the function returns n values, and this a tuple of n futures."""
         plain, options = self._of(function)
         return self._cluster._start(plain, args, kwargs, options)
 

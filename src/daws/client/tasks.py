@@ -17,9 +17,10 @@ T = TypeVar("T")
 
 
 class Task(Generic[P, T]):
-    """A function whose calls are tasks of the cluster in use (`with daws.Cluster():`, or `daws.use`).
+    """A function that `@daws.task` has decorated: its calls are tasks of the cluster in use.
 
-    `plain` is the function itself: it runs here and now.
+    The cluster in use is that of the innermost `with daws.Cluster():`, or of `daws.use`. `plain` is the function
+    itself: calling it runs it here and now.
     """
 
     _is_task = True
@@ -54,7 +55,7 @@ class Task(Generic[P, T]):
     def options(self, *, outputs: int, **options: Unpack[TaskOptions]) -> Callable[..., tuple[Future[Any], ...]]: ...
 
     def options(self, **options: Any) -> Any:
-        """The same function with some other options than it has; see `Cluster.options`."""
+        """Return the same function with other options; see `Cluster.options`."""
         return Task(self.plain, {**self._given, **options}, self._named)
 
     def _sent_function(self) -> Callable[..., Any]:
@@ -107,7 +108,7 @@ def task(*, outputs: int = 1, **options: Unpack[TaskOptions]) -> Callable[[Calla
 
 
 def task(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
-    """Make calls of a function tasks of the cluster in use; what a call gives at once is a future.
+    """Decorate a function so that its calls are tasks of the cluster in use. A call returns a future at once.
 
         @daws.task
         def square(x):

@@ -199,9 +199,9 @@ def as_completed(futures: Iterable[F], timeout: float | None = None) -> AsComple
 
 
 def as_completed(futures: Any, timeout: float | None = None, *more: Any, **others: Any) -> Any:
-    """The futures in the order in which they end; TimeoutError if that takes longer than `timeout` seconds.
+    """Iterate over the futures in the order in which they end; TimeoutError after `timeout` seconds.
 
-    What `map` gives stands for the futures of its items. `async for` works as well as `for`.
+    The result of a `map` stands for the futures of its items. `async for` works as well as `for`.
     """
     if more or others or isinstance(timeout, (Future, ItemFuture, Mapped)):
         refuse_waiting("as_completed", more, others, ("timeout",))
@@ -222,10 +222,11 @@ def wait(
     *more: Any,
     **others: Any,
 ) -> Waited:
-    """Wait for `"all"`, for the `"first"`, or for the first `"error"` (all, if there is none).
+    """Wait for futures, and return two sets: `done` and `not_done`.
 
-    What `map` gives stands for the futures of its items. The words of `concurrent.futures` (`FIRST_COMPLETED` …) are
-    understood too.
+    `return_when` is `"all"`, `"first"`, or `"error"` for the first error (or all futures, if none fails). The words of
+    `concurrent.futures` (`FIRST_COMPLETED` …) are understood too. The result of a `map` stands for the futures of its
+    items.
     """
     if more or others or isinstance(timeout, (Future, ItemFuture, Mapped)):
         refuse_waiting("wait", more, others, ("timeout", "return_when"))
@@ -256,9 +257,10 @@ def gather(
     *more: Any,
     **others: Any,
 ) -> Any:
-    """The results of all futures, in the same shape: lists, tuples, sets, dicts and dataclasses of them, however deep.
+    """Wait for all futures and return their results in the same shape.
 
-    A generator becomes a list, and so do the results of a `map`.
+    Futures may be in lists, tuples, sets, dicts and dataclasses, however deep. A generator becomes a list, and so do
+    the results of a `map`.
 
     `errors="return"` puts exceptions where results would be, `"skip"` leaves failed ones out of lists and dicts.
     `progress=True` shows a bar on terminals and in notebooks.

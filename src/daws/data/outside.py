@@ -256,9 +256,9 @@ class _LentReader(io.RawIOBase):
 class File:
     """A file as an input of a command or a function.
 
-    `File(path)` is a file of your own, as it is now: it is not copied, and a task that finds it changed fails and says
-    so. `File("s3://…")` and other URLs need the extra `daws[fsspec]`. Files that commands make are of this class too.
-    `name` is what a command sees it as.
+    `File(path)` is a file of your own in its present state. It is not copied; a task that finds it changed fails and
+    says so. `File("s3://…")` and other URLs need the extra `daws[fsspec]`. Files that commands make are of this class
+    too. `name` is the name of the file in the folder of a command that reads it.
     """
 
     __slots__ = ("_keeper", "name", "source")
@@ -305,21 +305,23 @@ class File:
 
     @property
     def path(self) -> Path:
-        """Where it can be read, as long as this File or the future that it came from lives."""
+        """The path where the file can be read, as long as this File or its future exists."""
         return Path(self.source.path(self.name))
 
     @property
     def size_bytes(self) -> int:
+        """The size of the file."""
         return self.source.size_bytes()
 
     def open(self, mode: str = "rb", encoding: str = "utf-8") -> Any:
-        """To read it: "rb" for bytes, "r" for text."""
+        """Open the file for reading: "rb" for bytes, "r" for text."""
         if mode not in ("rb", "r", "rt"):
             raise UsageError(f"mode={mode!r}: files are read, not written; give 'rb' or 'r'")
         opened = self.source.open()
         return opened if mode == "rb" else io.TextIOWrapper(opened, encoding)
 
     def read_bytes(self) -> bytes:
+        """Read the whole file as bytes."""
         with self.source.open() as opened:
             return opened.read()
 
@@ -332,10 +334,11 @@ class File:
         return found.digest()
 
     def read_text(self, encoding: str = "utf-8") -> str:
+        """Read the whole file as text."""
         return self.read_bytes().decode(encoding)
 
     def copy_to(self, target: str | os.PathLike[str]) -> Path | str:
-        """Copy it to a path (or into a folder, or to a URL), where it appears when it is complete. Answers where."""
+        """Copy the file to a path, a folder or a URL, where it appears when it is complete. Returns the target."""
         text = os.fspath(target)
         if "://" in text:
             from daws.data.remote import upload

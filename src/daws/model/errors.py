@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 
 class DawsError(Exception):
-    """The root; raise one of its families instead."""
+    """The base class of all errors of daws."""
 
 
 class UsageError(DawsError):
@@ -22,7 +22,7 @@ class PeerError(DawsError):
 
 
 class UnavailableError(DawsError):
-    """Something that is needed does not answer for now; `retry` says whether trying again can help."""
+    """A node, store or worker does not answer now; `retry` says whether trying again can help."""
 
     def __init__(self, message: str, retry: bool) -> None:
         super().__init__(message)
@@ -34,7 +34,7 @@ class UnavailableError(DawsError):
 
 
 class InternalError(DawsError):
-    """A bug in daws. `story` holds what led to it, oldest first."""
+    """A bug in daws. `story` has the events before it, oldest first."""
 
     def __init__(self, message: str, story: Sequence[str] = ()) -> None:
         super().__init__(message)
@@ -45,7 +45,7 @@ class InternalError(DawsError):
 
 
 class GraphError(UsageError):
-    """A graph that cannot run: a cycle, an object nobody makes, a negative length."""
+    """A graph that cannot run: a cycle, an object that no task makes, a negative length."""
 
 
 class ContextError(UsageError):
@@ -65,15 +65,15 @@ class StrategyError(UsageError):
 
 
 class ClusterError(UsageError):
-    """A cluster that cannot be: no nodes, no cores, a negative bandwidth."""
+    """A cluster that makes no sense: no nodes, no cores, a negative bandwidth."""
 
 
 class TaskFailedError(DawsError):
-    """A task could not run because one that it needs has failed; the message names it. Commands have their own kind."""
+    """A task could not run because a task that it needs has failed; the message names that task."""
 
 
 class CommandError(TaskFailedError):
-    """A command did not do what it should: not found, an exit code, a signal, out of time, an output that is missing.
+    """A command failed: not found, an exit code, a signal, a timeout, or an output that is missing.
 
     `command` is its line; `code` its exit code or, negative, the signal that ended it (127: not found, 126: not
     executable, as shells have it); `stdout` and `stderr` are the end of what it wrote.
@@ -118,11 +118,11 @@ class UnpicklableError(UsageError):
 
 
 class DamagedObjectError(PeerError):
-    """The bytes of an object are not what was written: cut off, or overwritten."""
+    """The bytes of an object were cut off or overwritten after they had been written."""
 
 
 class NoSpaceError(UnavailableError):
-    """An object fits neither into memory nor onto the scratch disk. Others may be freed, so trying again can help."""
+    """An object fits neither into memory nor onto the scratch disk. A retry can help when others are deleted."""
 
     def __init__(self, message: str, object_id: int, size_bytes: int) -> None:
         super().__init__(message, retry=True)
@@ -134,11 +134,11 @@ class NoSpaceError(UnavailableError):
 
 
 class LogError(UsageError):
-    """A store's log that cannot be used: in use, damaged, of another format, or none at all."""
+    """The log of a store cannot be used: it is in use, damaged, of another format, or no log at all."""
 
 
 class StoreFullError(UnavailableError):
-    """The store cannot note what changes, so nothing changes: no room on its disk, or a disk that fails."""
+    """The store cannot write its log, and so accepts no change: its disk is full or fails."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message, retry=True)

@@ -45,10 +45,11 @@ class Matrix(Struct, frozen=True, kw_only=True):
 
 
 class Limits(Struct, frozen=True, kw_only=True, eq=False):
-    """What no schedule can beat. `bound_s` is the time, `bound_by` the part of the bound that says so.
+    """The lower bounds on a makespan that `daws.bound` returns.
 
-    `parts` has all of them in seconds, `recursion` what MATRIX published instead (which is not a bound). `print(it)` is
-    a table, `it.plot("parts.png")` draws it, `it.frame()` has a row for each part.
+    `bound_s` is the time that no schedule can beat, and `bound_by` the part of the bound that is largest. `parts` has
+    all parts in seconds, `recursion` the estimate that MATRIX published (which is not a bound). `print` shows a table,
+    `plot("parts.png")` draws it, and `frame()` has a row for each part.
     """
 
     workload: str
@@ -64,14 +65,17 @@ class Limits(Struct, frozen=True, kw_only=True, eq=False):
 
     @property
     def bound_s(self) -> float:
+        """The time in seconds that no schedule can beat."""
         return self.bound.seconds
 
     @property
     def bound_by(self) -> str:
+        """The name of the largest part of the bound."""
         return self.bound.binding.name
 
     @property
     def parts(self) -> dict[str, float]:
+        """All parts of the bound in seconds, by name."""
         return {part.name: part.seconds for part in self.bound.parts}
 
     @property
@@ -94,7 +98,7 @@ class Limits(Struct, frozen=True, kw_only=True, eq=False):
         return html_grid(self.heading.strip(), self._rows(), right=(2,))
 
     def report(self) -> dict[str, object]:
-        """What `daws bound --json` prints."""
+        """The dict that `daws bound --json` prints."""
         names = ("workload", "profile", "seed", "tasks", "nodes")
         return {
             **{name: getattr(self, name) for name in names},
@@ -157,10 +161,10 @@ def bound(
     bandwidth_mbps: float | None = None,
     **settings: float,
 ) -> Limits:
-    """Say how fast something could be at best, whatever schedules it: lower bounds, and which of them binds.
+    """Compute lower bounds on the makespan that hold for every schedule, and say which of them is largest.
 
-    `what` and where it would run are as for `daws.simulate`. `per_core`, `mean_length_ms` and `bandwidth_mbps` are for
-    the recursion of MATRIX, which stands beside the bounds.
+    `what` and the options of the cluster are as for `daws.simulate`. `per_core`, `mean_length_ms` and `bandwidth_mbps`
+    are for the recursion of MATRIX, which is shown beside the bounds.
     """
     check_seed(seed)
     matrix = Matrix(per_core=per_core, mean_length_ms=mean_length_ms, bandwidth_mbps=bandwidth_mbps)

@@ -35,10 +35,10 @@ SHORT = ("run", "bound", "data")
 
 
 class Simulation(Result, frozen=True, kw_only=True, eq=False, dict=True):
-    """What came of a simulated run. All fields of the run are attributes: `makespan_s`, `efficiency`, `bytes_moved` …
+    """The result of a simulated run. Its numbers are attributes: `makespan_s`, `efficiency`, `bytes_moved` …
 
-    `print(it)` is a short table, `it.table()` has all rows. `it.plot("busy.png")` draws busy executors over time,
-    `it.frame()` has a row for each task.
+    `print` shows a short table, and `table()` has all rows. `plot("busy.png")` draws busy executors over time, and
+    `frame()` has a row for each task.
     """
 
     workload: str
@@ -58,17 +58,18 @@ class Simulation(Result, frozen=True, kw_only=True, eq=False, dict=True):
 
     @cached_property
     def bound(self) -> Bound:
-        """What no schedule can beat."""
+        """The lower bounds on the makespan."""
         return bound(self.graph, self.cluster.groups, self.costs)
 
     @cached_property
     def recursion(self) -> Recursion:
-        """What MATRIX published instead, which is not a bound."""
+        """The estimate that MATRIX published, which is not a bound."""
         costs = self.costs
         return recursion(self.graph, self.cluster.core_count, costs.net_bytes_per_s, task_bytes=costs.task_bytes)
 
     @property
     def bound_s(self) -> float:
+        """The makespan in seconds that no schedule can beat."""
         return self.bound.seconds
 
     @property
@@ -80,7 +81,7 @@ class Simulation(Result, frozen=True, kw_only=True, eq=False, dict=True):
 
     @property
     def heading(self) -> str:
-        """What was run where."""
+        """The workload, the strategy and the cluster, in one line."""
         cores = f"{self.cores} cores each" if self.cores else "unlike nodes"
         said = "" if self.estimates == EXACT else f"estimates {self.estimates}, "
         return (
@@ -93,7 +94,7 @@ class Simulation(Result, frozen=True, kw_only=True, eq=False, dict=True):
         return result_rows(self, self.bound, self.recursion, only)
 
     def table(self) -> str:
-        """All that is known, as `daws sim` prints it."""
+        """The full table, as `daws sim` prints it."""
         return f"{self.heading}\n{grid(self._rows(), right=(2,), indent='  ')}"
 
     def __str__(self) -> str:
@@ -105,7 +106,7 @@ class Simulation(Result, frozen=True, kw_only=True, eq=False, dict=True):
         return html_grid(self.heading.strip(), self._rows(SHORT), right=(2,))
 
     def report(self) -> dict[str, object]:
-        """What `daws sim --json` prints. `cores` are those of each node (None where nodes differ)."""
+        """The dict that `daws sim --json` prints. `cores` are those of each node (None where nodes differ)."""
         fields = {name: getattr(self, name) for name in Result.__struct_fields__}
         if not fields["digest"]:
             del fields["digest"]
@@ -209,12 +210,12 @@ def simulate(
     progress: bool = False,
     **settings: float,
 ) -> Simulation:
-    """Run something on a simulated cluster and say how it went.
+    """Run a graph, workflow file or workload on a simulated cluster, and return the result.
 
     `what` is a `daws.Graph`, the name of a workflow file (DAX or WfFormat), or a workload as text, such as
     "montage:tasks=500". It runs on `nodes` nodes (16 unless given) with `cores` cores each (2 unless given), or on
     `groups` of unlike nodes, as in ["16x8", "4x2[gpu]:speed=3"]. All options are those of `daws sim`; `settings` are
-    what `--set` sets, as in `latency_us=100`. `progress=True` shows a bar on terminals and in notebooks.
+    those of `--set`, as in `latency_us=100`. `progress=True` shows a bar on terminals and in notebooks.
     """
     check_seed(seed)
     chosen = parse_strategy(strategy) if isinstance(strategy, str) else strategy

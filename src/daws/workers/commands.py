@@ -67,7 +67,11 @@ SHOWN_MAX = 2000
 
 
 class Completed(Struct, frozen=True):
-    """How a command ended. `code` is its exit code or, negative, a signal; the streams are the end of what it wrote."""
+    """The result of a command.
+
+    `code` is its exit code or, negative, the signal that ended it. `stdout` and `stderr` are the end of its output,
+    `outputs` its files by name.
+    """
 
     command: str
     code: int
@@ -78,7 +82,7 @@ class Completed(Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """What it wrote to its standard output."""
+        """The standard output as text."""
         return self.stdout.decode(errors="replace")
 
     def __repr__(self) -> str:

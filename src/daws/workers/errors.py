@@ -4,9 +4,9 @@ from daws.model.errors import DawsError, UnavailableError, UsageError
 
 
 class RemoteError(DawsError):
-    """A task raised an exception that cannot be had here: it does not pickle or unpickle, or is no `Exception`.
+    """A task raised an exception that cannot be sent: it does not pickle or unpickle, or is no `Exception`.
 
-    `kind` is the name of its class, `trace` its traceback as text, `reason` why it is not here itself.
+    `kind` is the name of its class, `trace` its traceback as text, and `reason` why it could not be sent.
     """
 
     def __init__(self, kind: str, message: str, trace: str = "", reason: str = "") -> None:
@@ -61,8 +61,8 @@ class ItemFailedError(DawsError):
 
 
 class ResultCountError(UsageError):
-    """A task with several outputs returned something else."""
+    """A task with several outputs returned another number of values."""
 
 
 class WorkerStartError(UnavailableError):
-    """Workers cannot be started, however often it is tried."""
+    """Workers cannot be started, even after retries."""
