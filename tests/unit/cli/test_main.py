@@ -355,6 +355,18 @@ def test_an_interrupt_is_one_line(tmp_path: Path):
     assert (out, err, command.returncode) == ("", "daws: interrupted\n", 130)
 
 
+def test_tasks_that_fail_are_told_and_exit_code_1(capsys, monkeypatch):
+    class Failed:
+        failed, error = 2, "2 tasks failed, first task 7:\nno"
+
+        def report(self):
+            return {"failed": self.failed}
+
+    monkeypatch.setattr("daws.predict.simulation.simulate_graph", lambda *_: Failed())
+    assert main([*SMALL, "--json"]) == 1
+    assert capsys.readouterr() == ('{"failed": 2}\n', "daws: error: 2 tasks failed, first task 7: no\n")
+
+
 def test_running_out_of_memory_is_one_line(capsys, monkeypatch):
     def exhausted(*_):
         raise MemoryError
