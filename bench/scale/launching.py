@@ -17,7 +17,7 @@ from pathlib import Path
 import daws.workers.threads  # noqa: F401
 from bench.scale.counting import count_here
 from daws.cli import main as daws_command
-from daws.cli import nodes  # noqa: F401  (what the commands import when they run)
+from daws.runtime.cluster import hosting, storing  # noqa: F401  (what the commands import when they run)
 
 LEAVE_S = 10.0
 START_S = 0.05

@@ -2,17 +2,20 @@
 
 import argparse
 import errno
-import os
-import signal
 import sys
 from collections.abc import Sequence
 
-from daws.cli.messages import allow_all_letters, complain, one_line, silence
-
-EXIT_FAILED = 1
-EXIT_USAGE = 2
-EXIT_INTERRUPTED = 130
-EXIT_PIPE = 141
+from daws.cli.importing import importing
+from daws.cli.messages import (
+    EXIT_FAILED,
+    EXIT_INTERRUPTED,
+    EXIT_PIPE,
+    EXIT_USAGE,
+    allow_all_letters,
+    complain,
+    one_line,
+    silence,
+)
 
 
 def run_command(argv: Sequence[str] | None) -> int:
@@ -22,11 +25,11 @@ def run_command(argv: Sequence[str] | None) -> int:
     try:
         allow_all_letters()
         try:
-            return _run(_loaded(argv))
+            return _run(_parsed(argv))
         finally:
             sys.stdout.flush()
     except BrokenPipeError:
-        # Whoever read our output has seen enough.
+        # The reader of the output has closed it.
         silence(sys.stdout.fileno())
         return EXIT_PIPE
     except OSError as error:
@@ -43,32 +46,11 @@ def run_command(argv: Sequence[str] | None) -> int:
         return _failed("out of memory; try fewer tasks or nodes", EXIT_FAILED)
 
 
-def _loaded(argv: Sequence[str] | None) -> argparse.Namespace:
-    """What was asked, with all that is needed to do it imported.
-
-    An interrupt ends the process on the spot: raised inside an import, it may be printed and forgotten, or come out as
-    another error. Nothing has been done yet that would have to be undone.
-    """
-
-    def leave(*_: object) -> None:
-        try:
-            complain("interrupted")
-        finally:
-            os._exit(EXIT_INTERRUPTED)
-
-    # Someone else's handler stays, and so does the deafness of a job in the background.
-    is_ours = signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    if is_ours:
-        signal.signal(signal.SIGINT, leave)
-    try:
+def _parsed(argv: Sequence[str] | None) -> argparse.Namespace:
+    with importing():
         from daws.cli.parser import make_parser
 
-        arguments = make_parser().parse_args(argv)
-        arguments.run = arguments.load()
-        return arguments
-    finally:
-        if is_ours:
-            signal.signal(signal.SIGINT, signal.default_int_handler)
+        return make_parser().parse_args(argv)
 
 
 def _run(arguments: argparse.Namespace) -> int:

@@ -1,260 +1,82 @@
 """`daws compare`: several strategies, sizes and seeds side by side."""
 
 import argparse
-import csv
-import io
-import os
-import shlex
-import time
-from collections.abc import Sequence
-from contextlib import closing
-from hashlib import blake2b
-from pathlib import Path
 
-import msgspec
+from daws.cli.importing import importing
+from daws.cli.options import (
+    Once,
+    Parser,
+    add_cost_options,
+    add_estimates,
+    add_jobs,
+    add_json,
+    add_node_options,
+    add_task_options,
+    add_workload,
+    whole,
+)
 
-from daws import __version__
-from daws.cli.asked import read_graph, read_world, title_of
-from daws.cli.command import EXIT_INTERRUPTED
-from daws.cli.messages import complain
-from daws.cli.parser import CORES
-from daws.cli.source import read_source
-from daws.cli.table import grid, seconds, share, size
-from daws.cli.targets import check_apart
-from daws.compare.cases import Case, Run, cases_of, read_sizes, split_strategies
-from daws.compare.jobs import run_cases
-from daws.compare.page import page_of
-from daws.compare.picture import draw_comparison
-from daws.compare.results import Results, default_path
-from daws.compare.summary import Cell, cells_of, seconds_left
-from daws.formats import Workflow
-from daws.model.errors import UnavailableError, UsageError
-from daws.model.graph import Graph
-from daws.runs.progress import BAR_WIDTH, Progress, clock
-from daws.sim.cluster import Cluster
-from daws.sim.plot import bytes_of, new_figure, write_figure
-from daws.sim.plot import check_target as check_picture
-from daws.sim.simulate import Settings, check_runnable
-from daws.store.memory import MemoryStore
-from daws.workloads import Workload
+ABOUT = """\
+Simulate a workload with several strategies on clusters of several sizes, with several seeds,
+and put the results side by side. Each finished run is kept in a file: a comparison that was
+interrupted goes on where it stopped, and more strategies, sizes or seeds can be added later."""
 
-STRATEGIES = "daws,random"
-JOBS_MAX = 1024
-SAME = ("workload", "estimates", "time_scale", "data_scale", "context", "task_memory_gb")
-"""Options that make a comparison what it is, together with those of nodes and costs."""
-WORLD = ("cores", "memory_gb", "profile", "network", "settings")
+EXAMPLES = """\
+examples:
+  daws compare fan-out:per-core=100 --strategy daws,flds,random --nodes 1,4,16,64 --seeds 5
+  daws compare ./montage.xml --strategy daws --strategy flds:tt=5,t=0.2 --nodes 1,2,...,64
+  daws compare pipeline --nodes 16,64 --jobs 2 --plot lines.svg --csv runs.csv --html page.html
+
+strategies and sizes:
+  Commas separate strategies where the name of a preset follows; all others belong to the
+  settings of the strategy before them. --strategy can be repeated as well.
+  In '1,4,...,1024' the dots go on as the two numbers before them do, times four here."""
 
 
-class World:
-    """How `daws sim` with the same options would make graph and cluster; travels to other processes as its options."""
-
-    def __init__(self, arguments: argparse.Namespace) -> None:
-        self.options = {name: getattr(arguments, name) for name in (*SAME, *WORLD, "group")}
-        self.source: Workload | Workflow = read_source(arguments.workload)
-
-    def __getstate__(self) -> dict[str, object]:
-        return self.options
-
-    def __setstate__(self, options: dict[str, object]) -> None:
-        self.options = options
-        self.source = read_source(str(options["workload"]))
-
-    def make(self, nodes: int, seed: int) -> tuple[Graph, Cluster, Settings]:
-        arguments = argparse.Namespace(**self.options, nodes=nodes)
-        cluster, settings = read_world(arguments, seed)
-        return read_graph(arguments, self.source, cluster, seed), cluster, settings
+def add_arguments(parser: Parser) -> None:
+    parser.shows_settings = True
+    parser.set_defaults(group=[])
+    what = parser.add_argument_group("what to run")
+    add_workload(what)
+    what.add_argument(
+        "--strategy",
+        metavar="S,…",
+        dest="strategies",
+        action="append",
+        default=[],
+        help="strategies as for 'daws sim'; may be repeated (default: daws,random)",
+    )
+    what.add_argument("--seeds", metavar="N", action=Once, type=whole, default=5, help="runs of each (default: 5)")
+    add_estimates(what)
+    add_task_options(what)
+    where = parser.add_argument_group("where to run it")
+    where.add_argument(
+        "--nodes",
+        metavar="N,…",
+        dest="sizes",
+        action=Once,
+        default="1,4,16,64",
+        help="numbers of nodes (default: 1,4,16,64)",
+    )
+    add_node_options(where)
+    add_cost_options(where)
+    how = parser.add_argument_group("how to go about it")
+    add_jobs(how)
+    how.add_argument(
+        "--results", metavar="FILE", action=Once, help="where runs are kept (default: compare-WORKLOAD-….jsonl here)"
+    )
+    output = parser.add_argument_group("what to show")
+    add_json(output)
+    output.add_argument("--csv", metavar="FILE", action=Once, help="write all runs, one per line")
+    output.add_argument(
+        "--plot", metavar="FILE", action=Once, help="draw makespans and shares of the bound (.png, .svg or .pdf)"
+    )
+    output.add_argument("--html", metavar="FILE", action=Once, help="write one page with plot and tables")
+    output.add_argument("--quiet", action="store_true", help="no progress bar and no tables")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Everything is checked before anything is done."""
-    strategies = split_strategies(arguments.strategies or [STRATEGIES])
-    cases = cases_of(strategies, read_sizes(arguments.sizes), arguments.seeds)
-    jobs = len(os.sched_getaffinity(0)) if arguments.jobs is None else arguments.jobs
-    if not 1 <= jobs <= JOBS_MAX:
-        raise UsageError(f"--jobs {jobs}: give a number from 1 to {JOBS_MAX}")
-    if arguments.plot is not None:
-        check_picture(Path(arguments.plot))
-    for option in ("csv", "html"):
-        check_text_target(option, getattr(arguments, option))
-    world = World(arguments)
-    # Nodes are alike: what those of one cluster can run, those of all others can.
-    graph, cluster, _ = world.make(cases[0].nodes, 0)
-    check_runnable(graph, MemoryStore(1, 1).join(cluster.infos()))
-    settings = settings_of(arguments, world)
-    path = default_path(arguments.workload, settings) if arguments.results is None else Path(arguments.results)
-    written = {f"--{option}": getattr(arguments, option) for option in ("plot", "csv", "html")}
-    check_apart(arguments.workload, {"--results": path, **written})
-    results = Results(path, settings)
-    try:
-        with results:
-            carry_out(world, results, cases, jobs, arguments.quiet)
-    except KeyboardInterrupt:
-        left = len(cases) - sum(case in results.runs for case in cases)
-        complain(f"interrupted: {left:,} of {len(cases):,} runs are left; the same command goes on ({path})")
-        return EXIT_INTERRUPTED
-    tell(arguments, title_of(arguments, world.source), [results.runs[case] for case in cases], path)
-    return 0
+    with importing():
+        from daws.cli.comparison import compare
 
-
-def settings_of(arguments: argparse.Namespace, world: World) -> dict[str, object]:
-    """What runs must have in common to be compared."""
-    settings: dict[str, object] = {"version": __version__}
-    settings |= {name.replace("_", "-"): getattr(arguments, name) for name in (*SAME, *WORLD)}
-    settings["cores"] = CORES if arguments.cores is None else arguments.cores
-    settings["set"] = sorted(arguments.settings)
-    del settings["settings"]
-    if isinstance(world.source, Workflow):
-        settings["contents"] = blake2b(Path(arguments.workload).read_bytes(), digest_size=8).hexdigest()
-    else:
-        settings["workload"] = str(world.source)
-    return settings
-
-
-def carry_out(world: World, results: Results, cases: Sequence[Case], jobs: int, quiet: bool) -> None:
-    """Run what is missing, and keep each run as soon as it is done."""
-    todo = results.missing(cases)
-    progress = CompareProgress(results, cases, min(jobs, max(1, len(todo))), quiet)
-    with progress, closing(run_cases(world, todo, jobs)) as runs:
-        for one in runs:
-            results.add(one)
-            progress.tick()
-
-
-class CompareProgress(Progress):
-    """Runs that are done, and the time that is left."""
-
-    def __init__(self, results: Results, cases: Sequence[Case], jobs: int, quiet: bool) -> None:
-        super().__init__(len(cases), quiet)
-        self.results, self.cases, self.jobs = results, cases, jobs
-        self.began_s = time.monotonic()
-
-    def tick(self) -> None:
-        todo = self.results.missing(self.cases)
-        left_s = seconds_left(self.results.runs.values(), todo, self.jobs)
-        self._draw(compare_line(self.total - len(todo), self.total, left_s))
-
-
-def compare_line(done: int, total: int, left_s: float | None) -> str:
-    full = done * BAR_WIDTH // max(1, total)
-    bar = "█" * full + "░" * (BAR_WIDTH - full)
-    return f"{bar} {done:,} of {total:,} runs  " + ("…" if left_s is None else f"{clock(left_s)} left")
-
-
-def tell(arguments: argparse.Namespace, title: str, runs: Sequence[Run], path: Path) -> None:
-    """Tables or JSON, and the files that were asked for."""
-    cells = cells_of(runs)
-    if arguments.json:
-        found = {"workload": title, "cells": cells, "runs": runs}
-        print(msgspec.json.encode(found).decode())
-    elif not arguments.quiet:
-        seeds = f"{arguments.seeds} seeds" if arguments.seeds > 1 else "one seed"
-        print(f"{title}: {len(runs):,} runs with {seeds}; costs {arguments.profile}\n\n{comparison_table(cells)}")
-    files = {"runs": str(path)}
-    if arguments.csv is not None:
-        write_text("csv", arguments.csv, csv_of(runs))
-        files["runs as CSV"] = arguments.csv
-    if arguments.plot is not None or arguments.html is not None:
-        figure = draw_comparison(cells, title, arguments.seeds)
-        if arguments.plot is not None:
-            write_figure(figure, Path(arguments.plot))
-            files["plot"] = arguments.plot
-        if arguments.html is not None:
-            heading, command = f"Strategies side by side: {title}", command_of(arguments)
-            page = page_of(cells, heading, command, facts_of(arguments), bytes_of(figure, ".svg"))
-            write_text("html", arguments.html, page)
-            files["page"] = arguments.html
-    if not (arguments.json or arguments.quiet):
-        print("\n" + "\n".join(f"{what}: {name}" for what, name in files.items()))
-
-
-def comparison_table(cells: Sequence[Cell]) -> str:
-    """Makespans with their spread, shares of the bound, and what was held at once; sizes down, strategies across."""
-    strategies = list(dict.fromkeys(cell.strategy for cell in cells))
-    by_place = {(cell.nodes, cell.strategy): cell for cell in cells}
-    sizes = list(dict.fromkeys(cell.nodes for cell in cells))
-    times = [("nodes", "no schedule below", *strategies)]
-    shares = [("nodes", "", *strategies)]
-    peaks = [("nodes", "", *strategies)]
-    for nodes in sizes:
-        row = [by_place[nodes, strategy] for strategy in strategies]
-        times.append(
-            (
-                f"{nodes:,}",
-                seconds(row[0].bound_s),
-                *(f"{seconds(cell.makespan_s)} ± {seconds(cell.makespan_spread_s)}" for cell in row),
-            )
-        )
-        shares.append(
-            (
-                f"{nodes:,}",
-                "",
-                *(f"{share(cell.bound_share)} ± {share(cell.bound_share_spread)}" for cell in row),
-            )
-        )
-        peaks.append((f"{nodes:,}", "", *(size(cell.peak_bytes) for cell in row)))
-    right = range(len(times[0]))
-    holds = any(cell.peak_bytes for cell in cells)
-    held = f"\n\nmost data held at once, mean\n{grid(peaks, right, '  ')}" if holds else ""
-    return (
-        f"makespan, mean ± standard deviation\n{grid(times, right, '  ')}\n\n"
-        f"share of the makespan that no schedule could have saved\n{grid(shares, right, '  ')}"
-        f"{held}"
-    )
-
-
-def facts_of(arguments: argparse.Namespace) -> list[tuple[str, str]]:
-    """What was asked for."""
-    return [
-        ("workload", arguments.workload),
-        ("strategies", "; ".join(split_strategies(arguments.strategies or [STRATEGIES]))),
-        ("nodes", arguments.sizes),
-        ("seeds", str(arguments.seeds)),
-        ("cores of each node", str(CORES if arguments.cores is None else arguments.cores)),
-        ("costs", " ".join([arguments.profile, *arguments.settings])),
-        ("estimates", arguments.estimates),
-        ("daws", __version__),
-    ]
-
-
-def command_of(arguments: argparse.Namespace) -> str:
-    """What gives the same runs again."""
-    words = ["daws", "compare", arguments.workload, "--nodes", arguments.sizes, "--seeds", str(arguments.seeds)]
-    for strategies in arguments.strategies or [STRATEGIES]:
-        words += ["--strategy", strategies]
-    for option, values in (("context", arguments.context), ("task-memory-gb", arguments.task_memory_gb)):
-        words += [word for value in values for word in (f"--{option}", value)]
-    words += ["--estimates", arguments.estimates, "--profile", arguments.profile]
-    words += ["--time-scale", f"{arguments.time_scale:g}", "--data-scale", f"{arguments.data_scale:g}"]
-    for option, value in (("cores", arguments.cores), ("memory-gb", arguments.memory_gb)):
-        words += [] if value is None else [f"--{option}", f"{value:g}"]
-    words += [word for setting in arguments.settings for word in ("--set", setting)]
-    return shlex.join(words)
-
-
-def csv_of(runs: Sequence[Run]) -> str:
-    buffer = io.StringIO()
-    names = [*Run.__struct_fields__, "bound_share"]
-    writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(names)
-    writer.writerows([getattr(run, name) for name in names] for run in runs)
-    return buffer.getvalue()
-
-
-def check_text_target(option: str, target: str | None) -> None:
-    """Refuse what could not be written at the end."""
-    if target is None:
-        return
-    path = Path(target)
-    if not path.name or path.is_dir() or not path.parent.is_dir():
-        raise UsageError(f"--{option} {target!r}: expected the name of a file in a folder that is there")
-    if not os.access(path if path.exists() else path.parent, os.W_OK):
-        raise UsageError(f"--{option} {target!r}: cannot be written")
-    if option == "html":
-        new_figure((1, 1))
-
-
-def write_text(option: str, target: str, text: str) -> None:
-    try:
-        Path(target).write_text(text)
-    except OSError as error:
-        raise UnavailableError(f"--{option} {target!r}: cannot be written: {error.strerror}", retry=True) from error
+    return compare(arguments)

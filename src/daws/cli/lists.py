@@ -1,15 +1,24 @@
-"""`daws strategies` and `daws workloads`: what there is."""
+"""Strategies and decisions, as text and as JSON documents."""
 
 import inspect
 import shutil
 import textwrap
 
-from daws.cli.table import grid
+from daws.cli.table import as_json, grid
 from daws.model.errors import StrategyError
-from daws.strategy import DECISIONS, DEFAULT, PRESETS, Parameter, answers, describe, parameters_of, parse_strategy
+from daws.strategy import (
+    DECISIONS,
+    DEFAULT,
+    PRESETS,
+    Parameter,
+    Preset,
+    answers,
+    describe,
+    parameters_of,
+    parse_strategy,
+)
 from daws.strategy.answer import format_value
 from daws.strategy.decisions import Strategy
-from daws.workloads import describe_kinds
 
 QUESTIONS = {
     "acquire": "which pilots are asked for: where, how many, how large, for how long?",
@@ -26,17 +35,12 @@ QUESTIONS = {
 }
 
 
-def show_workloads() -> int:
-    print(describe_kinds())
-    print("\nWrite kind or kind:key=value,…  for example:  daws sim fan-out:degree=10,per-core=200")
-    return 0
-
-
-def show_strategies(name: str | None) -> int:
+def show_strategies(name: str | None, is_json: bool = False) -> int:
+    """Print all strategies, or one, or the answers to a decision."""
     if name is None:
-        print(_overview())
+        print(as_json(_overview_document()) if is_json else _overview())
     elif name in DECISIONS:
-        print(_decision(name))
+        print(as_json(_decision_document(name)) if is_json else _decision(name))
     else:
         try:
             strategy = parse_strategy(name)
@@ -44,8 +48,49 @@ def show_strategies(name: str | None) -> int:
             if ":" in name:
                 raise
             raise StrategyError(f"{error}; decisions are {', '.join(DECISIONS)}") from error
-        print(_in_full(strategy))
+        print(as_json(_document(strategy)) if is_json else _in_full(strategy))
     return 0
+
+
+def _overview_document() -> dict[str, object]:
+    decisions = [{"decision": one, "question": QUESTIONS[one], "answers": [*answers(one)]} for one in DECISIONS]
+    return {"strategies": [_document(preset.strategy) for preset in PRESETS.values()], "decisions": decisions}
+
+
+def _document(strategy: Strategy) -> dict[str, object]:
+    """A strategy with all its answers; parameters are texts as they would be typed."""
+    preset = _preset(strategy)
+    return {
+        "strategy": strategy.name,
+        "is_default": strategy.name == DEFAULT,
+        "summary": preset.summary,
+        "paper": preset.paper,
+        "decisions": {row.decision: {"answer": row.answer, "parameters": row.parameters} for row in describe(strategy)},
+    }
+
+
+def _decision_document(decision: str) -> dict[str, object]:
+    found = [
+        {
+            "answer": name,
+            "about": inspect.getdoc(cls) or "",
+            "used_by": _users(decision, cls),
+            "parameters": [
+                {"key": one.key, "default": _defaults(cls)[one.key], "meaning": _help(one)}
+                for one in parameters_of(cls)
+            ],
+        }
+        for name, cls in answers(decision).items()
+    ]
+    return {"decision": decision, "question": QUESTIONS[decision], "answers": found}
+
+
+def _preset(strategy: Strategy) -> Preset:
+    return PRESETS[strategy.name.partition(":")[0].strip()]
+
+
+def _users(decision: str, cls: type) -> list[str]:
+    return [preset.name for preset in PRESETS.values() if type(getattr(preset.strategy, decision)) is cls]
 
 
 def _overview() -> str:
@@ -85,7 +130,7 @@ def _defaults(cls: type) -> dict[str, str]:
 
 
 def _in_full(strategy: Strategy) -> str:
-    preset = PRESETS[strategy.name.partition(":")[0].strip()]
+    preset = _preset(strategy)
     lines = [strategy.name, _wrapped(f"{preset.summary} [{preset.paper}]", "    "), ""]
     for row in describe(strategy):
         cls = type(getattr(strategy, row.decision))
@@ -97,7 +142,7 @@ def _in_full(strategy: Strategy) -> str:
 def _decision(decision: str) -> str:
     lines = [f"{decision}: {QUESTIONS[decision]}", ""]
     for name, cls in answers(decision).items():
-        users = [preset.name for preset in PRESETS.values() if type(getattr(preset.strategy, decision)) is cls]
+        users = _users(decision, cls)
         lines.append(f"{decision}={name}".ljust(28) + (f"used by {', '.join(users)}" if users else ""))
         lines.append(_about(cls, _defaults(cls)))
     return "\n".join(lines).rstrip()

@@ -1,72 +1,115 @@
 """`daws memo`: the folder of results that are reused."""
 
 import argparse
-import json
 import os
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
-from daws.cli.table import count, grid, size
-from daws.data.memo import MemoFolder, read_entry, read_head
+from daws.cli.importing import importing
+from daws.cli.messages import EXIT_FAILED
+from daws.cli.options import Once, Parser, add_json, number
 from daws.model.errors import UsageError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from daws.data.memo import MemoFolder
+
+ABOUT = """\
+List the results that tasks with memo= have left in a folder, by function; or remove them. A
+result that is removed is made again when it is needed."""
+
+EXAMPLES = """\
+examples:
+  daws memo results                     by function: how many, how large, when used last
+  daws memo results --check             read all results; the exit code is 1 if one is damaged
+  daws memo results --clear --unused-days 30"""
 
 DAY_S = 86_400.0
 DAMAGED = "(damaged)"
 
 
-class _Found:
-    """One entry."""
+class _Found(NamedTuple):
+    """One result."""
 
-    __slots__ = ("name", "path", "size_bytes", "used_s")
-
-    def __init__(self, path: Path, is_read: bool) -> None:
-        status = os.stat(path)
-        self.path = path
-        self.size_bytes = status.st_size
-        self.used_s = status.st_mtime
-        try:
-            self.name = read_entry(path).head.name if is_read else read_head(path).name
-        except ValueError:
-            self.name = DAMAGED
+    path: "Path"
+    name: str
+    size_bytes: int
+    used_s: float
 
 
-def memo(arguments: argparse.Namespace) -> int:
+def add_arguments(parser: Parser) -> None:
+    parser.add_argument("folder", metavar="DIR", help="the folder that daws.Cluster(memo=…) was given")
+    parser.add_argument("--function", metavar="NAME", action=Once, help="only those of one function, as it is listed")
+    parser.add_argument("--unused-days", metavar="N", action=Once, type=number, help="only those not used for N days")
+    parser.add_argument("--check", action="store_true", help="read all of them; exit code 1 if any is damaged")
+    parser.add_argument("--clear", action="store_true", help="remove them")
+    add_json(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    with importing():
+        from daws.cli.table import as_json, count, grid, size
+        from daws.data.memo import MemoFolder
+
     if not os.path.isdir(arguments.folder):
         raise UsageError(f"there is no folder {arguments.folder}")
     if arguments.unused_days is not None and arguments.unused_days < 0:
         raise UsageError(f"--unused-days {arguments.unused_days:g}: give a number of days from 0")
     folder = MemoFolder(arguments.folder)
     found = [*_chosen(folder, arguments)]
+    size_bytes = sum(one.size_bytes for one in found)
     if arguments.clear:
         is_all = arguments.function is None and arguments.unused_days is None
         removed = folder.clear(None if is_all else [one.path for one in found])
-        print(f"removed {removed:,} results, {size(sum(one.size_bytes for one in found))}")
+        document = {"results_removed": removed, "bytes": size_bytes}
+        print(as_json(document) if arguments.json else f"removed {removed:,} results, {size(size_bytes)}")
         return 0
-    _show(found, arguments.json)
-    return int(arguments.check and any(one.name == DAMAGED for one in found))
+    rows = _by_function(found)
+    if arguments.json:
+        keys = ("function", "results", "bytes", "used")
+        print(as_json([dict(zip(keys, row, strict=True)) for row in rows]))
+    elif not rows:
+        print("there are no results")
+    else:
+        head = ("function", "results", "size", "last used")
+        cells = [
+            (name, count(results), size(total), time.strftime("%Y-%m-%d %H:%M", time.localtime(used_s)))
+            for name, results, total, used_s in rows
+        ]
+        print(grid([head, *cells], right=(1, 2)))
+    return EXIT_FAILED if arguments.check and any(one.name == DAMAGED for one in found) else 0
 
 
-def _chosen(folder: MemoFolder, arguments: argparse.Namespace) -> Iterator[_Found]:
+def _chosen(folder: "MemoFolder", arguments: argparse.Namespace) -> Iterator[_Found]:
     before_s = None if arguments.unused_days is None else time.time() - arguments.unused_days * DAY_S
     for path in folder.paths():
-        with suppress(FileNotFoundError):  # somebody else tidies up, too
-            one = _Found(path, arguments.check)
+        with suppress(FileNotFoundError):  # another process may remove results, too
+            one = _read(path, arguments.check)
             if arguments.function in (None, one.name) and (before_s is None or one.used_s <= before_s):
                 yield one
 
 
-def _show(found: list[_Found], is_json: bool) -> None:
+def _read(path: "Path", is_whole: bool) -> _Found:
+    """Read the head of a result, or all of it."""
+    from daws.data.memo import read_entry, read_head
+
+    status = os.stat(path)
+    try:
+        name = read_entry(path).head.name if is_whole else read_head(path).name
+    except ValueError:
+        name = DAMAGED
+    return _Found(path, name, status.st_size, status.st_mtime)
+
+
+def _by_function(found: list[_Found]) -> list[tuple[str, int, int, float]]:
+    """Name, number of results, bytes and time of the last use of each function."""
     names: dict[str, list[_Found]] = {}
     for one in found:
         names.setdefault(one.name, []).append(one)
-    rows = [("function", "results", "size", "last used")]
-    for name, entries in sorted(names.items()):
-        size_bytes, used_s = sum(one.size_bytes for one in entries), max(one.used_s for one in entries)
-        if is_json:
-            print(json.dumps({"function": name, "results": len(entries), "bytes": size_bytes, "used": used_s}))
-        used = time.strftime("%Y-%m-%d %H:%M", time.localtime(used_s))
-        rows.append((name, count(len(entries)), size(size_bytes), used))
-    if not is_json:
-        print(grid(rows, right=(1, 2)) if found else "there are no results")
+    return [
+        (name, len(some), sum(one.size_bytes for one in some), max(one.used_s for one in some))
+        for name, some in sorted(names.items())
+    ]

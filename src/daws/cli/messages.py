@@ -1,4 +1,4 @@
-"""What the command says when something is wrong, even where streams are full, closed or know no letter but ASCII.
+"""Messages and exit codes for when something is wrong, even where streams are full, closed or know only ASCII.
 
 Imports nothing that takes time, because it has to be there first.
 """
@@ -8,6 +8,21 @@ import os
 import sys
 
 SHOWN_LENGTH_MAX = 40
+
+EXIT_FAILED = 1
+EXIT_USAGE = 2
+EXIT_TIMEOUT = 124
+EXIT_INTERRUPTED = 130
+EXIT_PIPE = 141
+EXIT_CODES = f"""\
+exit codes:
+  0    all went well
+  {EXIT_FAILED}    the work failed: a task, a damaged result, a cluster that does not answer, a full disk
+  {EXIT_USAGE}    the command or its input is wrong; nothing was done
+  {EXIT_TIMEOUT}  'daws wait --timeout' gave up
+  {EXIT_INTERRUPTED}  interrupted (Ctrl-C)
+  {EXIT_PIPE}  the reader of the output has gone
+A script that 'daws run' runs has its own exit code."""
 
 
 def complain(message: str) -> None:
@@ -41,3 +56,10 @@ def silence(descriptor: int) -> None:
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, descriptor)
     os.close(nowhere)
+
+
+def log_in_lines() -> None:
+    """Write the log of a node or a store to standard error."""
+    import logging
+
+    logging.basicConfig(format="daws: %(message)s", level=logging.INFO)

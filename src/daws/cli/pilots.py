@@ -5,9 +5,9 @@ import argparse
 import msgspec
 
 from daws.cli.asked import read_graph, read_settings_alone, title_of
-from daws.cli.messages import complain, one_line
+from daws.cli.messages import EXIT_FAILED, complain, one_line
 from daws.cli.source import read_source
-from daws.cli.table import count, grid, seconds, share, significant
+from daws.cli.table import as_json, count, grid, seconds, share, significant
 from daws.model.cluster import ExecutorClass
 from daws.model.errors import UsageError
 from daws.runs.progress import Progress
@@ -20,7 +20,7 @@ from daws.strategy import parse_strategy
 HOUR_S = 3600.0
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run_on_pilots(arguments: argparse.Namespace) -> int:
     """Everything is checked before anything is done."""
     for option in ("nodes", "cores", "memory_gb", "group", "plot", "export"):
         if getattr(arguments, option):
@@ -37,7 +37,7 @@ def run(arguments: argparse.Namespace) -> int:
         fields = {"workload": title, "profile": arguments.profile, "estimates": arguments.estimates}
         fields |= msgspec.structs.asdict(result) | msgspec.structs.asdict(report)
         del fields["digest"]  # nobody asked for one
-        print(msgspec.json.encode({**fields, "cores": result.cores or None}).decode())
+        print(as_json({**fields, "cores": result.cores or None}))
     elif not arguments.quiet:
         print(
             f"{title} with {result.strategy}: {result.tasks:,} tasks, {result.edges:,} edges\n"
@@ -47,7 +47,7 @@ def run(arguments: argparse.Namespace) -> int:
     if result.failed:
         task, (_, error) = next(iter(kernel.client.ended.items()))
         complain(f"error: {result.failed:,} tasks failed, first task {task}: {one_line(error)}")
-        return 1
+        return EXIT_FAILED
     return 0
 
 

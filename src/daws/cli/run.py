@@ -1,155 +1,102 @@
 """`daws run`: a recorded workflow, a workload or a script on the cores of this machine."""
 
 import argparse
-import os
-import platform
-import time
-import warnings
-from contextlib import nullcontext
-from dataclasses import replace
-from datetime import UTC, datetime, timedelta
-from pathlib import Path
+from typing import TYPE_CHECKING
 
-from daws.cli.asked import check_seed
-from daws.cli.command import EXIT_FAILED, EXIT_INTERRUPTED
-from daws.cli.live import LiveProgress
-from daws.cli.messages import complain, one_line, shown
-from daws.cli.parser import is_script
-from daws.cli.run_output import STDOUT, check_json_target, draw_live, live_table, write_json
-from daws.cli.script import run_script
-from daws.cli.source import named, read_source
-from daws.cli.table import grid
-from daws.cli.targets import check_apart
-from daws.client.cluster import NODES_MAX, WORKERS_MAX, Cluster
-from daws.client.defaults import default_nodes, default_workers
-from daws.formats import Execution, Machine, Workflow, check_target, write_wfformat
-from daws.model.errors import CommandError, UsageError
-from daws.model.graph import Graph
-from daws.runs.picture import check_target as check_picture
-from daws.runs.summary import summarise
-from daws.runs.timeline import Timeline
-from daws.runs.trace import check_trace_target, write_trace
-from daws.strategy import lacks_live, parse_strategy
-from daws.workflows.emulation import OUTSIDE, Emulation, check_room
-from daws.workflows.execution import CommandPlan, CommandRun, check_commands
-from daws.workflows.records import Mode, alone_in
-from daws.workflows.submission import Submission
-from daws.workloads import Workload
+from daws.cli.importing import importing
+from daws.cli.options import Once, Parser, add_scales, add_seed, add_strategy, is_script, whole
 
-FAILURES_SHOWN = 10
+if TYPE_CHECKING:
+    from daws.workflows.submission import Submission
+
+ABOUT = """\
+Run something for real, on worker processes of this machine. A recorded workflow or a
+workload runs as emulated tasks, which read and write real bytes and take their recorded
+time; with --execute its own commands run, those that are not up to date. A Python script runs
+as it is: --nodes, --workers and --strategy are the defaults of its clusters, and --export,
+--plot and --trace tell how its tasks ran."""
+
+EXAMPLES = """\
+examples:
+  daws run ./montage.xml --time-scale 0.01 --trace trace.json
+  daws run fan-out:tasks=1000 --workers 2 --spin --plot busy.png
+  daws run ./genome.json --execute --folder ./data --dry-run
+  daws run ./genome.json --execute --folder ./data --keep-going
+  daws run --workers 4 script.py --its-own option
+  daws run --export graph.json --plot busy.png script.py
+  daws sim ./graph.json --nodes 64      the same script on 64 nodes, simulated
+
+Arguments after a name that ends in .py belong to the script, and the exit code is the script's."""
+
+
+def add_arguments(parser: Parser) -> None:
+    parser.leaves_rest_to_script = True
+    parser.set_defaults(script_arguments=[])
+    what = parser.add_argument_group("what to run")
+    what.add_argument(
+        "what",
+        metavar="WHAT",
+        help="a DAX or WfFormat file, a workload (see 'daws workloads'), or a Python script with its arguments",
+    )
+    add_strategy(what)
+    add_scales(what)
+    what.add_argument("--spin", action="store_true", help="tasks compute all the time instead of sleeping")
+    what.add_argument("--ignore-needs", action="store_true", help="each task runs on one worker, whatever it asks for")
+    add_seed(what)
+    _add_execute(parser.add_argument_group("commands of a workflow file (with --execute)"))
+    where = parser.add_argument_group("where to run it")
+    where.add_argument(
+        "--workers", metavar="N", action=Once, type=whole, help="workers of each node (default: one per core)"
+    )
+    where.add_argument("--nodes", metavar="N", action=Once, type=whole, help="nodes, each a process (default: 1)")
+    output = parser.add_argument_group("what to show")
+    output.add_argument("--json", metavar="FILE", action=Once, help="write how it went as JSON; - is stdout")
+    output.add_argument("--trace", metavar="FILE", action=Once, help="write when and where each task ran, for Perfetto")
+    output.add_argument("--plot", metavar="FILE", action=Once, help="draw busy workers over time (.png, .svg or .pdf)")
+    output.add_argument("--export", metavar="FILE", action=Once, help="write the run as WfFormat 1.5 (.json, .json.gz)")
+    output.add_argument("--quiet", action="store_true", help="no progress bar and no table")
+
+
+def _add_execute(execute: "argparse._ArgumentGroup") -> None:
+    execute.add_argument(
+        "--execute", action="store_true", help="run the commands in the file; up to date ones do not run"
+    )
+    execute.add_argument(
+        "--folder",
+        metavar="DIR",
+        action=Once,
+        default=".",
+        help="where commands find and leave their files (default: .)",
+    )
+    execute.add_argument(
+        "-k", "--keep-going", action="store_true", help="after a failure go on with all that does not need it"
+    )
+    execute.add_argument("-n", "--dry-run", action="store_true", help="only say what would run, and why")
+    execute.add_argument("--rerun", action="store_true", help="run all commands, also those that are up to date")
+    execute.add_argument(
+        "--mtime", action="store_true", help="up to date is what is newer than its inputs, as with make"
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Everything is checked before anything is done."""
+    with importing():
+        from daws.cli.script import run_script
+        from daws.cli.workflow_run import cluster_size, run_source
+        from daws.strategy import lacks_live, parse_strategy
+
     lacks = lacks_live(parse_strategy(arguments.strategy))
     nodes, workers = cluster_size(arguments)
     if is_script(arguments.what):
         return run_script(arguments)
-    check_targets(arguments)
-    source = read_source(arguments.what)
-    workflow = named(source, graph_for(source, nodes, workers, arguments))
-    check_execute(arguments)
-    if arguments.execute:
-        check_commands(workflow, arguments.folder, arguments.what)
-        if arguments.dry_run:
-            return tell_plan(workflow, arguments.folder, mode_of(arguments), arguments.quiet)
-    else:
-        check_room(workflow.graph)
-    with alone_in(arguments.folder) if arguments.execute else nullcontext():
-        with warnings.catch_warnings():
-            if lacks:
-                complain(lacks)
-                warnings.simplefilter("ignore", UserWarning)  # the same once more
-            cluster = Cluster(workers, nodes=nodes, strategy=arguments.strategy, timeline=Timeline())
-        return run_workflow(arguments, workflow, cluster, source.notes if isinstance(source, Workflow) else ())
+    return run_source(arguments, nodes, workers, lacks)
 
 
-def cluster_size(arguments: argparse.Namespace) -> tuple[int, int]:
-    """Nodes, and workers of each."""
-    nodes: int = default_nodes() if arguments.nodes is None else arguments.nodes
-    if not 1 <= nodes <= NODES_MAX:
-        raise UsageError(f"--nodes {nodes}: give a number from 1 to {NODES_MAX}")
-    workers: int = default_workers(nodes) if arguments.workers is None else arguments.workers
-    if not 1 <= workers <= WORKERS_MAX:
-        raise UsageError(f"--workers {workers}: give a number from 1 to {WORKERS_MAX}")
-    return nodes, workers
-
-
-def check_execute(arguments: argparse.Namespace) -> None:
-    """Refuse options of commands where none are run, and those that contradict each other."""
-    for option in ("keep_going", "dry_run", "rerun", "mtime"):
-        if getattr(arguments, option) and not arguments.execute:
-            raise UsageError(f"--{option.replace('_', '-')} goes with --execute")
-    if arguments.rerun and arguments.mtime:
-        raise UsageError("--rerun runs all commands, so --mtime has nothing to say; give one of them")
-
-
-def mode_of(arguments: argparse.Namespace) -> Mode:
-    return "rerun" if arguments.rerun else "mtime" if arguments.mtime else "content"
-
-
-def check_targets(arguments: argparse.Namespace) -> None:
-    """Refuse what could not be written at the end."""
-    check_seed(arguments.seed)
-    if arguments.plot is not None:
-        check_picture(Path(arguments.plot))
-    if arguments.export is not None:
-        check_target(arguments.export)
-    if arguments.trace is not None:
-        check_trace_target(arguments.trace)
-    if arguments.json is not None:
-        check_json_target(arguments.json)
-    written = {f"--{option}": getattr(arguments, option) for option in ("plot", "export", "trace", "json")}
-    check_apart(arguments.what, written if arguments.json != STDOUT else {**written, "--json": None})
-
-
-def graph_for(source: Workload | Workflow, nodes: int, workers: int, arguments: argparse.Namespace) -> Graph:
-    """The graph to run, at its scale; UsageError if a task needs more cores than a node has."""
-    if isinstance(source, Workload):
-        graph = source.build(nodes, workers, arguments.seed)
-    else:
-        graph = source.graph
-    task = int(graph.cores.argmax()) if graph.task_count else 0
-    if graph.task_count and graph.cores[task] > workers and not arguments.ignore_needs:
-        name = source.task_ids[task] if isinstance(source, Workflow) else graph.name_of(task)
-        raise UsageError(
-            f"task {shown(name)} needs {graph.cores[task]} cores, but a node has {workers} workers; "
-            f"give --workers {graph.cores[task]}, or --ignore-needs to run each task on one"
-        )
-    if arguments.ignore_needs:
-        graph = graph.changed(cores=None, context=None, contexts=(None,))
-    graph = graph.scaled(arguments.time_scale, arguments.data_scale)
-    graph.check()
-    return graph
-
-
-def run_workflow(arguments: argparse.Namespace, workflow: Workflow, cluster: Cluster, notes: tuple[str, ...]) -> int:
-    """Carry it out, then tell about it. The cluster is closed in any case."""
+def carry_out(submission: "Submission", quiet: bool = False) -> bool:
+    """Run until all tasks have ended or one has failed; False if the user interrupted it."""
     try:
-        if arguments.execute:
-            submission: Submission = CommandRun(
-                cluster, workflow, arguments.folder, keep_going=arguments.keep_going, mode=mode_of(arguments)
-            )
-        else:
-            submission = Emulation(cluster, workflow.graph, arguments.spin)
-        is_whole = carry_out(submission, arguments.quiet)
-    finally:
-        cluster.close(cancel=True)
-    if not is_whole:
-        left = workflow.graph.task_count - submission.ended
-        hint = "; the same command goes on with these" if arguments.execute else ""
-        complain(f"interrupted: {left:,} of {workflow.graph.task_count:,} tasks had not ended{hint}")
-        return EXIT_INTERRUPTED
-    if submission.failed is not None:
-        tell_failures(workflow, submission)
-        return EXIT_FAILED
-    tell(arguments, workflow, submission, notes)
-    return 0
+        from daws.cli.live import LiveProgress
 
-
-def carry_out(submission: Submission, quiet: bool = False) -> bool:
-    """Until all tasks have ended or one has failed; False if the user did not want to wait for that."""
-    try:
         progress = LiveProgress(submission, quiet)
         with progress:
             submission.prepare()
@@ -158,90 +105,3 @@ def carry_out(submission: Submission, quiet: bool = False) -> bool:
         return True
     except KeyboardInterrupt:
         return False
-
-
-def tell_failures(workflow: Workflow, submission: Submission) -> None:
-    """Which tasks failed and how, and what became of the others."""
-    assert submission.failed is not None
-    causes = submission.causes if isinstance(submission, CommandRun) else []
-    for task in causes[:FAILURES_SHOWN] or [submission.failed[0]]:
-        error = submission.errors[task]
-        what = str(error) if isinstance(error, CommandError) else f"{type(error).__name__}: {error}"
-        complain(f"error: task {workflow.task_ids[task]} failed: {one_line(what)}")
-    if isinstance(submission, CommandRun):
-        left = workflow.graph.task_count - submission.ended - len(causes)
-        more = f" ({len(causes) - FAILURES_SHOWN:,} more than are shown)" if len(causes) > FAILURES_SHOWN else ""
-        not_run = f", {left:,} not run" if left else ""
-        hint = "; --keep-going goes on with all that does not need what failed" if left else ""
-        complain(f"{len(causes):,} failed{more}, {counted(submission)}{not_run}{'' if submission.keep_going else hint}")
-
-
-def counted(submission: CommandRun) -> str:
-    up_to_date = len(submission.earlier_ns)
-    return f"{submission.ended - up_to_date:,} run, {up_to_date:,} up to date"
-
-
-def tell_plan(workflow: Workflow, folder: str, mode: Mode, quiet: bool) -> int:
-    """What would be run, without running it."""
-    reasons = CommandPlan(workflow, folder).reasons(mode)
-    if not quiet:
-        rows = [(workflow.task_ids[task], why) for task, why in enumerate(reasons) if why]
-        if rows:
-            print(f"would run, and why:\n\n{grid(rows, indent='  ')}\n")
-    to_run = sum(map(bool, reasons))
-    print(f"{to_run:,} to run, {len(reasons) - to_run:,} up to date")
-    return 0
-
-
-def tell(arguments: argparse.Namespace, workflow: Workflow, submission: Submission, notes: tuple[str, ...]) -> None:
-    """The table, and the files that were asked for."""
-    graph, cluster = submission.result(), submission.cluster
-    workflow = replace(workflow, graph=graph)
-    start_ns, end_ns, node = submission.columns()
-    moved_bytes = submission.timeline.moved_bytes
-    summary = summarise(graph, start_ns, end_ns, cluster._nodes, cluster.workers, cluster.strategy.name, moved_bytes)
-    shows_table = not arguments.quiet and arguments.json != "-"
-    if shows_table:
-        print(live_table(arguments, summary, notes))
-        if isinstance(submission, CommandRun):
-            print(f"\n{counted(submission)}")
-    if arguments.json is not None:
-        counts = {}
-        if isinstance(submission, CommandRun):
-            up_to_date = len(submission.earlier_ns)
-            counts = {"commands_run": submission.ended - up_to_date, "commands_up_to_date": up_to_date}
-        write_json(arguments, summary, notes, counts)
-    files = {}
-    if arguments.trace is not None:
-        write_trace(arguments.trace, submission.timeline, lambda number: name_of(workflow, submission, number))
-        files["trace, for ui.perfetto.dev"] = arguments.trace
-    if arguments.plot is not None:
-        draw_live(summary, start_ns, end_ns, graph.cores, Path(arguments.plot), arguments.what)
-        files["busy workers over time"] = arguments.plot
-    if arguments.export is not None:
-        begun_at = datetime.now(UTC) - timedelta(microseconds=(time.monotonic_ns() - submission.begun_ns) // 1000)
-        name, workers = platform.node() or "localhost", cluster.workers // cluster._nodes
-        names = [name] if cluster._nodes == 1 else [f"{name}-{number}" for number in range(cluster._nodes)]
-        machines = [Machine(one, workers, memory_bytes()) for one in names]
-        earlier: frozenset[int] = frozenset()
-        if isinstance(submission, CommandRun):
-            earlier = frozenset(submission.earlier_ns)
-            workflow = replace(workflow, graph=submission.measured())
-        execution = Execution(start_ns, end_ns, node, machines, begun_at, earlier)
-        write_wfformat(arguments.export, workflow, execution)
-        files["the run as WfFormat"] = arguments.export
-    if shows_table:
-        for what, path in files.items():
-            print(f"\n{what}: {path}")
-
-
-def name_of(workflow: Workflow, submission: Submission, number: int) -> tuple[str, str]:
-    """Kind and id of a task that the cluster knows by its number; what was made for the workflow has no id."""
-    task = submission.task_of.get(number)
-    if task is None:
-        return OUTSIDE, str(number)
-    return workflow.graph.kinds[workflow.graph.kind[task]], workflow.task_ids[task]
-
-
-def memory_bytes() -> int:
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

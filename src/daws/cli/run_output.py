@@ -2,13 +2,12 @@
 
 import argparse
 import os
-import sys
 from pathlib import Path
 
 import msgspec
 import numpy as np
 
-from daws.cli.table import count, grid, seconds, share, significant, size
+from daws.cli.table import as_json, count, grid, seconds, share, significant, size
 from daws.model.columns import Int16s, Int64s
 from daws.model.errors import UnavailableError, UsageError
 from daws.runs.picture import draw_panels, panel_from
@@ -67,8 +66,8 @@ def check_json_target(target: str) -> None:
         raise UsageError(f"--json {target!r}: cannot be written")
 
 
-def write_json(arguments: argparse.Namespace, summary: Summary, notes: tuple[str, ...], more: dict[str, int]) -> None:
-    """One object: what was asked, what came of it."""
+def report(arguments: argparse.Namespace, summary: Summary, notes: tuple[str, ...]) -> dict[str, object]:
+    """The request and the numbers of its run, for JSON."""
     asked = {
         "workload": arguments.what,
         "seed": arguments.seed,
@@ -76,14 +75,18 @@ def write_json(arguments: argparse.Namespace, summary: Summary, notes: tuple[str
         "data_scale": arguments.data_scale,
         "mode": "execute" if arguments.execute else "spin" if arguments.spin else "sleep",
     }
-    text = msgspec.json.encode({**asked, **msgspec.structs.asdict(summary), **more, "notes": notes}) + b"\n"
-    if arguments.json == STDOUT:
-        sys.stdout.write(text.decode())
+    return {**asked, **msgspec.structs.asdict(summary), "notes": notes}
+
+
+def write_json(target: str, document: object) -> None:
+    """Write one JSON document to a file, or to standard output."""
+    if target == STDOUT:
+        print(as_json(document))
         return
     try:
-        Path(arguments.json).write_bytes(text)
+        Path(target).write_text(as_json(document) + "\n")
     except OSError as error:
-        raise UnavailableError(f"--json {arguments.json!r}: cannot be written: {error.strerror}", retry=True) from error
+        raise UnavailableError(f"--json {target!r}: cannot be written: {error.strerror}", retry=True) from error
 
 
 def draw_live(summary: Summary, start_ns: Int64s, end_ns: Int64s, cores: Int16s, path: Path, title: str) -> None:

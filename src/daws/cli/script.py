@@ -8,8 +8,7 @@ from itertools import zip_longest
 from pathlib import Path
 from types import CodeType, ModuleType
 
-from daws.cli.command import EXIT_FAILED
-from daws.cli.messages import complain, shown
+from daws.cli.messages import EXIT_FAILED, complain, shown
 from daws.cli.targets import check_apart
 from daws.client.defaults import EXPORT, NODES, PLOT, STRATEGY, TRACE, WORKERS, is_taken
 from daws.formats import check_target

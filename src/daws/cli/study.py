@@ -9,13 +9,37 @@ from types import ModuleType
 from typing import Any
 
 import daws
+from daws.cli.importing import importing
 from daws.cli.messages import shown
-from daws.cli.table import grid
+from daws.cli.options import Once, Parser, add_jobs, add_json
 from daws.model.errors import UnavailableError, UsageError
+
+ABOUT = """\
+Run studies: what a paper published, beside what daws does. Each prints tables and says which
+claims hold, and leaves a page, a plot and a CSV. Without a name: the list of all studies."""
+
+EXAMPLES = """\
+examples:
+  daws study                            what there is
+  daws study table4 --quick --out here  a small version, to see that it works
+  daws study --all                      everything; less than an hour on two cores"""
 
 ROOT = Path(daws.__file__).resolve().parents[2]
 """Of a checkout; of an installed package it is a folder of Python's own."""
 OUT = Path("out") / "studies"
+
+
+def add_arguments(parser: Parser) -> None:
+    parser.add_argument("names", nargs="*", metavar="NAME", help="studies to run")
+    parser.add_argument("--all", action="store_true", help="run all of them")
+    parser.add_argument("--quick", action="store_true", help="small versions, only to show that they work")
+    parser.add_argument("--files", metavar="DIR", action=Once, help="folder with the classic workflow files to use")
+    parser.add_argument(
+        "--out", metavar="DIR", action=Once, help="where everything goes (default: docs/studies, or out/studies)"
+    )
+    add_jobs(parser)
+    add_json(parser)
+    parser.add_argument("--quiet", action="store_true", help="no progress bar")
 
 
 def studies_package() -> ModuleType:
@@ -36,10 +60,15 @@ def is_checkout() -> bool:
 
 def run(arguments: argparse.Namespace) -> int:
     """Everything is checked before anything is run."""
-    package = studies_package()
-    studies: dict[str, Any] = package.find_studies()
+    with importing():
+        from daws.cli.table import as_json, grid
+
+        package = studies_package()
+        studies: dict[str, Any] = package.find_studies()
     if not arguments.names and not arguments.all:
-        print(list_of(studies))
+        rows = [(study.name, study.paper, study.shows) for study in studies.values()]
+        keys = ("study", "paper", "shows")
+        print(as_json([dict(zip(keys, row, strict=True)) for row in rows]) if arguments.json else grid(rows))
         return 0
     chosen = choose(studies, arguments)
     shared = importlib.import_module(f"{package.__name__}.shared.study")
@@ -56,13 +85,41 @@ def run(arguments: argparse.Namespace) -> int:
     files = None if arguments.files is None else Path(arguments.files)
     folder = folder_of(arguments)
     folder.mkdir(parents=True, exist_ok=True)
+    documents = []
     for study in chosen:
         report = study.run(shared.Asked(arguments.quick, jobs, files, arguments.quiet))
         paths = page.write(study, report, folder, arguments.quick)
-        print(page.text_of(study, report))
-        print(f"\nwrote {', '.join(map(str, paths))}\n", flush=True)
+        documents.append(document_of(study, report, paths))
+        if not arguments.json:
+            print(page.text_of(study, report))
+            print(f"\nwrote {', '.join(map(str, paths))}\n", flush=True)
     page.write_index(studies.values(), folder)
+    if arguments.json:
+        print(as_json(documents))
     return 0
+
+
+def document_of(study: Any, report: Any, paths: list[Path]) -> dict[str, object]:
+    """The tables and claims of a study, for JSON."""
+    tables = [
+        {
+            "title": table.title,
+            "unit": table.unit,
+            "rows": [
+                {"keys": dict(zip(table.keys, row.keys, strict=True)), "paper": row.paper, "daws": row.daws}
+                for row in table.rows
+            ],
+        }
+        for table in report.tables
+    ]
+    return {
+        "study": study.name,
+        "title": study.title,
+        "paper": study.paper,
+        "tables": tables,
+        "claims": [claim._asdict() for claim in report.claims],
+        "files": [str(path) for path in paths],
+    }
 
 
 def choose(studies: dict[str, Any], arguments: argparse.Namespace) -> list[Any]:
@@ -83,7 +140,3 @@ def folder_of(arguments: argparse.Namespace) -> Path:
     if is_checkout() and not arguments.quick and arguments.files is None:
         return ROOT / "docs" / "studies"
     return OUT
-
-
-def list_of(studies: dict[str, Any]) -> str:
-    return grid([(study.name, study.paper, study.shows) for study in studies.values()])

@@ -1,28 +1,49 @@
-"""`daws submit` and `daws wait`: commands on a cluster, from a shell."""
+"""`daws submit`: run a command on a cluster, from a shell."""
 
 import argparse
 import os
 import re
-import sys
 from collections.abc import Sequence
 from contextlib import suppress
 
-from daws.cli.messages import complain
-from daws.cli.nodes import check_seconds, folder_of
-from daws.client.commands import command
-from daws.client.connect import connect
-from daws.client.waiting import wait as wait_for
-from daws.model.errors import CommandError, DawsError, UsageError
-from daws.runtime.cluster import words
-from daws.runtime.cluster.asking import ask
-from daws.workers.commands import Completed
+from daws.cli.importing import importing
+from daws.cli.options import Once, Parser, add_cluster_folder, folder_of, whole
+from daws.model.errors import DawsError, UsageError
+
+ABOUT = """\
+Run a command on a cluster, and return as soon as the cluster has it. With --array it runs once
+for each number, which it finds in DAWS_ARRAY, and where the command says {}. Prints the name
+of the session, for 'daws wait'."""
+
+EXAMPLES = """\
+examples:
+  daws submit --cluster ./lab -- hostname
+  daws submit --cluster ./lab --array 1-1000 -- ./simulate.sh --seed {}
+  daws submit --cluster ./lab --session night --cores 4 --retries 2 -- make -j4"""
 
 ARRAY = "DAWS_ARRAY"
 ARRAY_MAX = 10_000_000
 _RANGE = re.compile(r"(\d{1,9})-(\d{1,9})")
 
 
-def submit(arguments: argparse.Namespace) -> int:
+def add_arguments(parser: Parser) -> None:
+    add_cluster_folder(parser)
+    parser.add_argument("--array", metavar="FIRST-LAST", action=Once, help="once for each of these numbers")
+    parser.add_argument("--session", metavar="NAME", action=Once, default="", help="its name (default: one is made)")
+    parser.add_argument("--cores", metavar="N", action=Once, type=whole, default=1, help="of each run (default: 1)")
+    parser.add_argument("--context", metavar="C", action=Once, help="what an executor has to offer")
+    parser.add_argument(
+        "--retries", metavar="N", action=Once, type=whole, default=0, help="after a failure (default: 0)"
+    )
+    parser.add_argument("words", metavar="COMMAND", nargs=argparse.REMAINDER, help="after '--'")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    with importing():
+        from daws.client.admin import end_session
+        from daws.client.commands import command
+        from daws.client.connect import connect
+
     line = arguments.words[1:] if arguments.words[:1] == ["--"] else arguments.words
     if not line:
         raise UsageError("give a command behind '--', as in: daws submit -- hostname")
@@ -42,9 +63,9 @@ def submit(arguments: argparse.Namespace) -> int:
                     filled = [word.replace("{}", str(number)) for word in line]
                     cluster.run(command(filled, env={ARRAY: str(number)}, **described))
     except BaseException:
-        if is_new:  # nobody was told its name: whoever tries again shall not find half of it
+        if is_new:  # its name was not printed, and a second try must not find half of it
             with suppress(DawsError):
-                ask(folder, words.EndSession(name))
+                end_session(folder, name)
         raise
     print(name)
     return 0
@@ -59,48 +80,3 @@ def _array(text: str | None) -> Sequence[int | None]:
     if first > last or last - first >= ARRAY_MAX:
         raise UsageError(f"--array {text!r}: expected FIRST-LAST, as in 1-1000, with up to {ARRAY_MAX:,} numbers")
     return range(first, last + 1)
-
-
-def wait(arguments: argparse.Namespace) -> int:
-    """The exit code is 0 if all went well, 1 if something failed, 124 if it took too long."""
-    check_seconds("--timeout", arguments.timeout)
-    folder = folder_of(arguments)
-    answer = ask(folder, words.AskSessions())
-    assert isinstance(answer, words.Sessions)
-    if arguments.session not in [one.name for one in answer.sessions]:
-        raise UsageError(f"there is no session {arguments.session!r}; 'daws sessions' lists those that are there")
-    with connect(folder, session=arguments.session, keep=True) as cluster:
-        futures = cluster.futures()
-        waiting = wait_for(futures, timeout=arguments.timeout)[1]
-        if waiting:
-            complain(f"{len(waiting):,} of {len(futures):,} tasks have not ended after {arguments.timeout:g} s")
-            return 124
-        failed = 0
-        for future in futures:
-            try:
-                result = future.result()
-            except Exception as error:
-                failed += 1
-                if not arguments.quiet:
-                    _show_failure(error)
-                continue
-            if not arguments.quiet and isinstance(result, Completed):
-                _show(result.stdout, result.stderr)
-    if not arguments.keep:
-        ask(folder, words.EndSession(arguments.session))
-    if failed and not arguments.quiet:
-        complain(f"{failed:,} of {len(futures):,} tasks failed")
-    return 1 if failed else 0
-
-
-def _show_failure(error: BaseException) -> None:
-    if isinstance(error, CommandError):
-        _show(error.stdout, error.stderr)
-    complain(str(error).splitlines()[0] if str(error) else type(error).__name__)
-
-
-def _show(stdout: bytes, stderr: bytes) -> None:
-    sys.stdout.write(stdout.decode(errors="replace"))
-    if sys.stderr is not None and stderr:
-        with suppress(OSError):
-            sys.stderr.write(stderr.decode(errors="replace"))

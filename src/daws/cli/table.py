@@ -1,5 +1,14 @@
-"""Numbers and tables as commands print them; see `daws.predict.tables`."""
+"""Numbers, tables and JSON as commands print them; see `daws.predict.tables`."""
+
+import json
+
+import msgspec
 
 from daws.predict.tables import count, grid, seconds, share, significant, size
 
-__all__ = ["count", "grid", "seconds", "share", "significant", "size"]
+__all__ = ["as_json", "count", "grid", "seconds", "share", "significant", "size"]
+
+
+def as_json(document: object) -> str:
+    """One JSON document in ASCII, which every terminal can show. Infinity and NaN become null, as JSON has neither."""
+    return json.dumps(msgspec.json.decode(msgspec.json.encode(document)))

@@ -8,8 +8,8 @@ import shlex
 
 import pytest
 
-from daws.cli import compare, main
-from daws.cli.compare import World, compare_line
+from daws.cli import comparison, main
+from daws.cli.comparison import World, compare_line
 from daws.cli.parser import make_parser
 from daws.compare.cases import Case, run_case
 
@@ -76,7 +76,7 @@ def test_what_is_there_is_not_run_again(capsys, monkeypatch):
         asked.extend(cases)
         yield from (run_case(recipe, case) for case in cases)
 
-    monkeypatch.setattr(compare, "run_cases", noted)
+    monkeypatch.setattr(comparison, "run_cases", noted)
     assert main([*SMALL, "--quiet", "--results", "a.jsonl"]) == 0
     assert asked == []
     assert main([*SMALL, "--quiet", "--results", "a.jsonl", "--strategy", "daws,mdl"]) == 0
@@ -111,7 +111,7 @@ def test_an_interrupt_keeps_what_is_done_and_says_how_to_go_on(capsys, monkeypat
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(compare, "run_cases", interrupted)
+        patch.setattr(comparison, "run_cases", interrupted)
         assert main([*SMALL, "--results", "a.jsonl"]) == 130
     out, err = capsys.readouterr()
     assert out == "" and "7 of 8 runs are left; the same command goes on (a.jsonl)" in err
@@ -148,7 +148,7 @@ def test_nonsense_is_refused_before_anything_is_run(capsys, monkeypatch, argv, i
 
 
 def test_what_no_executor_offers_is_refused_before_the_first_case(capsys, monkeypatch):
-    monkeypatch.setattr(compare, "run_cases", lambda *_: pytest.fail("was run"))
+    monkeypatch.setattr(comparison, "run_cases", lambda *_: pytest.fail("was run"))
     assert "which no executor offers" in refusal(capsys, *SMALL, "--context", "gpu")
 
 
@@ -164,10 +164,10 @@ def test_the_world_travels(capsys):
 def test_the_command_of_a_page_gives_the_same_runs():
     typed = [*SMALL, "--set", "slow=0.5", "--context", "any", "--cores", "3", "--strategy", "flds:t=0.2,tt=5,daws"]
     arguments = make_parser().parse_args(typed)
-    again = make_parser().parse_args(shlex.split(compare.command_of(arguments))[1:])
+    again = make_parser().parse_args(shlex.split(comparison.command_of(arguments))[1:])
 
     def asked(found: argparse.Namespace) -> dict[str, object]:
-        return {name: value for name, value in vars(found).items() if name not in ("load", "given", "jobs")}
+        return {name: value for name, value in vars(found).items() if name not in ("run", "given", "jobs")}
 
     assert asked(again) == asked(arguments)
 

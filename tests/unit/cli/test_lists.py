@@ -2,7 +2,8 @@
 
 import pytest
 
-from daws.cli.lists import show_strategies, show_workloads
+from daws.cli import main
+from daws.cli.lists import show_strategies
 from daws.strategy import DECISIONS, PRESETS, answers, describe, parameters_of
 from daws.workloads import KINDS
 
@@ -41,6 +42,6 @@ def test_one_decision_with_all_answers(capsys, decision):
 
 
 def test_all_workloads(capsys):
-    assert show_workloads() == 0
+    assert main(["workloads"]) == 0
     shown = capsys.readouterr().out
     assert all(f"{kind.name}: {kind.help}" in shown for kind in KINDS.values())

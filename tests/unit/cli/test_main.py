@@ -12,6 +12,7 @@ import pytest
 
 from daws import __version__
 from daws.cli import main
+from daws.cli.parser import COMMANDS
 
 ENTRY = [sys.executable, "-m", "daws.cli"]
 SMALL = ["sim", "bot:tasks=60", "--nodes", "3"]
@@ -207,7 +208,7 @@ def test_a_refused_run_leaves_no_plot_behind(capsys, tmp_path):
 
 
 def test_a_plot_that_cannot_be_written_is_refused_before_the_run(capsys, monkeypatch):
-    monkeypatch.setattr("daws.cli.sim.simulate_graph", lambda *_: pytest.fail("was run"))
+    monkeypatch.setattr("daws.predict.simulation.simulate_graph", lambda *_: pytest.fail("was run"))
     refusal(capsys, *SMALL, "--plot", "/proc/x.png")
 
 
@@ -241,7 +242,7 @@ def test_help_imports_nothing_heavy():
         "heavy = {'numpy', 'matplotlib', 'daws.core', 'daws.sim.kernel'}\n"
         "print(sorted(heavy & set(sys.modules)), file=sys.stderr)"
     )
-    for argv in (["--help"], ["sim", "--help"], ["--version"]):
+    for argv in (["--version"], ["--help"], *([name, "--help"] for name in COMMANDS)):
         ran = subprocess.run([sys.executable, "-c", script, *argv], capture_output=True, text=True, check=True)
         assert ran.stderr.strip() == "[]"
 
@@ -354,11 +355,23 @@ def test_an_interrupt_is_one_line(tmp_path: Path):
     assert (out, err, command.returncode) == ("", "daws: interrupted\n", 130)
 
 
+def test_tasks_that_fail_are_told_and_exit_code_1(capsys, monkeypatch):
+    class Failed:
+        failed, error = 2, "2 tasks failed, first task 7:\nno"
+
+        def report(self):
+            return {"failed": self.failed}
+
+    monkeypatch.setattr("daws.predict.simulation.simulate_graph", lambda *_: Failed())
+    assert main([*SMALL, "--json"]) == 1
+    assert capsys.readouterr() == ('{"failed": 2}\n', "daws: error: 2 tasks failed, first task 7: no\n")
+
+
 def test_running_out_of_memory_is_one_line(capsys, monkeypatch):
     def exhausted(*_):
         raise MemoryError
 
-    monkeypatch.setattr("daws.cli.sim.simulate_graph", exhausted)
+    monkeypatch.setattr("daws.predict.simulation.simulate_graph", exhausted)
     assert main(SMALL) == 1
     assert capsys.readouterr().err == "daws: error: out of memory; try fewer tasks or nodes\n"
 

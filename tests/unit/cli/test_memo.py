@@ -24,7 +24,8 @@ def test_list_check_and_clear(folder: MemoFolder, capsys: pytest.CaptureFixture[
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert [line[:2] for line in lines] == [["function", "results"], ["mine.f", "3"], ["mine.g", "1"]]
     assert main(["memo", str(folder.path), "--json", "--function", "mine.f"]) == 0
-    said = json.loads(capsys.readouterr().out)
+    (said,) = json.loads(capsys.readouterr().out)
+    assert said.keys() == {"function", "results", "bytes", "used"}
     assert (said["function"], said["results"]) == ("mine.f", 3) and said["bytes"] > 3000
     assert main(["memo", str(folder.path), "--check"]) == 0
     path = folder.entry_path(f"{1:032x}")
@@ -35,10 +36,13 @@ def test_list_check_and_clear(folder: MemoFolder, capsys: pytest.CaptureFixture[
     os.utime(folder.entry_path(f"{9:032x}"), (1, 1))
     assert main(["memo", str(folder.path), "--clear", "--unused-days", "30"]) == 0
     assert capsys.readouterr().out.startswith("removed 1 results")
-    assert main(["memo", str(folder.path), "--clear"]) == 0
-    assert capsys.readouterr().out.startswith("removed 3 results")
+    assert main(["memo", str(folder.path), "--clear", "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said["results_removed"] == 3 and said["bytes"] > 3000
     assert main(["memo", str(folder.path)]) == 0
     assert capsys.readouterr().out == "there are no results\n"
+    assert main(["memo", str(folder.path), "--json"]) == 0
+    assert capsys.readouterr().out == "[]\n"
 
 
 def test_what_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]):

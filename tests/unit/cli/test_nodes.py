@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from daws.cli import main
-from daws.cli.nodes import _bound
-from tests.unit.runtime.cluster.machines import DEADLINE_S, Machines
+from daws.cli.node import _host
+from tests.unit.runtime.cluster.machines import DEADLINE_S, Machines, free_port
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +37,9 @@ def test_nodes_are_listed(daws):
     assert code == 0
     assert "127.0.0.1:" in out and "2 executors" in out
     code, out, _ = daws("nodes", "--json")
-    assert json.loads(out)["executors"] == 2
+    (found,) = json.loads(out)
+    assert found.keys() == {"node", "address", "executors", "contexts"}
+    assert (found["executors"], found["contexts"]) == (2, {})
 
 
 def test_an_array_of_commands_is_submitted_waited_for_and_forgotten(daws):
@@ -59,9 +61,19 @@ def test_failed_commands_are_told_and_sessions_are_listed_and_ended(daws):
     assert "2 of 2 tasks failed" in err
     assert daws("sessions")[1].startswith("bad ")
     code, out, _ = daws("sessions", "--json")
-    assert {"session": "bad", "failed": 2, "done": 0, "kept": True}.items() <= json.loads(out).items()
+    (found,) = json.loads(out)
+    assert found.keys() == {"session", "kept", "attached", "since", "waiting", "done", "failed"}
+    assert {"session": "bad", "failed": 2, "done": 0, "kept": True}.items() <= found.items()
     assert daws("sessions", "--end", "bad")[0] == 0
     assert daws("sessions")[1] == ""
+    assert daws("sessions", "--json") == (0, "[]\n", "")
+
+
+def test_a_wait_that_takes_too_long_gives_up_and_leaves_the_session(daws):
+    assert daws("submit", "--session", "slow", "--", "sleep", "600")[0] == 0
+    code, out, err = daws("wait", "slow", "--timeout", "0.1")
+    assert (code, out, err) == (124, "", "daws: 1 of 1 tasks have not ended after 0.1 s\n")
+    assert daws("sessions", "--end", "slow") == (0, "", "")
 
 
 def test_what_is_refused_leaves_no_session_behind(daws):
@@ -111,10 +123,10 @@ def test_what_cannot_be_is_refused_in_a_line(daws, words: tuple[str, ...], line:
 
 
 @pytest.mark.parametrize(
-    ("text", "bound"), [("10.0.0.1", "10.0.0.1:0"), ("::1", "[::1]:0"), ("[::1]", "[::1]:0"), ("host", "host:0")]
+    ("text", "host"), [("10.0.0.1", "10.0.0.1"), ("::1", "::1"), ("[::1]", "::1"), ("host", "host")]
 )
-def test_a_node_is_bound_to_an_address_of_either_kind(text: str, bound: str):
-    assert _bound(text) == bound
+def test_a_node_is_bound_to_an_address_of_either_kind(text: str, host: str):
+    assert _host(text) == host
 
 
 def test_what_no_node_could_take_is_refused_and_leaves_no_session_behind(
@@ -135,3 +147,14 @@ def test_which_cluster_has_to_be_said(capsys: pytest.CaptureFixture[str], monkey
     monkeypatch.delenv("DAWS_CLUSTER", raising=False)
     assert main(["nodes"]) == 2
     assert "--cluster DIR" in capsys.readouterr().err
+
+
+def test_a_cluster_that_does_not_answer_is_a_failure(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    folder = str(tmp_path / "lab")
+    assert main(["cluster", "init", folder, "--port", str(free_port())]) == 0
+    capsys.readouterr()
+    for words in (["nodes", "--json"], ["sessions", "--json"], ["drain", "0"]):
+        assert main([*words, "--cluster", folder]) == 1
+        said = capsys.readouterr()
+        assert said.out == "" and said.err.startswith("daws: error: the store does not answer")
+        assert said.err.count("\n") == 1

@@ -1,15 +1,61 @@
-"""The parser repeats a few names so that it need not import where they come from; they must agree."""
+"""The table of commands; and names that it repeats so that it need not import where they come from."""
 
-from daws.cli import parser
+import re
+import shlex
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from daws.cli import messages, options, parser
 from daws.cli.lists import QUESTIONS
 from daws.sim.profiles import PROFILES
 from daws.strategy import DECISIONS, DEFAULT
 
+ROOT = Path(__file__).parents[3]
+
 
 def test_defaults_are_those_of_the_layers_below():
-    assert parser.STRATEGY == DEFAULT
-    assert tuple(PROFILES) == parser.PROFILES
+    assert options.STRATEGY == DEFAULT
+    assert tuple(PROFILES) == options.PROFILES
     assert tuple(QUESTIONS) == DECISIONS
+
+
+@pytest.mark.parametrize("name", parser.COMMANDS)
+def test_a_command_is_a_module_whose_help_has_examples_that_can_be_typed(name: str):
+    command = import_module(f"daws.cli.{name}")
+    assert command.ABOUT.endswith(".")
+    found = [line.strip() for line in command.EXAMPLES.splitlines() if line.startswith(f"  daws {name}")]
+    assert command.EXAMPLES.startswith("examples:\n") and found
+    for line in found:
+        words = shlex.split(re.split(r" {2,}", line)[0])
+        assert parser.make_parser().parse_args(words[1:]).run is command.run
+
+
+def test_commands_are_listed_in_the_help_and_in_the_docs():
+    listed = parser.make_parser().format_help()
+    page = (ROOT / "docs" / "cli.md").read_text()
+    for name, line in parser.COMMANDS.items():
+        assert f"    {name} " in listed and line.split()[0] in listed
+        assert f"`{name}`" in page
+
+
+def test_exit_codes_are_in_the_help_and_in_the_docs():
+    codes = {0, *(value for name, value in vars(messages).items() if name.startswith("EXIT_") and type(value) is int)}
+    listed = re.findall(r"^  (\d+)  ", parser.make_parser().format_help(), re.MULTILINE)
+    written = re.findall(r"^\| (\d+) \|", (ROOT / "docs" / "cli.md").read_text(), re.MULTILINE)
+    assert sorted(codes) == [*map(int, listed)] == [*map(int, written)]
+
+
+def test_only_the_module_of_the_command_is_imported():
+    script = (
+        "import sys\nfrom daws.cli.parser import COMMANDS, make_parser\nmake_parser().parse_args(['sim', 'bot'])\n"
+        "print(*[name for name in COMMANDS if f'daws.cli.{name}' in sys.modules])"
+    )
+    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert ran.stdout == "sim\n"
 
 
 def test_defaults_of_sim():

@@ -1,8 +1,13 @@
-import json
+"""`daws sim --pilots`."""
 
+import json
+from types import SimpleNamespace
+
+import msgspec
 import pytest
 
-from daws.cli import main
+from daws.cli import main, pilots
+from daws.sim.pilots import simulate_pilots
 from daws.sim.resources import KNOWN
 
 QUEUES = ["--pilots", "quick:wait-s=100", "--pilots", "slow:wait-s=600"]
@@ -22,6 +27,17 @@ def test_as_json(capsys):
     assert found["tw_s"] == 100 and found["ttc_s"] == pytest.approx(found["tw_s"] + found["makespan_s"])
     assert found["waits_s"] == {"quick": [100], "slow": [600]}
     assert "digest" not in found
+
+
+def test_tasks_that_fail_are_told_and_exit_code_1(capsys, monkeypatch):
+    def failing(*asked):
+        report, result, _ = simulate_pilots(*asked)
+        kernel = SimpleNamespace(client=SimpleNamespace(ended={3: (None, "no")}))
+        return report, msgspec.structs.replace(result, failed=1), kernel
+
+    monkeypatch.setattr(pilots, "simulate_pilots", failing)
+    assert main(["sim", "skeleton:tasks=4", "--strategy", "aimes", "--quiet", *QUEUES]) == 1
+    assert capsys.readouterr() == ("", "daws: error: 1 tasks failed, first task 3: no\n")
 
 
 def test_workloads_that_grow_with_the_cluster_count_one_node_of_each(capsys):

@@ -16,7 +16,9 @@ from types import TracebackType
 from typing import Any
 
 import daws
-import daws.cli.nodes  # for those that are forked
+import daws.cli.nodes
+import daws.runtime.cluster.hosting  # these, for those that are forked
+import daws.runtime.cluster.storing
 from daws.cli import main
 from daws.client.connect import ConnectedCluster, connect
 from daws.data.outside import File

@@ -1,0 +1,33 @@
+"""Imports that take time, made so that Ctrl-C ends them in one line."""
+
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from daws.cli.messages import EXIT_INTERRUPTED, complain
+
+
+@contextmanager
+def importing() -> Iterator[None]:
+    """Let an interrupt end the process at once.
+
+    An interrupt that is raised inside an import may be printed and forgotten, or come out as another error. A command
+    imports before it does anything, so nothing has to be undone. A handler of somebody else stays, and a job in the
+    background goes on ignoring interrupts.
+    """
+
+    def leave(*_: object) -> None:
+        try:
+            complain("interrupted")
+        finally:
+            os._exit(EXIT_INTERRUPTED)
+
+    is_ours = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if is_ours:
+        signal.signal(signal.SIGINT, leave)
+    try:
+        yield
+    finally:
+        if is_ours:
+            signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -1,0 +1,40 @@
+"""`daws store`: serve the store of a cluster."""
+
+import argparse
+
+from daws.cli.importing import importing
+from daws.cli.messages import log_in_lines
+from daws.cli.options import Once, Parser, add_cluster_folder, check_seconds, folder_of, number
+
+ABOUT = """\
+Serve the store of a cluster on this machine until interrupted. The first node on the store's
+machine starts the store by itself; use this command to run the store without a node."""
+
+EXAMPLES = """\
+examples:
+  daws store --cluster ./lab
+  daws store --cluster ./lab --idle 600   end after ten minutes without nodes and clients"""
+
+
+def add_arguments(parser: Parser) -> None:
+    add_cluster_folder(parser)
+    parser.add_argument(
+        "--idle",
+        metavar="S",
+        action=Once,
+        type=number,
+        default=0.0,
+        help="end after S seconds without nodes and clients",
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    with importing():
+        from daws.model.errors import UnavailableError
+        from daws.runtime.cluster.storing import run_store
+
+    check_seconds("--idle", arguments.idle)
+    log_in_lines()
+    if not run_store(folder_of(arguments), arguments.idle) and not arguments.idle:
+        raise UnavailableError("the store of this cluster is served already", retry=False)
+    return 0
