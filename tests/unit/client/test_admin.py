@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
+from typing import Any
 
 import pytest
 
@@ -88,9 +89,11 @@ def test_results_of_a_connected_cluster_can_be_asked_for_after_the_block(machine
         futures = [cluster.submit(bytes, 10_000)]
         daws.wait(futures)
         futures.append(cluster.submit(bytes, 10_000))
+        engine: Any = cluster._open().engine
     assert len(futures[1].result()) == 10_000  # the last is what people want most
     with pytest.raises(ClosedError, match="not asked for before its cluster was closed"):
         futures[0].result()
+    assert all(source._sock is None for source in engine._sources.values()), "nobody would close it"
 
 
 def test_nodes_of_a_connected_cluster_are_listed_also_beside_a_loop(machines: Machines):

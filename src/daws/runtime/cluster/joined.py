@@ -117,6 +117,7 @@ class JoinedCluster(LoopThread):
         self._is_cut_short = False  # the last turn: it had bytes enough
         self._slots = 0  # executors of all members
         self._is_closing = False
+        self._is_stopped = False
         self._is_alone = False  # and has said so
         self.lost = 0  # tasks of a kept session that were not in the store when we went
         self._why = ""  # the store was not reached when it was last tried
@@ -180,6 +181,8 @@ class JoinedCluster(LoopThread):
             return None
         address = info.addresses[1]
         with self._sources_lock:
+            if self._is_stopped:
+                return None
             if address not in self._sources:
                 self._sources[address] = ObjectSource(partial(self._reach.open_stream, address, node))
             return self._sources[address]
@@ -217,6 +220,8 @@ class JoinedCluster(LoopThread):
 
     def stop(self) -> None:
         super().stop()
+        with self._sources_lock:
+            self._is_stopped = True  # nobody would close a stream that is opened from now on
         for source in self._sources.values():
             source.close()
 
