@@ -17,7 +17,6 @@ import os
 import pickle
 import sys
 from collections.abc import Iterable, Sequence
-from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from importlib.util import spec_from_file_location
 from threading import RLock
@@ -209,7 +208,7 @@ def arrive(origin: int, path: list[str], revisions: Iterable[tuple[Any, ...]], p
 own = OwnModuleVersions()
 
 
-class _Listener(MetaPathFinder):
+class _Listener:
     """Finds nothing; hears of modules that are loaded anew."""
 
     def find_spec(self, name: str, path: Any, target: ModuleType | None = None) -> None:
@@ -217,7 +216,7 @@ class _Listener(MetaPathFinder):
             own.suspect(name)
 
 
-class _Received(MetaPathFinder):
+class _Received:
     """Finds the modules that were received before anybody else does."""
 
     def find_spec(self, name: str, path: Any, target: ModuleType | None = None) -> ModuleSpec | None:
@@ -229,7 +228,7 @@ class _Received(MetaPathFinder):
         return spec_from_file_location(name, found.path, loader=loader, submodule_search_locations=folders)
 
 
-class _Parents(MetaPathFinder):
+class _Parents:
     """Packages that have no file, and that nobody else finds."""
 
     def find_spec(self, name: str, path: Any, target: ModuleType | None = None) -> ModuleSpec | None:
