@@ -3,7 +3,7 @@
 python -m tests.sim.digests              compare with what is recorded
 python -m tests.sim.digests --record     record anew, in a commit that changes behaviour on purpose and says so
 
-A digest covers every effect of every node, in order. Half of the seeds are stock seeds, half are seeds of graphs that grow.
+A digest covers every effect of every node, in order. Half of the seeds are stock seeds, in the other half graphs grow.
 """
 
 import argparse
