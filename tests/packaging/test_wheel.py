@@ -1,4 +1,4 @@
-"""The wheel works in empty environments, on each version of Python that is here, with nothing but its own dependencies."""
+"""The wheel works in empty environments on each Python that is here, with nothing but its own dependencies."""
 
 import fcntl
 import json
