@@ -11,7 +11,7 @@ from daws.sim import scenario as scenarios
 from daws.sim.kernel import Kernel
 from daws.sim.machine import FATE
 from daws.strategy import PRESETS, format_strategy, parse_strategy
-from daws.strategy.rng import Rng
+from daws.strategy.rng import SplitMix64
 
 ODD = ("mlb:place=random", "mdl:relax=never", "adage:replicate=given", "mlb:balance=none", "flds:tt=0")
 TEXTS = tuple([format_strategy(parse_strategy(name)) for name in (*PRESETS, *ODD)])
@@ -21,7 +21,7 @@ WITHIN_NS = 2_000_000_000
 
 @pytest.mark.parametrize("seed", range(24))
 def test_switches_among_faults(seed: int, monkeypatch: pytest.MonkeyPatch):
-    rng, make, told = Rng(seed), scenarios.make_scenario_kernel, []
+    rng, make, told = SplitMix64(seed), scenarios.make_scenario_kernel, []
 
     def tell(kernel: Kernel) -> None:
         """To all nodes, or to one: what nodes go by may differ for a while."""

@@ -30,7 +30,7 @@ from daws.sim.simulate import FAIR, SIMPLE, Settings, make_kernel
 from daws.store.log.logged import StoreSettings
 from daws.strategy import parse_strategy
 from daws.strategy.decisions import Strategy
-from daws.strategy.rng import Rng
+from daws.strategy.rng import SplitMix64
 from daws.wire.store import (
     REMAKE_FOR,
     SATISFY,
@@ -132,7 +132,7 @@ def _draw_unplanned(seed: int) -> Scenario:
     if seed % 19 in (3, 12, 15):
         scenario = structs.replace(scenario, strategy=parse_strategy(LATER[seed // 19 % len(LATER)]))
     if seed % 23 in SERVED:
-        scenario = structs.replace(scenario, servers=draw_server_plan(Rng(seed * 0x5DEECE66D + 11)))
+        scenario = structs.replace(scenario, servers=draw_server_plan(SplitMix64(seed * 0x5DEECE66D + 11)))
     return scenario
 
 
@@ -163,7 +163,7 @@ def _draw_first(seed: int) -> Scenario:
 
 def _draw_plain(seed: int) -> Scenario:
     """A preset on one of the workloads, or on a graph with contexts, wide tasks or tasks that spawn tasks."""
-    rng = Rng(seed * 0x5851F42D4C957F2D + 1442695040888963407)
+    rng = SplitMix64(seed * 0x5851F42D4C957F2D + 1442695040888963407)
     nodes = 2 + rng.below(6)
     cores = 1 + rng.below(3)
     strategy = parse_strategy(FIRST[rng.below(len(FIRST))])
@@ -253,7 +253,7 @@ class _Draft(Struct):
     """What special scenarios have in common, and where the numbers come from that are still to be drawn."""
 
     seed: int
-    rng: Rng
+    rng: SplitMix64
     nodes: int
     cores: int
     strategy: Strategy
@@ -286,7 +286,7 @@ class _Draft(Struct):
 
 def _draw_special(seed: int) -> Scenario:
     """What presets and plain clusters do not meet."""
-    rng = Rng(seed * 0x2545F4914F6CDD1D + 7046029254386353131)
+    rng = SplitMix64(seed * 0x2545F4914F6CDD1D + 7046029254386353131)
     nodes, cores = 2 + rng.below(5), 1 + rng.below(3)
     strategy = parse_strategy(ALTERED[rng.below(len(ALTERED))])
     draft = _Draft(seed, rng, nodes, cores, strategy, draw_plan(rng), 1 + rng.below(4))
@@ -390,7 +390,7 @@ SPECIAL_WORLDS: tuple[tuple[int, Callable[[_Draft], Scenario]], ...] = (
 
 def _draw_leaving(seed: int) -> Scenario:
     """Nodes that are told to leave, never all of them: in one world of three nothing else goes wrong."""
-    rng = Rng(seed * 0x369DEA0F31A53F85 + 1181783497276652981)
+    rng = SplitMix64(seed * 0x369DEA0F31A53F85 + 1181783497276652981)
     scenario = _draw_plain(seed)
     if rng.below(8) == 0:
         scenario = structs.replace(
@@ -413,7 +413,7 @@ def _draw_leaving(seed: int) -> Scenario:
 
 def _draw_deserted(seed: int) -> Scenario:
     """Graphs whose tasks wait for tasks that they have created, on workers that die."""
-    rng = Rng(seed * 0x2545F4914F6CDD1D + 17)
+    rng = SplitMix64(seed * 0x2545F4914F6CDD1D + 17)
     scenario = _draw_plain(seed)
     graph = growing_graph(rng, waits=True, roots=3 + rng.below(12)) if rng.below(3) else _hasty_graph(rng)
     groups = (NodeGroup(1 + rng.below(4), (ExecutorClass(1 + rng.below(3)),)),)
@@ -431,7 +431,7 @@ def _draw_deserted(seed: int) -> Scenario:
 
 def _draw_failover(seed: int) -> Scenario:
     """Plain worlds whose store forgets; in many of them the graph grows, or there is much to do."""
-    rng = Rng(seed * 0x5DEECE66D + 13)
+    rng = SplitMix64(seed * 0x5DEECE66D + 13)
     servers = draw_failovers(rng)
     scenario = _draw_plain(seed)
     kind = rng.below(4)
@@ -447,7 +447,7 @@ def _draw_failover(seed: int) -> Scenario:
 
 def _draw_grown(seed: int) -> Scenario:
     """Plain worlds whose store forgets, mostly of several shards, with tasks that create tasks."""
-    rng = Rng(seed * 0x5DEECE66D + 13)
+    rng = SplitMix64(seed * 0x5DEECE66D + 13)
     scenario = _draw_plain(seed)
     strategy = parse_strategy(PLANNED[rng.below(len(PLANNED))]) if rng.below(3) == 0 else scenario.strategy
     return structs.replace(
@@ -462,7 +462,7 @@ def _draw_grown(seed: int) -> Scenario:
 
 def _draw_born_late(seed: int) -> Scenario:
     """Tasks spawn tasks that wait for another task too, which has often been cancelled by then."""
-    rng = Rng(seed * 0x9FB21C651E98DF25 + 3037000493)
+    rng = SplitMix64(seed * 0x9FB21C651E98DF25 + 3037000493)
     nodes, cores = 2 + rng.below(4), 1 + rng.below(3)
     strategies = (*FIRST, *ALTERED)
     strategy = parse_strategy(strategies[rng.below(len(strategies))])
@@ -487,7 +487,7 @@ def _draw_born_late(seed: int) -> Scenario:
 def _draw_rush(seed: int) -> Scenario:
     """Leases so short that heirs get what the dead left while they have much to do themselves: tasks that are sent
     ahead, or many tasks of which some read what is lost."""
-    rng = Rng(seed * 0xD6E8FEB86659FD93 + 2862933555777941757)
+    rng = SplitMix64(seed * 0xD6E8FEB86659FD93 + 2862933555777941757)
     nodes = 3 + rng.below(2)
     cluster, shards = Cluster((NodeGroup(nodes, (ExecutorClass(1),)),)), 1 + rng.below(3)
     if rng.below(3) == 0:
@@ -512,11 +512,11 @@ def _twofold_graph() -> Graph:
     return builder.build()
 
 
-def _lengths(rng: Rng) -> int:
+def _lengths(rng: SplitMix64) -> int:
     return (1 + rng.below(80)) * MS
 
 
-def _labelled_graph(rng: Rng) -> Graph:
+def _labelled_graph(rng: SplitMix64) -> Graph:
     builder = GraphBuilder()
     handles: list[TaskHandle] = []
     for number in range(40):
@@ -526,7 +526,7 @@ def _labelled_graph(rng: Rng) -> Graph:
     return builder.build()
 
 
-def _wide_graph(rng: Rng) -> Graph:
+def _wide_graph(rng: SplitMix64) -> Graph:
     builder = GraphBuilder()
     handles: list[TaskHandle] = []
     for _ in range(40):
@@ -535,7 +535,7 @@ def _wide_graph(rng: Rng) -> Graph:
     return builder.build()
 
 
-def growing_graph(rng: Rng, waits: bool, roots: int = 4, longer: int = 1, held: bool = False) -> Graph:
+def growing_graph(rng: SplitMix64, waits: bool, roots: int = 4, longer: int = 1, held: bool = False) -> Graph:
     """Roots that spawn tasks that spawn tasks, and at the end a task that reads what the roots made."""
     kinds = ("root", "middle", "leaf", "end")
     growth = (
@@ -555,7 +555,7 @@ def growing_graph(rng: Rng, waits: bool, roots: int = 4, longer: int = 1, held: 
     )
 
 
-def _hasty_graph(rng: Rng) -> Graph:
+def _hasty_graph(rng: SplitMix64) -> Graph:
     """Many tasks so short that they are sent ahead, among them some that spawn such tasks and wait for them.
 
     Nothing is sent behind what is not known to be short: in every other world those that wait are many, and short too.
@@ -577,7 +577,7 @@ def _hasty_graph(rng: Rng) -> Graph:
     )
 
 
-def _deadly_graph(rng: Rng, alone: bool) -> tuple[Graph, int]:
+def _deadly_graph(rng: SplitMix64, alone: bool) -> tuple[Graph, int]:
     """One task takes its node down each time, and with it what it reads; it comes up last, or among others."""
     builder = GraphBuilder()
     count = 20
