@@ -165,7 +165,7 @@ class Cluster(Signatures):
                 self._janitor = _janitor(*self._folders.all())
             from daws.data.functions import dumps_function
             from daws.runs.facts import Facts
-            from daws.runtime.engine import Crew
+            from daws.runtime.crew import Crew
             from daws.workers.managers import with_key
 
             self.strategy = _strategy_of(strategy)

@@ -27,7 +27,7 @@ from daws.model.errors import DawsError, UnavailableError, UsageError
 from daws.model.task import Needs, NodeId
 from daws.runtime.cluster.joined import JoinedCluster
 from daws.runtime.cluster.reach import Reach
-from daws.runtime.engine import Crew
+from daws.runtime.crew import Crew
 from daws.strategy import parse_strategy
 
 NAME_LENGTH_MAX = 100

@@ -58,7 +58,7 @@ from daws.model.task import FROM_OUTSIDE, INLINE_BYTES, Input, Needs, NodeId, Ta
 from daws.runs.facts import Facts, FactType
 from daws.runs.notes import News
 from daws.runs.timeline import Timeline
-from daws.runtime.engine import Crew
+from daws.runtime.crew import Crew
 from daws.runtime.outcomes import NODE, ended_here
 from daws.runtime.ports import ClusterPort, Outcome, PlainTask
 from daws.runtime.thread import NodeThread

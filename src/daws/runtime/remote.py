@@ -27,7 +27,7 @@ from daws.model.cluster import Members
 from daws.model.errors import ClosedError, DawsError, InternalError, UnavailableError
 from daws.model.task import CLIENT, NodeId, Ready
 from daws.runtime.connection import Connection, connect
-from daws.runtime.engine import Crew, info_of
+from daws.runtime.crew import Crew, info_of
 from daws.runtime.journals import journal_path
 from daws.runtime.loopthread import LoopThread
 from daws.runtime.ports import Counters, Listener
