@@ -12,7 +12,7 @@ from daws.sim.machine import FATE
 from daws.sim.worlds import Scenario
 from daws.sim.worlds import run as runs
 from daws.strategy import PRESETS, format_strategy, parse_strategy
-from daws.strategy.rng import Rng
+from daws.strategy.rng import SplitMix64
 
 ODD = ("mlb:place=random", "mdl:relax=never", "adage:replicate=given", "mlb:balance=none", "flds:tt=0")
 TEXTS = tuple([format_strategy(parse_strategy(name)) for name in (*PRESETS, *ODD)])
@@ -22,7 +22,7 @@ WITHIN_NS = 2_000_000_000
 
 @pytest.mark.parametrize("seed", range(24))
 def test_switches_among_faults(seed: int, monkeypatch: pytest.MonkeyPatch):
-    rng, make, told = Rng(seed), runs.make_scenario_kernel, []
+    rng, make, told = SplitMix64(seed), runs.make_scenario_kernel, []
 
     def tell(kernel: Kernel) -> None:
         """To all nodes, or to one: what nodes go by may differ for a while."""

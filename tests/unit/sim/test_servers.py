@@ -8,7 +8,7 @@ from daws.sim.checkers.remembered import check_remembered
 from daws.sim.servers import Heard, Held, Servers
 from daws.sim.worlds import draw_scenario, make_scenario_kernel, run_scenario
 from daws.sim.worlds.stock import LOGGED, REPLICATED
-from daws.strategy.rng import Rng
+from daws.strategy.rng import SplitMix64
 
 
 def first(residues, limit=200):
@@ -77,7 +77,7 @@ def failed_over():
 
 def test_the_end_is_judged_where_the_store_forgets():
     kernel = failed_over()
-    task = Rng(1).below(kernel.graph.task_count)
+    task = SplitMix64(1).below(kernel.graph.task_count)
     kernel.store.shards[0].log.append(task)
     with pytest.raises(InternalError, match="times in the log of commits"):
         check_remembered(kernel)

@@ -10,11 +10,11 @@ from daws.sim.worlds.graphs import MS, draw_length_ns
 from daws.sim.worlds.scenario import Scenario
 from daws.sim.worlds.strategies import ALTERED, FIRST
 from daws.strategy import parse_strategy
-from daws.strategy.rng import Rng
+from daws.strategy.rng import SplitMix64
 
 
 def draw_born_late(seed: int) -> Scenario:
-    rng = Rng(seed * 0x9FB21C651E98DF25 + 3037000493)
+    rng = SplitMix64(seed * 0x9FB21C651E98DF25 + 3037000493)
     nodes, cores = 2 + rng.below(4), 1 + rng.below(3)
     strategies = (*FIRST, *ALTERED)
     strategy = parse_strategy(strategies[rng.below(len(strategies))])
@@ -25,7 +25,7 @@ def draw_born_late(seed: int) -> Scenario:
     return Scenario(seed, "born late", graph, cluster, strategy, plan, 1 + rng.below(4), cancelled=cancelled)
 
 
-def _draw_graph(rng: Rng) -> Graph:
+def _draw_graph(rng: SplitMix64) -> Graph:
     roots = 3 + rng.below(4)
     growth = Growth(1, 2, 1 + rng.below(3), draw_length_ns(rng), waits=rng.below(2) == 0, after=0)
     lengths = [draw_length_ns(rng) * 5 for _ in range(1 + roots)]

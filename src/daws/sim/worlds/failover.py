@@ -8,7 +8,7 @@ from daws.sim.servers import draw_failovers
 from daws.sim.worlds.graphs import LARGE, growing_graph
 from daws.sim.worlds.plain import draw_plain
 from daws.sim.worlds.scenario import Scenario
-from daws.strategy.rng import Rng
+from daws.strategy.rng import SplitMix64
 from daws.workloads import parse_workload
 
 HELD = (3, 4, 7)
@@ -16,7 +16,7 @@ HELD = (3, 4, 7)
 
 
 def draw_failover(seed: int) -> Scenario:
-    rng = Rng(seed * 0x5DEECE66D + 13)
+    rng = SplitMix64(seed * 0x5DEECE66D + 13)
     servers = draw_failovers(rng)
     scenario = draw_plain(seed)
     kind = rng.below(4)

@@ -4,7 +4,7 @@ import numpy as np
 
 from daws.model.context import Label, parse_context
 from daws.model.graph import Graph, GraphBuilder, Growth, TaskHandle
-from daws.strategy.rng import Rng
+from daws.strategy.rng import SplitMix64
 
 MS = 1_000_000
 LARGE = (
@@ -15,11 +15,11 @@ LARGE = (
 """Workloads with so many ready tasks that a node that dies leaves some in every shard."""
 
 
-def draw_length_ns(rng: Rng) -> int:
+def draw_length_ns(rng: SplitMix64) -> int:
     return (1 + rng.below(80)) * MS
 
 
-def labelled_graph(rng: Rng) -> Graph:
+def labelled_graph(rng: SplitMix64) -> Graph:
     """Tasks with contexts and priorities."""
     builder = GraphBuilder()
     handles: list[TaskHandle] = []
@@ -30,7 +30,7 @@ def labelled_graph(rng: Rng) -> Graph:
     return builder.build()
 
 
-def wide_graph(rng: Rng) -> Graph:
+def wide_graph(rng: SplitMix64) -> Graph:
     """Tasks that need up to four cores."""
     builder = GraphBuilder()
     handles: list[TaskHandle] = []
@@ -40,7 +40,7 @@ def wide_graph(rng: Rng) -> Graph:
     return builder.build()
 
 
-def growing_graph(rng: Rng, waits: bool, roots: int = 4, longer: int = 1, held: bool = False) -> Graph:
+def growing_graph(rng: SplitMix64, waits: bool, roots: int = 4, longer: int = 1, held: bool = False) -> Graph:
     """Roots that create tasks that create tasks, and at the end a task that reads what the roots made.
 
     With `held`, tasks that were created belong to their creators.
@@ -62,7 +62,7 @@ def growing_graph(rng: Rng, waits: bool, roots: int = 4, longer: int = 1, held: 
     )
 
 
-def short_graph(rng: Rng) -> Graph:
+def short_graph(rng: SplitMix64) -> Graph:
     """Many tasks so short that nodes send them ahead, and some that create such tasks and wait for them.
 
     Nodes send nothing behind a run that is not known to be short. In half of the graphs the tasks that wait are few
@@ -98,7 +98,7 @@ def twofold_graph() -> Graph:
     return builder.build()
 
 
-def deadly_graph(rng: Rng, alone: bool) -> tuple[Graph, int]:
+def deadly_graph(rng: SplitMix64, alone: bool) -> tuple[Graph, int]:
     """A graph with one task that kills its node, and that task. It is the last to be ready, or one among others."""
     builder = GraphBuilder()
     count = 20

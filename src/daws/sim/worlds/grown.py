@@ -9,14 +9,14 @@ from daws.sim.worlds.scenario import Scenario
 from daws.sim.worlds.stock import with_setup
 from daws.sim.worlds.strategies import PLANNED
 from daws.strategy import parse_strategy
-from daws.strategy.rng import Rng
+from daws.strategy.rng import SplitMix64
 
 UNDIVIDED = (3, 10)
 """Of 16 seeds in a row, those whose store has one shard."""
 
 
 def draw_grown(seed: int) -> Scenario:
-    rng = Rng(seed * 0x5DEECE66D + 13)
+    rng = SplitMix64(seed * 0x5DEECE66D + 13)
     scenario = draw_plain(seed)
     strategy = parse_strategy(PLANNED[rng.below(len(PLANNED))]) if rng.below(3) == 0 else scenario.strategy
     grown = structs.replace(

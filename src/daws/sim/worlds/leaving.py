@@ -9,12 +9,12 @@ from daws.sim.faults import FaultPlan
 from daws.sim.worlds.graphs import LARGE, MS, short_graph
 from daws.sim.worlds.plain import draw_plain
 from daws.sim.worlds.scenario import Scenario
-from daws.strategy.rng import Rng
+from daws.strategy.rng import SplitMix64
 from daws.workloads import parse_workload
 
 
 def draw_leaving(seed: int) -> Scenario:
-    rng = Rng(seed * 0x369DEA0F31A53F85 + 1181783497276652981)
+    rng = SplitMix64(seed * 0x369DEA0F31A53F85 + 1181783497276652981)
     scenario = draw_plain(seed)
     if rng.below(8) == 0:
         scenario = structs.replace(
@@ -33,7 +33,7 @@ def draw_leaving(seed: int) -> Scenario:
     )
 
 
-def _draw_leaves(rng: Rng, count: int) -> tuple[tuple[int, int, int], ...]:
+def _draw_leaves(rng: SplitMix64, count: int) -> tuple[tuple[int, int, int], ...]:
     """Which nodes of so many leave, when, and with which deadline."""
     indices = list(range(count))
     leaves = []

@@ -9,12 +9,12 @@ from daws.sim.servers import draw_failovers
 from daws.sim.worlds.graphs import MS, growing_graph, short_graph
 from daws.sim.worlds.plain import draw_plain
 from daws.sim.worlds.scenario import Scenario
-from daws.strategy.rng import Rng
+from daws.strategy.rng import SplitMix64
 
 
 def draw_lost_workers(seed: int, forgets: bool) -> Scenario:
     """With `forgets`, the store loses what it has acknowledged as well."""
-    rng = Rng(seed * 0x2545F4914F6CDD1D + 17)
+    rng = SplitMix64(seed * 0x2545F4914F6CDD1D + 17)
     scenario = draw_plain(seed)
     graph = growing_graph(rng, waits=True, roots=3 + rng.below(12)) if rng.below(3) else short_graph(rng)
     groups = (NodeGroup(1 + rng.below(4), (ExecutorClass(1 + rng.below(3)),)),)

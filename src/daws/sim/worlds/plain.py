@@ -8,7 +8,7 @@ from daws.sim.worlds.graphs import growing_graph, labelled_graph, wide_graph
 from daws.sim.worlds.scenario import Scenario
 from daws.sim.worlds.strategies import FIRST
 from daws.strategy import parse_strategy
-from daws.strategy.rng import Rng
+from daws.strategy.rng import SplitMix64
 from daws.workloads import parse_workload
 
 USUAL = (
@@ -22,7 +22,7 @@ USUAL = (
 
 
 def draw_plain(seed: int) -> Scenario:
-    rng = Rng(seed * 0x5851F42D4C957F2D + 1442695040888963407)
+    rng = SplitMix64(seed * 0x5851F42D4C957F2D + 1442695040888963407)
     nodes = 2 + rng.below(6)
     cores = 1 + rng.below(3)
     strategy = parse_strategy(FIRST[rng.below(len(FIRST))])

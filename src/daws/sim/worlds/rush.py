@@ -10,12 +10,12 @@ from daws.sim.worlds.graphs import MS, twofold_graph
 from daws.sim.worlds.scenario import Scenario
 from daws.sim.worlds.strategies import FIRST
 from daws.strategy import parse_strategy
-from daws.strategy.rng import Rng
+from daws.strategy.rng import SplitMix64
 from daws.workloads import parse_workload
 
 
 def draw_rush(seed: int) -> Scenario:
-    rng = Rng(seed * 0xD6E8FEB86659FD93 + 2862933555777941757)
+    rng = SplitMix64(seed * 0xD6E8FEB86659FD93 + 2862933555777941757)
     nodes = 3 + rng.below(2)
     cluster, shards = Cluster((NodeGroup(nodes, (ExecutorClass(1),)),)), 1 + rng.below(3)
     if rng.below(3) == 0:

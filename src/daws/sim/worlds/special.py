@@ -14,7 +14,7 @@ from daws.sim.worlds.scenario import Scenario
 from daws.sim.worlds.strategies import ALTERED
 from daws.strategy import parse_strategy
 from daws.strategy.decisions import Strategy
-from daws.strategy.rng import Rng
+from daws.strategy.rng import SplitMix64
 from daws.workloads import parse_workload
 
 IN_SEVERAL_SHARDS = (
@@ -33,7 +33,7 @@ class SpecialDraft(Struct):
     """The part that all special worlds have in common, and the generator for the rest."""
 
     seed: int
-    rng: Rng
+    rng: SplitMix64
     nodes: int
     cores: int
     strategy: Strategy
@@ -65,7 +65,7 @@ class SpecialDraft(Struct):
 
 
 def draw_special(seed: int) -> Scenario:
-    rng = Rng(seed * 0x2545F4914F6CDD1D + 7046029254386353131)
+    rng = SplitMix64(seed * 0x2545F4914F6CDD1D + 7046029254386353131)
     nodes, cores = 2 + rng.below(5), 1 + rng.below(3)
     strategy = parse_strategy(ALTERED[rng.below(len(ALTERED))])
     draft = SpecialDraft(seed, rng, nodes, cores, strategy, draw_plan(rng), 1 + rng.below(4))

@@ -17,7 +17,7 @@ from daws.sim.worlds.scenario import Scenario
 from daws.sim.worlds.special import draw_special
 from daws.sim.worlds.strategies import LATER, PLANNED
 from daws.strategy import parse_strategy
-from daws.strategy.rng import Rng
+from daws.strategy.rng import SplitMix64
 
 BY_DEFAULT = (0, 10, 13, 20, 28, 29)
 """Of 31 seeds in a row, those that run the default strategy or a variant of it."""
@@ -66,7 +66,7 @@ def _draw_world(seed: int) -> Scenario:
     if seed % 19 in WITH_LATER:
         scenario = structs.replace(scenario, strategy=parse_strategy(LATER[seed // 19 % len(LATER)]))
     if seed % 23 in LOGGED:
-        scenario = structs.replace(scenario, servers=draw_server_plan(Rng(seed * 0x5DEECE66D + 11)))
+        scenario = structs.replace(scenario, servers=draw_server_plan(SplitMix64(seed * 0x5DEECE66D + 11)))
     return scenario
 
 
