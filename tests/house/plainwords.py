@@ -46,10 +46,11 @@ FRAGMENTS = PREPOSITIONS | _words(
 )
 THIRD_PERSON = _words(
     """answers appends asks begins brings builds calls carries changes checks closes collects comes copies counts
-    creates decides decodes does draws drops encodes ends fetches fills finds forgets frees gets gives goes hands has
-    hears holds is keeps knows learns leaves lets lists loads looks makes marks moves notes notices opens parses puts raises
-    reads receives refuses removes replaces reports returns runs says sends serves sets shows sits splits starts stays
-    stops takes tells tries turns unpickles waits walks watches wraps writes"""
+    creates decides decodes does draws drops encodes ends fetches fills finds forgets frees gets gives goes
+    hands has hears holds is keeps knows learns leaves lets lists loads looks makes marks moves notes notices
+    opens parses puts raises reads receives refuses removes replaces reports returns runs says sends serves
+    sets shows sits splits starts stays stops takes tells tries turns unpickles waits walks watches wraps
+    writes"""
 )
 _NO_STOPS = re.compile(r"`[^`]*`|\b(e\.g|i\.e|vs|etc|cf|al|Fig|Sec|No|pp|ca|approx)\.(?=\s)")
 _HIDDEN = {".": "\x00", "!": "\x01", "?": "\x02"}
