@@ -74,7 +74,6 @@ PROSE = [
     "data",
     "formats",
     "futures",
-    "model",
     "net",
     "predict",
     "runs",
