@@ -9,12 +9,14 @@ The lint reads text, not grammar, so its rules are simple. A sentence that passe
   call"). It does not begin with a verb in the third person (`THIRD_PERSON`).
 - **subject**: the subject comes within the first `SUBJECT_WORDS` words. A sentence that begins with a preposition
   (`PREPOSITIONS`) has its subject after the first comma. If a verb comes before that comma, and before any "that",
-  "which" or "who", the subject is somewhere before the verb, and the lint cannot tell where. A sentence that begins with a conjunction (`CONJUNCTIONS`: "If", "When", …) has a first subject at once, so up to
-  `CLAUSE_WORDS` words may come before its comma.
+  "which" or "who", the subject is somewhere before the verb, and the lint cannot tell where. A sentence that begins
+  with a conjunction (`CONJUNCTIONS`: "If", "When", …) has a first subject at once, so up to `CLAUSE_WORDS` words may
+  come before its comma.
 - **length**: no sentence has more than `SENTENCE_WORDS` words.
 
-A question ("Did the store reject this row?") may begin as it likes. Text between backticks counts as one word. Examples,
-literal blocks, tables and sections with arguments are left out.
+A question ("Did the store reject this row?") may begin as it likes. Text between backticks counts as one word.
+Examples, indented blocks, tables and sections with arguments are left out.
+
 `python -m tests.house.plainwords [PACKAGE …]` lists findings, `--count` counts them by package.
 """
 
@@ -183,14 +185,10 @@ def _paragraphs(text: str) -> Iterator[str]:
 
 
 def _prose_blocks(text: str) -> Iterator[list[str]]:
-    """Lines up to the next blank one. Doctests, tables, sections of arguments and indented text behind a colon are left
-    out."""
-    is_before_literal = False
+    """Lines up to the next blank one. Doctests, tables, sections of arguments and indented text are left out."""
     for block in _blocks(text):
-        if _NO_PROSE.match(block[0]) or (is_before_literal and block[0].startswith(" ")):
-            continue
-        is_before_literal = block[-1].endswith(":")
-        yield block
+        if not _NO_PROSE.match(block[0]) and not block[0].startswith("    "):
+            yield block
 
 
 def _blocks(text: str) -> Iterator[list[str]]:
