@@ -20,7 +20,7 @@ from daws.client.options import OUTPUTS_MAX
 from daws.client.rereading import read_again
 from daws.client.session import FIRST_EXTRA_OBJECT, Session, task_of
 from daws.data.revisions import own as revisions
-from daws.data.session import Session as Folders
+from daws.data.session import SessionFolders as Folders
 from daws.model.cluster import Members
 from daws.model.context import format_context
 from daws.model.errors import DawsError, UnavailableError, UsageError

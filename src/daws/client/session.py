@@ -39,7 +39,7 @@ from daws.data.codec import Packed, dumps_call, dumps_plain, encode
 from daws.data.files import ObjectFiles
 from daws.data.functions import Carried, LargeFunction, dumps_function, is_settled, name_of, refuse_large
 from daws.data.revisions import own as revisions
-from daws.data.session import Session as Folders
+from daws.data.session import SessionFolders as Folders
 from daws.data.tags import leveled, named
 from daws.model.cluster import Members
 from daws.model.context import format_context

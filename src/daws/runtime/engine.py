@@ -74,7 +74,7 @@ from daws.wire.worker import (
     RunOptions,
     Spawned,
     Taught,
-    Waits,
+    WaitReport,
     Written,
     apart,
     ends_apart,
@@ -86,7 +86,7 @@ from daws.workers.system import wait_for_turns
 
 if TYPE_CHECKING:
     from daws.core.journal import Journal
-    from daws.runs.watching import Watch
+    from daws.runs.watching import StrategyWatch
 
 UNPACK_AGAIN_S = 0.25
 NO_TASK = -1
@@ -100,10 +100,10 @@ def journal_of(info: NodeInfo, strategy: Strategy, config: NodeConfig) -> "Journ
     return Journal(info, strategy, config, 0)
 
 
-def watch_of(listener: Listener) -> "Watch":
-    from daws.runs.watching import Watch  # few sessions want it
+def watch_of(listener: Listener) -> "StrategyWatch":
+    from daws.runs.watching import StrategyWatch  # few sessions want it
 
-    return Watch(listener.on_fact)
+    return StrategyWatch(listener.on_fact)
 
 
 class Engine:
@@ -530,7 +530,7 @@ class Engine:
         if isinstance(report, Spawned):
             slot, spec = self.runs[report.run]
             events.append(self.nesting.spawned(report, slot, spec, self.core.running[spec.id].ready.attempt))
-        elif isinstance(report, Waits):
+        elif isinstance(report, WaitReport):
             slot, spec = self.runs[report.run]
             if self._attempt(spec.id) > 1:  # what it waits for may have ended its worker before
                 self.pool.set_aside(slot, report.run)

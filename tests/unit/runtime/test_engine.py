@@ -13,7 +13,7 @@ from daws.core.effects import RecallRun, StartRun, StartRuns, StopRun
 from daws.core.events import EventType, RunEnded, RunRecalled, RunsDone
 from daws.data.files import ObjectFiles
 from daws.data.local import LocalModule
-from daws.data.session import Session as Folders
+from daws.data.session import SessionFolders as Folders
 from daws.data.shipping import Shipment
 from daws.data.tags import folder_of, rooted
 from daws.model.errors import ClosedError, InternalError, TaskKilledError

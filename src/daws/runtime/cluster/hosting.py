@@ -17,7 +17,7 @@ import uvloop
 
 from daws.core.events import EventType, Leave
 from daws.data.files import ObjectFiles
-from daws.data.session import Session as Folders
+from daws.data.session import SessionFolders as Folders
 from daws.data.tags import root_of
 from daws.model.cluster import Members
 from daws.model.errors import UnavailableError

@@ -8,8 +8,8 @@ import pytest
 
 from daws.model.task import TaskSpec
 from daws.store.valkey import caller as module
-from daws.store.valkey.attempt import DropEstate, Options, Outage, Tidy
-from daws.store.valkey.caller import DONE, Caller, Commit, Fetch, Scan, StoreChangedError
+from daws.store.valkey.attempt import DropEstate, Outage, StoreOptions, Tidy
+from daws.store.valkey.caller import DONE, Commit, Fetch, Scan, ShardCaller, StoreChangedError
 from daws.store.valkey.cells import node_bytes
 from daws.wire.store import (
     REFUSED,
@@ -43,7 +43,7 @@ ANN, BOB = 1, 2
 
 class Shard(ShardInMemory):
     def run(
-        self, caller: Caller, rows: Sequence[Row], now_ns: int = 0, outage: Outage | None = None
+        self, caller: ShardCaller, rows: Sequence[Row], now_ns: int = 0, outage: Outage | None = None
     ) -> list[AnswerType]:
         script = caller.carry_out(rows, now_ns, outage)
         request = next(script)
@@ -55,8 +55,8 @@ class Shard(ShardInMemory):
                 return answers
 
 
-def a_caller(**options: Any) -> Caller:
-    return Caller(Options(**options), 0)
+def a_caller(**options: Any) -> ShardCaller:
+    return ShardCaller(StoreOptions(**options), 0)
 
 
 def submit(task: int, node: int = ANN) -> Submit:
@@ -209,7 +209,7 @@ def test_while_the_store_was_out_of_reach_no_lease_ran_out():
     assert isinstance(leased, Leased) and leased.orphans == (BOB,), "who does not come back is missed in the end"
 
 
-def drive(shard: Shard, caller: Caller, rows: Sequence[Row]) -> list[tuple[int, Row]]:
+def drive(shard: Shard, caller: ShardCaller, rows: Sequence[Row]) -> list[tuple[int, Row]]:
     """Carry rows out; what is left to do in other shards."""
     script = caller.carry_out(rows, 0)
     request = next(script)
@@ -277,7 +277,7 @@ def test_a_node_that_was_struck_strikes_nobody():
 
 
 def test_a_parent_in_another_shard_is_looked_at_when_its_last_child_has_retired():
-    options = Options(2, direct=True)
+    options = StoreOptions(2, direct=True)
     child = 1 << SHARD_BLOCK_BITS
     assert shard_of(1, 2) == 0 and shard_of(child, 2) == 1
     first, second = Shard(), Shard()
@@ -292,12 +292,12 @@ def test_a_parent_in_another_shard_is_looked_at_when_its_last_child_has_retired(
                 left: list[tuple[int, Row]] = end.value.afterwards
                 return left
 
-    callers = [Caller(options, 0), Caller(options, 1)]
+    callers = [ShardCaller(options, 0), ShardCaller(options, 1)]
     run(0, Create(TaskSpec(1, outputs=(1,)), (), (child,), (), ANN))
     run(1, Create(TaskSpec(child, inputs=(1,), leaf=True), (1,)))
     run(0, Finish(1, 0, ANN, ((1, 5, 1, (ANN,), b""),)))
     run(1, Satisfy(child, 1, ANN, ((1, 5, 1, (ANN,), b""),)))
-    (entry,) = first.run(Caller(options, 0), [Owned(ANN, intents=True)])[0].outbox  # type: ignore[union-attr]
+    (entry,) = first.run(ShardCaller(options, 0), [Owned(ANN, intents=True)])[0].outbox  # type: ignore[union-attr]
     run(0, Clear(ANN, (entry.key,)), Release(1))
     left = run(1, Finish(child, 0, ANN)) + run(1, Release(child))
     assert left == [(0, Tidy(1))]
