@@ -28,7 +28,8 @@ def blocks(page: Path, language: str) -> list[str]:
 
 
 def commands() -> list[str]:
-    lines = [line for page in PAGES for block in blocks(page, "sh") for line in block.splitlines()]
+    """Those in blocks of `sh`, and of `bash`, which no test runs because they need several machines."""
+    lines = [line for page in PAGES for block in blocks(page, "(?:ba)?sh") for line in block.splitlines()]
     return sorted({line.removeprefix(".venv/bin/") for line in lines if re.match(r"(\.venv/bin/)?daws [a-z]", line)})
 
 

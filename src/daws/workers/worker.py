@@ -47,10 +47,10 @@ from daws.wire.worker import (
     Recall,
     Recalled,
     ReportType,
-    Resume,
+    ResumeOrder,
     Told,
     Unfit,
-    Waits,
+    WaitReport,
     calls_apart,
     ends_together,
     frame_of,
@@ -59,7 +59,7 @@ from daws.workers.cursor import NO_RUN, Cursor
 from daws.workers.failures import failure_of, lacked_by
 from daws.workers.logs import Logs
 from daws.workers.mappings import IDLE_S
-from daws.workers.nest import Hand, Nest, here
+from daws.workers.nest import Hand, RunNest, here
 from daws.workers.output import HELD, Output, Streams
 from daws.workers.running import Runner
 from daws.workers.signs import Signs
@@ -138,7 +138,7 @@ class Worker:
         self.runner.use_levels = self._logs.use
         self._taker: WorkerHand | None = None  # who has the baton
         self._beside: set[WorkerHand] = set()  # those whose runs go on without it
-        self._nests: dict[int, Nest] = {}  # of runs that wait for an answer
+        self._nests: dict[int, RunNest] = {}  # of runs that wait for an answer
         self._spare: list[WorkerHand] = []
 
     def set_up(self) -> bool:
@@ -271,11 +271,11 @@ class Worker:
 
     # What runs that create tasks ask for (see `daws.workers.nest.Host`).
 
-    def open_nest(self, hand: Hand) -> Nest:
+    def open_nest(self, hand: Hand) -> RunNest:
         if self._is_copy:
             raise UsageError("a process that a task has forked cannot submit tasks")
         assert hand.order is not None
-        hand.nest = Nest(hand, hand.order.run, self._fields[1])
+        hand.nest = RunNest(hand, hand.order.run, self._fields[1])
         return hand.nest
 
     def say(self, hand: Hand, report: ReportType) -> None:
@@ -283,7 +283,7 @@ class Worker:
         if not hand.has_baton or self._dozes:  # type: ignore[attr-defined]
             self._send()  # who has the baton may be idle, and then nobody looks after reports
 
-    def pause(self, hand: Hand, waits: Waits) -> None:
+    def pause(self, hand: Hand, waits: WaitReport) -> None:
         assert isinstance(hand, WorkerHand) and hand.nest is not None and hand.order is not None
         heir = self._heir() if hand.has_baton else None
         streams = sys.stdout, sys.stderr
@@ -439,7 +439,7 @@ class Worker:
             for order in orders:
                 if isinstance(order, Recall):
                     self._recall(order.run)
-                elif isinstance(order, Resume | Told):
+                elif isinstance(order, ResumeOrder | Told):
                     if order.run in self._nests:
                         self._nests[order.run].hear(order.ended)
                 elif isinstance(order, Discard):

@@ -49,7 +49,7 @@ class StoreSettings(Struct, frozen=True, array_like=True):
     retired_max: int = 0
 
 
-class Call(Struct, frozen=True, array_like=True, gc=False):
+class LoggedCall(Struct, frozen=True, array_like=True, gc=False):
     """The rows of a call that may have changed something, and whose leases it found to have run out."""
 
     shard: int
@@ -65,7 +65,7 @@ class CallLog(Protocol):
         """Raises where nothing can be noted for now: the store must not change then."""
         ...
 
-    def append(self, call: Call) -> None: ...
+    def append(self, call: LoggedCall) -> None: ...
 
 
 class LoggedStore(MemoryStore):
@@ -95,7 +95,7 @@ class LoggedStore(MemoryStore):
             strike(self, node)
         answers = super().apply(shard, rows, now_ns)
         self.members_now()  # from here on a version of its own, as when this call is carried out again
-        self.log.append(Call(shard, now_ns, [*changing], due))  # type: ignore[list-item]
+        self.log.append(LoggedCall(shard, now_ns, [*changing], due))  # type: ignore[list-item]
         return answers
 
     def apply_one(self, shard: int, row: Row, now_ns: int) -> AnswerType:
@@ -133,7 +133,7 @@ def set_up(store: MemoryStore, settings: StoreSettings) -> None:
     store.retired_max = settings.retired_max
 
 
-def carry_out(store: MemoryStore, calls: Iterable[Call]) -> int:
+def carry_out(store: MemoryStore, calls: Iterable[LoggedCall]) -> int:
     """Do again what was done. Answers how many rows that were."""
     apply = MemoryStore.apply
     rows = 0

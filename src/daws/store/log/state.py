@@ -39,7 +39,7 @@ class KeptRare(Struct, frozen=True, array_like=True):
     watchers: tuple[int, ...]
 
 
-class Kept(Struct, frozen=True, array_like=True, gc=False):
+class KeptRecord(Struct, frozen=True, array_like=True, gc=False):
     """A record. `many`: its edges are a set, whatever is left of them."""
 
     spec: TaskSpec
@@ -65,10 +65,10 @@ class Records(Part, frozen=True):
     """Of one shard; a bare number is a task that has retired."""
 
     shard: int
-    records: list[Kept | int]
+    records: list[KeptRecord | int]
 
 
-class Commits(Part, frozen=True):
+class CommittedRows(Part, frozen=True, tag="Commits"):
     """Of one shard's log."""
 
     shard: int
@@ -110,7 +110,7 @@ class End(Part, frozen=True):
     parts: int
 
 
-PartType = Records | Commits | Retired | Intents | Membership | End
+PartType = Records | CommittedRows | Retired | Intents | Membership | End
 DECODER = msgspec.msgpack.Decoder(PartType)
 
 
@@ -130,7 +130,7 @@ def _parts(store: MemoryStore, now_ns: int) -> Iterator[PartType]:
         for some in _pieces(shard.records.items(), PART_RECORDS):
             yield Records(number, [task if record is None else _keep(record) for task, record in some])
         for rows in _pieces(shard.log, PART_ROWS):
-            yield Commits(number, rows)
+            yield CommittedRows(number, rows)
         for tasks in _pieces(shard.retired, PART_ROWS):
             yield Retired(number, tasks)
         yield Intents(
@@ -161,13 +161,13 @@ def _pieces(items: Iterable[Any], size: int) -> Iterator[list[Any]]:
         yield some
 
 
-def _keep(record: Record) -> Kept:
+def _keep(record: Record) -> KeptRecord:
     edges: Any = record.edges
     many = edges.__class__ is set
     if many:
         edges = tuple(sorted(edges))
     rare = record.rare
-    return Kept(
+    return KeptRecord(
         record.spec,
         record.state,
         record.owner,
@@ -225,7 +225,7 @@ class Restoring:
         store.session_count = part.session_count
 
 
-def _add_to(shard: Shard, part: Records | Commits | Retired | Intents) -> None:
+def _add_to(shard: Shard, part: Records | CommittedRows | Retired | Intents) -> None:
     if isinstance(part, Records):
         records = shard.records
         for one in part.records:
@@ -233,7 +233,7 @@ def _add_to(shard: Shard, part: Records | Commits | Retired | Intents) -> None:
                 records[one] = None
             else:
                 records[one.spec.id] = _record(one)  # type: ignore[union-attr, arg-type]
-    elif isinstance(part, Commits):
+    elif isinstance(part, CommittedRows):
         shard.log += part.rows
     elif isinstance(part, Retired):
         shard.retired = deque((*shard.retired, *part.tasks))
@@ -245,7 +245,7 @@ def _add_to(shard: Shard, part: Records | Commits | Retired | Intents) -> None:
         shard.closed = set(part.closed)
 
 
-def _record(kept: Kept) -> Record:
+def _record(kept: KeptRecord) -> Record:
     edges: Any = kept.edges
     return Record(
         kept.spec,

@@ -27,7 +27,7 @@ from daws.store.valkey.view import NOT_HERE, Cache, Change, Missing, ShardView
 from daws.wire.store import OK, AnswerType, Row, shard_of
 
 
-class Options(Struct, frozen=True):
+class StoreOptions(Struct, frozen=True):
     """What all callers of a store have to agree on."""
 
     shard_count: int = 1
@@ -81,7 +81,7 @@ class _Shards(list[Shard]):
 class Attempt(MemoryStore):
     """One attempt at the rows of a call."""
 
-    def __init__(self, options: Options, number: int, caches: dict[int, Cache], marks: int, stamp: bytes) -> None:
+    def __init__(self, options: StoreOptions, number: int, caches: dict[int, Cache], marks: int, stamp: bytes) -> None:
         """`stamp` is for the cells that it changes."""
         self.direct = options.direct
         self.retired_max = 0

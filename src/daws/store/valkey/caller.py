@@ -22,7 +22,7 @@ from daws.store.memory.reading import rows_of
 from daws.store.memory.record import Record
 from daws.store.memory.sessions import held_tasks
 from daws.store.valkey import cells
-from daws.store.valkey.attempt import Attempt, DropEstate, Options, Outage, Strike
+from daws.store.valkey.attempt import Attempt, DropEstate, Outage, StoreOptions, Strike
 from daws.store.valkey.cells import ABSENT, STAMP_BYTES
 from daws.store.valkey.view import Cache, Change, Missing, Name
 from daws.wire import store as wire
@@ -114,15 +114,15 @@ DONE, CHANGED, LOST = 0, 1, 2
 because the server knows less of this caller than it should."""
 
 
-class Done(Struct, frozen=True):
+class CallResult(Struct, frozen=True):
     """The answers of a call, and what it leaves to do in other shards."""
 
     answers: list[AnswerType]
     afterwards: list[tuple[int, Row]]
 
 
-class Caller:
-    def __init__(self, options: Options, shard: int) -> None:
+class ShardCaller:
+    def __init__(self, options: StoreOptions, shard: int) -> None:
         self.shard = shard
         self.cache: Cache = {}
         self.position = 0  # the number of the last commit that was acknowledged
@@ -141,7 +141,7 @@ class Caller:
 
     def carry_out(
         self, rows: Sequence[Row], now_ns: int, outage: Outage | None = None
-    ) -> Generator[Request, Any, Done]:
+    ) -> Generator[Request, Any, CallResult]:
         """`outage` is the last one, if there was any."""
         self._outage = outage
         answers: list[AnswerType] = []
@@ -174,7 +174,7 @@ class Caller:
         if len(self.cache) > CACHE_MAX:
             for name in list(self.cache)[: CACHE_MAX // 2]:
                 del self.cache[name]
-        return Done(answers, afterwards)
+        return CallResult(answers, afterwards)
 
     def _update(self, rows: Sequence[Row], now_ns: int, afterwards: list[tuple[int, Row]]) -> Script:
         """Carry out some rows as one update. Returns their answers."""

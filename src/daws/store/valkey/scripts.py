@@ -13,7 +13,7 @@ import hiredis
 from msgspec import Struct
 
 from daws.store.valkey.caller import Commit, Fetch, Heads, Length, Range, Request, Scan
-from daws.store.valkey.link import Link, Word
+from daws.store.valkey.link import ServerConnection, Word
 
 _COMMIT = b"""
 -- KEYS cells, log, callers; ARGV caller, acknowledged, number, how many writes, how many other reads, stamps of both in
@@ -134,7 +134,7 @@ COMMIT, SCAN, HEADS, RANGE, CHECK, AGREE = map(Script, (_COMMIT, _SCAN, _HEADS, 
 TIME = "TIME"
 
 
-class Command(Struct, frozen=True):
+class ServerCommand(Struct, frozen=True):
     """Words for the server that has this key; for a script, the other keys and all else behind it."""
 
     key: str
@@ -142,7 +142,7 @@ class Command(Struct, frozen=True):
     script: Script | None = None
     keys: int = 1
 
-    async def say(self, link: Link) -> Any:
+    async def say(self, link: ServerConnection) -> Any:
         if self.script is None:
             return await link.ask(self.words)
         rest = (self.keys, self.key, *self.words)
@@ -154,7 +154,7 @@ class Command(Struct, frozen=True):
         return await link.ask(("EVAL", self.script.text, *rest))
 
 
-class Keys:
+class ShardKeys:
     """The keys of one shard of a store."""
 
     def __init__(self, name: str, shard: int) -> None:
@@ -168,20 +168,20 @@ def meta_key(name: str) -> str:
     return f"{{daws:{name}}}:meta"
 
 
-def command_of(request: Request, keys: Keys) -> Command:
+def command_of(request: Request, keys: ShardKeys) -> ServerCommand:
     if isinstance(request, Commit):
         writes, others = request.writes, request.others
         head = (request.caller, request.acknowledged, request.number, len(writes), len(others), request.stamps)
         pairs = chain.from_iterable(writes.items())
-        return Command(keys.cells, (keys.log, keys.callers, *head, *pairs, *others, *request.log), COMMIT, 3)
+        return ServerCommand(keys.cells, (keys.log, keys.callers, *head, *pairs, *others, *request.log), COMMIT, 3)
     if isinstance(request, Fetch):
-        return Command(keys.cells, ("HMGET", keys.cells, *request.names))
+        return ServerCommand(keys.cells, ("HMGET", keys.cells, *request.names))
     if isinstance(request, Scan):
-        return Command(keys.cells, (request.cursor, request.node), SCAN)
+        return ServerCommand(keys.cells, (request.cursor, request.node), SCAN)
     if isinstance(request, Heads):
-        return Command(keys.cells, (request.cursor,), HEADS)
+        return ServerCommand(keys.cells, (request.cursor,), HEADS)
     if isinstance(request, Range):
-        return Command(keys.cells, (request.cursor, request.low, request.high), RANGE)
+        return ServerCommand(keys.cells, (request.cursor, request.low, request.high), RANGE)
     if isinstance(request, Length):
-        return Command(keys.log, ("LLEN", keys.log))
-    return Command(keys.log, ("LRANGE", keys.log, request.start, request.start + request.count - 1))
+        return ServerCommand(keys.log, ("LLEN", keys.log))
+    return ServerCommand(keys.log, ("LRANGE", keys.log, request.start, request.start + request.count - 1))

@@ -8,8 +8,8 @@ import pytest
 
 from daws.model.task import TaskSpec
 from daws.store.valkey import caller as module
-from daws.store.valkey.attempt import Options, Outage
-from daws.store.valkey.caller import DONE, Caller, Commit, Fetch, Scan, StoreChangedError
+from daws.store.valkey.attempt import Outage, StoreOptions
+from daws.store.valkey.caller import DONE, Commit, Fetch, Scan, ShardCaller, StoreChangedError
 from daws.store.valkey.cells import node_bytes
 from daws.wire.store import (
     REFUSED,
@@ -37,7 +37,7 @@ ANN, BOB = 1, 2
 
 class Shard(ShardInMemory):
     def run(
-        self, caller: Caller, rows: Sequence[Row], now_ns: int = 0, outage: Outage | None = None
+        self, caller: ShardCaller, rows: Sequence[Row], now_ns: int = 0, outage: Outage | None = None
     ) -> list[AnswerType]:
         script = caller.carry_out(rows, now_ns, outage)
         request = next(script)
@@ -49,8 +49,8 @@ class Shard(ShardInMemory):
                 return answers
 
 
-def a_caller(**options: Any) -> Caller:
-    return Caller(Options(**options), 0)
+def a_caller(**options: Any) -> ShardCaller:
+    return ShardCaller(StoreOptions(**options), 0)
 
 
 def submit(task: int, node: int = ANN) -> Submit:

@@ -6,10 +6,10 @@ from daws.model.states import DONE, READY
 from daws.model.task import Ready, TaskSpec
 from daws.store.memory import MemoryStore
 from daws.store.valkey import cells
-from daws.store.valkey.attempt import Options
-from daws.store.valkey.caller import Caller, Commit
+from daws.store.valkey.attempt import StoreOptions
+from daws.store.valkey.caller import Commit, ShardCaller
 from daws.store.valkey.told import CacheOf, Runs, Seal, forget_unended, learn_end, learn_stamps, seal_of, stamps_of
-from daws.store.valkey.view import Known
+from daws.store.valkey.view import CachedRecord
 from daws.wire.store import CLIENT_HOLDER, REFUSED, Claim, Finish, Inspect, Register, Release, Row, Submit
 from tests.unit.store.valkey.test_caller import Shard
 
@@ -18,7 +18,7 @@ TASKS = range(20)
 Output = tuple[int, int, int, tuple[int, ...], bytes]
 
 
-def of(caller: Caller) -> CacheOf:
+def of(caller: ShardCaller) -> CacheOf:
     """All is in one shard here."""
     return lambda task: caller.cache
 
@@ -39,11 +39,11 @@ def finishes(node: int = ANN) -> list[Row]:
     return [Finish(task, 0, node, output(task)) for task in TASKS]
 
 
-def a_caller() -> Caller:
-    return Caller(Options(direct=True), 0)
+def a_caller() -> ShardCaller:
+    return ShardCaller(StoreOptions(direct=True), 0)
 
 
-def handed_out() -> tuple[Shard, Caller, Caller, Runs]:
+def handed_out() -> tuple[Shard, ShardCaller, ShardCaller, Runs]:
     """A shard, a client that has submitted, the owner that was told, and what it was told."""
     shard, client, node = Shard(), a_caller(), a_caller()
     shard.run(client, submits())
@@ -54,7 +54,7 @@ def handed_out() -> tuple[Shard, Caller, Caller, Runs]:
     return shard, client, node, runs
 
 
-def sealed(node: Caller) -> dict[int, Seal | None]:
+def sealed(node: ShardCaller) -> dict[int, Seal | None]:
     return {task: seal_of(node.cache, task, ANN, output(task)) for task in TASKS}
 
 
@@ -75,10 +75,10 @@ def test_a_plain_task_is_never_fetched():
 def test_what_is_believed_is_what_lies_there():
     shard, client, node, _ = handed_out()
 
-    def agree(caller: Caller) -> None:
+    def agree(caller: ShardCaller) -> None:
         for task in TASKS:
             known, cell = caller.cache[task], shard.cells[b"%d" % task]
-            assert isinstance(known, Known)
+            assert isinstance(known, CachedRecord)
             assert cells.pack(known.record, None, known.stamp) == cell
             assert cells.unpack(cell) == (known.record, {})
 
