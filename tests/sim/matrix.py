@@ -16,8 +16,8 @@ from msgspec import Struct
 from daws.formats.reader import read_workflow
 from daws.model.graph import Graph
 from daws.sim.cluster import cluster_of
-from daws.sim.scenario import growing_graph
 from daws.sim.simulate import Settings, simulate
+from daws.sim.worlds.graphs import growing_graph
 from daws.strategy import PRESETS, parse_strategy
 from daws.strategy.rng import SplitMix64
 from daws.workloads import parse_workload

@@ -9,8 +9,8 @@ from daws.model.context import Context, parse_context
 from daws.model.graph import Graph, GraphBuilder
 from daws.sim.cluster import Cluster, NodeGroup, cluster_of, joined, parse_group
 from daws.sim.profiles import PROFILES, Costs
-from daws.sim.scenario import draw_scenario
 from daws.sim.simulate import FILES, NETWORKS, SCATTERED, Settings, simulate
+from daws.sim.worlds import draw_scenario
 from daws.strategy import PRESETS, parse_strategy
 from daws.workloads import KINDS, parse_workload
 
