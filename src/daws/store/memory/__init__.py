@@ -17,6 +17,7 @@ a part of a task's life. Where the core has a module for the same part, it has t
     estates     take over: the tasks and intents of dead nodes
     leaving     owned: the tasks that a leaving node still has
     reading     the log, and the story of a task
+    sessions    attach, detach, close: who uses a session, and what it has
     bursts      many rows of one kind, in one go
 """
 
@@ -33,6 +34,7 @@ from daws.store.memory import (  # noqa: F401
     reading,
     references,
     remaking,
+    sessions,
     stopping,
 )
 from daws.store.memory.store import MemoryStore

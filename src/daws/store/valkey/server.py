@@ -85,9 +85,9 @@ class Server:
         self.patience_s = patience_s
         self.is_quiet = False  # errors are raised to the caller, and not logged
         self._targets = address.targets()
-        self._turn = 0  # of a Cluster: which server has which slots, if known
+        self._turn = 0  # the index of the one in use
         self._is_cluster = False
-        self._slots: dict[int, ServerAddress] | None = None  # of a Cluster, who has what, as far as that is known
+        self._slots: dict[int, ServerAddress] | None = None  # of a Cluster: which server has which slots, if known
         self._links: dict[ServerAddress, ServerConnection] = {}
         self._connecting: dict[ServerAddress, asyncio.Task[ServerConnection]] = {}
         self.on_link_lost: Callable[[], None] | None = None

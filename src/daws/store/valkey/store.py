@@ -89,8 +89,8 @@ class ValkeyStore:
         self.options = options
         self.server = server
         self.calls = 0
-        self.rows = 0  # a shard has another identity; may repeat itself
-        self.on_changed: Callable[[int], None] | None = None  # a shard has another identity; may be said more than once
+        self.rows = 0  # number of rows requested
+        self.on_changed: Callable[[int], None] | None = None  # a shard has another identity; may repeat itself
         self.on_safe: Callable[[int], None] | None = None  # a shard has another safe position
         server.on_link_lost = self._look_around
         name = server.address.name

@@ -158,3 +158,11 @@ def test_rows_about_one_task_in_one_call_are_carried_out_in_order():
         assert cells.unpack(cell)[0] == memory.record(task)
         assert memory.record(task) is None or memory.record(task).state in (READY, DONE)  # type: ignore[union-attr]
     assert [cells.decode_log_row(entry[cells.STAMP_BYTES :]) for entry in shard.log] == memory.shards[0].log
+
+
+def test_what_a_node_knows_by_itself_is_not_replaced_by_what_it_is_told():
+    shard, _client, node, runs = handed_out()
+    shard.run(node, finishes())
+    known = dict(node.cache)
+    learn_stamps(of(node), ready(), ANN, runs)
+    assert node.cache == known
