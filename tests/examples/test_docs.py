@@ -19,7 +19,8 @@ from daws.workloads import parse_workload
 
 ROOT = Path(__file__).parents[2]
 FROM_ROOT = [ROOT / name for name in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md")]
-PAGES = sorted([*FROM_ROOT, *(ROOT / "docs").glob("*.md"), *(ROOT / "docs/api").glob("*.md")])
+FOLDERS = [ROOT / name for name in ("docs", "docs/api", "docs/internals")]
+PAGES = sorted([*FROM_ROOT, *(page for folder in FOLDERS for page in folder.glob("*.md"))])
 EXAMPLE_LINES_MAX = 40
 
 

@@ -17,7 +17,7 @@ from daws.model.task import Input, NodeId, TaskSpec
 from daws.store.log.logged import NEVER_NS
 from daws.store.memory.record import MANY_EDGES, Rare, Record
 from daws.store.memory.store import MemoryStore, Shard
-from daws.wire.store import Estate, LogRow
+from daws.wire.store import Estate, LogRow, SessionEntry
 
 PART_RECORDS = 2048
 PART_ROWS = 65_536
@@ -88,6 +88,7 @@ class Intents(Part, frozen=True):
     outbox: list[tuple[int, NodeId, tuple[int | tuple[int, int], ...] | None, int]]
     dead: list[NodeId]
     estates: list[tuple[NodeId, NodeId, int, Estate]]
+    closed: list[int] = []
 
 
 class Membership(Part, frozen=True):
@@ -99,6 +100,8 @@ class Membership(Part, frozen=True):
     version: int
     known: tuple[NodeInfo, ...]
     changed: bool
+    sessions: list[SessionEntry] = []
+    session_count: int = 0
 
 
 class End(Part, frozen=True):
@@ -136,6 +139,7 @@ def _parts(store: MemoryStore, now_ns: int) -> Iterator[PartType]:
             [(key, node, others, mark) for key, (node, others, mark) in shard.outbox.items()],
             sorted(shard.dead),
             [(dead, heir, part, estate) for (dead, heir), (part, estate) in shard.estates.items()],
+            sorted(shard.closed),
         )
     yield Membership(
         now_ns,
@@ -146,6 +150,8 @@ def _parts(store: MemoryStore, now_ns: int) -> Iterator[PartType]:
         store.members.version,
         store.members.infos,
         store.members_changed,
+        [*store.sessions.values()],
+        store.session_count,
     )
 
 
@@ -215,6 +221,8 @@ class Restoring:
         store.departed = set(part.departed)
         store.members = Members(part.version, part.known)
         store.members_changed = part.changed
+        store.sessions = {entry.number: entry for entry in part.sessions}
+        store.session_count = part.session_count
 
 
 def _add_to(shard: Shard, part: Records | CommittedRows | Retired | Intents) -> None:
@@ -234,6 +242,7 @@ def _add_to(shard: Shard, part: Records | CommittedRows | Retired | Intents) -> 
         shard.outbox = {key: (node, others, mark) for key, node, others, mark in part.outbox}
         shard.dead = set(part.dead)
         shard.estates = {(dead, heir): (number, estate) for dead, heir, number, estate in part.estates}
+        shard.closed = set(part.closed)
 
 
 def _record(kept: KeptRecord) -> Record:

@@ -16,7 +16,7 @@ from daws.store.memory.record import Record
 from daws.store.memory.references import release
 from daws.store.valkey.cells import ABSENT
 from daws.store.valkey.view import CachedRecord
-from daws.wire.store import CLIENT_HOLDER, AnswerType, Finish, Release, Row, Submit
+from daws.wire.store import CLIENT_HOLDER, AnswerType, Finish, Release, Row, Submit, session_of
 
 if TYPE_CHECKING:
     from daws.store.valkey.attempt import Attempt
@@ -24,11 +24,13 @@ if TYPE_CHECKING:
 
 def _submit(attempt: "Attempt", rows: Iterable[Submit], now_ns: int, answers: list[AnswerType]) -> None:
     shard, stamp = attempt.here, attempt.here.new_stamp
-    cache, looked, plain, any_dead = shard.cache, shard.records.looked, shard.records.plain, bool(shard.dead)
+    cache, looked, plain, closed = shard.cache, shard.records.looked, shard.records.plain, shard.closed
+    any_dead = bool(shard.dead)
     for row in rows:
         spec = row.spec
         task = spec.id
-        if row.parents or row.outputs or any_dead or cache.get(task) != ABSENT or task in looked or task in plain:
+        is_new = cache.get(task) == ABSENT and task not in looked and task not in plain
+        if row.parents or row.outputs or any_dead or not is_new or (closed and session_of(task) in closed):
             answers.append(submit(attempt, shard, row, now_ns))
         else:
             plain[task] = CachedRecord(stamp, Record(spec, READY, row.node, (), None, (), (), 0, 0, False, True))

@@ -18,6 +18,9 @@ from msgspec import Struct
 
 from daws.model.errors import UnavailableError
 from daws.model.task import NodeId
+from daws.store.memory.reading import rows_of
+from daws.store.memory.record import Record
+from daws.store.memory.sessions import held_tasks
 from daws.store.valkey import cells
 from daws.store.valkey.attempt import Attempt, DropEstate, Outage, StoreOptions, Strike
 from daws.store.valkey.cells import ABSENT, STAMP_BYTES
@@ -89,7 +92,22 @@ class Tail(Struct, frozen=True):
     count: int
 
 
-Request = Fetch | Commit | Scan | Heads | Tail
+class Range(Struct, frozen=True):
+    """Answered by the next cursor, and names and cells of tasks with these numbers in turns, perhaps of some beside."""
+
+    shard: int
+    cursor: bytes
+    low: int
+    high: int
+
+
+class Length(Struct, frozen=True):
+    """Answered by the number of entries in the log."""
+
+    shard: int
+
+
+Request = Fetch | Commit | Scan | Heads | Tail | Range | Length
 Script = Generator[Request, Any, Any]
 DONE, CHANGED, LOST = 0, 1, 2
 """How a commit ended: well, others came in between (their cells follow: place among the reads, cell), or not at all
@@ -135,6 +153,9 @@ class ShardCaller:
                 continue
             if isinstance(first, wire.Owners):
                 answers += yield from self._find_owners()
+                continue
+            if isinstance(first, wire.FindHeld):
+                answers += yield from self._find_held(first)
                 continue
             if isinstance(first, wire.TakeOver):
                 before = self.position
@@ -210,6 +231,8 @@ class ShardCaller:
         attempt = Attempt(self._options, self.shard, caches, self._marks, stamp)
         if isinstance(first, (wire.Lease, wire.Watch, wire.Buried)):
             attempt.look_at_members(self._outage)
+        if isinstance(first, _OF_SESSIONS):
+            attempt.look_at_sessions(self._outage)
         if isinstance(first, (wire.TakeOver, wire.Buried, DropEstate)):
             attempt.look_at_estates()
         if isinstance(first, wire.TakeOver):
@@ -238,6 +261,20 @@ class ShardCaller:
             if cursor == b"0":
                 return [wire.OwnedBy(tuple(sorted(found)))]
 
+    def _find_held(self, row: wire.FindHeld) -> Script:
+        """What a session has here. What changes meanwhile may be seen before or after."""
+        low = row.session << wire.SESSION_BITS
+        found: dict[int, Record] = {}
+        cursor = b"0"
+        while True:
+            cursor, page = yield Range(self.shard, cursor, low, low + (1 << wire.SESSION_BITS))
+            for name, cell in zip(page[::2], page[1::2], strict=True):
+                record, _ = cells.unpack(cell)
+                if wire.session_of(int(name)) == row.session and record is not None:
+                    found[int(name)] = record
+            if cursor == b"0":
+                return [held_tasks(self._options.shard_count, row, found.items())]
+
     def _find_estate(self, node: NodeId) -> Script:
         """All tasks that a node would leave behind. It can get no more of them once it was struck, so whoever asks for
         part after part looks for them once."""
@@ -256,6 +293,9 @@ class ShardCaller:
 
     def _read_log(self, row: wire.ReadLog) -> Script:
         """Whoever reads on reads the last entry again: if it is another one now, the log was rewritten."""
+        if row.start == wire.LOG_END:
+            length = yield Length(self.shard)
+            return [wire.Log(length, [])]
         known = self._read.get(row.start)
         back = 1 if known is not None else 0
         entries: list[bytes] = yield Tail(self.shard, row.start - back, row.limit + back)
@@ -270,7 +310,7 @@ class ShardCaller:
             if len(self._read) > READERS_MAX:
                 del self._read[next(iter(self._read))]
         rows = [cells.decode_log_row(memoryview(entry)[STAMP_BYTES:]) for entry in entries]
-        return [wire.Log(row.start + len(rows), rows)]
+        return [wire.Log(row.start + len(rows), rows if row.session < 0 else rows_of(rows, row.session))]
 
     def _commit(self, change: Change) -> Commit:
         return Commit(
@@ -295,8 +335,12 @@ class ShardCaller:
 _OF_TASKS = frozenset((wire.Finish, wire.FinishSmall, wire.Claim, wire.Satisfy, wire.Release))
 """The most frequent rows about one task."""
 _OF_NEW_TASKS = frozenset((wire.Submit, wire.Create))
+_OF_SESSIONS = (wire.AttachSession, wire.DetachSession, wire.ListSessions)
 _ALONE = frozenset(
-    (wire.ReadLog, wire.TakeOver, wire.Owned, wire.Owners, wire.Lease, wire.Watch, wire.Buried, DropEstate)
+    (
+        *(wire.ReadLog, wire.FindHeld, wire.TakeOver, wire.Owned, wire.Owners),
+        *(wire.Lease, wire.Watch, wire.Buried, DropEstate, *_OF_SESSIONS),
+    )
 )
 
 

@@ -6,26 +6,11 @@ from collections.abc import AsyncIterator, Sequence
 from daws.store.memory.record import Record
 from daws.store.valkey import cells
 from daws.store.valkey.cells import STAMP_BYTES
-from daws.store.valkey.scripts import Script, ServerCommand, ShardKeys
+from daws.store.valkey.scripts import RANGE, ServerCommand, ShardKeys
 from daws.store.valkey.store import ValkeyStore
 from daws.wire.store import LogRow, shard_of
 
 AT_ONCE = 1000
-
-_RANGE = Script(b"""
--- KEYS cells; ARGV cursor, two numbers. Answers the next cursor, and names and cells of tasks from the first number to
--- the second, and perhaps of some beside (large numbers are rounded).
-local page, found = redis.call('HSCAN', KEYS[1], ARGV[1], 'COUNT', 1000), {}
-local low, high = tonumber(ARGV[2]), tonumber(ARGV[3])
-for i = 1, #page[2], 2 do
-  local number = tonumber(page[2][i])
-  if number and number >= low and number <= high and #page[2][i + 1] > 8 then
-    found[#found + 1] = page[2][i]
-    found[#found + 1] = page[2][i + 1]
-  end
-end
-return {page[1], found}
-""")
 
 
 class Looking:
@@ -59,7 +44,7 @@ class Looking:
             cursor = b"0"
             seen: set[int] = set()
             while True:
-                cursor, found = await self._server.ask(ServerCommand(keys.cells, (cursor, low, high), _RANGE))
+                cursor, found = await self._server.ask(ServerCommand(keys.cells, (cursor, low, high), RANGE))
                 for name, cell in zip(found[::2], found[1::2], strict=True):
                     task = int(name)
                     if low <= task < high and task not in seen:

@@ -12,7 +12,7 @@ from typing import Any
 import hiredis
 from msgspec import Struct
 
-from daws.store.valkey.caller import Commit, Fetch, Heads, Request, Scan, Tail
+from daws.store.valkey.caller import Commit, Fetch, Heads, Length, Range, Request, Scan
 from daws.store.valkey.link import ServerConnection, Word
 
 _COMMIT = b"""
@@ -95,6 +95,21 @@ end
 return {page[1], found}
 """
 
+_RANGE = b"""
+-- KEYS cells; ARGV cursor, two numbers. Answers the next cursor, and names and cells of tasks from the first number to
+-- the second, and perhaps of some beside (large numbers are rounded).
+local page, found = redis.call('HSCAN', KEYS[1], ARGV[1], 'COUNT', 1000), {}
+local low, high = tonumber(ARGV[2]), tonumber(ARGV[3])
+for i = 1, #page[2], 2 do
+  local number = tonumber(page[2][i])
+  if number and number >= low and number <= high and #page[2][i + 1] > 8 then
+    found[#found + 1] = page[2][i]
+    found[#found + 1] = page[2][i + 1]
+  end
+end
+return {page[1], found}
+"""
+
 _CHECK = b"""
 -- KEYS callers; ARGV caller. Answers the number of its last commit, and what is known of replicas.
 return {tonumber(redis.call('HGET', KEYS[1], ARGV[1]) or 0), redis.call('INFO', 'replication')}
@@ -115,7 +130,7 @@ class Script:
         self.hash = sha1(text, usedforsecurity=False).hexdigest()
 
 
-COMMIT, SCAN, HEADS, CHECK, AGREE = map(Script, (_COMMIT, _SCAN, _HEADS, _CHECK, _AGREE))
+COMMIT, SCAN, HEADS, RANGE, CHECK, AGREE = map(Script, (_COMMIT, _SCAN, _HEADS, _RANGE, _CHECK, _AGREE))
 TIME = "TIME"
 
 
@@ -165,5 +180,8 @@ def command_of(request: Request, keys: ShardKeys) -> ServerCommand:
         return ServerCommand(keys.cells, (request.cursor, request.node), SCAN)
     if isinstance(request, Heads):
         return ServerCommand(keys.cells, (request.cursor,), HEADS)
-    assert isinstance(request, Tail)
+    if isinstance(request, Range):
+        return ServerCommand(keys.cells, (request.cursor, request.low, request.high), RANGE)
+    if isinstance(request, Length):
+        return ServerCommand(keys.log, ("LLEN", keys.log))
     return ServerCommand(keys.log, ("LRANGE", keys.log, request.start, request.start + request.count - 1))
