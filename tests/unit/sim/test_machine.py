@@ -1,5 +1,7 @@
 """Machines own their objects, and other nodes fetch from machines, whatever nodes believe."""
 
+from typing import Any
+
 import pytest
 
 from daws.core.effects import FetchObjects
@@ -36,7 +38,7 @@ def test_objects_come_and_go():
 def test_objects_that_come_with_new_tasks_are_kept_unless_they_travel_inside_records():
     one = machine()
     outputs = ((8, BIG, 1, (0,), b""), (9, 10, 1, (0,), b"0123456789"))
-    one.change_objects(NewTasks(-1, 0, [Submit(TaskSpec(1), (), 0, outputs)]))
+    one.change_objects(NewTasks(-1, 0, (Submit(TaskSpec(1), (), 0, outputs),)))
     assert one.objects == {8}
 
 
@@ -44,6 +46,16 @@ def test_losing_an_object_that_is_not_there_changes_nothing():
     one = machine()
     one.change_objects(ObjectsLost((1,)))
     assert not one.objects
+
+
+class Monitor:
+    """In a node's place: notes its events and does nothing."""
+
+    def __init__(self):
+        self.events: list[Any] = []
+
+    def step(self, now_ns, events, out):
+        self.events.extend(events)
 
 
 def fetches(network, there, believed):
@@ -55,11 +67,11 @@ def fetches(network, there, believed):
         source.keep([0])
     if believed:
         source.core.objects = {0: 1_000_000}
+    monitor: Any = Monitor()
+    reader.core = monitor
     kernel._fetch(reader, 1, 0, FetchObjects(((0, 1_000_000, 0),)))
-    heard = []
-    reader.core.step = lambda now_ns, batch, out: heard.extend(batch)
     kernel.run_on(60_000_000_000)
-    (event,) = heard
+    (event,) = monitor.events
     return event
 
 
