@@ -359,6 +359,18 @@ MUTANTS = (
         "",
     ),
     Mutant(
+        "a node believes to have the objects that it has dropped", 6, "core/staging.py",
+        "        del core.objects[object_]\n        core.out.append(DropObject(object_))\n",
+        "        core.out.append(DropObject(object_))\n",
+        where=("failover", "fan-out", "fan-in"),
+    ),
+    Mutant(
+        "a node believes to have the copies that it has dropped", 6, "core/staging.py",
+        "    core.copied_bytes -= core.objects.pop(object_)\n    core.out.append(DropObject(object_))\n",
+        "    core.copied_bytes -= core.objects[object_]\n    core.out.append(DropObject(object_))\n",
+        where=("failover", "little memory"),
+    ),
+    Mutant(
         "a copy is dropped while others read it", 6, "core/staging.py",
         "        copies[object_] = readers = max(0, readers - 1)\n",
         "        copies[object_] = readers = 0\n",
