@@ -10,7 +10,8 @@ from msgspec.structs import replace
 
 from daws.model.cluster import ExecutorClass, Members, NodeInfo
 from daws.model.context import AnyOf, Context, Label, parse_context
-from daws.model.graph import Graph, GraphBuilder
+from daws.model.graph import Graph
+from daws.model.graph_builder import GraphBuilder
 from daws.model.task import NodeId
 from daws.sim.cluster import NodeGroup, joined
 from daws.sim.kernel import Kernel

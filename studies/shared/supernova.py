@@ -18,7 +18,7 @@ import numpy as np
 
 from daws.compare.jobs import run_each
 from daws.model.context import Context, Label
-from daws.model.graph import GraphBuilder, TaskHandle
+from daws.model.graph_builder import GraphBuilder, TaskHandle
 from daws.sim.plot import Floats, busy_over_time
 from daws.strategy.rng import SplitMix64
 

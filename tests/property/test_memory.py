@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from daws.core import invariants
 from daws.model.cluster import ExecutorClass
 from daws.model.context import parse_context
-from daws.model.graph import Graph, GraphBuilder, Growth, TaskHandle
+from daws.model.graph import Graph, Growth
+from daws.model.graph_builder import GraphBuilder, TaskHandle
 from daws.sim.cluster import Cluster, NodeGroup
 from daws.sim.faults import FaultPlan
 from daws.sim.kernel import Kernel

@@ -6,7 +6,8 @@ import pytest
 from daws.bounds import NO_COSTS, AlikeNodes, bound, sorted_graph
 from daws.model.cluster import ExecutorClass
 from daws.model.context import Context, parse_context
-from daws.model.graph import Graph, GraphBuilder
+from daws.model.graph import Graph
+from daws.model.graph_builder import GraphBuilder
 from daws.sim.cluster import Cluster, NodeGroup, cluster_of, joined, parse_group
 from daws.sim.profiles import PROFILES, Costs
 from daws.sim.simulate import FILES, NETWORKS, SCATTERED, Settings, simulate

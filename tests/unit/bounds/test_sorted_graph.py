@@ -5,7 +5,8 @@ import pytest
 
 from daws.bounds import sorted_graph as module
 from daws.bounds.sorted_graph import SortedGraph
-from daws.model.graph import Graph, GraphBuilder
+from daws.model.graph import Graph
+from daws.model.graph_builder import GraphBuilder
 from daws.workloads import parse_workload
 
 

@@ -26,7 +26,8 @@ from daws.formats import (
     write_wfformat,
 )
 from daws.model.errors import GraphError, UnavailableError, UsageError
-from daws.model.graph import Graph, GraphBuilder
+from daws.model.graph import Graph
+from daws.model.graph_builder import GraphBuilder
 from daws.workloads import KINDS, parse_workload
 from tests.unit.formats import schema
 from tests.unit.formats.samples import DIAMOND, read_in

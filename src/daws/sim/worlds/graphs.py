@@ -3,7 +3,8 @@
 import numpy as np
 
 from daws.model.context import Label, parse_context
-from daws.model.graph import Graph, GraphBuilder, Growth, TaskHandle
+from daws.model.graph import Graph, Growth
+from daws.model.graph_builder import GraphBuilder, TaskHandle
 from daws.strategy.rng import SplitMix64
 
 MS = 1_000_000
