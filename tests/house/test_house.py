@@ -70,7 +70,6 @@ PROSE = [
     "client",
     "compare",
     "core",
-    "data",
     "formats",
     "futures",
     "net",
