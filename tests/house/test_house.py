@@ -80,7 +80,6 @@ PROSE = [
     "strategy",
     "testing",
     "wire",
-    "workers",
     "workflows",
     "workloads",
 ]
