@@ -21,14 +21,10 @@ from daws.client import current, tuning
 from daws.client.defaults import asks_for_files, default_memo, default_nodes, default_strategy, default_workers
 from daws.client.given import size, whole
 from daws.client.hints import (
-    CLUSTER,
     answer_to,
     check_workers,
-    names_of,
     note_cure,
-    refuse_cancel_option,
-    refuse_close_option,
-    refuse_put_option,
+    refuse_method_option,
     workers_of,
 )
 from daws.client.signatures import Signatures
@@ -284,7 +280,7 @@ class Cluster(Signatures):
         that need it fail.
         """
         if others:
-            refuse_put_option(next(iter(others)))
+            refuse_method_option("put", others)
         return self._open().put(value)
 
     def gather(
@@ -309,7 +305,7 @@ class Cluster(Signatures):
     def cancel(self, futures: Future[Any] | ItemFuture[Any] | Iterable[Any] | Mapped[Any], **others: Never) -> int:
         """Stop tasks, and all tasks that need them. Returns how many of the given tasks had not ended."""
         if others:
-            refuse_cancel_option(next(iter(others)))
+            refuse_method_option("cancel", others)
         from daws.client.future import Future
         from daws.client.mapping import ItemFuture
         from daws.client.waiting import distinct
@@ -375,7 +371,7 @@ class Cluster(Signatures):
         and prints the number of these tasks.
         """
         if others:
-            refuse_close_option(next(iter(others)))
+            refuse_method_option("close", others, ("cancel",))
         error = sys.exc_info()[1]
         is_ending = error is not None and not isinstance(error, Exception)  # Ctrl-C is under way, or an exit
         self._leave(cancel, error if is_ending else None)
@@ -538,9 +534,6 @@ class Cluster(Signatures):
     def __reduce__(self) -> NoReturn:
         raise UsageError("a cluster cannot be sent to tasks; inside of one, daws.current() is the cluster it runs in")
 
-    def __dir__(self) -> list[str]:
-        return names_of(self)
-
     def __repr__(self) -> str:
         session = self._session or self._leaving
         state = "closed" if session is None else f"{len(session.futures):,} tasks to end"
@@ -554,7 +547,7 @@ class Cluster(Signatures):
         return cluster_html(self)
 
 
-answer_to(Cluster, CLUSTER)
+answer_to(Cluster)
 CLUSTER_NAMES = tuple([one for one in Cluster.__init__.__annotations__ if one not in ("more", "others", "return")])
 """The options of a cluster."""
 

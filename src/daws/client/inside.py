@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from daws.client.arguments import LargeArguments
 from daws.client.future import CANCELLED, FAILED, INLINE, PENDING, STORED, Future, collecting
-from daws.client.hints import CLUSTER, answer_to, check_arguments, chunk_of, names_of
+from daws.client.hints import answer_to, check_arguments, chunk_of
 from daws.client.mapping import Mapped, map_chunks
 from daws.client.options import NAMES, OPTION_NAMES, OUTPUTS_MAX, USUAL, Options
 from daws.client.signatures import Signatures
@@ -167,14 +167,11 @@ class InnerCluster(Signatures):
     def __reduce__(self) -> NoReturn:
         raise UsageError("a cluster cannot be sent to tasks; inside of one, daws.current() is the cluster it runs in")
 
-    def __dir__(self) -> list[str]:
-        return names_of(self)
-
     def __repr__(self) -> str:
         return f"<InnerCluster: {len(self._session.futures):,} tasks submitted>"
 
 
-answer_to(InnerCluster, CLUSTER)
+answer_to(InnerCluster, "Cluster")
 
 
 def _same(value: T) -> T:

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from daws.client.future import Future, check_callback
 from daws.client.given import whole
-from daws.client.hints import FUTURE, MAPPED, answer_to, names_of, refuse_as_list, refuse_as_value
+from daws.client.hints import answer_to, refuse_as_list, refuse_as_value
 from daws.client.options import USUAL, Options
 from daws.data.codec import dumps
 from daws.model.errors import DawsError, UnpicklableError, UsageError
@@ -195,14 +195,11 @@ class ItemFuture(Generic[T]):
         self._chunk._session.see([self._chunk])
         return _item_of, (self._chunk, self._at)
 
-    def __dir__(self) -> list[str]:
-        return names_of(self)
-
     def __repr__(self) -> str:
         return f"<ItemFuture {self.item} of a map, task {self.task}: {self._chunk.state}>"
 
 
-answer_to(ItemFuture, FUTURE)
+answer_to(ItemFuture, "Future")
 refuse_as_value(ItemFuture)
 
 
@@ -273,9 +270,6 @@ class Mapped(Sequence[T], Generic[T]):
         self._see()
         return _joined, (self._futures,)
 
-    def __dir__(self) -> list[str]:
-        return names_of(self)
-
     def __repr__(self) -> str:
         ended = sum(future.done() for future in self._futures)
         tasks = f"{len(self._futures):,} tasks, {ended:,} ended"
@@ -293,7 +287,7 @@ class Mapped(Sequence[T], Generic[T]):
         return mapped_html(self)
 
 
-answer_to(Mapped, MAPPED)
+answer_to(Mapped)
 refuse_as_list(Mapped)
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeVar, overload
 
-from daws.client.hints import SUBMITTER, answer_to
+from daws.client.hints import answer_to
 from daws.client.mapping import Mapped
 from daws.client.options import Options, options_of
 from daws.client.signatures import Signatures
@@ -85,7 +85,7 @@ class Submitter(Signatures):
         return f"{self._cluster!r}.options({given})"
 
 
-answer_to(Submitter, SUBMITTER)
+answer_to(Submitter)
 
 
 class SeveralSubmitter(Submitter):

@@ -9,7 +9,7 @@ from operator import attrgetter
 from typing import Any, Literal, NamedTuple, Self, TypeVar, overload
 
 from daws.client.future import FAILED, INLINE, NOTHING, PENDING, STORED, VALUE, Future, Ring, acquire
-from daws.client.hints import ARRIVING, answer_to, check_value, refuse_gathering, refuse_waiting
+from daws.client.hints import answer_to, check_value, refuse_gathering, refuse_waiting
 from daws.client.mapping import ItemFuture, Mapped, error_of
 from daws.client.progress import noun_of, show
 from daws.data.codec import loads_plain
@@ -174,7 +174,7 @@ class AsCompleted(Iterator[F]):
         return self._wait_on_loop()
 
 
-answer_to(AsCompleted, ARRIVING)
+answer_to(AsCompleted)
 
 
 class _ToLoop:
