@@ -25,7 +25,7 @@ _HOMES = {
     "current": "daws.client.inside",
     "futures": "daws.futures",
     "command": "daws.client.commands",
-    "gather": "daws.client.waiting",
+    "gather": "daws.client.gathering",
     "progress": "daws.client.progress",
     "simulate": "daws.predict.simulation",
     "task": "daws.client.tasks",

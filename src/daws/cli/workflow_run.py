@@ -17,8 +17,9 @@ from daws.cli.run_output import STDOUT, check_json_target, draw_live, live_table
 from daws.cli.source import named, read_source
 from daws.cli.table import grid
 from daws.cli.targets import check_apart
-from daws.client.cluster import NODES_MAX, WORKERS_MAX, Cluster
+from daws.client.cluster import NODES_MAX, Cluster
 from daws.client.defaults import default_nodes, default_workers
+from daws.client.starting import WORKERS_MAX
 from daws.formats import Execution, Machine, Workflow, check_target, write_wfformat
 from daws.model.errors import CommandError, UsageError
 from daws.model.graph import Graph

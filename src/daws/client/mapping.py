@@ -33,7 +33,9 @@ class Submits(Protocol):
 
     def number_of(self, function: Callable[..., Any]) -> int: ...
 
-    def submit(self, function: int, args: tuple[Any, ...], kwargs: dict[str, Any], options: Options) -> Future[Any]: ...
+    def submit_number(
+        self, number: int, args: tuple[Any, ...], kwargs: dict[str, Any], options: Options
+    ) -> Future[Any]: ...
 
 
 class Failed:
@@ -370,7 +372,7 @@ def map_chunks(
         size = chunk or max(1, min(CHUNK_MAX, (len(items) - low) // (SHARE * workers)))
         part = items[low : low + size]
         given = replace(options, estimate_ns=options.estimate_ns * len(part)) if options.estimate_ns else options
-        futures.append(session.submit(many, (part,), {}, given))
+        futures.append(session.submit_number(many, (part,), {}, given))
         low = min(low + size, len(items))
         ends.append(low)
     return Mapped(futures, ends)
