@@ -4,7 +4,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from daws.cli.importing import importing
-from daws.cli.options import Once, Parser, add_scales, add_seed, add_strategy, is_script, whole
+from daws.cli.options import Once, Parser, add_scales, add_seed, add_strategy, is_script, number, whole
 
 if TYPE_CHECKING:
     from daws.workflows.submission import Submission
@@ -70,6 +70,12 @@ def _add_execute(execute: "argparse._ArgumentGroup") -> None:
     )
     execute.add_argument(
         "-k", "--keep-going", action="store_true", help="after a failure go on with all that does not need it"
+    )
+    execute.add_argument(
+        "--timeout", metavar="S", action=Once, type=number, help="kill a command that takes longer than S seconds"
+    )
+    execute.add_argument(
+        "--retries", metavar="N", action=Once, type=whole, default=0, help="try a command that fails again, N times"
     )
     execute.add_argument("-n", "--dry-run", action="store_true", help="only say what would run, and why")
     execute.add_argument("--rerun", action="store_true", help="run all commands, also those that are up to date")

@@ -70,7 +70,7 @@ def cluster_size(arguments: argparse.Namespace) -> tuple[int, int]:
 
 def check_execute(arguments: argparse.Namespace) -> None:
     """Refuse options of commands where none are run, and those that contradict each other."""
-    for option in ("keep_going", "dry_run", "rerun", "mtime"):
+    for option in ("keep_going", "dry_run", "rerun", "mtime", "timeout", "retries"):
         if getattr(arguments, option) and not arguments.execute:
             raise UsageError(f"--{option.replace('_', '-')} goes with --execute")
     if arguments.rerun and arguments.mtime:
@@ -121,7 +121,13 @@ def run_workflow(arguments: argparse.Namespace, workflow: Workflow, cluster: Clu
     try:
         if arguments.execute:
             submission: Submission = CommandRun(
-                cluster, workflow, arguments.folder, keep_going=arguments.keep_going, mode=mode_of(arguments)
+                cluster,
+                workflow,
+                arguments.folder,
+                keep_going=arguments.keep_going,
+                mode=mode_of(arguments),
+                timeout=arguments.timeout,
+                retries=arguments.retries,
             )
         else:
             submission = Emulation(cluster, workflow.graph, arguments.spin)
