@@ -1,5 +1,6 @@
 from daws import futures as futures
 from daws import graphs as _graphs
+from daws.client import admin as admin
 from daws.client.cancelled import TaskCancelledError as TaskCancelledError
 from daws.client.cluster import Cluster as Cluster
 from daws.client.commands import Command as Command

@@ -54,9 +54,11 @@ def _parsed(argv: Sequence[str] | None) -> argparse.Namespace:
 
 
 def _run(arguments: argparse.Namespace) -> int:
+    from daws.cli.options import set_up_log
     from daws.model.errors import DawsError, InternalError, UsageError
 
     try:
+        set_up_log(arguments)
         code: int = arguments.run(arguments)
         return code
     except UsageError as error:

@@ -38,6 +38,10 @@ class Lifetime:
 
     def _opened(self, session: Session) -> None:
         """Tasks can be submitted from now on."""
+        if os.environ.get("DAWS_LOG"):
+            from daws.logs import set_up_by_environment
+
+            set_up_by_environment()
         self._session = session
         _open.add(self)
 
