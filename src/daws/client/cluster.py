@@ -36,7 +36,7 @@ from daws.client.starting import (
     with_memo,
 )
 from daws.data.limits import check_open_files
-from daws.data.session import Session as Folders
+from daws.data.session import SessionFolders as Folders
 from daws.model.errors import UsageError
 from daws.workers.server import ForkServer
 
@@ -156,7 +156,7 @@ class Cluster(Lifetime, ClusterMethods):
                 self._janitor = start_janitor(*self._folders.all())
             from daws.data.functions import dumps_function
             from daws.runs.facts import Facts
-            from daws.runtime.engine import Crew
+            from daws.runtime.crew import Crew
             from daws.workers.managers import with_key
 
             self.strategy = strategy_of(strategy)

@@ -17,14 +17,14 @@ from daws.client.modules import OwnModules, ShippedFunctions
 from daws.client.results import Results, objects_of, task_of
 from daws.client.session import Session
 from daws.client.starting import check_memory, memo_layer, start_janitor
-from daws.data.session import Session as Folders
+from daws.data.session import SessionFolders as Folders
 from daws.model.cluster import Members
 from daws.model.context import format_context
 from daws.model.errors import DawsError, UnavailableError, UsageError
 from daws.model.task import Needs, NodeId
 from daws.runtime.cluster.joined import JoinedCluster
 from daws.runtime.cluster.reach import Reach
-from daws.runtime.engine import Crew
+from daws.runtime.crew import Crew
 from daws.strategy import parse_strategy
 
 NAME_LENGTH_MAX = 100

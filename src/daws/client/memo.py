@@ -26,7 +26,7 @@ from daws.client.options import Options
 from daws.data.codec import Packed, dumps, loads, open_file
 from daws.data.files import read_and_drop
 from daws.data.fingerprint import Unknown
-from daws.data.memo import Entry, MemoFolder, Note
+from daws.data.memo import MemoEntry, MemoFolder, Note
 from daws.model.errors import DawsError
 from daws.model.task import INLINE_BYTES
 from daws.runtime.ports import Outcome
@@ -154,7 +154,7 @@ class MemoSession:
         call: MemoCall,
         outputs: int,
         run: Callable[[Awaited], Sequence[Future[Any]]],
-        reuse: Callable[[Entry], Sequence[Future[Any]]],
+        reuse: Callable[[MemoEntry], Sequence[Future[Any]]],
         contents_of: Any = None,
     ) -> Sequence[Future[Any]]:
         """The futures of a call that runs already, or whose results are kept, or that is submitted now. One thread at a
@@ -269,7 +269,7 @@ class MemoSession:
                 one._state = CANCELLED
                 one._tell_all()
 
-    def _find(self, call: MemoCall) -> tuple[Entry | None, str]:
+    def _find(self, call: MemoCall) -> tuple[MemoEntry | None, str]:
         """The results that are kept of a call, after all that have ended before are kept."""
         if call.key in self._keeping and not self.plain.engine.is_here:
             kept = Event()
@@ -278,7 +278,7 @@ class MemoSession:
                 pass
         return self.folder.find(call.key)
 
-    def _reused(self, call: MemoCall, entry: Entry) -> Sequence[Future[Any]]:
+    def _reused(self, call: MemoCall, entry: MemoEntry) -> Sequence[Future[Any]]:
         plain, note = self.plain, reused_note(entry)
         futures = []
         for at, output in enumerate(entry.outputs):
@@ -395,6 +395,6 @@ def _without_memo(options: Options) -> Options:
     return options if options.memo is None else replace(options, memo=None)
 
 
-def reused_note(entry: Entry) -> str:
+def reused_note(entry: MemoEntry) -> str:
     """What is said of a task whose results were kept."""
     return f"reused: {entry.path}, made {time.strftime('%Y-%m-%d %H:%M', time.localtime(entry.head.made))}"

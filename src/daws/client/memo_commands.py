@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from daws.client.session import Session
-    from daws.data.memo import Entry
+    from daws.data.memo import MemoEntry
 
 _numbers = count()
 
@@ -78,7 +78,7 @@ def run_with_memo(
     return future
 
 
-def _reused(layer: MemoSession, call: MemoCall, names: tuple[str, ...], entry: "Entry") -> list[CommandFuture]:
+def _reused(layer: MemoSession, call: MemoCall, names: tuple[str, ...], entry: "MemoEntry") -> list[CommandFuture]:
     completed, modes, *contents = entry.outputs
     plain = layer.plain
     files: dict[str, FileFuture] = {}

@@ -24,7 +24,7 @@ from daws.client.unseen import SeenAtEnd
 from daws.data.buffers import BufferObject
 from daws.data.codec import Packed, dumps_call, dumps_plain, encode
 from daws.data.files import ObjectFiles
-from daws.data.session import Session as Folders
+from daws.data.session import SessionFolders as Folders
 from daws.model.cluster import Members
 from daws.model.context import format_context
 from daws.model.errors import ClosedError, ContextError, StrategyError, TaskFailedError, UsageError
@@ -32,7 +32,7 @@ from daws.model.states import CANCELLED as STATE_CANCELLED
 from daws.model.task import FROM_OUTSIDE, INLINE_BYTES, Input, Needs, NodeId, TaskSpec
 from daws.runs.facts import Facts
 from daws.runs.timeline import Timeline
-from daws.runtime.engine import Crew
+from daws.runtime.crew import Crew
 from daws.runtime.outcomes import NODE
 from daws.runtime.ports import ClusterPort, Outcome, PlainTask
 from daws.runtime.thread import NodeThread

@@ -54,7 +54,7 @@ from daws.model.context import Context
 from daws.model.task import GUESS_NS, NodeId, Ready, TaskSpec
 from daws.strategy import parse_strategy
 from daws.strategy.decisions import Lately, Strategy
-from daws.strategy.rng import Rng
+from daws.strategy.rng import SplitMix64
 from daws.wire.store import Row
 
 SECOND_NS = 1_000_000_000
@@ -310,7 +310,7 @@ class NodeCore:
         self.config = config
         self.cores = info.cores
         self.net_bytes_per_s = config.net_bytes_per_s
-        self.rng = Rng(seed * 0x9E3779B97F4A7C15 ^ info.id * 0xBF58476D1CE4E5B9)
+        self.rng = SplitMix64(seed * 0x9E3779B97F4A7C15 ^ info.id * 0xBF58476D1CE4E5B9)
         self.now_ns = 0
         self.out = _NO_STEP
         self.members = Members(0, ())

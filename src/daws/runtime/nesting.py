@@ -16,7 +16,7 @@ from daws.model.context import format_context
 from daws.model.states import FAILED
 from daws.model.task import Input, NodeId, TaskSpec, Transfer, spawned_id
 from daws.runtime.ports import Outcome
-from daws.wire.worker import ChildEnd, Dropped, ObjectFile, Seed, Spawned, Waits
+from daws.wire.worker import ChildEnd, Dropped, ObjectFile, Seed, Spawned, WaitReport
 
 FURTHER_OUTPUT = 1 << 32
 """In the place of an attempt: further outputs of a task get ids in the way of tasks that it would have spawned."""
@@ -139,7 +139,7 @@ class Nesting:
 
     # -- waiting for them ----------------------------------------------------------------------------------------------
 
-    def waits(self, report: Waits, task: int) -> RunWaits:
+    def waits(self, report: WaitReport, task: int) -> RunWaits:
         nest = self.nests[report.run]
         nest.awaited = tuple([nest.tasks[number][0] for number in report.on if nest.tasks[number][0] != REFUSED])
         for awaited in nest.awaited:

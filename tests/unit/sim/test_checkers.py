@@ -8,7 +8,8 @@ from daws.core.effects import CallStore, DropObject, Left, RecallRun, Restart, R
 from daws.core.events import Leave, ObjectsPut, RunEnded, RunRecalled, RunWaits
 from daws.core.node import NodeCore
 from daws.model.context import Label
-from daws.model.graph import GraphBuilder, Growth
+from daws.model.graph import Growth
+from daws.model.graph_builder import GraphBuilder
 from daws.model.states import CANCELLED, DONE, FAILED, RUNNING
 from daws.model.task import REMAKE, REPLICA, SUSPECT, Needs, Ready, TaskSpec, node_id, spawned_id
 from daws.sim.checkers import Checker, Violation

@@ -10,7 +10,7 @@ import pytest
 from daws.client.cluster import Cluster
 from daws.formats import Workflow, workflow_of
 from daws.model.errors import CommandError, CommandTimeoutError, UsageError
-from daws.model.graph import GraphBuilder
+from daws.model.graph_builder import GraphBuilder
 from daws.runs.timeline import Timeline
 from daws.workers.commands import CommandSpec
 from daws.workflows.command import RecordedCommand
