@@ -7,7 +7,7 @@ from daws.cli.importing import importing
 from daws.cli.options import Once, Parser, add_scales, add_seed, add_strategy, is_script, number, whole
 
 if TYPE_CHECKING:
-    from daws.workflows.submission import Submission
+    from daws.workflows.submission import GraphSubmission
 
 ABOUT = """\
 Run something for real, on worker processes of this machine. A recorded workflow or a
@@ -98,7 +98,7 @@ def run(arguments: argparse.Namespace) -> int:
     return run_source(arguments, nodes, workers, lacks)
 
 
-def carry_out(submission: "Submission", quiet: bool = False) -> bool:
+def carry_out(submission: "GraphSubmission", quiet: bool = False) -> bool:
     """Run until all tasks have ended or one has failed; False if the user interrupted it."""
     try:
         from daws.cli.live import LiveProgress

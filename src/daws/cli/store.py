@@ -30,10 +30,12 @@ def add_arguments(parser: Parser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     with importing():
         from daws.model.errors import UnavailableError
+        from daws.net.config import ClusterConfig
         from daws.runtime.cluster.storing import run_store
 
     check_seconds("--idle", arguments.idle)
     folder = folder_of(arguments)
+    ClusterConfig.load(folder)  # before a log file is made there
     set_up_log(arguments, folder, "store")
     if not run_store(folder, arguments.idle) and not arguments.idle:
         raise UnavailableError("the store of this cluster is served already", retry=False)

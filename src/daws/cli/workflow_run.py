@@ -30,7 +30,7 @@ from daws.runs.trace import check_trace_target, write_trace
 from daws.workflows.emulation import OUTSIDE, Emulation, check_room
 from daws.workflows.execution import CommandPlan, CommandRun, check_commands
 from daws.workflows.records import Mode, alone_in
-from daws.workflows.submission import Submission
+from daws.workflows.submission import GraphSubmission
 from daws.workloads import Workload
 
 FAILURES_SHOWN = 10
@@ -120,7 +120,7 @@ def run_workflow(arguments: argparse.Namespace, workflow: Workflow, cluster: Clu
     """Carry it out, then tell about it. The cluster is closed in any case."""
     try:
         if arguments.execute:
-            submission: Submission = CommandRun(
+            submission: GraphSubmission = CommandRun(
                 cluster,
                 workflow,
                 arguments.folder,
@@ -146,7 +146,7 @@ def run_workflow(arguments: argparse.Namespace, workflow: Workflow, cluster: Clu
     return 0
 
 
-def tell_failures(workflow: Workflow, submission: Submission) -> None:
+def tell_failures(workflow: Workflow, submission: GraphSubmission) -> None:
     """Which tasks failed and how, and what became of the others."""
     assert submission.failed is not None
     causes = submission.causes if isinstance(submission, CommandRun) else []
@@ -182,7 +182,9 @@ def tell_plan(arguments: argparse.Namespace, workflow: Workflow) -> int:
     return 0
 
 
-def tell(arguments: argparse.Namespace, workflow: Workflow, submission: Submission, notes: tuple[str, ...]) -> None:
+def tell(
+    arguments: argparse.Namespace, workflow: Workflow, submission: GraphSubmission, notes: tuple[str, ...]
+) -> None:
     """The table, and the files that were asked for."""
     graph, cluster = submission.result(), submission.cluster
     workflow = replace(workflow, graph=graph)
@@ -224,7 +226,7 @@ def tell(arguments: argparse.Namespace, workflow: Workflow, submission: Submissi
             print(f"\n{what}: {path}")
 
 
-def name_of(workflow: Workflow, submission: Submission, number: int) -> tuple[str, str]:
+def name_of(workflow: Workflow, submission: GraphSubmission, number: int) -> tuple[str, str]:
     """Kind and id of a task that the cluster knows by its number; what was made for the workflow has no id."""
     task = submission.task_of.get(number)
     if task is None:

@@ -14,7 +14,7 @@ from daws.client.admin import NodeDescription, SessionDescription
 from daws.client.cluster import Cluster
 from daws.client.future import Future, output_futures
 from daws.client.modules import OwnModules, ShippedFunctions
-from daws.client.results import Results, objects_of, task_of
+from daws.client.results import StoredResults, objects_of, task_of
 from daws.client.session import Session
 from daws.client.starting import check_memory, memo_layer, start_janitor
 from daws.data.session import SessionFolders as Folders
@@ -244,8 +244,8 @@ class JoinedSession(Session):
         return f"ask for at most {most}, or start a larger node ('daws node --executors {needs.cores}')"
 
 
-class FarResults(Results):
-    """Results on nodes that come and go."""
+class FarResults(StoredResults):
+    """StoredResults on nodes that come and go."""
 
     _session: "JoinedSession"
 

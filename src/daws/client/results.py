@@ -1,4 +1,4 @@
-"""Results that lie in files: where they are, reading them, and having them made again if they cannot be read."""
+"""StoredResults that lie in files: where they are, reading them, and having them made again if they cannot be read."""
 
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -31,7 +31,7 @@ def task_of(object_: int) -> int:
     return object_ if object_ < FIRST_EXTRA_OBJECT else (object_ - FIRST_EXTRA_OBJECT) // OUTPUTS_MAX
 
 
-class Results:
+class StoredResults:
     """The results of a session that lie in files."""
 
     def __init__(self, session: "Session") -> None:

@@ -19,7 +19,7 @@ from daws.client.interrupts import forget_lost_interrupts, send_lost_interrupts_
 from daws.client.leaving import named_in
 from daws.client.listening import SessionListener
 from daws.client.options import NAMES, OPTION_NAMES, USUAL, Options
-from daws.client.results import Results, objects_of
+from daws.client.results import StoredResults, objects_of
 from daws.client.unseen import SeenAtEnd
 from daws.data.buffers import BufferObject
 from daws.data.codec import Packed, dumps_call, dumps_plain, encode
@@ -108,8 +108,8 @@ class Session(SessionListener):
         self.memo_notes: dict[int, str] = {}  # by task with `memo=`: whether it was reused, or why it ran
         self.left = 0  # tasks that had not ended when the session was closed
 
-    def _make_results(self) -> Results:
-        return Results(self)
+    def _make_results(self) -> StoredResults:
+        return StoredResults(self)
 
     def _make_functions(self) -> Functions:
         return Functions(self.engine.learn, self.timeline)

@@ -20,10 +20,10 @@ from daws.model.errors import ClosedError, UsageError
 from daws.model.graph import Graph
 from daws.workflows.command import RecordedCommand, Words, inputs_of
 from daws.workflows.records import CommandRecords, Mode, command_digest
-from daws.workflows.submission import Submission, submission_order
+from daws.workflows.submission import GraphSubmission, submission_order
 
 
-class CommandRun(Submission):
+class CommandRun(GraphSubmission):
     """Each task runs its recorded command when its parents are done, unless it is up to date.
 
     Commands run as those of `daws.command` do. One that takes longer than `timeout` seconds is killed with all that it

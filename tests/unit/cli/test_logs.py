@@ -94,3 +94,11 @@ def test_verbose_and_the_variable_set_levels(monkeypatch: pytest.MonkeyPatch, ca
     monkeypatch.setenv(logs.VARIABLE, "loud")
     assert main(["workloads"]) == 2
     assert "DAWS_LOG='loud'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["node", "store"])
+def test_no_log_file_is_made_where_there_is_no_cluster(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    assert main([command, "--cluster", str(tmp_path)]) != 0
+    assert capsys.readouterr().err.count("\n") == 1 and not [*tmp_path.iterdir()]
