@@ -46,6 +46,8 @@ FILES_MAX = 64
 """More files than these are not kept in a folder: the oldest go when a process begins to log."""
 LOOK_S = 0.2
 _place: dict[str, Any] = {}
+_before: dict[str, int] = {}
+"""By logger: its level before it was set."""
 
 
 def set_place(**known: Any) -> None:
@@ -123,8 +125,8 @@ def set_up(default: int = logging.WARNING, louder: int = 0, folder: "Path | None
     libraries, as those of asyncio.
     """
     base, parts = read_levels(os.environ.get(VARIABLE, ""))
+    reset()
     _set_levels(_moved(default, louder) if base is None or louder else base, parts)
-    _remove_handlers()
     top = logging.getLogger(ROOT if folder is None else None)
     _add(top, logging.StreamHandler(), LineFormatter())
     if folder is not None:
@@ -145,11 +147,22 @@ def set_up_by_environment() -> None:
         _add(top, logging.StreamHandler(), LineFormatter())
 
 
+def reset() -> None:
+    """Undo `set_up`: remove its handlers, and set levels as they were."""
+    for logger in (logging.getLogger(), logging.getLogger(ROOT)):
+        for handler in [one for one in logger.handlers if isinstance(one.formatter, LineFormatter)]:
+            logger.removeHandler(handler)
+            handler.close()
+    for name, level in _before.items():
+        logging.getLogger(name).setLevel(level)
+    _before.clear()
+
+
 def _set_levels(base: int | None, parts: dict[str, int]) -> None:
-    if base is not None:
-        logging.getLogger(ROOT).setLevel(base)
-    for part, level in parts.items():
-        logging.getLogger(f"{ROOT}.{part}").setLevel(level)
+    named = {f"{ROOT}.{part}": level for part, level in parts.items()}
+    for name, level in (named if base is None else {ROOT: base, **named}).items():
+        _before.setdefault(name, logging.getLogger(name).level)
+        logging.getLogger(name).setLevel(level)
 
 
 def _moved(level: int, louder: int) -> int:
@@ -160,14 +173,6 @@ def _moved(level: int, louder: int) -> int:
 def _add(logger: logging.Logger, handler: logging.Handler, formatter: logging.Formatter) -> None:
     handler.setFormatter(formatter)
     logger.addHandler(handler)
-
-
-def _remove_handlers() -> None:
-    """Remove the handlers of an earlier call."""
-    for logger in (logging.getLogger(), logging.getLogger(ROOT)):
-        for handler in [one for one in logger.handlers if isinstance(one.formatter, LineFormatter)]:
-            logger.removeHandler(handler)
-            handler.close()
 
 
 # -- files -------------------------------------------------------------------------------------------------------------

@@ -18,12 +18,8 @@ def loggers(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Leave the loggers of this process as they were."""
     monkeypatch.delenv(logs.VARIABLE, raising=False)
     monkeypatch.setattr(logs, "_place", {})
-    named = [logging.getLogger(name) for name in (logs.ROOT, *[f"{logs.ROOT}.{part}" for part in logs.PARTS])]
-    before = [one.level for one in named]
     yield
-    logs._remove_handlers()
-    for one, level in zip(named, before, strict=True):
-        one.setLevel(level)
+    logs.reset()
 
 
 @pytest.mark.parametrize(

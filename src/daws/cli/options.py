@@ -145,6 +145,12 @@ def set_up_log(arguments: argparse.Namespace, folder: "Path | None" = None, role
     set_up(logging.INFO if role else logging.WARNING, louder, folder, role)
 
 
+def reset_log() -> None:
+    """Leave the log as it was: a command may be called by a program."""
+    if "daws.logs" in sys.modules:
+        sys.modules["daws.logs"].reset()
+
+
 def add_workload(what: "argparse._ActionsContainer") -> None:
     what.add_argument(
         "workload",

@@ -2,24 +2,14 @@
 
 import json
 import logging
-from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
 from daws import admin, logs
-from daws.cli import main
+from daws.cli import main, workloads
 from daws.cli.parser import COMMANDS, make_parser
-
-
-@pytest.fixture(autouse=True)
-def no_handlers(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.delenv(logs.VARIABLE, raising=False)
-    level = logging.getLogger("daws").level
-    yield
-    logs._remove_handlers()
-    logging.getLogger("daws").setLevel(level)
 
 
 @pytest.fixture
@@ -90,7 +80,19 @@ def test_every_command_has_verbose_and_quiet(command: str, capsys: pytest.Captur
 
 
 def test_verbose_and_the_variable_set_levels(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
-    assert main(["workloads", "-vv"]) == 0 and logging.getLogger("daws").level == logging.DEBUG
+    log, before = logging.getLogger("daws"), logging.getLogger("daws").level
+    levels: list[tuple[int, int]] = []
+
+    def look(_: object) -> int:
+        levels.append((log.level, len(log.handlers)))
+        return 0
+
+    monkeypatch.setattr(workloads, "run", look)
+    assert main(["workloads", "-vv"]) == 0
+    monkeypatch.setenv(logs.VARIABLE, "error")
+    assert main(["workloads"]) == 0
+    assert levels == [(logging.DEBUG, 1), (logging.ERROR, 1)]
+    assert (log.level, log.handlers) == (before, [])
     monkeypatch.setenv(logs.VARIABLE, "loud")
     assert main(["workloads"]) == 2
     assert "DAWS_LOG='loud'" in capsys.readouterr().err
