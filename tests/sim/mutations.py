@@ -217,7 +217,7 @@ MUTANTS = (
     ),
     Mutant(
         "what one heir got is forgotten when another is done", 4, "store/memory/members.py",
-        "        other.estates.pop((row.dead, row.node), None)  # this heir has heard of all it got\n",
+        "        other.estates.pop((row.dead, row.node), None)  # this heir has received all its answers\n",
         "        for pair in [pair for pair in other.estates if pair[0] == row.dead]:\n"
         "            del other.estates[pair]\n",
         where=("heirs", "last words", "cut off"),
@@ -357,6 +357,18 @@ MUTANTS = (
         "nobody looks after releases that got lost", 6, "core/members.py",
         "        audit(core, core.config.audit_ns)\n",
         "",
+    ),
+    Mutant(
+        "a node believes to have the objects that it has dropped", 6, "core/staging.py",
+        "        del core.objects[object_]\n        core.out.append(DropObject(object_))\n",
+        "        core.out.append(DropObject(object_))\n",
+        where=("failover", "fan-out", "fan-in"),
+    ),
+    Mutant(
+        "a node believes to have the copies that it has dropped", 6, "core/staging.py",
+        "    core.copied_bytes -= core.objects.pop(object_)\n    core.out.append(DropObject(object_))\n",
+        "    core.copied_bytes -= core.objects[object_]\n    core.out.append(DropObject(object_))\n",
+        where=("failover", "little memory"),
     ),
     Mutant(
         "a copy is dropped while others read it", 6, "core/staging.py",

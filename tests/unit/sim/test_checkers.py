@@ -81,8 +81,14 @@ def start(checker, node, task, attempt=0, mode=0, run=0, slot=0, needs=None, inp
 
 
 def step(checker, node, *events, out=()):
-    core = checker.kernel.seats[node].core
-    checker.on_step(core, 0, events, out)
+    machine = checker.kernel.seats[node]
+    for event in events:
+        if type(event) is RunEnded:
+            checker.kernel._keep_outputs(machine, event)
+        machine.change_objects(event)
+    checker.on_step(machine.core, 0, events, out)
+    dropped = {effect.object for effect in out if isinstance(effect, DropObject)}
+    machine.objects = machine.objects - dropped
 
 
 def end(checker, node, task, run=0, error=""):
@@ -569,10 +575,33 @@ def test_runs_that_failed_made_nothing():
         start(checker, 0, 1)
 
 
-def test_who_died_has_nothing():
+def test_a_node_that_died_comes_back_without_objects():
     checker = made()
-    checker.on_death(0)
+    checker.kernel.kill(0)
+    again = checker.kernel.revive(0)
     with complains("without its input 0"):
+        start(checker, again, 1)
+
+
+def test_a_node_that_believes_to_have_what_it_has_dropped_is_found_out():
+    checker = made()
+    checker.deep = lambda core: None
+    core = checker.kernel.seats[0].core
+    core.objects = {0: BIG}
+    step(checker, 0)
+    checker.kernel.store.record(0).outputs = ()
+    with complains("node 0 believes to have object 0, which its machine does not have"):
+        step(checker, 0, out=[DropObject(0)])
+    core.objects = {7: BIG}
+    with complains("node 0 believes to have object 7, which its machine does not have"):
+        step(checker, 0)
+
+
+def test_what_was_dropped_is_not_read():
+    checker = made()
+    checker.kernel.store.record(0).outputs = ()
+    step(checker, 0, out=[DropObject(0)])
+    with complains("task 1 started on node 0 without its input 0"):
         start(checker, 0, 1)
 
 
@@ -685,11 +714,20 @@ def test_what_nodes_hold_is_what_they_think():
     checker.kernel.store.shards[0].log.append(0)
     checker.kernel.store.record(0).state = DONE
     run_all(checker)
-    checker.kernel.seats[0].core.objects = {0: BIG, 3: BIG}
-    with complains(r"node 0 thinks it holds \[\] but not \[2\]"):
+    machine = checker.kernel.seats[0]
+    machine.core.objects = {0: BIG, 3: BIG}
+    with complains(r"objects \[\], which its machine does not have, and does not know of \[2\]"):
         checker.finish()
-    checker.kernel.seats[0].core.objects = {0: BIG, 2: BIG, 3: BIG}
+    machine.core.objects = {0: BIG, 2: BIG, 3: BIG}
     checker.finish()
+    machine.objects.add(1)
+    machine.core.objects[1] = BIG
+    with complains(r"the machine of node 0 has \[1\] but not \[\]"):
+        checker.finish()
+    machine.objects.discard(1)
+    with complains(r"objects \[1\], which its machine does not have, and does not know of \[\]"):
+        checker.finish()
+    del machine.core.objects[1]
     checker.objects.fetched_bytes = 1
     with complains("1 bytes arrived but only 0 were sent"):
         checker.finish()

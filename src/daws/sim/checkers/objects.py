@@ -1,8 +1,11 @@
 """Nothing is read that is not there, and nothing is dropped that will be read."""
 
 from collections import defaultdict
+from collections.abc import Sequence
 
+from daws.core.effects import DropObject, EffectType
 from daws.core.events import ObjectsFetched, ObjectsPut, RunEnded
+from daws.core.node import NodeCore
 from daws.model.task import INLINE_BYTES, NodeId, Ready, TaskSpec
 from daws.sim.checkers.known import NODE_BITS, NODE_MASK, Known
 from daws.wire.store import Remake
@@ -103,30 +106,55 @@ class Objects:
                 self.known.fail(f"node {node} dropped object {object_} while task {ready.spec.id} was reading it")
 
     def check_inputs(self, node: NodeId, spec: TaskSpec) -> None:
-        """All that a task reads was made, and is here."""
+        """All that a task reads was made, and is on the machine."""
         task = spec.id
         committed = self.known.committed
         for parent in self.parents[self.parent_start[task] : self.parent_start[task + 1]].tolist():
             if committed[parent] is None:
                 self.known.fail(f"task {task} started on node {node} before its parent {parent} was done")
-        held = self.holdings[node]
+        self.check_on_machine(node, spec)
+
+    def check_on_machine(self, node: NodeId, spec: TaskSpec) -> None:
+        """All large objects that a task reads are on the machine where it starts."""
+        here = self.known.kernel.seats[node].objects
         for object_ in spec.inputs:
-            if object_ not in held and self.sizes[object_] > INLINE_BYTES:
-                self.known.fail(f"task {task} started on node {node} without its input {object_}")
+            if object_ not in here and self.sizes[object_] > INLINE_BYTES:
+                self.known.fail(f"task {spec.id} started on node {node} without its input {object_}")
+
+    def check_belief(self, core: NodeCore, out: Sequence[EffectType]) -> None:
+        """After a step: a node believes to have nothing that its machine does not have, or is about to drop."""
+        machine = self.known.kernel.seats.get(core.node)
+        if machine is None or core.restarting or not core.objects:
+            return
+        dropped = {effect.object for effect in out if isinstance(effect, DropObject)}
+        for object_ in core.objects:
+            if object_ not in machine.objects or object_ in dropped:
+                self.known.fail(f"node {core.node} believes to have object {object_}, which its machine does not have")
 
     # -- at the end --------------------------------------------------------------------------------------------------
 
-    def check_held(self) -> None:
-        """What nodes hold is what they think they hold, and what was sent has arrived or is on its way."""
-        kernel, fail = self.known.kernel, self.known.fail
-        for node, machine in kernel.seats.items():
-            core = machine.core
-            if core.restarting or not self.made:
+    def check_machines(self) -> None:
+        """Each node believes to have exactly those objects that its machine has."""
+        for node, machine in self.known.kernel.seats.items():
+            if machine.core.restarting:
                 continue
-            thought = set(core.objects)
-            held = self.holdings[node]
-            if thought != held:
-                fail(f"node {node} thinks it holds {sorted(thought - held)[:5]} but not {sorted(held - thought)[:5]}")
+            believed, here = set(machine.core.objects), machine.objects
+            if believed != here:
+                self.known.fail(
+                    f"node {node} believes to have objects {sorted(believed - here)[:5]}, which its machine does not "
+                    f"have, and does not know of {sorted(here - believed)[:5]}"
+                )
+
+    def check_held(self) -> None:
+        """The objects of each machine are those that came to it, and what was sent has arrived or is on its way."""
+        kernel, fail = self.known.kernel, self.known.fail
+        self.check_machines()
+        for node, machine in kernel.seats.items():
+            if machine.core.restarting or not self.made:
+                continue
+            here, held = machine.objects, self.holdings[node]
+            if here != held:
+                fail(f"the machine of node {node} has {sorted(here - held)[:5]} but not {sorted(held - here)[:5]}")
         sent_bytes = kernel.fetched_bytes
         if self.fetched_bytes > sent_bytes:
             fail(f"{self.fetched_bytes} bytes arrived but only {sent_bytes} were sent")

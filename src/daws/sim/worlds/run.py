@@ -89,6 +89,7 @@ def run_scenario(seed: int, deep: Deep | None = None) -> Outcome:
     kernel.run_on(end_ns + SETTLING_NS)
     if scenario.is_forgetful:
         check_remembered(kernel)
+        kernel.checker.objects.check_machines()
     else:
         _check_all(scenario, kernel)
     _check_ends(scenario, kernel.client.ended)

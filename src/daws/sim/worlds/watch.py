@@ -33,12 +33,14 @@ class KillerChecker(Checker):
 
 
 class NodesChecker(KillerChecker):
-    """A checker for stores that forget: their answers prove nothing, so it checks the inside of nodes alone."""
+    """A checker for stores that forget: their answers prove nothing, so it checks nodes and their machines alone."""
 
     def on_store(self, caller: NodeId, rows: Sequence[Row], answers: Sequence[AnswerType], now_ns: int) -> None: ...
 
-    def on_start(self, node: NodeId, effect: StartRun, begin_ns: int) -> None: ...
+    def on_start(self, node: NodeId, effect: StartRun, begin_ns: int) -> None:
+        self.objects.check_on_machine(node, effect.ready.spec)
 
     def on_step(self, core: NodeCore, now_ns: int, batch: Sequence[EventType], out: Sequence[EffectType]) -> None:
         if self.deep is not None and not core.restarting:
             self.deep(core)
+            self.objects.check_belief(core, out)
