@@ -65,23 +65,17 @@ STORE_READERS = {
 
 PROSE = [
     "__init__",
-    "bounds",
     "cli",
     "client",
-    "compare",
     "core",
-    "formats",
     "futures",
     "net",
-    "predict",
-    "runs",
     "runtime",
     "sim",
     "strategy",
     "testing",
     "wire",
     "workflows",
-    "workloads",
 ]
 """Packages whose docstrings are not in plain words yet."""
 
