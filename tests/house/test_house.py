@@ -65,6 +65,7 @@ PROSE = [
     "client",
     "core",
     "futures",
+    "logs",
     "net",
     "runtime",
     "sim",

@@ -89,7 +89,7 @@ def said_of_members(line: str, statuses: Sequence[int]) -> str:
         said.append(f"{name} {said_of_code(status)}")
     text = " and ".join(said)
     if failed[0][1] == SIGNAL_BASE + signal.SIGPIPE:
-        text += ": nobody read on; if that is as it should be, begin the line with 'set +o pipefail;'"
+        text += ": its reader stopped early; if that is intended, begin the line with 'set +o pipefail;'"
     return text
 
 
