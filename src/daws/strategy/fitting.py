@@ -1,7 +1,8 @@
-"""Which answers do not go together.
+"""A check for answers that do not go together.
 
-Only what would make an answer pointless or lead astray is refused; what is merely odd is left to those who study it
-(`docs/strategies.md` has a table of both). Answers of users' own are never refused: nobody here knows what they do.
+A combination is refused only if it makes an answer pointless or misleads. Odd combinations are left to those who study
+them (`docs/strategies.md` has a table of both). Answers written by users are never refused: daws cannot know what they
+do.
 """
 
 from daws.model.errors import StrategyError
@@ -27,9 +28,9 @@ THIEVES = (BalanceSteal, BalanceRandomSteal, BalanceLifelines, BalanceSample, *C
 
 
 def check_fitting(strategy: Strategy) -> None:
-    """StrategyError, in a line that says what goes with what, if the answers contradict each other."""
+    """Raise StrategyError, with a line that says which answers go together, if the answers contradict each other."""
     assign, place, balance = strategy.assign, strategy.place, strategy.balance
-    # By type and not by isinstance: who derives from an answer of ours may do something else.
+    # Compare types, not isinstance: a class derived from one of our answers may do something else.
     brought = type(place) is PlaceMaster or (type(assign) is AssignOne and assign.node == 0)
     if type(balance) in CENTRAL and not brought and is_ours(assign, place):
         raise StrategyError(
@@ -39,35 +40,34 @@ def check_fitting(strategy: Strategy) -> None:
     if type(strategy.relax) is RelaxNever and type(balance) in THIEVES:
         if type(place) is PlaceHome:
             raise StrategyError(
-                "place=home dedicates every task to a node, and with relax=never nobody may steal it: "
+                "place=home dedicates every task to a node, and with relax=never no node may steal it: "
                 "it goes with balance=give, balance=none or relax=above"
             )
         if type(place) is PlaceMaster:
             raise StrategyError(
-                "place=master pushes tasks to the first node, and with relax=never nobody may steal them there: "
+                "place=master pushes tasks to the first node, and with relax=never no node may steal them there: "
                 "it goes with relax=above,tt=0"
             )
     if type(strategy.replicate) is ReplicateGiven and type(balance) in (*THIEVES, BalanceNone):
         raise StrategyError(
-            "replicate=given makes copies of tasks that are given away, and nobody gives any: "
+            "replicate=given makes copies of tasks that are given away, and no node gives any: "
             "it goes with balance=give, or else say replicate=never"
         )
     if type(strategy.replicate) is ReplicateStragglers and type(balance) in (BalanceGive, BalanceNone, BalanceSample):
         raise StrategyError(
-            "replicate=stragglers hands copies to idle nodes that ask for work, and nobody asks: "
+            "replicate=stragglers hands copies to idle nodes that ask for work, and no node asks: "
             "it goes with balance=steal, random-steal, lifelines, master-worker or index, or else say replicate=never"
         )
 
 
 def lacks_live(strategy: Strategy) -> str:
-    """A line that says what a strategy lacks where tasks come one by one, empty if it lacks nothing that it is named
-    for."""
+    """A line that says what a strategy lacks when tasks come one by one; empty if it lacks nothing important."""
     if not getattr(strategy.assign, "needs_graph", False):
         return ""
     return (
-        f"strategy {strategy.name!r} is not itself on a live cluster, where tasks come one by one: "
+        f"strategy {strategy.name!r} works differently on a live cluster, where tasks come one by one: "
         f"assign={answer_name('assign', strategy.assign)} has no graph to plan, so each task goes to the node that has "
-        "most of what it reads. 'daws sim' runs it as published; the default strategy needs no graph"
+        "most of its inputs. 'daws sim' runs it as published; the default strategy needs no graph"
     )
 
 
