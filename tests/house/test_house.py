@@ -17,17 +17,12 @@ SHARED_NAMES = {
     "Cluster": "the users' cluster, and the simulator's",
     "Ends": REBUILT,
     "Entry": REBUILT,
-    "Hello": REBUILT,
     "Link": "that of `net`, and the simulator's",
     "Outcome": REBUILT,
     "Printed": REBUILT,
-    "Said": REBUILT,
     "Session": REBUILT,
-    "StoreServer": REBUILT,
     "Watch": "a row of the store, and the simulator's",
-    "Word": REBUILT,
     "Written": REBUILT,
-    "_Counting": REBUILT,
 }
 """Names of classes that two modules still have."""
 
@@ -36,7 +31,7 @@ LINES_P90 = 350
 LONG_FILES = {
     "core/running.py": 732,
     "runtime/cluster/direct/clients.py": 604,
-    "runtime/cluster/serving.py": 655,
+    "runtime/cluster/serving.py": 613,
     "wire/store.py": 622,
 }
 """Files above the limit, with the length that they may have until they are cut."""

@@ -149,7 +149,7 @@ class Cluster(Lifetime, ClusterMethods):
         try:
             processes = nodes if nodes > 1 or node == "process" else 0
             if processes:
-                server = fork_server(*self._folders.all(), become="daws.runtime.fork")
+                server = fork_server(*self._folders.all(), become="daws.runtime.cluster.child")
             elif kind == "processes":
                 server = fork_server(*self._folders.all(), hire=workers)
             else:
@@ -169,6 +169,7 @@ class Cluster(Lifetime, ClusterMethods):
                 explains=explain,
                 devices=labelled,
                 owns_process=tune or bool(processes),
+                place=0,
                 **hooks,
             )
             kept = journal_folder(journal, self.strategy)

@@ -19,7 +19,7 @@ from daws.client.interrupts import forget_lost_interrupts, send_lost_interrupts_
 from daws.client.leaving import named_in
 from daws.client.listening import SessionListener
 from daws.client.options import NAMES, OPTION_NAMES, USUAL, Options
-from daws.client.results import StoredResults, objects_of
+from daws.client.results import MovingResults, StoredResults, objects_of
 from daws.client.unseen import SeenAtEnd
 from daws.data.buffers import BufferObject
 from daws.data.codec import Packed, dumps_call, dumps_plain, encode
@@ -77,17 +77,19 @@ class Session(SessionListener):
         super().__init__(timeline, facts)
         self.folders = folders
         self.strategy = strategy
-        self.results = self._make_results()
+        self.results = self._make_results(nodes > 0)
         self.stored = self.results.stored
         self.engine: ClusterPort
         if join is not None:
             self.files = ObjectFiles(*folders.part("client"), limit_bytes=limit_bytes)
             self.engine = join(self)
         elif nodes:
-            from daws.runtime.remote import NodeProcesses
+            from daws.runtime.cluster.private import PrivateCluster
 
             self.files = ObjectFiles(*folders.part("client"), limit_bytes=limit_bytes)
-            self.engine = NodeProcesses(nodes, crew, strategy, folders, limit_bytes, self.files, self, journal, server)
+            self.engine = PrivateCluster(
+                nodes, crew, strategy, folders, limit_bytes, self.files, self, self.futures.keys, journal, server
+            )
         else:
             self.files = ObjectFiles(*folders.node_folders(NODE), limit_bytes=limit_bytes)
             self.engine = NodeThread(crew, strategy, self.files, self, journal, server)
@@ -108,14 +110,16 @@ class Session(SessionListener):
         self.memo_notes: dict[int, str] = {}  # by task with `memo=`: whether it was reused, or why it ran
         self.left = 0  # tasks that had not ended when the session was closed
 
-    def _make_results(self) -> StoredResults:
-        return StoredResults(self)
+    def _make_results(self, have_nodes: bool) -> StoredResults:
+        return MovingResults(self) if have_nodes else StoredResults(self)
 
     def _make_functions(self) -> Functions:
         return Functions(self.engine.learn, self.timeline)
 
     def start(self) -> None:
         self.engine.start()
+        if not self._is_alone:
+            self._next_task = self.functions.next_number = count(self.engine.next_task).__next__
         notebook.watch(self)
         send_lost_interrupts_again()
 
