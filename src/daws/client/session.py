@@ -151,32 +151,39 @@ class Session(SessionListener):
         self, number: int, args: tuple[Any, ...], kwargs: dict[str, Any], options: Options = USUAL
     ) -> Future[Any]:
         """Submit a task with one output, of a function that has been sent."""
-        return self.submit(None, args, kwargs, options, number)
+        if options is USUAL:
+            return self.submit(None, args, kwargs, number)
+        if isinstance(number, CarriedNumber):
+            args, number = (number.function, *args), int(number)
+        plain = b"" if kwargs or not args else dumps_plain(args)
+        payload, above = (plain, ()) if plain else self._arguments(args, kwargs)
+        return self._submit_one(number, payload, above, options)
 
     def submit(
-        self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], options: Options = USUAL, number: Any = None
+        self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], number: int | None = None
     ) -> Future[Any]:
-        """Submit a task with one output. Most tasks are plain: they have no options, no futures and no large values
-        among their arguments, and take the short way at the end."""
+        """Submit a task with one output and without options, of a function or of the `number` of one that has been
+        sent. Most tasks have no futures and no large values among their arguments, and take the short way."""
         if number is None:
             number = self._settled.get(function) if function.__class__ is FunctionType else None
             if number is None:
                 if getattr(type(function), "_is_task", False):
                     return self.start_task(function._sent_function(), args, kwargs, function._checked)  # type: ignore[no-any-return]
                 number = self._checked_number(function)
-            if kwargs and not OPTION_NAMES.isdisjoint(kwargs):
-                check_arguments(function, kwargs, NAMES)
         if number.__class__ is CarriedNumber:
-            number, args = int(number), (number.function, *args)
+            args, number = (number.function, *args), int(number)
         payload: bytes = INPUTS_ALONE
         above: Iterable[Future[Any]] = ()
-        if (args or kwargs) and (kwargs or not (payload := dumps_plain(args))):
+        if kwargs:
+            if function is not None and not OPTION_NAMES.isdisjoint(kwargs):
+                check_arguments(function, kwargs, NAMES)
             payload, above = self._arguments(args, kwargs)
+        elif args and not (payload := dumps_plain(args)):
+            payload, above = self._arguments(args, kwargs)
+        if above or not self._is_alone or len(payload) >= COUNTED_BYTES_MIN:
+            return self._submit_one(number, payload, above, USUAL)
         task = self._next_task()
         future: Future[Any] = Future(self, task, task)
-        if above or options is not USUAL or not self._is_alone or len(payload) >= COUNTED_BYTES_MIN:
-            self._submit(number, payload, above, options, future, (task,))
-            return future
         new = PlainTask(task, number, payload)  # before the future is known (see `_submit`)
         self.futures[task] = future
         if self._closed is not None:
@@ -185,6 +192,12 @@ class Session(SessionListener):
         self._hand_in(new)
         if not engine.awake:
             engine.wake()
+        return future
+
+    def _submit_one(self, number: int, payload: bytes, above: Iterable[Future[Any]], options: Options) -> Future[Any]:
+        task = self._next_task()
+        future: Future[Any] = Future(self, task, task)
+        self._submit(number, payload, above, options, future, (task,))
         return future
 
     def _checked_number(self, function: Callable[..., Any]) -> int:
@@ -196,7 +209,9 @@ class Session(SessionListener):
     ) -> Any:
         """A task with options: one future, or as many as it has outputs, as a tuple."""
         self.check(options)
-        number = self._checked_number(function)
+        number = self._settled.get(function) if function.__class__ is FunctionType else None
+        if number is None or not self._is_alone:
+            number = self._checked_number(function)
         if kwargs and not OPTION_NAMES.isdisjoint(kwargs):
             check_arguments(function, kwargs, NAMES)
         submit = self.submit_number if options.outputs == 1 else self.submit_several
