@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 NO_MEMO = "memo: name a folder for the results first: daws.Cluster(memo='…'), or DAWS_MEMO"
 SEED = 0
 NOBODY = -1
-"""In the place of a home, while there are no nodes."""
+"""The home of a task while there are no nodes."""
 PENDING_SHARE = 2
 """One part in so many of the room for objects may be taken by arguments of tasks that have not ended."""
 
@@ -120,7 +120,7 @@ class Session(SessionListener):
         send_lost_interrupts_again()
 
     def close(self, reason: BaseException) -> int:
-        """End everything; how many tasks had not ended. Whoever waits for them is told `reason`."""
+        """End everything; how many tasks had not ended. Threads that wait for them are told `reason`."""
         if self._closed is None:
             self.results.keep_at_end()
         self._closed = self._closed or reason  # it may be broken already
@@ -376,7 +376,7 @@ class Session(SessionListener):
             raise
 
     def use_strategy(self, strategy: Strategy) -> None:
-        """Returns when all nodes go by it. Only what can be spelled out can be told to them."""
+        """Change the strategy, and return when all nodes use it. Only what can be spelled out can be told to them."""
         from daws.strategy import DECISIONS, check_fitting, format_strategy
         from daws.strategy.fitting import is_ours
 
@@ -410,7 +410,7 @@ class Session(SessionListener):
             raise ContextError(f"no executor offers {asked}: {_offers(members)}; {self._cure_of(needs, members)}")
 
     def _cure_of(self, needs: Needs, members: Members) -> str:
-        """What to write when no executor can run tasks with these needs."""
+        """The cure when no executor can run tasks with these needs."""
         return cure_of_needs(needs, max(info.executors[0].count for info in members.infos))
 
     def cancel(self, futures: Iterable[Future[Any]]) -> int:
@@ -482,12 +482,13 @@ class Session(SessionListener):
         return len(left)
 
     def let_go(self, task: int) -> None:
-        """Nobody has the future of this task any more. Called by the garbage collector."""
+        """Let go of a task whose future is gone. Called by the garbage collector."""
         self.gone.append(task)
         self.look_at_gone(task)
 
     def look_at_gone(self, task: int) -> None:
-        """It is the last that was let go of: not urgent, unless a large object waits for it or there are many."""
+        """Look at the task that was let go of last. It is not urgent, unless a large object waits for it or there are
+        many."""
         is_stored = self.results.forget(task)
         if (is_stored or not len(self.gone) % LET_GO_MAX) and not self.engine.awake and self._closed is None:
             self.engine.wake()
@@ -495,7 +496,7 @@ class Session(SessionListener):
     # -- what futures ask ----------------------------------------------------------------------------------------------
 
     def check_may_wait(self) -> None:
-        """On the thread that brings the results, waiting for one would never end."""
+        """Refuse to wait on the thread that brings the results: that would never end."""
         if self.engine.is_here:
             raise UsageError("callbacks run on the cluster's own thread and cannot wait; submit a task instead")
 
@@ -546,7 +547,7 @@ class Session(SessionListener):
 
 
 def _offers(members: Members) -> str:
-    """What the nodes have, in words; those that have the same are named together."""
+    """The executors of the nodes, in words; nodes that have the same are named together."""
     kinds = dict.fromkeys(info.executors for info in members.infos)
     each = "each node has " if len(kinds) == 1 else "nodes have "
     said = []
