@@ -54,18 +54,13 @@ STORE_READERS = {
 
 PROSE = [
     "__init__",
-    "cli",
-    "client",
     "core",
-    "futures",
-    "logs",
     "net",
     "runtime",
     "sim",
     "strategy",
     "testing",
     "wire",
-    "workflows",
 ]
 """Packages whose docstrings are not in plain words yet."""
 
