@@ -84,7 +84,7 @@ def step(checker, node, *events, out=()):
     machine = checker.kernel.seats[node]
     for event in events:
         if type(event) is RunEnded:
-            checker.kernel._keep_outputs(machine, event)
+            checker.kernel.runs.keep_outputs(machine, event)
         machine.change_objects(event)
     checker.on_step(machine.core, 0, events, out)
     dropped = {effect.object for effect in out if isinstance(effect, DropObject)}
@@ -736,7 +736,7 @@ def test_what_nodes_hold_is_what_they_think():
 def test_bytes_that_were_sent_arrive():
     checker = watched(bag())
     run_all(checker)
-    checker.known.kernel.fetched_bytes = 30
+    checker.known.kernel.transfers.fetched_bytes = 30
     checker.objects.fetched_bytes = 10
     with complains("30 bytes were sent, 10 arrived and 0 are under way"):
         checker.finish()
