@@ -4,11 +4,12 @@ import pytest
 
 from daws.core import calls
 from daws.core.invariants import check
-from daws.sim.worlds import draw_scenario, run_scenario
+from daws.sim.worlds import RANGES, draw_scenario, run_scenario
+from daws.sim.worlds.corpus import RANGE_SEEDS
 from daws.strategy import PRESETS
 from daws.workloads.registry import KINDS
 from tests.sim.corpus import HURRIED, ONCE_WRONG
-from tests.sim.faults import Failure, how_to_replay, main, summary, try_seed
+from tests.sim.faults import Failure, how_to_replay, main, of_all_ranges, summary, try_seed
 
 SAMPLE = range(150)
 DEEP = range(3, 90, 7)
@@ -62,6 +63,13 @@ def test_a_failing_seed_is_named_and_can_be_run_again(monkeypatch, capsys):
     assert main(["--seed", "5"]) == 1
     assert "no such luck" in capsys.readouterr().out
     assert try_seed(5) == Failure(5, "AssertionError: no such luck")
+
+
+def test_seeds_of_all_ranges_are_as_many_of_each():
+    seeds = of_all_ranges(7)
+    assert len(seeds) == len(set(seeds)) == 7
+    counts = [sum(one.first <= seed < one.first + RANGE_SEEDS for seed in seeds) for one in RANGES]
+    assert sum(counts) == 7 and max(counts) - min(counts) <= len(RANGES) - 1 and min(counts) > 0
 
 
 def test_a_good_seed_is_told_in_full(capsys):
