@@ -10,13 +10,13 @@ import sys
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
 from daws.core.invariants import check
-from daws.core.node import NodeCore
 from daws.sim.worlds import RANGES, Outcome, draw_scenario, run_scenario
+from daws.sim.worlds.run import Deep
 from daws.sim.worlds.scenario import AIMED
 from tests.sim.many import Ticker, processes, run_all
 
@@ -33,14 +33,14 @@ class Failure(Struct, frozen=True):
     message: str
 
 
-def deep_for(seed: int) -> Callable[[NodeCore], None] | None:
+def deep_for(seed: int) -> Deep | None:
     return None if seed % DEEP_PERIOD else check
 
 
-def try_seed(seed: int) -> Outcome | Failure:
+def try_seed(seed: int, deep: Deep | None = None) -> Outcome | Failure:
     """Whatever a seed brings to light, from a violated rule to a bug in the code, is a failure of that seed."""
     try:
-        return run_scenario(seed, deep_for(seed))
+        return run_scenario(seed, deep or deep_for(seed))
     except Exception as error:
         return Failure(seed, f"{type(error).__name__}: {(str(error).splitlines() or ['?'])[0]}")
 
