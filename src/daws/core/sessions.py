@@ -11,9 +11,10 @@ from daws.core.commits import large_objects
 from daws.core.effects import Send
 from daws.core.moving import had_before
 from daws.core.node import EMPTY, NodeCore, handles
+from daws.core.places import ends
 from daws.core.ready import accept, accept_all, accept_plain
-from daws.core.staging import own_objects, release_made
-from daws.model.task import FIRST_SPAWNED_ID, Ready
+from daws.core.staging import own_objects, release_made, send_freed
+from daws.model.task import CLIENT, FIRST_SPAWNED_ID, Ready
 from daws.wire.messages import LetGo, NewTasks, PlainTasks, SubmissionTaken
 from daws.wire.store import CLIENT_HOLDER, HELD, UNKNOWN, AnswerType, Release, Submit, Unheld
 
@@ -78,14 +79,17 @@ def on_let_go(core: NodeCore, message: LetGo) -> None:
         return
     core.urgent = True
     add_rows(core, [Release(task, CLIENT_HOLDER) for task in message.tasks])
+    if message.sender == CLIENT:
+        send_freed(core)  # a client that says it again waits until the store has heard of what is gone
 
 
 def let_go(core: NodeCore, task: int) -> None:
     ask(core, task, Release(task, CLIENT_HOLDER))
 
 
-def _drop_spare(core: NodeCore, task: int) -> None:
-    """Objects that were put on several nodes, and another one has said already that nobody reads them any more."""
+def drop_held(core: NodeCore, task: int) -> None:
+    """Drop objects of a task that the store has forgotten: nobody holds it, and nobody will read it. They were put on
+    several nodes, or made again elsewhere, or their session has ended."""
     readers = core.made[task][0]
     if HELD in readers:
         for reader in tuple(readers):
@@ -99,14 +103,18 @@ def on_release_answer(core: NodeCore, row: Release, answer: AnswerType) -> None:
     hear of it."""
     if not isinstance(answer, Unheld):
         if row.holder == CLIENT_HOLDER and row.task in core.made:
-            _drop_spare(core, row.task)
+            drop_held(core, row.task)
         return
     if core.node not in answer.places:
         for place in answer.places:
             if place in core.members:
                 core.out.append(Send(place, LetGo(core.node, (row.task,))))
         return
-    _unhold(core, row.task, answer.readers)
+    if row.task in core.made:
+        _unhold(core, row.task, answer.readers)
+    elif not answer.readers and not ends(core, row.task):
+        # They were dropped here when nobody had to hear of it: by then nobody held them. The store is to know.
+        ask(core, row.task, Release(row.task, -1, answer.attempt))
 
 
 def _unhold(core: NodeCore, task: int, unheard: tuple[int, ...]) -> None:

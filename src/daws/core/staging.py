@@ -13,7 +13,7 @@ from daws.core.events import ObjectsFetched, ObjectsPut
 from daws.core.handing import arrived, not_coming
 from daws.core.node import EMPTY, NodeCore, handles
 from daws.core.remaking import give_up_inputs
-from daws.model.task import CLIENT, INLINE_BYTES, Input, NodeId, Ready, Transfer
+from daws.model.task import CLIENT, FIRST_SPAWNED_ID, INLINE_BYTES, Input, NodeId, Ready, Transfer
 from daws.wire.messages import Releases
 from daws.wire.store import HELD, MEMBERSHIP_SHARD, Inspect, Release, Watch
 
@@ -396,6 +396,8 @@ def audit(core: NodeCore, patience_ns: int) -> None:
             continue
         core.made[producer] = (pending, core.now_ns, objects)
         children.update(dict.fromkeys(sorted(pending)[:AUDIT_ROWS_MAX]))
+        if HELD in pending and producer < FIRST_SPAWNED_ID:
+            children[producer] = None  # its client may have let go of it, or its session may have ended
     children.pop(HELD, None)
     for child in children:
         ask(core, child, Inspect(child, brief=True))

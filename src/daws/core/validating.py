@@ -10,10 +10,11 @@ from daws.core.calls import answers, ask
 from daws.core.growing import hear_of_end
 from daws.core.node import NodeCore
 from daws.core.places import places
+from daws.core.sessions import drop_held
 from daws.core.staging import release_for
 from daws.core.stragglers import validate_later
 from daws.model.states import FINAL, REMAKING
-from daws.model.task import REPLICA, NodeId
+from daws.model.task import FIRST_SPAWNED_ID, REPLICA, NodeId
 from daws.wire.store import DONE, AnswerType, Inspect, OwnedBy, Owners, Story
 
 ROWS_MAX = 256
@@ -37,6 +38,8 @@ def on_inspect_answer(core: NodeCore, row: Inspect, answer: AnswerType) -> None:
     ended = answer == DONE or (story is not None and story.state in FINAL)
     if ended or (story is not None and story.state == REMAKING and story.owner == -1):
         release_for(core, row.task)
+    if answer == DONE and row.task in core.made and row.task < FIRST_SPAWNED_ID:
+        drop_held(core, row.task)
     if ended and story is not None:  # of one that is not there yet, or not any more, the store may say so as well
         hear_of_end(core, row.task)
     if ended and core.replicas:
