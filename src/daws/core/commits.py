@@ -2,14 +2,14 @@
 
 from functools import partial
 
-from daws.core.calls import add_row, answers, ask_later
+from daws.core.claims import accept_once_more
 from daws.core.effects import COMMIT, Send, SetTimer
-from daws.core.keeping import when_safe
-from daws.core.moving import accept_once_more
 from daws.core.node import EMPTY, NO_COPIES, NodeCore
+from daws.core.objects import drop_made, own_objects, release_inputs, release_made
 from daws.core.outbox import spread_stop, tell_children, told, wake
-from daws.core.ready import accept, accept_all
-from daws.core.staging import drop_made, own_objects, release_inputs, release_made
+from daws.core.placement import accept, accept_all
+from daws.core.store_calls import add_row, answers, ask_later
+from daws.core.unsafe import when_safe
 from daws.model.task import INLINE_BYTES, Input, NodeId, Ready
 from daws.wire.messages import StopOrder
 from daws.wire.store import (

@@ -16,20 +16,20 @@ always set, so that every step comes by here (`go_on`).
 from collections.abc import Sequence
 from itertools import chain
 
-from daws.core.calling import forget_others
-from daws.core.calling_off import call_off, is_doomed
-from daws.core.calls import answers, ask, ask_shard
+from daws.core.abort import call_off, is_doomed
 from daws.core.effects import DEADLINE, RecallRun, Send, SetTimer
 from daws.core.events import NEVER_NS, Leave
-from daws.core.handing import hand_over
+from daws.core.failover import RECONCILES, take_on
+from daws.core.handover import hand_over
+from daws.core.lifelines import forget_others
 from daws.core.node import NodeCore, handles
+from daws.core.objects import send_freed, unpin
 from daws.core.outbox import send_clears
+from daws.core.placement import NOWHERE, accept_all, offer
 from daws.core.places import places
 from daws.core.queues import NO_TASKS
-from daws.core.ready import NOWHERE, accept_all, offer
-from daws.core.resending import RECONCILES, take_on
-from daws.core.running import resume
-from daws.core.staging import send_freed, unpin
+from daws.core.schedule import resume
+from daws.core.store_calls import answers, ask, ask_shard
 from daws.model.task import AGAIN, REPLICA, Needs, NodeId, Ready
 from daws.wire.messages import LEAVING, Releases
 from daws.wire.store import MEMBERSHIP_SHARD, RETRY, AnswerType, Claim, Estate, Lease, Owned, Owners, Watch

@@ -2,10 +2,10 @@
 
 from math import inf
 
-from daws.core.hearsay import cached_bytes, most_cached_bytes, note_handed
 from daws.core.node import NodeCore
-from daws.core.patience import expected_ns
-from daws.core.staging import unpin
+from daws.core.objects import unpin
+from daws.core.peers import cached_bytes, most_cached_bytes, note_handed
+from daws.core.reserve import expected_ns
 from daws.model.context import Context, Wish, matches
 from daws.model.task import INLINE_BYTES, REPLICA, Needs, NodeId, Ready
 from daws.strategy.decisions import SHARED

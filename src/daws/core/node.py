@@ -4,36 +4,36 @@
 appends the effects to `out`. The handlers are plain functions in the modules beside this one, each of which owns a part
 of a task's life:
 
-    calls      rows to the store, collected per shard and answered in batches
-    bursts     many short runs that end together
-    running    executors: what runs where, what is sent ahead, what is suspended
-    patience   executors that are kept for a more critical task for a moment
-    relaxing   dedicated tasks that would wait too long are shared
-    calling_off runs that end before their time
+    store_calls rows to the store, collected per shard and answered in batches
+    run_end    many short runs that end together
+    schedule   executors: what runs where, what is sent ahead, what is suspended
+    reserve    executors that are kept for a more critical task for a moment
+    relax      dedicated tasks that would wait too long are shared
+    abort       runs that end before their time
     memory     what tasks that run together may need
     pressure   what may start while there is little room for objects
-    starting   a run begins
-    staging    objects: fetched before a run, kept, released
+    executors  a run begins
+    objects    objects: fetched before a run, kept, released
     commits    finish and satisfy: readiness is told
     outbox     telling children, stopping subtrees, waking waiters: intents that outlive the node
-    ready      where a ready task goes
-    moving     offers and claims: moving is claiming
-    balancing  idle nodes that steal, loaded nodes that give
-    calling    idle nodes that are remembered, nodes with work that invite others
+    placement  where a ready task goes
+    claims     offers and claims: moving is claiming
+    steal      idle nodes that steal, loaded nodes that give
+    lifelines  idle nodes that are remembered, nodes with work that invite others
     loot       what a thief gets
-    stragglers copies of runs that take too long
+    replicas   copies of runs that take too long
     validating copies of which the task has ended elsewhere
-    hearsay    what this node believes of others: how loaded they are, which objects they have
-    remaking   lost objects and the tasks that make them again
-    growing    tasks that create tasks and wait for them
+    peers      what this node believes of others: how loaded they are, which objects they have
+    remake     lost objects and the tasks that make them again
+    spawn      tasks that create tasks and wait for them
     outliving  runs that end after all tasks that they have created
-    sessions   what a live client submits and holds
-    stopping   cancelled and failed tasks and their subtrees
-    members    leases, deaths, take-over, and the tick that repeats what was not answered
+    submit     what a live client submits and holds
+    cancel     cancelled and failed tasks and their subtrees
+    lease      leases, deaths, take-over, and the tick that repeats what was not answered
     timers     what is done when a timer has fired
-    keeping    what was acknowledged and may yet be forgotten; `resending` says it again
+    unsafe     what was acknowledged and may yet be forgotten; `resending` says it again
     switching  another strategy while it runs
-    handing    objects that others are to have when a node leaves
+    handover   objects that others are to have when a node leaves
     leaving    a node that is told to leave: it starts nothing, gives away what waits, and says farewell
 """
 
@@ -47,8 +47,8 @@ from msgspec import Struct
 
 from daws.core.effects import CallStore, EffectType
 from daws.core.events import EventType
-from daws.core.keeping import Keeping
 from daws.core.queues import NO_TASKS
+from daws.core.unsafe import Keeping
 from daws.model.cluster import Members, NodeInfo
 from daws.model.context import Context
 from daws.model.task import GUESS_NS, NodeId, Ready, TaskSpec
@@ -540,22 +540,22 @@ def handles(*events: type) -> Callable[[Handler], Handler]:
 
 # The handlers need NodeCore and `handles` from above.
 from daws.core import (  # noqa: E402
-    calling,  # noqa: F401
+    cancel,  # noqa: F401
+    claims,  # noqa: F401
     commits,  # noqa: F401
-    growing,  # noqa: F401
-    lacking,  # noqa: F401
-    members,  # noqa: F401
-    moving,  # noqa: F401
-    remaking,  # noqa: F401
-    resending,  # noqa: F401
-    sessions,  # noqa: F401
-    stopping,  # noqa: F401
+    damage,  # noqa: F401
+    failover,  # noqa: F401
+    lease,  # noqa: F401
+    lifelines,  # noqa: F401
+    remake,  # noqa: F401
+    spawn,  # noqa: F401
+    submit,  # noqa: F401
     switching,  # noqa: F401
     timers,  # noqa: F401
 )
-from daws.core.bursts import end_together  # noqa: E402
-from daws.core.calls import COMMITS_HELD_MAX, ROWS_PER_CALL, send_rows  # noqa: E402
-from daws.core.hearsay import heard_of, load_of  # noqa: E402
 from daws.core.leaving import go_on  # noqa: E402
-from daws.core.ready import send_offers  # noqa: E402
-from daws.core.running import schedule  # noqa: E402
+from daws.core.peers import heard_of, load_of  # noqa: E402
+from daws.core.placement import send_offers  # noqa: E402
+from daws.core.run_end import end_together  # noqa: E402
+from daws.core.schedule import schedule  # noqa: E402
+from daws.core.store_calls import COMMITS_HELD_MAX, ROWS_PER_CALL, send_rows  # noqa: E402

@@ -7,10 +7,10 @@ entry does it all again.
 
 from functools import partial
 
-from daws.core.calls import ANSWERED, add_row, ask, ask_shard
 from daws.core.effects import Send
-from daws.core.keeping import when_safe
 from daws.core.node import EMPTY, NodeCore, handles
+from daws.core.store_calls import ANSWERED, add_row, ask, ask_shard
+from daws.core.unsafe import when_safe
 from daws.model.task import Input, NodeId
 from daws.wire.messages import Awake, StopDone, StopOrder, Wake
 from daws.wire.store import (

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from daws.core.calls import waiting_rows
 from daws.core.node import EMPTY, NodeCore
+from daws.core.store_calls import waiting_rows
 from daws.model.task import REPLICA, Ready
 from daws.wire.store import Finish, FinishSmall, Row, Unready
 

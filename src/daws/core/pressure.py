@@ -8,7 +8,7 @@ nothing ahead and looks for no work elsewhere; others may take what waits here.
 """
 
 from daws.core.node import NodeCore
-from daws.core.staging import missing_inputs, pin
+from daws.core.objects import missing_inputs, pin
 from daws.model.task import INLINE_BYTES, Ready
 from daws.wire.store import HELD
 

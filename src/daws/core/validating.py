@@ -5,13 +5,13 @@ question is asked about tasks that read what was made here, see `staging.audit`,
 created, see `outliving`.
 """
 
-from daws.core.calling_off import call_off
-from daws.core.calls import answers, ask
-from daws.core.growing import hear_of_end
+from daws.core.abort import call_off
 from daws.core.node import NodeCore
+from daws.core.objects import release_for
 from daws.core.places import places
-from daws.core.staging import release_for
-from daws.core.stragglers import validate_later
+from daws.core.replicas import validate_later
+from daws.core.spawn import hear_of_end
+from daws.core.store_calls import answers, ask
 from daws.model.states import FINAL, REMAKING
 from daws.model.task import REPLICA, NodeId
 from daws.wire.store import DONE, AnswerType, Inspect, OwnedBy, Owners, Story

@@ -105,7 +105,7 @@ take AHEAD_NS; what waits behind a long one is asked back when another worker ha
 of them have more at hand the node is in no hurry, see `_step`, and may be let wait for some milliseconds.)"""
 AHEAD_COUNT_MAX = 256
 """What a batch costs whatever is in it (a system call or two here and there, threads and processes that wake up) is
-shared by more of the shortest tasks than with fewer. (Of bags the node sends more, see `daws.core.running`.)"""
+shared by more of the shortest tasks than with fewer. (Of bags the node sends more, see `daws.core.schedule`.)"""
 AHEAD_BYTES = 1 << 20
 """Of tasks that make large objects no more wait at a worker than make so much (but one): what reads the first object
 comes before the next ones."""

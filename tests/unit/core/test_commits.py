@@ -1,13 +1,13 @@
 """Ends of tasks: those that somebody waits for leave at once, those of leaves in company."""
 
-from daws.core.calls import COMMITS_HELD_MAX
 from daws.core.commits import ENDS_PER_LOOK
 from daws.core.effects import COMMIT, TICK, CallStore, DropObject, StartRun
 from daws.core.events import CallFine, RunEnded, TimerFired
 from daws.core.node import SECOND_NS, NodeConfig
 from daws.core.outbox import carry_out
+from daws.core.placement import enqueue
 from daws.core.places import holds
-from daws.core.ready import enqueue
+from daws.core.store_calls import COMMITS_HELD_MAX
 from daws.model.task import AGAIN, CLIENT, INLINE_BYTES, REPLICA
 from daws.store.memory import MemoryStore
 from daws.testing import Driver, ready

@@ -9,9 +9,9 @@ from daws.core.effects import StartRun
 from daws.core.leaving import Leaving
 from daws.core.node import NO_COPIES, NodeCore
 from daws.core.outbox import Intent
+from daws.core.placement import dedicated_queue
 from daws.core.places import holds, places
 from daws.core.queues import NO_TASKS
-from daws.core.ready import dedicated_queue
 from daws.model.errors import InternalError
 from daws.model.task import CLIENT
 from daws.testing import Driver, ready

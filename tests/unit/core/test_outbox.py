@@ -1,9 +1,9 @@
 """Telling children, stopping subtrees, waking waiters: intents are carried out to the end, then cleared."""
 
-from daws.core.calls import UNKNOWN_WAIT_NS
 from daws.core.effects import ASK_AGAIN, CallStore, DropObject, StartRun
 from daws.core.events import RunEnded
 from daws.core.node import NodeConfig
+from daws.core.store_calls import UNKNOWN_WAIT_NS
 from daws.model.cluster import Members
 from daws.model.states import CANCELLED as STATE_CANCELLED
 from daws.model.states import DONE as STATE_DONE

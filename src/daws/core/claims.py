@@ -1,0 +1,281 @@
+"""Tasks on the move: offers are claimed in the store before they are queued; the lender is told.
+
+The receiver of an offer claims by compare-and-set on (owner, move); only then is the task its own. The lender keeps it
+as lent until it is told, and after a while claims it back from itself, so that a late claim of the receiver fails.
+"""
+
+from collections import deque
+
+from daws.core.abort import call_off
+from daws.core.effects import Send
+from daws.core.node import NodeCore, handles
+from daws.core.objects import missing_inputs, pin, stage, unpin
+from daws.core.outbox import spread_stop, told
+from daws.core.placement import accept, accept_all, can_run_here, enqueue, note_leaver, note_taken
+from daws.core.places import ends, holds, holds_itself
+from daws.core.remake import REMADE
+from daws.core.replicas import validate_later
+from daws.core.steal import heard_of, round_failed, round_succeeded
+from daws.core.store_calls import answers, ask
+from daws.model.task import AGAIN, SUSPECT, Ready
+from daws.strategy.decisions import SHARED
+from daws.wire.messages import (
+    COPY,
+    GIVEN,
+    LEAVING,
+    PUSH,
+    STOLEN,
+    Offer,
+    Refusal,
+    Submission,
+    SubmissionTaken,
+    Taken,
+)
+from daws.wire.store import ANNOUNCE, MOVE, REPLICATE, RETRY, AnswerType, Claim, Granted
+
+SEEN_OFFERS_MAX = 64
+BATCHES_MAX = 1024
+"""So many hand-outs are remembered, in case one of them comes twice."""
+BACK = -1
+"""The reason of a claim by which a lender takes back what nobody claimed."""
+RECOVERED = -3
+"""The reason of a claim by which a node takes a task that a store which has forgotten things says is the node's own."""
+
+
+@handles(Offer)
+def on_offer(core: NodeCore, message: Offer) -> None:
+    if core.claims is None:
+        core.claims = {}
+    if core.seen_offers is None:
+        core.seen_offers = deque(maxlen=SEEN_OFFERS_MAX)
+    if (message.sender, message.number) in core.seen_offers:
+        return  # doubled on its way; claiming again would be taken for the same claim
+    core.seen_offers.append((message.sender, message.number))
+    if message.why == LEAVING:
+        note_leaver(core, message.sender)
+    if core.leaving is not None:
+        refused = tuple([(ready.spec.id, ready.move) for ready in message.tasks])
+        core.out.append(Send(message.sender, Refusal(core.node, refused)))
+        return
+    if message.why == STOLEN:
+        heard_of(core, message.sender, len(message.tasks))  # it has about as many left
+    copy = message.why == COPY
+    for ready in message.tasks:
+        task = ready.spec.id
+        if task in core.claims or (copy and task in core.running):
+            continue
+        core.claims[task] = (ready, message.sender, message.why)
+        ask(core, task, Claim(task, message.sender, ready.move, core.node, REPLICATE if copy else MOVE))
+
+
+@answers(Claim)
+def on_claim_answer(core: NodeCore, row: Claim, answer: AnswerType) -> None:
+    if row.why in (ANNOUNCE, RETRY):
+        _continue_own(core, row, answer)
+        return
+    if row.intent:
+        told(core, row.intent)  # it is ours, or another's who asked for it too
+    entry = core.claims.get(row.task) if core.claims else None
+    if entry is None or entry[1] != row.owner or entry[0].move != row.move:
+        return
+    assert core.claims is not None
+    del core.claims[row.task]
+    ready, sender, why = entry
+    if isinstance(answer, Granted):
+        again = answer.mode & AGAIN or (core.keeping is not None and core.keeping.doubts)
+        if not (again and _has_it(core, row.task, answer, why)):
+            _receive(core, _mine(ready, answer), why)
+        if why not in (COPY, BACK, REMADE, RECOVERED):
+            core.outgoing = True
+            if core.taken is None:
+                core.taken = {}
+            core.taken.setdefault(sender, []).append((row.task, row.move))
+    elif why in (STOLEN, COPY) and not core.claims and _is_stealing(core):
+        round_failed(core)  # all of the loot had gone elsewhere
+
+
+def _has_it(core: NodeCore, task: int, granted: Granted, why: int) -> bool:
+    """An offer may come twice; who claims it twice is granted it twice. To have a copy is not to have the task."""
+    if why == COPY:
+        return holds(core, task)
+    return holds_itself(core, task, granted.move) or ends(core, task, granted.attempt)
+
+
+def _mine(ready: Ready, granted: Granted) -> Ready:
+    return Ready(ready.spec, granted.attempt, granted.move, ready.inputs, granted.mode & ~AGAIN)
+
+
+def _replace_copy(core: NodeCore, ready: Ready) -> bool:
+    """What stands here as a copy of a task belongs to this node now. True if it runs already: that run counts, unless
+    it is of an earlier attempt."""
+    task = ready.spec.id
+    run = core.running.get(task)
+    if run is not None and run.ready.attempt == ready.attempt:
+        run.ready = ready
+        return True
+    if run is not None:
+        call_off(core, task, ready.attempt - 1)  # it could not commit any more
+    core.shared.remove(task)
+    if core.staging is not None and task in core.staging:
+        unpin(core, core.staging.pop(task)[0])
+    for staged in [one for one in core.staged or () if one.spec.id == task]:
+        assert core.staged is not None
+        core.staged.remove(staged)
+        unpin(core, staged)
+    return False
+
+
+def accept_once_more(core: NodeCore, ready: Ready) -> None:
+    """A task that had gone back to waiting is ready again: a copy of it may stand here, or it may itself, if others
+    have told it too and the store's answers came in another order."""
+    task, move = ready.spec.id, ready.move
+    if move <= core.given_up.get(task, -1) or holds_itself(core, task, move):
+        return
+    _forgive(core, ready)
+    if not (core.replicas and _replace_copy(core, ready)):
+        accept(core, Ready(ready.spec, ready.attempt, move, ready.inputs, ready.mode & ~AGAIN))
+    if holds_itself(core, task, move):
+        note_taken(core, ready)
+
+
+def _forgive(core: NodeCore, ready: Ready) -> None:
+    """A copy of it, or an earlier attempt, was called off here. Now it is ours, as the store says: another matter."""
+    task = ready.spec.id
+    if core.doomed and task in core.doomed:
+        core.doomed[task] = min(core.doomed[task], ready.attempt - 1)
+
+
+def _is_stealing(core: NodeCore) -> bool:
+    """Has this node asked somebody for work? (Rounds of givers look alike from outside.)"""
+    return core.stealing_since_ns >= 0 and core.strategy.balance.mode != "give"
+
+
+def _receive(core: NodeCore, ready: Ready, why: int) -> None:
+    if why != COPY:
+        _forgive(core, ready)
+        if core.replicas and _replace_copy(core, ready):
+            return
+    if why == STOLEN:
+        core.steals += 1
+        if core.named:
+            core.named = False  # who remembered this node does so no more
+        enqueue(core, ready, False)
+        if core.stealing_since_ns >= 0:
+            round_succeeded(core)
+    elif why in (PUSH, GIVEN):
+        enqueue(core, ready, not (core.one_line and core.strategy.place.choose(core, ready, core.rng) == SHARED))
+    elif why in (REMADE, LEAVING):
+        accept(core, ready)
+    elif why == RECOVERED:
+        accept(core, Ready(ready.spec, ready.attempt, ready.move, ready.inputs, ready.mode | AGAIN))
+    else:
+        if why == COPY:
+            core.replicas += 1
+            if not core.validating:
+                validate_later(core)
+            if _is_stealing(core):
+                round_succeeded(core)
+        if can_run_here(core, ready):
+            enqueue(core, ready, False)  # copies run when there is nothing of our own to do
+        else:
+            accept(core, ready)  # taken back from a node that was to run it in our place: find another
+
+
+def _continue_own(core: NodeCore, row: Claim, answer: AnswerType) -> None:
+    """The owner said that it is about to run a suspect task, or asked for another attempt."""
+    ready = core.announcing.pop(row.task, None) if core.announcing else None
+    if ready is None or not isinstance(answer, Granted):
+        return
+    if answer.stop is not None:
+        spread_stop(core, row.task, answer.stop)
+    if row.why == RETRY:
+        accept(core, _mine(ready, answer))
+        return
+    # From here on it is like any other task, except that nothing is queued behind it (SUSPECT stays set on the run).
+    mine = Ready(ready.spec, answer.attempt, answer.move, ready.inputs, answer.mode & ~AGAIN | SUSPECT)
+    missing = missing_inputs(core, mine)
+    if missing:
+        stage(core, mine, missing)
+    else:
+        pin(core, mine)
+        core.plain = False
+        if core.staged is None:
+            core.staged = []
+        core.staged.append(mine)
+    core.dirty = True
+
+
+@handles(Taken)
+def on_taken(core: NodeCore, message: Taken) -> None:
+    for task, move in message.tasks:
+        lent = core.lent.get(task)
+        if lent is not None and lent[1] == message.sender and lent[0].move == move:
+            del core.lent[task]
+
+
+def take_back(core: NodeCore, older_than_ns: int) -> None:
+    """On each tick: claim from ourselves what was offered long ago, or to a node that is gone."""
+    back = [
+        (task, ready)
+        for task, (ready, to, since_ns) in core.lent.items()
+        if (core.now_ns - since_ns >= older_than_ns or to not in core.members)
+        and not (core.claims and task in core.claims)  # it was offered back to us before we heard that it was taken
+    ]
+    for task, ready in back:
+        _claim_back(core, task, ready)
+
+
+def _claim_back(core: NodeCore, task: int, ready: Ready) -> None:
+    del core.lent[task]
+    _claim_from_self(core, ready, BACK)
+
+
+def recover(core: NodeCore, ready: Ready) -> None:
+    """Take a task that the store says is this node's own, after a failover. This node may have lent the task, and the
+    store may have forgotten the receiver's claim, which the receiver sends again. So this node claims the task from
+    itself before it runs it: of the two claims one fails. Otherwise both nodes would run the same attempt, and the run
+    that lost the task while it was suspended would never be woken or stopped."""
+    if core.lent:
+        core.lent.pop(ready.spec.id, None)
+    _claim_from_self(core, ready, RECOVERED)
+
+
+def _claim_from_self(core: NodeCore, ready: Ready, why: int) -> None:
+    task = ready.spec.id
+    if core.claims is None:
+        core.claims = {}
+    core.claims[task] = (ready, core.node, why)
+    ask(core, task, Claim(task, core.node, ready.move, core.node, MOVE))
+
+
+@handles(Refusal)
+def on_refusal(core: NodeCore, message: Refusal) -> None:
+    """A node that is about to leave does not want what it was offered: no need to wait for it."""
+    note_leaver(core, message.sender)
+    for task, move in message.tasks:
+        lent = core.lent.get(task)
+        if lent is None or lent[1] != message.sender or lent[0].move != move:
+            continue
+        if not (core.claims and task in core.claims):
+            _claim_back(core, task, lent[0])
+
+
+@handles(Submission)
+def on_submission(core: NodeCore, message: Submission) -> None:
+    """Tasks of a client that the store has given to this node from the start."""
+    core.out.append(Send(message.sender, SubmissionTaken(core.node, message.batch)))
+    if had_before(core, message.batch):
+        return
+    accept_all(core, message.tasks if core.leaving is None else core.leaving.unheard(message.tasks))
+
+
+def had_before(core: NodeCore, batch: int) -> bool:
+    """Has this hand-out come before? From now on it has."""
+    if core.batches is None:
+        core.batches = {}
+    if batch in core.batches:
+        return True
+    if len(core.batches) >= BATCHES_MAX:  # the oldest go; their numbers say nothing, as each client counts for itself
+        core.batches = dict.fromkeys([*core.batches][BATCHES_MAX // 2 :])
+    core.batches[batch] = None
+    return False

@@ -1,0 +1,41 @@
+"""Objects whose files turn out to be damaged, or gone: they are lost here, as if this node had never had them.
+
+Whoever was to read one looks for it at its other places, or has it made again (`staging`, `remaking`). A run that found
+out had not begun, so it comes back as if it had been recalled; it is nobody's failure. Only a run that has created
+tasks by then, and reads what one of them has made, has to run anew as if its worker had died.
+"""
+
+from daws.core.events import ObjectsLost, RunEnded, RunLacks, RunRecalled
+from daws.core.node import EMPTY, NodeCore, handles
+from daws.core.objects import forget
+from daws.core.schedule import on_run_ended, on_run_recalled
+
+LACKS_MAX = 8
+"""So often may a task find objects damaged on one node: there, making them again does not help."""
+
+
+@handles(ObjectsLost)
+def on_objects_lost(core: NodeCore, event: ObjectsLost) -> None:
+    for object_ in event.objects:
+        forget(core, object_)
+
+
+@handles(RunLacks)
+def on_run_lacks(core: NodeCore, event: RunLacks) -> None:
+    task = event.task
+    run = core.running.get(task)
+    if run is None or run.number != event.run:
+        return
+    if core.lacked is EMPTY:
+        core.lacked = {}
+    count = core.lacked[task] = core.lacked.get(task, 0) + 1
+    text = f"ObjectLost: task {task} finds object {event.object} damaged on node {core.node}"
+    if count >= LACKS_MAX:
+        del core.lacked[task]
+        text += f", {count} times in a row; look after the memory and the disk of that machine"
+        on_run_ended(core, RunEnded(task, event.run, 0, error=text))
+    elif run.spawned or all(one[0] != event.object for one in run.ready.inputs):
+        error = text + "; submit it again"
+        on_run_ended(core, RunEnded(task, event.run, 0, error=error, retry=True, waited=True))
+    else:
+        on_run_recalled(core, RunRecalled(task, event.run))

@@ -1,0 +1,189 @@
+"""Membership: the lease that keeps a node alive, the deaths of others, and the tick that repeats what was not answered.
+
+A node renews its lease long before it runs out, counts from when it sent the renewal, and starts nothing new past half
+of it. When a lease has run out any node may take over what the dead one owned; a hash says who tries first. Safety
+rests on the store alone.
+
+How long a lease is must not change where or when tasks run as long as nobody dies and no message is lost. So neither
+the tick nor the answer to a renewal asks the strategy anything or starts a scheduling pass, unless a lease had run out
+or the members have changed. Whatever has to be looked at again after a while has a timer of its own (`timers`).
+"""
+
+from functools import partial
+
+from daws.core.abort import call_off
+from daws.core.claims import take_back
+from daws.core.effects import TICK, CallStore, SetTimer
+from daws.core.events import Started
+from daws.core.failover import say_again
+from daws.core.node import NodeCore, handles, same
+from daws.core.objects import audit, look_again, send_releases
+from daws.core.outbox import carry_out, repeat_orders, send_clears
+from daws.core.placement import accept, forget_leavers, place_stranded
+from daws.core.steal import forget_lost_round, look_for_work_soon
+from daws.core.store_calls import answers, ask_shard, repeat_calls, restart
+from daws.core.unsafe import when_safe
+from daws.model.cluster import Members
+from daws.model.task import NodeId
+from daws.wire.store import MEMBERSHIP_SHARD, AnswerType, Buried, Estate, Lease, Leased, TakeOver, Watch
+
+AUDITS = 4
+"""So many in the time after which something is audited."""
+
+
+@handles(Started)
+def on_started(core: NodeCore, event: Started) -> None:
+    core.members = event.members
+    if core.node in event.members:
+        core.leased_until_ns = same(core.now_ns + core.config.lease_ns // 2)
+    else:
+        join(core)
+    # The first tick comes at a moment of its own, so that the nodes of a cluster do not all renew at once.
+    _set_tick(core, int(core.config.tick_ns * (0.5 + core.rng.unit() / 2)))
+    look_for_work_soon(core)
+
+
+def join(core: NodeCore) -> None:
+    """Become a member; nothing starts here before the store has agreed."""
+    ask_shard(core, MEMBERSHIP_SHARD, Lease(core.node, core.members.version, core.info, asked_ns=core.now_ns))
+
+
+def _set_tick(core: NodeCore, delay_ns: int) -> None:
+    core.out.append(SetTimer(TICK, core.now_ns + delay_ns))
+
+
+def tick(core: NodeCore) -> None:
+    tick_ns = core.config.tick_ns
+    _set_tick(core, tick_ns)
+    old_token = core.old_token
+    repeat_calls(core)
+    if core.node in core.members and not (core.leaving is not None and core.leaving.said):
+        _renew(core)
+    if core.lent:
+        take_back(core, 2 * tick_ns)
+    if core.wakes or core.stops:
+        repeat_orders(core)
+    if core.clearing:
+        send_clears(core)
+    if core.releases:
+        send_releases(core)
+    if core.made and core.now_ns >= core.audit_at_ns:
+        core.audit_at_ns = core.now_ns + core.config.audit_ns // AUDITS  # each looks through all that is here
+        audit(core, core.config.audit_ns)
+    elif core.made and core.leaving is not None:
+        audit(core, 2 * tick_ns)  # it waits for them, and who was to tell it may have been told of another place
+    forget_lost_round(core, tick_ns, old_token)
+    if core.orphans:
+        take_over_orphans(core)
+    if core.keeping is not None:
+        say_again(core)
+
+
+def _renew(core: NodeCore) -> None:
+    """Ask for a longer lease. Ends of tasks that are held back for company stay where they are: the call is its own."""
+    row = Lease(core.node, core.members.version, asked_ns=core.now_ns)
+    if core.rows is None:
+        ask_shard(core, MEMBERSHIP_SHARD, row)
+        return
+    core.token = token = core.token + 1
+    core.calls[token] = call = CallStore(token, MEMBERSHIP_SHARD, [row])
+    core.out.append(call)
+
+
+@answers(Lease)
+def on_lease_answer(core: NodeCore, row: Lease, answer: AnswerType) -> None:
+    assert isinstance(answer, Leased)
+    if row.leaving:
+        restart(core, "")
+        return
+    core.lease_count += 1
+    if not core.calls:
+        core.calls = {}  # an emptied one keeps its table, which idle nodes do without
+    until_ns = row.asked_ns + core.config.lease_ns // 2
+    if core.leaving is None:
+        if core.now_ns >= core.leased_until_ns:
+            core.dirty = True  # nothing was started meanwhile
+        core.leased_until_ns = max(core.leased_until_ns, until_ns)
+    else:
+        core.leaving.lease(until_ns)  # only to go on with what it has begun
+        core.dirty = True
+    if answer.members is not None:
+        _take_members(core, answer.members)
+    seen = core.orphans or {}
+    orphans = {dead: seen.get(dead, core.now_ns) for dead in answer.orphans}
+    if core.forgotten:
+        # It had the time of a lease to join again, if it is alive.
+        core.forgotten = {node: since for node, since in core.forgotten.items() if node not in core.members}
+        orphans.update((node, at) for node, at in core.forgotten.items() if core.now_ns - at > core.config.lease_ns)
+    core.orphans = orphans or None
+    if core.orphans:
+        take_over_orphans(core)
+
+
+@answers(Watch)
+def on_watch_answer(core: NodeCore, row: Watch, answer: AnswerType) -> None:
+    assert isinstance(answer, Leased)
+    if answer.members is not None and answer.members.version > core.members.version:
+        _take_members(core, answer.members)
+    look_again(core)
+
+
+def _take_members(core: NodeCore, members: Members) -> None:
+    core.members = members
+    core.neighbour_count = 0
+    core.dirty = True  # a new one may have work, or take some
+    if core.leavers:
+        forget_leavers(core)
+    take_back(core, 1 << 62)
+    if core.stranded:
+        place_stranded(core)
+
+
+def take_over_orphans(core: NodeCore) -> None:
+    """Take over dead nodes when it is our turn: one node at once, the next ones only if it stays undone."""
+    assert core.orphans is not None
+    if core.leaving is not None or core.node not in core.members:
+        return  # (a store that forgets may not know us, for the moment)
+    for dead, since_ns in core.orphans.items():
+        if core.burying is not None and dead in core.burying:
+            continue  # under way, or done: an answer that was late may still call it an orphan
+        if core.now_ns - since_ns >= _turn(core, dead) * core.config.lease_ns:
+            if core.burying is None:
+                core.burying = {}
+            core.burying[dead] = core.config.shard_count
+            for shard in range(core.config.shard_count):
+                ask_shard(core, shard, TakeOver(dead, core.node, shard=shard))
+
+
+def _turn(core: NodeCore, dead: NodeId) -> int:
+    nodes = core.members.nodes
+    first = (dead * 0x9E3779B97F4A7C15 >> 20) % len(nodes)
+    position = core.members.position(core.node)
+    return (position - first) % len(nodes)
+
+
+@answers(TakeOver)
+def on_take_over_answer(core: NodeCore, row: TakeOver, answer: AnswerType) -> None:
+    assert isinstance(answer, Estate)
+    for entry in answer.outbox:
+        carry_out(core, entry)
+    for ready in answer.ready:
+        if core.replicas:
+            call_off(core, ready.spec.id, ready.attempt - 1)  # a copy of it may run here: it cannot commit any more
+        accept(core, ready)
+    if core.burying is None or row.dead not in core.burying:
+        return
+    if answer.more:
+        ask_shard(core, row.shard, TakeOver(row.dead, core.node, row.part + 1, row.limit, row.shard))
+        return
+    core.burying[row.dead] -= 1
+    if not core.burying[row.dead]:
+        when_safe(core, partial(ask_shard, core, MEMBERSHIP_SHARD, Buried(row.dead, core.node)))
+
+
+@answers(Buried)
+def on_buried_answer(core: NodeCore, row: Buried, answer: AnswerType) -> None:
+    if core.orphans is not None:
+        core.orphans.pop(row.dead, None)
+    if core.forgotten is not None:
+        core.forgotten.pop(row.dead, None)

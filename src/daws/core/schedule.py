@@ -1,0 +1,732 @@
+"""Executors: which ready task runs next, what is sent ahead, what is suspended, and what a finished run leaves behind.
+
+The scheduling pass runs once at the end of a step. It starts tasks whose inputs are here, has the inputs of the next
+ones fetched meanwhile, and when nothing is left to do it looks for work elsewhere.
+"""
+
+from collections.abc import Iterable
+from functools import partial
+from heapq import heapify, heapreplace
+from itertools import compress, islice
+
+from daws.core.abort import is_doomed, let_go_of_spawned, release_slot
+from daws.core.commits import finish
+from daws.core.effects import RECALL, RecallRun, ResumeRun, SetTimer, StartRun, StartRuns
+from daws.core.events import Pressure, RunEnded, RunRecalled
+from daws.core.executors import start
+from daws.core.memory import may_take_memory, memory_fits, stand_in_line, waits_for_memory
+from daws.core.node import EMPTY, Group, NodeCore, Run, handles
+from daws.core.objects import are_small, end_reading, missing_inputs, pin, stage, unpin
+from daws.core.outliving import ask_whether_outlived
+from daws.core.pressure import is_busy, makes_room, step_forward
+from daws.core.queues import ReadyQueue
+from daws.core.relax import relax, watch_for_stall
+from daws.core.replicas import note_length
+from daws.core.reserve import waits_for_better
+from daws.core.steal import look_for_takers, look_for_work
+from daws.core.store_calls import ask
+from daws.model.task import REPLICA, SUSPECT, Ready
+from daws.wire.store import ANNOUNCE, RETRY, Claim
+
+# How long tasks of a kind take is learnt from every run at first, later from every eighth.
+SAMPLE_ALL = 16
+SAMPLE_MASK = 7
+CRASHES_MAX = 3
+"""A task whose worker died under it is tried again so often, if it may not be tried more often anyway."""
+DEATHS_WAITED_MAX = 16
+"""So often if it was suspended: others are to blame, but they may be tasks that it spawned itself, each time anew."""
+MANY = 8
+"""From so many tasks on that are sent ahead it is worth to look whether all of them are alike."""
+BAG_FACTOR = 4
+"""So many times more tasks may wait at an executor where they are started together and nothing is queued but new tasks
+of their kind. What a batch costs whatever is in it still shows then; but in a graph others would hear later of what
+they have made."""
+LOOKED_AT_MAX = 1024
+"""Under pressure, so many tasks are looked through for one that makes room."""
+KINDS_MAX = 10_000
+"""Of so many kinds of tasks it is known how long they take."""
+
+
+def schedule(core: NodeCore) -> None:
+    """Use every idle executor, fetch ahead, and look for work or for takers."""
+    if core.now_ns >= core.leased_until_ns:
+        return  # too close to the end of the lease to start anything new; the next renewal schedules again
+    dedicated, shared = core.dedicated, core.shared
+    if core.plain:
+        free = core.plain_free
+        fifo = shared.fifo
+        running = core.running
+        while free and fifo:
+            if running is EMPTY:
+                core.running = running = {}
+            ready = fifo.popleft()
+            shared.count -= 1
+            slot = free.pop()
+            core.token = number = core.token + 1
+            running[ready.spec.id] = Run(number, ready, slot)
+            core.out.append(StartRun(number, slot, ready))
+        if fifo:
+            return
+    if not (dedicated.count or shared.count or core.staged or core.resumable):
+        wants_more = not (core.staging or core.pressed) or (core.is_giver and asks_meanwhile(core))
+        if wants_more and (core.plain_free or (len(core.groups) > 1 and core.idle_count)):
+            if core.inflight:
+                recall_soon(core)
+            look_for_work(core)
+        return
+    if dedicated.count > core.calm_count and core.relaxing:
+        relax(core)
+    if core.resumable:
+        resume(core)
+    idle = False
+    for group in core.groups:
+        free = group.free
+        while free:
+            some = next_ready(core, group) if not (core.pressed and is_busy(core)) else next_to_make_room(core, group)
+            if some is None:
+                idle = True
+                break
+            needs = some.spec.needs
+            if needs is None:
+                start(core, some, free.pop())
+                continue
+            if needs.cores > len(free):
+                # A wide task keeps the executors that fall free until there are enough of them.
+                put_back(core, some)
+                break
+            if needs.memory_bytes and not may_take_memory(core, some):
+                stand_in_line(core, some)
+                if feed(core):
+                    continue
+                if not core.pressed:
+                    go_on_beside(core, group, needs.cores)
+                break
+            run = start(core, some, free.pop())
+            if needs.cores > 1:
+                run.widen(group, needs.cores)
+    if not (core.stall_armed or idle) and (dedicated.count or core.staged):
+        watch_for_stall(core)
+    if dedicated.count or shared.count:
+        if not (idle or core.pressed):
+            if core.now_ns < core.fetch_until_ns and core.config.fetches_ahead:
+                fetch_ahead(core)
+            if core.has_short:
+                send_ahead(core)
+        if core.is_giver:
+            look_for_takers(core)
+        idle = idle and len(core.groups) > 1  # executors of one sort find nothing in a queue that others have filled
+    if idle and (not (core.staging or core.pressed) or (core.is_giver and asks_meanwhile(core))):
+        if core.inflight:
+            recall_soon(core)
+        look_for_work(core)
+
+
+def asks_meanwhile(core: NodeCore) -> bool:
+    """Executors are idle and inputs are on their way. Mostly their tasks come first; who gets tasks one by one asks for
+    the other executors."""
+    return not core.pressed and len(core.staging or ()) < core.idle_count
+
+
+def next_ready(core: NodeCore, group: Group) -> Ready | None:
+    """The next task for an executor of this group whose inputs are all here; others are sent off to be staged."""
+    patient = core.patience > 0
+    if core.staged and not (patient and queue_goes_first(core)):
+        staged = next_staged(core, group)
+        if staged is not None:
+            return staged
+    if core.staging and not core.config.fetches_ahead and len(core.staging) >= core.idle_count:
+        return None  # every idle executor waits for a task of its own
+    context = group.context
+    dedicated, shared = core.dedicated, core.shared
+    while True:
+        first = next_queue(core)
+        if patient and (core.staging or core.finishing):
+            head = first.peek()
+            if head is not None and head.spec.rank and not missing_inputs(core, head) and waits_for_better(core, head):
+                return None
+        else:
+            core.waits_until_ns = 0  # nothing is to come that an executor could be kept for
+        ready = first.pop(context) if first.count else None
+        if ready is None:
+            second = shared if first is dedicated else dedicated
+            if not second.count or (ready := second.pop(context)) is None:
+                return next_staged(core, group) if patient and core.staged else None
+        if core.doomed and is_doomed(core, ready):
+            continue
+        if ready.mode & SUSPECT:
+            announce(core, ready)
+            continue
+        if ready.inputs:
+            missing = missing_inputs(core, ready)
+            if missing:
+                stage(core, ready, missing)
+                most = 2 * core.cores if core.config.fetches_ahead else core.idle_count
+                if core.staging is not None and len(core.staging) >= most:
+                    return next_staged(core, group) if patient and core.staged else None
+                continue
+            if core.copies:
+                pin(core, ready)
+        needs = ready.spec.needs
+        if needs is not None and needs.cores > group.count:
+            put_back(core, ready)  # for another group of executors
+            continue
+        return ready
+
+
+def next_queue(core: NodeCore) -> ReadyQueue:
+    """Where the next task is taken from: what is dedicated to this node comes first, unless the order counts across."""
+    dedicated, shared = core.dedicated, core.shared
+    if not dedicated.count:
+        return shared
+    if core.one_line and shared.count and shared.first_key() < dedicated.first_key():
+        return shared
+    return dedicated
+
+
+def feed(core: NodeCore) -> bool:
+    """Start the task that waits for memory, on executors of whichever group, if there is enough by now."""
+    ready = waits_for_memory(core)
+    if ready is None or not may_take_memory(core, ready) or missing_inputs(core, ready):
+        return False
+    assert core.staged is not None and ready.spec.needs is not None
+    cores = ready.spec.needs.cores
+    for group in core.groups:
+        if len(group.free) >= cores and fits(core, ready, group):
+            core.staged = [one for one in core.staged if one is not ready]
+            start(core, ready, group.free.pop()).widen(group, cores)
+            return True
+    core.hungry = ready
+    return False
+
+
+def go_on_beside(core: NodeCore, group: Group, kept: int) -> None:
+    """While a task waits for memory: tasks that ask for nothing use the executors that it does not need."""
+    while len(group.free) > kept:
+        ready = next_modest(core, group)
+        if ready is None:
+            return
+        start(core, ready, group.free.pop())
+
+
+def next_modest(core: NodeCore, group: Group) -> Ready | None:
+    """The next task that asks for nothing at all and has all it reads, if it is the first in its queue."""
+    for index, one in enumerate(core.staged or ()):
+        if one.spec.needs is None and fits(core, one, group) and not missing_inputs(core, one):
+            assert core.staged is not None
+            del core.staged[index]
+            return one
+    for queue in (core.dedicated, core.shared):
+        while (ready := queue.peek()) is not None:
+            if ready.spec.needs is not None or ready.mode & SUSPECT or not fits(core, ready, group):
+                break
+            if ready.inputs and missing_inputs(core, ready):
+                break
+            queue.pop_head()
+            if core.doomed and is_doomed(core, ready):
+                continue
+            pin(core, ready)
+            return ready
+    return None
+
+
+def queue_goes_first(core: NodeCore) -> bool:
+    """Is the first task of the queues to run before all of those whose inputs were fetched?"""
+    key = core.strategy.order.key
+    first = next_queue(core).first_key()
+    return all(one.spec.needs is None and first < key(core, one) for one in core.staged or ())
+
+
+def next_staged(core: NodeCore, group: Group) -> Ready | None:
+    """The first task for an executor of this group whose inputs were fetched."""
+    assert core.staged is not None
+    if core.patience and len(core.staged) > 1 and all(one.spec.needs is None for one in core.staged):
+        core.staged.sort(key=partial(core.strategy.order.key, core))  # else in the order in which they came
+    for index, one in enumerate(core.staged):
+        if fits(core, one, group):
+            if core.patience and waits_for_better(core, one):
+                return None
+            del core.staged[index]
+            missing = missing_inputs(core, one)
+            if not missing:
+                return one
+            # Another run of it was committed meanwhile, or its input was evicted: fetch again what is missing.
+            unpin(core, one)
+            stage(core, one, missing)
+            return None
+    return None
+
+
+def next_to_make_room(core: NodeCore, group: Group) -> Ready | None:
+    """The first task for an executor of this group whose end lets go of objects."""
+    for index, one in enumerate(islice(core.staged or (), LOOKED_AT_MAX)):
+        if fits(core, one, group) and makes_room(core, one) and not missing_inputs(core, one):
+            assert core.staged is not None
+            del core.staged[index]
+            return one
+    return None
+
+
+def fits(core: NodeCore, ready: Ready, group: Group) -> bool:
+    needs = ready.spec.needs
+    if needs is None:
+        return group.context is None or core.strategy.match.preference(None, group.context) >= 0
+    return needs.cores <= group.count and core.strategy.match.preference(needs.context, group.context) >= 0
+
+
+def put_back(core: NodeCore, ready: Ready) -> None:
+    core.plain = False
+    if core.staged is None:
+        core.staged = []
+    core.staged.insert(0, ready)
+
+
+@handles(RunEnded)
+def on_run_ended(core: NodeCore, event: RunEnded) -> None:
+    task = event.task
+    running = core.running
+    run = running.pop(task, None) if running else None
+    if run is None:
+        return
+    if run.number != event.run or run.growing:
+        running[task] = run
+        if run.number == event.run:
+            run.outcome = event  # what it spawned must be in the store before it may count as done
+            if run.holds and core.keeping is not None and core.shard_count > 1:
+                ask_whether_outlived(core, run)
+        return
+    ready = run.ready
+    if core.growing:
+        core.growing.pop((task, True), None)  # it waits for nothing any more
+    if run.holds:
+        let_go_of_spawned(core, run)
+    if core.plain:
+        shared = core.shared
+        if shared.fifo and core.now_ns < core.leased_until_ns:
+            shared.count -= 1
+            start(core, shared.fifo.popleft(), run.slot)  # as the scheduling pass would, without one
+        else:
+            core.plain_free.append(run.slot)
+            core.dirty = True
+    else:
+        if core.inflight is None and core.one_group and not run.more_slots and not run.suspended:
+            fifo = core.shared.fifo
+            if fifo and core.one_kind and not fifo[0].inputs and _goes_first(core, fifo[0]):
+                core.shared.count -= 1
+                start(core, fifo.popleft(), run.slot)
+            else:
+                core.plain_free.append(run.slot)
+                core.dirty = True
+        elif core.ahead != core.cores or not _is_followed(core, run):
+            core.dirty = True
+            if not run.suspended:
+                release_slot(core, run)
+        if ready.inputs:
+            end_reading(core, ready)
+    if event.error:
+        if ready.mode & REPLICA:
+            return  # only a copy: the owner's run decides
+        if ready.attempt < max(ready.spec.retries, tries_more(event)):
+            ask(core, task, Claim(task, core.node, ready.move, core.node, RETRY))
+            _remember_claim(core, ready)
+            return
+    else:
+        core.done_count = done = core.done_count + 1
+        if done < SAMPLE_ALL or not done & SAMPLE_MASK:  # as `is_sampled` says
+            learn_length(core, ready.spec.kind, event.duration_ns)
+        if done == core.adapt_at:
+            adapt(core)
+    finish(core, ready, event.sizes, event.error, event.values)
+
+
+def _goes_first(core: NodeCore, ready: Ready) -> bool:
+    """Would a scheduling pass start this task, the first that came, and do nothing else? (It reads nothing.)"""
+    return not (
+        core.dedicated.count
+        or core.shared.heap
+        or core.shared.labelled
+        or core.staged
+        or core.resumable
+        or core.has_short
+        or core.pressed
+        or core.doomed
+        or ready.mode
+        or ready.spec.needs is not None
+        or core.now_ns >= core.leased_until_ns
+    )
+
+
+def _is_followed(core: NodeCore, run: Run) -> bool:
+    """Where each executor has one task at hand beside the one that it runs, the next task of the queue takes the place
+    of the run that has ended: a scheduling pass would come to that, ten times as slowly. Not if there is more to think
+    about."""
+    inflight, shared, slot = core.inflight, core.shared, run.slot
+    if inflight is None or len(inflight) != core.cores or inflight.get(slot) != 2 or run.suspended:
+        return False
+    fifo = shared.fifo
+    if (
+        not fifo
+        or core.dedicated.count
+        or shared.heap
+        or shared.labelled
+        or core.staged
+        or core.resumable
+        or core.pressed
+        or core.doomed
+        or core.is_giver
+        or not core.one_group
+        or core.groups[0].context is not None
+        or core.now_ns >= core.leased_until_ns
+    ):
+        return False
+    ready = fifo[0]
+    if ready.mode or ready.inputs or ready.spec.needs is not None or ready.spec.kind != run.ready.spec.kind:
+        return False
+    if ahead_most(core, ready.spec.kind) != core.cores:
+        return False
+    del fifo[0]
+    shared.count -= 1
+    start(core, ready, slot)
+    return True
+
+
+def tries_more(event: RunEnded) -> int:
+    """How many attempts a task has that ended like this, whatever it asked for."""
+    if not event.retry:
+        return 0
+    return DEATHS_WAITED_MAX if event.waited else CRASHES_MAX
+
+
+def is_sampled(done: int) -> bool:
+    """Is the length of that run looked at?"""
+    return done < SAMPLE_ALL or not done & SAMPLE_MASK
+
+
+def learn_length(core: NodeCore, kind: int, duration_ns: int, count: int = 1) -> None:
+    """So many runs of this kind took so long in all."""
+    seen = core.kinds.get(kind)
+    if seen is None:
+        if core.kinds is EMPTY:
+            core.kinds = {}
+        elif len(core.kinds) >= KINDS_MAX:
+            _forget_kinds(core)
+        core.kinds[kind] = seen = [count, duration_ns, duration_ns // count or 1, 0]
+    else:
+        seen[0] += count
+        seen[1] += duration_ns
+        seen[2] = seen[1] // seen[0] or 1
+    core.sampled_count += count
+    core.sampled_ns += duration_ns
+    core.mean_run_ns = core.sampled_ns // core.sampled_count or 1
+    core.calm_count = 0
+    if core.lengths is not None:
+        note_length(core, kind, duration_ns)
+    if seen[1] < core.config.short_ns * seen[0]:
+        core.has_short = True
+        core.plain = False  # such short tasks are sent ahead
+
+
+def _forget_kinds(core: NodeCore) -> None:
+    """Every session has kinds of its own: those that were new first go, and are learnt again if they come again."""
+    old = [*core.kinds][: KINDS_MAX // 2]
+    for kind in old:
+        del core.kinds[kind]
+        if core.lengths is not None:
+            core.lengths.pop(kind, None)
+
+
+def _remember_claim(core: NodeCore, ready: Ready) -> None:
+    if core.announcing is None:
+        core.announcing = {}
+    core.announcing[ready.spec.id] = ready
+
+
+def announce(core: NodeCore, ready: Ready) -> None:
+    """A node died with this task: say in the store that it is about to run, so that a killer is found out."""
+    _remember_claim(core, ready)
+    ask(core, ready.spec.id, Claim(ready.spec.id, core.node, ready.move, core.node, ANNOUNCE))
+
+
+def adapt(core: NodeCore) -> None:
+    core.adapt_at += core.strategy.adapt.period
+    changes = core.strategy.adapt.adjust(core)
+    begin_period(core)
+    if changes is None:
+        return
+    if changes.threshold is not None:
+        core.threshold = changes.threshold
+    if changes.relaxing is not None:
+        core.relaxing = changes.relaxing
+    if changes.tt_ns is not None:
+        core.tt_ns = changes.tt_ns
+
+
+def begin_period(core: NodeCore) -> None:
+    """What is seen from now on is what `adapt` will be asked about."""
+    core.adapted = (core.done_count, core.sampled_count, core.sampled_ns, core.moved_bytes, core.read_bytes)
+
+
+def fetch_ahead(core: NodeCore) -> None:
+    """While all executors are busy, bring in what the next tasks will read."""
+    while True:
+        queue = next_queue(core)
+        ready = queue.peek()
+        if ready is None or not ready.inputs or ready.mode & SUSPECT:
+            return
+        missing = missing_inputs(core, ready)
+        if not missing or len(core.staging or ()) + len(core.staged or ()) >= 2 * core.cores:
+            return
+        queue.pop_head()
+        if not (core.doomed and is_doomed(core, ready)):
+            stage(core, ready, missing)
+
+
+def send_ahead(core: NodeCore) -> None:
+    """Queue short tasks at the executors themselves, so that none of them waits for this node between two tasks.
+
+    Only kinds whose length is known, only where everything they read is here, and never beside a suspect task.
+    """
+    if not core.one_group or core.groups[0].context is not None:
+        return
+    slots: list[tuple[int, int]] | None = None
+    if core.shared.fifo and not (core.dedicated.count or core.shared.heap or core.doomed):
+        slots = _slots_to_queue_at(core)
+        if slots:
+            _send_plain_ahead(core, slots)
+    while True:
+        queue = next_queue(core)
+        ready = queue.peek() if queue.count else None
+        if ready is None or ready.spec.needs is not None or ready.mode & SUSPECT:
+            return
+        if core.ahead >= ahead_most(core, ready.spec.kind):
+            return
+        if ready.inputs and missing_inputs(core, ready):
+            return
+        if slots is None:
+            slots = _slots_to_queue_at(core)
+        if not slots:
+            return  # all that run here are long: who is idle elsewhere may have it
+        queue.pop_head()
+        if core.doomed and is_doomed(core, ready):
+            continue
+        if core.copies:
+            pin(core, ready)
+        sent, slot = slots[0]
+        heapreplace(slots, (sent + 1, slot))
+        if core.inflight is None:
+            core.inflight = {}
+        core.inflight[slot] = sent + 1
+        core.ahead += 1
+        start(core, ready, slot)
+
+
+def ahead_most(core: NodeCore, kind: int, of_bag: bool = False) -> int:
+    """How many tasks of this kind may wait at the executors; none if it is not known to be short.
+
+    At each of them no more than were seen: one that is short by chance says little of those behind it, and what waits
+    there is hidden from thieves. Of a bag of tasks there may be more: no task that becomes ready stands behind them. Of
+    tasks that make large objects there are few: what follows them comes before the next ones, and frees memory.
+    """
+    seen = core.kinds.get(kind)
+    if seen is None:
+        return 0
+    config, cores = core.config, core.cores
+    most = config.ahead_ns * cores * seen[0] // (seen[1] or 1)
+    if most < cores and seen[1] <= config.next_ns * seen[0]:
+        return cores
+    count_max = config.ahead_count_max
+    if seen[3] > config.ahead_bytes // count_max:
+        count_max = config.ahead_bytes // seen[3] or 1
+    elif of_bag and config.starts_together:
+        count_max *= BAG_FACTOR
+    return min(most, cores * min(seen[0], count_max))
+
+
+def _send_plain_ahead(core: NodeCore, slots: list[tuple[int, int]]) -> None:
+    """`send_ahead` for tasks of one kind that read nothing large and came one after the other: most of them, where it
+    matters."""
+    shared, out = core.shared, core.out
+    fifo = shared.fifo
+    assert fifo
+    kind = fifo[0].spec.kind
+    most = ahead_most(core, kind, shared.alike is not None)
+    if not most:
+        return
+    if core.inflight is None:
+        core.inflight = {}
+    inflight, running = core.inflight, core.running
+    first = token = core.token
+    count = min(most - core.ahead, len(fifo))
+    if count >= MANY and (shared.alike is not None or _are_alike(islice(fifo, count), kind)):
+        some = [fifo.popleft() for _ in range(count)]
+        numbers = range(token + 1, token + count + 1)
+        dealt = _dealt(slots, count, inflight)
+        running.update(zip([ready.spec.id for ready in some], map(Run, numbers, some, dealt), strict=True))
+        if not core.config.starts_together:
+            out.extend(map(StartRun, numbers, dealt, some))
+        elif dealt.count(dealt[0]) == count:
+            out.append(StartRuns([*numbers], dealt[0], some))
+        else:
+            for slot in dict.fromkeys(dealt):
+                mine = [one == slot for one in dealt]
+                out.append(StartRuns([*compress(numbers, mine)], slot, [*compress(some, mine)]))
+        token += count
+        count = 0
+    for _ in range(count):
+        ready = fifo[0]
+        spec = ready.spec
+        if ready.mode or spec.needs is not None or spec.kind != kind:
+            break
+        if ready.inputs and not are_small(ready.inputs):
+            break
+        del fifo[0]
+        sent, slot = slots[0]
+        inflight[slot] = sent = sent + 1
+        heapreplace(slots, (sent, slot))
+        token += 1
+        running[spec.id] = Run(token, ready, slot)
+        out.append(StartRun(token, slot, ready))
+    shared.count -= token - first
+    core.token = token
+    core.ahead += token - first
+    if not inflight:
+        core.inflight = None
+
+
+def _are_alike(tasks: Iterable[Ready], kind: int) -> bool:
+    """Are all of this kind, do they make one object each, and is there nothing else to say about them?"""
+    for ready in tasks:
+        spec = ready.spec
+        if ready.mode or ready.inputs or spec.needs is not None or spec.kind != kind or spec.timeout_ns:
+            return False
+        if len(spec.outputs) != 1:
+            return False
+    return True
+
+
+def _dealt(slots: list[tuple[int, int]], count: int, inflight: dict[int, int]) -> list[int]:
+    """The executors of so many tasks, each of which goes to the one that has the fewest by then. `slots` and `inflight`
+    are brought up to date."""
+    dealt: list[int] = []
+    while len(dealt) < count:
+        slots.sort()
+        level = slots[0][0]
+        turn = [slot for sent, slot in slots if sent == level]
+        left = count - len(dealt)
+        rounds = left // len(turn)
+        if len(turn) < len(slots):
+            rounds = min(rounds, slots[len(turn)][0] - level)
+        if not rounds:  # the last ones, which are not enough for all
+            rounds, turn = 1, turn[:left]
+        dealt += turn * rounds
+        slots[: len(turn)] = [(level + rounds, slot) for slot in turn]
+    slots.sort()
+    sent_to = {slot: sent for sent, slot in slots}
+    for slot in dict.fromkeys(dealt):
+        inflight[slot] = sent_to[slot]
+    return dealt
+
+
+def _slots_to_queue_at(core: NodeCore) -> list[tuple[int, int]]:
+    """A heap of (runs that were sent to it, executor), leaving out those that run a task that is wide, suspect or not
+    known to be short: such a run is the only one of its executor."""
+    inflight, kinds, short_ns = core.inflight or EMPTY, core.kinds, core.config.short_ns
+    heap = [(sent, slot) for slot, sent in inflight.items()]
+    if len(heap) < core.cores:
+        for run in core.running.values():
+            if run.slot in inflight or run.suspended:
+                continue
+            spec = run.ready.spec
+            seen = kinds.get(spec.kind)
+            if seen and seen[1] <= short_ns * seen[0] and spec.needs is None and not run.ready.mode & SUSPECT:
+                heap.append((1, run.slot))
+    heapify(heap)
+    return heap
+
+
+def recall_soon(core: NodeCore) -> None:
+    """An executor has nothing to do while others have tasks waiting behind what they run, which may take long for once.
+    Mostly it does not, and asking for tasks costs more than a short one takes: ask only after a while."""
+    if not core.config.recall_ns:
+        recall_ahead(core)
+    elif not core.recall_armed:
+        core.recall_armed = True
+        core.out.append(SetTimer(RECALL, core.now_ns + core.config.recall_ns))
+
+
+def recall_now(core: NodeCore) -> None:
+    """If it is still so."""
+    core.recall_armed = False
+    if core.inflight and core.plain_free and not (core.dedicated.count or core.shared.count or core.staged):
+        recall_ahead(core)
+
+
+def recall_ahead(core: NodeCore, kept: int = 2) -> None:
+    """Ask for half of what waits at executors back, the last first. (One in `kept` stays, and what runs.)"""
+    assert core.inflight is not None
+    behind: dict[int, list[Run]] = {slot: [] for slot in core.inflight}
+    for run in core.running.values():
+        if run.slot in behind and not run.suspended:
+            behind[run.slot].append(run)
+    for runs in behind.values():
+        asked = sum(run.recalled for run in runs)
+        for run in runs[max(1, -(-len(runs) // kept)) :]:
+            if not asked and not run.recalled:
+                run.recalled = True
+                core.out.append(RecallRun(run.ready.spec.id, run.number))
+
+
+@handles(Pressure)
+def on_pressure(core: NodeCore, event: Pressure) -> None:
+    core.pressed = event.on
+    core.plain = False
+    core.dirty = True
+    if event.on:
+        for queue in (core.dedicated, core.shared):
+            queue.take_out([ready for ready in queue.all() if step_forward(core, ready)])
+        if core.inflight:
+            recall_ahead(core, core.ahead + 2)
+
+
+@handles(RunRecalled)
+def on_run_recalled(core: NodeCore, event: RunRecalled) -> None:
+    run = core.running.get(event.task)
+    if run is None or run.number != event.run:
+        return
+    del core.running[event.task]
+    release_slot(core, run)
+    put_back(core, run.ready)
+    core.dirty = True
+
+
+def recall_behind(core: NodeCore, run: Run) -> None:
+    """Whatever was sent ahead behind a suspended run must not wait for it."""
+    if core.inflight is None or run.slot not in core.inflight:
+        return
+    for other in core.running.values():
+        if other.slot == run.slot and other is not run and not other.suspended:
+            core.out.append(RecallRun(other.ready.spec.id, other.number))
+
+
+def resume(core: NodeCore) -> None:
+    """Tasks whose children have ended come before all others: they hold memory and others wait for them."""
+    assert core.resumable is not None
+    waiting: list[Run] = []
+    for run in core.resumable:
+        if core.running.get(run.ready.spec.id) is not run:
+            continue
+        for group in core.groups:
+            needs = run.ready.spec.needs
+            cores = 1 if needs is None else needs.cores
+            enough = needs is None or memory_fits(core, needs.memory_bytes)
+            if enough and len(group.free) >= cores and fits(core, run.ready, group):
+                if run.slot in group.free:
+                    group.free.remove(run.slot)  # what it has in memory is there
+                else:
+                    run.slot = group.free.pop()
+                run.widen(group, cores)
+                run.suspended = False
+                core.out.append(ResumeRun(run.ready.spec.id, run.number, run.slot))
+                break
+        else:
+            waiting.append(run)
+    core.resumable = waiting or None

@@ -1,0 +1,122 @@
+"""Sessions whose graph grows task by task: what a live client submits, and what it holds.
+
+A client holds every task that it can still ask for; objects of such a task stay where they were made, as if the client
+were one of their readers, until it lets go. Runs hold what they spawn in the same way.
+"""
+
+from itertools import repeat
+
+from daws.core.claims import had_before
+from daws.core.commits import large_objects
+from daws.core.effects import Send
+from daws.core.node import EMPTY, NodeCore, handles
+from daws.core.objects import own_objects, release_made
+from daws.core.placement import accept, accept_all, accept_plain
+from daws.core.store_calls import add_rows, answers, ask, ask_later
+from daws.model.task import FIRST_SPAWNED_ID, Ready
+from daws.wire.messages import LetGo, NewTasks, PlainTasks, SubmissionTaken
+from daws.wire.store import CLIENT_HOLDER, HELD, UNKNOWN, AnswerType, Release, Submit, Unheld
+
+
+@handles(NewTasks)
+def on_new_tasks(core: NodeCore, message: NewTasks) -> None:
+    """Tasks without parents need no answer from the store to be queued: nobody else can know of them yet."""
+    if core.leaving is not None and core.leaving.said:
+        return  # who is as good as gone takes nothing on; the client, who hears nothing, asks another node
+    core.out.append(Send(message.sender, SubmissionTaken(core.node, message.batch)))
+    if had_before(core, message.batch):
+        return
+    core.urgent = True
+    add_rows(core, message.tasks)
+    ready: list[Ready] = []
+    for row in message.tasks:
+        if row.outputs:
+            _put(core, row)
+        elif not row.parents:
+            ready.append(Ready(row.spec, 0, 0))
+    accept_all(core, tuple(ready))
+
+
+@handles(PlainTasks)
+def on_plain_tasks(core: NodeCore, message: PlainTasks) -> None:
+    if core.leaving is not None and core.leaving.said:
+        return
+    core.out.append(Send(message.sender, SubmissionTaken(core.node, message.batch)))
+    if had_before(core, message.batch):
+        return
+    core.urgent = True
+    rows = message.rows(core.node)
+    add_rows(core, rows)
+    tasks = [*map(Ready, [row.spec for row in rows], repeat(0), repeat(0))]
+    accept_plain(core, tasks, message.kinds[0] if len(message.kinds) == 1 else None)
+
+
+def _put(core: NodeCore, row: Submit) -> None:
+    """Objects from outside that the client has put here: as if they were made here, for the client."""
+    objects = large_objects(row.outputs)
+    if not objects:
+        return
+    own_objects(core).update([(one[0], one[1]) for one in row.outputs if one[0] in objects])
+    if core.made is EMPTY:
+        core.made = {}
+    core.made[row.spec.id] = ((HELD,), core.now_ns, objects)
+
+
+@answers(Submit)
+def on_submit_answer(core: NodeCore, row: Submit, answer: AnswerType) -> None:
+    if isinstance(answer, Ready):
+        accept(core, answer)
+    elif answer == UNKNOWN:
+        ask_later(core, row)
+
+
+@handles(LetGo)
+def on_let_go(core: NodeCore, message: LetGo) -> None:
+    if message.readers:
+        for task, readers in zip(message.tasks, message.readers, strict=False):
+            _unhold(core, task, readers)
+        return
+    core.urgent = True
+    add_rows(core, [Release(task, CLIENT_HOLDER) for task in message.tasks])
+
+
+def let_go(core: NodeCore, task: int) -> None:
+    ask(core, task, Release(task, CLIENT_HOLDER))
+
+
+def _drop_spare(core: NodeCore, task: int) -> None:
+    """Objects that were put on several nodes, and another one has said already that nobody reads them any more."""
+    readers = core.made[task][0]
+    if HELD in readers:
+        for reader in tuple(readers):
+            release_made(core, task, reader)
+
+
+@answers(Release)
+def on_release_answer(core: NodeCore, row: Release, answer: AnswerType) -> None:
+    """Objects that were made here and that the client does not hold any more wait for their readers alone, of whom this
+    node may never have heard: they were submitted elsewhere, after the objects had been made. Who has the objects is to
+    hear of it."""
+    if not isinstance(answer, Unheld):
+        if row.holder == CLIENT_HOLDER and row.task in core.made:
+            _drop_spare(core, row.task)
+        return
+    if core.node not in answer.places:
+        for place in answer.places:
+            if place in core.members:
+                core.out.append(Send(place, LetGo(core.node, (row.task,))))
+        return
+    _unhold(core, row.task, answer.readers)
+
+
+def _unhold(core: NodeCore, task: int, unheard: tuple[int, ...]) -> None:
+    """Nobody but its readers holds it any more; the store knows of these."""
+    entry = core.made.get(task)
+    if entry is None:
+        return
+    readers, since_ns, objects = entry
+    if HELD in readers:
+        # Among the readers of a spawned task may be its spawner, who waited for it, and has ended.
+        known = readers if task < FIRST_SPAWNED_ID else ()
+        core.made[task] = ({*known, *unheard, HELD}, since_ns, objects)
+        release_made(core, task, HELD)
