@@ -1,12 +1,19 @@
 """Runs that end before their time: a task is forgotten wherever it stands here, and its executor is free again."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from daws.core.effects import DropObject, StopRun
-from daws.core.node import Group, NodeCore, Run
+from daws.core.executors import Group, Run
 from daws.core.objects import unpin
 from daws.core.outliving import forget_spawned, spawned_by
 from daws.core.store_calls import ask
 from daws.model.task import Ready
 from daws.wire.store import CLIENT_HOLDER, Release
+
+if TYPE_CHECKING:
+    from daws.core.node import NodeCore
 
 
 def call_off(core: NodeCore, task: int, attempt: int) -> None:

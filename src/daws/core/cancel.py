@@ -1,16 +1,22 @@
 """Cancelled, failed and pointless runs: a cancel is a write to the store first; stopping what runs is a courtesy."""
 
+from __future__ import annotations
+
 from functools import partial
+from typing import TYPE_CHECKING
 
 from daws.core.abort import call_off
 from daws.core.effects import Send
-from daws.core.node import NodeCore, handles
+from daws.core.handlers import handles
 from daws.core.outbox import spread_stop, told
 from daws.core.store_calls import answers, ask, ask_later
 from daws.core.unsafe import when_safe
 from daws.model.task import CLIENT
 from daws.wire.messages import CancelOrder, CancelTaken, StopDone, StopOrder
 from daws.wire.store import UNKNOWN, AnswerType, Cancel, Stopped
+
+if TYPE_CHECKING:
+    from daws.core.node import NodeCore
 
 
 @handles(CancelOrder)

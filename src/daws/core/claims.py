@@ -4,11 +4,14 @@ The receiver of an offer claims by compare-and-set on (owner, move); only then i
 as lent until it is told, and after a while claims it back from itself, so that a late claim of the receiver fails.
 """
 
+from __future__ import annotations
+
 from collections import deque
+from typing import TYPE_CHECKING
 
 from daws.core.abort import call_off
 from daws.core.effects import Send
-from daws.core.node import NodeCore, handles
+from daws.core.handlers import handles
 from daws.core.objects import missing_inputs, pin, stage, unpin
 from daws.core.outbox import spread_stop, told
 from daws.core.placement import accept, accept_all, can_run_here, enqueue, note_leaver, note_taken
@@ -32,6 +35,9 @@ from daws.wire.messages import (
     Taken,
 )
 from daws.wire.store import ANNOUNCE, MOVE, REPLICATE, RETRY, AnswerType, Claim, Granted
+
+if TYPE_CHECKING:
+    from daws.core.node import NodeCore
 
 SEEN_OFFERS_MAX = 64
 BATCHES_MAX = 1024

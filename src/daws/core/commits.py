@@ -1,10 +1,13 @@
 """Finish and satisfy: a run is committed once, and its children are told."""
 
+from __future__ import annotations
+
 from functools import partial
+from typing import TYPE_CHECKING
 
 from daws.core.claims import accept_once_more
 from daws.core.effects import COMMIT, Send, SetTimer
-from daws.core.node import EMPTY, NO_COPIES, NodeCore
+from daws.core.empty import EMPTY, NO_COPIES
 from daws.core.objects import drop_made, own_objects, release_inputs, release_made
 from daws.core.outbox import spread_stop, tell_children, told, wake
 from daws.core.placement import accept, accept_all
@@ -27,6 +30,9 @@ from daws.wire.store import (
     Satisfy,
     Stopped,
 )
+
+if TYPE_CHECKING:
+    from daws.core.node import NodeCore
 
 ENDS_PER_LOOK = 64
 """Whether kept rows are due is looked up once while so many tasks end."""

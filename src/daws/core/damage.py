@@ -5,10 +5,18 @@ out had not begun, so it comes back as if it had been recalled; it is nobody's f
 tasks by then, and reads what one of them has made, has to run anew as if its worker had died.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from daws.core.empty import EMPTY
 from daws.core.events import ObjectsLost, RunEnded, RunLacks, RunRecalled
-from daws.core.node import EMPTY, NodeCore, handles
+from daws.core.handlers import handles
 from daws.core.objects import forget
 from daws.core.schedule import on_run_ended, on_run_recalled
+
+if TYPE_CHECKING:
+    from daws.core.node import NodeCore
 
 LACKS_MAX = 8
 """So often may a task find objects damaged on one node: there, making them again does not help."""

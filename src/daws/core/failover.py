@@ -8,14 +8,18 @@ them, and intents that are carried out under new marks at once save time and wor
 what must not be left out is the order, and the look at the end.)
 """
 
+from __future__ import annotations
+
 from collections import deque
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from daws.core.abort import call_off
 from daws.core.claims import recover
 from daws.core.effects import CallStore
+from daws.core.empty import EMPTY
 from daws.core.events import CallsSafe, StoreChanged
-from daws.core.node import EMPTY, NodeCore, handles
+from daws.core.handlers import handles
 from daws.core.outbox import ask_for_remakes, carry_out, spread_stop, tell_children, wake
 from daws.core.places import holds
 from daws.core.remake import claim_remake
@@ -49,6 +53,9 @@ from daws.wire.store import (
     Stopped,
     Suspend,
 )
+
+if TYPE_CHECKING:
+    from daws.core.node import NodeCore
 
 ROUNDS = 4
 """So often a row is said again that others have to make possible first; there is a tick between rounds."""

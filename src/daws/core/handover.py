@@ -6,15 +6,22 @@ has been asked in vain: after some ticks the leaver asks another. Who reads such
 place by the store, when the old one does not have it any more (see `remaking`).
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from daws.core.effects import DropObject, FetchObjects, Send
+from daws.core.empty import EMPTY
 from daws.core.events import NEVER_NS
-from daws.core.node import EMPTY, NodeCore, handles
+from daws.core.handlers import handles
 from daws.core.store_calls import answers, ask
 from daws.model.task import NodeId, Transfer
 from daws.wire.messages import HandOver, Kept
 from daws.wire.store import OK, AddPlace, AnswerType
+
+if TYPE_CHECKING:
+    from daws.core.node import NodeCore
 
 PATIENCE_TICKS = 8
 ENTRIES_MAX = 256

@@ -1,13 +1,19 @@
 """What holds for a node after any step. Checkers and property tests call `check`; nothing else does."""
 
-from collections import Counter
+from __future__ import annotations
 
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from daws.core.executors import Group
 from daws.core.memory import memory_used
-from daws.core.node import Group, NodeCore
 from daws.core.places import places
 from daws.core.queues import ReadyQueue
 from daws.model.errors import InternalError
 from daws.model.task import INLINE_BYTES, REPLICA
+
+if TYPE_CHECKING:
+    from daws.core.node import NodeCore
 
 WAITING = frozenset(("dedicated", "shared", "staging", "staged"))
 """Places of tasks that are ready and do not run yet."""

@@ -9,14 +9,18 @@ the tick nor the answer to a renewal asks the strategy anything or starts a sche
 or the members have changed. Whatever has to be looked at again after a while has a timer of its own (`timers`).
 """
 
+from __future__ import annotations
+
 from functools import partial
+from typing import TYPE_CHECKING
 
 from daws.core.abort import call_off
 from daws.core.claims import take_back
 from daws.core.effects import TICK, CallStore, SetTimer
+from daws.core.empty import same
 from daws.core.events import Started
 from daws.core.failover import say_again
-from daws.core.node import NodeCore, handles, same
+from daws.core.handlers import handles
 from daws.core.objects import audit, look_again, send_releases
 from daws.core.outbox import carry_out, repeat_orders, send_clears
 from daws.core.placement import accept, forget_leavers, place_stranded
@@ -26,6 +30,9 @@ from daws.core.unsafe import when_safe
 from daws.model.cluster import Members
 from daws.model.task import NodeId
 from daws.wire.store import MEMBERSHIP_SHARD, AnswerType, Buried, Estate, Lease, Leased, TakeOver, Watch
+
+if TYPE_CHECKING:
+    from daws.core.node import NodeCore
 
 AUDITS = 4
 """So many in the time after which something is audited."""

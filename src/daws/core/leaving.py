@@ -13,16 +13,19 @@ every shard what is still its own, and says farewell only when that is nothing, 
 always set, so that every step comes by here (`go_on`).
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from itertools import chain
+from typing import TYPE_CHECKING
 
 from daws.core.abort import call_off, is_doomed
 from daws.core.effects import DEADLINE, RecallRun, Send, SetTimer
 from daws.core.events import NEVER_NS, Leave
 from daws.core.failover import RECONCILES, take_on
+from daws.core.handlers import handles
 from daws.core.handover import hand_over
 from daws.core.lifelines import forget_others
-from daws.core.node import NodeCore, handles
 from daws.core.objects import send_freed, unpin
 from daws.core.outbox import send_clears
 from daws.core.placement import NOWHERE, accept_all, offer
@@ -33,6 +36,9 @@ from daws.core.store_calls import answers, ask, ask_shard
 from daws.model.task import AGAIN, REPLICA, Needs, NodeId, Ready
 from daws.wire.messages import LEAVING, Releases
 from daws.wire.store import MEMBERSHIP_SHARD, RETRY, AnswerType, Claim, Estate, Lease, Owned, Owners, Watch
+
+if TYPE_CHECKING:
+    from daws.core.node import NodeCore
 
 TAKERS_MAX = 64
 """What is given away in one step is dealt to so many nodes at most, unless `place` wants it elsewhere."""

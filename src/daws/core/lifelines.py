@@ -7,12 +7,19 @@ them: whatever is queued runs where it is in any case. After a while both are gi
 has ended here, after twice as long each time: who waits for hours sends a few messages, not thousands.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from daws.core.effects import CALL, Send, SetTimer
+from daws.core.handlers import handles
 from daws.core.loot import Contexts, loot_for
-from daws.core.node import NodeCore, handles
 from daws.core.placement import offer
 from daws.model.task import NodeId
 from daws.wire.messages import STOLEN, Invitation, StealRequest
+
+if TYPE_CHECKING:
+    from daws.core.node import NodeCore
 
 CALL_NS = 2_500_000_000
 """After so long a name that was left or an invitation is given anew for the first time."""

@@ -1,14 +1,19 @@
 """What a thief gets: part of the shared queue, by the order of its owner, by the thief's wish, or by what it has."""
 
-from math import inf
+from __future__ import annotations
 
-from daws.core.node import NodeCore
+from math import inf
+from typing import TYPE_CHECKING
+
 from daws.core.objects import unpin
 from daws.core.peers import cached_bytes, most_cached_bytes, note_handed
 from daws.core.reserve import expected_ns
 from daws.model.context import Context, Wish, matches
 from daws.model.task import INLINE_BYTES, REPLICA, Needs, NodeId, Ready
 from daws.strategy.decisions import SHARED
+
+if TYPE_CHECKING:
+    from daws.core.node import NodeCore
 
 STUCK_RUNS = 2
 """So many mean run times after the last task came to empty queues, what was staged for it should have started."""

@@ -9,8 +9,14 @@ it goes on.
 How much is in use is added up when somebody asks: only nodes with such tasks pay for it.
 """
 
-from daws.core.node import NodeCore
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from daws.model.task import Ready
+
+if TYPE_CHECKING:
+    from daws.core.node import NodeCore
 
 
 def memory_used(core: NodeCore) -> int:

@@ -39,15 +39,36 @@ of a task's life:
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from functools import lru_cache
-from types import MappingProxyType
 from typing import Any
 
-from msgspec import Struct
-
+from daws.core import (
+    cancel,  # noqa: F401
+    claims,  # noqa: F401
+    commits,  # noqa: F401
+    damage,  # noqa: F401
+    failover,  # noqa: F401
+    lease,  # noqa: F401
+    lifelines,  # noqa: F401
+    remake,  # noqa: F401
+    spawn,  # noqa: F401
+    submit,  # noqa: F401
+    switching,  # noqa: F401
+    timers,  # noqa: F401
+)
+from daws.core.config import SECOND_NS as SECOND_NS
+from daws.core.config import NodeConfig
 from daws.core.effects import CallStore, EffectType
+from daws.core.empty import EMPTY, NO_COPIES, same
 from daws.core.events import EventType
+from daws.core.executors import Group, Run
+from daws.core.handlers import HANDLERS
+from daws.core.leaving import go_on
+from daws.core.peers import heard_of, load_of
+from daws.core.placement import send_offers
 from daws.core.queues import NO_TASKS
+from daws.core.run_end import end_together
+from daws.core.schedule import schedule
+from daws.core.store_calls import COMMITS_HELD_MAX, NO_CALL, ROWS_PER_CALL, THIS_STEP, send_rows
 from daws.core.unsafe import Keeping
 from daws.model.cluster import Members, NodeInfo
 from daws.model.context import Context
@@ -57,90 +78,10 @@ from daws.strategy.decisions import Lately, Strategy
 from daws.strategy.rng import Rng
 from daws.wire.store import Row
 
-SECOND_NS = 1_000_000_000
 NO_NEWS: tuple[NodeId, int, int] = (-1, 0, -(1 << 62))
-NO_CALL = 0
 SEVERAL = 4
 """Fewer events are taken one by one."""
-THIS_STEP = -1
-"""Instead of the token of a call: there is none, and the one that is to leave at the end of this step."""
-
-
-# Most nodes of a large cluster are idle most of the time, and memory per node decides how large it can be: what many
-# of them never need is one shared object, which cannot be changed, until a node has something to put there.
-EMPTY: dict[Any, Any] = MappingProxyType({})  # type: ignore[assignment]
-NO_COPIES: set[int] = frozenset()  # type: ignore[assignment]
 _NO_STEP: list[EffectType] = ()  # type: ignore[assignment]
-
-
-@lru_cache(maxsize=64)
-def same(number: int) -> int:
-    """One object for equal numbers: those with which all nodes of a cluster begin."""
-    return number
-
-
-class NodeConfig(Struct, frozen=True):
-    """What all nodes of a cluster agree on."""
-
-    shard_count: int = 1
-    lease_ns: int = 10 * SECOND_NS
-    net_bytes_per_s: float = 1.25e9
-    memory_bytes: int = 1 << 62
-    ahead_ns: int = 1_000_000  # so much work may wait at an executor itself
-    ahead_count_max: int = 64
-    ahead_bytes: int = 1 << 62  # ... and tasks that make so much, but one in any case
-    next_ns: int = 0  # and one task in any case, if its kind takes no longer than this
-    recall_ns: int = 0  # an executor is idle for so long before what waits at others is asked back for it
-    audit_ns: int = 600 * SECOND_NS
-    commit_delay_ns: int = 100_000_000  # so long may a busy node keep the ends of tasks for which nobody waits
-    tick_ns_max: int = 1 << 62  # where leases are long because nobody watches, what is not urgent leaves as often
-    freed_batch: int = 4096  # releases that a node collects before it tells the store
-    fetches_ahead: bool = True  # else an executor without its inputs waits for them and runs nothing meanwhile
-    starts_together: bool = False  # many plain runs are started by one effect
-    small_finishes: bool = False  # runs that made one small object are committed by `FinishSmall`
-    replicated: bool = False  # the store acknowledges what its replicas do not know yet, and may lose it
-
-    @property
-    def short_ns(self) -> int:
-        """Kinds of tasks that take no longer may be sent ahead."""
-        return max(self.ahead_ns, self.next_ns)
-
-    @property
-    def tick_ns(self) -> int:
-        return min(self.lease_ns // 4, self.tick_ns_max)
-
-
-class Run(Struct, gc=False):
-    """A task on an executor (or suspended, or sent ahead behind another)."""
-
-    number: int
-    ready: Ready
-    slot: int
-    more_slots: Sequence[int] = ()  # of a task that needs several cores
-    since_ns: int = 0  # when it was started, under strategies that look at that
-    suspended: bool = False
-    recalled: bool = False  # it was sent ahead and asked for again
-    spawned: int = 0
-    holds: bool = False  # they are its own, and it may ask for what they have made
-    growing: int = 0  # spawned tasks that are not yet safely in the store
-    outcome: Any = None  # the RunEnded that waits for them
-
-    def widen(self, group: "Group", cores: int) -> None:
-        """Take as many executors of the group as the task needs beside its first."""
-        first = len(group.free) - (cores - 1)
-        self.more_slots = group.free[first:]
-        del group.free[first:]
-
-
-class Group:
-    """Executors of this node that offer the same context."""
-
-    __slots__ = ("context", "count", "free")
-
-    def __init__(self, context: Any, slots: range) -> None:
-        self.context = context
-        self.count = len(slots)
-        self.free = list(reversed(slots))
 
 
 class NodeCore:
@@ -520,42 +461,3 @@ class NodeCore:
             f"<node {self.node}: {len(self.running)} running, {self.dedicated.count} dedicated, "
             f"{self.shared.count} shared, {len(self.staging or ())} staging, {len(self.lent)} lent>"
         )
-
-
-Handler = Callable[[NodeCore, Any], None]
-HANDLERS: dict[type, Handler] = {}
-
-
-def handles(*events: type) -> Callable[[Handler], Handler]:
-    """Enter a handler into the table; each event type has exactly one."""
-
-    def enter(handler: Handler) -> Handler:
-        for event in events:
-            assert event not in HANDLERS, event
-            HANDLERS[event] = handler
-        return handler
-
-    return enter
-
-
-# The handlers need NodeCore and `handles` from above.
-from daws.core import (  # noqa: E402
-    cancel,  # noqa: F401
-    claims,  # noqa: F401
-    commits,  # noqa: F401
-    damage,  # noqa: F401
-    failover,  # noqa: F401
-    lease,  # noqa: F401
-    lifelines,  # noqa: F401
-    remake,  # noqa: F401
-    spawn,  # noqa: F401
-    submit,  # noqa: F401
-    switching,  # noqa: F401
-    timers,  # noqa: F401
-)
-from daws.core.leaving import go_on  # noqa: E402
-from daws.core.peers import heard_of, load_of  # noqa: E402
-from daws.core.placement import send_offers  # noqa: E402
-from daws.core.run_end import end_together  # noqa: E402
-from daws.core.schedule import schedule  # noqa: E402
-from daws.core.store_calls import COMMITS_HELD_MAX, ROWS_PER_CALL, send_rows  # noqa: E402

@@ -5,17 +5,24 @@ An object that was made here stays until every task that reads it has finished (
 that was fetched is a copy: it stays while tasks here read it, and after that as long as `cache` wants it.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from daws.core.effects import DropObject, FetchObjects, Send
+from daws.core.empty import EMPTY
 from daws.core.events import ObjectsFetched, ObjectsPut
+from daws.core.handlers import handles
 from daws.core.handover import arrived, not_coming
-from daws.core.node import EMPTY, NodeCore, handles
 from daws.core.remake import give_up_inputs
 from daws.core.store_calls import ask, ask_shard
 from daws.model.task import CLIENT, INLINE_BYTES, Input, NodeId, Ready, Transfer
 from daws.wire.messages import Releases
 from daws.wire.store import HELD, MEMBERSHIP_SHARD, Inspect, Release, Watch
+
+if TYPE_CHECKING:
+    from daws.core.node import NodeCore
 
 AUDIT_ROWS_MAX = 256
 RELEASES_MIN = 16

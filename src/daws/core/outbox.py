@@ -5,10 +5,14 @@ still waits for; at zero the entry is cleared (lazily, many at a time). If this 
 entry does it all again.
 """
 
+from __future__ import annotations
+
 from functools import partial
+from typing import TYPE_CHECKING
 
 from daws.core.effects import Send
-from daws.core.node import EMPTY, NodeCore, handles
+from daws.core.empty import EMPTY
+from daws.core.handlers import handles
 from daws.core.store_calls import ANSWERED, add_row, ask, ask_shard
 from daws.core.unsafe import when_safe
 from daws.model.task import Input, NodeId
@@ -26,6 +30,9 @@ from daws.wire.store import (
     Satisfy,
     Stopped,
 )
+
+if TYPE_CHECKING:
+    from daws.core.node import NodeCore
 
 CLEAR_BATCH = 64
 EVERY_ATTEMPT = 1 << 30

@@ -4,8 +4,15 @@ Kept only under strategies that ask for it: how loaded others are (`loads`, for 
 nodes have which objects because they were handed tasks that read them (`holders`, the index of a central dispatcher).
 """
 
-from daws.core.node import EMPTY, NodeCore
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from daws.core.empty import EMPTY
 from daws.model.task import INLINE_BYTES, NodeId, Ready
+
+if TYPE_CHECKING:
+    from daws.core.node import NodeCore
 
 LOAD_NEWS_NS = 1_000_000_000
 """Loads that were heard of longer ago are not believed any more."""

@@ -4,11 +4,15 @@ Moving is claiming: a task that was offered stays in `lent` until its receiver s
 while this node claims it back from itself, so that a late claim fails.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from daws.core.abort import call_off
 from daws.core.effects import Send
-from daws.core.executors import start_at_once
-from daws.core.node import EMPTY, NO_COPIES, NodeCore
-from daws.core.objects import are_small
+from daws.core.empty import EMPTY, NO_COPIES
+from daws.core.executors import start
+from daws.core.objects import are_small, missing_inputs, pin
 from daws.core.peers import sent_task
 from daws.core.places import holds, know_until
 from daws.core.pressure import step_forward
@@ -16,6 +20,9 @@ from daws.core.queues import NO_TASKS, ReadyQueue
 from daws.model.task import AGAIN, NodeId, Ready
 from daws.strategy.decisions import DEDICATED, SHARED
 from daws.wire.messages import COPY, PUSH, Offer, Taken
+
+if TYPE_CHECKING:
+    from daws.core.node import NodeCore
 
 NOWHERE = -3
 """No member can run this task: it waits beside the queues until one joins."""
@@ -176,6 +183,33 @@ def _settle(core: NodeCore, ready: Ready, choice: int, alone: bool) -> None:
     else:
         core.pushes += 1
         offer(core, choice, PUSH, ready)
+
+
+def start_at_once(core: NodeCore, ready: Ready) -> bool:
+    """A task that finds an idle executor and empty queues need not stand in one: the scheduling pass would take it out
+    again. False if it is not as simple as that."""
+    if (
+        not core.plain_free
+        or core.shared.count
+        or core.dedicated.count
+        or core.staged
+        or core.resumable
+        or core.pressed
+        or ready.mode
+        or ready.spec.needs is not None
+        or core.groups[0].context is not None
+        or core.doomed
+        or core.now_ns >= core.leased_until_ns
+    ):
+        return False
+    if ready.inputs:
+        if missing_inputs(core, ready):
+            return False
+        if core.copies:
+            pin(core, ready)
+    core.plain = False
+    start(core, ready, core.plain_free.pop())
+    return True
 
 
 def _elsewhere(core: NodeCore, ready: Ready) -> int:

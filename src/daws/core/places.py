@@ -1,11 +1,17 @@
 """Where the tasks of a node are. A task has one place here, from when this node owns it until its run was reported."""
 
-from collections.abc import Iterator
+from __future__ import annotations
 
-from daws.core.node import EMPTY, NodeCore
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from daws.core.empty import EMPTY
 from daws.core.store_calls import waiting_rows
 from daws.model.task import REPLICA, Ready
 from daws.wire.store import Finish, FinishSmall, Row, Unready
+
+if TYPE_CHECKING:
+    from daws.core.node import NodeCore
 
 GIVEN_UP_MAX = 10_000
 

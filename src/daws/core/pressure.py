@@ -7,10 +7,16 @@ before more is made, and a node under pressure still comes to an end. It takes b
 nothing ahead and looks for no work elsewhere; others may take what waits here.
 """
 
-from daws.core.node import NodeCore
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from daws.core.objects import missing_inputs, pin
 from daws.model.task import INLINE_BYTES, Ready
 from daws.wire.store import HELD
+
+if TYPE_CHECKING:
+    from daws.core.node import NodeCore
 
 
 def step_forward(core: NodeCore, ready: Ready) -> bool:

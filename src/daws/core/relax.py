@@ -6,11 +6,17 @@ alone, a timer looks whether any run has ended (`stall_ns` of `relax`). It is se
 that ends: it compares how many have ended.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from daws.core.effects import STALL, SetTimer
-from daws.core.node import NodeCore
 from daws.core.objects import unpin
 from daws.core.placement import enqueue, shared_queue
 from daws.model.task import Ready
+
+if TYPE_CHECKING:
+    from daws.core.node import NodeCore
 
 
 def relax(core: NodeCore) -> None:

@@ -5,9 +5,11 @@ remade for it; so the request survives this node. However many ask, one remake r
 asked.
 """
 
-from collections.abc import Mapping
+from __future__ import annotations
 
-from daws.core.node import NodeCore
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
 from daws.core.outbox import ask_for_remakes, told
 from daws.core.places import ends, holds_itself, know_until
 from daws.core.store_calls import answers, ask, ask_later
@@ -28,6 +30,9 @@ from daws.wire.store import (
     Satisfy,
     Unready,
 )
+
+if TYPE_CHECKING:
+    from daws.core.node import NodeCore
 
 NOBODY: NodeId = -1
 REMADE = -2

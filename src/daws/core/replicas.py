@@ -4,13 +4,20 @@ Only under strategies that want it (`overdue_ns` of `replicate`), where `lengths
 task. Nobody waits for a clock: runs are looked at when somebody asks for work.
 """
 
+from __future__ import annotations
+
 from collections import deque
+from typing import TYPE_CHECKING
 
 from daws.core.effects import VALIDATE, SetTimer
-from daws.core.node import EMPTY, NodeCore, Run
+from daws.core.empty import EMPTY
+from daws.core.executors import Run
 from daws.core.placement import offer
 from daws.model.task import REPLICA, SUSPECT, NodeId
 from daws.wire.messages import COPY
+
+if TYPE_CHECKING:
+    from daws.core.node import NodeCore
 
 LENGTHS_MAX = 64
 """So many lengths of each kind of task are looked at, the latest ones."""

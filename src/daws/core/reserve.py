@@ -6,9 +6,15 @@ one, on which more depends, waits for all of it. How long an executor may wait i
 take that it could start instead (`patience` of `order`), so little is lost where waiting was in vain.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from daws.core.effects import PATIENCE, SetTimer
-from daws.core.node import NodeCore
 from daws.model.task import RAISED, Ready, TaskSpec
+
+if TYPE_CHECKING:
+    from daws.core.node import NodeCore
 
 COMMIT_NS = 300_000
 """From the end of a task until those that follow it are ready."""

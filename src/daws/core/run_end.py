@@ -5,15 +5,21 @@ nothing large, made one small object, spawned nothing), a tight loop does the sa
 not of that kind is left to the usual handlers, in its turn.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from itertools import repeat
 from operator import attrgetter
+from typing import TYPE_CHECKING
 
 from daws.core.events import EventType, RunDone, RunEnded, RunsDone
-from daws.core.node import HANDLERS, NodeCore, handles
+from daws.core.handlers import HANDLERS, handles
 from daws.core.objects import are_small
 from daws.core.schedule import SAMPLE_ALL, SAMPLE_MASK, adapt, is_sampled, learn_length, on_run_ended
 from daws.wire.store import Finish, FinishSmall
+
+if TYPE_CHECKING:
+    from daws.core.node import NodeCore
 
 is_leaf = attrgetter("leaf")
 

@@ -4,18 +4,22 @@ The scheduling pass runs once at the end of a step. It starts tasks whose inputs
 ones fetched meanwhile, and when nothing is left to do it looks for work elsewhere.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable
 from functools import partial
 from heapq import heapify, heapreplace
 from itertools import compress, islice
+from typing import TYPE_CHECKING
 
 from daws.core.abort import is_doomed, let_go_of_spawned, release_slot
 from daws.core.commits import finish
 from daws.core.effects import RECALL, RecallRun, ResumeRun, SetTimer, StartRun, StartRuns
+from daws.core.empty import EMPTY
 from daws.core.events import Pressure, RunEnded, RunRecalled
-from daws.core.executors import start
+from daws.core.executors import Group, Run, start
+from daws.core.handlers import handles
 from daws.core.memory import may_take_memory, memory_fits, stand_in_line, waits_for_memory
-from daws.core.node import EMPTY, Group, NodeCore, Run, handles
 from daws.core.objects import are_small, end_reading, missing_inputs, pin, stage, unpin
 from daws.core.outliving import ask_whether_outlived
 from daws.core.pressure import is_busy, makes_room, step_forward
@@ -27,6 +31,9 @@ from daws.core.steal import look_for_takers, look_for_work
 from daws.core.store_calls import ask
 from daws.model.task import REPLICA, SUSPECT, Ready
 from daws.wire.store import ANNOUNCE, RETRY, Claim
+
+if TYPE_CHECKING:
+    from daws.core.node import NodeCore
 
 # How long tasks of a kind take is learnt from every run at first, later from every eighth.
 SAMPLE_ALL = 16

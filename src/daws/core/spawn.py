@@ -6,13 +6,17 @@ lists it: if the attempt that spawned it never commits, it is cancelled. Waiting
 waiting task in the place of the new one.
 """
 
+from __future__ import annotations
+
 from functools import partial
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from daws.core.abort import call_off, release_slot
 from daws.core.events import RunSpawned, RunWaits
-from daws.core.node import NodeCore, Run, handles
+from daws.core.executors import Run
+from daws.core.handlers import handles
 from daws.core.outbox import wake_here
 from daws.core.outliving import outlived_by
 from daws.core.placement import accept
@@ -35,6 +39,9 @@ from daws.wire.store import (
     Spawn,
     Suspend,
 )
+
+if TYPE_CHECKING:
+    from daws.core.node import NodeCore
 
 
 class Seedling:

@@ -5,16 +5,24 @@ each time but never for good; randomness spreads the waits. What the numbers are
 need not ask again, because they are remembered or called: `calling`.)
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from daws.core.effects import POLL, Send, SetTimer
+from daws.core.handlers import handles
 from daws.core.lifelines import accept_invitation, call_later, feed, invite, remember
 from daws.core.loot import loot_for, staged_count
-from daws.core.node import NO_CALL, THIS_STEP, NodeCore, handles
 from daws.core.peers import heard_load
 from daws.core.placement import note_leaver, offer, shared_queue
 from daws.core.replicas import note_copy, offer_copy, overdue_runs
+from daws.core.store_calls import NO_CALL, THIS_STEP
 from daws.model.context import Context
 from daws.model.task import REPLICA, NodeId
 from daws.wire.messages import COPY, GIVEN, LEAVES, STOLEN, LoadQuery, LoadReply, StealDenied, StealRequest
+
+if TYPE_CHECKING:
+    from daws.core.node import NodeCore
 
 NOBODY: NodeId = -1
 FIRST_LOOK_NS = 10_000_000

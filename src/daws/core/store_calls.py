@@ -4,16 +4,25 @@ A call that stays unanswered is sent again by the tick (every row is idempotent)
 before is dropped by its token.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from daws.core.effects import ASK_AGAIN, CallStore, Left, Restart, SetTimer
 from daws.core.events import CallFine, StoreAnswered
-from daws.core.node import NO_CALL, THIS_STEP, NodeCore, handles
+from daws.core.handlers import handles
 from daws.wire.store import SHARD_BLOCK_BITS, STRUCK, AnswerType, Release, Row, Submit
 
-AnswerHandler = Callable[[NodeCore, Any, AnswerType], None]
+if TYPE_CHECKING:
+    from daws.core.node import NodeCore
+
+AnswerHandler = Callable[["NodeCore", Any, AnswerType], None]
 ANSWERED: dict[type[Row], AnswerHandler] = {}
+NO_CALL = 0
+"""In `hoping`: no outstanding call can bring work."""
+THIS_STEP = -1
+"""In `hoping`: the call that leaves with this step; its token is not known yet."""
 ROWS_PER_CALL = 256
 UNKNOWN_WAIT_NS, UNKNOWN_WAIT_NS_MAX = 250_000_000, 2_500_000_000
 """After so long a row about a task that is not in the store yet is sent again, then after twice as long, and so on."""

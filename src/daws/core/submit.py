@@ -4,18 +4,25 @@ A client holds every task that it can still ask for; objects of such a task stay
 were one of their readers, until it lets go. Runs hold what they spawn in the same way.
 """
 
+from __future__ import annotations
+
 from itertools import repeat
+from typing import TYPE_CHECKING
 
 from daws.core.claims import had_before
 from daws.core.commits import large_objects
 from daws.core.effects import Send
-from daws.core.node import EMPTY, NodeCore, handles
+from daws.core.empty import EMPTY
+from daws.core.handlers import handles
 from daws.core.objects import own_objects, release_made
 from daws.core.placement import accept, accept_all, accept_plain
 from daws.core.store_calls import add_rows, answers, ask, ask_later
 from daws.model.task import FIRST_SPAWNED_ID, Ready
 from daws.wire.messages import LetGo, NewTasks, PlainTasks, SubmissionTaken
 from daws.wire.store import CLIENT_HOLDER, HELD, UNKNOWN, AnswerType, Release, Submit, Unheld
+
+if TYPE_CHECKING:
+    from daws.core.node import NodeCore
 
 
 @handles(NewTasks)

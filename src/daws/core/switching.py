@@ -4,14 +4,21 @@ What waits here is looked at once more, as if it had just become ready: placed, 
 is being fetched for or is on its way to another node goes on as it was decided.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from daws.core.abort import is_doomed
 from daws.core.events import NewStrategy
+from daws.core.handlers import handles
 from daws.core.lifelines import forget_others
-from daws.core.node import NodeCore, handles
 from daws.core.placement import accept_all, enqueue
 from daws.core.queues import NO_TASKS
 from daws.core.schedule import begin_period
 from daws.model.task import REPLICA
+
+if TYPE_CHECKING:
+    from daws.core.node import NodeCore
 
 
 @handles(NewStrategy)

@@ -8,6 +8,8 @@ an intent stays in its outbox, the dead are not buried, inputs are not let go of
 not end, and a client does not hear that its cancel was heard.
 """
 
+from __future__ import annotations
+
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
@@ -105,7 +107,7 @@ class Keeping:
         """The store may give a node for the first time, as far as it knows, what the node has had for long."""
         return bool(self.resending or self.looks)
 
-    def takes(self, core: "NodeCore", call: CallStore, answers: Sequence[AnswerType]) -> bool:
+    def takes(self, core: NodeCore, call: CallStore, answers: Sequence[AnswerType]) -> bool:
         """A call was answered, which is kept from now on. True if it was said again, and all is done about it."""
         resent = self.is_resent(call)
         if resent:
@@ -160,7 +162,7 @@ class Keeping:
         return [row for row in rows if not resending.holds_back(row)]
 
 
-def when_safe(core: "NodeCore", then: Callable[[], None]) -> None:
+def when_safe(core: NodeCore, then: Callable[[], None]) -> None:
     """Do this when all that was acknowledged so far is safe: at once, where the store forgets nothing."""
     keeping: Keeping | None = core.keeping
     if keeping is None or not (keeping.rows or keeping.resending):
@@ -169,7 +171,7 @@ def when_safe(core: "NodeCore", then: Callable[[], None]) -> None:
         keeping.later.append((keeping.count, then))
 
 
-def go_on(core: "NodeCore") -> None:
+def go_on(core: NodeCore) -> None:
     """Do what waited for what is safe by now."""
     keeping: Keeping = core.keeping
     if keeping.resending:

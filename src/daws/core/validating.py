@@ -5,8 +5,11 @@ question is asked about tasks that read what was made here, see `staging.audit`,
 created, see `outliving`.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from daws.core.abort import call_off
-from daws.core.node import NodeCore
 from daws.core.objects import release_for
 from daws.core.places import places
 from daws.core.replicas import validate_later
@@ -15,6 +18,9 @@ from daws.core.store_calls import answers, ask
 from daws.model.states import FINAL, REMAKING
 from daws.model.task import REPLICA, NodeId
 from daws.wire.store import DONE, AnswerType, Inspect, OwnedBy, Owners, Story
+
+if TYPE_CHECKING:
+    from daws.core.node import NodeCore
 
 ROWS_MAX = 256
 """So many copies are asked about at once."""

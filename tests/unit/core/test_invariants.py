@@ -6,8 +6,9 @@ import pytest
 
 from daws.core import invariants
 from daws.core.effects import StartRun
+from daws.core.empty import NO_COPIES
 from daws.core.leaving import Leaving
-from daws.core.node import NO_COPIES, NodeCore
+from daws.core.node import NodeCore
 from daws.core.outbox import Intent
 from daws.core.placement import dedicated_queue
 from daws.core.places import holds, places
