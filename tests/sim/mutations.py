@@ -284,7 +284,7 @@ MUTANTS = (
     ),
     Mutant(
         "who leaves does not wait for those who read", 4, "core/leaving.py",
-        "None if core.leaving.is_late else core.made",
+        "None if core.leaving.is_late else core.objects.made",
         "None",
         where=("leaving",),
     ),
@@ -334,8 +334,8 @@ MUTANTS = (
     ),
     Mutant(
         "tasks start without what they read", 5, "core/objects.py",
-        "    objects, inputs = core.objects, ready.inputs\n",
-        "    objects, inputs = core.objects, [one for one in ready.inputs if one[2] < 0]\n",
+        "    objects, inputs = core.objects.sizes, ready.inputs\n",
+        "    objects, inputs = core.objects.sizes, [one for one in ready.inputs if one[2] < 0]\n",
     ),
     Mutant(
         "a late word has made again what was made since", 5, "store/memory/remaking.py",
@@ -345,17 +345,17 @@ MUTANTS = (
     # -- 6. references ----------------------------------------------------------------------------------------------
     Mutant(
         "objects are freed after the first reader", 6, "core/objects.py",
-        "        core.made[producer] = (left, since_ns, objects)\n        return\n",
-        "        core.made[producer] = (left, since_ns, objects)\n",
+        "        here.made[producer] = (left, since_ns, objects)\n        return\n",
+        "        here.made[producer] = (left, since_ns, objects)\n",
     ),
     Mutant(
         "objects are never freed", 6, "core/objects.py",
-        "    del core.made[producer]\n    for object_ in objects:\n",
+        "    del here.made[producer]\n    for object_ in objects:\n",
         "    return\n    for object_ in objects:\n",
     ),
     Mutant(
-        "nobody looks after releases that got lost", 6, "core/lease.py",
-        "        audit(core, core.config.audit_ns)\n",
+        "nobody looks after releases that got lost", 6, "core/objects.py",
+        "        _audit(core, core.config.audit_ns)\n",
         "",
     ),
     Mutant(
@@ -365,8 +365,8 @@ MUTANTS = (
     ),
     Mutant(
         "what is being read is evicted", 6, "core/objects.py",
-        "        if not readers:\n            _drop_copy(core, object_)\n",
-        "        _drop_copy(core, object_)\n",
+        "            if not readers:\n                _drop_copy(core, object_)\n",
+        "            _drop_copy(core, object_)\n",
         where=("little memory",),
     ),
     Mutant(
@@ -381,8 +381,8 @@ MUTANTS = (
     ),
     Mutant(
         "who has not heard from the store yet has kept it", 6, "core/handover.py",
-        "    for one in adoption.objects:\n        ask(core, producer, AddPlace(producer, one, core.node))\n",
-        "    _forget(core, adoption)\n    core.out.append(Send(adoption.sender, Kept(core.node, (producer,))))\n",
+        "        for one in adoption.objects:\n            ask(core, producer, AddPlace(producer, one, core.node))\n",
+        "        self.forget(adoption)\n        core.out.append(Send(adoption.sender, Kept(core.node, (producer,))))\n",
     ),
     # -- 7. growing graphs ------------------------------------------------------------------------------------------
     Mutant(

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from daws.core.effects import DropObject, StopRun
 from daws.core.executors import Group, Run
+from daws.core.fetching import unstage
 from daws.core.objects import unpin
 from daws.core.outliving import forget_spawned, spawned_by
 from daws.core.store_calls import ask
@@ -31,16 +32,8 @@ def call_off(core: NodeCore, task: int, attempt: int) -> None:
             release_slot(core, run)
         unpin(core, run.ready)
         core.dirty = True
-    if core.staging is not None and task in core.staging and core.staging[task][0].attempt <= attempt:
-        unpin(core, core.staging.pop(task)[0])
-        core.dirty = True
-    for ready in core.staged or ():
-        if ready.spec.id == task and ready.attempt <= attempt:
-            unpin(core, ready)
-            assert core.staged is not None
-            core.staged.remove(ready)
-            core.dirty = True  # executors or memory may have been kept for it
-            break
+    if unstage(core, task, attempt):
+        core.dirty = True  # executors or memory may have been kept for it
     if core.lent.get(task) is not None and core.lent[task][0].attempt <= attempt:
         del core.lent[task]
     if core.dedicated.count or core.shared.count:

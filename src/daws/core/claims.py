@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 
 from daws.core.abort import call_off
 from daws.core.effects import Send
+from daws.core.fetching import add_staged, stage, unstage
 from daws.core.handlers import handles
-from daws.core.objects import missing_inputs, pin, stage, unpin
-from daws.core.outbox import spread_stop, told
+from daws.core.objects import missing_inputs, pin
+from daws.core.outbox import EVERY_ATTEMPT, spread_stop, told
 from daws.core.placement import accept, accept_all, can_run_here, enqueue, note_leaver, note_taken
 from daws.core.places import ends, holds, holds_itself
 from daws.core.remake import REMADE
@@ -122,12 +123,7 @@ def _replace_copy(core: NodeCore, ready: Ready) -> bool:
     if run is not None:
         call_off(core, task, ready.attempt - 1)  # it could not commit any more
     core.shared.remove(task)
-    if core.staging is not None and task in core.staging:
-        unpin(core, core.staging.pop(task)[0])
-    for staged in [one for one in core.staged or () if one.spec.id == task]:
-        assert core.staged is not None
-        core.staged.remove(staged)
-        unpin(core, staged)
+    unstage(core, task, EVERY_ATTEMPT)
     return False
 
 
@@ -205,9 +201,7 @@ def _continue_own(core: NodeCore, row: Claim, answer: AnswerType) -> None:
     else:
         pin(core, mine)
         core.plain = False
-        if core.staged is None:
-            core.staged = []
-        core.staged.append(mine)
+        add_staged(core, mine)
     core.dirty = True
 
 

@@ -7,8 +7,18 @@ from typing import TYPE_CHECKING
 
 from daws.core.claims import accept_once_more
 from daws.core.effects import COMMIT, Send, SetTimer
-from daws.core.empty import EMPTY, NO_COPIES
-from daws.core.objects import drop_made, own_objects, release_inputs, release_made
+from daws.core.objects import (
+    add_object,
+    add_stray,
+    begin_finishing,
+    drop_made,
+    end_finishing,
+    keep_made,
+    large_objects,
+    own_copies,
+    release_inputs,
+    release_made,
+)
 from daws.core.outbox import spread_stop, tell_children, told, wake
 from daws.core.placement import accept, accept_all
 from daws.core.store_calls import add_row, answers, ask_later
@@ -36,8 +46,6 @@ if TYPE_CHECKING:
 
 ENDS_PER_LOOK = 64
 """Whether kept rows are due is looked up once while so many tasks end."""
-FEW_READERS = 8
-"""Up to so many, a tuple is smaller and quicker than a set."""
 
 
 def finish(core: NodeCore, ready: Ready, sizes: tuple[int, ...], error: str, values: tuple[bytes, ...] = ()) -> None:
@@ -45,9 +53,7 @@ def finish(core: NodeCore, ready: Ready, sizes: tuple[int, ...], error: str, val
     spec = ready.spec
     task = spec.id
     if ready.inputs:
-        if core.finishing is None:
-            core.finishing = {}
-        core.finishing[task] = ready
+        begin_finishing(core, ready)
     outputs: tuple[Input, ...] = ()
     made = spec.outputs
     if made and not error:
@@ -55,22 +61,19 @@ def finish(core: NodeCore, ready: Ready, sizes: tuple[int, ...], error: str, val
         if not here:
             core.here = here = (core.node,)
         if spec.planned and spec.home != core.node:
-            if core.strays is NO_COPIES:
-                core.strays = set()
-            core.strays.update([one for one, size in zip(made, sizes, strict=True) if size > INLINE_BYTES])
+            add_stray(core, [one for one, size in zip(made, sizes, strict=True) if size > INLINE_BYTES])
         if len(made) == 1:  # most tasks of most graphs
             size = sizes[0]
             outputs = ((made[0], size, task, here, values[0] if values else b""),)
             if size > INLINE_BYTES:
-                if core.objects is EMPTY:
-                    core.objects = {}
-                core.objects[made[0]] = size
+                add_object(core, made[0], size)
                 _learn_size(core, spec.kind, size)
         else:
             each = zip(made, sizes, values or (b"",) * len(made), strict=True)
             outputs = tuple([(object_, size, task, here, value) for object_, size, value in each])
             large = [(one[0], one[1]) for one in outputs if one[1] > INLINE_BYTES]
-            own_objects(core).update(large)
+            for object_, size in large:
+                add_object(core, object_, size)
             _learn_size(core, spec.kind, sum([size for _, size in large]))
     row = Finish(task, ready.attempt, core.node, outputs, error)
     shard = (task >> SHARD_BLOCK_BITS) % core.shard_count
@@ -127,7 +130,7 @@ def on_finish_small_answer(core: NodeCore, row: FinishSmall, answer: AnswerType)
 @answers(Finish)
 def on_finish_answer(core: NodeCore, row: Finish, answer: AnswerType) -> None:
     task = row.task
-    ready = core.finishing.pop(task, None) if core.finishing else None
+    ready = end_finishing(core, task)
     if core.waits_until_ns:
         core.dirty = True  # an executor may have been kept for what follows
     if type(answer) is Committed:
@@ -142,19 +145,13 @@ def on_finish_answer(core: NodeCore, row: Finish, answer: AnswerType) -> None:
         if answer.held:
             readers = (*readers, HELD)
         if row.outputs:
-            if core.copies and (row.attempt or core.keeping is not None):  # there, a first attempt may run twice
-                own_copies(core, row.outputs)
+            # A store that forgets may let a first attempt run twice.
+            if core.objects.copies and (row.attempt or core.keeping is not None):
+                own_copies(core, [one[0] for one in row.outputs])
             if not readers:
                 drop_made(core, row.outputs)  # nobody reads them and nobody holds them
             elif objects := large_objects(row.outputs):
-                made = core.made
-                if made is EMPTY:
-                    core.made = made = {}
-                made[task] = (set(readers) if len(readers) > FEW_READERS else readers, core.now_ns, objects)
-                if row.attempt:
-                    if core.attempts is None:
-                        core.attempts = {}
-                    core.attempts[task] = row.attempt
+                keep_made(core, task, readers, objects, row.attempt)
         if answer.stop is not None:
             spread_stop(core, task, answer.stop)
         if answer.ready:
@@ -165,8 +162,8 @@ def on_finish_answer(core: NodeCore, row: Finish, answer: AnswerType) -> None:
         if answer.children:
             tell_children(core, answer.key, answer.mark, task, answer.children, row.outputs, answer.needs)
         return
-    copies = core.copies or ()
-    if task not in core.made:  # else a newer run of it has won here, and made the same objects
+    copies = core.objects.copies
+    if task not in core.objects.made:  # else a newer run of it has won here, and made the same objects
         drop_made(core, tuple([one for one in row.outputs if one[0] not in copies]))  # a copy of what won stays
     if isinstance(answer, Stopped):
         if ready is not None:
@@ -179,22 +176,6 @@ def stop_rivals(core: NodeCore, rivals: tuple[NodeId, ...], task: int, attempt: 
     for rival in rivals:
         if rival in core.members:
             core.out.append(Send(rival, StopOrder(core.node, task, -1, attempt)))
-
-
-def large_objects(outputs: tuple[Input, ...]) -> tuple[int, ...]:
-    """Those that do not travel inside records."""
-    if len(outputs) == 1:
-        return (outputs[0][0],) if outputs[0][1] > INLINE_BYTES else ()
-    return tuple([one[0] for one in outputs if one[1] > INLINE_BYTES])
-
-
-def own_copies(core: NodeCore, outputs: tuple[Input, ...]) -> None:
-    """What was fetched before has now been made here again: it is a copy no more."""
-    assert core.copies is not None
-    for one in outputs:
-        if core.copies.pop(one[0], None) is not None:
-            core.fresh.discard(one[0])
-            core.copied_bytes -= one[1]
 
 
 @answers(Satisfy)

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from daws.core.empty import EMPTY
-from daws.core.events import ObjectsLost, RunEnded, RunLacks, RunRecalled
+from daws.core.events import RunEnded, RunLacks, RunRecalled
 from daws.core.handlers import handles
-from daws.core.objects import forget
+from daws.core.objects import count_damage
 from daws.core.schedule import on_run_ended, on_run_recalled
 
 if TYPE_CHECKING:
@@ -22,24 +21,15 @@ LACKS_MAX = 8
 """So often may a task find objects damaged on one node: there, making them again does not help."""
 
 
-@handles(ObjectsLost)
-def on_objects_lost(core: NodeCore, event: ObjectsLost) -> None:
-    for object_ in event.objects:
-        forget(core, object_)
-
-
 @handles(RunLacks)
 def on_run_lacks(core: NodeCore, event: RunLacks) -> None:
     task = event.task
     run = core.running.get(task)
     if run is None or run.number != event.run:
         return
-    if core.lacked is EMPTY:
-        core.lacked = {}
-    count = core.lacked[task] = core.lacked.get(task, 0) + 1
+    count = count_damage(core, task, LACKS_MAX)
     text = f"ObjectLost: task {task} finds object {event.object} damaged on node {core.node}"
     if count >= LACKS_MAX:
-        del core.lacked[task]
         text += f", {count} times in a row; look after the memory and the disk of that machine"
         on_run_ended(core, RunEnded(task, event.run, 0, error=text))
     elif run.spawned or all(one[0] != event.object for one in run.ready.inputs):

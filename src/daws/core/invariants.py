@@ -105,39 +105,39 @@ def _foreign(group: Group, first: int) -> list[str]:
 
 
 def _objects(core: NodeCore) -> list[str]:
-    copies = core.copies or {}
-    wrong = [f"object {one} is a copy and not here" for one in copies if one not in core.objects]
-    size_bytes = sum(core.objects.get(one, 0) for one in copies)
-    if size_bytes != core.copied_bytes:
-        wrong.append(f"copies have {size_bytes} bytes, counted as {core.copied_bytes}")
+    here = core.objects
+    wrong = [f"object {one} is a copy and not here" for one in here.copies if one not in here.sizes]
+    size_bytes = sum(here.sizes.get(one, 0) for one in here.copies)
+    if size_bytes != here.copied_bytes:
+        wrong.append(f"copies have {size_bytes} bytes, counted as {here.copied_bytes}")
     readers: Counter[int] = Counter()
     for name, ready in places(core):
         if name in ("staging", "staged", "running", "suspended"):
             readers.update({one[0] for one in ready.inputs})
-    for one, count in copies.items():
+    for one, count in here.copies.items():
         if count != readers[one]:
             wrong.append(f"object {one} is pinned by {count} tasks and read by {readers[one]}")
-    wrong += [f"object {one} is fresh and no copy" for one in core.fresh if one not in copies]
-    wrong += [f"object {one} has {size} bytes" for one, size in core.objects.items() if size < 0]
-    wrong += [f"task {task} keeps objects that nobody reads" for task, entry in core.made.items() if not entry[0]]
+    wrong += [f"object {one} is fresh and no copy" for one in here.fresh if one not in here.copies]
+    wrong += [f"object {one} has {size} bytes" for one, size in here.sizes.items() if size < 0]
+    wrong += [f"task {task} keeps objects that nobody reads" for task, entry in here.made.items() if not entry[0]]
     return wrong
 
 
 def _staging(core: NodeCore) -> list[str]:
-    fetching = core.fetching or {}
+    coming, tried = core.fetching.coming, core.fetching.tried
     wrong: list[str] = []
-    for task, (_, missing) in (core.staging or {}).items():
+    for task, (_, missing) in core.fetching.waiting.items():
         if not missing:
             wrong.append(f"task {task} is staging and has all it reads")
-        wrong += [f"task {task} waits for object {one}, which nobody fetches" for one in missing if one not in fetching]
+        wrong += [f"task {task} waits for object {one}, which nobody fetches" for one in missing if one not in coming]
         wrong += [
             f"task {task} waits for object {one} and will not be told"
             for one in missing
-            if one in fetching and task not in fetching[one]
+            if one in coming and task not in coming[one]
         ]
-    wrong += [f"places were tried for object {one}, which nobody fetches" for one in core.tried if one not in fetching]
-    for ready in core.staged or ():
-        missing = {one[0] for one in ready.inputs if one[1] > INLINE_BYTES and one[0] not in core.objects}
+    wrong += [f"places were tried for object {one}, which nobody fetches" for one in tried if one not in coming]
+    for ready in core.fetching.staged:
+        missing = {one[0] for one in ready.inputs if one[1] > INLINE_BYTES and one[0] not in core.objects.sizes}
         if missing:
             wrong.append(f"task {ready.spec.id} is staged without objects {sorted(missing)}")
     return wrong
@@ -203,6 +203,6 @@ def _step(core: NodeCore) -> list[str]:
     if core.probe is not None and not (core.stealing_since_ns >= 0 and len(core.probe) < core.probe_count):
         wrong.append(f"{len(core.probe)} of {core.probe_count} asked nodes have said their load, and nothing follows")
     wrong += [f"call {token} is numbered above {core.token}" for token in core.calls if token > core.token]
-    counted = ("done_count", "moved_bytes", "read_bytes", "pushes", "steals", "gives", "failed_steals", "copied_bytes")
+    counted = ("done_count", "moved_bytes", "read_bytes", "pushes", "steals", "gives", "failed_steals")
     wrong += [f"{name} is {getattr(core, name)}" for name in counted if getattr(core, name) < 0]
     return wrong

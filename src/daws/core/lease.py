@@ -20,8 +20,9 @@ from daws.core.effects import TICK, CallStore, SetTimer
 from daws.core.empty import same
 from daws.core.events import Started
 from daws.core.failover import say_again
+from daws.core.fetching import look_again
 from daws.core.handlers import handles
-from daws.core.objects import audit, look_again, send_releases
+from daws.core.objects import audit_in_time, send_releases
 from daws.core.outbox import carry_out, repeat_orders, send_clears
 from daws.core.placement import accept, forget_leavers, place_stranded
 from daws.core.steal import forget_lost_round, look_for_work_soon
@@ -33,9 +34,6 @@ from daws.wire.store import MEMBERSHIP_SHARD, AnswerType, Buried, Estate, Lease,
 
 if TYPE_CHECKING:
     from daws.core.node import NodeCore
-
-AUDITS = 4
-"""So many in the time after which something is audited."""
 
 
 @handles(Started)
@@ -72,13 +70,10 @@ def tick(core: NodeCore) -> None:
         repeat_orders(core)
     if core.clearing:
         send_clears(core)
-    if core.releases:
+    if core.objects.releases:
         send_releases(core)
-    if core.made and core.now_ns >= core.audit_at_ns:
-        core.audit_at_ns = core.now_ns + core.config.audit_ns // AUDITS  # each looks through all that is here
-        audit(core, core.config.audit_ns)
-    elif core.made and core.leaving is not None:
-        audit(core, 2 * tick_ns)  # it waits for them, and who was to tell it may have been told of another place
+    if core.objects.made:
+        audit_in_time(core)
     forget_lost_round(core, tick_ns, old_token)
     if core.orphans:
         take_over_orphans(core)

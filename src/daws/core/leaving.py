@@ -20,13 +20,14 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from daws.core.abort import call_off, is_doomed
-from daws.core.effects import DEADLINE, RecallRun, Send, SetTimer
+from daws.core.effects import DEADLINE, RecallRun, SetTimer
 from daws.core.events import NEVER_NS, Leave
 from daws.core.failover import RECONCILES, take_on
+from daws.core.fetching import unstage_all
 from daws.core.handlers import handles
 from daws.core.handover import hand_over
 from daws.core.lifelines import forget_others
-from daws.core.objects import send_freed, unpin
+from daws.core.objects import send_all_releases, send_freed
 from daws.core.outbox import send_clears
 from daws.core.placement import NOWHERE, accept_all, offer
 from daws.core.places import places
@@ -34,7 +35,7 @@ from daws.core.queues import NO_TASKS
 from daws.core.schedule import resume
 from daws.core.store_calls import answers, ask, ask_shard
 from daws.model.task import AGAIN, REPLICA, Needs, NodeId, Ready
-from daws.wire.messages import LEAVING, Releases
+from daws.wire.messages import LEAVING
 from daws.wire.store import MEMBERSHIP_SHARD, RETRY, AnswerType, Claim, Estate, Lease, Owned, Owners, Watch
 
 if TYPE_CHECKING:
@@ -121,7 +122,7 @@ def go_on(core: NodeCore) -> None:
     core.dirty = False
     if not core.running:
         _say_what_can_wait(core)
-        if core.made and not leaving.is_late and (takers := _some(core, core.members.nodes)):
+        if core.objects.made and not leaving.is_late and (takers := _some(core, core.members.nodes)):
             hand_over(core, takers)
     why = hindrance(core)
     if why:
@@ -158,7 +159,7 @@ def _say_what_can_wait(core: NodeCore) -> None:
     """Others collect such words until there are many."""
     if core.clearing:
         send_clears(core)
-    if core.freed:
+    if core.objects.freed:
         send_freed(core)
 
 
@@ -174,7 +175,7 @@ def hindrance(core: NodeCore) -> str:
         ("rows about unknown tasks", core.unknown),
         ("orders of a client", core.cancelling),
         ("words that are not safe yet", core.keeping and (core.keeping.rows or core.keeping.resending)),
-        ("tasks whose objects are yet to be read", None if core.leaving.is_late else core.made),
+        ("tasks whose objects are yet to be read", None if core.leaving.is_late else core.objects.made),
     ):
         if waiting:
             return f"{len(waiting)} {what}"
@@ -187,8 +188,8 @@ def _left_behind(core: NodeCore) -> str:
     behind = []
     if core.stranded:
         behind.append(f"{len(core.stranded)} tasks that nobody is there to take")
-    if core.made:
-        behind.append(f"the objects of {len(core.made)} tasks, which are yet to be read")
+    if core.objects.made:
+        behind.append(f"the objects of {len(core.objects.made)} tasks, which are yet to be read")
     return ", ".join(behind)
 
 
@@ -196,10 +197,7 @@ def _say_farewell(core: NodeCore, behind: str) -> None:
     leaving = core.leaving
     leaving.said = True
     leaving.behind = behind
-    for place, pairs in (core.releases or {}).items():
-        if place in core.members:
-            core.out.append(Send(place, Releases(core.node, tuple(pairs))))
-    core.releases = None
+    send_all_releases(core)
     ask_shard(core, MEMBERSHIP_SHARD, Lease(core.node, core.members.version, leaving=True, asked_ns=core.now_ns))
 
 
@@ -233,7 +231,7 @@ def give_away(core: NodeCore) -> None:
     stays here.
     """
     leaving = core.leaving
-    queued = core.dedicated.count or core.shared.count or core.staging or core.staged
+    queued = core.dedicated.count or core.shared.count or core.fetching.waiting or core.fetching.staged
     if not queued and leaving.stuck == (core.members.version, len(core.stranded or ())):
         return
     tasks = _take_out(core)
@@ -287,10 +285,7 @@ def _take_out(core: NodeCore) -> list[Ready]:
     if core.shared.count:
         queued += core.shared.all()
         core.shared = NO_TASKS
-    pinned = [*(ready for ready, _ in (core.staging or {}).values()), *(core.staged or ())]
-    core.staging = core.staged = None
-    for ready in pinned:
-        unpin(core, ready)
+    pinned = unstage_all(core)
     return [ready for ready in chain(queued, pinned, core.stranded or ()) if _is_ours(core, ready)]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import inf
 from typing import TYPE_CHECKING
 
+from daws.core.fetching import take_staged
 from daws.core.objects import unpin
 from daws.core.peers import cached_bytes, most_cached_bytes, note_handed
 from daws.core.reserve import expected_ns
@@ -39,20 +40,22 @@ def loot_for(
 def staged_count(core: NodeCore) -> int:
     """How many tasks have all that they read and wait for an executor, if that takes longer than tasks usually do and
     the strategy lets them go."""
-    if not (core.one_line and core.staged) or core.now_ns - core.waiting_since_ns < STUCK_RUNS * core.mean_run_ns:
+    if (
+        not (core.one_line and core.fetching.staged)
+        or core.now_ns - core.waiting_since_ns < STUCK_RUNS * core.mean_run_ns
+    ):
         return 0
-    return len(core.staged)
+    return len(core.fetching.staged)
 
 
 def _staged(core: NodeCore, contexts: Contexts) -> list[Ready]:
     """The last of those tasks, if it is quick to move: what runs here now may run for long."""
     if not staged_count(core) or not (contexts is None or any(matches(None, one) for one in contexts)):
         return []
-    assert core.staged is not None
-    ready = core.staged[-1]
+    ready = core.fetching.staged[-1]
     if ready.mode or ready.spec.needs is not None or core.strategy.place.choose(core, ready, core.rng) != SHARED:
         return []
-    core.staged.pop()
+    take_staged(core, -1)
     unpin(core, ready)
     return [ready]
 

@@ -56,13 +56,16 @@ from daws.core import (
     timers,  # noqa: F401
 )
 from daws.core.config import SECOND_NS as SECOND_NS
-from daws.core.config import NodeConfig
+from daws.core.config import NodeConfig as NodeConfig
 from daws.core.effects import CallStore, EffectType
 from daws.core.empty import EMPTY, NO_COPIES, same
 from daws.core.events import EventType
 from daws.core.executors import Group, Run
+from daws.core.fetching import NO_FETCHING, Fetching
 from daws.core.handlers import HANDLERS
+from daws.core.handover import Adoptions
 from daws.core.leaving import go_on
+from daws.core.objects import NO_OBJECTS, Objects
 from daws.core.peers import heard_of, load_of
 from daws.core.placement import send_offers
 from daws.core.queues import NO_TASKS
@@ -91,13 +94,11 @@ class NodeCore:
         "__dict__",
         "adapt_at",
         "ahead",
-        "cache_hits",
         "calls",
         "calm_count",
         "commit_armed",
         "commit_by_ns",
         "config",
-        "copies",
         "copies_by_use",
         "copies_bytes_max",
         "cores",
@@ -108,11 +109,6 @@ class NodeCore:
         "doomed",
         "failed_steals",
         "failed_steals_total",
-        "fetch_until_ns",
-        "fetching",
-        "finishing",
-        "freed",
-        "fresh",
         "groups",
         "has_short",
         "here",
@@ -125,17 +121,13 @@ class NodeCore:
         "lease_count",
         "leased_until_ns",
         "lent",
-        "local_hits",
-        "made",
         "mean_run_ns",
         "members",
         "more_rows",
-        "moved_bytes",
         "neighbour_count",
         "net_bytes_per_s",
         "node",
         "now_ns",
-        "objects",
         "old_token",
         "one_group",
         "one_kind",
@@ -148,9 +140,7 @@ class NodeCore:
         "poll_ns",
         "probe",
         "probe_count",
-        "read_bytes",
         "relaxing",
-        "releases",
         "resumable",
         "rich",
         "rng",
@@ -162,8 +152,6 @@ class NodeCore:
         "sequence",
         "shard_count",
         "shared",
-        "staged",
-        "staging",
         "stall_armed",
         "stealing_since_ns",
         "steals",
@@ -176,22 +164,18 @@ class NodeCore:
     )
 
     # What few nodes have at any time: it takes room only in a node that has set it.
+    objects: Objects = NO_OBJECTS
+    fetching: Fetching = NO_FETCHING
+    adoptions: Adoptions | None = None  # what is to be kept for nodes that leave
     # tasks on their way to or from here, and tasks that wait for something
     offers: dict[tuple[NodeId, int], list[Ready]] | None = None
     taken: dict[NodeId, list[tuple[int, int]]] | None = None
     claims: dict[int, tuple[Ready, NodeId, int]] | None = None
     seen_offers: deque[tuple[NodeId, int]] | None = None
     announcing: dict[int, Ready] | None = None
-    attempts: dict[int, int] | None = None  # which attempt made what is in `made`, where it was not the first
     batches: dict[int, None] | None = None  # that clients have handed out to us, the latest last
     stranded: list[Ready] | None = None
     pressed: bool = False  # there is too little room for objects
-    hungry: Ready | None = None  # among those that are staged: memory is kept for it
-    tried: dict[int, tuple[NodeId, ...]] = EMPTY  # by object that is fetched: places that did not have it
-    adopting: dict[int, Any] | None = None  # by object: what is to be kept for a node that leaves
-    doubted: list[int] | None = None  # objects that no member has as far as we know, while the store says who is one
-    doubted_since: tuple[int, ...] = ()  # ... and those that came up since it was asked
-    lacked: dict[int, int] = EMPTY  # how often a task found an object damaged here
     copied: dict[int, int] = EMPTY  # how many copies of a task were offered to others
     cancelling: dict[int, int] | None = None
     growing: dict[tuple[int, bool], Any] | None = None
@@ -205,14 +189,11 @@ class NodeCore:
     spreading: set[tuple[int, int]] | None = None  # key and mark of ends that are being spread, until they are cleared
     wakes: dict[tuple[int, int], tuple[NodeId, int]] | None = None
     stops: dict[tuple[int, NodeId], tuple[int, int]] | None = None
-    release_ticks: int = 0
     recall_armed: bool = False
     waits_until_ns: int = 0  # an executor is kept for a more critical task; 0 if none is
     patience: float = 0.0  # ... for such a part of the time that another would take
-    audit_at_ns: int = 0
     validating: bool = False  # the timer of the next look at copies is set
     unknown_wait: tuple[int, int] = (0, 0)  # how long the last `unknown` rows waited to be sent again, and until when
-    copied_bytes: int = 0
     # membership
     restarting: bool = False
     keeping: Any = None  # what was acknowledged and is not safe yet, where the store may forget it
@@ -230,7 +211,6 @@ class NodeCore:
     loads: dict[NodeId, tuple[int, int]] | None = None  # what we have heard of others' loads, and when
     lengths: dict[int, deque[int]] | None = None  # of the last runs of each kind of task
     holders: dict[int, dict[NodeId, None]] | None = None  # objects, and the nodes that got tasks which read them
-    strays: set[int] = NO_COPIES  # objects that were made here by tasks planned for other nodes
     leaving: Any = None  # how far it has come, if it was told to leave
     leavers: set[NodeId] = NO_COPIES  # members that are about to leave, as far as we know
     read_strategy: Callable[[str], Strategy] = staticmethod(parse_strategy)
@@ -282,18 +262,6 @@ class NodeCore:
         self.inflight: dict[int, int] | None = None  # runs on a slot, where more than one was sent
         self.ahead = 0
         self.resumable: list[Run] | None = None
-        # objects
-        self.objects: dict[int, int] = EMPTY
-        self.copies: dict[int, int] | None = None  # fetched objects and how many tasks here still read them
-        self.fresh = NO_COPIES  # copies that no task has read yet
-        self.finishing: dict[int, Ready] | None = None  # tasks with inputs whose commit is on its way
-        # What was made here, by task: who has yet to read it, since when it waits for them, and the objects.
-        self.made: dict[int, tuple[set[int] | tuple[int, ...], int, tuple[int, ...]]] = EMPTY
-        self.staging: dict[int, tuple[Ready, set[int]]] | None = None
-        self.fetching: dict[int, list[int]] | None = None  # objects on their way here, and the tasks they are for
-        self.staged: list[Ready] | None = None
-        self.freed: list[int] | None = None  # tasks to be released in the store
-        self.releases: dict[NodeId, list[tuple[int, int]]] | None = None
         # the store
         self.rows: list[Row] | None = None  # that have not left yet, for one shard
         self.commit_by_ns = 0  # when they have to leave, if they are all ends of tasks for which nobody waits
@@ -314,7 +282,6 @@ class NodeCore:
         self.idle_since_ns = 0
         self.done_when_idle = 0
         self.probe_count = 0
-        self.fetch_until_ns = 0
         # what was seen
         # By kind of task: how many ran, for how long in all, and on average; the large objects that the last one made.
         self.kinds: dict[int, list[int]] = EMPTY
@@ -322,10 +289,6 @@ class NodeCore:
         self.sampled_count = 0  # how many runs were timed, and how long they took in all
         self.sampled_ns = 0
         self.mean_run_ns = 0
-        self.read_bytes = 0
-        self.moved_bytes = 0
-        self.local_hits = 0
-        self.cache_hits = 0
         self.steals = 0
         self.failed_steals = 0
         self.failed_steals_total = 0
@@ -440,11 +403,19 @@ class NodeCore:
         done = self.done_count - done
         return Lately(done, done * mean_ns, self.moved_bytes - moved_bytes, self.read_bytes - read_bytes)
 
+    @property
+    def moved_bytes(self) -> int:
+        return self.objects.moved_bytes
+
+    @property
+    def read_bytes(self) -> int:
+        return self.objects.read_bytes
+
     def has(self, object_: int) -> bool:
-        return object_ in self.objects
+        return object_ in self.objects.sizes
 
     def strayed(self, object_: int) -> bool:
-        return object_ in self.strays
+        return object_ in self.objects.strays
 
     def load_of(self, node: NodeId) -> int:
         return load_of(self, node)
@@ -459,5 +430,5 @@ class NodeCore:
     def __repr__(self) -> str:
         return (
             f"<node {self.node}: {len(self.running)} running, {self.dedicated.count} dedicated, "
-            f"{self.shared.count} shared, {len(self.staging or ())} staging, {len(self.lent)} lent>"
+            f"{self.shared.count} shared, {len(self.fetching.waiting)} staging, {len(self.lent)} lent>"
         )

@@ -192,7 +192,7 @@ def start_at_once(core: NodeCore, ready: Ready) -> bool:
         not core.plain_free
         or core.shared.count
         or core.dedicated.count
-        or core.staged
+        or core.fetching.staged
         or core.resumable
         or core.pressed
         or ready.mode
@@ -205,7 +205,7 @@ def start_at_once(core: NodeCore, ready: Ready) -> bool:
     if ready.inputs:
         if missing_inputs(core, ready):
             return False
-        if core.copies:
+        if core.objects.copies:
             pin(core, ready)
     core.plain = False
     start(core, ready, core.plain_free.pop())

@@ -22,9 +22,9 @@ def places(core: NodeCore) -> Iterator[tuple[str, Ready]]:
         yield "dedicated", ready
     for ready in core.shared.all():
         yield "shared", ready
-    for ready, _ in (core.staging or {}).values():
+    for ready, _ in core.fetching.waiting.values():
         yield "staging", ready
-    for ready in core.staged or ():
+    for ready in core.fetching.staged:
         yield "staged", ready
     for run in core.running.values():
         yield "suspended" if run.suspended else "running", run.ready

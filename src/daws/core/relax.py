@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from daws.core.effects import STALL, SetTimer
-from daws.core.objects import unpin
+from daws.core.fetching import unstage
 from daws.core.placement import enqueue, shared_queue
 from daws.model.task import Ready
 
@@ -61,9 +61,7 @@ def relax_stalled(core: NodeCore, since_ns: int) -> None:
     if core.idle_count or core.pressed or not core.relaxing:
         return
     for ready in _waiting(core):
-        assert core.staged is not None
-        core.staged.remove(ready)
-        unpin(core, ready)
+        unstage(core, ready.spec.id, ready.attempt)
         enqueue(core, ready, dedicated=True)
     if core.dedicated.count:
         core.stalled_ns = since_ns
@@ -79,7 +77,7 @@ def _stall_ns(core: NodeCore) -> int:
 
 def _waiting(core: NodeCore) -> list[Ready]:
     """Tasks whose inputs are here and that may go back into a queue without losing what was fetched for them."""
-    return [one for one in core.staged or () if _can_wait(core, one)]
+    return [one for one in core.fetching.staged if _can_wait(core, one)]
 
 
 def _can_wait(core: NodeCore, staged: Ready) -> bool:

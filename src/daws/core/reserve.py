@@ -53,13 +53,13 @@ def _coming_count(core: NodeCore, spec: TaskSpec, patience_ns: int) -> int:
     """How many tasks are more critical than this one and will be ready so soon: what they read is on its way, or a task
     that read something and has ended here is being committed. Tasks that were raised are not critical."""
     rank, priority, count = spec.rank % RAISED, spec.priority, 0
-    if core.staging:
+    if core.fetching.waiting:
         most_bytes = patience_ns * core.net_bytes_per_s * 1e-9
-        for other, lacks in core.staging.values():
+        for other, lacks in core.fetching.waiting.values():
             if RAISED > other.spec.rank > rank and other.spec.priority >= priority:
                 count += sum([one[1] for one in other.inputs if one[0] in lacks]) <= most_bytes
-    if core.finishing and patience_ns >= COMMIT_NS:
-        for done in core.finishing.values():
+    if core.objects.finishing and patience_ns >= COMMIT_NS:
+        for done in core.objects.finishing.values():
             before = done.spec
             if RAISED > before.rank > rank and before.priority >= priority and not before.leaf:
                 count += before.rank - expected_ns(core, before) > rank

@@ -7,7 +7,6 @@ ones fetched meanwhile, and when nothing is left to do it looks for work elsewhe
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import partial
 from heapq import heapify, heapreplace
 from itertools import compress, islice
 from typing import TYPE_CHECKING
@@ -18,9 +17,10 @@ from daws.core.effects import RECALL, RecallRun, ResumeRun, SetTimer, StartRun, 
 from daws.core.empty import EMPTY
 from daws.core.events import Pressure, RunEnded, RunRecalled
 from daws.core.executors import Group, Run, start
+from daws.core.fetching import keep_memory_for, put_back, sort_staged, stage, take_staged
 from daws.core.handlers import handles
 from daws.core.memory import may_take_memory, memory_fits, stand_in_line, waits_for_memory
-from daws.core.objects import are_small, end_reading, missing_inputs, pin, stage, unpin
+from daws.core.objects import are_small, end_reading, missing_inputs, pin, unpin
 from daws.core.outliving import ask_whether_outlived
 from daws.core.pressure import is_busy, makes_room, step_forward
 from daws.core.queues import ReadyQueue
@@ -74,8 +74,8 @@ def schedule(core: NodeCore) -> None:
             core.out.append(StartRun(number, slot, ready))
         if fifo:
             return
-    if not (dedicated.count or shared.count or core.staged or core.resumable):
-        wants_more = not (core.staging or core.pressed) or (core.is_giver and asks_meanwhile(core))
+    if not (dedicated.count or shared.count or core.fetching.staged or core.resumable):
+        wants_more = not (core.fetching.waiting or core.pressed) or (core.is_giver and asks_meanwhile(core))
         if wants_more and (core.plain_free or (len(core.groups) > 1 and core.idle_count)):
             if core.inflight:
                 recall_soon(core)
@@ -111,18 +111,18 @@ def schedule(core: NodeCore) -> None:
             run = start(core, some, free.pop())
             if needs.cores > 1:
                 run.widen(group, needs.cores)
-    if not (core.stall_armed or idle) and (dedicated.count or core.staged):
+    if not (core.stall_armed or idle) and (dedicated.count or core.fetching.staged):
         watch_for_stall(core)
     if dedicated.count or shared.count:
         if not (idle or core.pressed):
-            if core.now_ns < core.fetch_until_ns and core.config.fetches_ahead:
+            if core.now_ns < core.fetching.ahead_until_ns and core.config.fetches_ahead:
                 fetch_ahead(core)
             if core.has_short:
                 send_ahead(core)
         if core.is_giver:
             look_for_takers(core)
         idle = idle and len(core.groups) > 1  # executors of one sort find nothing in a queue that others have filled
-    if idle and (not (core.staging or core.pressed) or (core.is_giver and asks_meanwhile(core))):
+    if idle and (not (core.fetching.waiting or core.pressed) or (core.is_giver and asks_meanwhile(core))):
         if core.inflight:
             recall_soon(core)
         look_for_work(core)
@@ -131,23 +131,23 @@ def schedule(core: NodeCore) -> None:
 def asks_meanwhile(core: NodeCore) -> bool:
     """Executors are idle and inputs are on their way. Mostly their tasks come first; who gets tasks one by one asks for
     the other executors."""
-    return not core.pressed and len(core.staging or ()) < core.idle_count
+    return not core.pressed and len(core.fetching.waiting) < core.idle_count
 
 
 def next_ready(core: NodeCore, group: Group) -> Ready | None:
     """The next task for an executor of this group whose inputs are all here; others are sent off to be staged."""
     patient = core.patience > 0
-    if core.staged and not (patient and queue_goes_first(core)):
+    if core.fetching.staged and not (patient and queue_goes_first(core)):
         staged = next_staged(core, group)
         if staged is not None:
             return staged
-    if core.staging and not core.config.fetches_ahead and len(core.staging) >= core.idle_count:
+    if core.fetching.waiting and not core.config.fetches_ahead and len(core.fetching.waiting) >= core.idle_count:
         return None  # every idle executor waits for a task of its own
     context = group.context
     dedicated, shared = core.dedicated, core.shared
     while True:
         first = next_queue(core)
-        if patient and (core.staging or core.finishing):
+        if patient and (core.fetching.waiting or core.objects.finishing):
             head = first.peek()
             if head is not None and head.spec.rank and not missing_inputs(core, head) and waits_for_better(core, head):
                 return None
@@ -157,7 +157,7 @@ def next_ready(core: NodeCore, group: Group) -> Ready | None:
         if ready is None:
             second = shared if first is dedicated else dedicated
             if not second.count or (ready := second.pop(context)) is None:
-                return next_staged(core, group) if patient and core.staged else None
+                return next_staged(core, group) if patient and core.fetching.staged else None
         if core.doomed and is_doomed(core, ready):
             continue
         if ready.mode & SUSPECT:
@@ -168,10 +168,10 @@ def next_ready(core: NodeCore, group: Group) -> Ready | None:
             if missing:
                 stage(core, ready, missing)
                 most = 2 * core.cores if core.config.fetches_ahead else core.idle_count
-                if core.staging is not None and len(core.staging) >= most:
-                    return next_staged(core, group) if patient and core.staged else None
+                if len(core.fetching.waiting) >= most:
+                    return next_staged(core, group) if patient and core.fetching.staged else None
                 continue
-            if core.copies:
+            if core.objects.copies:
                 pin(core, ready)
         needs = ready.spec.needs
         if needs is not None and needs.cores > group.count:
@@ -195,14 +195,14 @@ def feed(core: NodeCore) -> bool:
     ready = waits_for_memory(core)
     if ready is None or not may_take_memory(core, ready) or missing_inputs(core, ready):
         return False
-    assert core.staged is not None and ready.spec.needs is not None
+    assert ready.spec.needs is not None
     cores = ready.spec.needs.cores
     for group in core.groups:
         if len(group.free) >= cores and fits(core, ready, group):
-            core.staged = [one for one in core.staged if one is not ready]
+            take_staged(core, next(at for at, one in enumerate(core.fetching.staged) if one is ready))
             start(core, ready, group.free.pop()).widen(group, cores)
             return True
-    core.hungry = ready
+    keep_memory_for(core, ready)
     return False
 
 
@@ -217,10 +217,9 @@ def go_on_beside(core: NodeCore, group: Group, kept: int) -> None:
 
 def next_modest(core: NodeCore, group: Group) -> Ready | None:
     """The next task that asks for nothing at all and has all it reads, if it is the first in its queue."""
-    for index, one in enumerate(core.staged or ()):
+    for index, one in enumerate(core.fetching.staged):
         if one.spec.needs is None and fits(core, one, group) and not missing_inputs(core, one):
-            assert core.staged is not None
-            del core.staged[index]
+            take_staged(core, index)
             return one
     for queue in (core.dedicated, core.shared):
         while (ready := queue.peek()) is not None:
@@ -240,19 +239,18 @@ def queue_goes_first(core: NodeCore) -> bool:
     """Is the first task of the queues to run before all of those whose inputs were fetched?"""
     key = core.strategy.order.key
     first = next_queue(core).first_key()
-    return all(one.spec.needs is None and first < key(core, one) for one in core.staged or ())
+    return all(one.spec.needs is None and first < key(core, one) for one in core.fetching.staged)
 
 
 def next_staged(core: NodeCore, group: Group) -> Ready | None:
     """The first task for an executor of this group whose inputs were fetched."""
-    assert core.staged is not None
-    if core.patience and len(core.staged) > 1 and all(one.spec.needs is None for one in core.staged):
-        core.staged.sort(key=partial(core.strategy.order.key, core))  # else in the order in which they came
-    for index, one in enumerate(core.staged):
+    if core.patience and len(core.fetching.staged) > 1 and all(one.spec.needs is None for one in core.fetching.staged):
+        sort_staged(core)
+    for index, one in enumerate(core.fetching.staged):
         if fits(core, one, group):
             if core.patience and waits_for_better(core, one):
                 return None
-            del core.staged[index]
+            take_staged(core, index)
             missing = missing_inputs(core, one)
             if not missing:
                 return one
@@ -265,10 +263,9 @@ def next_staged(core: NodeCore, group: Group) -> Ready | None:
 
 def next_to_make_room(core: NodeCore, group: Group) -> Ready | None:
     """The first task for an executor of this group whose end lets go of objects."""
-    for index, one in enumerate(islice(core.staged or (), LOOKED_AT_MAX)):
+    for index, one in enumerate(islice(core.fetching.staged, LOOKED_AT_MAX)):
         if fits(core, one, group) and makes_room(core, one) and not missing_inputs(core, one):
-            assert core.staged is not None
-            del core.staged[index]
+            take_staged(core, index)
             return one
     return None
 
@@ -278,13 +275,6 @@ def fits(core: NodeCore, ready: Ready, group: Group) -> bool:
     if needs is None:
         return group.context is None or core.strategy.match.preference(None, group.context) >= 0
     return needs.cores <= group.count and core.strategy.match.preference(needs.context, group.context) >= 0
-
-
-def put_back(core: NodeCore, ready: Ready) -> None:
-    core.plain = False
-    if core.staged is None:
-        core.staged = []
-    core.staged.insert(0, ready)
 
 
 @handles(RunEnded)
@@ -351,7 +341,7 @@ def _goes_first(core: NodeCore, ready: Ready) -> bool:
         core.dedicated.count
         or core.shared.heap
         or core.shared.labelled
-        or core.staged
+        or core.fetching.staged
         or core.resumable
         or core.has_short
         or core.pressed
@@ -375,7 +365,7 @@ def _is_followed(core: NodeCore, run: Run) -> bool:
         or core.dedicated.count
         or shared.heap
         or shared.labelled
-        or core.staged
+        or core.fetching.staged
         or core.resumable
         or core.pressed
         or core.doomed
@@ -480,7 +470,7 @@ def fetch_ahead(core: NodeCore) -> None:
         if ready is None or not ready.inputs or ready.mode & SUSPECT:
             return
         missing = missing_inputs(core, ready)
-        if not missing or len(core.staging or ()) + len(core.staged or ()) >= 2 * core.cores:
+        if not missing or len(core.fetching.waiting) + len(core.fetching.staged) >= 2 * core.cores:
             return
         queue.pop_head()
         if not (core.doomed and is_doomed(core, ready)):
@@ -515,7 +505,7 @@ def send_ahead(core: NodeCore) -> None:
         queue.pop_head()
         if core.doomed and is_doomed(core, ready):
             continue
-        if core.copies:
+        if core.objects.copies:
             pin(core, ready)
         sent, slot = slots[0]
         heapreplace(slots, (sent + 1, slot))
@@ -663,7 +653,7 @@ def recall_soon(core: NodeCore) -> None:
 def recall_now(core: NodeCore) -> None:
     """If it is still so."""
     core.recall_armed = False
-    if core.inflight and core.plain_free and not (core.dedicated.count or core.shared.count or core.staged):
+    if core.inflight and core.plain_free and not (core.dedicated.count or core.shared.count or core.fetching.staged):
         recall_ahead(core)
 
 

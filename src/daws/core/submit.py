@@ -10,11 +10,9 @@ from itertools import repeat
 from typing import TYPE_CHECKING
 
 from daws.core.claims import had_before
-from daws.core.commits import large_objects
 from daws.core.effects import Send
-from daws.core.empty import EMPTY
 from daws.core.handlers import handles
-from daws.core.objects import own_objects, release_made
+from daws.core.objects import put_object, release_made, unhold
 from daws.core.placement import accept, accept_all, accept_plain
 from daws.core.store_calls import add_rows, answers, ask, ask_later
 from daws.model.task import FIRST_SPAWNED_ID, Ready
@@ -38,7 +36,7 @@ def on_new_tasks(core: NodeCore, message: NewTasks) -> None:
     ready: list[Ready] = []
     for row in message.tasks:
         if row.outputs:
-            _put(core, row)
+            put_object(core, row.spec.id, row.outputs)
         elif not row.parents:
             ready.append(Ready(row.spec, 0, 0))
     accept_all(core, tuple(ready))
@@ -56,17 +54,6 @@ def on_plain_tasks(core: NodeCore, message: PlainTasks) -> None:
     add_rows(core, rows)
     tasks = [*map(Ready, [row.spec for row in rows], repeat(0), repeat(0))]
     accept_plain(core, tasks, message.kinds[0] if len(message.kinds) == 1 else None)
-
-
-def _put(core: NodeCore, row: Submit) -> None:
-    """Objects from outside that the client has put here: as if they were made here, for the client."""
-    objects = large_objects(row.outputs)
-    if not objects:
-        return
-    own_objects(core).update([(one[0], one[1]) for one in row.outputs if one[0] in objects])
-    if core.made is EMPTY:
-        core.made = {}
-    core.made[row.spec.id] = ((HELD,), core.now_ns, objects)
 
 
 @answers(Submit)
@@ -93,7 +80,7 @@ def let_go(core: NodeCore, task: int) -> None:
 
 def _drop_spare(core: NodeCore, task: int) -> None:
     """Objects that were put on several nodes, and another one has said already that nobody reads them any more."""
-    readers = core.made[task][0]
+    readers = core.objects.made[task][0]
     if HELD in readers:
         for reader in tuple(readers):
             release_made(core, task, reader)
@@ -105,7 +92,7 @@ def on_release_answer(core: NodeCore, row: Release, answer: AnswerType) -> None:
     node may never have heard: they were submitted elsewhere, after the objects had been made. Who has the objects is to
     hear of it."""
     if not isinstance(answer, Unheld):
-        if row.holder == CLIENT_HOLDER and row.task in core.made:
+        if row.holder == CLIENT_HOLDER and row.task in core.objects.made:
             _drop_spare(core, row.task)
         return
     if core.node not in answer.places:
@@ -118,12 +105,11 @@ def on_release_answer(core: NodeCore, row: Release, answer: AnswerType) -> None:
 
 def _unhold(core: NodeCore, task: int, unheard: tuple[int, ...]) -> None:
     """Nobody but its readers holds it any more; the store knows of these."""
-    entry = core.made.get(task)
+    entry = core.objects.made.get(task)
     if entry is None:
         return
-    readers, since_ns, objects = entry
+    readers = entry[0]
     if HELD in readers:
         # Among the readers of a spawned task may be its spawner, who waited for it, and has ended.
         known = readers if task < FIRST_SPAWNED_ID else ()
-        core.made[task] = ({*known, *unheard, HELD}, since_ns, objects)
-        release_made(core, task, HELD)
+        unhold(core, task, (*known, *unheard))

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from daws.core import view
 from daws.core.effects import (
     CallStore,
     DropObject,
@@ -326,7 +327,8 @@ class Engine:
 
     def counters(self) -> Counters:
         core = self.core
-        return Counters(core.node, core.done_count, core.steals, core.read_bytes, core.moved_bytes)
+        seen = view.counts(core)
+        return Counters(core.node, seen.done_count, seen.steals, seen.read_bytes, seen.moved_bytes)
 
     def started(self) -> set[int]:
         """The tasks that were sent to workers and have not ended."""

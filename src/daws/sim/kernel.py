@@ -602,7 +602,7 @@ class Kernel:
         for transfer in effect.wanted:
             object_, size_bytes, source = transfer
             there = seats.get(source)
-            if there is None or object_ not in there.core.objects or (faults and self._is_cut(node, source)):
+            if there is None or object_ not in there.core.objects.sizes or (faults and self._is_cut(node, source)):
                 if source != CLIENT:
                     self.push(sent_ns + 2 * self._latency_ns(machine, source), node, ObjectsFetched((), (transfer,)))
                     failed.append(transfer)
@@ -637,7 +637,7 @@ class Kernel:
             object_, size_bytes, source = transfer
             latency_ns = self._latency_ns(machine, source)
             there = self.seats.get(source) if source != CLIENT else self.client_machine
-            lacks = there is None or (source != CLIENT and object_ not in there.core.objects)
+            lacks = there is None or (source != CLIENT and object_ not in there.core.objects.sizes)
             if there is None or lacks or (source != CLIENT and self._is_cut(node, source)):
                 self.push(sent_ns + 2 * latency_ns, node, ObjectsFetched((), (transfer,)))
                 continue

@@ -120,7 +120,7 @@ def test_what_nobody_took_is_claimed_back():
         assert call.rows[1] == Claim(1, 0, 5, 0, MOVE)
         assert not node.core.lent
         node.answer(call, Leased(), Granted(6, 0))
-        assert node.core.shared.count + node.core.dedicated.count + len(node.core.staging or ()) == 1
+        assert node.core.shared.count + node.core.dedicated.count + len(node.core.fetching.waiting or ()) == 1
         node.effects.clear()
 
 
@@ -166,7 +166,7 @@ def test_a_copy_that_fails_is_only_dropped(retry: bool):
         run = node.expect(StartRun, task=1)
         node.give(RunEnded(1, run.run, 50_000_000, (), "bad", retry))
         assert not node.core.running and node.core.idle_count == 1
-        assert not node.core.announcing and not node.core.objects
+        assert not node.core.announcing and not node.core.objects.sizes
 
 
 def test_a_copy_of_what_runs_here_is_not_taken():

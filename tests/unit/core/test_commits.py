@@ -173,7 +173,7 @@ def test_what_a_task_makes_that_was_planned_for_another_node_is_known_as_astray(
         assert [node.core.strayed(object_) for object_ in (1, 2)] == [False, True]
         call = node.expect(CallStore)
         node.answer(call, Committed(-1), Committed(-1))
-        assert not node.core.strays, "nobody reads it: it is gone"
+        assert not node.core.objects.strays, "nobody reads it: it is gone"
         node.drop(DropObject)
         node.drop(LoadQuery)
 
@@ -185,5 +185,5 @@ def test_what_travels_inside_records_is_nowhere_and_not_astray():
         run = node.expect(StartRun, task=1)
         node.give(RunEnded(1, run.run, MS, (INLINE_BYTES, BIG)))
         node.answer(node.expect(CallStore), Committed(-1, readers=(7,)))
-        assert node.core.strays == {2}
+        assert node.core.objects.strays == {2}
         node.drop(LoadQuery)

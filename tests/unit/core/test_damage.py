@@ -32,7 +32,7 @@ def test_a_damaged_copy_is_fetched_again_and_the_run_starts_anew():
         node.expect_fetch(source=1)
         node.give(fetched(8, 1))
         lacks(node, node.expect(StartRun, task=1), 8)
-        assert 8 not in node.core.objects and node.core.copied_bytes == 0
+        assert 8 not in node.core.objects.sizes and node.core.objects.copied_bytes == 0
         node.expect_fetch(source=1)
         node.give(fetched(8, 1))
         again = node.expect(StartRun, task=1)
@@ -86,7 +86,7 @@ def test_it_does_not_go_on_for_ever():
             lacks(node, node.expect(StartRun, task=1), 8)
         [row] = node.expect(CallStore).rows
         assert isinstance(row, Finish) and f"object 8 damaged on node 0, {LACKS_MAX} times" in row.error
-        assert not node.core.lacked
+        assert not node.core.objects.lacked
 
 
 def test_a_run_that_is_over_lacks_nothing():

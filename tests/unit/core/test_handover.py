@@ -33,7 +33,7 @@ def test_who_leaves_names_what_is_needed_and_lets_go_when_another_has_it():
         assert said.entries == NAMED
         node.give(Kept(2, (8,)))
         node.expect(DropObject, object=8)
-        assert not node.core.made and "read" not in hindrance(node.core)
+        assert not node.core.objects.made and "read" not in hindrance(node.core)
         node.give(Kept(1, (8,)))  # another was asked as well
         node.drop(object)
 
@@ -67,8 +67,8 @@ def test_what_was_handed_over_is_as_good_as_made_here():
         node.answer(node.expect_rows(AddPlace(8, 8, 0)), OK)
         node.expect(Kept, to=1)  # the first word was lost
         node.give(Releases(2, ((8, 9),)))
-        assert node.core.objects == {8: BIG}, "the client holds it"
-        assert not node.core.adopting and not node.core.copies
+        assert node.core.objects.sizes == {8: BIG}, "the client holds it"
+        assert not node.core.adoptions.of and not node.core.objects.copies
 
 
 def test_what_nobody_needs_any_more_is_kept_by_nobody():
@@ -77,7 +77,7 @@ def test_what_nobody_needs_any_more_is_kept_by_nobody():
         node.answer(node.expect_rows(AddPlace(8, 8, 0)), REFUSED)
         node.expect(DropObject, object=8)
         node.expect(Kept, to=1)
-        assert not node.core.made and not node.core.objects
+        assert not node.core.objects.made and not node.core.objects.sizes
 
 
 def test_what_cannot_be_fetched_is_forgotten():
@@ -87,7 +87,7 @@ def test_what_cannot_be_fetched_is_forgotten():
         node.drop(FetchObjects)
         node.give(ObjectsFetched(((8, BIG, 1),), ((80, BIG, 1),)))
         node.expect(DropObject, object=8)
-        assert not (node.core.adopting or node.core.made or node.core.objects or node.core.fetching)
+        assert not (node.core.adoptions.of or node.core.objects.made or node.core.objects.sizes or node.core.fetching.coming)
         node.give(HandOver(1, both))
         node.drop(FetchObjects)
         node.give(not_fetched(8, 1))
@@ -104,8 +104,8 @@ def test_a_copy_that_is_here_already_is_taken_for_it():
         node.expect(StartRun, task=5)
         node.give(HandOver(1, ((8, 3, (5,), ((8, BIG),)),)))
         node.expect_rows(AddPlace(8, 8, 0))
-        assert node.core.made[8][2] == (8,) and not node.core.copies and not node.core.copied_bytes
-        assert node.core.attempts == {8: 3}
+        assert node.core.objects.made[8][2] == (8,) and not node.core.objects.copies and not node.core.objects.copied_bytes
+        assert node.core.objects.attempts == {8: 3}
 
 
 def test_who_leaves_itself_takes_nothing():

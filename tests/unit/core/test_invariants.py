@@ -6,7 +6,6 @@ import pytest
 
 from daws.core import invariants
 from daws.core.effects import StartRun
-from daws.core.empty import NO_COPIES
 from daws.core.leaving import Leaving
 from daws.core.node import NodeCore
 from daws.core.outbox import Intent
@@ -60,24 +59,24 @@ def lend_what_is_queued(core: NodeCore) -> None:
 
 
 def forget_a_pin(core: NodeCore) -> None:
-    assert core.copies is not None
-    core.copies[9] += 1
+    assert core.objects.copies is not None
+    core.objects.copies[9] += 1
 
 
 def miscount_bytes(core: NodeCore) -> None:
-    core.copied_bytes += 1
+    core.objects.copied_bytes += 1
 
 
 def drop_a_copy(core: NodeCore) -> None:
-    del core.objects[9]
+    del core.objects.sizes[9]
 
 
 def stage_nothing(core: NodeCore) -> None:
-    core.staging = {5: (ready(5), set())}
+    core.fetching.waiting = {5: (ready(5), set())}
 
 
 def wait_for_nothing(core: NodeCore) -> None:
-    core.staging = {5: (ready(5, object_at(8, 1)), {8})}
+    core.fetching.waiting = {5: (ready(5, object_at(8, 1)), {8})}
 
 
 def tell_nobody(core: NodeCore) -> None:
@@ -109,7 +108,7 @@ def grow_without_seedlings(core: NodeCore) -> None:
 
 
 def keep_what_nobody_reads(core: NodeCore) -> None:
-    core.made = {6: (set(), 0, (6,))}
+    core.objects.made = {6: (set(), 0, (6,))}
 
 
 def tell_to_leave(core: NodeCore) -> None:
@@ -124,10 +123,10 @@ def keep_queues_while_it_leaves(core: NodeCore) -> None:
 
 def keep_a_lease_while_it_leaves(core: NodeCore) -> None:
     core.shared = NO_TASKS
-    core.staged = None
-    core.copies = None
-    core.copied_bytes = 0
-    core.fresh = NO_COPIES
+    core.fetching.staged = []
+    core.objects.copies = {}
+    core.objects.copied_bytes = 0
+    core.objects.fresh = set()
     tell_to_leave(core)
     invariants.check(core)
     core.leased_until_ns = 1
@@ -195,4 +194,4 @@ def test_where_tasks_are(core: NodeCore):
         4: "shared",
     }
     assert holds(core, 3) and holds(core, 1) and not holds(core, 5)
-    assert core.objects == {9: BIG}
+    assert core.objects.sizes == {9: BIG}

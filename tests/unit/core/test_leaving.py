@@ -159,7 +159,7 @@ def test_a_staged_task_and_one_whose_inputs_are_on_their_way_are_given_away():
         node.drop(FetchObjects)
         node.give(fetched(8, 1))
         run = node.expect(StartRun, task=1)
-        assert node.core.staging is not None and len(node.core.staging) == 2
+        assert node.core.fetching.waiting is not None and len(node.core.fetching.waiting) == 2
         node.give(Leave())
         assert given(node) == [2, 3]
         node.give(fetched(9, 2))
@@ -502,8 +502,8 @@ def test_what_is_refused_is_taken_back_at_once_and_not_offered_there_again():
                 node.give(Refusal(2, ((1, 5),)))
                 node.answer(node.expect_rows(Claim(1, 0, 5, 0)), Granted(6, 0))
                 node.expect_fetch(9, 2)
-                assert 1 in (node.core.staging or {})
-                node.core.staging = None
+                assert 1 in (node.core.fetching.waiting or {})
+                node.core.fetching.waiting.clear()
         assert not any(isinstance(effect, Offer) for effect in node.effects)
         node.drop(object)
 

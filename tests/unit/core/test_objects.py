@@ -51,7 +51,7 @@ def test_what_a_task_reads_is_fetched_first_and_holds_no_executor():
         node.give(RunEnded(2, run.run, 50_000_000))
         node.expect(StartRun, task=1)
         node.expect(CallStore)
-        assert node.core.moved_bytes == 2 * BIG
+        assert node.core.objects.moved_bytes == 2 * BIG
 
 
 def test_small_objects_travel_inside_records():
@@ -66,7 +66,7 @@ def test_what_is_here_is_not_fetched():
         submit(node, ready(1, object_at(8, 0)))
         node.give(RunEnded(1, node.expect(StartRun, task=1).run, 50_000_000))
         node.expect(CallStore)
-        assert node.core.local_hits == 1
+        assert node.core.objects.local_hits == 1
 
 
 def test_one_fetch_serves_all_who_wait():
@@ -77,7 +77,7 @@ def test_one_fetch_serves_all_who_wait():
         for task in (1, 2):
             node.give(RunEnded(task, node.expect(StartRun, task=task).run, 50_000_000))
             node.expect(CallStore)
-        assert node.core.cache_hits == 1
+        assert node.core.objects.cache_hits == 1
 
 
 def test_other_places_are_tried_before_an_object_counts_as_lost():
@@ -163,10 +163,10 @@ def test_what_is_called_off_while_it_is_in_doubt_is_forgotten():
     with node_with() as node:
         submit(node, ready(1, object_at(8, 77)))
         call = node.expect(CallStore)
-        assert node.core.staging is not None
-        node.core.staging.clear()
+        assert node.core.fetching.waiting is not None
+        node.core.fetching.waiting.clear()
         node.answer(call, Leased(None))
-        assert not node.core.fetching and node.core.doubted is None
+        assert not node.core.fetching.coming and node.core.fetching.doubted is None
 
 
 def test_a_lost_object_from_outside_fails_its_reader():
@@ -184,7 +184,7 @@ def test_a_copy_goes_when_nobody_reads_it_and_the_strategy_keeps_none():
         node.expect_fetch()
         node.give(fetched(8, 1))
         run = node.expect(StartRun)
-        assert 8 in node.core.objects
+        assert 8 in node.core.objects.sizes
         node.give(RunEnded(1, run.run, 50_000_000))
         node.expect(DropObject, object=8)
         node.expect(CallStore)
@@ -205,7 +205,7 @@ def test_copies_are_dropped_when_memory_is_full_but_not_those_in_use():
         node.give(fetched(13, 1))
         node.expect(DropObject, object=11)
         node.expect(StartRun, task=3)
-        assert set(node.core.objects) == {12, 13}
+        assert set(node.core.objects.sizes) == {12, 13}
 
 
 def dropped_third(strategy: str) -> int:
@@ -213,7 +213,7 @@ def dropped_third(strategy: str) -> int:
     with node_with(strategy) as node:
         for number, object_ in enumerate((8, 9, 8, 7), 1):
             submit(node, ready(number, object_at(object_, 1)))
-            if object_ not in node.core.objects:
+            if object_ not in node.core.objects.sizes:
                 node.expect_fetch(object_)
                 node.give(fetched(object_, 1))
             run = node.expect(StartRun, task=number)
@@ -354,19 +354,19 @@ def test_what_is_made_here_is_a_copy_no_more():
         with_copy(node)
         node.answer(node.expect(CallStore), Committed(32, (2,), mark=6, needs=(5,), readers=(2,)))
         node.expect(CallStore)
-        assert not node.core.copies and node.core.copied_bytes == 0
+        assert not node.core.objects.copies and node.core.objects.copied_bytes == 0
         node.give(Releases(1, ((8, 2),)))
         node.expect(DropObject, object=8)
-        assert not node.core.objects
+        assert not node.core.objects.sizes
         node.expect_rows(Release(8, -1, 1))
-        assert not node.core.attempts
+        assert not node.core.objects.attempts
 
 
 def test_a_copy_outlives_a_run_that_made_the_same_in_vain():
     with node_with("mlb:cache=all") as node:
         with_copy(node)
         node.answer(node.expect(CallStore), STATE_DONE)
-        assert node.core.objects == {8: BIG} and node.core.copied_bytes == BIG
+        assert node.core.objects.sizes == {8: BIG} and node.core.objects.copied_bytes == BIG
 
 
 def test_a_chain_is_remade_from_where_it_broke():

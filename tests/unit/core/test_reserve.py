@@ -123,7 +123,7 @@ def test_what_was_fetched_runs_in_the_order_of_all_others():
         for object_ in (12, 13):
             node.give(fetched(object_, 1))
         submit(node, planned(4, rank=3 * LONG, kind=1))
-        assert [one.spec.id for one in node.core.staged or ()] == [2, 3]
+        assert [one.spec.id for one in node.core.fetching.staged or ()] == [2, 3]
         for task, after in ((1, 4), (4, 3), (3, 2)):
             node.give(RunEnded(task, run.run, LONG), later_ns=1000)
             for call in [one for one in node.effects if isinstance(one, CallStore)]:

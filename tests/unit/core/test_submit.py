@@ -58,7 +58,7 @@ def test_plain_tasks_are_as_those_that_are_spelled_out(strategy, pressed, kinds,
             node.give(Pressure(True))
         labelled = ready(1, context="gpu", move=1)
         node.give(Submission(CLIENT, 9, (labelled,) if pressed else ()), message, message)
-        told.append((node.effects, node.core.shared.all(), node.core.dedicated.all(), node.core.staged))
+        told.append((node.effects, node.core.shared.all(), node.core.dedicated.all(), node.core.fetching.staged))
     assert told[0] == told[1]
     starts = [start.ready.spec for start in told[0][0] if isinstance(start, StartRun)]
     assert starts == specs[: 1 if pressed else 2]
@@ -144,7 +144,7 @@ def test_small_values_need_no_holding_here():
         end(node, store, 1, size_bytes=10)
         node.give(LetGo(CLIENT, (1,)))
         node.serve(store)
-        assert not node.core.made and not node.core.objects
+        assert not node.core.objects.made and not node.core.objects.sizes
         assert store.apply(0, [Inspect(1)], 0) == [DONE]
 
 

@@ -684,10 +684,10 @@ def test_what_nodes_hold_is_what_they_think():
     checker.kernel.store.shards[0].log.append(0)
     checker.kernel.store.record(0).state = DONE
     run_all(checker)
-    checker.kernel.seats[0].core.objects = {0: BIG, 3: BIG}
+    checker.kernel.seats[0].core.objects.sizes = {0: BIG, 3: BIG}
     with complains(r"node 0 thinks it holds \[\] but not \[2\]"):
         checker.finish()
-    checker.kernel.seats[0].core.objects = {0: BIG, 2: BIG, 3: BIG}
+    checker.kernel.seats[0].core.objects.sizes = {0: BIG, 2: BIG, 3: BIG}
     checker.finish()
     checker.objects.fetched_bytes = 1
     with complains("1 bytes arrived but only 0 were sent"):
@@ -833,7 +833,7 @@ def test_no_cancel_of_the_client_is_left():
 
 def test_objects_that_nobody_will_read_are_freed():
     checker = made()
-    checker.kernel.seats[0].core.made = {0: ({1, 2}, 0, (0, 1))}
+    checker.kernel.seats[0].core.objects.made = {0: ({1, 2}, 0, (0, 1))}
     commit(checker, 0, 1)
     checker.objects.check_freed()
     checker.on_row(Cancel(2, 0), Stopped(0))

@@ -123,7 +123,7 @@ class Objects:
             core = machine.core
             if core.restarting or not self.made:
                 continue
-            thought = set(core.objects)
+            thought = set(core.objects.sizes)
             held = self.holdings[node]
             if thought != held:
                 fail(f"node {node} thinks it holds {sorted(thought - held)[:5]} but not {sorted(held - thought)[:5]}")
@@ -143,7 +143,7 @@ class Objects:
     def check_freed(self) -> None:
         """Long after the end: no node keeps objects for readers that have all finished."""
         for node, machine in self.known.kernel.seats.items():
-            for producer, (pending, _, objects) in machine.core.made.items():
+            for producer, (pending, _, objects) in machine.core.objects.made.items():
                 if all(map(self.known.has_ended, pending)):
                     self.known.fail(
                         f"node {node} still keeps objects {objects[:3]} of task {producer}, which nobody will read"
