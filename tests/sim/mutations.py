@@ -86,18 +86,18 @@ MUTANTS = (
     ),
     Mutant(
         "calls that were not answered are not repeated", 1, "core/store_calls.py",
-        "        core.out.append(call)\n    core.old_token",
-        "        pass\n    core.old_token",
+        "            core.out.append(call)\n    store.old_token",
+        "            pass\n    store.old_token",
     ),
     Mutant(
-        "ends are kept as long as there is something to do", 1, "core/node.py",
-        "            self.urgent or self.plain_free or now_ns >= self.commit_by_ns or len(rows) >= COMMITS_HELD_MAX\n",
-        "            self.urgent or self.plain_free or len(rows) >= COMMITS_HELD_MAX\n",
+        "ends are kept as long as there is something to do", 1, "core/store_calls.py",
+        " or core.now_ns >= store.held_until_ns",
+        "",
     ),
     Mutant(
         "ends for which others wait are kept", 1, "core/commits.py",
-        "    core.rows_shard = shard\n    if not spec.leaf or error:\n        core.urgent = True\n",
-        "    core.rows_shard = shard\n    if error:\n        core.urgent = True\n",
+        "    add_end(core, task, row, not spec.leaf or bool(error))\n",
+        "    add_end(core, task, row, bool(error))\n",
     ),
     # -- 2. moving is claiming --------------------------------------------------------------------------------------
     Mutant(
@@ -449,7 +449,7 @@ MUTANTS = (
     ),
     Mutant(
         "a waiting task is not woken from afar", 8, "core/outbox.py",
-        "        core.wakes[number, task] = (owner, core.lease_count)\n"
+        "        own_outbox(core).wakes[number, task] = (owner, core.lease_count)\n"
         "        core.out.append(Send(owner, Wake(core.node, task, number)))\n",
         "        told(core, number)\n",
     ),

@@ -93,7 +93,6 @@ def on_claim_answer(core: NodeCore, row: Claim, answer: AnswerType) -> None:
         if not (again and _has_it(core, row.task, answer, why)):
             _receive(core, _mine(ready, answer), why)
         if why not in (COPY, BACK, REMADE, RECOVERED):
-            core.outgoing = True
             if core.taken is None:
                 core.taken = {}
             core.taken.setdefault(sender, []).append((row.task, row.move))

@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from daws.core.claims import accept_once_more
-from daws.core.effects import COMMIT, Send, SetTimer
+from daws.core.effects import Send
 from daws.core.objects import (
     add_object,
     add_stray,
@@ -21,7 +21,7 @@ from daws.core.objects import (
 )
 from daws.core.outbox import spread_stop, tell_children, told, wake
 from daws.core.placement import accept, accept_all
-from daws.core.store_calls import add_row, answers, ask_later
+from daws.core.store_calls import add_end, answers, ask_later
 from daws.core.unsafe import when_safe
 from daws.model.task import INLINE_BYTES, Input, NodeId, Ready
 from daws.wire.messages import StopOrder
@@ -30,7 +30,6 @@ from daws.wire.store import (
     DONE,
     FAILED,
     HELD,
-    SHARD_BLOCK_BITS,
     UNKNOWN,
     AnswerType,
     Committed,
@@ -43,9 +42,6 @@ from daws.wire.store import (
 
 if TYPE_CHECKING:
     from daws.core.node import NodeCore
-
-ENDS_PER_LOOK = 64
-"""Whether kept rows are due is looked up once while so many tasks end."""
 
 
 def finish(core: NodeCore, ready: Ready, sizes: tuple[int, ...], error: str, values: tuple[bytes, ...] = ()) -> None:
@@ -76,28 +72,7 @@ def finish(core: NodeCore, ready: Ready, sizes: tuple[int, ...], error: str, val
                 add_object(core, object_, size)
             _learn_size(core, spec.kind, sum([size for _, size in large]))
     row = Finish(task, ready.attempt, core.node, outputs, error)
-    shard = (task >> SHARD_BLOCK_BITS) % core.shard_count
-    if core.rows is not None:
-        if core.rows_shard == shard:
-            core.rows.append(row)
-        else:
-            add_row(core, shard, row)
-        if not spec.leaf or error:
-            core.urgent = True
-        return
-    core.rows = [row]
-    core.rows_shard = shard
-    if not spec.leaf or error:
-        core.urgent = True
-        return
-    # No other task waits for a leaf: while all executors are busy, its end may wait for others to share a call with.
-    delay_ns = core.config.commit_delay_ns
-    if core.one_group and core.mean_run_ns <= delay_ns:
-        core.commit_by_ns = core.now_ns + delay_ns
-        if not core.commit_armed:
-            look_later(core)
-    else:
-        core.commit_by_ns = 0
+    add_end(core, task, row, not spec.leaf or bool(error))
 
 
 def _learn_size(core: NodeCore, kind: int, size_bytes: int) -> None:
@@ -105,21 +80,6 @@ def _learn_size(core: NodeCore, kind: int, size_bytes: int) -> None:
     seen = core.kinds.get(kind)
     if seen is not None:
         seen[3] = size_bytes
-
-
-def look_later(core: NodeCore) -> None:
-    """The next end of a run wakes this node up, but that run may take unusually long. A timer for each kept row would
-    cost more than keeping rows saves: one comes after so many ends as it may cost."""
-    core.commit_armed = True
-    ends_ns = ENDS_PER_LOOK * core.mean_run_ns // core.cores
-    core.out.append(SetTimer(COMMIT, core.now_ns + max(core.config.commit_delay_ns, ends_ns)))
-
-
-def look_at_held(core: NodeCore) -> None:
-    """The step sends what is due; what was kept back only lately is looked at again."""
-    core.commit_armed = False
-    if core.rows is not None and core.now_ns < core.commit_by_ns:
-        look_later(core)
 
 
 @answers(FinishSmall)

@@ -5,6 +5,15 @@ from msgspec import Struct
 SECOND_NS = 1_000_000_000
 
 
+class Phase:
+    """The phases of a node."""
+
+    JOINING = 0  # it starts nothing before the store has agreed
+    ACTIVE = 1
+    LEAVING = 2  # it starts nothing new, and goes when nothing is left to do
+    RESTARTING = 3  # this incarnation was struck: nothing that it does counts any more
+
+
 class NodeConfig(Struct, frozen=True):
     """What all nodes of a cluster agree on."""
 

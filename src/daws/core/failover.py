@@ -20,11 +20,11 @@ from daws.core.effects import CallStore
 from daws.core.empty import EMPTY
 from daws.core.events import CallsSafe, StoreChanged
 from daws.core.handlers import handles
-from daws.core.outbox import ask_for_remakes, carry_out, spread_stop, tell_children, wake
+from daws.core.outbox import ask_for_remakes, carry_out, spread_again, tell_children, wake
 from daws.core.places import holds
 from daws.core.remake import claim_remake
 from daws.core.spawn import tell_child, wait_again
-from daws.core.store_calls import ANSWERED, ROWS_PER_CALL, add_row, ask, ask_shard, hope_ends, restart
+from daws.core.store_calls import ANSWERED, ROWS_PER_CALL, ask, ask_shard, call_now, forget_call, restart, take_calls
 from daws.core.unsafe import Keeping, Resending, Said, go_on, is_refused, tasks_of
 from daws.model.cluster import Members
 from daws.model.task import Ready
@@ -89,7 +89,7 @@ def on_store_changed(core: NodeCore, event: StoreChanged) -> None:
     core.given_up = EMPTY  # numbers of moves may come again
     before = keeping.resending.pop(shard, None)
     if before is not None:
-        core.calls.pop(before.token, None)
+        forget_call(core, before.token)
     calls = {token: [Said(row, True) for row in rows] for token, rows in keeping.take(shard).items()}
     calls.update(_unanswered(core, shard))
     said = [one for _, rows in sorted(calls.items()) for one in rows]
@@ -104,11 +104,7 @@ def _unanswered(core: NodeCore, shard: int) -> dict[int, list[Said]]:
     """Rows that are under way to a shard. Should they get there before what comes first, that answer does not count.
     A look at what is ours is not among them: it would come before others have said again what is theirs, and there is
     another look after this round."""
-    calls = [call for call in core.calls.values() if call.shard == shard]
-    for call in calls:
-        del core.calls[call.token]
-        if call.hopes:
-            hope_ends(core, call.token)
+    calls = take_calls(core, shard)
     return {call.token: [Said(row, False) for row in call.rows if not _is_asked_anew(row)] for call in calls}
 
 
@@ -123,10 +119,7 @@ def _send_next(core: NodeCore, shard: int, resending: Resending) -> None:
         _end_round(core, shard, resending)
         return
     resending.under_way = [left.popleft() for _ in range(min(len(left), ROWS_PER_CALL))]
-    rows = [one.row for one in resending.under_way]
-    core.token = resending.token = core.token + 1
-    core.calls[core.token] = call = CallStore(core.token, shard, rows)  # type: ignore[arg-type]
-    core.out.append(call)
+    resending.token = call_now(core, shard, [one.row for one in resending.under_way])
 
 
 def on_resent(core: NodeCore, call: CallStore, answers: Sequence[AnswerType]) -> None:
@@ -158,8 +151,7 @@ def _end_round(core: NodeCore, shard: int, resending: Resending) -> None:
         _let_go(core, resending)
     waiting, resending.waiting = resending.waiting, []
     for row in waiting:
-        core.urgent = True
-        add_row(core, shard, row)  # some may have to wait for the next round
+        ask_shard(core, shard, row)  # some may have to wait for the next round
     if not resending.failed:
         del keeping.resending[shard]
         keeping.looks[shard] = (LOOKS_TICKS[0], 0)
@@ -218,13 +210,13 @@ def _intend_again(core: NodeCore, row: Row, answer: AnswerType) -> None:
     task = getattr(row, "task", -1)
     if isinstance(answer, Committed):
         if answer.stop is not None:
-            _spread_again(core, task, answer.stop)
+            spread_again(core, task, answer.stop)
         if answer.children and answer.key >= 0:
             tell_children(core, answer.key, answer.mark, task, answer.children, row.outputs, answer.needs)  # type: ignore[attr-defined]
     elif isinstance(answer, Stopped):
-        _spread_again(core, task, answer)
+        spread_again(core, task, answer)
     elif isinstance(answer, Granted) and answer.stop is not None:
-        _spread_again(core, task, answer.stop)
+        spread_again(core, task, answer.stop)
     elif isinstance(answer, Noted):
         ask_for_remakes(core, answer.key, answer.mark, task, row.producers, ())  # type: ignore[attr-defined]
     elif isinstance(answer, Estate):
@@ -242,20 +234,13 @@ def _intend_again(core: NodeCore, row: Row, answer: AnswerType) -> None:
         claim_remake(core, answer, 0)
 
 
-def _spread_again(core: NodeCore, task: int, stopped: Stopped) -> None:
-    """Another node may run it by now, though the mark is one of before."""
-    if core.spreading:
-        core.spreading.discard((stopped.key, stopped.mark))
-    spread_stop(core, task, stopped)
-
-
 def take_on(core: NodeCore, answer: Estate) -> None:
     """What the store says is ours and we do not have: whoever had it since has not said so again. It can be done twice,
     so nothing is lost by doing what only waits to be cleared."""
     for ready in answer.ready:
         if not _is_known(core, ready):
             recover(core, ready)
-    intended = {(intent.key, intent.mark) for intent in core.telling.values()}
+    intended = {(intent.key, intent.mark) for intent in core.outbox.telling.values()}
     for entry in answer.outbox:
         # Numbers of moves come again, so a word of before that was late may have been taken for one of now.
         if (entry.key, entry.mark) not in intended:

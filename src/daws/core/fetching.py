@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from daws.core.effects import DropObject, FetchObjects
+from daws.core.empty import shared_part
 from daws.core.events import ObjectsFetched
 from daws.core.handlers import handles
 from daws.core.objects import add_copy, evict, pin, unpin
@@ -42,7 +43,7 @@ class Fetching:
         self.doubted_since: tuple[int, ...] = ()  # ... and those that came up since it was asked
 
 
-NO_FETCHING = Fetching()
+NO_FETCHING = shared_part(Fetching())
 """Of all nodes that have never fetched anything: `own_fetching` creates a node's own."""
 
 
@@ -102,7 +103,7 @@ def unstage(core: NodeCore, task: int, attempt: int) -> bool:
 
 def unstage_all(core: NodeCore) -> list[Ready]:
     """Take out all tasks that wait for their inputs or have just got them."""
-    fetching = core.fetching
+    fetching = own_fetching(core)
     tasks = [*(ready for ready, _ in fetching.waiting.values()), *fetching.staged]
     fetching.waiting.clear()
     fetching.staged.clear()
@@ -165,7 +166,7 @@ def _next_place(core: NodeCore, wanted: Input) -> NodeId | None:
 
 @handles(ObjectsFetched)
 def on_objects_fetched(core: NodeCore, event: ObjectsFetched) -> None:
-    fetching = core.fetching
+    fetching = own_fetching(core)
     tried, adoptions = fetching.tried, core.adoptions
     has_copied = False
     for object_, size_bytes, _ in event.fetched:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from daws.core.config import Phase
 from daws.core.executors import Group
 from daws.core.memory import memory_used
 from daws.core.places import places
@@ -21,7 +22,7 @@ WAITING = frozenset(("dedicated", "shared", "staging", "staged"))
 
 def check(core: NodeCore) -> None:
     """Raise InternalError, with what is known about the node, unless everything fits together."""
-    if core.restarting:
+    if core.phase == Phase.RESTARTING:
         return  # whatever it says is not heard any more
     wrong = [
         *_tasks(core),
@@ -144,19 +145,19 @@ def _staging(core: NodeCore) -> list[str]:
 
 
 def _intents(core: NodeCore) -> list[str]:
-    wrong = [f"intent {one.key} waits for {one.left} answers" for one in core.telling.values() if one.left <= 0]
-    waiting = Counter([*(number for number, _ in core.wakes or ()), *(number for number, _ in core.stops or ())])
+    wrong = [f"intent {one.key} waits for {one.left} answers" for one in core.outbox.telling.values() if one.left <= 0]
+    waiting = Counter([number for number, _ in (*core.outbox.wakes, *core.outbox.stops)])
     for number, count in waiting.items():
-        left = core.telling[number].left if number in core.telling else 0
+        left = core.outbox.telling[number].left if number in core.outbox.telling else 0
         if count > left and (number or core.keeping is None):  # 0: what a store that forgot something brought to light
             wrong.append(f"{count} nodes are to be told for intent {number}, which waits for {left}")
-    known = {(one.key, one.mark) for one in core.telling.values()}.union(*core.clearing.values())
+    known = {(one.key, one.mark) for one in core.outbox.telling.values()}.union(*core.outbox.clearing.values())
     wrong += [
         f"the end under key {key} spreads, but nobody is told"
-        for key, mark in core.spreading or ()
+        for key, mark in core.outbox.spreading
         if (key, mark) not in known and core.keeping is None
     ]
-    wrong += [f"shard {shard} is to be cleared of nothing" for shard, keys in core.clearing.items() if not keys]
+    wrong += [f"shard {shard} is to be cleared of nothing" for shard, keys in core.outbox.clearing.items() if not keys]
     wrong += [f"order {batch} waits for {left} cancels" for batch, left in (core.cancelling or {}).items() if left <= 0]
     return wrong
 
@@ -196,13 +197,13 @@ def _leaving(core: NodeCore) -> list[str]:
 
 def _step(core: NodeCore) -> list[str]:
     wrong: list[str] = []
-    held = core.rows is not None and not core.urgent and core.now_ns < core.commit_by_ns
-    outgoing = core.outgoing != (core.leaving is not None)  # of a node that leaves every step has to look further
-    if (core.rows is not None and not held) or core.offers or core.taken or core.dirty or outgoing:
+    held = core.store.rows is not None and not core.store.urgent and core.now_ns < core.store.held_until_ns
+    outgoing = (core.phase == Phase.LEAVING) != (core.leaving is not None)
+    if (core.store.rows is not None and not held) or core.offers or core.taken or core.dirty or outgoing:
         wrong.append("the step ended with something left to do")
     if core.probe is not None and not (core.stealing_since_ns >= 0 and len(core.probe) < core.probe_count):
         wrong.append(f"{len(core.probe)} of {core.probe_count} asked nodes have said their load, and nothing follows")
-    wrong += [f"call {token} is numbered above {core.token}" for token in core.calls if token > core.token]
+    wrong += [f"call {token} is numbered above {core.token}" for token in core.store.calls if token > core.token]
     counted = ("done_count", "moved_bytes", "read_bytes", "pushes", "steals", "gives", "failed_steals")
     wrong += [f"{name} is {getattr(core, name)}" for name in counted if getattr(core, name) < 0]
     return wrong

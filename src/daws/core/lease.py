@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 
 from daws.core.abort import call_off
 from daws.core.claims import take_back
-from daws.core.effects import TICK, CallStore, SetTimer
+from daws.core.config import Phase
+from daws.core.effects import TICK, SetTimer
 from daws.core.empty import same
 from daws.core.events import Started
 from daws.core.failover import say_again
@@ -26,7 +27,7 @@ from daws.core.objects import audit_in_time, send_releases
 from daws.core.outbox import carry_out, repeat_orders, send_clears
 from daws.core.placement import accept, forget_leavers, place_stranded
 from daws.core.steal import forget_lost_round, look_for_work_soon
-from daws.core.store_calls import answers, ask_shard, repeat_calls, restart
+from daws.core.store_calls import answers, ask_shard, call_now, forget_hope, repeat_calls, restart, shrink_calls
 from daws.core.unsafe import when_safe
 from daws.model.cluster import Members
 from daws.model.task import NodeId
@@ -41,6 +42,7 @@ def on_started(core: NodeCore, event: Started) -> None:
     core.members = event.members
     if core.node in event.members:
         core.leased_until_ns = same(core.now_ns + core.config.lease_ns // 2)
+        core.enter(Phase.ACTIVE)
     else:
         join(core)
     # The first tick comes at a moment of its own, so that the nodes of a cluster do not all renew at once.
@@ -60,21 +62,22 @@ def _set_tick(core: NodeCore, delay_ns: int) -> None:
 def tick(core: NodeCore) -> None:
     tick_ns = core.config.tick_ns
     _set_tick(core, tick_ns)
-    old_token = core.old_token
+    old_token = core.store.old_token
     repeat_calls(core)
     if core.node in core.members and not (core.leaving is not None and core.leaving.said):
         _renew(core)
     if core.lent:
         take_back(core, 2 * tick_ns)
-    if core.wakes or core.stops:
+    if core.outbox.wakes or core.outbox.stops:
         repeat_orders(core)
-    if core.clearing:
+    if core.outbox.clearing:
         send_clears(core)
     if core.objects.releases:
         send_releases(core)
     if core.objects.made:
         audit_in_time(core)
-    forget_lost_round(core, tick_ns, old_token)
+    forget_hope(core, old_token)
+    forget_lost_round(core, tick_ns)
     if core.orphans:
         take_over_orphans(core)
     if core.keeping is not None:
@@ -84,12 +87,10 @@ def tick(core: NodeCore) -> None:
 def _renew(core: NodeCore) -> None:
     """Ask for a longer lease. Ends of tasks that are held back for company stay where they are: the call is its own."""
     row = Lease(core.node, core.members.version, asked_ns=core.now_ns)
-    if core.rows is None:
+    if core.store.rows is None:
         ask_shard(core, MEMBERSHIP_SHARD, row)
         return
-    core.token = token = core.token + 1
-    core.calls[token] = call = CallStore(token, MEMBERSHIP_SHARD, [row])
-    core.out.append(call)
+    call_now(core, MEMBERSHIP_SHARD, [row])
 
 
 @answers(Lease)
@@ -99,13 +100,13 @@ def on_lease_answer(core: NodeCore, row: Lease, answer: AnswerType) -> None:
         restart(core, "")
         return
     core.lease_count += 1
-    if not core.calls:
-        core.calls = {}  # an emptied one keeps its table, which idle nodes do without
+    shrink_calls(core)
     until_ns = row.asked_ns + core.config.lease_ns // 2
     if core.leaving is None:
         if core.now_ns >= core.leased_until_ns:
             core.dirty = True  # nothing was started meanwhile
         core.leased_until_ns = max(core.leased_until_ns, until_ns)
+        core.enter(Phase.ACTIVE)
     else:
         core.leaving.lease(until_ns)  # only to go on with what it has begun
         core.dirty = True

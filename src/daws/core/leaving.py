@@ -9,8 +9,8 @@ lost objects made again.
 Not all that a node owns has it heard of: a client hands out tasks batch by batch. So when nothing is left to do it asks
 every shard what is still its own, and says farewell only when that is nothing, and nothing has happened since it asked.
 
-`leased_until_ns` is 0 from the first moment on, which keeps the scheduling pass from starting anything; `outgoing` is
-always set, so that every step comes by here (`go_on`).
+`leased_until_ns` is 0 from the first moment on, which keeps the scheduling pass from starting anything. Each step ends
+with `go_on`.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from daws.core.abort import call_off, is_doomed
+from daws.core.config import Phase
 from daws.core.effects import DEADLINE, RecallRun, SetTimer
 from daws.core.events import NEVER_NS, Leave
 from daws.core.failover import RECONCILES, take_on
@@ -33,7 +34,7 @@ from daws.core.placement import NOWHERE, accept_all, offer
 from daws.core.places import places
 from daws.core.queues import NO_TASKS
 from daws.core.schedule import resume
-from daws.core.store_calls import answers, ask, ask_shard
+from daws.core.store_calls import answers, ask, ask_shard, unanswered_rows
 from daws.model.task import AGAIN, REPLICA, Needs, NodeId, Ready
 from daws.wire.messages import LEAVING
 from daws.wire.store import MEMBERSHIP_SHARD, RETRY, AnswerType, Claim, Estate, Lease, Owned, Owners, Watch
@@ -84,7 +85,7 @@ def on_leave(core: NodeCore, event: Leave) -> None:
     if core.leaving is None:
         core.leaving = Leaving(core.leased_until_ns)
         core.leased_until_ns = 0
-        core.outgoing = True
+        core.enter(Phase.LEAVING)
         core.probe = None
         core.stealing_since_ns = -1
         forget_others(core)
@@ -111,7 +112,6 @@ def _call_back(core: NodeCore) -> None:
 def go_on(core: NodeCore) -> None:
     """At the end of each step of a node that leaves."""
     leaving = core.leaving
-    core.outgoing = True
     if leaving.said:
         return
     if core.resumable and core.now_ns < leaving.leased_until_ns:
@@ -119,7 +119,6 @@ def go_on(core: NodeCore) -> None:
     give_away(core)
     if core.now_ns >= leaving.deadline_ns and not leaving.is_late:
         _stop_waiting(core)
-    core.dirty = False
     if not core.running:
         _say_what_can_wait(core)
         if core.objects.made and not leaving.is_late and (takers := _some(core, core.members.nodes)):
@@ -157,7 +156,7 @@ def _stop_waiting(core: NodeCore) -> None:
 
 def _say_what_can_wait(core: NodeCore) -> None:
     """Others collect such words until there are many."""
-    if core.clearing:
+    if core.outbox.clearing:
         send_clears(core)
     if core.objects.freed:
         send_freed(core)
@@ -171,15 +170,15 @@ def hindrance(core: NodeCore) -> str:
         ("tasks that it has claimed", core.claims),
         ("tasks that it wants to try again", core.announcing),
         ("tasks that it creates", core.growing),
-        ("intents that others have to hear of", core.telling),
-        ("rows about unknown tasks", core.unknown),
+        ("intents that others have to hear of", core.outbox.telling),
+        ("rows about unknown tasks", core.store.unknown),
         ("orders of a client", core.cancelling),
         ("words that are not safe yet", core.keeping and (core.keeping.rows or core.keeping.resending)),
         ("tasks whose objects are yet to be read", None if core.leaving.is_late else core.objects.made),
     ):
         if waiting:
             return f"{len(waiting)} {what}"
-    if core.rows is not None or any(type(row) not in ASKS_ONLY for call in core.calls.values() for row in call.rows):
+    if core.store.rows is not None or any(type(row) not in ASKS_ONLY for row in unanswered_rows(core)):
         return "words that the store has not heard"
     return ""
 

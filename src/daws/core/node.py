@@ -57,7 +57,8 @@ from daws.core import (
 )
 from daws.core.config import SECOND_NS as SECOND_NS
 from daws.core.config import NodeConfig as NodeConfig
-from daws.core.effects import CallStore, EffectType
+from daws.core.config import Phase
+from daws.core.effects import EffectType
 from daws.core.empty import EMPTY, NO_COPIES, same
 from daws.core.events import EventType
 from daws.core.executors import Group, Run
@@ -66,12 +67,13 @@ from daws.core.handlers import HANDLERS
 from daws.core.handover import Adoptions
 from daws.core.leaving import go_on
 from daws.core.objects import NO_OBJECTS, Objects
+from daws.core.outbox import NO_OUTBOX, Outbox
 from daws.core.peers import heard_of, load_of
 from daws.core.placement import send_offers
 from daws.core.queues import NO_TASKS
 from daws.core.run_end import end_together
 from daws.core.schedule import schedule
-from daws.core.store_calls import COMMITS_HELD_MAX, NO_CALL, ROWS_PER_CALL, THIS_STEP, send_rows
+from daws.core.store_calls import StoreCalls, send_due_rows
 from daws.core.unsafe import Keeping
 from daws.model.cluster import Members, NodeInfo
 from daws.model.context import Context
@@ -79,7 +81,6 @@ from daws.model.task import GUESS_NS, NodeId, Ready, TaskSpec
 from daws.strategy import parse_strategy
 from daws.strategy.decisions import Lately, Strategy
 from daws.strategy.rng import Rng
-from daws.wire.store import Row
 
 NO_NEWS: tuple[NodeId, int, int] = (-1, 0, -(1 << 62))
 SEVERAL = 4
@@ -94,10 +95,7 @@ class NodeCore:
         "__dict__",
         "adapt_at",
         "ahead",
-        "calls",
         "calm_count",
-        "commit_armed",
-        "commit_by_ns",
         "config",
         "copies_by_use",
         "copies_bytes_max",
@@ -112,7 +110,6 @@ class NodeCore:
         "groups",
         "has_short",
         "here",
-        "hoping",
         "idle_since_ns",
         "inflight",
         "info",
@@ -123,17 +120,15 @@ class NodeCore:
         "lent",
         "mean_run_ns",
         "members",
-        "more_rows",
         "neighbour_count",
         "net_bytes_per_s",
         "node",
         "now_ns",
-        "old_token",
         "one_group",
         "one_kind",
         "one_line",
         "out",
-        "outgoing",
+        "phase",
         "plain",
         "plain_free",
         "poll_armed",
@@ -144,8 +139,6 @@ class NodeCore:
         "resumable",
         "rich",
         "rng",
-        "rows",
-        "rows_shard",
         "running",
         "sampled_count",
         "sampled_ns",
@@ -155,17 +148,18 @@ class NodeCore:
         "stall_armed",
         "stealing_since_ns",
         "steals",
+        "store",
         "strategy",
         "takes_plain",
         "threshold",
         "token",
         "tt_ns",
-        "urgent",
     )
 
     # What few nodes have at any time: it takes room only in a node that has set it.
     objects: Objects = NO_OBJECTS
     fetching: Fetching = NO_FETCHING
+    outbox: Outbox = NO_OUTBOX
     adoptions: Adoptions | None = None  # what is to be kept for nodes that leave
     # tasks on their way to or from here, and tasks that wait for something
     offers: dict[tuple[NodeId, int], list[Ready]] | None = None
@@ -181,21 +175,13 @@ class NodeCore:
     growing: dict[tuple[int, bool], Any] | None = None
     outliving: dict[int, tuple[Run, set[int]]] | None = None  # by task: who created it and has ended, and who is left
     # the store, and those who have to hear of something
-    unknown: list[Any] | None = None  # rows about records that are not in the store yet
     unreachable: dict[int, tuple[NodeId, ...]] | None = None
     given_up: dict[int, int] = EMPTY  # tasks, and the move up to which all that is said of them is known already
-    telling: dict[int, Any] = EMPTY  # intents that are being carried out
-    clearing: dict[int, list[tuple[int, int]]] = EMPTY
-    spreading: set[tuple[int, int]] | None = None  # key and mark of ends that are being spread, until they are cleared
-    wakes: dict[tuple[int, int], tuple[NodeId, int]] | None = None
-    stops: dict[tuple[int, NodeId], tuple[int, int]] | None = None
     recall_armed: bool = False
     waits_until_ns: int = 0  # an executor is kept for a more critical task; 0 if none is
     patience: float = 0.0  # ... for such a part of the time that another would take
     validating: bool = False  # the timer of the next look at copies is set
-    unknown_wait: tuple[int, int] = (0, 0)  # how long the last `unknown` rows waited to be sent again, and until when
     # membership
-    restarting: bool = False
     keeping: Any = None  # what was acknowledged and is not safe yet, where the store may forget it
     orphans: dict[NodeId, int] | None = None
     burying: dict[NodeId, int] | None = None
@@ -236,8 +222,6 @@ class NodeCore:
         self.out = _NO_STEP
         self.members = Members(0, ())
         self.dirty = False
-        self.outgoing = False  # something is to be sent to other nodes at the end of the step
-        self.urgent = False  # something waits for the answers to this step's calls
         self.sequence = 0
         self.token = 0
         self.shard_count = config.shard_count
@@ -262,19 +246,12 @@ class NodeCore:
         self.inflight: dict[int, int] | None = None  # runs on a slot, where more than one was sent
         self.ahead = 0
         self.resumable: list[Run] | None = None
-        # the store
-        self.rows: list[Row] | None = None  # that have not left yet, for one shard
-        self.commit_by_ns = 0  # when they have to leave, if they are all ends of tasks for which nobody waits
-        self.commit_armed = False
-        self.rows_shard = 0
-        self.more_rows: dict[int, list[Row]] | None = None  # for all other shards
-        self.calls: dict[int, CallStore] = {}
-        self.old_token = 0  # calls up to this one were sent before the last tick
+        self.store = StoreCalls()
+        self.phase = Phase.JOINING
         # membership
         self.leased_until_ns = 0
         self.lease_count = 0  # renewals that were answered
         # balancing
-        self.hoping = NO_CALL  # the call whose answer may bring work: no need to look for it elsewhere yet
         self.probe: list[tuple[NodeId, int]] | None = None
         self.poll_armed = False
         self.rich = NO_NEWS  # (node, what it had to steal, when we heard of it)
@@ -332,41 +309,27 @@ class NodeCore:
             events = end_together(self, events)
         for event in events:
             HANDLERS[type(event)](self, event)
-        if self.outgoing:
-            if self.restarting:
-                return
-            if self.dirty:
-                self.dirty = False
-                schedule(self)
-            self.outgoing = False
-            if self.leaving is not None:
-                go_on(self)
-            send_offers(self)
-        elif self.dirty:
+        if self.phase == Phase.RESTARTING:
+            return
+        if self.dirty:
             self.dirty = False
             schedule(self)
-            if self.outgoing:  # the pass may have found something to send
-                self.outgoing = False  # type: ignore[unreachable]
-                send_offers(self)
-        rows = self.rows
-        if rows is not None and (
-            self.urgent or self.plain_free or now_ns >= self.commit_by_ns or len(rows) >= COMMITS_HELD_MAX
-        ):
-            if self.more_rows is None and len(rows) <= ROWS_PER_CALL and self.keeping is None:
-                self.rows = None
-                self.token = token = self.token + 1
-                if self.urgent:
-                    self.urgent = False
-                    hopes = self.hoping == THIS_STEP
-                    if hopes:
-                        self.hoping = token
-                    call = CallStore(token, self.rows_shard, rows, False, hopes)  # type: ignore[arg-type]
-                else:
-                    call = CallStore(token, self.rows_shard, rows, True)  # type: ignore[arg-type]
-                self.calls[token] = call
-                out.append(call)
-            else:
-                send_rows(self)
+        if self.leaving is not None:
+            go_on(self)
+            self.dirty = False
+        if self.offers or self.taken:
+            send_offers(self)
+        if self.store.rows is not None:
+            send_due_rows(self)
+
+    def next_token(self) -> int:
+        """A number for a run, a call, an offer or an intent."""
+        self.token = token = self.token + 1
+        return token
+
+    def enter(self, phase: int) -> None:
+        """Begin another phase."""
+        self.phase = phase
 
     # -- the read-only view that decisions get -------------------------------------------------------------------------
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from daws.core.effects import DropObject, Send
+from daws.core.empty import shared_part
 from daws.core.events import ObjectsLost, ObjectsPut
 from daws.core.handlers import handles
 from daws.core.store_calls import ask
@@ -62,7 +63,7 @@ class Objects:
         self.cache_hits = 0
 
 
-NO_OBJECTS = Objects()
+NO_OBJECTS = shared_part(Objects())
 """Of all nodes that have never had an object: `own_objects` creates a node's own."""
 
 
@@ -327,7 +328,7 @@ def send_releases(core: NodeCore) -> None:
 
 def send_all_releases(core: NodeCore) -> None:
     """To all places, at last."""
-    releases = core.objects.releases
+    releases = own_objects(core).releases
     for place, pairs in releases.items():
         if place in core.members:
             core.out.append(Send(place, Releases(core.node, tuple(pairs))))
@@ -392,7 +393,7 @@ def _drop(core: NodeCore, object_: int) -> None:
 
 def _forget(core: NodeCore, object_: int) -> None:
     """An object that we had, or a copy of it, is lost; its file is gone already."""
-    here = core.objects
+    here = own_objects(core)
     if here.strays:
         here.strays.discard(object_)
     size_bytes = here.sizes.pop(object_, 0)

@@ -246,7 +246,6 @@ def place_stranded(core: NodeCore) -> None:
 
 def offer(core: NodeCore, to: NodeId, why: int, ready: Ready) -> None:
     """Offer a task; what goes to the same node for the same reason in one step leaves in one message."""
-    core.outgoing = True
     if core.offers is None:
         core.offers = {}
     batch = core.offers.get((to, why))

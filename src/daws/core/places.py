@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from daws.core.empty import EMPTY
-from daws.core.store_calls import waiting_rows
+from daws.core.store_calls import unanswered_rows, waiting_rows
 from daws.model.task import REPLICA, Ready
-from daws.wire.store import Finish, FinishSmall, Row, Unready
+from daws.wire.store import Finish, FinishSmall, Unready
 
 if TYPE_CHECKING:
     from daws.core.node import NodeCore
@@ -56,11 +56,9 @@ def holds_itself(core: NodeCore, task: int, move: int) -> bool:
 def ends(core: NodeCore, task: int, attempt: int = 0) -> bool:
     """Has a run of it ended (of this attempt, or a later one), or was it given up, without the store's having answered?
     The end of a copy that has lost is none of what came after."""
-    waiting: list[Row] = [row for call in core.calls.values() for row in call.rows]
-    waiting += waiting_rows(core)
     return any(
         row.task == task and (not isinstance(row, Finish | FinishSmall) or row.attempt >= attempt)
-        for row in waiting
+        for row in (*unanswered_rows(core), *waiting_rows(core))
         if isinstance(row, Finish | FinishSmall | Unready)
     )
 

@@ -16,7 +16,8 @@ from daws.core.events import EventType, RunDone, RunEnded, RunsDone
 from daws.core.handlers import HANDLERS, handles
 from daws.core.objects import are_small
 from daws.core.schedule import SAMPLE_ALL, SAMPLE_MASK, adapt, is_sampled, learn_length, on_run_ended
-from daws.wire.store import Finish, FinishSmall
+from daws.core.store_calls import add_ends
+from daws.wire.store import Finish, FinishSmall, Row
 
 if TYPE_CHECKING:
     from daws.core.node import NodeCore
@@ -26,11 +27,13 @@ is_leaf = attrgetter("leaf")
 
 def end_together(core: NodeCore, events: Sequence[EventType]) -> Sequence[EventType]:
     """Take in the plain ends at the beginning of these events; what is left is for the usual handlers."""
-    if core.rows is None:  # the first decides when the rows of this step leave
+    if core.store.rows is None:  # the first decides when the rows of this step leave
         HANDLERS[type(events[0])](core, events[0])
         events = events[1:]
-    rows, inflight, running = core.rows, core.inflight, core.running
-    if rows is None or inflight is None or core.shard_count > 1 or core.plain:
+    rows: list[Row] = []
+    is_awaited = False
+    inflight, running = core.inflight, core.running
+    if core.store.rows is None or inflight is None or core.shard_count > 1 or core.plain:
         return events
     node, here = core.node, core.here
     if not here:
@@ -68,11 +71,12 @@ def end_together(core: NodeCore, events: Sequence[EventType]) -> Sequence[EventT
         spec, value = ready.spec, event.value
         rows.append(Finish(task, ready.attempt, node, ((spec.outputs[0], len(value), task, here, value),)))
         if not spec.leaf:
-            core.urgent = True
+            is_awaited = True
     if sent:
         inflight[slot] = sent
     ended = done - first
     if ended:
+        add_ends(core, rows, is_awaited)
         core.done_count = done
         core.ahead -= ended
         core.dirty = True
@@ -89,7 +93,7 @@ def on_run_done(core: NodeCore, event: RunDone) -> None:
 @handles(RunsDone)
 def on_runs_done(core: NodeCore, event: RunsDone) -> None:
     """Column by column, all that come first and are plain; the others as if each had come by itself."""
-    if core.rows is None:
+    if core.store.rows is None:
         _end_slowly(core, event, 0, 1)  # it decides when the rows of this step leave
         done = 1
     else:
@@ -112,8 +116,8 @@ def _end_slowly(core: NodeCore, event: RunsDone, first: int, last: int) -> None:
 def _end_columns(core: NodeCore, event: RunsDone, first: int) -> int:
     """How many were taken in: none, if anything about them is unusual."""
     inflight, running = core.inflight, core.running
-    rows, done = core.rows, core.done_count
-    if rows is None or inflight is None or core.shard_count > 1 or core.plain or core.lengths is not None:
+    done = core.done_count
+    if core.store.rows is None or inflight is None or core.shard_count > 1 or core.plain or core.lengths is not None:
         return 0
     tasks, numbers = event.tasks[first:], event.runs[first:]
     found = [*map(running.get, tasks)]
@@ -152,14 +156,14 @@ def _end_columns(core: NodeCore, event: RunsDone, first: int) -> int:
     else:
         for kind, duration_ns in zip(kinds, durations_ns, strict=True):
             learn_length(core, kind, duration_ns)
-    core.urgent = core.urgent or not all(map(is_leaf, specs))
     objects = [spec.outputs[0] for spec in specs]
     attempts = [ready.attempt for ready in readies]
     if core.config.small_finishes and objects == tasks and all(values):
-        rows += map(FinishSmall, tasks, attempts, repeat(core.node), values)
+        rows: list[Row] = [*map(FinishSmall, tasks, attempts, repeat(core.node), values)]
     else:
         outputs = zip(zip(objects, map(len, values), tasks, repeat(here), values))
-        rows += map(Finish, tasks, attempts, repeat(core.node), outputs)
+        rows = [*map(Finish, tasks, attempts, repeat(core.node), outputs)]
+    add_ends(core, rows, not all(map(is_leaf, specs)))
     return count
 
 

@@ -16,7 +16,7 @@ from daws.core.loot import loot_for, staged_count
 from daws.core.peers import heard_load
 from daws.core.placement import note_leaver, offer, shared_queue
 from daws.core.replicas import note_copy, offer_copy, overdue_runs
-from daws.core.store_calls import NO_CALL, THIS_STEP
+from daws.core.store_calls import hope
 from daws.model.context import Context
 from daws.model.task import REPLICA, NodeId
 from daws.wire.messages import COPY, GIVEN, LEAVES, STOLEN, LoadQuery, LoadReply, StealDenied, StealRequest
@@ -43,10 +43,7 @@ def look_for_work(core: NodeCore) -> None:
     if core.invitations:
         accept_invitation(core, wanted_contexts(core))
     elif core.strategy.balance.mode == "steal":
-        if core.hoping != NO_CALL or core.named:
-            return
-        if core.urgent:
-            core.hoping = THIS_STEP  # a commit of this step may make tasks ready, which will be ours
+        if core.named or hope(core):
             return
         if core.done_count != core.done_when_idle:
             # There was work since we last looked: begin with short intervals again.
@@ -268,10 +265,7 @@ def poll(core: NodeCore) -> None:
     core.dirty = True  # the scheduling pass looks for work if there still is none
 
 
-def forget_lost_round(core: NodeCore, older_than_ns: int, old_token: int) -> None:
-    """On each tick: a question or its answer got lost. (Calls up to the old token had been sent by the tick before.)"""
-    if core.hoping != NO_CALL and core.hoping <= old_token:
-        core.hoping = NO_CALL
-        core.dirty = True
+def forget_lost_round(core: NodeCore, older_than_ns: int) -> None:
+    """On each tick: a question or its answer got lost."""
     if core.stealing_since_ns >= 0 and core.now_ns - core.stealing_since_ns >= older_than_ns:
         round_failed(core)

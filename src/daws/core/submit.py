@@ -14,7 +14,7 @@ from daws.core.effects import Send
 from daws.core.handlers import handles
 from daws.core.objects import put_object, release_made, unhold
 from daws.core.placement import accept, accept_all, accept_plain
-from daws.core.store_calls import add_rows, answers, ask, ask_later
+from daws.core.store_calls import answers, ask, ask_all, ask_later
 from daws.model.task import FIRST_SPAWNED_ID, Ready
 from daws.wire.messages import LetGo, NewTasks, PlainTasks, SubmissionTaken
 from daws.wire.store import CLIENT_HOLDER, HELD, UNKNOWN, AnswerType, Release, Submit, Unheld
@@ -31,8 +31,7 @@ def on_new_tasks(core: NodeCore, message: NewTasks) -> None:
     core.out.append(Send(message.sender, SubmissionTaken(core.node, message.batch)))
     if had_before(core, message.batch):
         return
-    core.urgent = True
-    add_rows(core, message.tasks)
+    ask_all(core, message.tasks)
     ready: list[Ready] = []
     for row in message.tasks:
         if row.outputs:
@@ -49,9 +48,8 @@ def on_plain_tasks(core: NodeCore, message: PlainTasks) -> None:
     core.out.append(Send(message.sender, SubmissionTaken(core.node, message.batch)))
     if had_before(core, message.batch):
         return
-    core.urgent = True
     rows = message.rows(core.node)
-    add_rows(core, rows)
+    ask_all(core, rows)
     tasks = [*map(Ready, [row.spec for row in rows], repeat(0), repeat(0))]
     accept_plain(core, tasks, message.kinds[0] if len(message.kinds) == 1 else None)
 
@@ -70,8 +68,7 @@ def on_let_go(core: NodeCore, message: LetGo) -> None:
         for task, readers in zip(message.tasks, message.readers, strict=False):
             _unhold(core, task, readers)
         return
-    core.urgent = True
-    add_rows(core, [Release(task, CLIENT_HOLDER) for task in message.tasks])
+    ask_all(core, [Release(task, CLIENT_HOLDER) for task in message.tasks])
 
 
 def let_go(core: NodeCore, task: int) -> None:

@@ -5,17 +5,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from daws.core.commits import look_at_held
 from daws.core.effects import ASK_AGAIN, CALL, COMMIT, PATIENCE, POLL, RECALL, STALL, TICK, VALIDATE
 from daws.core.events import TimerFired
 from daws.core.handlers import handles
 from daws.core.lease import tick
 from daws.core.lifelines import call_again
-from daws.core.outbox import ask_unknown_again
 from daws.core.relax import look_for_stall
 from daws.core.reserve import patience_is_over
 from daws.core.schedule import recall_now
 from daws.core.steal import poll
+from daws.core.store_calls import ask_unknown_again, look_at_held
 from daws.core.validating import validate
 
 if TYPE_CHECKING:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from daws.core.config import Phase
 from daws.core.places import places
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def members(core: NodeCore) -> Members:
 
 def is_restarting(core: NodeCore) -> bool:
     """Nothing that this incarnation does counts any more."""
-    return core.restarting
+    return core.phase == Phase.RESTARTING
 
 
 def may_start(core: NodeCore, now_ns: int) -> bool:

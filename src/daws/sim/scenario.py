@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from msgspec import Struct, structs
 
+from daws.core import view
 from daws.core.effects import CallStore, EffectType, StartRun
 from daws.core.events import NEVER_NS, EventType, RunEnded
 from daws.core.node import NodeCore
@@ -758,7 +759,7 @@ class _Within(_WithKillers):
     def on_start(self, node: NodeId, effect: StartRun, begin_ns: int) -> None: ...
 
     def on_step(self, core: NodeCore, now_ns: int, batch: Sequence[EventType], out: Sequence[EffectType]) -> None:
-        if self.deep is not None and not core.restarting:
+        if self.deep is not None and not view.is_restarting(core):
             self.deep(core)
 
 

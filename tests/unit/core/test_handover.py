@@ -87,7 +87,9 @@ def test_what_cannot_be_fetched_is_forgotten():
         node.drop(FetchObjects)
         node.give(ObjectsFetched(((8, BIG, 1),), ((80, BIG, 1),)))
         node.expect(DropObject, object=8)
-        assert not (node.core.adoptions.of or node.core.objects.made or node.core.objects.sizes or node.core.fetching.coming)
+        assert not (
+            node.core.adoptions.of or node.core.objects.made or node.core.objects.sizes or node.core.fetching.coming
+        )
         node.give(HandOver(1, both))
         node.drop(FetchObjects)
         node.give(not_fetched(8, 1))
@@ -104,7 +106,9 @@ def test_a_copy_that_is_here_already_is_taken_for_it():
         node.expect(StartRun, task=5)
         node.give(HandOver(1, ((8, 3, (5,), ((8, BIG),)),)))
         node.expect_rows(AddPlace(8, 8, 0))
-        assert node.core.objects.made[8][2] == (8,) and not node.core.objects.copies and not node.core.objects.copied_bytes
+        assert (
+            node.core.objects.made[8][2] == (8,) and not node.core.objects.copies and not node.core.objects.copied_bytes
+        )
         assert node.core.objects.attempts == {8: 3}
 
 

@@ -5,10 +5,12 @@ from collections.abc import Callable
 import pytest
 
 from daws.core import invariants
+from daws.core.config import Phase
 from daws.core.effects import StartRun
 from daws.core.leaving import Leaving
 from daws.core.node import NodeCore
-from daws.core.outbox import Intent
+from daws.core.objects import own_objects
+from daws.core.outbox import Intent, own_outbox
 from daws.core.placement import dedicated_queue
 from daws.core.places import holds, places
 from daws.core.queues import NO_TASKS
@@ -80,11 +82,11 @@ def wait_for_nothing(core: NodeCore) -> None:
 
 
 def tell_nobody(core: NodeCore) -> None:
-    core.telling = {1: Intent(0, 1, 1)}
+    own_outbox(core).telling = {1: Intent(0, 1, 1)}
 
 
 def stop_for_nothing(core: NodeCore) -> None:
-    core.stops = {(77, 2): (1, 0)}
+    own_outbox(core).stops = {(77, 2): (1, 0)}
 
 
 def send_ahead_without_counting(core: NodeCore) -> None:
@@ -108,13 +110,13 @@ def grow_without_seedlings(core: NodeCore) -> None:
 
 
 def keep_what_nobody_reads(core: NodeCore) -> None:
-    core.objects.made = {6: (set(), 0, (6,))}
+    own_objects(core).made = {6: (set(), 0, (6,))}
 
 
 def tell_to_leave(core: NodeCore) -> None:
     core.leaving = Leaving(0)
     core.leased_until_ns = 0
-    core.outgoing = True
+    core.phase = Phase.LEAVING
 
 
 def keep_queues_while_it_leaves(core: NodeCore) -> None:
@@ -153,7 +155,7 @@ def say_farewell_while_a_task_runs(core: NodeCore) -> None:
 def stay_still_while_it_leaves(core: NodeCore) -> None:
     keep_a_lease_while_it_leaves(core)
     core.leased_until_ns = 0
-    core.outgoing = False
+    core.phase = Phase.ACTIVE
 
 
 def remember_who_has_left(core: NodeCore) -> None:
@@ -182,7 +184,7 @@ def test_what_is_broken_is_noticed_and_told(core: NodeCore, break_it: Callable[[
 
 def test_a_node_that_restarts_is_left_alone(core: NodeCore):
     count_wrongly(core)
-    core.restarting = True
+    core.phase = Phase.RESTARTING
     invariants.check(core)
 
 

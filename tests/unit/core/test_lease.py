@@ -161,7 +161,7 @@ def test_who_owns_something_and_is_known_to_nobody_is_taken_over_from():
             node.fire(TICK)
             for call in [one for one in node.effects if isinstance(one, CallStore)]:
                 node.effects.remove(call)
-                if call.token not in node.core.calls:
+                if call.token not in node.core.store.calls:
                     continue
                 takers += [row for row in call.rows if isinstance(row, TakeOver)]
                 story = Story(READY, dead, 1, 0)

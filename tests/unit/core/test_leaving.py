@@ -295,7 +295,7 @@ def test_objects_are_kept_until_they_were_read():
         node.give(Releases(2, ((1, 2),)))
         node.drop(object)
         assert hindrance(node.core) == "words that the store has not heard"
-        (call,) = list(node.core.calls.values())
+        (call,) = list(node.core.store.calls.values())
         node.answer(call, OK)
         farewell(node)
         assert node.expect(Left).behind == ""
@@ -312,7 +312,7 @@ def test_who_leaves_asks_soon_whether_its_objects_were_read():
         asked = []
         for _ in range(4):
             node.fire(TICK)
-            asked += [row for call in node.core.calls.values() for row in call.rows if isinstance(row, Inspect)]
+            asked += [row for call in node.core.store.calls.values() for row in call.rows if isinstance(row, Inspect)]
             node.drop(CallStore)
         assert asked and {row.task for row in asked} == {2}
         node.drop(Send)

@@ -151,7 +151,7 @@ def test_an_end_that_comes_from_two_parents_spreads_once():
         node.answer(last, CANCELLED, CANCELLED)
         (clear,) = tick(node).rows[1:]
         assert isinstance(clear, Clear) and sorted(clear.marks) == [9, 10, 11, 12]
-        assert not node.core.spreading
+        assert not node.core.outbox.spreading
 
 
 def test_a_cancel_spreads_to_children_and_to_who_runs_it():

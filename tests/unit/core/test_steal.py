@@ -481,7 +481,7 @@ def test_an_answer_that_got_lost_is_not_hoped_for_for_ever():
             node.drop(CallStore)
             node.fire(TICK)
         node.drop(CallStore)
-        renewal = next(call for call in node.core.calls.values() if type(call.rows[-1]) is Lease and call.hopes)
+        renewal = next(call for call in node.core.store.calls.values() if type(call.rows[-1]) is Lease and call.hopes)
         node.answer(renewal, Leased())
         asked(node)
 

@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from daws.core.config import Phase
 from daws.core.effects import CallStore, DropObject, Left, RecallRun, Restart, ResumeRun, StartRun, StopRun
 from daws.core.events import Leave, ObjectsPut, RunEnded, RunRecalled, RunWaits
 from daws.core.node import NodeCore
@@ -518,7 +519,7 @@ def test_invariants_are_checked_after_each_step_of_a_node_that_goes_on():
     checker = watched(bag())
     checker.deep = seen.append
     step(checker, 2)
-    checker.kernel.seats[3].core.restarting = True
+    checker.kernel.seats[3].core.phase = Phase.RESTARTING
     step(checker, 3)
     assert seen == [checker.kernel.seats[2].core]
 

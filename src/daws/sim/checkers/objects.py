@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 
+from daws.core import view
 from daws.core.events import ObjectsFetched, ObjectsPut, RunEnded
 from daws.model.task import INLINE_BYTES, NodeId, Ready, TaskSpec
 from daws.sim.checkers.known import NODE_BITS, NODE_MASK, Known
@@ -121,7 +122,7 @@ class Objects:
         kernel, fail = self.known.kernel, self.known.fail
         for node, machine in kernel.seats.items():
             core = machine.core
-            if core.restarting or not self.made:
+            if view.is_restarting(core) or not self.made:
                 continue
             thought = set(core.objects.sizes)
             held = self.holdings[node]
