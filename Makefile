@@ -102,8 +102,9 @@ chaos: setup ## 50 real clusters on each store, whose nodes, store, client, link
 	$(BIN)/python -m tests.chaos --store embedded $(ARGS)
 	$(BIN)/python -m tests.chaos --store valkey $(ARGS)
 
-mutants: setup ## take the rules out one by one; the fault seeds must notice
+mutants: setup ## take the rules out one by one; the fault seeds and the tests of the Valkey caller must notice
 	$(BIN)/python -m tests.sim.mutants $(ARGS)
+	$(BIN)/python -m tests.unit.store.valkey.mutants
 
 clean: ## remove what the targets above made
 	rm -rf .venv .venv-peers .venv-3.* .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache out build dist site

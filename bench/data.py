@@ -19,7 +19,7 @@ import numpy as np
 
 from daws.data.codec import dumps, load_file, loads, pack
 from daws.data.segments import Segments
-from daws.data.session import Session
+from daws.data.session import SessionFolders
 
 ARRAY = np.arange(5 * (1 << 20) // 8, dtype=np.float64)
 SMALL: dict[str, Any] = {
@@ -109,7 +109,7 @@ def large_arrays(rounds: int) -> None:
         taken.setdefault(name, []).append(time.perf_counter() - began)
         return found
 
-    with Session() as session:
+    with SessionFolders() as session:
         place = Segments(*session.node_folders(0))
         room = 10 * ARRAY.nbytes
         raw_reused = f"{session.memory}/raw-reused"

@@ -19,7 +19,7 @@ import uvloop
 
 from daws.model.task import TaskSpec
 from daws.store.memory import MemoryStore
-from daws.store.valkey.attempt import Options
+from daws.store.valkey.attempt import StoreOptions
 from daws.store.valkey.link import connect
 from daws.store.valkey.server import Address
 from daws.store.valkey.store import ValkeyStore
@@ -52,7 +52,7 @@ def in_memory(tasks: int, size: int, chains: bool) -> tuple[float, float]:
 
 
 async def _call(url: str, name: str, who: int, tasks: int, size: int, chains: bool) -> tuple[float, float]:
-    store = await ValkeyStore.open(Address((url,), name), Options(direct=True))
+    store = await ValkeyStore.open(Address((url,), name), StoreOptions(direct=True))
     todo = list(calls(who * tasks, tasks, size, chains))
     began_s, busy_s = time.perf_counter(), time.process_time()
     for rows in todo:

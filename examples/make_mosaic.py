@@ -8,7 +8,7 @@ import random
 from pathlib import Path
 
 from daws.formats import Workflow, workflow_of, write_wfformat
-from daws.model.graph import GraphBuilder
+from daws.model.graph_builder import GraphBuilder
 
 TARGET = Path(__file__).parent / "mosaic.json"
 ROWS, COLUMNS = 5, 6

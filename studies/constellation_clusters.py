@@ -10,7 +10,8 @@ from msgspec.structs import replace
 
 from daws.model.cluster import ExecutorClass, Members, NodeInfo
 from daws.model.context import AnyOf, Context, Label, parse_context
-from daws.model.graph import Graph, GraphBuilder
+from daws.model.graph import Graph
+from daws.model.graph_builder import GraphBuilder
 from daws.model.task import NodeId
 from daws.sim.cluster import NodeGroup, joined
 from daws.sim.kernel import Kernel
@@ -20,7 +21,7 @@ from daws.sim.simulate import Settings, simulate
 from daws.strategy import parse_strategy
 from daws.strategy.decisions import Newcomer, Plan, Reasons, Strategy
 from daws.strategy.decisions import Site as Ground
-from daws.strategy.rng import Rng
+from daws.strategy.rng import SplitMix64
 
 from .shared.picture import draw_bars, finish, heading, legend_below
 from .shared.study import Asked, Claim, Report, Row, Study, Table
@@ -153,7 +154,7 @@ def run_job(job: Job) -> Outcome:
     configuration = job.case.configuration
     pairs = make_pairs(job.seed, PAIR_COUNT // share)
     stored = [places for places, count in STORED for _ in range(count)][::share][: len(pairs)]
-    places = shuffled(stored, Rng(job.seed + 1000))
+    places = shuffled(stored, SplitMix64(job.seed + 1000))
     builder = GraphBuilder()
     for pair, known in zip(pairs, places, strict=True):
         builder.add_task("pair", ns_of(pair.work_s), context=context_of(configuration, pair, known))

@@ -5,7 +5,8 @@ from msgspec import Struct
 from daws.compare.picture import COLOURS
 from daws.model.cluster import ExecutorClass
 from daws.model.context import Label
-from daws.model.graph import Graph, GraphBuilder
+from daws.model.graph import Graph
+from daws.model.graph_builder import GraphBuilder
 from daws.sim.cluster import NodeGroup, joined
 from daws.sim.kernel import Kernel
 from daws.sim.plot import BUSY_COLOUR, INK, Floats, new_figure

@@ -8,7 +8,8 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from daws.compare.jobs import run_each
-from daws.model.graph import Graph, GraphBuilder
+from daws.model.graph import Graph
+from daws.model.graph_builder import GraphBuilder
 from daws.sim.cluster import cluster_of
 from daws.sim.simulate import Settings, simulate
 from daws.strategy import DEFAULT, parse_strategy

@@ -13,8 +13,8 @@ import msgspec
 from daws.model.cluster import Members, NodeInfo
 from daws.store.memory import MemoryStore
 from daws.store.valkey import cells
-from daws.store.valkey.attempt import Options
-from daws.store.valkey.caller import Caller, Done
+from daws.store.valkey.attempt import StoreOptions
+from daws.store.valkey.caller import CallResult, ShardCaller
 from daws.store.valkey.cells import DEAD, LEASES, MEMBERS, STAMP_BYTES
 from daws.wire.store import AnswerType, Estate, Owned, Row, TakeOver
 from tests.valkey import ShardInMemory
@@ -39,9 +39,9 @@ class TwinStore(MemoryStore):
     ) -> None:
         # Neither forgets that there were tasks that have retired: the other one cannot.
         super().__init__(shard_count, lease_ns, replicas_max, history, direct)
-        options = Options(shard_count, lease_ns, replicas_max, history, direct)
+        options = StoreOptions(shard_count, lease_ns, replicas_max, history, direct)
         self.beside = [ShardInMemory() for _ in range(shard_count)]
-        self.callers = [[Caller(options, shard) for shard in range(shard_count)] for _ in range(CALLERS)]
+        self.callers = [[ShardCaller(options, shard) for shard in range(shard_count)] for _ in range(CALLERS)]
         self.turn = 0
 
     def join(self, infos: Iterable[NodeInfo], now_ns: int = 0) -> Members:
@@ -72,7 +72,7 @@ class TwinStore(MemoryStore):
             self._compare()
         return answers
 
-    def _drive(self, shard: int, rows: Sequence[Row], now_ns: int, marks: int) -> Done:
+    def _drive(self, shard: int, rows: Sequence[Row], now_ns: int, marks: int) -> CallResult:
         caller = self.callers[self.turn % CALLERS][shard]
         caller._marks = marks  # so that both give out the same ones
         script = caller.carry_out(rows, now_ns)
@@ -81,7 +81,7 @@ class TwinStore(MemoryStore):
             try:
                 request = script.send(answer)
             except StopIteration as end:
-                done: Done = end.value
+                done: CallResult = end.value
                 return done
             answer = self.beside[request.shard].answer(request)
 

@@ -15,7 +15,7 @@ from typing import Any
 import hiredis
 import pytest
 
-from daws.store.valkey.caller import CHANGED, DONE, LOST, Commit, Fetch, Heads, Scan, Tail
+from daws.store.valkey.caller import CHANGED, DONE, LOST, Commit, Fetch, Heads, Length, Range, Scan, Tail
 from daws.store.valkey.cells import STAMP_BYTES
 
 _READY_S = 20.0
@@ -224,6 +224,11 @@ class ShardInMemory:
         if isinstance(request, Heads):
             named = [head for name, cell in self.cells.items() if name.isdigit() for head in _heads(cell)]
             return [b"0", [*dict.fromkeys(named)]]
+        if isinstance(request, Length):
+            return len(self.log)
+        if isinstance(request, Range):
+            numbered = [(name, cell) for name, cell in self.cells.items() if name.isdigit() and len(cell) > STAMP_BYTES]
+            return [b"0", [part for pair in numbered for part in pair]]
         if self.before is not None:
             happens, self.before = self.before, None
             happens()

@@ -6,7 +6,7 @@ loaded that nobody uses. (`__init__.pyi` has the types.)
 
 import sys
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __path__.append(f"{__path__[0]}/_others")  # modules that others have, which say what to write instead
 
 _HOMES = {

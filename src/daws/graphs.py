@@ -27,7 +27,8 @@ from daws.formats.values import shown
 from daws.model.columns import Int64s, offsets
 from daws.model.context import Context, parse_context
 from daws.model.errors import GraphError
-from daws.model.graph import TOTAL_MAX, Graph, GraphBuilder
+from daws.model.graph import TOTAL_MAX, Graph
+from daws.model.graph_builder import GraphBuilder
 from daws.model.numbers import read_size
 
 NS_PER_S = 1_000_000_000

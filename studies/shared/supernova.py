@@ -18,9 +18,9 @@ import numpy as np
 
 from daws.compare.jobs import run_each
 from daws.model.context import Context, Label
-from daws.model.graph import GraphBuilder, TaskHandle
+from daws.model.graph_builder import GraphBuilder, TaskHandle
 from daws.sim.plot import Floats, busy_over_time
-from daws.strategy.rng import Rng
+from daws.strategy.rng import SplitMix64
 
 from .runs import RunsProgress
 from .study import Asked
@@ -93,7 +93,7 @@ class Pair(NamedTuple):
 
 def make_pairs(seed: int, count: int = PAIR_COUNT) -> list[Pair]:
     """The same sizes for every seed, in an order, and with amounts of work, that depend on it."""
-    rng = Rng(seed)
+    rng = SplitMix64(seed)
     sizes = [(-log(1 - (number + 0.5) / count)) ** (1 / SHAPE) for number in range(count)]
     for _ in range(20):  # cutting off the ends moves the mean
         middle = mean(sizes)
@@ -108,7 +108,7 @@ def make_pairs(seed: int, count: int = PAIR_COUNT) -> list[Pair]:
     return shuffled(pairs, rng)
 
 
-def shuffled(things: Sequence[Thing], rng: Rng) -> list[Thing]:
+def shuffled(things: Sequence[Thing], rng: SplitMix64) -> list[Thing]:
     mixed = list(things)
     for last in range(len(mixed) - 1, 0, -1):
         other = rng.below(last + 1)

@@ -5,6 +5,7 @@ twice: the second time must answer the same and change nothing. The suites are i
 of `daws.store.memory`.
 """
 
+from tests.contract.store.attaching import AttachingContract
 from tests.contract.store.estates import EstatesContract
 from tests.contract.store.growing import GrowingContract
 from tests.contract.store.leaving import LeavingContract
@@ -32,5 +33,6 @@ class StoreContract(
     LeavingContract,
     ReadingContract,
     SessionsContract,
+    AttachingContract,
 ):
     """All suites: a backend's subclass has `make(**options)` and `snapshot(store)`."""

@@ -28,10 +28,13 @@ def snapshot(store: MemoryStore) -> object:
             dict(shard.outbox),
             list(shard.log),
             set(shard.dead),
+            set(shard.closed),
         )
         for shard in store.shards
     ]
-    return shards, dict(store.leases), dict(store.infos), dict(store.orphans), set(store.buried), store.members.version
+    sessions = dict(store.sessions), store.session_count
+    nodes = dict(store.leases), dict(store.infos), dict(store.orphans), set(store.buried), store.members.version
+    return shards, sessions, nodes
 
 
 class TestPlain(StoreContract):

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from daws.store.valkey.attempt import Options
+from daws.store.valkey.attempt import StoreOptions
 from daws.store.valkey.blocking import BlockingValkeyStore
 from daws.store.valkey.server import Address
 from tests.contract.store_suite import StoreContract
@@ -50,7 +50,7 @@ class TestPlain(StoreContract):
 
     def make(self, **options: Any) -> BlockingValkeyStore:
         address = Address((self.server.url,), f"contract-{next(_numbers)}")
-        wanted = Options(options.get("shards", self.shards), self.lease_ns, 2, self.history, self.direct)
+        wanted = StoreOptions(options.get("shards", self.shards), self.lease_ns, 2, self.history, self.direct)
         self.stores.append(BlockingValkeyStore(address, wanted))
         return self.stores[-1]
 

@@ -19,7 +19,8 @@ from daws.workloads import parse_workload
 
 ROOT = Path(__file__).parents[2]
 FROM_ROOT = [ROOT / name for name in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md")]
-PAGES = sorted([*FROM_ROOT, *(ROOT / "docs").glob("*.md"), *(ROOT / "docs/api").glob("*.md")])
+FOLDERS = [ROOT / name for name in ("docs", "docs/api", "docs/internals")]
+PAGES = sorted([*FROM_ROOT, *(page for folder in FOLDERS for page in folder.glob("*.md"))])
 EXAMPLE_LINES_MAX = 40
 
 
@@ -28,7 +29,8 @@ def blocks(page: Path, language: str) -> list[str]:
 
 
 def commands() -> list[str]:
-    lines = [line for page in PAGES for block in blocks(page, "sh") for line in block.splitlines()]
+    """Those in blocks of `sh`, and of `bash`, which no test runs because they need several machines."""
+    lines = [line for page in PAGES for block in blocks(page, "(?:ba)?sh") for line in block.splitlines()]
     return sorted({line.removeprefix(".venv/bin/") for line in lines if re.match(r"(\.venv/bin/)?daws [a-z]", line)})
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from daws.model.states import DONE, FAILED
 from daws.strategy import PRESETS, parse_strategy
-from daws.strategy.rng import Rng
+from daws.strategy.rng import SplitMix64
 from daws.testing import Flock
 from daws.workloads import parse_workload
 
@@ -25,7 +25,7 @@ WORKLOADS = (
 
 def run(preset: str, workload: str, seed: int, doubled: int = 0, deaths: int = 0, leaves: int = 0) -> Flock:
     graph = parse_workload(workload).build(3, 2, seed % 1000)
-    flock = Flock(graph, parse_strategy(preset), Rng(seed), doubled=doubled, deaths=deaths, leaves=leaves)
+    flock = Flock(graph, parse_strategy(preset), SplitMix64(seed), doubled=doubled, deaths=deaths, leaves=leaves)
     flock.run()
     return flock
 

@@ -7,13 +7,15 @@ from hypothesis import strategies as st
 from daws.core import invariants
 from daws.model.cluster import ExecutorClass
 from daws.model.context import parse_context
-from daws.model.graph import Graph, GraphBuilder, Growth, TaskHandle
+from daws.model.graph import Graph, Growth
+from daws.model.graph_builder import GraphBuilder, TaskHandle
 from daws.sim.cluster import Cluster, NodeGroup
 from daws.sim.faults import FaultPlan
 from daws.sim.kernel import Kernel
 from daws.sim.runlog import RunLog
-from daws.sim.scenario import Scenario, make_scenario_kernel
 from daws.sim.simulate import Settings, simulate
+from daws.sim.worlds import Scenario, make_scenario_kernel
+from daws.sim.worlds.stock import with_setup
 from daws.strategy import PRESETS, parse_strategy
 
 MS = 1_000_000
@@ -93,9 +95,8 @@ def test_also_when_nodes_die(graph: Graph, cluster: Cluster, preset: str, seed: 
     if graph.task_count > 1 and graph.kinds == ("a", "b"):
         graph = graph.changed(growth=[Growth(0, 1, 2, 5 * MS)])  # tasks that wait hold none meanwhile
     plan = FaultPlan(horizon_ns=400 * MS, crashes=crashes, loss=0.05, duplication=0.05, restart_ns_max=300 * MS)
-    kernel = make_scenario_kernel(
-        Scenario(seed, "memory", graph, cluster, parse_strategy(preset), plan, 2), invariants.check
-    )
+    scenario = with_setup(Scenario(seed, "memory", graph, cluster, parse_strategy(preset), plan, 2))
+    kernel = make_scenario_kernel(scenario, invariants.check)
     kernel.start()
     kernel.run(120_000 * MS)
     assert not kernel.client.waiting_for

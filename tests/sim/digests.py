@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from daws.sim.scenario import GROWN, run_scenario
+from daws.sim.worlds import GROWN, run_scenario
 from tests.sim.many import Ticker, processes, run_all
 
 SEEDS = (*range(250), *range(GROWN, GROWN + 250))

@@ -15,14 +15,13 @@ from msgspec import Struct
 
 from daws.core.invariants import check
 from daws.core.node import NodeCore
-from daws.sim.scenario import Outcome, draw_scenario, run_scenario
+from daws.sim.worlds import Outcome, draw_scenario, run_scenario
+from daws.sim.worlds.scenario import AIMED
 from tests.sim.many import Ticker, processes, run_all
 
 DEEP_PERIOD = 10
 """Every so many seeds the inside of every node is looked at after every step, which takes several times as long."""
 BATCH = 8
-AIMED = ("killers", "words", "heirs", "echoes", "exiles", "torn", "deserted", "cancelled", "leaves", "servers")
-"""Faults of a scenario that are not in its plan, because they wait for their moment."""
 SHOWN_MAX = 10
 
 

@@ -16,10 +16,10 @@ from msgspec import Struct
 from daws.formats.reader import read_workflow
 from daws.model.graph import Graph
 from daws.sim.cluster import cluster_of
-from daws.sim.scenario import growing_graph
 from daws.sim.simulate import Settings, simulate
+from daws.sim.worlds.graphs import growing_graph
 from daws.strategy import PRESETS, parse_strategy
-from daws.strategy.rng import Rng
+from daws.strategy.rng import SplitMix64
 from daws.workloads import parse_workload
 from daws.workloads.registry import KINDS
 from tests.sim.many import Ticker, processes, run_all
@@ -51,8 +51,8 @@ WORKLOADS: dict[str, Builder] = {
     "sipht": _workload("sipht:per-core=7,time-scale=1e-4,data-scale=0.01"),
     "moldyn": _workload("moldyn:per-core=6,time-scale=1e-4,data-scale=0.1"),
     "fmri": _workload("fmri:per-core=6,time-scale=0.01"),
-    "growing": lambda nodes: growing_graph(Rng(SEED), waits=False, roots=2 * nodes),
-    "waiting": lambda nodes: growing_graph(Rng(SEED), waits=True, roots=2 * nodes),
+    "growing": lambda nodes: growing_graph(SplitMix64(SEED), waits=False, roots=2 * nodes),
+    "waiting": lambda nodes: growing_graph(SplitMix64(SEED), waits=True, roots=2 * nodes),
 }
 """By name, for a cluster of so many nodes. The last two are graphs that grow while they run."""
 assert set(KINDS) <= set(WORKLOADS)

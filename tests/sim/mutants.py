@@ -28,7 +28,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from daws.sim.scenario import GROWN, draw_scenario
+from daws.sim.worlds import GROWN, draw_scenario
 from tests.sim.faults import Failure, how_to_replay, try_seed
 from tests.sim.many import Ticker, run_all
 from tests.sim.mutations import MUTANTS, RULES, Mutant

@@ -359,6 +359,18 @@ MUTANTS = (
         "",
     ),
     Mutant(
+        "a node believes to have the objects that it has dropped", 6, "core/objects.py",
+        "        del here.sizes[object_]\n        core.out.append(DropObject(object_))\n",
+        "        core.out.append(DropObject(object_))\n",
+        where=("failover", "fan-out", "fan-in"),
+    ),
+    Mutant(
+        "a node believes to have the copies that it has dropped", 6, "core/objects.py",
+        "    objects.copied_bytes -= objects.sizes.pop(object_)\n    core.out.append(DropObject(object_))\n",
+        "    objects.copied_bytes -= objects.sizes[object_]\n    core.out.append(DropObject(object_))\n",
+        where=("failover", "little memory"),
+    ),
+    Mutant(
         "a copy is dropped while others read it", 6, "core/objects.py",
         "        copies[object_] = readers = max(0, readers - 1)\n",
         "        copies[object_] = readers = 0\n",

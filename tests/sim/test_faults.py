@@ -4,25 +4,13 @@ import pytest
 
 from daws.core import store_calls
 from daws.core.invariants import check
-from daws.sim.scenario import GROWN, draw_scenario, run_scenario
+from daws.sim.worlds import draw_scenario, run_scenario
 from daws.strategy import PRESETS
 from daws.workloads.registry import KINDS
+from tests.sim.corpus import HURRIED, ONCE_WRONG
 from tests.sim.faults import Failure, how_to_replay, main, summary, try_seed
 
 SAMPLE = range(150)
-ONCE_WRONG = (
-    2075, 2943,
-    337, 521, 565, 619, 910, 1013, 1325, 1351, 1465, 1569, 1727, 1816, 1847,
-    2022, 2151, 2320, 2334, 2365, 2388, 2410, 2419, 2600, 2650, 3533, 3790,
-    114, 720, 3202, 6914, 11039, 17216, 3522, 3962, 4353, 5181, 6170, 6492, 6926, 7846,
-    1010, 2086, 2862, 4231, 6482, 8582, 9721, 9850, 11713, 17279, 18032,
-    5388, 5592, 6194, 7389, 7928, 12569, 14445, 14447,
-    GROWN + 934, GROWN + 1382, GROWN + 1454, GROWN + 2550, GROWN + 3665, GROWN + 3714, GROWN + 4837, GROWN + 6256,
-    GROWN + 35, GROWN + 579, GROWN + 2570, GROWN + 14467, GROWN + 15162,
-)  # fmt: skip
-"""Seeds that brought something to light."""
-HURRIED = (GROWN + 634, GROWN + 901)
-"""Seeds that brought something to light when rows about unknown tasks were sent again after 10 ms."""
 DEEP = range(3, 90, 7)
 
 

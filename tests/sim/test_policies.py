@@ -5,7 +5,8 @@ import pytest
 from daws.cli import main
 from daws.model.context import Label, matches, parse_context
 from daws.model.errors import ClusterError, ContextError, DawsError, GraphError
-from daws.model.graph import Graph, GraphBuilder, TaskHandle
+from daws.model.graph import Graph
+from daws.model.graph_builder import GraphBuilder, TaskHandle
 from daws.sim.cluster import cluster_of, joined, parse_group
 from daws.sim.simulate import Settings, simulate
 from daws.strategy import PRESETS, parse_strategy

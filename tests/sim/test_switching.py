@@ -7,11 +7,12 @@ import pytest
 from daws.core.events import NewStrategy
 from daws.core.invariants import check
 from daws.core.node import NodeCore
-from daws.sim import scenario as scenarios
 from daws.sim.kernel import Kernel
 from daws.sim.machine import FATE
+from daws.sim.worlds import Scenario
+from daws.sim.worlds import run as runs
 from daws.strategy import PRESETS, format_strategy, parse_strategy
-from daws.strategy.rng import Rng
+from daws.strategy.rng import SplitMix64
 
 ODD = ("mlb:place=random", "mdl:relax=never", "adage:replicate=given", "mlb:balance=none", "flds:tt=0")
 TEXTS = tuple([format_strategy(parse_strategy(name)) for name in (*PRESETS, *ODD)])
@@ -21,7 +22,7 @@ WITHIN_NS = 2_000_000_000
 
 @pytest.mark.parametrize("seed", range(24))
 def test_switches_among_faults(seed: int, monkeypatch: pytest.MonkeyPatch):
-    rng, make, told = Rng(seed), scenarios.make_scenario_kernel, []
+    rng, make, told = SplitMix64(seed), runs.make_scenario_kernel, []
 
     def tell(kernel: Kernel) -> None:
         """To all nodes, or to one: what nodes go by may differ for a while."""
@@ -31,12 +32,12 @@ def test_switches_among_faults(seed: int, monkeypatch: pytest.MonkeyPatch):
             kernel.push(kernel.now_ns, node, NewStrategy(text))
             told.append(node)
 
-    def with_switches(scenario: scenarios.Scenario, deep: Callable[[NodeCore], None] | None) -> Kernel:
+    def with_switches(scenario: Scenario, deep: Callable[[NodeCore], None] | None) -> Kernel:
         kernel = make(scenario, deep)
         for _ in range(SWITCHES):
             kernel.push(rng.below(WITHIN_NS), FATE, tell)
         return kernel
 
-    monkeypatch.setattr(scenarios, "make_scenario_kernel", with_switches)
-    scenarios.run_scenario(seed, check if seed % 4 == 0 else None)
+    monkeypatch.setattr(runs, "make_scenario_kernel", with_switches)
+    runs.run_scenario(seed, check if seed % 4 == 0 else None)
     assert told

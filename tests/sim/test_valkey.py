@@ -3,7 +3,7 @@
 import pytest
 
 from daws.sim import simulate
-from daws.sim.scenario import run_scenario
+from daws.sim.worlds import run_scenario
 from tests.twin import TwinStore
 
 SEEDS = range(12)

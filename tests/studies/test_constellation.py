@@ -3,7 +3,7 @@
 import pytest
 
 from daws.model.context import format_context, matches
-from daws.model.graph import GraphBuilder
+from daws.model.graph_builder import GraphBuilder
 from daws.strategy.assign.one import AssignOne
 from studies.constellation_clusters import (
     AT_ONE,

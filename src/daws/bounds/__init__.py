@@ -5,8 +5,8 @@ the earliest finishing times as MATRIX (2015) published them, which are no bound
 graphs and what nodes look like, and neither strategies nor simulators.
 """
 
-from daws.bounds.ground import NO_COSTS, AlikeNodes, Costs, Nodes
-from daws.bounds.provable import Bound, Part, bound
+from daws.bounds.ground import NO_COSTS, AlikeNodes, CostModel, Nodes
+from daws.bounds.provable import Bound, BoundPart, bound
 from daws.bounds.recursion import Recursion, recursion
 
-__all__ = ["NO_COSTS", "AlikeNodes", "Bound", "Costs", "Nodes", "Part", "Recursion", "bound", "recursion"]
+__all__ = ["NO_COSTS", "AlikeNodes", "Bound", "CostModel", "Nodes", "BoundPart", "Recursion", "bound", "recursion"]

@@ -24,7 +24,7 @@ class Nodes(Protocol):
     def memory_bytes(self) -> int: ...
 
 
-class Costs(Protocol):
+class CostModel(Protocol):
     """Those of a simulator's costs that no schedule can avoid."""
 
     @property
@@ -69,23 +69,23 @@ class _NoCosts(Struct, frozen=True):
     store_row_ns: int = 0
 
 
-NO_COSTS: Costs = _NoCosts()
+NO_COSTS: CostModel = _NoCosts()
 """Where nothing is known of the costs: only what tasks themselves take counts."""
 
 
-def first_start_ns(costs: Costs) -> int:
+def first_start_ns(costs: CostModel) -> int:
     """No run begins earlier: the client's message travels, a node takes it in and hands a task to an executor."""
     return costs.latency_ns + costs.task_ns + costs.step_ns + costs.dispatch_ns
 
 
-def edge_ns(costs: Costs) -> int:
+def edge_ns(costs: CostModel) -> int:
     """Between the end of a task and the start of one that waits for it: its node asks the store to commit it, the
     answer says who is ready now, and a node hands that task to an executor."""
     to_store_ns = costs.step_ns + costs.message_ns + costs.latency_ns + costs.store_call_ns + costs.store_row_ns
     return to_store_ns + costs.latency_ns + costs.step_ns + costs.dispatch_ns
 
 
-def link_bytes_per_ns(groups: Sequence[Nodes], costs: Costs) -> float:
+def link_bytes_per_ns(groups: Sequence[Nodes], costs: CostModel) -> float:
     """The most that arrives at any node."""
     several = len({nodes.cluster for nodes in groups}) > 1
     fastest = max(costs.net_bytes_per_s, costs.cluster_bytes_per_s) if several else costs.net_bytes_per_s

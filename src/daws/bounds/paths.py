@@ -2,14 +2,14 @@
 
 import numpy as np
 
-from daws.bounds.flow import Floats, Flow, by_task, pieces
+from daws.bounds.sorted_graph import Floats, SortedGraph, by_task, pieces
 from daws.model.columns import Int16s, Int64s
 
 THRESHOLDS = 256
 BISECTIONS = 60
 
 
-def add_parents(flow: Flow, head_ns: Int64s, duration_ns: Int64s, edge_ns: int) -> None:
+def add_parents(flow: SortedGraph, head_ns: Int64s, duration_ns: Int64s, edge_ns: int) -> None:
     """Raise heads, the earliest that the tasks by position can begin, to after the ends of their parents."""
     for step in flow.steps:
         if step.last == step.first:
@@ -21,7 +21,7 @@ def add_parents(flow: Flow, head_ns: Int64s, duration_ns: Int64s, edge_ns: int) 
         part[some] = np.maximum(part[some], latest_ns)
 
 
-def tails_ns(flow: Flow, duration_ns: Int64s, edge_ns: int) -> Int64s:
+def tails_ns(flow: SortedGraph, duration_ns: Int64s, edge_ns: int) -> Int64s:
     """By position, the least that passes between the end of a task and the end of everything."""
     tail_ns = np.zeros(flow.task_count, np.int64)
     if not flow.edge_count:

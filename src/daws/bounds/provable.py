@@ -19,9 +19,9 @@ from daws.bounds.capacity import (
     shortest_ns,
     sure_work_ns,
 )
-from daws.bounds.flow import Flow
-from daws.bounds.ground import Costs, Nodes, edge_ns, first_start_ns, link_bytes_per_ns
+from daws.bounds.ground import CostModel, Nodes, edge_ns, first_start_ns, link_bytes_per_ns
 from daws.bounds.paths import add_parents, late_work_ns, longest_ns, ramps_ns, tails_ns
+from daws.bounds.sorted_graph import SortedGraph
 from daws.bounds.transfers import add_transfers, shared_input_ns
 from daws.model.columns import Int16s, Int64s
 from daws.model.graph import Graph
@@ -32,7 +32,7 @@ EXACT_MAX = 2.0**53
 """Sums of whole numbers are exact in floats up to here."""
 
 
-class Part(Struct, frozen=True):
+class BoundPart(Struct, frozen=True):
     """One reason why it takes so long."""
 
     name: str
@@ -43,14 +43,14 @@ class Part(Struct, frozen=True):
 class Bound(Struct, frozen=True):
     """No schedule is shorter than any of its parts."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[BoundPart, ...]
 
     @property
     def seconds(self) -> float:
         return self.binding.seconds
 
     @property
-    def binding(self) -> Part:
+    def binding(self) -> BoundPart:
         """The part that is largest; the first of those that are equal."""
         return max(self.parts, key=lambda part: part.seconds)
 
@@ -63,7 +63,7 @@ class Bound(Struct, frozen=True):
         return self.seconds / makespan_s if makespan_s else 0.0
 
 
-def bound(graph: Graph, groups: Sequence[Nodes], costs: Costs, evenly: bool = True) -> Bound:
+def bound(graph: Graph, groups: Sequence[Nodes], costs: CostModel, evenly: bool = True) -> Bound:
     """The bounds on running a graph on these groups of nodes. Objects from outside lie `evenly` on all of them, or else
     anywhere: then all that a task reads may lie together."""
     work_ns = sure_work_ns(graph, groups)
@@ -80,16 +80,16 @@ def bound(graph: Graph, groups: Sequence[Nodes], costs: Costs, evenly: bool = Tr
     # Something always ends at a whole nanosecond; what floats are off by must not lift a bound to the next one.
     off = 1e-12 if total < EXACT_MAX else 1e-8
     return Bound(
-        tuple(Part(name, math.ceil(took_ns * (1 - off)) / NS_PER_S, meaning) for name, took_ns, meaning in found)
+        tuple(BoundPart(name, math.ceil(took_ns * (1 - off)) / NS_PER_S, meaning) for name, took_ns, meaning in found)
     )
 
 
 def _ways(
-    graph: Graph, groups: Sequence[Nodes], costs: Costs, work_ns: Int64s, total: float, power: float, evenly: bool
+    graph: Graph, groups: Sequence[Nodes], costs: CostModel, work_ns: Int64s, total: float, power: float, evenly: bool
 ) -> list[tuple[str, float, str]]:
     """The parts that come from the order in which tasks run."""
     start_ns, between_ns, link = first_start_ns(costs), edge_ns(costs), link_bytes_per_ns(groups, costs)
-    flow = Flow(graph, INLINE_BYTES)
+    flow = SortedGraph(graph, INLINE_BYTES)
     duration_ns = flow.by_position(shortest_ns(graph, groups))
     if not flow.edge_count and not graph.external_count:
         critical_ns = int(duration_ns.max(initial=0))
@@ -125,7 +125,7 @@ def _ways(
 
 
 def _shared_ns(
-    flow: Flow,
+    flow: SortedGraph,
     groups: Sequence[Nodes],
     link: float,
     work_ns: Int64s,

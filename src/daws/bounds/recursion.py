@@ -16,7 +16,7 @@ from collections.abc import Callable
 import numpy as np
 from msgspec import Struct
 
-from daws.bounds.flow import Floats, Flow, Step, by_task
+from daws.bounds.sorted_graph import Floats, SortedGraph, SortedStep, by_task
 from daws.model.columns import Int64s
 from daws.model.errors import UsageError
 from daws.model.graph import Graph
@@ -64,7 +64,7 @@ def recursion(
 
 class _Walk:
     def __init__(self, graph: Graph, wait_ns: float, bytes_per_ns: float, task_bytes: int) -> None:
-        self.flow = Flow(graph)
+        self.flow = SortedGraph(graph)
         self.wait_ns = wait_ns
         self.bytes_per_ns = bytes_per_ns
         self.move_task_ns = task_bytes / bytes_per_ns
@@ -85,7 +85,7 @@ class _Walk:
                 progress(step.high)
         return last_ns
 
-    def _add_arrivals(self, step: Step, ends_ns: Floats) -> None:
+    def _add_arrivals(self, step: SortedStep, ends_ns: Floats) -> None:
         """When the data of its parents is there, for each task that has some."""
         parent = self.flow.parent[step.first : step.last]
         made_ns = self.end_ns[parent]

@@ -11,15 +11,15 @@ import numpy as np
 import numpy.typing as npt
 
 from daws.bounds.capacity import node_capacity
-from daws.bounds.flow import Floats, Flow, by_task, pieces
 from daws.bounds.ground import Nodes
+from daws.bounds.sorted_graph import Floats, SortedGraph, by_task, pieces
 from daws.model.columns import Int64s
 from daws.model.graph import Graph
 from daws.model.task import INLINE_BYTES
 
 
 def add_transfers(
-    flow: Flow,
+    flow: SortedGraph,
     head_ns: Int64s,
     groups: Sequence[Nodes],
     start_ns: int,
@@ -65,7 +65,7 @@ class _Reads(NamedTuple):
     counts: Int64s
 
 
-def _reads(flow: Flow, low: int, high: int, late: npt.NDArray[np.bool_], work_ns: Int64s) -> _Reads:
+def _reads(flow: SortedGraph, low: int, high: int, late: npt.NDArray[np.bool_], work_ns: Int64s) -> _Reads:
     counts = np.diff(flow.start[low : high + 1])
     first, last = int(flow.start[low]), int(flow.start[high])
     child = np.repeat(np.arange(high - low), counts)
@@ -109,7 +109,7 @@ def _earliest_ns(reads: _Reads, need: Floats, first_ns: Floats, start_ns: int, l
     return result
 
 
-def _outside_bytes(flow: Flow, node_count: int) -> Floats | None:
+def _outside_bytes(flow: SortedGraph, node_count: int) -> Floats | None:
     """For each position the bytes from outside that do not lie on whatever node it runs on; None if there are none.
 
     Objects from outside lie spread evenly over the nodes, so that a node has at most an even share of them.

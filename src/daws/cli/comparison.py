@@ -18,7 +18,7 @@ from daws.cli.options import CORES
 from daws.cli.source import read_source
 from daws.cli.table import as_json, grid, seconds, share, size
 from daws.cli.targets import check_apart
-from daws.compare.cases import Case, Run, cases_of, read_sizes, split_strategies
+from daws.compare.cases import Case, CaseResult, cases_of, read_sizes, split_strategies
 from daws.compare.jobs import run_cases
 from daws.compare.page import page_of
 from daws.compare.picture import draw_comparison
@@ -137,7 +137,7 @@ def compare_line(done: int, total: int, left_s: float | None) -> str:
     return f"{bar} {done:,} of {total:,} runs  " + ("…" if left_s is None else f"{clock(left_s)} left")
 
 
-def tell(arguments: argparse.Namespace, title: str, runs: Sequence[Run], path: Path) -> None:
+def tell(arguments: argparse.Namespace, title: str, runs: Sequence[CaseResult], path: Path) -> None:
     """Tables or JSON, and the files that were asked for."""
     cells = cells_of(runs)
     if arguments.json:
@@ -227,9 +227,9 @@ def command_of(arguments: argparse.Namespace) -> str:
     return shlex.join(words)
 
 
-def csv_of(runs: Sequence[Run]) -> str:
+def csv_of(runs: Sequence[CaseResult]) -> str:
     buffer = io.StringIO()
-    names = [*Run.__struct_fields__, "bound_share"]
+    names = [*CaseResult.__struct_fields__, "bound_share"]
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(names)
     writer.writerows([getattr(run, name) for name in names] for run in runs)

@@ -19,7 +19,7 @@ from daws.cli.table import grid
 from daws.cli.targets import check_apart
 from daws.client.cluster import NODES_MAX, WORKERS_MAX, Cluster
 from daws.client.defaults import default_nodes, default_workers
-from daws.formats import Execution, Machine, Workflow, check_target, write_wfformat
+from daws.formats import Execution, RecordedMachine, Workflow, check_target, write_wfformat
 from daws.model.errors import CommandError, UsageError
 from daws.model.graph import Graph
 from daws.runs.picture import check_target as check_picture
@@ -204,7 +204,7 @@ def tell(arguments: argparse.Namespace, workflow: Workflow, submission: Submissi
         begun_at = datetime.now(UTC) - timedelta(microseconds=(time.monotonic_ns() - submission.begun_ns) // 1000)
         name, workers = platform.node() or "localhost", cluster.workers // cluster._nodes
         names = [name] if cluster._nodes == 1 else [f"{name}-{number}" for number in range(cluster._nodes)]
-        machines = [Machine(one, workers, memory_bytes()) for one in names]
+        machines = [RecordedMachine(one, workers, memory_bytes()) for one in names]
         earlier: frozenset[int] = frozenset()
         if isinstance(submission, CommandRun):
             earlier = frozenset(submission.earlier_ns)

@@ -33,7 +33,7 @@ from daws.client.hints import (
 )
 from daws.client.signatures import Signatures
 from daws.data.limits import check_open_files, with_cure
-from daws.data.session import Session as Folders
+from daws.data.session import SessionFolders as Folders
 from daws.model.errors import ClosedError, UsageError
 from daws.workers.errors import WorkerStartError
 from daws.workers.server import ForkServer
@@ -165,7 +165,7 @@ class Cluster(Signatures):
                 self._janitor = _janitor(*self._folders.all())
             from daws.data.functions import dumps_function
             from daws.runs.facts import Facts
-            from daws.runtime.engine import Crew
+            from daws.runtime.crew import Crew
             from daws.workers.managers import with_key
 
             self.strategy = _strategy_of(strategy)

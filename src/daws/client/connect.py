@@ -20,14 +20,14 @@ from daws.client.options import OUTPUTS_MAX
 from daws.client.rereading import read_again
 from daws.client.session import FIRST_EXTRA_OBJECT, Session, task_of
 from daws.data.revisions import own as revisions
-from daws.data.session import Session as Folders
+from daws.data.session import SessionFolders as Folders
 from daws.model.cluster import Members
 from daws.model.context import format_context
 from daws.model.errors import DawsError, UnavailableError, UsageError
 from daws.model.task import Needs, NodeId
 from daws.runtime.cluster.joined import JoinedCluster
 from daws.runtime.cluster.reach import Reach
-from daws.runtime.engine import Crew
+from daws.runtime.crew import Crew
 from daws.strategy import parse_strategy
 
 NAME_LENGTH_MAX = 100

@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from daws.model.html import text
 from daws.model.task import NodeId
-from daws.runs.facts import Decided, FactType, Handed, Ran, Sent
+from daws.runs.facts import Decided, FactType, Handed, RunFact, Sent
 from daws.strategy.decisions import DEDICATED, SHARED
 from daws.wire.messages import COPY, GIVEN, LEAVING, PUSH, STOLEN
 
@@ -51,12 +51,12 @@ class Explanation(Struct, frozen=True):
     @property
     def waited_s(self) -> float | None:
         """From the first that was heard of it to the beginning of its last run."""
-        ran = self._last(Ran)
+        ran = self._last(RunFact)
         return None if ran is None or not self.facts else (ran.start_ns - self.facts[0].at_ns) / 1e9
 
     @property
     def ran_s(self) -> float | None:
-        ran = self._last(Ran)
+        ran = self._last(RunFact)
         return None if ran is None else (ran.at_ns - ran.start_ns) / 1e9
 
     @property

@@ -27,7 +27,7 @@ from daws.model.errors import ClosedError, TaskFailedError, UsageError
 from daws.model.states import CANCELLED as STATE_CANCELLED
 from daws.wire.worker import ChildEnd, ObjectFile, Seed
 from daws.workers.failures import exception_of, with_way
-from daws.workers.nest import Nest, current_nest
+from daws.workers.nest import RunNest, current_nest
 from daws.workers.roots import FailureBook
 from daws.workers.running import loaded
 
@@ -184,7 +184,7 @@ def _same(value: T) -> T:
 class InnerSession:
     """What one run of a task has submitted."""
 
-    def __init__(self, nest: Nest) -> None:
+    def __init__(self, nest: RunNest) -> None:
         self.nest = nest
         self.futures: dict[int, tuple[InnerFuture[Any], ...]] = {}  # by number of the task: one for each output
         self._files: dict[int, ObjectFile] = {}  # by object that does not travel with messages

@@ -27,7 +27,7 @@ from daws.data.codec import Packed, dumps, loads, open_file
 from daws.data.files import read_and_drop
 from daws.data.fingerprint import Fingerprint, Unknown, Versions
 from daws.data.functions import dumps_function, inside_of, name_of
-from daws.data.memo import Entry, MemoFolder, Note
+from daws.data.memo import MemoEntry, MemoFolder, Note
 from daws.data.outside import File
 from daws.model.errors import DawsError
 from daws.model.task import INLINE_BYTES, Input
@@ -333,7 +333,7 @@ class MemoSession(Session):
                 self._running[awaited.call.key] = (future, *others) if others else future
         super()._submit(function, payload, above, options, future, made, leaf)
 
-    def _find(self, call: Call) -> tuple[Entry | None, str]:
+    def _find(self, call: Call) -> tuple[MemoEntry | None, str]:
         """What is kept of a call, with all that has ended before."""
         if call.key in self._keeping and not self.engine.is_here:
             kept = Event()
@@ -342,7 +342,7 @@ class MemoSession(Session):
                 pass
         return self.folder.find(call.key)
 
-    def _reuse(self, call: Call, entry: Entry) -> Any:
+    def _reuse(self, call: Call, entry: MemoEntry) -> Any:
         self.memo.reused += 1
         futures = []
         made = time.strftime("%Y-%m-%d %H:%M", time.localtime(entry.head.made))

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from daws.client.session import Session
-    from daws.data.memo import Entry
+    from daws.data.memo import MemoEntry
 
 _numbers = count()
 
@@ -92,7 +92,7 @@ def _found_or_run(session: MemoSession, number: int, call: Call, wanted: Command
     return future  # type: ignore[no-any-return]
 
 
-def _reuse(session: MemoSession, call: Call, entry: "Entry", names: tuple[str, ...]) -> CommandFuture:
+def _reuse(session: MemoSession, call: Call, entry: "MemoEntry", names: tuple[str, ...]) -> CommandFuture:
     session.memo.reused += 1
     made = time.strftime("%Y-%m-%d %H:%M", time.localtime(entry.head.made))
     completed, modes, *contents = entry.outputs

@@ -39,7 +39,7 @@ from daws.data.codec import Packed, dumps_call, dumps_plain, encode
 from daws.data.files import ObjectFiles
 from daws.data.functions import Carried, LargeFunction, dumps_function, is_settled, name_of, refuse_large
 from daws.data.revisions import own as revisions
-from daws.data.session import Session as Folders
+from daws.data.session import SessionFolders as Folders
 from daws.data.tags import leveled, named
 from daws.model.cluster import Members
 from daws.model.context import format_context
@@ -58,7 +58,7 @@ from daws.model.task import FROM_OUTSIDE, INLINE_BYTES, Input, Needs, NodeId, Ta
 from daws.runs.facts import Facts, FactType
 from daws.runs.notes import News
 from daws.runs.timeline import Timeline
-from daws.runtime.engine import Crew
+from daws.runtime.crew import Crew
 from daws.runtime.outcomes import NODE, ended_here
 from daws.runtime.ports import ClusterPort, Outcome, PlainTask
 from daws.runtime.thread import NodeThread

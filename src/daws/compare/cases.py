@@ -29,7 +29,7 @@ class Case(Struct, frozen=True):
         return f"{self.strategy} on {self.nodes} nodes"
 
 
-class Run(Struct, frozen=True):
+class CaseResult(Struct, frozen=True):
     """What came of a case. `bound_s` is what no schedule could beat, `bound_by` which part of it binds."""
 
     strategy: str
@@ -60,7 +60,7 @@ class Recipe(Protocol):
     def make(self, nodes: int, seed: int) -> tuple[Graph, Cluster, Settings]: ...
 
 
-def run_case(recipe: Recipe, case: Case) -> Run:
+def run_case(recipe: Recipe, case: Case) -> CaseResult:
     """Simulate it; UsageError says which case does not work."""
     try:
         graph, cluster, settings = recipe.make(case.nodes, case.seed)
@@ -68,7 +68,7 @@ def run_case(recipe: Recipe, case: Case) -> Run:
         result, _ = simulate(graph, cluster, parse_strategy(case.strategy), settings)
     except UsageError as error:
         raise UsageError(f"{case}: {error}") from error
-    return Run(
+    return CaseResult(
         strategy=case.strategy,
         nodes=case.nodes,
         seed=case.seed,

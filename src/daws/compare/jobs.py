@@ -14,7 +14,7 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from typing import Any, TypeVar, cast
 
-from daws.compare.cases import Case, Recipe, Run, run_case
+from daws.compare.cases import Case, CaseResult, Recipe, run_case
 from daws.model.errors import DawsError, InternalError, UnavailableError
 
 PATIENCE_S = 5.0
@@ -25,7 +25,7 @@ Asked = TypeVar("Asked")
 Answer = TypeVar("Answer")
 
 
-def run_cases(recipe: Recipe, cases: Sequence[Case], jobs: int) -> Generator[Run, None, None]:
+def run_cases(recipe: Recipe, cases: Sequence[Case], jobs: int) -> Generator[CaseResult, None, None]:
     """The runs as they are done, in whatever order that is. Closing it ends all processes."""
     return run_each(partial(run_case, recipe), cases, jobs)
 

@@ -14,7 +14,7 @@ from typing import BinaryIO
 
 import msgspec
 
-from daws.compare.cases import Case, Run
+from daws.compare.cases import Case, CaseResult
 from daws.model.errors import UnavailableError, UsageError
 
 VERSION = 1
@@ -29,7 +29,7 @@ class Results:
 
     def __init__(self, path: Path, settings: dict[str, object]) -> None:
         self.path = path
-        self.runs: dict[Case, Run] = {}
+        self.runs: dict[Case, CaseResult] = {}
         self._settings = settings
         self._file: BinaryIO
         self._is_new = False
@@ -57,7 +57,7 @@ class Results:
             self.path.unlink(missing_ok=True)  # what was refused leaves nothing behind
         self._file.close()
 
-    def add(self, run: Run) -> None:
+    def add(self, run: CaseResult) -> None:
         self.runs[run.case] = run
         self._write(run)
 
@@ -93,7 +93,7 @@ class Results:
         self._check_head(whole[0])
         for number, line in enumerate(whole[1:], 2):
             try:
-                run = msgspec.json.decode(line, type=Run)
+                run = msgspec.json.decode(line, type=CaseResult)
             except (msgspec.MsgspecError, UnicodeDecodeError) as error:
                 raise UsageError(f"--results {str(self.path)!r}: line {number} cannot be read: {error}") from error
             self.runs[run.case] = run

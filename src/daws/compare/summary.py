@@ -5,7 +5,7 @@ from math import sqrt
 
 from msgspec import Struct
 
-from daws.compare.cases import Case, Run
+from daws.compare.cases import Case, CaseResult
 
 
 class Cell(Struct, frozen=True):
@@ -24,9 +24,9 @@ class Cell(Struct, frozen=True):
     peak_bytes: float = 0.0
 
 
-def cells_of(runs: Iterable[Run]) -> list[Cell]:
+def cells_of(runs: Iterable[CaseResult]) -> list[Cell]:
     """By size, then in the order of the runs' strategies."""
-    groups: dict[tuple[int, str], list[Run]] = {}
+    groups: dict[tuple[int, str], list[CaseResult]] = {}
     for run in runs:
         groups.setdefault((run.nodes, run.strategy), []).append(run)
     cells = [_cell(group) for group in groups.values()]
@@ -40,7 +40,7 @@ def mean_and_spread(values: Sequence[float]) -> tuple[float, float]:
     return mean, sqrt(sum((value - mean) ** 2 for value in values) / (len(values) - 1))
 
 
-def seconds_left(done: Iterable[Run], todo: Iterable[Case], jobs: int) -> float | None:
+def seconds_left(done: Iterable[CaseResult], todo: Iterable[Case], jobs: int) -> float | None:
     """By how long runs of the same size took, else the next smaller size, growing with the number of nodes."""
     took: dict[int, list[float]] = {}
     for run in done:
@@ -55,7 +55,7 @@ def seconds_left(done: Iterable[Run], todo: Iterable[Case], jobs: int) -> float 
     return total_s / jobs
 
 
-def _cell(runs: list[Run]) -> Cell:
+def _cell(runs: list[CaseResult]) -> Cell:
     makespan_s, spread_s = mean_and_spread([run.makespan_s for run in runs])
     share, share_spread = mean_and_spread([run.bound_share for run in runs])
     return Cell(

@@ -80,7 +80,7 @@ from daws.model.context import Context
 from daws.model.task import GUESS_NS, NodeId, Ready, TaskSpec
 from daws.strategy import parse_strategy
 from daws.strategy.decisions import Lately, Strategy
-from daws.strategy.rng import Rng
+from daws.strategy.rng import SplitMix64
 
 NO_NEWS: tuple[NodeId, int, int] = (-1, 0, -(1 << 62))
 SEVERAL = 4
@@ -217,7 +217,7 @@ class NodeCore:
         self.config = config
         self.cores = info.cores
         self.net_bytes_per_s = config.net_bytes_per_s
-        self.rng = Rng(seed * 0x9E3779B97F4A7C15 ^ info.id * 0xBF58476D1CE4E5B9)
+        self.rng = SplitMix64(seed * 0x9E3779B97F4A7C15 ^ info.id * 0xBF58476D1CE4E5B9)
         self.now_ns = 0
         self.out = _NO_STEP
         self.members = Members(0, ())

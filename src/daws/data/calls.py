@@ -109,10 +109,10 @@ def load_parts(arguments: Buffer, value: Callable[[int], Any]) -> Any:
     given = [resolved(one) for one in buffers]
     if len(parts) == 1:
         return pickle_loads(resolved(parts[0]), buffers=given)
-    return Unpickler(_Stream(resolved(one) for one in parts), buffers=given).load()
+    return Unpickler(_PartsStream(resolved(one) for one in parts), buffers=given).load()
 
 
-class _Stream(RawIOBase):
+class _PartsStream(RawIOBase):
     """A pickle stream in parts, as a file."""
 
     def __init__(self, parts: Iterator[Buffer]) -> None:

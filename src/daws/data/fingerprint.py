@@ -347,8 +347,8 @@ def _code_digest(source: bytes) -> str:
     def nobody(future: Any) -> str:
         raise Unknown
 
-    return Fingerprint(nobody, _Nobody).digest(code, "the module")
+    return Fingerprint(nobody, _NoFuture).digest(code, "the module")
 
 
-class _Nobody:
+class _NoFuture:
     """In the place of futures, where there are none."""

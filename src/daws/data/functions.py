@@ -24,7 +24,7 @@ CHANGES_MAX = 256
 """A function that has changed more often goes with the arguments of each call."""
 
 
-class _Kept(NamedTuple):
+class _PickledFunction(NamedTuple):
     """What a function was pickled to, and what it uses; None if it went by reference."""
 
     ref: "weakref.ref[FunctionType]"
@@ -34,7 +34,7 @@ class _Kept(NamedTuple):
     changes: int
 
 
-_kept: dict[int, _Kept] = {}
+_kept: dict[int, _PickledFunction] = {}
 """By identity of a function."""
 SHOWN_MAX = 100
 
@@ -87,11 +87,11 @@ def dumps_function(function: Callable[..., object], what: str = "the function", 
         data = dumps(function, what)
     key = id(function)
     changes = 0 if kept is None else kept.changes + (data != kept.data)
-    _kept[key] = _Kept(weakref.ref(function, lambda _: _kept.pop(key, None)), data, used, state, changes)
+    _kept[key] = _PickledFunction(weakref.ref(function, lambda _: _kept.pop(key, None)), data, used, state, changes)
     return data
 
 
-def _is_fresh(function: FunctionType, kept: _Kept) -> bool:
+def _is_fresh(function: FunctionType, kept: _PickledFunction) -> bool:
     if kept.used is None:
         return is_at_home(function)
     return not have_changed(kept.used) and (kept.state is None or kept.state.is_as_before())

@@ -51,7 +51,7 @@ class Note(msgspec.Struct):
     args: list[tuple[str, str]]
 
 
-class Entry(msgspec.Struct):
+class MemoEntry(msgspec.Struct):
     """A result that was found: its outputs, which keep their file mapped while they live."""
 
     path: str
@@ -84,7 +84,7 @@ class MemoFolder:
     def entry_path(self, key: str) -> Path:
         return self.path / key[:2] / f"{key}{SUFFIX}"
 
-    def find(self, key: str) -> tuple[Entry | None, str]:
+    def find(self, key: str) -> tuple[MemoEntry | None, str]:
         """The entry, or why there is none: nothing if it was never there, else what is wrong with it."""
         path = self.entry_path(key)
         try:
@@ -187,7 +187,7 @@ def read_head(path: Path) -> Head:
         return _head(file.read(_FIRST.size), file.read, os.fstat(file.fileno()).st_size)[0]
 
 
-def read_entry(path: Path) -> Entry:
+def read_entry(path: Path) -> MemoEntry:
     """All of it, checked. ValueError if it is none."""
     with open(path, "rb") as file:
         size = os.fstat(file.fileno()).st_size
@@ -201,7 +201,7 @@ def read_entry(path: Path) -> Entry:
             raise ValueError("its content is not what it was when it was written")
         outputs.append(output)
         start += length
-    return Entry(str(path), head, outputs)
+    return MemoEntry(str(path), head, outputs)
 
 
 def _head(first: bytes, read: "object", size: int) -> tuple[Head, int]:

@@ -42,7 +42,7 @@ class Revision(NamedTuple):
     in_place: bool
 
 
-class _Seen:
+class _SeenModule:
     """A module as it was when this process last looked at it."""
 
     __slots__ = ("codes", "number", "path", "source", "spec", "stamp")
@@ -62,7 +62,7 @@ class OwnModuleVersions:
     def __init__(self) -> None:
         self.sessions: WeakSet[Any] = WeakSet()  # whose functions may have to be sent again
         self.revisions: dict[str, Revision] = {}
-        self._seen: dict[str, _Seen] = {}
+        self._seen: dict[str, _SeenModule] = {}
         self._count = -1
         self._path: list[str] | None = None  # when the first workers were started
         self._last_path: list[str] = []  # `sys.path` at the last look
@@ -124,7 +124,7 @@ class OwnModuleVersions:
             source = read_source(path, name, getattr(module.__spec__, "loader", None))
             if source is None:
                 return False
-            seen = self._seen[name] = _Seen(module, path, source)
+            seen = self._seen[name] = _SeenModule(module, path, source)
             return not _is_found(name, path) and self._revise(module, seen, False)
         is_edited = _stamp(path) != seen.stamp
         in_place = is_edited and any(function.__code__ is not code for function, code in seen.codes)
@@ -133,13 +133,13 @@ class OwnModuleVersions:
             if source is None:
                 seen.spec = module.__spec__
                 return False
-            self._seen[name] = seen = _Seen(module, path, source, seen.number + 1)
+            self._seen[name] = seen = _SeenModule(module, path, source, seen.number + 1)
             revised[name] = seen.number
             self.revisions.pop(name, None)  # the last that was loaded anew comes last
             return self._revise(module, seen, in_place)
         return is_edited and name not in self.revisions and self._revise(module, seen, False)
 
-    def _revise(self, module: ModuleType, seen: _Seen, in_place: bool) -> bool:
+    def _revise(self, module: ModuleType, seen: _SeenModule, in_place: bool) -> bool:
         name = module.__name__
         is_package = hasattr(module, "__path__")
         self.revisions[name] = Revision(name, seen.path, is_package, seen.source, seen.number, in_place)

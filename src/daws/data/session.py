@@ -41,7 +41,7 @@ registers the one that removes folders: here, so before the one that closes clus
 _NAME = re.compile(r"(\.?)daws-(\d+)-\d+-[0-9a-f]{8}")
 
 
-class Session:
+class SessionFolders:
     """`memory` (None if there is no room), `scratch` and `run` (a short path, for sockets) are this session's alone."""
 
     def __init__(self, memory_base: Path | None = None, scratch_base: Path | None = None) -> None:
@@ -68,7 +68,7 @@ class Session:
 
     def __repr__(self) -> str:
         state = "" if self._finalizer.alive else ", closed"
-        return f"Session(memory={self.memory}, scratch={self.scratch}{state})"
+        return f"SessionFolders(memory={self.memory}, scratch={self.scratch}{state})"
 
     def all(self) -> list[str]:
         """Each of its folders once."""
@@ -90,7 +90,7 @@ class Session:
         """Remove the folders and all that is in them. Does nothing the second time, or in a forked child."""
         self._finalizer()
 
-    def __enter__(self) -> "Session":
+    def __enter__(self) -> "SessionFolders":
         return self
 
     def __exit__(

@@ -4,9 +4,9 @@
 does not hold (names, commands, files). `write_wfformat` is the way back. May not know nodes, clocks or how tasks run.
 """
 
-from daws.formats.execution import Execution, Machine
+from daws.formats.execution import Execution, RecordedMachine
 from daws.formats.export import check_target, write_wfformat
 from daws.formats.reader import read_workflow
 from daws.formats.workflow import Workflow, workflow_of
 
-__all__ = ["Execution", "Machine", "Workflow", "check_target", "read_workflow", "workflow_of", "write_wfformat"]
+__all__ = ["Execution", "RecordedMachine", "Workflow", "check_target", "read_workflow", "workflow_of", "write_wfformat"]

@@ -20,7 +20,7 @@ from itertools import repeat
 import numpy as np
 import numpy.typing as npt
 
-from daws.formats.notes import Notes
+from daws.formats.notes import RepairNotes
 from daws.formats.values import shown
 from daws.formats.workflow import Workflow
 from daws.model.columns import Int32s, Int64s, distinct, offsets
@@ -48,7 +48,7 @@ class Draft:
 
     def __init__(self, error_at: ErrorAt) -> None:
         self.error_at = error_at
-        self.notes = Notes()
+        self.notes = RepairNotes()
         self.ids: dict[str, int] = {}
         self.names: list[str] = []
         self.programs: list[str] = []

@@ -10,7 +10,7 @@ from daws.model.columns import Column
 from daws.model.errors import GraphError
 
 
-class Machine(Struct, frozen=True):
+class RecordedMachine(Struct, frozen=True):
     """A node as others see it; what is 0 is not known."""
 
     name: str
@@ -28,7 +28,7 @@ class Execution:
     start_ns: Column
     end_ns: Column
     machine: Column
-    machines: Sequence[Machine]
+    machines: Sequence[RecordedMachine]
     started_at: datetime
     earlier: frozenset[int] = frozenset()
 

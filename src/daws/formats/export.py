@@ -19,7 +19,7 @@ import numpy as np
 from msgspec import Struct
 
 from daws import __version__
-from daws.formats.execution import Execution, Machine
+from daws.formats.execution import Execution, RecordedMachine
 from daws.formats.workflow import Workflow
 from daws.model.columns import Column
 from daws.model.errors import UnavailableError, UsageError
@@ -35,7 +35,7 @@ FORBIDDEN_IN_TASKS = re.compile(r"[^0-9a-zA-Z_.-]")
 FORBIDDEN_IN_FILES = re.compile(r"[^0-9a-zA-Z_.#:/-]")
 
 
-class _Task(Struct):
+class _ExportedTask(Struct):
     name: str
     id: str
     parents: list[str]
@@ -44,21 +44,21 @@ class _Task(Struct):
     outputFiles: list[str]
 
 
-class _File(Struct):
+class _ExportedFile(Struct):
     id: str
     sizeInBytes: int
 
 
-class _Command(Struct, omit_defaults=True):
+class _ExportedCommand(Struct, omit_defaults=True):
     program: str
     arguments: list[str] = []
 
 
-class _Run(Struct, omit_defaults=True):
+class _ExportedRun(Struct, omit_defaults=True):
     id: str
     runtimeInSeconds: float
     executedAt: str = ""
-    command: _Command | None = None
+    command: _ExportedCommand | None = None
     coreCount: int = 1
     memoryInBytes: int = 0
     priority: int = 0
@@ -155,7 +155,7 @@ def _pieces(workflow: Workflow, execution: Execution | None) -> Iterator[bytes]:
     yield from _listed(map(encode, _tasks(workflow, ids, files)))
     yield b'],\n"files":[\n'
     sizes: list[int] = workflow.graph.object_bytes.tolist()
-    yield from _listed(encode(_File(name, sizes[number])) for number, name in enumerate(files) if name)
+    yield from _listed(encode(_ExportedFile(name, sizes[number])) for number, name in enumerate(files) if name)
     yield b"]}"
     runs = list(map(encode, _runs(workflow, ids, execution)))
     if runs:
@@ -169,12 +169,12 @@ def _pieces(workflow: Workflow, execution: Execution | None) -> Iterator[bytes]:
     yield b"}}\n"
 
 
-def _tasks(workflow: Workflow, ids: list[str], files: list[str]) -> Iterator[_Task]:
+def _tasks(workflow: Workflow, ids: list[str], files: list[str]) -> Iterator[_ExportedTask]:
     graph = workflow.graph
     inputs, outputs = _spans(graph.input_start, graph.inputs), _ranges(graph.output_start)
     parents, children = _spans(graph.parent_start, graph.parents), _spans(graph.child_start, graph.children)
     for task, name in enumerate(workflow.task_names):
-        yield _Task(
+        yield _ExportedTask(
             name or ids[task],
             ids[task],
             [ids[one] for one in next(parents)],
@@ -184,7 +184,7 @@ def _tasks(workflow: Workflow, ids: list[str], files: list[str]) -> Iterator[_Ta
         )
 
 
-def _runs(workflow: Workflow, ids: list[str], execution: Execution | None) -> Iterator[_Run]:
+def _runs(workflow: Workflow, ids: list[str], execution: Execution | None) -> Iterator[_ExportedRun]:
     graph = workflow.graph
     columns = (graph.length_ns, graph.cores, workflow.memory_bytes, graph.priority)
     rows: Iterable[Any] = zip(*(column.tolist() for column in columns), strict=True)
@@ -194,10 +194,10 @@ def _runs(workflow: Workflow, ids: list[str], execution: Execution | None) -> It
         )
         places = [(machine.name,) for machine in execution.machines]
     for task, (length_ns, cores, memory_bytes, priority) in enumerate(rows):
-        run = _Run(ids[task], length_ns / NS_PER_S, "", None, cores, memory_bytes, priority)
+        run = _ExportedRun(ids[task], length_ns / NS_PER_S, "", None, cores, memory_bytes, priority)
         if workflow.programs[task]:
             # The schema wants no empty arguments.
-            run.command = _Command(workflow.programs[task], [one for one in workflow.arguments[task] if one])
+            run.command = _ExportedCommand(workflow.programs[task], [one for one in workflow.arguments[task] if one])
         if execution is not None and task not in execution.earlier:
             if starts[task] < 0:
                 continue
@@ -207,7 +207,7 @@ def _runs(workflow: Workflow, ids: list[str], execution: Execution | None) -> It
         yield run
 
 
-def _machine(machine: Machine) -> _Machine:
+def _machine(machine: RecordedMachine) -> _Machine:
     return _Machine(machine.name, machine.memory_bytes, _Cpu(machine.cores) if machine.cores else None)
 
 

@@ -29,7 +29,7 @@ WORDS = {
 }
 
 
-class Notes:
+class RepairNotes:
     """Counts by key; `lines()` has one line for each sort of thing that was mended."""
 
     def __init__(self) -> None:

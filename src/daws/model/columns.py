@@ -76,3 +76,9 @@ def distinct(values: Int64s) -> Int64s:
     keep = np.ones(len(values), np.bool_)
     np.not_equal(values[1:], values[:-1], out=keep[1:])
     return values[keep]
+
+
+def check_number(what: str, value: object, low: int, high: int) -> None:
+    """Refuse a value that is no whole number between `low` and `high`."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or not low <= value <= high:
+        raise GraphError(f"{what} of {value!r}; it must be a whole number between {low} and {high}")

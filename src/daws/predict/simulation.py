@@ -11,7 +11,7 @@ import numpy as np
 from msgspec.structs import asdict
 
 from daws.bounds import Bound, Recursion, bound, recursion
-from daws.formats import Execution, Machine, Workflow, write_wfformat
+from daws.formats import Execution, RecordedMachine, Workflow, write_wfformat
 from daws.model.graph import Graph
 from daws.predict.asked import Asked, check_seed
 from daws.predict.frames import frame_of
@@ -162,7 +162,9 @@ class Simulation(Result, frozen=True, kw_only=True, eq=False, dict=True):
         """Write the run as WfFormat 1.5, as if it had begun just now."""
         runs = self._recorded()
         infos = self.cluster.infos()
-        machines = [Machine(f"node-{number}", info.cores, info.memory_bytes) for number, info in enumerate(infos)]
+        machines = [
+            RecordedMachine(f"node-{number}", info.cores, info.memory_bytes) for number, info in enumerate(infos)
+        ]
         execution = Execution(runs.start_ns, runs.end_ns, runs.node, machines, datetime.now(UTC))
         write_wfformat(os.fspath(path), named(self.source, self.graph), execution)
 

@@ -51,7 +51,7 @@ class Sent(Fact, frozen=True):
     moved_bytes: int
 
 
-class Ran(Fact, frozen=True):
+class RunFact(Fact, frozen=True):
     """A run came to its end, well or by raising something."""
 
     slot: int
@@ -60,7 +60,7 @@ class Ran(Fact, frozen=True):
     is_good: bool
 
 
-FactType = Decided | Handed | Sent | Ran
+FactType = Decided | Handed | Sent | RunFact
 
 
 class Facts:
@@ -81,7 +81,7 @@ class Facts:
 
     def ran(self, news: News) -> None:
         for task, _, node, slot, start_ns, end_ns, _, _, written, is_good in news.rows:
-            self.add(Ran(task, node, end_ns, slot, start_ns, written, bool(is_good)))
+            self.add(RunFact(task, node, end_ns, slot, start_ns, written, bool(is_good)))
 
     def of(self, task: int) -> tuple[FactType, ...]:
         """In the order of their times: two nodes may be heard in another one."""

@@ -8,10 +8,10 @@ from msgspec import Struct
 from daws.core.events import EventType, ObjectsFetched
 from daws.model.task import NODE_INDEX_MASK, NodeId, Ready, spawned_id
 from daws.wire.messages import Offer
-from daws.wire.worker import Died, Ended, Raised, Recalled, ReportType, Spawned, Waits, Written
+from daws.wire.worker import Died, Ended, Raised, Recalled, ReportType, Spawned, WaitReport, Written
 
 if TYPE_CHECKING:
-    from daws.runs.watching import Watch
+    from daws.runs.watching import StrategyWatch
 
 Row = tuple[int, int, int, int, int, int, int, int, int, int]
 """A run that ended: (task, kind, node, executor, start, end, cores, bytes read, bytes written, 1 or 0 if it raised).
@@ -53,7 +53,7 @@ class News(Struct, frozen=True, array_like=True, gc=False):
 class RunNotes:
     """Is told what was sent to executors and what they reported, and gives rows for runs that ended by themselves."""
 
-    def __init__(self, node: NodeId, watch: "Watch | None" = None) -> None:
+    def __init__(self, node: NodeId, watch: "StrategyWatch | None" = None) -> None:
         """A `watch` hears of it too, task by task."""
         self.watch = watch
         self.node = node & NODE_INDEX_MASK
@@ -91,11 +91,11 @@ class RunNotes:
             elif isinstance(report, (Died, Recalled)):
                 self._back(report.run)
                 self._created.pop(report.run, None)
-            elif isinstance(report, (Spawned, Waits)) and report.run in self._sent:
+            elif isinstance(report, (Spawned, WaitReport)) and report.run in self._sent:
                 self._creates(report)
         return News(self.node, tuple(rows), busy_count, self.fetched_bytes, tuple(links))
 
-    def _creates(self, report: Spawned | Waits) -> None:
+    def _creates(self, report: Spawned | WaitReport) -> None:
         """A run creates tasks, or waits for some of them."""
         created = self._created.get(report.run)
         if created is None:
@@ -147,7 +147,7 @@ class _Created:
         parent, attempt = self.ready.spec.id, self.ready.attempt
         self.tasks += [spawned_id(parent, attempt, number) for number in range(first, first + count)]
 
-    def waits(self, report: Waits) -> None:
+    def waits(self, report: WaitReport) -> None:
         on = tuple([self.tasks[number] for number in report.on if number < len(self.tasks)])
         self._close(report.used_ns, on)
 

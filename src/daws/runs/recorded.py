@@ -14,9 +14,9 @@ from itertools import count
 import numpy as np
 from msgspec import Struct
 
-from daws.formats.execution import Execution, Machine
+from daws.formats.execution import Execution, RecordedMachine
 from daws.formats.workflow import Workflow
-from daws.model.graph import GraphBuilder
+from daws.model.graph_builder import GraphBuilder
 from daws.runs.notes import Phase, Row, RunLinks
 from daws.runs.timeline import Timeline
 
@@ -224,7 +224,7 @@ class _Names:
 def _execution(parts: list[RunPart], nodes: int, workers: int) -> Execution:
     begun_ns = min([part.start_ns for part in parts], default=0)
     started_at = datetime.now(UTC) - timedelta(microseconds=(time.monotonic_ns() - begun_ns) // 1000)
-    machines = [Machine(f"node-{number}", workers) for number in range(nodes)]
+    machines = [RecordedMachine(f"node-{number}", workers) for number in range(nodes)]
     return Execution(
         np.array([part.start_ns - begun_ns for part in parts], np.int64),
         np.array([part.end_ns - begun_ns for part in parts], np.int64),

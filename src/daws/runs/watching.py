@@ -15,14 +15,14 @@ from daws.runs.facts import Decided, FactType, Handed, Sent
 from daws.strategy import parse_strategy
 from daws.strategy.decisions import Assign, Balance, Newcomer, Order, Place, Reasons, Strategy, View
 from daws.strategy.registry import answer_name
-from daws.strategy.rng import Rng
+from daws.strategy.rng import SplitMix64
 from daws.wire.messages import Offer
 
 INT_MAX = (1 << 63) - 1
 Tell = Callable[[FactType], None]
 
 
-class Watch:
+class StrategyWatch:
     """What one node has to tell."""
 
     def __init__(self, tell: Tell) -> None:
@@ -68,7 +68,7 @@ class Watch:
 class _Watched:
     """All that is not watched is the answer's own."""
 
-    def __init__(self, answer: Any, watch: Watch) -> None:
+    def __init__(self, answer: Any, watch: StrategyWatch) -> None:
         self.answer = answer
         self.watch = watch
 
@@ -82,7 +82,7 @@ class WatchedPlace(_Watched):
     explain: Any
 
     def choose(self, view: View, ready: Ready, rng: Any) -> int:
-        reasons = reasons_of(self.answer.explain, view, ready, Rng(rng.state))
+        reasons = reasons_of(self.answer.explain, view, ready, SplitMix64(rng.state))
         choice = self.answer.choose(view, ready, rng)
         self.watch.decided(view, ready, "place", self.answer, reasons | {"choice": choice})
         return choice

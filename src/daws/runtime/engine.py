@@ -11,10 +11,7 @@ from asyncio import AbstractEventLoop
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from itertools import repeat
-from signal import SIGKILL
 from typing import TYPE_CHECKING, Any
-
-import msgspec
 
 from daws.core import view
 from daws.core.effects import (
@@ -47,13 +44,14 @@ from daws.core.events import (
 )
 from daws.core.node import NodeConfig, NodeCore
 from daws.data.files import ObjectFiles
-from daws.data.folders import remove_tree
-from daws.data.tags import digest_in, folder_of, name_in, number_in, root_of, split
-from daws.model.cluster import ExecutorClass, Members, NodeInfo
-from daws.model.context import parse_context
-from daws.model.errors import DawsError, InternalError, TaskKilledError, TaskTimeoutError
-from daws.model.task import FIRST_SPAWNED_ID, INLINE_BYTES, Input, NodeId, Ready, TaskSpec, Transfer
+from daws.model.cluster import Members, NodeInfo
+from daws.model.errors import DawsError, InternalError
+from daws.model.task import INLINE_BYTES, NodeId, TaskSpec, Transfer
 from daws.runs.notes import RunNotes
+from daws.runtime.crew import NO_DEVICE, Crew, config_of, info_of
+from daws.runtime.deaths import death_of
+from daws.runtime.functions import FunctionTable
+from daws.runtime.inputs import RunInputs, inline_inputs
 from daws.runtime.nesting import Nesting
 from daws.runtime.outcomes import LEASE_NS
 from daws.runtime.ports import Counters, Listener, Outcome, PeersPort, StorePort
@@ -62,9 +60,7 @@ from daws.strategy.decisions import Strategy
 from daws.wire.columns import each, once
 from daws.wire.messages import LetGo
 from daws.wire.worker import (
-    MEMORY,
     STOPPED,
-    TIMEOUT,
     Asks,
     Died,
     Dropped,
@@ -72,7 +68,6 @@ from daws.wire.worker import (
     EndedTogether,
     Execute,
     ExecuteTogether,
-    ObjectFile,
     Printed,
     Raised,
     Recalled,
@@ -80,106 +75,24 @@ from daws.wire.worker import (
     RunOptions,
     Spawned,
     Taught,
-    Waits,
+    WaitReport,
     Written,
     apart,
     ends_apart,
 )
 from daws.workers.failures import failure_of, outline_of, why_of
 from daws.workers.port import pool_of
-from daws.workers.programs import signal_name
 from daws.workers.server import ForkServer
 from daws.workers.system import wait_for_turns
 
 if TYPE_CHECKING:
     from daws.core.journal import Journal
-    from daws.runs.watching import Watch
+    from daws.runs.watching import StrategyWatch
 
-OUTPUT_SHOWN = 2000
-TICK_NS = 2_000_000_000
-AHEAD_NS = 8_000_000
-NEXT_NS = 25_000_000
-RECALL_NS = 1_000_000
-"""A worker that has to ask for its next task waits for some tenths of a millisecond, and longer where all processors
-are busy: too long for short tasks. Of tasks up to NEXT_NS each worker has one more at hand, of shorter ones as many as
-take AHEAD_NS; what waits behind a long one is asked back when another worker has been idle for RECALL_NS. (While all
-of them have more at hand the node is in no hurry, see `_step`, and may be let wait for some milliseconds.)"""
-AHEAD_COUNT_MAX = 256
-"""What a batch costs whatever is in it (a system call or two here and there, threads and processes that wake up) is
-shared by more of the shortest tasks than with fewer. (Of bags the node sends more, see `daws.core.schedule`.)"""
-AHEAD_BYTES = 1 << 20
-"""Of tasks that make large objects no more wait at a worker than make so much (but one): what reads the first object
-comes before the next ones."""
-AUDIT_NS = 60_000_000_000
-"""Objects that wait for their readers for so long are looked up: whoever was to say that it needs them no more may be
-dead."""
 UNPACK_AGAIN_S = 0.25
-UNPACK_TRIES_MAX = 120
-COPIES_SHARE = 4
-"""One part in so many of a node's memory may be taken by copies that nobody reads just now."""
+NO_TASK = -1
+"""Printed by a run that nobody knows any more."""
 log = logging.getLogger("daws")
-
-
-class Crew(msgspec.Struct, frozen=True, array_like=True):
-    """The workers of one node: how many, of which kind (that `daws.workers.port` knows), and pickled functions that
-    each of them calls first and last. With `tells_runs` the listener hears of all that they ran, with `explains` also
-    of every decision about a task. Beside the `count` workers there is one for each device: `devices` says how many
-    there are under each label. `owns_process`: the process that the node is in is one of ours, or may be treated as if
-    it were, so the node may choose the scheduling class of its thread."""
-
-    count: int
-    kind: str = "processes"
-    setup: bytes = b""
-    teardown: bytes = b""
-    tells_runs: bool = False
-    explains: bool = False
-    devices: tuple[tuple[str, int], ...] = ()
-    owns_process: bool = True
-
-    @property
-    def slots(self) -> int:
-        return self.count + sum([count for _, count in self.devices])
-
-    def device_of(self, node: NodeId, slot: int) -> int:
-        """The number of an executor's device on its machine, which nodes share; -1 if it has none."""
-        first = self.count
-        for _, count in self.devices:
-            if first <= slot < first + count:
-                return node * count + slot - first
-            first += count
-        return -1
-
-
-def config_of(
-    limit_bytes: int,
-    lease_ns: int = LEASE_NS,
-    replicated: bool = False,
-    shard_count: int = 1,
-    small_finishes: bool = False,
-) -> NodeConfig:
-    """On one machine nobody watches leases: when a process is gone, its parent knows."""
-    return NodeConfig(
-        shard_count=shard_count,
-        lease_ns=lease_ns,
-        tick_ns_max=TICK_NS,
-        commit_delay_ns=0,
-        ahead_ns=AHEAD_NS,
-        next_ns=NEXT_NS,
-        recall_ns=RECALL_NS,
-        ahead_count_max=AHEAD_COUNT_MAX,
-        ahead_bytes=AHEAD_BYTES,
-        freed_batch=256,
-        audit_ns=AUDIT_NS,
-        memory_bytes=limit_bytes // COPIES_SHARE,
-        starts_together=True,
-        small_finishes=small_finishes,
-        replicated=replicated,
-    )
-
-
-def info_of(node: NodeId, crew: Crew, addresses: tuple[str, ...] = ()) -> NodeInfo:
-    devices = [ExecutorClass(count, parse_context(label)) for label, count in crew.devices]
-    return NodeInfo(node, (ExecutorClass(crew.count), *devices), addresses=addresses)
 
 
 def journal_of(info: NodeInfo, strategy: Strategy, config: NodeConfig) -> "Journal":
@@ -188,10 +101,10 @@ def journal_of(info: NodeInfo, strategy: Strategy, config: NodeConfig) -> "Journ
     return Journal(info, strategy, config, 0)
 
 
-def watch_of(listener: Listener) -> "Watch":
-    from daws.runs.watching import Watch  # few sessions want it
+def watch_of(listener: Listener) -> "StrategyWatch":
+    from daws.runs.watching import StrategyWatch  # few sessions want it
 
-    return Watch(listener.on_fact)
+    return StrategyWatch(listener.on_fact)
 
 
 class Engine:
@@ -225,10 +138,7 @@ class Engine:
         self.server = server
         self.watch = watch_of(listener) if crew.explains else None
         self.notes = RunNotes(node, self.watch) if crew.tells_runs or crew.explains else None
-        self.functions: dict[int, bytes] = {}  # by kind of task
-        self.taught: set[int] = set()  # those that the workers can be given
-        self.held_back: dict[int, list[StartRun]] = {}  # runs that wait for their function, or its client's modules
-        self.unpacked: dict[int, int] = {}  # by number of modules that could not be written: how often that was tried
+        self.functions = FunctionTable(node, str(files.segments.scratch))
         info = info_of(node, crew, addresses)
         config = config_of(files.limit_bytes, lease_ns, replicated, shard_count, small_finishes)
         watched = strategy if self.watch is None else self.watch.over(strategy)
@@ -237,14 +147,13 @@ class Engine:
             self.core.read_strategy = self.watch.read
         self.journal = journal_of(info, strategy, config) if journal else None
         self.runs: dict[int, tuple[int, TaskSpec]] = {}  # by number of the run: its executor, and the task
-        self.reading: dict[int, list[int]] = {}  # by run: the files that it was told of, which stay until it is over
+        self.inputs = RunInputs(files, crew.kind == "threads")
         self.nesting = Nesting(self.core, files, self._bring, lambda *what: self.pool.resume(*what), self._give_up_soon)
         self.spread: Callable[[int, bytes], None] = lambda function, pickled: None  # tell other nodes of a function
         self.want: Callable[[int], None] = lambda function: None  # ask others for a function
         self.struck: Callable[[str], None] = self._on_struck  # told why this incarnation has to end
         self.departed: Callable[[str], None] = self._on_struck  # told what it has left behind when it leaves
-        self._shares_memory = crew.kind == "threads"  # its workers take what has no file
-        self._may_yield = crew.owns_process and not self._shares_memory
+        self._may_yield = crew.owns_process and crew.kind != "threads"
         self._spiller = Spiller(files)
         self._is_pressed = False
         self._yields = False
@@ -336,43 +245,23 @@ class Engine:
 
     def learn(self, function: int, pickled: bytes) -> None:
         """From now on, tasks of this kind can run here."""
-        self.functions[function] = pickled
+        self.functions.known[function] = pickled
         self._release(function)
 
     def forget(self, is_over: Callable[[int], bool]) -> None:
-        """Let go of functions whose root `is_over`, and of what nobody waits for any more. What runs here still have
-        stays until the next time; what is forgotten too early can be asked for again."""
-        for lacking, effects in [*self.held_back.items()]:
-            if not any(effect.run in self.runs for effect in effects):
-                del self.held_back[lacking]
-        in_use = {spec.kind for _, spec in self.runs.values()}
-        gone = [
-            number
-            for number, pickled in self.functions.items()
-            if number not in in_use and is_over(root_of(number, pickled))
-        ]
-        if not gone or self._is_closing:
-            return
-        tags = {split(self.functions.pop(number))[0] for number in gone}
-        self.taught.difference_update(gone)
-        for number in gone:
-            self.unpacked.pop(number, None)
-        self.pool.forget(tuple(gone))
-        self.pool.flush()
-        self._drop_modules(tags)
-
-    def _drop_modules(self, tags: set[bytes]) -> None:
-        """Other sessions may have the same modules, as folders are named by what is in them."""
-        scratch = str(self.files.segments.scratch)
-        needed = {folder_of(tag, scratch) for tag in [split(one)[0] for one in self.functions.values()] if tag}
-        for folder in {folder_of(tag, scratch) for tag in tags if tag} - needed:
-            remove_tree(folder)
-
-    def _release(self, function: int) -> None:
-        """What runs have waited for may be here now."""
+        """Let go of functions of sessions that are over."""
         if self._is_closing:
             return
-        for effect in self.held_back.pop(function, ()):
+        gone = self.functions.forget(is_over, self.runs, {spec.kind for _, spec in self.runs.values()})
+        if gone:
+            self.pool.forget(gone)
+            self.pool.flush()
+
+    def _release(self, function: int) -> None:
+        """Start the runs that have waited for a function, or for modules."""
+        if self._is_closing:
+            return
+        for effect in self.functions.release(function):
             if effect.run in self.runs:
                 self._start_run(effect)
         self.pool.flush()
@@ -383,7 +272,7 @@ class Engine:
             return  # workers that are ended on purpose are no news
         now_ns = time.monotonic_ns()
         core, store, journal = self.core, self.store, self.journal
-        runs, taught, is_quiet = self.runs, self.taught, self.notes is None
+        runs, taught, is_quiet = self.runs, self.functions.taught, self.notes is None
         orders: dict[int, list[Execute]] = {}  # by executor: usual runs, which are handed over together
         if store.unsaid:
             events = [*events, *store.unsaid]
@@ -398,7 +287,7 @@ class Engine:
                 if effect.__class__ is StartRun:
                     ready = effect.ready
                     spec = ready.spec
-                    inputs = _inside(ready) if ready.inputs else ()
+                    inputs = inline_inputs(ready) if ready.inputs else ()
                     if (  # a short way for the usual run, as `_start_run` would
                         is_quiet
                         and inputs is not None
@@ -442,7 +331,7 @@ class Engine:
         numbers, slot, tasks = effect.runs, effect.slot, effect.tasks
         specs = [ready.spec for ready in tasks]
         kind = specs[0].kind
-        if self.notes is not None or kind not in self.taught:
+        if self.notes is not None or kind not in self.functions.taught:
             for run, ready in zip(numbers, tasks, strict=True):
                 self._start_run(StartRun(run, slot, ready))
             return
@@ -467,7 +356,7 @@ class Engine:
         elif isinstance(effect, StopRun):
             slot, _ = self.runs.pop(effect.run, (-1, None))
             if slot >= 0:
-                self._unpin(effect.run)
+                self.inputs.unpin(effect.run)
                 self.nesting.forget(effect.run)
                 self.pool.kill(slot, effect.run)
         elif isinstance(effect, RecallRun):
@@ -526,14 +415,8 @@ class Engine:
         ready = effect.ready
         spec = ready.spec
         self.runs[effect.run] = (effect.slot, spec)
-        if spec.kind not in self.taught and not self._teach(effect):
+        if spec.kind not in self.functions.taught and not self._teach(effect):
             return
-        inputs: tuple[bytes | ObjectFile, ...] = ()
-        if len(ready.inputs) == 1:
-            inputs = (self._input(effect.run, ready.inputs[0]),)
-        elif ready.inputs:
-            known = {one[0]: one for one in ready.inputs}
-            inputs = tuple([self._input(effect.run, known[object_]) for object_ in spec.inputs])
         options, needs = None, spec.needs
         if needs is not None:
             devices = self._devices(effect) if self.crew.devices else None
@@ -542,77 +425,35 @@ class Engine:
             options = RunOptions(timeout_ns=spec.timeout_ns)
         if self.notes is not None:
             self.notes.sent(effect.run, effect.slot, ready, self.core.now_ns)
-        self.pool.execute(effect.slot, Execute(effect.run, spec.kind, spec.payload, inputs, spec.outputs, options))
+        self.pool.execute(
+            effect.slot,
+            Execute(effect.run, spec.kind, spec.payload, self.inputs.of(effect.run, ready), spec.outputs, options),
+        )
 
     def _devices(self, effect: StartRun) -> tuple[int, ...] | None:
         """Those of all executors that a run has."""
-        run = self.core.running[effect.ready.spec.id]
+        run = view.runs(self.core)[effect.ready.spec.id]
         found = [self.crew.device_of(self.core.node, slot) for slot in (run.slot, *run.more_slots)]
-        return None if -1 in found else tuple(sorted(found))
+        return None if NO_DEVICE in found else tuple(sorted(found))
 
     def _teach(self, effect: StartRun) -> bool:
-        """Give the workers a function when it is first needed. A task that moved here may come before its function:
-        then its run waits."""
-        function = effect.ready.spec.kind
-        pickled = self.functions.get(function)
-        lacking = function if pickled is None else self._lacking(pickled)
-        if pickled is None or lacking is not None:
-            assert lacking is not None
-            if lacking not in self.held_back:
-                self.held_back[lacking] = []
-                if lacking in self.functions:
-                    self.loop.call_later(UNPACK_AGAIN_S, self._release, lacking)
+        """Give the workers a function when it is first needed; if it is not here yet, its run waits."""
+        functions, function = self.functions, effect.ready.spec.kind
+        missing = functions.missing_for(function)
+        if missing is not None:
+            if functions.hold_back(missing, effect):
+                if missing in functions.known:
+                    self.loop.call_later(UNPACK_AGAIN_S, self._release, missing)
                 else:
-                    self.want(lacking)
-            self.held_back[lacking].append(effect)
+                    self.want(missing)
             return False
-        self.taught.add(function)
-        self.pool.learn(function, pickled)
+        functions.taught.add(function)
+        self.pool.learn(function, functions.known[function])
         return True
-
-    def _lacking(self, pickled: bytes) -> int | None:
-        """The number of the modules that a function needs, if they are not here; if they are, workers find them."""
-        tag, _ = split(pickled)
-        if tag:
-            number = number_in(tag)
-            if number not in self.functions:
-                return number
-            from daws.data.shipping import unpack  # few nodes are sent any
-
-            try:
-                folder = folder_of(tag, str(self.files.segments.scratch))
-                unpack(self.functions[number], folder, digest_in(tag))
-            except (OSError, DawsError) as error:
-                tries = self.unpacked[number] = self.unpacked.get(number, 0) + 1
-                if tries == 1:
-                    log.error("node %s: modules of a client cannot be kept: %s", self.core.node, error)
-                if isinstance(error, OSError) and tries < UNPACK_TRIES_MAX:
-                    return number  # a disk that is full may soon have room again
-                # The runs that need them will say that they are not here.
-        return None
-
-    def _input(self, run: int, one: Input) -> bytes | ObjectFile:
-        """What lies in a file stays where it is while the run may open it: to spill it then would free nothing."""
-        if one[4]:
-            return one[4]
-        if one[0] not in self.files:  # given up while the run waited for its function: its worker will miss it
-            return ObjectFile(self.files.where(one[0]), one[0], 0)
-        if self._shares_memory:
-            held = self.files.held(one[0])
-            if held is not None:
-                return ObjectFile("", one[0], len(held), held)
-        self.files.pin(one[0])
-        self.reading.setdefault(run, []).append(one[0])
-        return ObjectFile(self.files.path(one[0]), one[0], self.files.size_bytes(one[0]))
-
-    def _unpin(self, run: int) -> None:
-        """A run is over."""
-        for object_ in self.reading.pop(run, ()):
-            self.files.unpin(object_)
 
     def _recall(self, effect: RecallRun, events: list[EventType]) -> None:
         slot, spec = self.runs[effect.run]
-        if spec.kind in self.taught:
+        if spec.kind in self.functions.taught:
             self.pool.recall(slot, effect.run)
         else:  # it never left
             del self.runs[effect.run]
@@ -623,16 +464,16 @@ class Engine:
             reports = apart(reports)
             self.listener.on_ran(self.notes.reported(reports))
         events: list[EventType] = []
-        runs, nests, reading = self.runs, self.nesting.nests, self.reading
-        if nests or reading:
+        runs, nests, pinned = self.runs, self.nesting.nests, self.inputs.pinned
+        if nests or pinned:
             reports = apart(reports)
         add, take = events.append, runs.pop
         fallen: dict[int, tuple[int, TaskSpec] | None] = {}  # with the same worker
         for report in reports:
             if nests and isinstance(report, Ended | Raised | Died):
                 self.nesting.forget(report.run)
-            if reading and isinstance(report, Ended | Raised | Died | Recalled):
-                self._unpin(report.run)
+            if pinned and isinstance(report, Ended | Raised | Died | Recalled):
+                self.inputs.unpin(report.run)
             if report.__class__ is Ended:
                 run, results = report.run, report.results
                 known = take(run, None)
@@ -666,7 +507,8 @@ class Engine:
                     events.append(RunRecalled(known[1].id, report.run))
             elif isinstance(report, Printed):
                 _, spec = runs.get(report.run, (-1, None))
-                self.listener.on_printed(report.stream, report.text, -1 if spec is None else self._whose(spec))
+                task = NO_TASK if spec is None else self.functions.session_task(spec)
+                self.listener.on_printed(report.stream, report.text, task)
             elif isinstance(report, Taught):
                 self.learn(report.function, report.pickled)
                 self.spread(report.function, report.pickled)
@@ -689,8 +531,8 @@ class Engine:
         """A run creates tasks, or waits for them."""
         if isinstance(report, Spawned):
             slot, spec = self.runs[report.run]
-            events.append(self.nesting.spawned(report, slot, spec, self.core.running[spec.id].ready.attempt))
-        elif isinstance(report, Waits):
+            events.append(self.nesting.spawned(report, slot, spec, view.runs(self.core)[spec.id].ready.attempt))
+        elif isinstance(report, WaitReport):
             slot, spec = self.runs[report.run]
             if self._attempt(spec.id) > 1:  # what it waits for may have ended its worker before
                 self.pool.set_aside(slot, report.run)
@@ -719,14 +561,14 @@ class Engine:
             return
         slot, spec = self.runs.pop(run, (-1, None))
         if spec is not None:
-            self._unpin(run)
+            self.inputs.unpin(run)
             self.nesting.forget(run)
             self.pool.kill(slot, run)
             self._step([RunLacks(spec.id, run, object_)])
 
     def _attempt(self, task: int) -> int:
         """Which one a task is on, counted from 1 as people do."""
-        run = self.core.running.get(task)
+        run = view.runs(self.core).get(task)
         return 1 if run is None else run.ready.attempt + 1
 
     def _ended(self, spec: TaskSpec, report: Ended) -> RunEnded:
@@ -750,55 +592,11 @@ class Engine:
         self, spec: TaskSpec, run: int, duration_ns: int, failure: bytes, retry: bool, waited: bool = False
     ) -> RunEnded:
         self.store.keep_failure(spec.id, failure)
-        error = outline_of(failure, self._shown(spec), f" on node {self.core.node}")
+        error = outline_of(failure, self.functions.title(spec), f" on node {self.core.node}")
         return RunEnded(spec.id, run, duration_ns, (), error, retry, (), waited)
 
     def _died(self, spec: TaskSpec, report: Died, under: tuple[int, TaskSpec] | None) -> RunEnded:
         """A run whose worker has ended; the worker was on another one if `under` is given."""
-        blamed = "" if under is None else self._shown(under[1])
-        error = died(self._shown(spec), spec, report, self.core.node, self._attempt(spec.id), blamed)
+        blamed = "" if under is None else self.functions.title(under[1])
+        error = death_of(self.functions.title(spec), spec, report, self.core.node, self._attempt(spec.id), blamed)
         return self._failed(spec, report.run, 0, failure_of(error), not report.why, report.waited)
-
-    def _whose(self, spec: TaskSpec) -> int:
-        """A number that tells the session of a task: its own or, if a run has created it, that of the function which a
-        client has brought in."""
-        return spec.id if spec.id < FIRST_SPAWNED_ID else root_of(spec.kind, self.functions.get(spec.kind, b""))
-
-    def _shown(self, spec: TaskSpec) -> str:
-        """A task as people know it."""
-        name = name_in(self.functions.get(spec.kind, b""))
-        return f"task {spec.id} ({name})" if name else f"task {spec.id}"
-
-
-def died(who: str, spec: TaskSpec, report: Died, node: NodeId, attempt: int = 1, blamed: str = "") -> TaskKilledError:
-    """What to say of a task whose worker ended under it."""
-    if report.why == TIMEOUT:
-        how = f"it ran longer than its time limit of {spec.timeout_ns / 1e9:g} s on node {node} and was stopped"
-    elif report.why == MEMORY:
-        limit = spec.needs.memory_bytes if spec.needs is not None else 0
-        how = f"it used more memory on node {node} than the {limit:,} bytes that it may, and was stopped"
-    elif report.code < 0:
-        how = f"its worker was killed by {signal_name(-report.code)} on node {node}"
-        if report.code == -SIGKILL and not blamed:
-            how += ", as the system does where memory runs out"
-    else:
-        how = f"its worker exited with code {report.code} on node {node}"
-    if blamed:
-        how += f" under {blamed}"
-    if report.waited:
-        how += " while it waited for other tasks"
-    if attempt > 1:
-        how += f" (attempt {attempt})"
-    last = report.output.decode(errors="replace").strip()
-    kind = TaskTimeoutError if report.why == TIMEOUT else TaskKilledError
-    return kind(f"{who}: {how}" + (f"; the last it wrote: {last[-OUTPUT_SHOWN:]}" if last else ""))
-
-
-def _inside(ready: Ready) -> tuple[bytes, ...] | None:
-    """What a task reads, if all of that came with it."""
-    inputs = ready.inputs
-    if len(inputs) == 1:
-        return (inputs[0][4],) if inputs[0][4] else None
-    known = {one[0]: one[4] for one in inputs}
-    values = tuple([known[object_] for object_ in ready.spec.inputs])
-    return values if all(values) else None

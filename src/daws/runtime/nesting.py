@@ -8,6 +8,7 @@ more, and if there is no other place, the run has to begin anew. Nothing here de
 
 from collections.abc import Callable, Sequence
 
+from daws.core import view
 from daws.core.effects import ResumeRun
 from daws.core.events import ObjectsFetched, RunSpawned, RunWaits
 from daws.core.node import NodeCore
@@ -16,7 +17,7 @@ from daws.model.context import format_context
 from daws.model.states import FAILED
 from daws.model.task import Input, NodeId, TaskSpec, Transfer, spawned_id
 from daws.runtime.ports import Outcome
-from daws.wire.worker import ChildEnd, Dropped, ObjectFile, Seed, Spawned, Waits
+from daws.wire.worker import ChildEnd, Dropped, ObjectFile, Seed, Spawned, WaitReport
 
 FURTHER_OUTPUT = 1 << 32
 """In the place of an attempt: further outputs of a task get ids in the way of tasks that it would have spawned."""
@@ -123,7 +124,7 @@ class Nesting:
 
     def _unpin(self, object_: int) -> None:
         self._files.unpin(object_)
-        if object_ not in self._core.objects:
+        if object_ not in view.objects(self._core):
             self._files.drop(object_)  # it was brought here for a run
 
     def _refusal(self, nest: Nest, seed: Seed) -> str:
@@ -139,7 +140,7 @@ class Nesting:
 
     # -- waiting for them ----------------------------------------------------------------------------------------------
 
-    def waits(self, report: Waits, task: int) -> RunWaits:
+    def waits(self, report: WaitReport, task: int) -> RunWaits:
         nest = self.nests[report.run]
         nest.awaited = tuple([nest.tasks[number][0] for number in report.on if nest.tasks[number][0] != REFUSED])
         for awaited in nest.awaited:

@@ -22,12 +22,12 @@ from daws.core.events import CallFine, NewStrategy, StoreAnswered
 from daws.data.codec import Packed
 from daws.data.files import ObjectFiles, read_and_drop
 from daws.data.segments import Segments
-from daws.data.session import Session as Folders
+from daws.data.session import SessionFolders as Folders
 from daws.model.cluster import Members
 from daws.model.errors import ClosedError, DawsError, InternalError, UnavailableError
 from daws.model.task import CLIENT, NodeId, Ready
 from daws.runtime.connection import Connection, connect
-from daws.runtime.engine import Crew, info_of
+from daws.runtime.crew import Crew, info_of
 from daws.runtime.journals import journal_path
 from daws.runtime.loopthread import LoopThread
 from daws.runtime.ports import Counters, Listener

@@ -11,7 +11,7 @@ from daws.model.cluster import Members
 from daws.model.task import NodeId
 from daws.runs.facts import FactType
 from daws.runs.notes import News
-from daws.runtime.engine import Crew
+from daws.runtime.crew import Crew
 from daws.runtime.ports import Counters, Outcome
 from daws.wire.messages import MessageType
 from daws.wire.worker import Learn

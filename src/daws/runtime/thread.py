@@ -14,7 +14,8 @@ from daws.data.codec import Packed
 from daws.data.files import ObjectFiles
 from daws.model.cluster import Members
 from daws.model.task import CLIENT, NodeId, TaskSpec
-from daws.runtime.engine import Crew, Engine, info_of
+from daws.runtime.crew import Crew, info_of
+from daws.runtime.engine import Engine
 from daws.runtime.here import NobodyElse, StoreHere
 from daws.runtime.journals import journal_path, write_journal
 from daws.runtime.loopthread import LoopThread
@@ -63,7 +64,7 @@ class NodeThread(LoopThread):
 
     def learn(self, function: int, pickled: bytes) -> None:
         """Has to be said before the first task of that kind is submitted."""
-        self.node.functions[function] = pickled
+        self.node.functions.known[function] = pickled
 
     def cancel(self, tasks: tuple[int, ...], running: bool = True) -> None:
         """Stop these tasks; with `running=False` only those that no worker has yet."""

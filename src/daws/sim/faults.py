@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from daws.model.task import CLIENT, NODE_INDEX_MASK, NodeId
 from daws.sim.machine import FATE, STORE
-from daws.strategy.rng import Rng
+from daws.strategy.rng import SplitMix64
 
 if TYPE_CHECKING:
     from daws.sim.kernel import Kernel
@@ -34,7 +34,7 @@ class FaultPlan(Struct, frozen=True):
     restart_ns_max: int = 2_500 * MS
 
 
-def draw_plan(rng: Rng) -> FaultPlan:
+def draw_plan(rng: SplitMix64) -> FaultPlan:
     """A mixture of faults: usually several kinds at once, sometimes none."""
 
     def sometimes(probability: float) -> bool:
@@ -59,7 +59,7 @@ class Faults:
 
     def __init__(self, kernel: "Kernel", plan: FaultPlan, seed: int) -> None:
         self.plan = plan
-        self.rng = Rng(seed * 7919 + 17)
+        self.rng = SplitMix64(seed * 7919 + 17)
         self.cut: dict[int, set[int]] = {}  # partition -> indices of the nodes that are alone with each other
         self.cut_from_store: set[int] = set()
         self.crash_countdown: list[int] = []

@@ -17,6 +17,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from daws.core import view
 from daws.core.client import ClientCore
 from daws.core.effects import (
     ASK_AGAIN,
@@ -60,11 +61,21 @@ from daws.core.events import (
 from daws.core.node import NodeConfig, NodeCore
 from daws.model.cluster import NodeInfo
 from daws.model.graph import Graph, Growth
-from daws.model.task import CLIENT, NODE_INDEX_MASK, NodeId, Ready, TaskSpec, Transfer, node_id, spawned_id
+from daws.model.task import (
+    CLIENT,
+    INLINE_BYTES,
+    NODE_INDEX_MASK,
+    NodeId,
+    Ready,
+    TaskSpec,
+    Transfer,
+    node_id,
+    spawned_id,
+)
 from daws.sim.agenda import Agenda, window_shift
 from daws.sim.fair import FairNetwork
 from daws.sim.holding import has_large_objects
-from daws.sim.machine import FATE, STORE, Machine
+from daws.sim.machine import BRING_OBJECTS, FATE, STORE, Machine
 from daws.sim.profiles import Costs
 from daws.store.memory import MemoryStore
 from daws.strategy.decisions import Strategy
@@ -73,6 +84,8 @@ from daws.wire.store import Committed, is_quiet
 
 HEAVY = frozenset((Offer, Submission))
 """Messages that bring tasks: a node needs time for each of them."""
+UNUSUAL = HEAVY | BRING_OBJECTS
+"""Events that concern a node's machine as well."""
 FIRED = tuple(map(TimerFired, (TICK, POLL, DEADLINE, COMMIT, RECALL, PATIENCE, STALL, CALL, VALIDATE, ASK_AGAIN)))
 """By timer: every node of a large cluster has one under way."""
 PROGRESS_EVENTS = 1 << 16
@@ -136,6 +149,7 @@ class Kernel:
         cores = sum(info.cores for info in infos)
         self.agenda = Agenda(window_shift(cores, float(graph.length_ns.mean()) if self.lengths else 0.0))
         self.sizes = shared_ints(graph.object_bytes)
+        self.output_start = graph.output_start.data  # by task: its first object
         self.growth: dict[int, Growth] = {growth.kind: growth for growth in graph.growth}
         self.holds_spawned = any(growth.held for growth in graph.growth)
         self.one_row_call_ns = costs.store_call_ns + costs.store_row_ns
@@ -241,10 +255,15 @@ class Kernel:
                         ended_task.append(event.task)
                         ended_at.append(now_ns)
                         ended_on.append(to)
+                        if event.sizes:
+                            self._keep_outputs(machine, event)
                 if not plain_runs:
                     self.runs.pop((to, event.run), None)
-            elif came in HEAVY:
-                machine.busy_ns = max(now_ns, machine.busy_ns) + costs.task_ns * len(event.tasks)
+            elif came in UNUSUAL:
+                if came in HEAVY:
+                    machine.busy_ns = max(now_ns, machine.busy_ns) + costs.task_ns * len(event.tasks)
+                else:
+                    machine.change_objects(event)
             batch = machine.mail
             if batch is None:
                 batch = [event]
@@ -298,7 +317,8 @@ class Kernel:
                     else:
                         faults.send(self, to, STORE, leaves_ns + costs.latency_ns, (to, effect))
                 elif kind is DropObject:
-                    pass
+                    if machine.objects:
+                        machine.objects.discard(effect.object)  # type: ignore[union-attr]
                 elif kind is Send:
                     message = effect.message  # type: ignore[union-attr]
                     if plain_mail and type(message) is not Offer:
@@ -368,7 +388,7 @@ class Kernel:
         elif isinstance(effect, ResumeRun):
             begin_ns = leaves_ns + self.costs.dispatch_ns
             self.starts.append(begin_ns)
-            spec = core.running[effect.task].ready.spec
+            spec = view.runs(core)[effect.task].ready.spec
             length_ns = self._length_ns(spec, machine)
             self._end_run(node, machine, effect.run, effect.slot, begin_ns, length_ns - length_ns // 2, length_ns, spec)
         elif isinstance(effect, RecallRun):
@@ -587,6 +607,13 @@ class Kernel:
 
     # -- objects -------------------------------------------------------------------------------------------------------
 
+    def _keep_outputs(self, machine: Machine, event: RunEnded) -> None:
+        """A run has ended: the machine has what it made, but for objects that travel inside records."""
+        if event.error:
+            return
+        first = self.output_start[event.task]
+        machine.keep([first + number for number, size in enumerate(event.sizes) if size > INLINE_BYTES])
+
     def _fetch(self, machine: Machine, node: NodeId, leaves_ns: int, effect: FetchObjects) -> None:
         """Objects that were asked for together are reported together, when the last of them is here; those that cannot
         be had are reported as soon as that is known."""
@@ -602,7 +629,7 @@ class Kernel:
         for transfer in effect.wanted:
             object_, size_bytes, source = transfer
             there = seats.get(source)
-            if there is None or object_ not in there.core.objects.sizes or (faults and self._is_cut(node, source)):
+            if there is None or object_ not in there.objects or (faults and self._is_cut(node, source)):
                 if source != CLIENT:
                     self.push(sent_ns + 2 * self._latency_ns(machine, source), node, ObjectsFetched((), (transfer,)))
                     failed.append(transfer)
@@ -637,7 +664,7 @@ class Kernel:
             object_, size_bytes, source = transfer
             latency_ns = self._latency_ns(machine, source)
             there = self.seats.get(source) if source != CLIENT else self.client_machine
-            lacks = there is None or (source != CLIENT and object_ not in there.core.objects.sizes)
+            lacks = there is None or (source != CLIENT and object_ not in there.objects)
             if there is None or lacks or (source != CLIENT and self._is_cut(node, source)):
                 self.push(sent_ns + 2 * latency_ns, node, ObjectsFetched((), (transfer,)))
                 continue
@@ -678,7 +705,7 @@ class Kernel:
         machine = self.seats.pop(node, None)
         if machine is None:
             return False
-        for run in machine.core.running.values():
+        for run in view.runs(machine.core).values():
             if not run.suspended:
                 self.ends.append(self.now_ns)
         if self.checker is not None:

@@ -1,8 +1,13 @@
-"""Models of one node's hardware: executors that run one task after the other, and a network link in each direction."""
+"""A model of one node's hardware: executors that run one task after the other, a network link in each direction, and a
+disk with objects."""
 
-from daws.core.events import EventType
+from collections.abc import Iterable
+
+from daws.core.events import EventType, ObjectsFetched, ObjectsLost, ObjectsPut
 from daws.core.node import NodeCore
 from daws.model.cluster import NodeInfo
+from daws.model.task import INLINE_BYTES
+from daws.wire.messages import NewTasks
 
 STORE = -2
 """The address of the store on the event heap; the event is (caller, call)."""
@@ -11,12 +16,20 @@ FATE = -3
 
 _NEVER_USED: list[int] = ()  # type: ignore[assignment]
 """Most machines of a large cluster never run anything."""
+_NOTHING: set[int] = frozenset()  # type: ignore[assignment]
+"""... and have no objects."""
+BRING_OBJECTS = frozenset((ObjectsFetched, ObjectsPut, ObjectsLost, NewTasks))
+"""Events by which the objects of a machine change, beside ends of runs."""
 
 
 class Machine:
-    """What a simulated node runs on. `busy_ns` is when its scheduler has dealt with all it got so far."""
+    """What a simulated node runs on. `busy_ns` is when its scheduler has dealt with all it got so far.
 
-    __slots__ = ("busy_ns", "core", "in_free_ns", "info", "mail", "out_free_ns", "slot_free_ns", "speed")
+    `objects` are the objects that are really here, whatever the node believes: other nodes fetch from them. An object
+    that travels inside records is not among them.
+    """
+
+    __slots__ = ("busy_ns", "core", "in_free_ns", "info", "mail", "objects", "out_free_ns", "slot_free_ns", "speed")
 
     def __init__(self, info: NodeInfo) -> None:
         self.info = info
@@ -26,7 +39,25 @@ class Machine:
         self.in_free_ns = 0
         self.out_free_ns = 0
         self.slot_free_ns = _NEVER_USED  # by executor
+        self.objects = _NOTHING
         self.mail: list[EventType] | None = None  # answers that can wait until the node wakes up for something else
+
+    def keep(self, objects: Iterable[int]) -> None:
+        """Objects were made here, or have arrived."""
+        if self.objects is _NOTHING:
+            self.objects = set()
+        self.objects.update(objects)
+
+    def change_objects(self, event: EventType) -> None:
+        """The node is about to hear of objects that have arrived, or were lost."""
+        if isinstance(event, ObjectsFetched):
+            self.keep([one[0] for one in event.fetched])
+        elif isinstance(event, ObjectsPut):
+            self.keep([one[0] for one in event.objects])
+        elif isinstance(event, NewTasks):
+            self.keep([one[0] for row in event.tasks for one in row.outputs if one[1] > INLINE_BYTES])
+        elif isinstance(event, ObjectsLost) and self.objects:
+            self.objects.difference_update(event.objects)
 
     def open_slots(self) -> list[int]:
         self.slot_free_ns = [0] * self.info.cores

@@ -29,7 +29,7 @@ from daws.sim.pilotlog import PilotLog
 from daws.sim.resources import Queue
 from daws.sim.simulate import DEFAULTS, Opening, Result, Settings, simulate
 from daws.strategy.decisions import PilotView, Strategy
-from daws.strategy.rng import Rng, hash_one
+from daws.strategy.rng import SplitMix64, hash_one
 
 Mask = npt.NDArray[np.bool_]
 
@@ -99,7 +99,7 @@ class Pilots:
         self.queues = queues
         self.strategy = strategy
         self.resources = tuple([queue.resource for queue in queues])
-        self.rngs = [Rng(hash_one(number, seed ^ SALT)) for number in range(len(queues))]
+        self.rngs = [SplitMix64(hash_one(number, seed ^ SALT)) for number in range(len(queues))]
         self.fullness_s = [queue.waits.fullness_s(rng) for queue, rng in zip(queues, self.rngs, strict=True)]
         self.levels = graph.levels()
         self.ended_since = 0  # pilots, since a task has ended

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct
 
+from daws.core import view
 from daws.core.effects import CallStore
 from daws.core.events import CallsSafe, StoreAnswered, StoreChanged
 from daws.model.task import CLIENT, NodeId
 from daws.sim.machine import FATE, STORE
-from daws.store.log.logged import Call, LoggedStore, StoreSettings, carry_out, go_on, set_up
-from daws.strategy.rng import Rng
+from daws.store.log.logged import LoggedCall, LoggedStore, StoreSettings, carry_out, go_on, set_up
+from daws.strategy.rng import SplitMix64
 from daws.wire.store import AnswerType, Satisfy, TakeOver, shard_of
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ class ServerPlan(Struct, frozen=True):
     lag_ns: int = 1_000 * MS  # so far behind replicas are
 
 
-def draw_server_plan(rng: Rng) -> ServerPlan:
+def draw_server_plan(rng: SplitMix64) -> ServerPlan:
     kind = rng.below(3)
     return ServerPlan(
         outages=rng.below(3) + (kind == 0),
@@ -52,7 +53,7 @@ def draw_server_plan(rng: Rng) -> ServerPlan:
     )
 
 
-def draw_failovers(rng: Rng) -> ServerPlan:
+def draw_failovers(rng: SplitMix64) -> ServerPlan:
     return ServerPlan(
         outages=rng.below(2),
         slow=rng.below(2),
@@ -113,7 +114,7 @@ class Post:
             heard.append(Heard(self.served_ns, self.server, event.token, self.wrote))
 
 
-class Notes(list[Call]):
+class Notes(list[LoggedCall]):
     """A log in memory, which is never full."""
 
     def check(self) -> None: ...
@@ -127,7 +128,7 @@ class Servers:
         self.settings = settings
         self.horizon_ns = horizon_ns
         self.doomed = False
-        self.rng = Rng(seed * 6271 + 23)
+        self.rng = SplitMix64(seed * 6271 + 23)
         self.notes = Notes()
         self.safe = 0
         self.held: list[Held] = []
@@ -288,7 +289,7 @@ class Servers:
         back_ns = min(self.horizon_ns, kernel.now_ns + self.rng.below(self.plan.away_ns_max))
         kernel.push(back_ns, FATE, lambda kernel: self._continue(kernel, shard))
 
-    def _take_along(self, kernel: "Kernel", lost: list[Call]) -> None:
+    def _take_along(self, kernel: "Kernel", lost: list[LoggedCall]) -> None:
         """Often one of those dies with the server who would have to say something again: best one that has told a child
         in another shard, or has taken over from a dead node."""
         if not self.rng.below(4):
@@ -316,7 +317,7 @@ class Servers:
         if known < server:
             self.known[caller, shard] = server
             if caller in kernel.seats:
-                token = kernel.seats[caller].core.token
+                token = view.last_token(kernel.seats[caller].core)
                 self.begun.update({(caller, shard, before): token for before in range(known, server)})
             kernel.push(kernel.now_ns, caller, StoreChanged(shard))
 

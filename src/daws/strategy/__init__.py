@@ -5,12 +5,12 @@ Everything here is pure: it may not know clocks, sockets, threads or the core th
 A new idea is one class with the methods of its protocol, and `register(decision, name, cls)`.
 """
 
-from daws.strategy.answer import Answer, Parameter, parameters_of
+from daws.strategy.answer import Parameter, ParameterizedAnswer, parameters_of
 from daws.strategy.fitting import check_fitting, lacks_live
 from daws.strategy.presets import DEFAULT, PRESETS, Preset
 from daws.strategy.registry import DECISIONS, answers, register
-from daws.strategy.rng import Rng, hash_u64
-from daws.strategy.spec import Row, describe, format_strategy, parse_strategy
+from daws.strategy.rng import SplitMix64, hash_u64
+from daws.strategy.spec import StrategyRow, describe, format_strategy, parse_strategy
 
 __all__ = [
     "parse_strategy",
@@ -18,16 +18,16 @@ __all__ = [
     "format_strategy",
     "check_fitting",
     "lacks_live",
-    "Row",
+    "StrategyRow",
     "DEFAULT",
     "PRESETS",
     "Preset",
     "DECISIONS",
     "answers",
     "register",
-    "Answer",
+    "ParameterizedAnswer",
     "Parameter",
     "parameters_of",
-    "Rng",
+    "SplitMix64",
     "hash_u64",
 ]

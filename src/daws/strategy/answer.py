@@ -74,7 +74,7 @@ class Parameter(Struct, frozen=True):
         return self.high is None or value <= self.high
 
 
-class Answer(Struct, frozen=True):
+class ParameterizedAnswer(Struct, frozen=True):
     """A base for answers that have parameters: it refuses values out of bounds, however the answer is made."""
 
     def __post_init__(self) -> None:

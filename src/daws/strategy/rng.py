@@ -15,7 +15,7 @@ _MIX_2 = 0x94D049BB133111EB
 _UNIT = 2.0**-53
 
 
-class Rng:
+class SplitMix64:
     """A counter whose values are mixed well; `state` is all there is to save and to restore."""
 
     __slots__ = ("state",)
@@ -24,7 +24,7 @@ class Rng:
         self.state = seed & _MASK
 
     def __repr__(self) -> str:
-        return f"Rng({self.state})"
+        return f"SplitMix64({self.state})"
 
     def next_u64(self) -> int:
         self.state = z = (self.state + _GAMMA) & _MASK
@@ -46,7 +46,7 @@ class Rng:
 
 def hash_one(value: int, seed: int) -> int:
     """As `hash_u64`, for a single value."""
-    return Rng(seed + value * _GAMMA).next_u64()
+    return SplitMix64(seed + value * _GAMMA).next_u64()
 
 
 def hash_u64(values: npt.NDArray[np.int64], seed: int) -> npt.NDArray[np.uint64]:

@@ -16,7 +16,7 @@ from daws.strategy.registry import DECISIONS, answer_class, answer_name, answers
 TEXT_LENGTH_MAX = 2000
 
 
-class Row(NamedTuple):
+class StrategyRow(NamedTuple):
     """How a strategy answers one question; parameters as they would be typed."""
 
     decision: str
@@ -51,7 +51,7 @@ def parse_strategy(text: str) -> Strategy:
     return strategy
 
 
-def describe(strategy: Strategy) -> list[Row]:
+def describe(strategy: Strategy) -> list[StrategyRow]:
     """How the strategy answers each question."""
     return [_row(decision, getattr(strategy, decision)) for decision in DECISIONS]
 
@@ -88,9 +88,9 @@ def _exact(value: Value) -> str:
     return text if not isinstance(value, float) or float(text) == value else repr(value)
 
 
-def _row(decision: str, answer: object) -> Row:
+def _row(decision: str, answer: object) -> StrategyRow:
     parameters = {key: format_value(value) for key, value in values_of(answer).items()}
-    return Row(decision, answer_name(decision, answer), parameters)
+    return StrategyRow(decision, answer_name(decision, answer), parameters)
 
 
 def _read_pairs(text: str, rest: str) -> dict[str, str]:

@@ -1,7 +1,8 @@
 """Rows of a store call, and their answers.
 
 A call carries any mix of rows for one shard and is answered row by row. Each row is idempotent: a caller that heard
-nothing sends it again. A row touches one record (`Clear`, `Lease`, `TakeOver` and the log touch none of a task's).
+nothing sends it again. A row touches one record (`Clear`, `Lease`, `TakeOver`, those of sessions and the log touch none
+of a task's).
 """
 
 from msgspec import Struct
@@ -15,11 +16,21 @@ MEMBERSHIP_SHARD = 0
 CLIENT_HOLDER = 0
 HELD = -1
 """Among the readers of an object: the client, who is no task."""
+SESSION_BITS = 34
+"""The tasks of a session are numbered from `session << SESSION_BITS` on."""
+NO_SESSION = -1
+LOG_END = -1
+"""As the start of a `ReadLog`: no rows, only the number that the next commit will have."""
 
 
 def shard_of(task: int, shard_count: int) -> int:
     """Neighbouring ids share a shard, so the children of a task and the loot of a steal need few calls."""
     return (task >> SHARD_BLOCK_BITS) % shard_count
+
+
+def session_of(task: int) -> int:
+    """The session of a task that a client has submitted."""
+    return task >> SESSION_BITS
 
 
 class Row(Struct, frozen=True, array_like=True, gc=False, tag=True):
@@ -295,10 +306,62 @@ class Buried(Row, frozen=True):
 
 
 class ReadLog(Row, frozen=True):
-    """The commits of this shard from number `start` on."""
+    """The commits of this shard from number `start` on; with a `session`, only those of the tasks that its client has
+    submitted. The other commits are counted, too."""
 
     start: int
     limit: int = 100_000
+    session: int = NO_SESSION
+
+
+# Why a session is attached to.
+TO_USE = 0  # by its client
+TO_SWEEP = 1  # by a sweeper, if its client is gone: to hand out what that one left, or to end the session
+TO_END = 2  # to end it, whoever uses it
+
+
+class AttachSession(Row, frozen=True):
+    """Open a session, go on with one, or stay its client: repeated before the session's lease runs out.
+
+    `nonce` names the client: it gets the same answer each time. `session` is what it knows its session by; without one,
+    `name` says which session to go on with, and a new one is opened if there is none. `kept`: the session goes on when
+    its client is gone. Answered by SessionAttached, or by UNDERWAY (another client uses it), CANCELLED (it is about to
+    end) or REFUSED (it has ended, or belongs to another client by now).
+    """
+
+    nonce: bytes
+    name: str = ""
+    kept: bool = False
+    session: int = NO_SESSION
+    why: int = TO_USE
+
+
+class DetachSession(Row, frozen=True):
+    """The client leaves its session. If it is to `keep`, others can go on with it; else nothing is left of it, and it
+    is forgotten. Answered with OK, also when the session is another client's by now or has ended."""
+
+    nonce: bytes
+    session: int
+    keep: bool
+
+
+class ListSessions(Row, frozen=True):
+    """Which sessions are there? Answered by SessionList."""
+
+
+class CloseSession(Row, frozen=True):
+    """This shard takes no more tasks of a session: whatever its client has sent before and comes late is CANCELLED."""
+
+    session: int
+
+
+class FindHeld(Row, frozen=True):
+    """What has a session in this shard? Answered by HeldTasks (a long search, for clients that come and go). Tasks are
+    listed from `start` on, in the order of their numbers."""
+
+    session: int
+    start: int = 0
+    limit: int = 10_000
 
 
 class Answer(Struct, frozen=True, array_like=True, gc=False, tag=True):
@@ -428,6 +491,57 @@ class Story(Answer, frozen=True):
     history: tuple[tuple[int, int, NodeId], ...] = ()
 
 
+class SessionAttached(Answer, frozen=True):
+    """The session is the caller's. `ending`: all that is left to do is to end it."""
+
+    session: int
+    name: str
+    kept: bool
+    ending: bool = False
+
+
+class SessionEntry(Struct, frozen=True, array_like=True, gc=False):
+    """What is known of a session. `nonce` is that of its client, empty after that has detached; `since_ns` is when it
+    was opened, by the store's clock."""
+
+    number: int
+    name: str
+    kept: bool
+    nonce: bytes
+    since_ns: int = 0
+    ending: bool = False
+
+
+class SessionList(Answer, frozen=True):
+    """All sessions, and the numbers of those whose client is there."""
+
+    sessions: tuple[SessionEntry, ...] = ()
+    attached: tuple[int, ...] = ()
+
+
+class HeldTask(Struct, frozen=True, array_like=True, gc=False):
+    """A task that a session has in the store. `held` by its client; `listed`, unless it is a function, or only there to
+    read something: then its client need not hear of it when it goes on with the session."""
+
+    task: int
+    outputs: int
+    state: int
+    held: bool
+    listed: bool
+
+
+class HeldTasks(Answer, frozen=True):
+    """`next` is the first number that no task of the session has here. `ready` are tasks that became ready as their
+    client wrote them, with their owners, who may not have heard of them; `unfinished` are those whose client may not
+    have told all their parents of them. With `more`, the list goes on behind the last task."""
+
+    next: int
+    tasks: tuple[HeldTask, ...] = ()
+    ready: tuple[tuple[NodeId, Ready], ...] = ()
+    unfinished: tuple[Submit, ...] = ()
+    more: bool = False
+
+
 LogRow = int | tuple[int, int, str, tuple[int, ...]]
 
 
@@ -479,6 +593,11 @@ RowType = (
     | Owners
     | Buried
     | ReadLog
+    | AttachSession
+    | DetachSession
+    | ListSessions
+    | CloseSession
+    | FindHeld
 )
 
 AnswerType = (
@@ -496,5 +615,8 @@ AnswerType = (
     | OwnedBy
     | Story
     | Log
+    | SessionAttached
+    | SessionList
+    | HeldTasks
     | None
 )

@@ -83,11 +83,11 @@ class ChildEnd(Struct, frozen=True, array_like=True, gc=False):
     path: tuple[tuple[int, int], ...] = ()
 
 
-class Order(Struct, frozen=True, array_like=True, gc=False, tag=True):
+class WorkerOrder(Struct, frozen=True, array_like=True, gc=False, tag=True):
     pass
 
 
-class Prepare(Order, frozen=True):
+class Prepare(WorkerOrder, frozen=True):
     """The first order: who the worker is. `setup` and `teardown` are pickled callables without arguments, or empty.
 
     With `scratch` (and `memory`, if there is a file system in memory) large results are written where
@@ -105,14 +105,14 @@ class Prepare(Order, frozen=True):
     workers: int = 1  # how many there are of its kind
 
 
-class Learn(Order, frozen=True):
+class Learn(WorkerOrder, frozen=True):
     """A function, under the number by which later orders name it. It is unpickled when it is first called."""
 
     function: int
     pickled: bytes
 
 
-class Forget(Order, frozen=True):
+class Forget(WorkerOrder, frozen=True):
     """Functions that no later order names, unless they are learnt anew."""
 
     functions: tuple[int, ...]
@@ -122,7 +122,7 @@ INPUTS_ALONE = b""
 """The arguments of a call are its inputs and nothing else, as often in graphs: there is nothing to pickle."""
 
 
-class Execute(Order, frozen=True):
+class Execute(WorkerOrder, frozen=True):
     """Call a function. `arguments` is a pickled (args, kwargs) in which `Slot(i)` stands for `inputs[i]`, or a tuple of
     plain values (see `daws.data.codec.dumps_plain`), or `INPUTS_ALONE`.
 
@@ -140,7 +140,7 @@ class Execute(Order, frozen=True):
     options: RunOptions | None = None
 
 
-class ExecuteTogether(Order, frozen=True):
+class ExecuteTogether(WorkerOrder, frozen=True):
     """Many usual calls of one function, in this order, as columns: no inputs, no options, one object each.
 
     If all have the same arguments, they are there once.
@@ -152,38 +152,38 @@ class ExecuteTogether(Order, frozen=True):
     outputs: list[int]
 
 
-class Recall(Order, frozen=True):
+class Recall(WorkerOrder, frozen=True):
     """Give a run back if it has not started: answered by Recalled or, too late, by what became of it."""
 
     run: int
 
 
-class Resume(Order, frozen=True):
+class ResumeOrder(WorkerOrder, frozen=True):
     """What a run waited for has ended; it may go on. `ended` is all that it has not been told before."""
 
     run: int
     ended: tuple[ChildEnd, ...] = ()
 
 
-class Told(Order, frozen=True):
+class Told(WorkerOrder, frozen=True):
     """The answer to Asks: what has ended and was not told before."""
 
     run: int
     ended: tuple[ChildEnd, ...] = ()
 
 
-class Discard(Order, frozen=True):
+class Discard(WorkerOrder, frozen=True):
     """Nobody needs this run any more, which waits: let it come to its end."""
 
     run: int
 
 
-class Exit(Order, frozen=True):
+class Exit(WorkerOrder, frozen=True):
     """Finish what was ordered before, tear down, and end."""
 
 
-OrderType = Prepare | Learn | Forget | Execute | ExecuteTogether | Recall | Resume | Told | Discard | Exit
-AT_ONCE = frozenset((Recall, Resume, Told, Discard))
+OrderType = Prepare | Learn | Forget | Execute | ExecuteTogether | Recall | ResumeOrder | Told | Discard | Exit
+AT_ONCE = frozenset((Recall, ResumeOrder, Told, Discard))
 """Orders that do not stand in line."""
 
 
@@ -271,8 +271,8 @@ class Spawned(Report, frozen=True):
     tasks: tuple[Seed, ...]
 
 
-class Waits(Report, frozen=True):
-    """A run waits for tasks that it created. Until Resume it needs no executor. So far it has worked for `used_ns`."""
+class WaitReport(Report, frozen=True):
+    """A run waits for tasks that it created. It needs no executor until ResumeOrder. It has worked for `used_ns`."""
 
     run: int
     used_ns: int
@@ -314,7 +314,19 @@ class Died(Report, frozen=True):
 
 
 ReportType = (
-    Fit | Unfit | Ended | EndedTogether | Raised | Recalled | Printed | Taught | Spawned | Waits | Dropped | Asks | Died
+    Fit
+    | Unfit
+    | Ended
+    | EndedTogether
+    | Raised
+    | Recalled
+    | Printed
+    | Taught
+    | Spawned
+    | WaitReport
+    | Dropped
+    | Asks
+    | Died
 )
 
 

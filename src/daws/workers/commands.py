@@ -24,7 +24,7 @@ from daws.model.errors import CommandError, CommandTimeoutError, UsageError
 from daws.wire.worker import Written
 from daws.workers.output import KEPT_BYTES
 from daws.workers.programs import NotStartedError, run, signal_name, start
-from daws.workers.running import Kept, Runner
+from daws.workers.running import FileResult, Runner
 from daws.workers.shell import (
     REPORT_BYTES_MAX,
     REPORT_FD,
@@ -293,7 +293,7 @@ class _Run:
                         os.unlink(file.source.where)
         return changed
 
-    def _take(self, completed: Completed) -> list[Kept]:
+    def _take(self, completed: Completed) -> list[FileResult]:
         """Move the outputs out of the folder: small ones into memory, the others to where new objects are."""
         missing = [name for name in self.spec.outputs if not os.path.isfile(self._path(name))]
         if missing:
@@ -305,7 +305,7 @@ class _Run:
             if completed.code:
                 how = f"exited with code {completed.code} and {how}"
             raise self._error(how, completed.code, completed.stdout, completed.stderr)
-        kept: list[Kept] = []
+        kept: list[FileResult] = []
         try:
             for name in self.spec.outputs:
                 kept.append(self._taken(self._path(name)))
@@ -316,7 +316,7 @@ class _Run:
             raise
         return kept
 
-    def _taken(self, path: str) -> Kept:
+    def _taken(self, path: str) -> FileResult:
         status = os.stat(path)
         mode = kept_mode(status.st_mode)
         is_own = status.st_nlink == 1 and not os.path.islink(path)
@@ -324,7 +324,7 @@ class _Run:
             os.chmod(path, mode)
         if status.st_size < self.at.inline_max_bytes:  # there is one byte more than what is in it
             with open(path, "rb") as small:
-                return Kept(small_file(small.read(), mode))
+                return FileResult(small_file(small.read(), mode))
         assert self.at.segments is not None  # whoever submits commands has a node with folders
         target = f"{self.at.segments.folders_new[-1]}/{os.getpid()}-file-{next(_numbers)}"
         if is_own:
@@ -332,7 +332,7 @@ class _Run:
         else:  # it is an input under another name, or something outside: that must not become an object of ours
             shutil.copyfile(path, target)
             os.chmod(target, mode)
-        return Kept(Written(target, status.st_size, is_raw=True))
+        return FileResult(Written(target, status.st_size, is_raw=True))
 
     def _error(
         self, how: str, code: int, stdout: bytes, stderr: bytes, kind: type[CommandError] = CommandError

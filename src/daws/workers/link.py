@@ -23,7 +23,7 @@ from daws.workers.running import runs_folder
 BUFFER_MAX_BYTES = 1 << 20
 
 
-class Link:
+class WorkerConnection:
     """`outstanding` are runs in the order in which they were ordered; `known` the functions that were sent."""
 
     __slots__ = (

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 from daws.data.functions import dumps_function, name_of
 from daws.data.tags import leveled, named, rooted
 from daws.model.errors import ClosedError, UsageError
-from daws.wire.worker import Asks, ChildEnd, Dropped, Execute, ReportType, Seed, Spawned, Taught, Waits
+from daws.wire.worker import Asks, ChildEnd, Dropped, Execute, ReportType, Seed, Spawned, Taught, WaitReport
 from daws.workers.running import Runner
 
 FIRST_TAUGHT = 1 << 60
@@ -35,13 +35,13 @@ class Host(Protocol):
     runner: Runner
     taught: set[int]
 
-    def open_nest(self, hand: "Hand") -> "Nest":
+    def open_nest(self, hand: "Hand") -> "RunNest":
         """For the run that this thread is on."""
 
     def say(self, hand: "Hand", report: ReportType) -> None:
         """Not urgent."""
 
-    def pause(self, hand: "Hand", waits: Waits) -> None:
+    def pause(self, hand: "Hand", waits: WaitReport) -> None:
         """Give the executor back; returns when the nest's gate was opened."""
 
     def ask(self, hand: "Hand", asks: Asks) -> None:
@@ -56,19 +56,19 @@ class Hand:
     def __init__(self, host: Host) -> None:
         self.host = host
         self.order: Execute | None = None
-        self.nest: Nest | None = None
+        self.nest: RunNest | None = None
         self.lines: dict[int, str] | None = None  # that it has begun to print; see `sharedstreams`
 
 
-class _Here(local):
+class _CurrentHand(local):
     hand: Hand | None = None
 
 
-here = _Here()
+here = _CurrentHand()
 """Set by each thread that runs tasks."""
 
 
-def current_nest() -> "Nest | None":
+def current_nest() -> "RunNest | None":
     """The nest of the run that this thread is on; None outside of tasks."""
     hand = here.hand
     if hand is None or hand.order is None:
@@ -76,7 +76,7 @@ def current_nest() -> "Nest | None":
     return hand.nest or hand.host.open_nest(hand)
 
 
-class Nest:
+class RunNest:
     """What one run has created. `session` is for whoever shows it to the user."""
 
     def __init__(self, hand: Hand, run: int, began_ns: int) -> None:
@@ -139,7 +139,7 @@ class Nest:
         self._check_thread("wait for tasks")
         began_ns = monotonic_ns()
         used_ns = began_ns - self._began_ns - self.waited_ns
-        self._host.pause(self._hand, Waits(self.run, used_ns, left))
+        self._host.pause(self._hand, WaitReport(self.run, used_ns, left))
         self.waited_ns += monotonic_ns() - began_ns
         self._take_in()
 

@@ -109,7 +109,7 @@ class _Stream(io.TextIOWrapper):
         self.flush()
 
 
-class _Nobody:
+class _NoHand:
     hand = None
 
 
@@ -152,7 +152,7 @@ class Output:
     def leave(self) -> None:
         """This is a copy of the process that a task has forked: what it prints is read elsewhere."""
         self._taking = allocate_lock()  # another thread may have had it
-        self.here = _Nobody()
+        self.here = _NoHand()
 
     def look(self, hand: Any) -> None:
         """While runs go on, in any thread: report complete lines, not too many in a second, and give back the room of

@@ -41,20 +41,20 @@ from daws.wire.worker import (
     Recall,
     Recalled,
     ReportType,
-    Resume,
+    ResumeOrder,
     RunOptions,
     Spawned,
     Taught,
     Told,
     Unfit,
-    Waits,
+    WaitReport,
     ends_apart,
 )
 from daws.workers.cursor import NO_RUN
 from daws.workers.errors import WorkerStartError
 from daws.workers.failures import exception_of
 from daws.workers.limits import held_bytes
-from daws.workers.link import Link
+from daws.workers.link import WorkerConnection
 from daws.workers.server import BORN, GONE, ForkServer, end_group
 from daws.workers.system import wait_for_turns
 
@@ -106,12 +106,12 @@ class WorkerPool:
         self._prepare = Prepare("", self._folder, inline_max_bytes, memory, scratch, capture, setup, teardown, slots)
         self._server = server
         self._folders = (self._folder,) if server is None else server.folders
-        self._links: list[Link] = []
-        self._by_number: dict[int, Link] = {}
+        self._links: list[WorkerConnection] = []
+        self._by_number: dict[int, WorkerConnection] = {}
         self._numbers = 0
         self._starts = [0] * slots
         self._functions: dict[int, bytes] = {}
-        self._dirty: list[Link] = []
+        self._dirty: list[WorkerConnection] = []
         self._watcher: asyncio.TimerHandle | None = None
         self._error: WorkerStartError | None = None
         self._is_closing = False
@@ -188,7 +188,7 @@ class WorkerPool:
         link.orders += orders
         link.outstanding.update([(order.run, None) for order in orders])
 
-    def _addressed(self, slot: int) -> Link:
+    def _addressed(self, slot: int) -> WorkerConnection:
         """A worker that will have something to read after the next `flush`."""
         if self._error is not None:
             raise self._error
@@ -206,7 +206,7 @@ class WorkerPool:
         link = self._with(slot, run)
         if run in link.suspended:
             link.resumed[run] = monotonic_ns() - link.suspended.pop(run)
-            self._order(link, Resume(run, ended))
+            self._order(link, ResumeOrder(run, ended))
 
     def tell(self, slot: int, run: int, ended: tuple[ChildEnd, ...]) -> None:
         """Answer a run that asked what has become of its tasks."""
@@ -224,24 +224,24 @@ class WorkerPool:
             with suppress(OSError):  # too many files are open: so be it
                 self._links[slot] = self._hired(slot)
 
-    def _with(self, slot: int, run: int) -> Link:
+    def _with(self, slot: int, run: int) -> WorkerConnection:
         """The worker of a slot that has this run."""
         link = self._links[slot]
         if run not in link.outstanding and len(self._by_number) > len(self._links):
             return next((one for one in self._by_number.values() if run in one.outstanding), link)
         return link
 
-    def _dismiss(self, link: Link) -> None:
+    def _dismiss(self, link: WorkerConnection) -> None:
         """It was set aside, and those that waited in it have ended. A tear-down may take its time, but not for ever."""
         link.orders.append(Exit())
         link.flush()
         self._loop.call_later(END_S, self._end_dismissed, link)
 
-    def _end_dismissed(self, link: Link) -> None:
+    def _end_dismissed(self, link: WorkerConnection) -> None:
         if link.number in self._by_number and self._server is not None and not self._is_closing:
             self._kill(link)
 
-    def _order(self, link: Link, order: Recall | Resume | Told | Discard) -> None:
+    def _order(self, link: WorkerConnection, order: Recall | ResumeOrder | Told | Discard) -> None:
         """Something about a run, if it is outstanding still. None of these stands in line."""
         if order.run in link.outstanding:
             if not link.orders:
@@ -306,10 +306,12 @@ class WorkerPool:
 
     # Workers come and go.
 
-    def _hired(self, slot: int) -> Link:
+    def _hired(self, slot: int) -> WorkerConnection:
         self._numbers += 1
         number, server = self._numbers, self._server_now
-        link = Link(slot, number, msgspec.structs.replace(self._prepare, name=f"worker-{number}"), self._loop)
+        link = WorkerConnection(
+            slot, number, msgspec.structs.replace(self._prepare, name=f"worker-{number}"), self._loop
+        )
         theirs = link.open(server.early.pop(number, None))
         self._by_number[number] = link
         self._loop.add_reader(link.sock.fileno(), self._on_readable, link)
@@ -317,17 +319,17 @@ class WorkerPool:
             self._loop.add_writer(server.link.fileno(), self._on_server_writable)
         return link
 
-    def _kill(self, link: Link) -> None:
+    def _kill(self, link: WorkerConnection) -> None:
         if not self._server_now.kill(link.number):
             self._loop.add_writer(self._server_now.link.fileno(), self._on_server_writable)
 
-    def _end(self, link: Link, run: int, why: str) -> None:
+    def _end(self, link: WorkerConnection, run: int, why: str) -> None:
         """End a worker because of one run."""
         if link.victim is None:
             link.victim = run, why
             self._kill(link)
 
-    def _on_gone(self, link: Link, code: int) -> None:
+    def _on_gone(self, link: WorkerConnection, code: int) -> None:
         """A worker is dead: take what it still has said, replace it, and answer for the runs that it had."""
         batch = self._settled(link, link.rest())
         del self._by_number[link.number]
@@ -356,7 +358,7 @@ class WorkerPool:
         if self._emptied is not None and not self._by_number and not self._emptied.done():
             self._emptied.set_result(None)
 
-    def _replace(self, link: Link, code: int, output: bytes) -> None:
+    def _replace(self, link: WorkerConnection, code: int, output: bytes) -> None:
         if self._is_closing or self._error is not None or self._links[link.slot] is not link:
             return
         if not link.is_fit:
@@ -378,7 +380,7 @@ class WorkerPool:
 
     # What they say.
 
-    def _on_readable(self, link: Link) -> None:
+    def _on_readable(self, link: WorkerConnection) -> None:
         reports = link.receive()
         if reports is None:  # it has closed its end, or speaks nonsense
             self._loop.remove_reader(link.sock.fileno())
@@ -388,7 +390,7 @@ class WorkerPool:
             if not link.outstanding and self._links[link.slot] is not link:
                 self._dismiss(link)
 
-    def _settled(self, link: Link, reports: list[ReportType]) -> Reports:
+    def _settled(self, link: WorkerConnection, reports: list[ReportType]) -> Reports:
         """What of this is for the owner: every run once."""
         outstanding, creators = link.outstanding, link.creators
         if not creators and set(map(type, reports)) == ENDED_ALONE:  # by far the most common
@@ -406,7 +408,7 @@ class WorkerPool:
                         link.forget(report.run)  # type: ignore[union-attr]
             elif kind is Printed or kind is Asks or kind is Dropped or kind is Taught:
                 batch.append(report)
-            elif kind is Spawned or kind is Waits:
+            elif kind is Spawned or kind is WaitReport:
                 self._on_nested(link, report)  # type: ignore[arg-type]
                 batch.append(report)
             elif kind is Fit:
@@ -416,7 +418,7 @@ class WorkerPool:
                 link.error = exception_of(report.error)  # type: ignore[union-attr]
         return batch
 
-    def _settled_together(self, link: Link, report: EndedTogether) -> Reports:
+    def _settled_together(self, link: WorkerConnection, report: EndedTogether) -> Reports:
         if link.creators:
             return self._settled(link, [*ends_apart(report)])
         known = [*map(link.outstanding.pop, report.runs, repeat(MISSING))]
@@ -424,13 +426,13 @@ class WorkerPool:
             return [report]
         return [end for end, options in zip(ends_apart(report), known, strict=True) if options is not MISSING]
 
-    def _on_nested(self, link: Link, report: Spawned | Waits) -> None:
+    def _on_nested(self, link: WorkerConnection, report: Spawned | WaitReport) -> None:
         link.creators.add(report.run)
-        if isinstance(report, Waits):
+        if isinstance(report, WaitReport):
             link.resumed.pop(report.run, None)
             link.suspended[report.run] = report.used_ns
 
-    def _on_fit(self, link: Link) -> None:
+    def _on_fit(self, link: WorkerConnection) -> None:
         link.is_fit = True
         self._starts[link.slot] = 0
         self._server_falls = 0
@@ -513,7 +515,7 @@ class WorkerPool:
                 self._watch_soon()
                 self._check(link, now_ns)
 
-    def _check(self, link: Link, now_ns: int) -> None:
+    def _check(self, link: WorkerConnection, now_ns: int) -> None:
         for run, began_ns in link.active.items():
             options = link.outstanding[run]
             if run in link.condemned:
@@ -528,7 +530,7 @@ def _is_limited(options: RunOptions | None) -> bool:
     return options is not None and (options.timeout_ns > 0 or options.memory_bytes > 0)
 
 
-def _start_error(link: Link, code: int, output: bytes) -> WorkerStartError:
+def _start_error(link: WorkerConnection, code: int, output: bytes) -> WorkerStartError:
     if link.error is not None:
         return WorkerStartError(f"the set-up of workers fails: {type(link.error).__name__}: {link.error}", retry=False)
     how = f"signal {-code}" if code < 0 else f"exit code {code}"

@@ -20,7 +20,7 @@ from daws.workers.mappings import KEPT_BYTES_MIN, Mappings
 from daws.workers.slots import filled
 
 
-class Kept:
+class FileResult:
     """A result that is a file: its content if it is small, else the file that it was moved to."""
 
     __slots__ = ("result",)
@@ -284,7 +284,7 @@ class Runner:
 
     def _keep(self, value: Any, output: int | str, order: Execute, what: str) -> bytes | int | Written:
         """Small results come back inline, others go to their file, which appears when it is complete."""
-        if type(value) is Kept:
+        if type(value) is FileResult:
             return value.result
         made = codec.encode(value, self.held_max_bytes, what)
         if isinstance(made, bytes):

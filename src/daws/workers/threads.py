@@ -32,13 +32,13 @@ from daws.wire.worker import (
     Recalled,
     ReportType,
     Taught,
-    Waits,
+    WaitReport,
     Written,
     calls_apart,
 )
 from daws.workers.errors import WorkerStartError
 from daws.workers.failures import failure_of, lacked_by
-from daws.workers.nest import Hand, Nest, here
+from daws.workers.nest import Hand, RunNest, here
 from daws.workers.pool import INLINE_MAX_BYTES, WATCH_S, Reports
 from daws.workers.running import Runner
 from daws.workers.server import end_group
@@ -289,9 +289,9 @@ class ThreadPool:
 
     # What runs that create tasks ask for (see `daws.workers.nest.Host`), in their threads.
 
-    def open_nest(self, hand: Hand) -> Nest:
+    def open_nest(self, hand: Hand) -> RunNest:
         assert isinstance(hand, _Hand)
-        hand.nest = Nest(hand, *hand.current)
+        hand.nest = RunNest(hand, *hand.current)
         if hand.is_abandoned:
             hand.nest.discard()
         return hand.nest
@@ -300,10 +300,10 @@ class ThreadPool:
         assert isinstance(hand, _Hand)
         self._say(hand, report)
 
-    def pause(self, hand: Hand, waits: Waits) -> None:
+    def pause(self, hand: Hand, waits: WaitReport) -> None:
         self.ask(hand, waits)
 
-    def ask(self, hand: Hand, asks: Asks | Waits) -> None:
+    def ask(self, hand: Hand, asks: Asks | WaitReport) -> None:
         assert isinstance(hand, _Hand) and hand.nest is not None
         self._say(hand, asks)
         hand.nest.gate.acquire()
@@ -379,7 +379,7 @@ class ThreadPool:
                     _discard(report)
             elif isinstance(report, Taught) or report.run in hand.outstanding:  # type: ignore[union-attr]
                 batch.append(report)
-                if isinstance(report, Waits):
+                if isinstance(report, WaitReport):
                     self._step_aside(hand, report.run)
         if batch:
             self._report(batch)

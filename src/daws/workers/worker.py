@@ -10,13 +10,12 @@ A run that waits for tasks that it has created keeps its thread, and another thr
 nothing to do then, because the node gave the executor back to the run.
 """
 
-import atexit
 import gc
 import os
 import select
 import signal
 import sys
-from _socket import CMSG_SPACE, MSG_CMSG_CLOEXEC, MSG_DONTWAIT, socket
+from _socket import MSG_DONTWAIT, socket
 from _thread import allocate_lock, start_new_thread
 from collections import deque
 from contextlib import suppress
@@ -47,10 +46,10 @@ from daws.wire.worker import (
     Recall,
     Recalled,
     ReportType,
-    Resume,
+    ResumeOrder,
     Told,
     Unfit,
-    Waits,
+    WaitReport,
     calls_apart,
     ends_together,
     frame_of,
@@ -59,14 +58,14 @@ from daws.workers.cursor import NO_RUN, Cursor
 from daws.workers.failures import failure_of, lacked_by
 from daws.workers.logs import Logs
 from daws.workers.mappings import IDLE_S
-from daws.workers.nest import Hand, Nest, here
+from daws.workers.nest import Hand, RunNest, here
 from daws.workers.output import HELD, Output, Streams
+from daws.workers.process import BELL_FD, LINK_FD, end_copy, end_group, end_process, first_order, take_bell
 from daws.workers.running import Runner
 from daws.workers.signs import Signs
 from daws.workers.surroundings import Surroundings
 from daws.workers.system import sleep_precisely
 
-LINK_FD, BELL_FD = 240, 241  # out of the way of tasks that close what they see
 REPORT_NS = 3_000_000
 """So long may a worker that has more to do keep what has ended: each report wakes the node, which stops a worker where
 all processors are busy. (Tasks of 1 ms: 87 % efficiency when each is reported by itself, 91 % so.)"""
@@ -83,7 +82,6 @@ and looks up after DOZE_MS at the latest. Whenever it wakes up it wants the inte
 them stop and go on several times: 40 µs of a processor. (Tasks of 10 ms, each of which comes while another runs: 97.2 %
 efficiency when the second thread took them, 98.4 % so.)"""
 BUFFER_MAX_BYTES = 1 << 20
-FD_BYTES = 4
 IDLE_TICKS_MAX = 40
 FIRST_ORDER_S = 0.02
 UNFIT_CODE = 97
@@ -138,7 +136,7 @@ class Worker:
         self.runner.use_levels = self._logs.use
         self._taker: WorkerHand | None = None  # who has the baton
         self._beside: set[WorkerHand] = set()  # those whose runs go on without it
-        self._nests: dict[int, Nest] = {}  # of runs that wait for an answer
+        self._nests: dict[int, RunNest] = {}  # of runs that wait for an answer
         self._spare: list[WorkerHand] = []
 
     def set_up(self) -> bool:
@@ -271,11 +269,11 @@ class Worker:
 
     # What runs that create tasks ask for (see `daws.workers.nest.Host`).
 
-    def open_nest(self, hand: Hand) -> Nest:
+    def open_nest(self, hand: Hand) -> RunNest:
         if self._is_copy:
             raise UsageError("a process that a task has forked cannot submit tasks")
         assert hand.order is not None
-        hand.nest = Nest(hand, hand.order.run, self._fields[1])
+        hand.nest = RunNest(hand, hand.order.run, self._fields[1])
         return hand.nest
 
     def say(self, hand: Hand, report: ReportType) -> None:
@@ -283,7 +281,7 @@ class Worker:
         if not hand.has_baton or self._dozes:  # type: ignore[attr-defined]
             self._send()  # who has the baton may be idle, and then nobody looks after reports
 
-    def pause(self, hand: Hand, waits: Waits) -> None:
+    def pause(self, hand: Hand, waits: WaitReport) -> None:
         assert isinstance(hand, WorkerHand) and hand.nest is not None and hand.order is not None
         heir = self._heir() if hand.has_baton else None
         streams = sys.stdout, sys.stderr
@@ -343,7 +341,7 @@ class Worker:
 
     def _raised(self, run: int, began_ns: int, ended_ns: int, error: BaseException) -> Raised:
         if self._is_copy:
-            _end_copy(error)
+            end_copy(error)
         return Raised(run, ended_ns - began_ns, failure_of(error), began_ns, lacked_by(error))
 
     def _look_around(self, hand: WorkerHand, is_over: bool = True) -> None:
@@ -439,7 +437,7 @@ class Worker:
             for order in orders:
                 if isinstance(order, Recall):
                     self._recall(order.run)
-                elif isinstance(order, Resume | Told):
+                elif isinstance(order, ResumeOrder | Told):
                     if order.run in self._nests:
                         self._nests[order.run].hear(order.ended)
                 elif isinstance(order, Discard):
@@ -550,59 +548,6 @@ def main(link_fd: int) -> NoReturn:
         sys.excepthook(*sys.exc_info())
     finally:
         end_process(code)
-
-
-def end_process(code: int) -> NoReturn:
-    try:
-        atexit._run_exitfuncs()
-        sys.stdout.flush()
-        sys.stderr.flush()
-    finally:
-        os._exit(code)
-
-
-def take_bell(link: socket) -> None:
-    """The first byte brings it along."""
-    data, extra, _, _ = link.recvmsg(1, CMSG_SPACE(FD_BYTES), MSG_CMSG_CLOEXEC)
-    if not data:
-        end_group()
-    bell = int.from_bytes(extra[0][2][:FD_BYTES], sys.byteorder)
-    os.dup2(bell, BELL_FD, inheritable=False)
-    os.close(bell)
-
-
-def first_order(link: socket) -> Prepare:
-    """The order that comes in a frame of its own before all others."""
-    head = _exactly(link, 4)
-    (prepare,) = ORDERS.decode(_exactly(link, int.from_bytes(head, "little")))
-    if not isinstance(prepare, Prepare):
-        raise TypeError(f"the first order is {prepare!r}")
-    return prepare
-
-
-def end_group() -> NoReturn:
-    """The owner is gone: end this worker and whatever its tasks have started."""
-    if os.getpgrp() == os.getpid():
-        os.killpg(0, signal.SIGKILL)
-    os._exit(1)
-
-
-def _exactly(link: socket, count: int) -> bytes:
-    data = b""
-    while len(data) < count:
-        more = link.recv(count - len(data))
-        if not more:
-            end_group()
-        data += more
-    return data
-
-
-def _end_copy(error: BaseException) -> NoReturn:
-    """An exception leaves the task in a copy that the task itself has forked."""
-    if not isinstance(error, SystemExit):
-        sys.excepthook(type(error), error, error.__traceback__)
-        os._exit(1)
-    os._exit(error.code if isinstance(error.code, int) else 0 if error.code is None else 1)
 
 
 def _warm_up() -> None:

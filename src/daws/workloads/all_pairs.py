@@ -7,13 +7,13 @@ import numpy as np
 
 from daws.model.graph import Graph
 from daws.workloads.parameters import Real, Whole
-from daws.workloads.workload import BYTES_PER_MB, Kind, Plan, draw_keys
+from daws.workloads.workload import BYTES_PER_MB, Kind, WorkloadPlan, draw_keys
 
 FILES = Whole("files", 500, "files in each of the two sets; there are files * files tasks", "files", high=14_000)
 FILE_MB = Real("file-mb", 12.0, "size of each file", "MB", high=1e6)
 
 
-def make(plan: Plan) -> Graph:
+def make(plan: WorkloadPlan) -> Graph:
     files = plan.values.whole("files")
     count = plan.bounded(files * files)
     outputs = plan.outputs_bytes(count) if plan.values.real("output-mb") > 0 else np.zeros(0, np.int64)

@@ -3,10 +3,10 @@
 import numpy as np
 
 from daws.model.graph import Graph
-from daws.workloads.workload import COUNT_KEYS, Kind, Plan, draw_keys
+from daws.workloads.workload import COUNT_KEYS, Kind, WorkloadPlan, draw_keys
 
 
-def make(plan: Plan) -> Graph:
+def make(plan: WorkloadPlan) -> Graph:
     count = plan.task_count()
     # Without output a task has no object at all, which keeps the largest bags small.
     outputs = plan.outputs_bytes(count) if plan.values.real("output-mb") > 0 else np.zeros(0, np.int64)

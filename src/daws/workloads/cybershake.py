@@ -13,7 +13,7 @@ import numpy as np
 
 from daws.model.graph import Graph
 from daws.workloads.family import FAMILY_KEYS, Family, Normal
-from daws.workloads.workload import Kind, Plan
+from daws.workloads.workload import Kind, WorkloadPlan
 
 LENGTH_S = {
     "ExtractSGT": Normal(137.45, 206),
@@ -34,7 +34,7 @@ ZIPPED_MAX = 5_200
 SMALLEST = 5
 
 
-def make(plan: Plan) -> Graph:
+def make(plan: WorkloadPlan) -> Graph:
     family = Family(plan)
     count = family.count(SMALLEST)
     zips = -(-count // (2 * ZIPPED_MAX))

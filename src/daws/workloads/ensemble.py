@@ -9,7 +9,7 @@ import numpy as np
 
 from daws.model.graph import Graph
 from daws.workloads.parameters import Real, Whole
-from daws.workloads.workload import Kind, Plan
+from daws.workloads.workload import Kind, WorkloadPlan
 
 NS_PER_S = 1_000_000_000
 BYTES_PER_KB = 1000
@@ -24,7 +24,7 @@ KEYS = (
 )
 
 
-def make(plan: Plan) -> Graph:
+def make(plan: WorkloadPlan) -> Graph:
     values = plan.values
     width = values.whole("simulations")
     count = plan.bounded(2 * width + 2)

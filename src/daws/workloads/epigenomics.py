@@ -13,7 +13,7 @@ import numpy as np
 
 from daws.model.graph import Graph
 from daws.workloads.family import FAMILY_KEYS, Family, Floats, Normal, totals
-from daws.workloads.workload import Kind, Plan
+from daws.workloads.workload import Kind, WorkloadPlan
 
 REFERENCE_BYTES = 5_304_606_607
 LANE_BYTES = Normal(351_024_866, 147_899_296)
@@ -45,7 +45,7 @@ STEPS = 4  # tasks that each chunk goes through
 SMALLEST = 8
 
 
-def make(plan: Plan) -> Graph:
+def make(plan: WorkloadPlan) -> Graph:
     family = Family(plan)
     count = family.count(SMALLEST)
     lanes = max(1, round((count - 3) / (STEPS * CHUNKS_PER_LANE + 2)))

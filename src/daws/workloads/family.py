@@ -18,7 +18,7 @@ from daws.model.columns import Int64s, offsets
 from daws.model.errors import WorkloadError
 from daws.model.graph import TOTAL_MAX, Graph
 from daws.workloads.parameters import Choice, Parameter, Real, Whole
-from daws.workloads.workload import Plan
+from daws.workloads.workload import WorkloadPlan
 
 Floats = npt.NDArray[np.float64]
 
@@ -62,7 +62,7 @@ def totals(groups: Int64s, values: Floats) -> Floats:
     return np.bincount(groups, values).astype(np.float64)
 
 
-class Stage(NamedTuple):
+class GraphStage(NamedTuple):
     """Tasks of one kind that were added together: their ids, and for each of their outputs the ids of those objects."""
 
     tasks: Int64s
@@ -72,7 +72,7 @@ class Stage(NamedTuple):
 class Family:
     """A graph in the making. Stages are added so that a task only reads what is already there."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: WorkloadPlan) -> None:
         self._plan = plan
         self._task_count = 0
         self._object_count = 0
@@ -127,7 +127,7 @@ class Family:
         self._outside_count += len(sizes)
         return -np.arange(first, first + len(sizes), dtype=np.int64)
 
-    def stage(self, kind: str, count: int, length_s: Normal | Floats, *outputs_bytes: Normal | Floats) -> Stage:
+    def stage(self, kind: str, count: int, length_s: Normal | Floats, *outputs_bytes: Normal | Floats) -> GraphStage:
         """Add `count` tasks that make one object for each of `outputs_bytes`; what is not drawn yet is drawn here.
 
         A kind may come back in a later stage, with draws of its own.
@@ -141,9 +141,9 @@ class Family:
         flat = np.stack(sizes, axis=1).reshape(-1) if sizes else np.zeros(0)
         tasks = self.split(kind, length_s, np.full(count, width, np.int64), flat).tasks
         numbers = np.arange(count, dtype=np.int64) * width + first
-        return Stage(tasks, tuple(numbers + number for number in range(width)))
+        return GraphStage(tasks, tuple(numbers + number for number in range(width)))
 
-    def split(self, kind: str, length_s: Normal | Floats, counts: Int64s, sizes_bytes: Floats) -> Stage:
+    def split(self, kind: str, length_s: Normal | Floats, counts: Int64s, sizes_bytes: Floats) -> GraphStage:
         """Add tasks that make `counts` objects each; the ids of all objects are in one column, task by task."""
         tasks = np.arange(self._task_count, self._task_count + len(counts), dtype=np.int64)
         objects = np.arange(self._object_count, self._object_count + len(sizes_bytes), dtype=np.int64)
@@ -156,7 +156,7 @@ class Family:
         self._seconds.append(length_s)
         self._output_counts.append(counts)
         self._output_bytes.append(sizes_bytes)
-        return Stage(tasks, (objects,))
+        return GraphStage(tasks, (objects,))
 
     def read(self, readers: Int64s, *objects: Int64s) -> None:
         """Each reader reads the object at its place in every column; a column of a single object is for all of them."""

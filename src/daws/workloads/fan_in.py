@@ -7,12 +7,12 @@ import numpy as np
 
 from daws.model.graph import Graph
 from daws.workloads.parameters import Whole
-from daws.workloads.workload import COUNT_KEYS, Kind, Plan, draw_keys
+from daws.workloads.workload import COUNT_KEYS, Kind, WorkloadPlan, draw_keys
 
 DEGREE = Whole("degree", 10, "outputs read by each task that is not a leaf", high=1_000_000)
 
 
-def make(plan: Plan) -> Graph:
+def make(plan: WorkloadPlan) -> Graph:
     count = plan.task_count()
     degree = plan.values.whole("degree")
     one_each = np.arange(count + 1, dtype=np.int64)

@@ -15,7 +15,7 @@ Tasks are numbered step by step, as those of `pipeline`. The last volume gets wh
 from daws.model.graph import Graph
 from daws.workloads.family import FAMILY_KEYS, Family, Normal
 from daws.workloads.parameters import Whole
-from daws.workloads.workload import Kind, Plan
+from daws.workloads.workload import Kind, WorkloadPlan
 
 LENGTH_S = {"image": Normal(3.0, 1.0), "header": Normal(1.0, 0.3)}
 FILE_BYTES = {"image": Normal(64 * 64 * 24 * 2), "header": Normal(348)}
@@ -24,7 +24,7 @@ STEPS = Whole("steps", 12, "tasks in the pipe of a volume's image", high=1000)
 HEADER_STEPS = Whole("header-steps", 6, "tasks in the pipe of its header", low=0, high=1000)
 
 
-def make(plan: Plan) -> Graph:
+def make(plan: WorkloadPlan) -> Graph:
     family = Family(plan)
     count = family.count(1)
     steps = {"image": plan.values.whole("steps"), "header": plan.values.whole("header-steps")}

@@ -11,7 +11,7 @@ import numpy as np
 from daws.model.columns import Int64s
 from daws.model.graph import Graph
 from daws.workloads.parameters import Real, Whole
-from daws.workloads.workload import BYTES_PER_MB, PER_CORE, Kind, Plan, draw_keys
+from daws.workloads.workload import BYTES_PER_MB, PER_CORE, Kind, WorkloadPlan, draw_keys
 
 CUTOUTS = Whole("tasks", None, "number of cutouts, to which aggregations are added; overrides per-core", "tasks")
 LOCALITY = Real("locality", 30.0, "cutouts taken from each file", "tasks", low=1.0, high=1e8)
@@ -30,7 +30,7 @@ def aggregation_starts(cutouts: int, degree: int) -> Int64s:
         first, width = first + width, groups
 
 
-def make(plan: Plan) -> Graph:
+def make(plan: WorkloadPlan) -> Graph:
     cutouts = plan.task_count()
     file_count = max(1, round(cutouts / plan.values.real("locality")))
     reads = aggregation_starts(cutouts, plan.values.whole("degree"))

@@ -13,7 +13,7 @@ import numpy as np
 from daws.model.columns import spans
 from daws.model.graph import Graph
 from daws.workloads.family import FAMILY_KEYS, Family, Normal
-from daws.workloads.workload import Kind, Plan
+from daws.workloads.workload import Kind, WorkloadPlan
 
 LENGTH_S = {
     "TmpltBank": Normal(18.14, 0.42),
@@ -35,7 +35,7 @@ SECOND_ROUND = 1.05  # segments of the second round for each of the first
 SMALLEST = 6
 
 
-def make(plan: Plan) -> Graph:
+def make(plan: WorkloadPlan) -> Graph:
     family = Family(plan)
     half = family.count(SMALLEST) // 2
     groups = max(1, round(half * 2 / TASKS_PER_GROUP))

@@ -10,14 +10,14 @@ from daws.model.columns import Int64s, distinct, offsets
 from daws.model.errors import WorkloadError
 from daws.model.graph import Graph
 from daws.workloads.parameters import Whole
-from daws.workloads.workload import COUNT_KEYS, Kind, Plan, draw_keys
+from daws.workloads.workload import COUNT_KEYS, Kind, WorkloadPlan, draw_keys
 
 LAYERS = Whole("layers", 10, "layers of tasks", "layers", high=1_000_000)
 WIDTH = Whole("width", None, "mean tasks in a layer; instead of tasks and per-core", "tasks")
 DEGREE = Whole("degree", 3, "mean inputs of a task", high=10_000)
 
 
-def layer_starts(plan: Plan) -> Int64s:
+def layer_starts(plan: WorkloadPlan) -> Int64s:
     """Offsets of the layers in the numbering of tasks; every layer has at least one task."""
     layers, width = plan.values.whole("layers"), plan.values.whole_or_none("width")
     if width is not None and plan.values.whole_or_none("tasks") is not None:
@@ -32,7 +32,7 @@ def layer_starts(plan: Plan) -> Int64s:
     return np.concatenate([[0], inner])
 
 
-def make(plan: Plan) -> Graph:
+def make(plan: WorkloadPlan) -> Graph:
     starts = layer_starts(plan)
     count, widths = int(starts[-1]), np.diff(starts)
     rng, degree = plan.rng("edges"), plan.values.whole("degree")

@@ -14,7 +14,7 @@ import numpy as np
 from daws.model.columns import Int64s, spans
 from daws.model.graph import Graph
 from daws.workloads.family import FAMILY_KEYS, Family, Normal
-from daws.workloads.workload import Kind, Plan
+from daws.workloads.workload import Kind, WorkloadPlan
 
 LENGTH_S = {
     "setup": Normal(5, 1),
@@ -42,7 +42,7 @@ SINGLES = 5  # stages of a molecule that have one task
 SMALLEST = 1 + SINGLES + 2
 
 
-def make(plan: Plan) -> Graph:
+def make(plan: WorkloadPlan) -> Graph:
     family = Family(plan)
     count = family.count(SMALLEST) - 1
     molecules = max(1, round(count / TASKS_EACH))

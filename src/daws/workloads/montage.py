@@ -15,7 +15,7 @@ from daws.model.columns import Int64s, distinct
 from daws.model.graph import Graph
 from daws.workloads.family import FAMILY_KEYS, Family, Normal
 from daws.workloads.parameters import Choice
-from daws.workloads.workload import Kind, Plan
+from daws.workloads.workload import Kind, WorkloadPlan
 
 LENGTH_S = {
     "mProjectPP": Normal(13.59, 0.24),
@@ -46,7 +46,7 @@ SMALLEST = 15
 OVERLAP = Choice("overlap", "neighbours", "which images overlap: neighbours, or any two", ("neighbours", "random"))
 
 
-def make(plan: Plan) -> Graph:
+def make(plan: WorkloadPlan) -> Graph:
     family = Family(plan)
     left = family.count(SMALLEST) - SINGLES
     images = round(left / (2 + OVERLAPS_PER_IMAGE))

@@ -7,12 +7,12 @@ import numpy as np
 
 from daws.model.graph import Graph
 from daws.workloads.parameters import Whole
-from daws.workloads.workload import COUNT_KEYS, Kind, Plan, draw_keys
+from daws.workloads.workload import COUNT_KEYS, Kind, WorkloadPlan, draw_keys
 
 SIZE = Whole("size", 10, "tasks in each pipe; the last pipe gets what is left", high=100_000_000)
 
 
-def make(plan: Plan) -> Graph:
+def make(plan: WorkloadPlan) -> Graph:
     count = plan.task_count()
     size = plan.values.whole("size")
     pipes = -(-count // size)

@@ -16,7 +16,7 @@ import numpy as np
 from daws.model.columns import Int64s
 from daws.model.graph import Graph
 from daws.workloads.family import FAMILY_KEYS, Family, Normal, totals
-from daws.workloads.workload import Kind, Plan
+from daws.workloads.workload import Kind, WorkloadPlan
 
 LENGTH_S = {
     "Patser": Normal(1.27, 0.33),
@@ -73,7 +73,7 @@ TASKS_EACH = 30.25
 SMALLEST = OTHERS + 1
 
 
-def make(plan: Plan) -> Graph:
+def make(plan: WorkloadPlan) -> Graph:
     family = Family(plan)
     count = family.count(SMALLEST)
     genomes = max(1, round(count / TASKS_EACH))

@@ -10,7 +10,7 @@ from daws.model.columns import Int64s
 from daws.model.errors import WorkloadError
 from daws.model.graph import TOTAL_MAX, Graph
 from daws.workloads.parameters import Choice, Real, Whole
-from daws.workloads.workload import Kind, Plan
+from daws.workloads.workload import Kind, WorkloadPlan
 
 NS_PER_MIN = 60_000_000_000
 BYTES_PER_KB = 1000
@@ -28,7 +28,7 @@ KEYS = (
 )
 
 
-def make(plan: Plan) -> Graph:
+def make(plan: WorkloadPlan) -> Graph:
     values = plan.values
     count = plan.bounded(values.whole("tasks"))
     made_bytes, read_bytes = (round(values.real(key) * BYTES_PER_KB) for key in ("output-kb", "input-kb"))
@@ -46,7 +46,7 @@ def make(plan: Plan) -> Graph:
     )
 
 
-def _lengths_ns(plan: Plan, count: int) -> Int64s:
+def _lengths_ns(plan: WorkloadPlan, count: int) -> Int64s:
     values = plan.values
     mean, low, high = (values.real(key) for key in ("length-min", "shortest-min", "longest-min"))
     if values.word("spread") == "constant":

@@ -33,7 +33,7 @@ def draw_keys(length_ms: float = 50.0, output_mb: float = 5.0, spread: str = "un
 
 
 @dataclass(frozen=True)
-class Plan:
+class WorkloadPlan:
     """What a kind gets to make its graph from."""
 
     kind: str
@@ -79,7 +79,7 @@ class Kind:
     name: str
     help: str
     parameters: tuple[Parameter, ...]
-    make: Callable[[Plan], Graph]
+    make: Callable[[WorkloadPlan], Graph]
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ class Workload:
             raise WorkloadError(f"a workload needs at least one node and one core, not {nodes} x {cores}")
         if seed < 0:
             raise WorkloadError(f"a seed must not be negative: {seed}")
-        return self.kind.make(Plan(self.name, self.values, nodes, cores, seed))
+        return self.kind.make(WorkloadPlan(self.name, self.values, nodes, cores, seed))
 
     def describe(self) -> str:
         """One line: what it is, and every value in force."""

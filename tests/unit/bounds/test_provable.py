@@ -3,14 +3,15 @@
 import numpy as np
 import pytest
 
-from daws.bounds import NO_COSTS, AlikeNodes, bound, flow
+from daws.bounds import NO_COSTS, AlikeNodes, bound, sorted_graph
 from daws.model.cluster import ExecutorClass
 from daws.model.context import Context, parse_context
-from daws.model.graph import Graph, GraphBuilder
+from daws.model.graph import Graph
+from daws.model.graph_builder import GraphBuilder
 from daws.sim.cluster import Cluster, NodeGroup, cluster_of, joined, parse_group
 from daws.sim.profiles import PROFILES, Costs
-from daws.sim.scenario import draw_scenario
 from daws.sim.simulate import FILES, NETWORKS, SCATTERED, Settings, simulate
+from daws.sim.worlds import draw_scenario
 from daws.strategy import PRESETS, parse_strategy
 from daws.workloads import KINDS, parse_workload
 
@@ -135,7 +136,7 @@ def test_large_graphs_are_taken_in_pieces_which_changes_nothing(seed, monkeypatc
     rng = np.random.default_rng(seed)
     graph, cluster, costs = random_graph(rng), random_cluster(rng), random_costs(rng)
     whole = bound(graph, cluster.groups, costs)
-    monkeypatch.setattr(flow, "STEP_TASKS_MAX", 7)
+    monkeypatch.setattr(sorted_graph, "STEP_TASKS_MAX", 7)
     cut = bound(graph, cluster.groups, costs)
     assert {part.name: part.seconds for part in cut.parts} == pytest.approx(
         {part.name: part.seconds for part in whole.parts}

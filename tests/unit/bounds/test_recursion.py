@@ -5,7 +5,8 @@ import pytest
 
 from daws.bounds import recursion
 from daws.model.errors import UsageError
-from daws.model.graph import Graph, GraphBuilder
+from daws.model.graph import Graph
+from daws.model.graph_builder import GraphBuilder
 from daws.workloads import parse_workload
 
 MB_PER_S = 1e6

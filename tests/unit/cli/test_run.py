@@ -11,7 +11,7 @@ import pytest
 
 from daws.cli import main
 from daws.formats import read_workflow, workflow_of, write_wfformat
-from daws.model.graph import GraphBuilder
+from daws.model.graph_builder import GraphBuilder
 from daws.workloads import parse_workload
 
 SMALL = ["run", "fan-out:tasks=20", "--workers", "2", "--time-scale", "0.001", "--data-scale", "0.001"]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import daws
-from daws.workers.worker import LINK_FD
+from daws.workers.process import LINK_FD
 
 
 def array(log: str, start: int) -> Any:

@@ -8,7 +8,7 @@ import daws
 from daws.client.cluster import Cluster
 from daws.client.explaining import NOT_RECORDED, NOTHING_TOLD, Explanation
 from daws.model.errors import UsageError
-from daws.runs.facts import Decided, Handed, Ran, Sent
+from daws.runs.facts import Decided, Handed, RunFact, Sent
 from daws.wire.messages import STOLEN
 
 
@@ -46,7 +46,7 @@ def test_a_future_says_where_its_task_ran_and_why(form: dict[str, Any]):
         assert why.state == "done" and why.worker == 0 and why.node in (0, 1)
         assert why.reasons["place"]["largest_bytes"] == how.outputs[0][0]
         assert why.facts is not None
-        (ran,) = [fact for fact in why.facts if isinstance(fact, Ran)]
+        (ran,) = [fact for fact in why.facts if isinstance(fact, RunFact)]
         (sent,) = [fact for fact in why.facts if isinstance(fact, Sent)]
         assert ran.is_good and ran.node == sent.node and sent.read_bytes == how.outputs[0][0]
         assert why.ran_s is not None and why.waited_s is not None and why.waited_s > 0
@@ -94,7 +94,7 @@ def test_words_for_moves_and_attempts():
         Decided(5, 1, 1_000_000, "place", "daws", {"estimate_ns": 2_000_000, "limit_bytes": 0.5, "choice": -2}),
         Handed(5, 0, 2_000_000, 1, STOLEN, ((1, 7),)),
         Sent(5, 0, 3_000_000, 2, 1, 3000, 1000),
-        Ran(5, 0, 9_000_000, 2, 4_000_000, 10, False),
+        RunFact(5, 0, 9_000_000, 2, 4_000_000, 10, False),
     )
     assert str(Explanation(5, "failed", "ValueError: x", (), facts)).splitlines() == [
         "task 5: failed, ValueError: x",

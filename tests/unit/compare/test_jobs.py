@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from daws.compare.cases import Case, Run, cases_of
+from daws.compare.cases import Case, CaseResult, cases_of
 from daws.compare.jobs import run_cases
 from daws.model.errors import InternalError, UnavailableError, UsageError
 from daws.model.graph import Graph
@@ -39,7 +39,7 @@ class Deadly(Small):
         return super().make(nodes, seed)
 
 
-def results(runs: list[Run]) -> dict[Case, float]:
+def results(runs: list[CaseResult]) -> dict[Case, float]:
     return {run.case: run.makespan_s for run in runs}
 
 

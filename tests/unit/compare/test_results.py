@@ -4,15 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from daws.compare.cases import Case, Run
+from daws.compare.cases import Case, CaseResult
 from daws.compare.results import Results, default_path
 from daws.model.errors import UnavailableError, UsageError
 
 SETTINGS: dict[str, object] = {"workload": "bot", "cores": None, "set": ["a=1"]}
 
 
-def run_of(seed: int = 0) -> Run:
-    return Run("daws", 4, seed, 10, 2.0, 1.0, "work", 0.5, 0.6, 7, 0.1)
+def run_of(seed: int = 0) -> CaseResult:
+    return CaseResult("daws", 4, seed, 10, 2.0, 1.0, "work", 0.5, 0.6, 7, 0.1)
 
 
 def test_what_was_added_is_there_again(tmp_path):

@@ -2,12 +2,12 @@
 
 import pytest
 
-from daws.compare.cases import Case, Run
+from daws.compare.cases import Case, CaseResult
 from daws.compare.summary import cells_of, mean_and_spread, seconds_left
 
 
-def run_of(strategy: str, nodes: int, seed: int, makespan_s: float, wall_s: float = 1.0) -> Run:
-    return Run(strategy, nodes, seed, 10, makespan_s, 1.0, "work", 0.5, 0.5, 100, wall_s)
+def run_of(strategy: str, nodes: int, seed: int, makespan_s: float, wall_s: float = 1.0) -> CaseResult:
+    return CaseResult(strategy, nodes, seed, 10, makespan_s, 1.0, "work", 0.5, 0.5, 100, wall_s)
 
 
 def test_mean_and_spread():

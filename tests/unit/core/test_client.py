@@ -7,7 +7,8 @@ from daws.core.effects import CallStore, EffectType, Send, SetTimer
 from daws.core.events import EventType, Started, StoreAnswered, StoreChanged, TimerFired
 from daws.core.node import NodeConfig
 from daws.model.cluster import Members
-from daws.model.graph import Graph, GraphBuilder
+from daws.model.graph import Graph
+from daws.model.graph_builder import GraphBuilder
 from daws.model.states import CANCELLED, DONE, FAILED
 from daws.model.task import CLIENT, spawned_id
 from daws.store.memory import MemoryStore

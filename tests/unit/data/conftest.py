@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from daws.data.session import Session, default_memory
+from daws.data.session import SessionFolders, default_memory
 
 
 @pytest.fixture
@@ -22,8 +22,8 @@ def bases(tmp_path: Path) -> Iterator[tuple[Path, Path]]:
 
 
 @pytest.fixture
-def session(bases: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> Iterator[Session]:
+def session(bases: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> Iterator[SessionFolders]:
     monkeypatch.delenv("XDG_RUNTIME_DIR", raising=False)
-    with Session(*bases) as session:
+    with SessionFolders(*bases) as session:
         yield session
     assert not any(os.listdir(base) for base in bases)

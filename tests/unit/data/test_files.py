@@ -16,7 +16,7 @@ from daws.data.codec import Buffer, WholeFile, load_file, pack
 from daws.data.envelope import sealed
 from daws.data.files import HIGH_WATER, LOW_WATER, ObjectFiles, read_and_drop
 from daws.data.segments import Segments
-from daws.data.session import Session
+from daws.data.session import SessionFolders
 from daws.model.errors import NoSpaceError, UnavailableError, UnpicklableError
 
 KB = 1024
@@ -24,11 +24,11 @@ BIG = np.arange(64 * KB, dtype=np.uint8)  # 64 kB and a little
 ROOM = 100 * 65 * KB
 
 
-def files_of(session: Session, limit_bytes: int = ROOM, node: int = 0) -> ObjectFiles:
+def files_of(session: SessionFolders, limit_bytes: int = ROOM, node: int = 0) -> ObjectFiles:
     return ObjectFiles(*session.node_folders(node), limit_bytes=limit_bytes)
 
 
-def names(session: Session) -> list[str]:
+def names(session: SessionFolders) -> list[str]:
     assert session.memory is not None
     return sorted(
         str(path.relative_to(base))
@@ -38,7 +38,7 @@ def names(session: Session) -> list[str]:
     )
 
 
-def test_what_another_thread_has_read_and_dropped_is_brought_once_more(session: Session):
+def test_what_another_thread_has_read_and_dropped_is_brought_once_more(session: SessionFolders):
     files = files_of(session)
     brought: list[None] = []
 
@@ -57,7 +57,7 @@ def test_what_another_thread_has_read_and_dropped_is_brought_once_more(session: 
     assert 7 not in files and names(session) == []
 
 
-def test_put_and_get(session: Session):
+def test_put_and_get(session: SessionFolders):
     files = files_of(session)
     size = files.put(7, {"x": BIG})
     assert (files.value(7)["x"] == BIG).all()
@@ -66,7 +66,7 @@ def test_put_and_get(session: Session):
     assert os.stat(files.path(7)).st_mode & 0o777 == 0o600
 
 
-def test_what_came_as_bytes_is_kept_as_it_is(session: Session):
+def test_what_came_as_bytes_is_kept_as_it_is(session: SessionFolders):
     files = files_of(session)
     for number in range(3):
         data = pack([1, 2]).as_file(number).to_bytes()
@@ -75,14 +75,14 @@ def test_what_came_as_bytes_is_kept_as_it_is(session: Session):
         assert files.value(number) == [1, 2]
 
 
-def test_the_first_to_come_stays(session: Session):
+def test_the_first_to_come_stays(session: SessionFolders):
     files = files_of(session)
     files.put(1, "first")
     files.put(1, "second")
     assert files.value(1) == "first" and len(names(session)) == 1
 
 
-def test_dropping_removes_the_file_but_not_the_arrays(session: Session):
+def test_dropping_removes_the_file_but_not_the_arrays(session: SessionFolders):
     files = files_of(session)
     files.put(1, BIG)
     value = files.value(1)
@@ -93,7 +93,7 @@ def test_dropping_removes_the_file_but_not_the_arrays(session: Session):
         files.value(1)
 
 
-def test_dropping_waits_for_the_last_pin(session: Session):
+def test_dropping_waits_for_the_last_pin(session: SessionFolders):
     files = files_of(session)
     files.put(1, BIG)
     files.pin(1)
@@ -105,7 +105,7 @@ def test_dropping_waits_for_the_last_pin(session: Session):
     assert 1 not in files and names(session) == []
 
 
-def test_an_object_made_again_while_it_is_read_stays(session: Session):
+def test_an_object_made_again_while_it_is_read_stays(session: SessionFolders):
     files = files_of(session)
     files.put(1, BIG)
     files.pin(1)
@@ -115,14 +115,14 @@ def test_an_object_made_again_while_it_is_read_stays(session: Session):
     assert 1 in files and len(names(session)) == 1
 
 
-def test_what_cannot_be_pickled_names_the_object(session: Session):
+def test_what_cannot_be_pickled_names_the_object(session: SessionFolders):
     files = files_of(session)
     with pytest.raises(UnpicklableError, match="object 3 cannot be pickled"):
         files.put(3, threading.Lock())
     assert names(session) == []
 
 
-def test_a_worker_writes_and_the_node_adopts(session: Session):
+def test_a_worker_writes_and_the_node_adopts(session: SessionFolders):
     files = files_of(session)
     script = (
         "import sys, numpy; from daws.data.codec import pack; from daws.data.segments import Segments;"
@@ -135,7 +135,7 @@ def test_a_worker_writes_and_the_node_adopts(session: Session):
     assert names(session) == ["node-0/objects/5"]
 
 
-def test_only_files_of_this_node_are_adopted(session: Session, tmp_path: Path):
+def test_only_files_of_this_node_are_adopted(session: SessionFolders, tmp_path: Path):
     files = files_of(session)
     (tmp_path / "x").write_bytes(b"x")
     for path in (tmp_path / "x", f"{files.segments.folders_new[0]}/../../x"):
@@ -146,7 +146,7 @@ def test_only_files_of_this_node_are_adopted(session: Session, tmp_path: Path):
 # Objects without files.
 
 
-def test_a_small_object_may_do_without_a_file_until_somebody_asks_for_its_path(session: Session):
+def test_a_small_object_may_do_without_a_file_until_somebody_asks_for_its_path(session: SessionFolders):
     files = files_of(session)
     data = sealed(7, pack([1, BIG]).to_bytes())
     files.hold(7, data)
@@ -159,7 +159,7 @@ def test_a_small_object_may_do_without_a_file_until_somebody_asks_for_its_path(s
     assert names(session) == [] and files.used_bytes == 0
 
 
-def test_an_object_without_a_file_is_dropped_when_nobody_reads_it_any_more(session: Session):
+def test_an_object_without_a_file_is_dropped_when_nobody_reads_it_any_more(session: SessionFolders):
     files = files_of(session)
     files.hold(1, b"x" * KB)
     files.pin(1)
@@ -171,7 +171,7 @@ def test_an_object_without_a_file_is_dropped_when_nobody_reads_it_any_more(sessi
         files.held(1)
 
 
-def test_objects_without_files_are_spilled_as_others_are(session: Session):
+def test_objects_without_files_are_spilled_as_others_are(session: SessionFolders):
     files = files_of(session, 100 * KB)
     for number in range(9):
         files.hold(number, bytes([number]) * 10 * KB)
@@ -185,7 +185,7 @@ def test_objects_without_files_are_spilled_as_others_are(session: Session):
     assert names(session) == [] and files.used_bytes == files.spilled_bytes == 0
 
 
-def test_a_file_that_is_written_while_its_object_is_dropped_goes_too(session: Session):
+def test_a_file_that_is_written_while_its_object_is_dropped_goes_too(session: SessionFolders):
     files = files_of(session)
     files.hold(1, b"x" * KB)
     write = files.segments.write
@@ -199,7 +199,7 @@ def test_a_file_that_is_written_while_its_object_is_dropped_goes_too(session: Se
     assert names(session) == [] and files.used_bytes == 0 and 1 not in files
 
 
-def test_where_memory_is_full_the_file_of_an_object_is_on_disk(session: Session):
+def test_where_memory_is_full_the_file_of_an_object_is_on_disk(session: SessionFolders):
     files = files_of(session)
     files.hold(1, b"x" * KB)
     write = files.segments.write
@@ -213,7 +213,7 @@ def test_where_memory_is_full_the_file_of_an_object_is_on_disk(session: Session)
 # Spilling.
 
 
-def test_the_least_recently_used_are_spilled_first(session: Session):
+def test_the_least_recently_used_are_spilled_first(session: SessionFolders):
     files = files_of(session, 10 * 65 * KB)
     for number in range(8):
         files.put(number, BIG + np.uint8(number))
@@ -232,7 +232,7 @@ def test_the_least_recently_used_are_spilled_first(session: Session):
     assert names(session) == [] and files.used_bytes == files.spilled_bytes == 0
 
 
-def test_putting_makes_room(session: Session):
+def test_putting_makes_room(session: SessionFolders):
     files = files_of(session, 4 * 65 * KB)
     for number in range(20):
         files.put(number, BIG)
@@ -240,13 +240,13 @@ def test_putting_makes_room(session: Session):
     assert all((files.value(number) == BIG).all() for number in range(20))
 
 
-def test_what_is_larger_than_memory_goes_to_disk_at_once(session: Session):
+def test_what_is_larger_than_memory_goes_to_disk_at_once(session: SessionFolders):
     files = files_of(session, 10 * KB)
     files.put(1, BIG)
     assert files.used_bytes == 0 and files.spilled_bytes == files.size_bytes(1) and (files.value(1) == BIG).all()
 
 
-def test_a_reader_with_the_path_finds_the_object_however_often_it_is_spilled(session: Session):
+def test_a_reader_with_the_path_finds_the_object_however_often_it_is_spilled(session: SessionFolders):
     files = files_of(session, 200 * 65 * KB)
     for number in range(100):
         files.put(number, BIG + np.uint8(number))
@@ -271,7 +271,7 @@ def test_a_reader_with_the_path_finds_the_object_however_often_it_is_spilled(ses
     assert not wrong and files.used_bytes <= 10 * 65 * KB
 
 
-def test_a_full_disk_ends_the_spilling_quietly(session: Session, monkeypatch: pytest.MonkeyPatch):
+def test_a_full_disk_ends_the_spilling_quietly(session: SessionFolders, monkeypatch: pytest.MonkeyPatch):
     files = files_of(session, 10 * 65 * KB)
     for number in range(9):
         files.put(number, BIG)
@@ -287,7 +287,7 @@ def test_a_full_disk_ends_the_spilling_quietly(session: Session, monkeypatch: py
     assert len(files) == 8
 
 
-def test_pressure_is_told_at_the_water_marks(session: Session):
+def test_pressure_is_told_at_the_water_marks(session: SessionFolders):
     told: list[bool] = []
     files = ObjectFiles(*session.node_folders(0), limit_bytes=10 * 65 * KB)
     files.on_pressure = lambda: told.append(files.is_high)
@@ -315,7 +315,7 @@ def test_a_node_without_memory_keeps_all_on_disk(tmp_path: Path):
 # Other nodes of the machine.
 
 
-def test_between_nodes_of_one_machine_nothing_is_copied(session: Session):
+def test_between_nodes_of_one_machine_nothing_is_copied(session: SessionFolders):
     here, there = files_of(session, node=0), files_of(session, node=1)
     size = here.put(1, BIG)
     there.link(1, here.path(1), size)
@@ -335,7 +335,9 @@ def mode_of(files: ObjectFiles, object_: int) -> int:
     return os.stat(files.path(object_)).st_mode & 0o777
 
 
-def test_programs_stay_programs_when_they_are_spilled_or_copied(session: Session, monkeypatch: pytest.MonkeyPatch):
+def test_programs_stay_programs_when_they_are_spilled_or_copied(
+    session: SessionFolders, monkeypatch: pytest.MonkeyPatch
+):
     here, there = files_of(session, 50 * KB, node=0), files_of(session, node=1)
     made_by_a_command(here, 1, bytes(40 * KB), 0o755)
     assert here.make_room() and here.spilled_bytes == 40 * KB and mode_of(here, 1) == 0o755
@@ -348,7 +350,7 @@ def test_programs_stay_programs_when_they_are_spilled_or_copied(session: Session
     assert mode_of(there, 1) == 0o755 and there.spilled_bytes, "programs lie where they can be started"
 
 
-def test_only_files_of_the_usual_mode_are_as_good_as_their_content(session: Session):
+def test_only_files_of_the_usual_mode_are_as_good_as_their_content(session: SessionFolders):
     here, there = files_of(session, node=0), files_of(session, node=1)
     for object_, mode in enumerate((0o666 & ~umask(), 0o755, 0o600)):
         made_by_a_command(here, object_, b"words", mode)
@@ -357,7 +359,7 @@ def test_only_files_of_the_usual_mode_are_as_good_as_their_content(session: Sess
     assert mode_of(there, 0) == mode_of(here, 0)
 
 
-def test_memory_of_files_that_nobody_could_write_is_used_again(session: Session):
+def test_memory_of_files_that_nobody_could_write_is_used_again(session: SessionFolders):
     files = files_of(session)
     made_by_a_command(files, 1, bytes(300 * KB), 0o555)
     files.drop(1)
@@ -373,7 +375,7 @@ def umask() -> int:
     return mask
 
 
-def test_a_spilled_object_is_linked_on_disk(session: Session):
+def test_a_spilled_object_is_linked_on_disk(session: SessionFolders):
     here, there = files_of(session, 10, node=0), files_of(session, node=1)
     size = here.put(1, BIG)
     there.link(1, here.path(1), size)
@@ -383,7 +385,7 @@ def test_a_spilled_object_is_linked_on_disk(session: Session):
     assert (here.value(1) == BIG).all()
 
 
-def test_where_links_do_not_work_a_copy_is_made(session: Session, monkeypatch: pytest.MonkeyPatch):
+def test_where_links_do_not_work_a_copy_is_made(session: SessionFolders, monkeypatch: pytest.MonkeyPatch):
     here, there = files_of(session, node=0), files_of(session, node=1)
     size = here.put(1, BIG)
 
@@ -395,7 +397,7 @@ def test_where_links_do_not_work_a_copy_is_made(session: Session, monkeypatch: p
     assert (there.value(1) == BIG).all() and there.used_bytes == size
 
 
-def test_an_object_that_went_away_is_said_to_be_gone(session: Session):
+def test_an_object_that_went_away_is_said_to_be_gone(session: SessionFolders):
     with pytest.raises(UnavailableError, match="object 1 is not at /nowhere/1 any more") as caught:
         files_of(session).link(1, "/nowhere/1", 10)
     assert caught.value.retry
@@ -404,7 +406,7 @@ def test_an_object_that_went_away_is_said_to_be_gone(session: Session):
 # Failures.
 
 
-def test_running_out_of_room_names_the_object_and_its_bytes(session: Session):
+def test_running_out_of_room_names_the_object_and_its_bytes(session: SessionFolders):
     """A limit on the size of files stands for a full disk: the system call fails half-way in both cases."""
     script = """
 import resource, sys, numpy as np
@@ -455,7 +457,7 @@ print("fine")
     assert done.stdout == "fine\n", done.stderr
 
 
-def test_a_writer_killed_half_way_leaves_nothing_to_see(session: Session):
+def test_a_writer_killed_half_way_leaves_nothing_to_see(session: SessionFolders):
     script = """
 import os, signal, sys, numpy as np
 from daws.data.files import ObjectFiles
@@ -482,7 +484,7 @@ STEPS = st.sampled_from(["put", "drop", "pin", "unpin", "room", "read"])
 
 @given(st.lists(st.tuples(STEPS, st.integers(0, 5)), max_size=40))
 def test_whatever_is_done_the_books_agree_with_the_disk(steps: list[tuple[str, int]]):
-    with Session() as session:
+    with SessionFolders() as session:
         files = files_of(session, 250 * KB)
         pins = dict.fromkeys(range(6), 0)
         known: set[int] = set()
@@ -516,13 +518,13 @@ def test_no_space_error_survives_pickling():
     assert (str(error), error.object_id, error.size_bytes, error.retry) == ("full", 3, 10, True)
 
 
-def test_repr_says_how_full_it_is(session: Session):
+def test_repr_says_how_full_it_is(session: SessionFolders):
     files = files_of(session, 1000)
     assert repr(files) == "ObjectFiles(0 objects, 0 of 1,000 bytes)"
     assert isinstance(files.segments, Segments)
 
 
-def test_what_is_given_up_is_gone_for_all_but_who_has_it_open(session: Session):
+def test_what_is_given_up_is_gone_for_all_but_who_has_it_open(session: SessionFolders):
     files = files_of(session)
     files.put(1, BIG)
     value = files.value(1)
@@ -540,7 +542,7 @@ def test_what_is_given_up_is_gone_for_all_but_who_has_it_open(session: Session):
     assert 1 not in files and files.used_bytes == 0 and (value == BIG).all()
 
 
-def test_a_damaged_file_is_found_out_by_who_would_give_it_away(session: Session):
+def test_a_damaged_file_is_found_out_by_who_would_give_it_away(session: SessionFolders):
     files = files_of(session)
     said: list[tuple[int, str]] = []
     files.on_damage = lambda object_id, why: said.append((object_id, why))
@@ -559,7 +561,7 @@ def test_a_damaged_file_is_found_out_by_who_would_give_it_away(session: Session)
     assert "100 bytes" in said[0][1] and said[1][1] == "its file is gone" and "checksum" in said[2][1]
 
 
-def test_a_file_that_is_gone_is_not_spilled_and_can_be_dropped(session: Session):
+def test_a_file_that_is_gone_is_not_spilled_and_can_be_dropped(session: SessionFolders):
     files = files_of(session)
     files.put(1, BIG)
     os.unlink(files.path(1))

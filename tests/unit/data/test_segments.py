@@ -9,14 +9,14 @@ import pytest
 from daws.data import segments
 from daws.data.codec import load_file, pack
 from daws.data.segments import REUSE_BYTES_MIN, Segments, can_tell_unused, is_unused, size_of
-from daws.data.session import Session
+from daws.data.session import SessionFolders
 
 SIZE = 4 * REUSE_BYTES_MIN
 ROOM = 100 * SIZE
 
 
 @pytest.fixture
-def place(session: Session) -> Segments:
+def place(session: SessionFolders) -> Segments:
     return Segments(*session.node_folders(0))
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from daws.data import session as module
-from daws.data.session import UNBORN_S_MAX, Session, default_memory, default_scratch, sweep
+from daws.data.session import UNBORN_S_MAX, SessionFolders, default_memory, default_scratch, sweep
 from daws.model.errors import UnavailableError
 
 Bases = tuple[Path, Path]
@@ -17,8 +17,8 @@ Bases = tuple[Path, Path]
 CHILD = """
 import sys, time
 from pathlib import Path
-from daws.data.session import Session
-session = Session(*map(Path, sys.argv[1:3]))
+from daws.data.session import SessionFolders
+session = SessionFolders(*map(Path, sys.argv[1:3]))
 (session.scratch / "left").write_text("x")
 session.node_folders(3)
 print("ready", flush=True)
@@ -48,7 +48,7 @@ def entries(bases: Bases) -> list[str]:
 
 
 def test_folders_are_private_and_go_away(bases: Bases):
-    with Session(*bases) as session:
+    with SessionFolders(*bases) as session:
         assert session.memory is not None and session.memory.parent == bases[0] and session.run == session.memory
         for folder in (session.memory, session.scratch, *session.node_folders(2)):
             assert folder is not None and stat.S_IMODE(folder.stat().st_mode) == 0o700
@@ -74,7 +74,7 @@ def test_leftovers_of_a_killed_process_are_swept(bases: Bases):
     child.send_signal(signal.SIGKILL)
     child.communicate()
     assert len(entries(bases)) == 2
-    with Session(*bases) as session:
+    with SessionFolders(*bases) as session:
         assert {session.memory and session.memory.name, session.scratch.name} == set(entries(bases))
     assert entries(bases) == []
 
@@ -82,7 +82,7 @@ def test_leftovers_of_a_killed_process_are_swept(bases: Bases):
 def test_the_folders_of_a_living_session_are_never_swept(bases: Bases):
     child = start(bases, "input(); print((session.scratch / 'left').read_text())")
     for _ in range(3):
-        Session(*bases).close()
+        SessionFolders(*bases).close()
     assert child.communicate("\n")[0] == "x\n"
 
 
@@ -153,8 +153,8 @@ def test_where_locks_do_not_work_sessions_still_do(bases: Bases, monkeypatch: py
         raise OSError(37, "No locks available")
 
     monkeypatch.setattr("fcntl.flock", refuse)
-    with Session(*bases) as session:
-        with Session(*bases):
+    with SessionFolders(*bases) as session:
+        with SessionFolders(*bases):
             assert session.scratch.exists()
         assert session.scratch.exists()
     assert entries(bases) == []
@@ -162,7 +162,7 @@ def test_where_locks_do_not_work_sessions_still_do(bases: Bases, monkeypatch: py
 
 def test_a_base_that_is_not_there_is_one_clear_line(bases: Bases, tmp_path: Path):
     with pytest.raises(UnavailableError, match=r"cannot make a folder in .*nowhere.*; set TMPDIR"):
-        Session(bases[0], tmp_path / "nowhere")
+        SessionFolders(bases[0], tmp_path / "nowhere")
     assert entries(bases) == []
 
 
@@ -170,11 +170,11 @@ def test_the_runtime_folder_is_used_for_sockets(bases: Bases, tmp_path: Path, mo
     runtime = tmp_path / "runtime"
     runtime.mkdir(mode=0o700)
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(runtime))
-    with Session(*bases) as session:
+    with SessionFolders(*bases) as session:
         assert session.run.parent == runtime
     assert os.listdir(runtime) == []
     monkeypatch.setenv("XDG_RUNTIME_DIR", "not/absolute")
-    with Session(*bases) as session:
+    with SessionFolders(*bases) as session:
         assert session.run == session.memory
 
 

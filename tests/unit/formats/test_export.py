@@ -15,9 +15,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator, FormatChecker
 
-from daws.formats import Execution, Machine, Workflow, check_target, export, read_workflow, workflow_of, write_wfformat
+from daws.formats import (
+    Execution,
+    RecordedMachine,
+    Workflow,
+    check_target,
+    export,
+    read_workflow,
+    workflow_of,
+    write_wfformat,
+)
 from daws.model.errors import GraphError, UnavailableError, UsageError
-from daws.model.graph import Graph, GraphBuilder
+from daws.model.graph import Graph
+from daws.model.graph_builder import GraphBuilder
 from daws.workloads import KINDS, parse_workload
 from tests.unit.formats import schema
 from tests.unit.formats.samples import DIAMOND, read_in
@@ -117,7 +127,7 @@ def test_names_become_identifiers_that_differ(tmp_path):
 
 def test_a_finished_run(tmp_path):
     graph = parse_workload("pipeline:tasks=4,size=2").build(1, 1, 0)
-    machines = [Machine("node-0", 4, 10**9), Machine("node-1")]
+    machines = [RecordedMachine("node-0", 4, 10**9), RecordedMachine("node-1")]
     execution = Execution([0, 10**9, 5, -1], [10**9, 3 * 10**9, 25, -1], [0, 1, 1, -1], machines, WHEN)
     workflow = workflow_of(graph, "run")
     found = there_and_back(tmp_path, workflow, execution)
@@ -135,14 +145,16 @@ def test_a_finished_run(tmp_path):
 
 def test_a_run_in_which_nothing_began_has_no_execution(tmp_path):
     workflow = workflow_of(parse_workload("bot:tasks=2").build(1, 1, 0), "bot")
-    there_and_back(tmp_path, workflow, Execution([-1, -1], [-1, -1], [-1, -1], [Machine("m")], WHEN))
+    there_and_back(tmp_path, workflow, Execution([-1, -1], [-1, -1], [-1, -1], [RecordedMachine("m")], WHEN))
     assert schema.check((tmp_path / "out.json").read_bytes()).workflow.execution is None
 
 
 def test_columns_of_another_graph_are_refused(tmp_path):
     graph = parse_workload("bot:tasks=2").build(1, 1, 0)
     with pytest.raises(GraphError, match="column end_ns must have 2 entries, not 1"):
-        write_wfformat(tmp_path / "x", workflow_of(graph, "x"), Execution([0, 0], [1], [0, 0], [Machine("m")], WHEN))
+        write_wfformat(
+            tmp_path / "x", workflow_of(graph, "x"), Execution([0, 0], [1], [0, 0], [RecordedMachine("m")], WHEN)
+        )
     assert list(tmp_path.iterdir()) == []
 
 
@@ -194,7 +206,7 @@ def test_a_full_disk_is_no_mistake_of_the_caller():
 def test_the_schema_of_wfcommons_agrees(tmp_path):
     """No release of the package `wfcommons` has it in it; github.com/wfcommons/WfFormat does, at the tag v1.5."""
     graph = parse_workload("random:tasks=50").build(1, 1, 0)
-    execution = Execution([0] * 50, [1] * 50, [0] * 50, [Machine("m", 2)], WHEN)
+    execution = Execution([0] * 50, [1] * 50, [0] * 50, [RecordedMachine("m", 2)], WHEN)
     # Its $schema is an address that means "the latest draft", and is not that of any.
     official = json.loads(Path(os.environ["WFFORMAT_SCHEMA"]).read_text())
     checker = Draft202012Validator(official, format_checker=FormatChecker())

@@ -1,8 +1,8 @@
-from daws.formats.notes import Notes
+from daws.formats.notes import RepairNotes
 
 
 def test_each_sort_is_one_line_with_its_count():
-    notes = Notes()
+    notes = RepairNotes()
     notes.add("control", 1200)
     notes.add("runtime-negative")
     notes.add("cores", 0)

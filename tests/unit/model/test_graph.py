@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from daws.model.context import Label
 from daws.model.errors import ContextError, GraphError
-from daws.model.graph import NARROW, Graph, GraphBuilder, Growth
+from daws.model.graph import NARROW, Graph, Growth
+from daws.model.graph_builder import GraphBuilder
 from daws.model.task import GUESS_NS
 
 

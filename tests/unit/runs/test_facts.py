@@ -2,7 +2,7 @@
 
 from msgspec import msgpack
 
-from daws.runs.facts import Decided, Facts, FactType, Handed, Ran, Sent
+from daws.runs.facts import Decided, Facts, FactType, Handed, RunFact, Sent
 from daws.runs.notes import News
 
 
@@ -13,8 +13,8 @@ def test_facts_are_told_in_the_order_of_their_times():
     facts.add(late)
     facts.add(early)
     facts.ran(News(1, ((7, 0, 1, 0, 310, 400, 1, 0, 12, 1), (8, 0, 1, 0, 1, 2, 1, 0, 0, 0)), 1, 0))
-    assert facts.of(7) == (early, late, Ran(7, 1, 400, 0, 310, 12, True))
-    assert facts.of(8) == (Ran(8, 1, 2, 0, 1, 0, False),)
+    assert facts.of(7) == (early, late, RunFact(7, 1, 400, 0, 310, 12, True))
+    assert facts.of(8) == (RunFact(8, 1, 2, 0, 1, 0, False),)
     assert facts.of(9) == ()
 
 

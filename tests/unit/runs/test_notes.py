@@ -5,7 +5,7 @@ from msgspec import msgpack
 from daws.core.events import ObjectsFetched
 from daws.model.task import Needs, Ready, TaskSpec, spawned_id
 from daws.runs.notes import News, RunLinks, RunNotes
-from daws.wire.worker import Died, Ended, Raised, Recalled, Seed, Spawned, Waits, Written
+from daws.wire.worker import Died, Ended, Raised, Recalled, Seed, Spawned, WaitReport, Written
 
 
 def ready(task: int, kind: int = 3, cores: int = 1, sizes: tuple[int, ...] = ()) -> Ready:
@@ -55,9 +55,9 @@ def test_a_run_that_creates_tasks_and_waits_has_phases():
     notes = RunNotes(0)
     notes.sent(7, 1, Ready(TaskSpec(1, 0, outputs=(1,)), 2, 0), 0)
     seed = Seed(0, b"")
-    notes.reported([Spawned(7, (seed, seed)), Waits(7, 30, (1, 0)), Spawned(7, (seed,)), Spawned(9, (seed,))])
+    notes.reported([Spawned(7, (seed, seed)), WaitReport(7, 30, (1, 0)), Spawned(7, (seed,)), Spawned(9, (seed,))])
     first, second, third = (spawned_id(1, 2, number) for number in range(3))
-    (links,) = notes.reported([Waits(7, 50, (2,)), Ended(7, 90, (b"x",), 10)]).links
+    (links,) = notes.reported([WaitReport(7, 50, (2,)), Ended(7, 90, (b"x",), 10)]).links
     assert links == RunLinks(
         1, 10, (), ((1, 1),), ((30, (first, second), (second, first)), (50, (third,), (third,)), (90, (), ()))
     )

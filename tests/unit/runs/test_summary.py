@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from daws.model.graph import GraphBuilder
+from daws.model.graph_builder import GraphBuilder
 from daws.runs.summary import summarise
 
 SECOND = 1_000_000_000

@@ -11,7 +11,7 @@ from daws.core.node import NodeConfig, NodeCore
 from daws.model.cluster import ExecutorClass, Members, NodeInfo
 from daws.model.task import CLIENT, Ready, TaskSpec
 from daws.runs.facts import Decided, FactType, Handed, Sent
-from daws.runs.watching import Watch, WatchedAssign, reasons_of
+from daws.runs.watching import StrategyWatch, WatchedAssign, reasons_of
 from daws.strategy import parse_strategy
 from daws.strategy.decisions import SHARED, Newcomer
 from daws.strategy.presets import PRESETS
@@ -36,7 +36,7 @@ def batches() -> list[list[EventType]]:
 def test_a_watched_node_does_what_it_would_do_otherwise(name: str):
     strategy = parse_strategy(name)
     config = NodeConfig(lease_ns=1 << 60)
-    core = NodeCore(INFOS[0], Watch(lambda fact: None).over(strategy), config, 7)
+    core = NodeCore(INFOS[0], StrategyWatch(lambda fact: None).over(strategy), config, 7)
     journal = Journal(INFOS[0], strategy, config, 7)
     for now_ns, events in enumerate(batches()):
         out: list[EffectType] = []
@@ -45,8 +45,8 @@ def test_a_watched_node_does_what_it_would_do_otherwise(name: str):
     assert replay(journal) is None  # by the strategy itself
 
 
-def watched_core(facts: list[FactType], name: str = "flds") -> tuple[NodeCore, Watch]:
-    watch = Watch(facts.append)
+def watched_core(facts: list[FactType], name: str = "flds") -> tuple[NodeCore, StrategyWatch]:
+    watch = StrategyWatch(facts.append)
     core = NodeCore(INFOS[0], watch.over(parse_strategy(name)), NodeConfig(lease_ns=1 << 60), 0)
     return core, watch
 
@@ -78,7 +78,7 @@ def test_a_task_that_was_claimed_is_told_with_where_it_came_from():
 
 def test_bytes_of_other_nodes_are_told_apart():
     facts: list[FactType] = []
-    Watch(facts.append).sent(0, 3, ready(1, 10_000, 20_000), 5)
+    StrategyWatch(facts.append).sent(0, 3, ready(1, 10_000, 20_000), 5)
     assert facts == [Sent(1, 0, 5, 3, 0, 30_000, 20_000)]
 
 

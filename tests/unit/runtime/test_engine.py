@@ -13,12 +13,13 @@ from daws.core.effects import RecallRun, StartRun, StartRuns, StopRun
 from daws.core.events import EventType, RunEnded, RunRecalled, RunsDone
 from daws.data.files import ObjectFiles
 from daws.data.local import LocalModule
-from daws.data.session import Session as Folders
+from daws.data.session import SessionFolders as Folders
 from daws.data.shipping import Shipment
 from daws.data.tags import folder_of, rooted
 from daws.model.errors import ClosedError, InternalError, TaskKilledError
 from daws.model.task import CLIENT, INLINE_BYTES, Ready, TaskSpec
-from daws.runtime.engine import Crew, Engine
+from daws.runtime.crew import Crew
+from daws.runtime.engine import Engine
 from daws.runtime.here import NobodyElse, StoreHere
 from daws.runtime.ports import PlainTask
 from daws.runtime.thread import NodeThread
@@ -149,8 +150,8 @@ def test_functions_that_are_over_are_let_go_of_unless_runs_have_them(tmp_path: P
     hands.told.clear()
     engine.forget(lambda root: root in (8, 9))
     assert hands.told == [("forget", 8, 1 << 60)], "8 is over, with what its runs have brought in"
-    assert set(engine.functions) == engine.taught == {7, 9}, "a run still has 9"
-    assert not engine.held_back, "nobody waits for 10 any more"
+    assert set(engine.functions.known) == engine.functions.taught == {7, 9}, "a run still has 9"
+    assert not engine.functions.held_back, "nobody waits for 10 any more"
     hands.told.clear()
     engine._start_run(StartRun(4, 0, Ready(TaskSpec(4, 8), 0, 0)))
     assert (hands.told, wanted) == ([], [10, 8]), "what was forgotten too early is asked for"
@@ -257,7 +258,7 @@ def test_what_a_run_may_open_is_neither_spilled_nor_dropped_until_the_run_is_ove
         files.drop(5)
         assert len(files.value(5)) == 100_000
         engine._on_reports([end])
-        assert 5 not in files and not engine.reading
+        assert 5 not in files and not engine.inputs.pinned
 
 
 def test_a_run_that_is_stopped_holds_nothing():
@@ -281,12 +282,13 @@ def test_threads_are_given_what_has_no_file_and_processes_a_file(kind: str):
         files = ObjectFiles(*folders.node_folders(0), limit_bytes=1_000_000)
         engine = engine_with(files, kind)
         files.hold(5, b"x" * 10_000)
-        given = engine._input(1, object_at(5, 0))
+        (given,) = engine.inputs.of(1, Ready(TaskSpec(1, 7, inputs=(5,)), 0, 0, (object_at(5, 0),)))
         assert isinstance(given, ObjectFile)
         if kind == "threads":
-            assert given.held is files.held(5) and not engine.reading
+            assert given.held is files.held(5) and not engine.inputs.pinned
         else:
-            assert Path(given.path).read_bytes() == b"x" * 10_000 and not given.held and engine.reading == {1: [5]}
+            assert Path(given.path).read_bytes() == b"x" * 10_000 and not given.held
+            assert engine.inputs.pinned == {1: [5]}
 
 
 def test_results_that_came_without_files_are_objects_of_the_node():

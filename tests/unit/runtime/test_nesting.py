@@ -13,7 +13,7 @@ from daws.model.task import Needs, TaskSpec, Transfer, spawned_id
 from daws.runtime.nesting import Nesting
 from daws.runtime.ports import Outcome
 from daws.testing import Driver
-from daws.wire.worker import ChildEnd, ObjectFile, Seed, Spawned, Waits
+from daws.wire.worker import ChildEnd, ObjectFile, Seed, Spawned, WaitReport
 
 RUN, SLOT = 5, 1
 PARENT = TaskSpec(1, priority=3)
@@ -49,7 +49,7 @@ class Node:
         return list(event.tasks)
 
     def wait(self, *numbers: int) -> None:
-        self.nesting.waits(Waits(RUN, 0, numbers), 1)
+        self.nesting.waits(WaitReport(RUN, 0, numbers), 1)
         self.nesting.on_resume(ResumeRun(1, RUN, 0))
 
     def end(self, task: int, value: bytes = b"", places: tuple[int, ...] = (0,)) -> None:
@@ -76,7 +76,7 @@ def test_tasks_read_what_others_of_the_same_run_make(node: Node):
 
 def test_a_run_goes_on_when_it_was_told_to_and_all_was_heard_of(node: Node):
     node.spawn(Seed(7, b""), Seed(7, b""))
-    assert node.nesting.waits(Waits(RUN, 0, (1,)), 1).on == (SECOND,)
+    assert node.nesting.waits(WaitReport(RUN, 0, (1,)), 1).on == (SECOND,)
     node.end(FIRST, b"one")
     assert not node.resumed
     node.nesting.on_resume(ResumeRun(1, RUN, 0))
@@ -96,7 +96,7 @@ def test_what_nobody_can_run_fails_at_once_with_all_that_needs_it(node: Node):
     refused, after = node.nesting.news(RUN)
     assert (refused.number, refused.state, after.number, after.state) == (0, FAILED, 1, FAILED)
     assert "3 cores" in refused.error
-    assert node.nesting.waits(Waits(RUN, 0, (0, 1, 2)), 1).on == (FIRST,)
+    assert node.nesting.waits(WaitReport(RUN, 0, (0, 1, 2)), 1).on == (FIRST,)
 
 
 def test_results_of_other_nodes_are_brought_here_when_they_are_waited_for(node: Node):

@@ -9,7 +9,7 @@ import pytest
 from daws.client.cluster import Cluster
 from daws.data.codec import Packed
 from daws.data.files import ObjectFiles
-from daws.data.session import Session as Folders
+from daws.data.session import SessionFolders as Folders
 from daws.model.errors import NoSpaceError
 from daws.runtime import spilling
 from daws.runtime.engine import Engine

@@ -10,7 +10,7 @@ from daws.sim.cluster import cluster_of
 from daws.sim.kernel import Kernel
 from daws.sim.simulate import Settings, simulate
 from daws.strategy import parse_strategy
-from daws.strategy.rng import Rng
+from daws.strategy.rng import SplitMix64
 from daws.workloads import parse_workload
 
 
@@ -22,7 +22,7 @@ def take(agenda: Agenda) -> Entry:
 
 @pytest.mark.parametrize("shift", [4, 10, SHIFT_MAX])
 def test_events_come_in_the_order_of_time_also_those_that_come_up_meanwhile(shift: int):
-    rng = Rng(7)
+    rng = SplitMix64(7)
     agenda = Agenda(shift)
     waiting: list[Entry] = []
     now_ns = sequence = 0

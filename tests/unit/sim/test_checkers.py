@@ -8,8 +8,10 @@ from daws.core.config import Phase
 from daws.core.effects import CallStore, DropObject, Left, RecallRun, Restart, ResumeRun, StartRun, StopRun
 from daws.core.events import Leave, ObjectsPut, RunEnded, RunRecalled, RunWaits
 from daws.core.node import NodeCore
+from daws.core.objects import own_objects
 from daws.model.context import Label
-from daws.model.graph import GraphBuilder, Growth
+from daws.model.graph import Growth
+from daws.model.graph_builder import GraphBuilder
 from daws.model.states import CANCELLED, DONE, FAILED, RUNNING
 from daws.model.task import REMAKE, REPLICA, SUSPECT, Needs, Ready, TaskSpec, node_id, spawned_id
 from daws.sim.checkers import Checker, Violation
@@ -81,8 +83,14 @@ def start(checker, node, task, attempt=0, mode=0, run=0, slot=0, needs=None, inp
 
 
 def step(checker, node, *events, out=()):
-    core = checker.kernel.seats[node].core
-    checker.on_step(core, 0, events, out)
+    machine = checker.kernel.seats[node]
+    for event in events:
+        if type(event) is RunEnded:
+            checker.kernel._keep_outputs(machine, event)
+        machine.change_objects(event)
+    checker.on_step(machine.core, 0, events, out)
+    dropped = {effect.object for effect in out if isinstance(effect, DropObject)}
+    machine.objects = machine.objects - dropped
 
 
 def end(checker, node, task, run=0, error=""):
@@ -569,10 +577,33 @@ def test_runs_that_failed_made_nothing():
         start(checker, 0, 1)
 
 
-def test_who_died_has_nothing():
+def test_a_node_that_died_comes_back_without_objects():
     checker = made()
-    checker.on_death(0)
+    checker.kernel.kill(0)
+    again = checker.kernel.revive(0)
     with complains("without its input 0"):
+        start(checker, again, 1)
+
+
+def test_a_node_that_believes_to_have_what_it_has_dropped_is_found_out():
+    checker = made()
+    checker.deep = lambda core: None
+    core = checker.kernel.seats[0].core
+    own_objects(core).sizes = {0: BIG}
+    step(checker, 0)
+    checker.kernel.store.record(0).outputs = ()
+    with complains("node 0 believes to have object 0, which its machine does not have"):
+        step(checker, 0, out=[DropObject(0)])
+    own_objects(core).sizes = {7: BIG}
+    with complains("node 0 believes to have object 7, which its machine does not have"):
+        step(checker, 0)
+
+
+def test_what_was_dropped_is_not_read():
+    checker = made()
+    checker.kernel.store.record(0).outputs = ()
+    step(checker, 0, out=[DropObject(0)])
+    with complains("task 1 started on node 0 without its input 0"):
         start(checker, 0, 1)
 
 
@@ -685,11 +716,20 @@ def test_what_nodes_hold_is_what_they_think():
     checker.kernel.store.shards[0].log.append(0)
     checker.kernel.store.record(0).state = DONE
     run_all(checker)
-    checker.kernel.seats[0].core.objects.sizes = {0: BIG, 3: BIG}
-    with complains(r"node 0 thinks it holds \[\] but not \[2\]"):
+    machine = checker.kernel.seats[0]
+    own_objects(machine.core).sizes = {0: BIG, 3: BIG}
+    with complains(r"objects \[\], which its machine does not have, and does not know of \[2\]"):
         checker.finish()
-    checker.kernel.seats[0].core.objects.sizes = {0: BIG, 2: BIG, 3: BIG}
+    own_objects(machine.core).sizes = {0: BIG, 2: BIG, 3: BIG}
     checker.finish()
+    machine.objects.add(1)
+    machine.core.objects.sizes[1] = BIG
+    with complains(r"the machine of node 0 has \[1\] but not \[\]"):
+        checker.finish()
+    machine.objects.discard(1)
+    with complains(r"objects \[1\], which its machine does not have, and does not know of \[\]"):
+        checker.finish()
+    del machine.core.objects.sizes[1]
     checker.objects.fetched_bytes = 1
     with complains("1 bytes arrived but only 0 were sent"):
         checker.finish()
@@ -834,7 +874,7 @@ def test_no_cancel_of_the_client_is_left():
 
 def test_objects_that_nobody_will_read_are_freed():
     checker = made()
-    checker.kernel.seats[0].core.objects.made = {0: ({1, 2}, 0, (0, 1))}
+    own_objects(checker.kernel.seats[0].core).made = {0: ({1, 2}, 0, (0, 1))}
     commit(checker, 0, 1)
     checker.objects.check_freed()
     checker.on_row(Cancel(2, 0), Stopped(0))

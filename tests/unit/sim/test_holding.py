@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from daws.model.graph import Graph, GraphBuilder
+from daws.model.graph import Graph
+from daws.model.graph_builder import GraphBuilder
 from daws.model.task import INLINE_BYTES
 from daws.sim.cluster import cluster_of
 from daws.sim.holding import Peak, has_large_objects, peak_of

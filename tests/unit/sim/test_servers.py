@@ -5,9 +5,10 @@ import pytest
 from daws.core.effects import CallStore
 from daws.model.errors import InternalError
 from daws.sim.checkers.remembered import check_remembered
-from daws.sim.scenario import REPLICATED, SERVED, draw_scenario, make_scenario_kernel, run_scenario
 from daws.sim.servers import Heard, Held, Servers
-from daws.strategy.rng import Rng
+from daws.sim.worlds import draw_scenario, make_scenario_kernel, run_scenario
+from daws.sim.worlds.stock import LOGGED, REPLICATED
+from daws.strategy.rng import SplitMix64
 
 
 def first(residues, limit=200):
@@ -17,7 +18,7 @@ def first(residues, limit=200):
 @pytest.mark.parametrize(
     ("residues", "kinds"),
     [
-        (SERVED, {"store out of reach", "store slowed", "store restarted", "calls lost with the store"}),
+        (LOGGED, {"store out of reach", "store slowed", "store restarted", "calls lost with the store"}),
         (REPLICATED, {"failover", "acknowledged and lost", "crashed with its server", "call of the past"}),
     ],
 )
@@ -40,7 +41,7 @@ def test_a_killed_store_comes_back_with_what_was_safe_and_nobody_has_heard_of_th
 
     restart = Servers._restart
     monkeypatch.setattr(Servers, "_restart", watched)
-    for seed in first(SERVED, 100):
+    for seed in first(LOGGED, 100):
         run_scenario(seed)
     assert any(held for _, held, _ in seen)
     assert all(kept and not left for kept, _, left in seen)
@@ -76,7 +77,7 @@ def failed_over():
 
 def test_the_end_is_judged_where_the_store_forgets():
     kernel = failed_over()
-    task = Rng(1).below(kernel.graph.task_count)
+    task = SplitMix64(1).below(kernel.graph.task_count)
     kernel.store.shards[0].log.append(task)
     with pytest.raises(InternalError, match="times in the log of commits"):
         check_remembered(kernel)

@@ -10,7 +10,8 @@ from daws.core.journal import Journal, replay
 from daws.core.node import SECOND_NS
 from daws.model.context import parse_context
 from daws.model.errors import ContextError, InternalError, UsageError
-from daws.model.graph import Graph, GraphBuilder
+from daws.model.graph import Graph
+from daws.model.graph_builder import GraphBuilder
 from daws.sim.cluster import cluster_of, joined, parse_group
 from daws.sim.kernel import Kernel
 from daws.sim.machine import FATE

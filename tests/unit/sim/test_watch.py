@@ -4,7 +4,8 @@ import pytest
 
 from daws.model.context import parse_context
 from daws.model.errors import InternalError, UsageError
-from daws.model.graph import Graph, GraphBuilder
+from daws.model.graph import Graph
+from daws.model.graph_builder import GraphBuilder
 from daws.sim.cluster import cluster_of, joined, parse_group
 from daws.sim.kernel import Kernel
 from daws.sim.machine import FATE

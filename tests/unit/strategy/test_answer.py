@@ -5,10 +5,10 @@ import pytest
 from msgspec import Meta, Struct, field
 
 from daws.model.errors import StrategyError
-from daws.strategy.answer import Answer, format_value, parameters_of, values_of
+from daws.strategy.answer import ParameterizedAnswer, format_value, parameters_of, values_of
 
 
-class Sample(Answer, frozen=True):
+class Sample(ParameterizedAnswer, frozen=True):
     kind: ClassVar[str] = "not a parameter"
 
     count: Annotated[int, Meta(ge=1, le=9, description="how many")] = 4

@@ -7,8 +7,8 @@ import pytest
 
 from daws.model.errors import StrategyError
 from daws.sim.cluster import cluster_of
-from daws.sim.scenario import ALTERED
 from daws.sim.simulate import simulate
+from daws.sim.worlds.strategies import ALTERED
 from daws.strategy import PRESETS, check_fitting, lacks_live, parse_strategy
 from daws.strategy.balance.steal import BalanceSteal
 from daws.strategy.decisions import Strategy

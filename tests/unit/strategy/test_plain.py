@@ -8,7 +8,7 @@ from daws.model.task import INLINE_BYTES
 from daws.strategy.decisions import SHARED
 from daws.strategy.presets import PRESETS
 from daws.strategy.registry import DECISIONS, answer_class, answers
-from daws.strategy.rng import Rng
+from daws.strategy.rng import SplitMix64
 from tests.unit.strategy.fakes import FakeView, ready_of
 
 NEUTRAL = [
@@ -27,7 +27,7 @@ def test_plain_tasks_are_shared_with_the_neutral_key(
     answer = answer_class(decision, name)()
     view, ready = FakeView(threshold=threshold), ready_of(home=home, planned=planned)
     if decision == "place":
-        assert answer.choose(view, ready, Rng(1)) == SHARED
+        assert answer.choose(view, ready, SplitMix64(1)) == SHARED
     else:
         assert answer.key(view, ready) == 0
 
@@ -40,7 +40,7 @@ def test_so_are_tasks_that_read_only_what_travels_inside_records(
     answer = answer_class(decision, name)()
     ready = ready_of(*[(number, size, number, (1,)) for number, size in enumerate(sizes)])
     if decision == "place":
-        assert answer.choose(FakeView(threshold=threshold), ready, Rng(1)) == SHARED
+        assert answer.choose(FakeView(threshold=threshold), ready, SplitMix64(1)) == SHARED
     else:
         assert answer.key(FakeView(threshold=threshold), ready) == 0
 

@@ -24,7 +24,7 @@ from daws.wire.worker import (
     RunOptions,
     Spawned,
     Taught,
-    Waits,
+    WaitReport,
     apart,
 )
 from daws.workers.failures import exception_of
@@ -41,7 +41,7 @@ class Crew:
         self.folder = folder / "session"
         self.reports: dict[int, ReportType] = {}
         self.printed: dict[int, bytes] = {}
-        self.nested: list[Taught | Spawned | Waits | Asks] = []
+        self.nested: list[Taught | Spawned | WaitReport | Asks] = []
         self.batches: list[list[ReportType]] = []
         self.orders: dict[int, tuple[int, Execute]] = {}
         self._functions: dict[Any, int] = {}
@@ -67,7 +67,7 @@ class Crew:
             if isinstance(report, Printed):
                 self.printed[report.run] = self.printed.get(report.run, b"") + report.text
                 continue
-            if isinstance(report, Taught | Spawned | Waits | Asks):
+            if isinstance(report, Taught | Spawned | WaitReport | Asks):
                 self.nested.append(report)
                 continue
             assert isinstance(report, Ended | Raised | Recalled | Died)

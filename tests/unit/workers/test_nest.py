@@ -23,7 +23,7 @@ from daws.wire.worker import (
     RunOptions,
     Spawned,
     Taught,
-    Waits,
+    WaitReport,
 )
 from daws.workers.failures import exception_of
 from daws.workers.nest import FIRST_TAUGHT
@@ -54,9 +54,9 @@ def result(crew: Crew, run: int) -> Any:
     return pickle.loads(report.results[0])
 
 
-def until_it_waits(crew: Crew, run: int, times: int = 1) -> Waits:
-    def waits() -> list[Waits]:
-        return [one for one in crew.nested if isinstance(one, Waits) and one.run == run]
+def until_it_waits(crew: Crew, run: int, times: int = 1) -> WaitReport:
+    def waits() -> list[WaitReport]:
+        return [one for one in crew.nested if isinstance(one, WaitReport) and one.run == run]
 
     crew.until(lambda: len(waits()) >= times)
     return waits()[-1]

@@ -8,7 +8,8 @@ import pytest
 from daws.client.cluster import Cluster
 from daws.client.options import OUTPUTS_MAX
 from daws.model.errors import ContextError, UsageError
-from daws.model.graph import Graph, GraphBuilder
+from daws.model.graph import Graph
+from daws.model.graph_builder import GraphBuilder
 from daws.runs.timeline import Timeline
 from daws.workflows.emulation import Emulation, check_room
 from daws.workflows.submission import submission_order

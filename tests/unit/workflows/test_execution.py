@@ -9,7 +9,7 @@ import pytest
 from daws.client.cluster import Cluster
 from daws.formats import Workflow, workflow_of
 from daws.model.errors import CommandError, UsageError
-from daws.model.graph import GraphBuilder
+from daws.model.graph_builder import GraphBuilder
 from daws.runs.timeline import Timeline
 from daws.workflows.command import RecordedCommand
 from daws.workflows.execution import CommandRun, check_commands, words_of

@@ -8,7 +8,7 @@ from daws.model.graph import Graph
 from daws.workloads import KINDS, parse_workload
 from daws.workloads.family import FAMILY_KEYS, Family, Normal
 from daws.workloads.parameters import Values
-from daws.workloads.workload import Plan
+from daws.workloads.workload import WorkloadPlan
 
 SMALLEST = {"cybershake": 5, "epigenomics": 8, "inspiral": 6, "montage": 15, "sipht": 13, "moldyn": 8, "fmri": 1}
 FAMILIES = list(SMALLEST)
@@ -19,7 +19,7 @@ def build(text: str, seed: int = 0, nodes: int = 1, cores: int = 1) -> Graph:
 
 
 def family(**given: str) -> Family:
-    return Family(Plan("made-up", Values(FAMILY_KEYS, given), 1, 1, 0))
+    return Family(WorkloadPlan("made-up", Values(FAMILY_KEYS, given), 1, 1, 0))
 
 
 def test_these_are_all_families():

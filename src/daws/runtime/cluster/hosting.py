@@ -15,9 +15,10 @@ from typing import Any
 
 import uvloop
 
+from daws.core import view
 from daws.core.events import EventType, Leave
 from daws.data.files import ObjectFiles
-from daws.data.session import Session as Folders
+from daws.data.session import SessionFolders as Folders
 from daws.data.tags import root_of
 from daws.model.cluster import Members
 from daws.model.errors import UnavailableError
@@ -42,7 +43,8 @@ from daws.runtime.cluster.words import (
     Refused,
     session_of,
 )
-from daws.runtime.engine import Crew, Engine
+from daws.runtime.crew import Crew
+from daws.runtime.engine import Engine
 from daws.runtime.ports import Outcome, StoreLink
 from daws.runtime.talk import Count, Counted, Ends
 from daws.runtime.transfer import ObjectGiver
@@ -211,7 +213,7 @@ class NodeHost:
             link.say(Learn(function, pickled))
         if self._life is not None:
             engine = self._life.engine
-            for function in engine.held_back:
+            for function in engine.functions.held_back:
                 link.say(AskFunction(function))
             unheard = engine.nesting.unheard()
             if unheard:
@@ -274,7 +276,7 @@ class Incarnation:
             self.node,
             files,
             host._store,
-            lambda: self.engine.core.members,
+            lambda: view.members(self.engine.core),
             self._on_messages,
             self.on_broken,
         )

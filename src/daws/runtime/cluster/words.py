@@ -12,16 +12,11 @@ from daws.model.cluster import Members
 from daws.model.task import NodeId
 from daws.runtime.talk import Count, Counted, Ends, KeepFailure
 from daws.wire.messages import CancelOrder, CancelTaken, LetGo, NewTasks, Submission
+from daws.wire.store import SESSION_BITS as SESSION_BITS
+from daws.wire.store import session_of as session_of
 from daws.wire.worker import Learn
 
-SESSION_BITS = 34
-"""The tasks of a session are numbered from `session << SESSION_BITS` on."""
 NOBODY = -1
-
-
-def session_of(task: int) -> int:
-    """Whose a task is that a client has submitted."""
-    return task >> SESSION_BITS
 
 
 def in_use(name: str) -> str:

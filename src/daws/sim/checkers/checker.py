@@ -119,6 +119,7 @@ class Checker:
             self.prompt.on_step(core.node, now_ns, out)
         if self.deep is not None and not view.is_restarting(core):
             self.deep(core)
+            self.objects.check_belief(core, out)
 
     def _on_run_ended(self, node: NodeId, ready: Ready, event: RunEnded, now_ns: int) -> None:
         spec = ready.spec

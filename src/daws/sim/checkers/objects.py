@@ -1,9 +1,12 @@
 """Nothing is read that is not there, and nothing is dropped that will be read."""
 
 from collections import defaultdict
+from collections.abc import Sequence
 
 from daws.core import view
+from daws.core.effects import DropObject, EffectType
 from daws.core.events import ObjectsFetched, ObjectsPut, RunEnded
+from daws.core.node import NodeCore
 from daws.model.task import INLINE_BYTES, NodeId, Ready, TaskSpec
 from daws.sim.checkers.known import NODE_BITS, NODE_MASK, Known
 from daws.wire.store import Remake
@@ -104,30 +107,55 @@ class Objects:
                 self.known.fail(f"node {node} dropped object {object_} while task {ready.spec.id} was reading it")
 
     def check_inputs(self, node: NodeId, spec: TaskSpec) -> None:
-        """All that a task reads was made, and is here."""
+        """All that a task reads was made, and is on the machine."""
         task = spec.id
         committed = self.known.committed
         for parent in self.parents[self.parent_start[task] : self.parent_start[task + 1]].tolist():
             if committed[parent] is None:
                 self.known.fail(f"task {task} started on node {node} before its parent {parent} was done")
-        held = self.holdings[node]
+        self.check_on_machine(node, spec)
+
+    def check_on_machine(self, node: NodeId, spec: TaskSpec) -> None:
+        """All large objects that a task reads are on the machine where it starts."""
+        here = self.known.kernel.seats[node].objects
         for object_ in spec.inputs:
-            if object_ not in held and self.sizes[object_] > INLINE_BYTES:
-                self.known.fail(f"task {task} started on node {node} without its input {object_}")
+            if object_ not in here and self.sizes[object_] > INLINE_BYTES:
+                self.known.fail(f"task {spec.id} started on node {node} without its input {object_}")
+
+    def check_belief(self, core: NodeCore, out: Sequence[EffectType]) -> None:
+        """After a step: a node believes to have nothing that its machine does not have, or is about to drop."""
+        machine = self.known.kernel.seats.get(core.node)
+        if machine is None or view.is_restarting(core) or not view.objects(core):
+            return
+        dropped = {effect.object for effect in out if isinstance(effect, DropObject)}
+        for object_ in view.objects(core):
+            if object_ not in machine.objects or object_ in dropped:
+                self.known.fail(f"node {core.node} believes to have object {object_}, which its machine does not have")
 
     # -- at the end --------------------------------------------------------------------------------------------------
 
-    def check_held(self) -> None:
-        """What nodes hold is what they think they hold, and what was sent has arrived or is on its way."""
-        kernel, fail = self.known.kernel, self.known.fail
-        for node, machine in kernel.seats.items():
-            core = machine.core
-            if view.is_restarting(core) or not self.made:
+    def check_machines(self) -> None:
+        """Each node believes to have exactly those objects that its machine has."""
+        for node, machine in self.known.kernel.seats.items():
+            if view.is_restarting(machine.core):
                 continue
-            thought = set(core.objects.sizes)
-            held = self.holdings[node]
-            if thought != held:
-                fail(f"node {node} thinks it holds {sorted(thought - held)[:5]} but not {sorted(held - thought)[:5]}")
+            believed, here = set(view.objects(machine.core)), machine.objects
+            if believed != here:
+                self.known.fail(
+                    f"node {node} believes to have objects {sorted(believed - here)[:5]}, which its machine does not "
+                    f"have, and does not know of {sorted(here - believed)[:5]}"
+                )
+
+    def check_held(self) -> None:
+        """The objects of each machine are those that came to it, and what was sent has arrived or is on its way."""
+        kernel, fail = self.known.kernel, self.known.fail
+        self.check_machines()
+        for node, machine in kernel.seats.items():
+            if view.is_restarting(machine.core) or not self.made:
+                continue
+            here, held = machine.objects, self.holdings[node]
+            if here != held:
+                fail(f"the machine of node {node} has {sorted(here - held)[:5]} but not {sorted(held - here)[:5]}")
         sent_bytes = kernel.fetched_bytes
         if self.fetched_bytes > sent_bytes:
             fail(f"{self.fetched_bytes} bytes arrived but only {sent_bytes} were sent")
@@ -144,7 +172,7 @@ class Objects:
     def check_freed(self) -> None:
         """Long after the end: no node keeps objects for readers that have all finished."""
         for node, machine in self.known.kernel.seats.items():
-            for producer, (pending, _, objects) in machine.core.objects.made.items():
+            for producer, pending, objects in view.made(machine.core):
                 if all(map(self.known.has_ended, pending)):
                     self.known.fail(
                         f"node {node} still keeps objects {objects[:3]} of task {producer}, which nobody will read"

@@ -16,7 +16,7 @@ import msgspec
 from daws.model.errors import StoreFullError
 from daws.store.log.compaction import Compaction
 from daws.store.log.folder import Folder
-from daws.store.log.logged import Call, StoreSettings
+from daws.store.log.logged import LoggedCall, StoreSettings
 from daws.store.log.segment import Segment
 
 LOG_BYTES_MIN = 64 * 1024 * 1024
@@ -28,8 +28,8 @@ FRAME_ROWS = 512
 _NO_ROOM = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EFBIG))
 
 
-def _in_frames(calls: list[Call]) -> Iterator[list[Call]]:
-    some: list[Call] = []
+def _in_frames(calls: list[LoggedCall]) -> Iterator[list[LoggedCall]]:
+    some: list[LoggedCall] = []
     rows = 0
     for call in calls:
         some.append(call)
@@ -66,8 +66,8 @@ class CallFiles:
             folder.sync()
         self._log_bytes_min = log_bytes_min
         self._compaction = Compaction(folder)
-        self._fresh: list[Call] = []
-        self._taken: deque[tuple[list[Call], int]] = deque()
+        self._fresh: list[LoggedCall] = []
+        self._taken: deque[tuple[list[LoggedCall], int]] = deque()
         self._written = 0  # the position up to which calls are in the segment, saved or not
         self._writing = Lock()
         self._encode = msgspec.msgpack.Encoder().encode
@@ -79,7 +79,7 @@ class CallFiles:
         if self.trouble is not None:
             raise self.trouble
 
-    def append(self, call: Call) -> None:
+    def append(self, call: LoggedCall) -> None:
         self._fresh.append(call)
         self.position += 1
 

@@ -1,8 +1,8 @@
 """The store in memory that notes each call that changes it, and the way back: from calls to a store.
 
-Reading is not noted, and neither is the renewal of a lease, which changes nothing but a time. That a lease ran out does
-change something: who was struck stands in the call that found it out, and while calls are carried out again no lease
-runs out by itself.
+Reading is not noted, and neither is the renewal of a lease (of a node, or of a session), which changes nothing but a
+time. That the lease of a node ran out does change something: who was struck stands in the call that found it out, and
+while calls are carried out again no lease runs out by itself.
 """
 
 from collections.abc import Iterable, Sequence
@@ -13,12 +13,16 @@ from msgspec import Struct
 from daws.model.cluster import Members, NodeInfo
 from daws.model.task import NodeId
 from daws.store.memory.members import strike
+from daws.store.memory.sessions import attachment
 from daws.store.memory.store import MemoryStore
 from daws.wire.store import (
     MEMBERSHIP_SHARD,
     AnswerType,
+    AttachSession,
+    FindHeld,
     Inspect,
     Lease,
+    ListSessions,
     Locate,
     Owned,
     Owners,
@@ -29,8 +33,8 @@ from daws.wire.store import (
 )
 
 NEVER_NS = 1 << 62
-_READS = frozenset((Inspect, Locate, Owned, Owners, ReadLog, Watch))
-_LOOKED_AT = _READS | {Lease}
+_READS = frozenset((FindHeld, Inspect, ListSessions, Locate, Owned, Owners, ReadLog, Watch))
+_LOOKED_AT = _READS | {AttachSession, Lease}
 _EXPIRES = frozenset((Lease, Watch))
 
 
@@ -45,7 +49,7 @@ class StoreSettings(Struct, frozen=True, array_like=True):
     retired_max: int = 0
 
 
-class Call(Struct, frozen=True, array_like=True, gc=False):
+class LoggedCall(Struct, frozen=True, array_like=True, gc=False):
     """The rows of a call that may have changed something, and whose leases it found to have run out."""
 
     shard: int
@@ -61,7 +65,7 @@ class CallLog(Protocol):
         """Raises where nothing can be noted for now: the store must not change then."""
         ...
 
-    def append(self, call: Call) -> None: ...
+    def append(self, call: LoggedCall) -> None: ...
 
 
 class LoggedStore(MemoryStore):
@@ -82,7 +86,7 @@ class LoggedStore(MemoryStore):
     def apply(self, shard: int, rows: Sequence[Row], now_ns: int) -> list[AnswerType]:
         now_ns += self.ahead_ns
         kinds = set(map(type, rows))
-        changing = rows if kinds.isdisjoint(_LOOKED_AT) else [row for row in rows if self._changes(row)]
+        changing = rows if kinds.isdisjoint(_LOOKED_AT) else [row for row in rows if self._changes(row, now_ns)]
         due = () if kinds.isdisjoint(_EXPIRES) else self._due(now_ns)
         if not changing and not due:
             return super().apply(shard, rows, now_ns)
@@ -91,7 +95,7 @@ class LoggedStore(MemoryStore):
             strike(self, node)
         answers = super().apply(shard, rows, now_ns)
         self.members_now()  # from here on a version of its own, as when this call is carried out again
-        self.log.append(Call(shard, now_ns, [*changing], due))  # type: ignore[list-item]
+        self.log.append(LoggedCall(shard, now_ns, [*changing], due))  # type: ignore[list-item]
         return answers
 
     def apply_one(self, shard: int, row: Row, now_ns: int) -> AnswerType:
@@ -102,9 +106,12 @@ class LoggedStore(MemoryStore):
         self.apply(MEMBERSHIP_SHARD, [Lease(info.id, 0, info) for info in infos], now_ns)
         return self.members
 
-    def _changes(self, row: Row) -> bool:
+    def _changes(self, row: Row, now_ns: int) -> bool:
         if type(row) is Lease:
             return row.leaving or (row.info is not None and row.node not in self.infos)
+        if type(row) is AttachSession:
+            entry = attachment(self, row, now_ns)
+            return not isinstance(entry, int) and self.sessions.get(entry.number) != entry
         return type(row) not in _READS
 
     def _due(self, now_ns: int) -> tuple[NodeId, ...]:
@@ -126,13 +133,14 @@ def set_up(store: MemoryStore, settings: StoreSettings) -> None:
     store.retired_max = settings.retired_max
 
 
-def carry_out(store: MemoryStore, calls: Iterable[Call]) -> int:
+def carry_out(store: MemoryStore, calls: Iterable[LoggedCall]) -> int:
     """Do again what was done. Answers how many rows that were."""
     apply = MemoryStore.apply
     rows = 0
     for call in calls:
         for node in call.struck:
             strike(store, node)
+        store.session_leases.clear()  # who was let have a session had it
         apply(store, call.shard, call.rows, call.now_ns)
         store.members_now()
         rows += len(call.rows)
@@ -145,4 +153,5 @@ def go_on(store: MemoryStore, settings: StoreSettings, now_ns: int) -> None:
     store.lease_ns = settings.lease_ns
     until_ns = now_ns + settings.lease_ns
     store.leases = dict.fromkeys(store.infos, until_ns)
+    store.session_leases = {entry.number: until_ns for entry in store.sessions.values() if entry.nonce}
     store.calls = store.touched = 0

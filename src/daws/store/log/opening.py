@@ -14,11 +14,11 @@ import msgspec
 from daws.model.errors import LogError
 from daws.store.log.calls import LOG_BYTES_MIN, CallFiles
 from daws.store.log.folder import Contents, Folder
-from daws.store.log.logged import Call, LoggedStore, StoreSettings, carry_out, go_on, set_up
+from daws.store.log.logged import LoggedCall, LoggedStore, StoreSettings, carry_out, go_on, set_up
 from daws.store.log.state import DECODER, Restoring
 from daws.store.memory.store import MemoryStore
 
-_CALLS = msgspec.msgpack.Decoder(list[Call])
+_CALLS = msgspec.msgpack.Decoder(list[LoggedCall])
 Decoded = TypeVar("Decoded")
 
 
@@ -61,7 +61,7 @@ class Reading:
         if is_last:
             _settle(path, file.whole_bytes, self.durable)
 
-    def _carry_out(self, calls: list[Call]) -> None:
+    def _carry_out(self, calls: list[LoggedCall]) -> None:
         assert self.store is not None
         self.rows += carry_out(self.store, calls)
         if calls:
@@ -127,7 +127,7 @@ class _Nowhere:
 
     def check(self) -> None: ...
 
-    def append(self, call: Call) -> None: ...
+    def append(self, call: LoggedCall) -> None: ...
 
 
 def open_store(

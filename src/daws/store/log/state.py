@@ -17,7 +17,7 @@ from daws.model.task import Input, NodeId, TaskSpec
 from daws.store.log.logged import NEVER_NS
 from daws.store.memory.record import MANY_EDGES, Rare, Record
 from daws.store.memory.store import MemoryStore, Shard
-from daws.wire.store import Estate, LogRow
+from daws.wire.store import Estate, LogRow, SessionEntry
 
 PART_RECORDS = 2048
 PART_ROWS = 65_536
@@ -39,7 +39,7 @@ class KeptRare(Struct, frozen=True, array_like=True):
     watchers: tuple[int, ...]
 
 
-class Kept(Struct, frozen=True, array_like=True, gc=False):
+class KeptRecord(Struct, frozen=True, array_like=True, gc=False):
     """A record. `many`: its edges are a set, whatever is left of them."""
 
     spec: TaskSpec
@@ -65,10 +65,10 @@ class Records(Part, frozen=True):
     """Of one shard; a bare number is a task that has retired."""
 
     shard: int
-    records: list[Kept | int]
+    records: list[KeptRecord | int]
 
 
-class Commits(Part, frozen=True):
+class CommittedRows(Part, frozen=True, tag="Commits"):
     """Of one shard's log."""
 
     shard: int
@@ -88,6 +88,7 @@ class Intents(Part, frozen=True):
     outbox: list[tuple[int, NodeId, tuple[int | tuple[int, int], ...] | None, int]]
     dead: list[NodeId]
     estates: list[tuple[NodeId, NodeId, int, Estate]]
+    closed: list[int] = []
 
 
 class Membership(Part, frozen=True):
@@ -99,6 +100,8 @@ class Membership(Part, frozen=True):
     version: int
     known: tuple[NodeInfo, ...]
     changed: bool
+    sessions: list[SessionEntry] = []
+    session_count: int = 0
 
 
 class End(Part, frozen=True):
@@ -107,7 +110,7 @@ class End(Part, frozen=True):
     parts: int
 
 
-PartType = Records | Commits | Retired | Intents | Membership | End
+PartType = Records | CommittedRows | Retired | Intents | Membership | End
 DECODER = msgspec.msgpack.Decoder(PartType)
 
 
@@ -127,7 +130,7 @@ def _parts(store: MemoryStore, now_ns: int) -> Iterator[PartType]:
         for some in _pieces(shard.records.items(), PART_RECORDS):
             yield Records(number, [task if record is None else _keep(record) for task, record in some])
         for rows in _pieces(shard.log, PART_ROWS):
-            yield Commits(number, rows)
+            yield CommittedRows(number, rows)
         for tasks in _pieces(shard.retired, PART_ROWS):
             yield Retired(number, tasks)
         yield Intents(
@@ -136,6 +139,7 @@ def _parts(store: MemoryStore, now_ns: int) -> Iterator[PartType]:
             [(key, node, others, mark) for key, (node, others, mark) in shard.outbox.items()],
             sorted(shard.dead),
             [(dead, heir, part, estate) for (dead, heir), (part, estate) in shard.estates.items()],
+            sorted(shard.closed),
         )
     yield Membership(
         now_ns,
@@ -146,6 +150,8 @@ def _parts(store: MemoryStore, now_ns: int) -> Iterator[PartType]:
         store.members.version,
         store.members.infos,
         store.members_changed,
+        [*store.sessions.values()],
+        store.session_count,
     )
 
 
@@ -155,13 +161,13 @@ def _pieces(items: Iterable[Any], size: int) -> Iterator[list[Any]]:
         yield some
 
 
-def _keep(record: Record) -> Kept:
+def _keep(record: Record) -> KeptRecord:
     edges: Any = record.edges
     many = edges.__class__ is set
     if many:
         edges = tuple(sorted(edges))
     rare = record.rare
-    return Kept(
+    return KeptRecord(
         record.spec,
         record.state,
         record.owner,
@@ -215,9 +221,11 @@ class Restoring:
         store.departed = set(part.departed)
         store.members = Members(part.version, part.known)
         store.members_changed = part.changed
+        store.sessions = {entry.number: entry for entry in part.sessions}
+        store.session_count = part.session_count
 
 
-def _add_to(shard: Shard, part: Records | Commits | Retired | Intents) -> None:
+def _add_to(shard: Shard, part: Records | CommittedRows | Retired | Intents) -> None:
     if isinstance(part, Records):
         records = shard.records
         for one in part.records:
@@ -225,7 +233,7 @@ def _add_to(shard: Shard, part: Records | Commits | Retired | Intents) -> None:
                 records[one] = None
             else:
                 records[one.spec.id] = _record(one)  # type: ignore[union-attr, arg-type]
-    elif isinstance(part, Commits):
+    elif isinstance(part, CommittedRows):
         shard.log += part.rows
     elif isinstance(part, Retired):
         shard.retired = deque((*shard.retired, *part.tasks))
@@ -234,9 +242,10 @@ def _add_to(shard: Shard, part: Records | Commits | Retired | Intents) -> None:
         shard.outbox = {key: (node, others, mark) for key, node, others, mark in part.outbox}
         shard.dead = set(part.dead)
         shard.estates = {(dead, heir): (number, estate) for dead, heir, number, estate in part.estates}
+        shard.closed = set(part.closed)
 
 
-def _record(kept: Kept) -> Record:
+def _record(kept: KeptRecord) -> Record:
     edges: Any = kept.edges
     return Record(
         kept.spec,

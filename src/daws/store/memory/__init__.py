@@ -17,6 +17,7 @@ them a part of a task's life. Where the core has a module for the same part, it 
     estates     take over: what the dead leave behind
     leaving     owned: what a node still has that is about to leave
     reading     the log, and the story of a task
+    sessions    attach, detach, close: who uses a session, and what it has
     bursts      many rows of one kind, in one go
 """
 
@@ -33,6 +34,7 @@ from daws.store.memory import (  # noqa: F401
     reading,
     references,
     remaking,
+    sessions,
     stopping,
 )
 from daws.store.memory.store import MemoryStore

@@ -14,17 +14,18 @@ from daws.store.memory.growing import submit
 from daws.store.memory.record import Record
 from daws.store.memory.references import release
 from daws.store.memory.store import HANDLERS, MemoryStore, Shard, serves_many
-from daws.wire.store import CLIENT_HOLDER, AnswerType, Finish, FinishSmall, Release, Submit
+from daws.wire.store import CLIENT_HOLDER, AnswerType, Finish, FinishSmall, Release, Submit, session_of
 
 
 @serves_many(Submit)
 def submit_many(
     store: MemoryStore, shard: Shard, rows: Iterable[Submit], now_ns: int, answers: list[AnswerType]
 ) -> None:
-    records, any_dead = shard.records, bool(shard.dead)
+    records = shard.records
     rows = [*rows]
     specs = [row.spec for row in rows]
     tasks = [spec.id for spec in specs]
+    any_dead = bool(shard.dead) or (bool(shard.closed) and not shard.closed.isdisjoint(map(session_of, tasks)))
     if (
         not any_dead
         and not [row for row in rows if row.parents or row.outputs]

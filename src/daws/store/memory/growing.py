@@ -23,7 +23,7 @@ from daws.store.memory.record import (
 )
 from daws.store.memory.store import MemoryStore, Shard, serves
 from daws.wire import store as wire
-from daws.wire.store import CANCELLED, DONE, OK, REFUSED, STRUCK, UNKNOWN, AnswerType
+from daws.wire.store import CANCELLED, DONE, OK, REFUSED, STRUCK, UNKNOWN, AnswerType, session_of
 
 
 @serves(wire.Submit)
@@ -35,6 +35,8 @@ def submit(store: MemoryStore, shard: Shard, row: wire.Submit, now_ns: int) -> A
         return _submitted_before(records[task], row)
     if shard.dead and row.node in shard.dead:
         return STRUCK
+    if shard.closed and session_of(task) in shard.closed:
+        return CANCELLED
     if not parents:
         state = STATE_DONE if row.outputs else READY
         records[task] = Record(spec, state, row.node, made=row.outputs, held=True)

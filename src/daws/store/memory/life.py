@@ -38,6 +38,7 @@ from daws.wire.store import (
     AnswerType,
     Committed,
     outbox_key,
+    session_of,
 )
 
 _NOTHING_TO_TELL = Committed(-1)
@@ -58,6 +59,8 @@ def create(store: MemoryStore, shard: Shard, row: wire.Create, now_ns: int) -> A
         return CANCELLED if known.spec.kind == STILLBORN else REFUSED
     if shard.dead and row.owner in shard.dead:
         return STRUCK
+    if shard.closed and session_of(task) in shard.closed:
+        return CANCELLED
     edges = row.parents
     if row.guarded:
         edges = (*edges, task)

@@ -1,17 +1,26 @@
 """What clients and people read: the numbered commits of a shard (rule 10), and the story of one task."""
 
+from collections.abc import Iterable
+
 from daws.model.states import REMAKING, WAITING
 from daws.store.memory.record import Rare
 from daws.store.memory.store import MemoryStore, Shard, serves
 from daws.wire import store as wire
-from daws.wire.store import DONE, UNKNOWN, AnswerType
+from daws.wire.store import DONE, LOG_END, NO_SESSION, UNKNOWN, AnswerType, session_of
 
 
 @serves(wire.ReadLog)
 def read_log(store: MemoryStore, shard: Shard, row: wire.ReadLog, now_ns: int) -> AnswerType:
     store.touched -= 1
+    if row.start == LOG_END:
+        return wire.Log(len(shard.log), [])
     rows = shard.log[row.start : row.start + row.limit]
-    return wire.Log(row.start + len(rows), rows)
+    return wire.Log(row.start + len(rows), rows if row.session == NO_SESSION else rows_of(rows, row.session))
+
+
+def rows_of(rows: Iterable[wire.LogRow], session: int) -> list[wire.LogRow]:
+    """Of the commits of all sessions those of one."""
+    return [row for row in rows if session_of(row if row.__class__ is int else row[0]) == session]  # type: ignore[index]
 
 
 @serves(wire.Inspect)

@@ -27,7 +27,7 @@ class Shard:
     """The part of the store within which an update is atomic. A retired task leaves None behind, for a while at least
     (`retired_max`)."""
 
-    __slots__ = ("dead", "estates", "log", "marks", "outbox", "records", "retired")
+    __slots__ = ("closed", "dead", "estates", "log", "marks", "outbox", "records", "retired")
 
     def __init__(self) -> None:
         self.records: dict[int, Record | None] = {}
@@ -36,6 +36,7 @@ class Shard:
         self.log: list[wire.LogRow] = []
         self.retired: deque[int] = deque()  # the tasks behind those None, the oldest first, where they are counted
         self.dead: set[NodeId] = set()
+        self.closed: set[int] = set()  # sessions that get no more tasks
         self.estates: dict[tuple[NodeId, NodeId], tuple[int, wire.Estate]] = {}
 
 
@@ -68,6 +69,9 @@ class MemoryStore:
         self.departed: set[NodeId] = set()  # orphans that gave their lease back: when they did, nothing ran there
         self.members = Members(0, ())
         self.members_changed = False
+        self.sessions: dict[int, wire.SessionEntry] = {}
+        self.session_count = 0  # the highest number of a session so far
+        self.session_leases: dict[int, int] = {}  # until when its client has it
         self.calls = 0
         self.touched = 0
 

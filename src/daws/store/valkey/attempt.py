@@ -22,12 +22,12 @@ from daws.store.memory.references import retire
 from daws.store.memory.store import HANDLERS, Handler, Shard
 from daws.store.valkey import cells
 from daws.store.valkey.bursts import BURSTS
-from daws.store.valkey.cells import DEAD, ESTATES, LEASES, MEMBERS, STAMP_BYTES
+from daws.store.valkey.cells import DEAD, ESTATES, LEASES, MEMBERS, SESSION_LEASES, SESSIONS, STAMP_BYTES
 from daws.store.valkey.view import NOT_HERE, Cache, Change, Missing, ShardView
 from daws.wire.store import OK, AnswerType, Row, shard_of
 
 
-class Options(Struct, frozen=True):
+class StoreOptions(Struct, frozen=True):
     """What all callers of a store have to agree on."""
 
     shard_count: int = 1
@@ -81,7 +81,7 @@ class _Shards(list[Shard]):
 class Attempt(MemoryStore):
     """One attempt at the rows of a call."""
 
-    def __init__(self, options: Options, number: int, caches: dict[int, Cache], marks: int, stamp: bytes) -> None:
+    def __init__(self, options: StoreOptions, number: int, caches: dict[int, Cache], marks: int, stamp: bytes) -> None:
         """`stamp` is for the cells that it changes."""
         self.direct = options.direct
         self.retired_max = 0
@@ -101,10 +101,15 @@ class Attempt(MemoryStore):
         self.departed = set()
         self.members = Members(0, ())
         self.members_changed = False
+        self.sessions = {}
+        self.session_count = 0
+        self.session_leases = {}
         self.calls = 0
         self.touched = 0
         self._heads: dict[bytes, bytes] = {}  # cells without a task that somebody may look at, as they were
-        self.here.dead.update(cells.decode_dead(self._head(DEAD) or b"\x90"))
+        struck = cells.decode_dead(self._head(DEAD) or b"\x90")
+        self.here.dead.update([node for node in struck if node >= 0])
+        self.here.closed.update([cells.closed_word(word) for word in struck if word < 0])
 
     def shard(self, number: int) -> ShardView:
         if number == self.number:
@@ -170,10 +175,14 @@ class Attempt(MemoryStore):
         self.members = Members(sheet.version, sheet.infos)
         self.members_changed = sheet.changed
         self.leases = dict(cells.decode_leases(self._head(LEASES) or b"\x90"))
-        if outage is not None:
-            for node, until_ns in self.leases.items():
-                if outage.start_ns < until_ns < outage.end_ns:  # also those that were asked for meanwhile, in vain
-                    self.leases[node] = until_ns + outage.end_ns - outage.start_ns
+        _lengthen(self.leases, outage)
+
+    def look_at_sessions(self, outage: Outage | None) -> None:
+        sheet = cells.decode_sessions(self._head(SESSIONS) or b"\x90")
+        self.session_count = sheet.count
+        self.sessions = {entry.number: entry for entry in sheet.sessions}
+        self.session_leases = dict(cells.decode_leases(self._head(SESSION_LEASES) or b"\x90"))
+        _lengthen(self.session_leases, outage)
 
     def look_at_estates(self) -> None:
         """And at who departed, which shard 0 knows: it was known before anybody could become an heir."""
@@ -199,11 +208,16 @@ class Attempt(MemoryStore):
 
     def _sheet_of(self, name: bytes) -> bytes:
         if name == DEAD:
-            return cells.encode(tuple(sorted(self.here.dead)))
+            return cells.encode((*map(cells.closed_word, sorted(self.here.closed)), *sorted(self.here.dead)))
         if name == ESTATES:
             return cells.encode([(*pair, *said) for pair, said in self.here.estates.items()])
         if name == LEASES:
             return cells.encode(tuple(self.leases.items()))
+        if name == SESSION_LEASES:
+            return cells.encode(tuple(self.session_leases.items()))
+        if name == SESSIONS:
+            sheet = cells.SessionsSheet(self.session_count, tuple(self.sessions.values()))
+            return cells.encode(sheet) if self.session_count else b"\x90"
         gone = (tuple(self.orphans), tuple(sorted(self.buried)), tuple(sorted(self.departed)))
         if not (self.members.version or self.members_changed or any(gone)):
             return b"\x90"  # as if nobody had ever been there
@@ -225,6 +239,14 @@ class Attempt(MemoryStore):
                 if record is None or (changed and record.freed):
                     todo.append((number, Tidy(task)))
         return todo
+
+
+def _lengthen(leases: dict[int, int], outage: Outage | None) -> None:
+    """Also those that were asked for while the store did not answer, in vain."""
+    if outage is not None:
+        for holder, until_ns in leases.items():
+            if outage.start_ns < until_ns < outage.end_ns:
+                leases[holder] = until_ns + outage.end_ns - outage.start_ns
 
 
 def _tidy(store: MemoryStore, shard: Shard, row: Tidy, now_ns: int) -> AnswerType:

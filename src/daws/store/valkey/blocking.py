@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 
-from daws.store.valkey.attempt import Options
+from daws.store.valkey.attempt import StoreOptions
 from daws.store.valkey.caller import StoreChangedError
 from daws.store.valkey.server import Address
 from daws.store.valkey.store import ValkeyStore
@@ -13,7 +13,7 @@ from daws.wire.store import AnswerType, Row
 class BlockingValkeyStore:
     """The port `daws.store.port.Store`. What a call leaves to do in other shards is done when it returns."""
 
-    def __init__(self, address: Address, options: Options | None = None, patience_s: float | None = 10.0) -> None:
+    def __init__(self, address: Address, options: StoreOptions | None = None, patience_s: float | None = 10.0) -> None:
         self._loop = asyncio.Runner()
         try:
             self.store = self._loop.run(ValkeyStore.open(address, options, patience_s))

@@ -15,8 +15,8 @@ from daws.store.memory.life import finish
 from daws.store.memory.record import Record
 from daws.store.memory.references import release
 from daws.store.valkey.cells import ABSENT
-from daws.store.valkey.view import Known
-from daws.wire.store import CLIENT_HOLDER, AnswerType, Finish, Release, Row, Submit
+from daws.store.valkey.view import CachedRecord
+from daws.wire.store import CLIENT_HOLDER, AnswerType, Finish, Release, Row, Submit, session_of
 
 if TYPE_CHECKING:
     from daws.store.valkey.attempt import Attempt
@@ -24,14 +24,16 @@ if TYPE_CHECKING:
 
 def _submit(attempt: "Attempt", rows: Iterable[Submit], now_ns: int, answers: list[AnswerType]) -> None:
     shard, stamp = attempt.here, attempt.here.new_stamp
-    cache, looked, plain, any_dead = shard.cache, shard.records.looked, shard.records.plain, bool(shard.dead)
+    cache, looked, plain, closed = shard.cache, shard.records.looked, shard.records.plain, shard.closed
+    any_dead = bool(shard.dead)
     for row in rows:
         spec = row.spec
         task = spec.id
-        if row.parents or row.outputs or any_dead or cache.get(task) != ABSENT or task in looked or task in plain:
+        is_new = cache.get(task) == ABSENT and task not in looked and task not in plain
+        if row.parents or row.outputs or any_dead or not is_new or (closed and session_of(task) in closed):
             answers.append(submit(attempt, shard, row, now_ns))
         else:
-            plain[task] = Known(stamp, Record(spec, READY, row.node, (), None, (), (), 0, 0, False, True))
+            plain[task] = CachedRecord(stamp, Record(spec, READY, row.node, (), None, (), (), 0, 0, False, True))
             answers.append(None)
 
 
@@ -42,7 +44,7 @@ def _finish(attempt: "Attempt", rows: Iterable[Finish], now_ns: int, answers: li
         task, node, outputs = row.task, row.node, row.outputs
         cell: Any = cache.get(task)
         if (
-            cell.__class__ is not Known
+            cell.__class__ is not CachedRecord
             or (record := cell.record) is None
             or record.state != READY
             or record.owner != node
@@ -61,7 +63,7 @@ def _finish(attempt: "Attempt", rows: Iterable[Finish], now_ns: int, answers: li
         ended = Record(
             record.spec, DONE, node, (), record.edges, (), outputs, record.move, record.attempt, record.freed, True
         )
-        plain[task] = Known(stamp, ended, cell.stamp)
+        plain[task] = CachedRecord(stamp, ended, cell.stamp)
         answers.append(None)
 
 
@@ -72,7 +74,7 @@ def _release(attempt: "Attempt", rows: Iterable[Release], now_ns: int, answers: 
         task = row.task
         cell: Any = cache.get(task)
         if (
-            cell.__class__ is not Known
+            cell.__class__ is not CachedRecord
             or (record := cell.record) is None
             or record.state != DONE
             or record.children
@@ -85,7 +87,7 @@ def _release(attempt: "Attempt", rows: Iterable[Release], now_ns: int, answers: 
         ):
             answers.append(release(attempt, shard, row, now_ns))
             continue
-        plain[task] = Known(stamp, None, cell.stamp)
+        plain[task] = CachedRecord(stamp, None, cell.stamp)
         answers.append(None)
 
 

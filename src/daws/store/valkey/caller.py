@@ -18,8 +18,11 @@ from msgspec import Struct
 
 from daws.model.errors import UnavailableError
 from daws.model.task import NodeId
+from daws.store.memory.reading import rows_of
+from daws.store.memory.record import Record
+from daws.store.memory.sessions import held_tasks
 from daws.store.valkey import cells
-from daws.store.valkey.attempt import Attempt, DropEstate, Options, Outage, Strike
+from daws.store.valkey.attempt import Attempt, DropEstate, Outage, StoreOptions, Strike
 from daws.store.valkey.cells import ABSENT, STAMP_BYTES
 from daws.store.valkey.view import Cache, Change, Missing, Name
 from daws.wire import store as wire
@@ -89,22 +92,37 @@ class Tail(Struct, frozen=True):
     count: int
 
 
-Request = Fetch | Commit | Scan | Heads | Tail
+class Range(Struct, frozen=True):
+    """Answered by the next cursor, and names and cells of tasks with these numbers in turns, perhaps of some beside."""
+
+    shard: int
+    cursor: bytes
+    low: int
+    high: int
+
+
+class Length(Struct, frozen=True):
+    """Answered by the number of entries in the log."""
+
+    shard: int
+
+
+Request = Fetch | Commit | Scan | Heads | Tail | Range | Length
 Script = Generator[Request, Any, Any]
 DONE, CHANGED, LOST = 0, 1, 2
 """How a commit ended: well, others came in between (their cells follow: place among the reads, cell), or not at all
 because the server knows less of this caller than it should."""
 
 
-class Done(Struct, frozen=True):
+class CallResult(Struct, frozen=True):
     """The answers of a call, and what it leaves to do in other shards."""
 
     answers: list[AnswerType]
     afterwards: list[tuple[int, Row]]
 
 
-class Caller:
-    def __init__(self, options: Options, shard: int) -> None:
+class ShardCaller:
+    def __init__(self, options: StoreOptions, shard: int) -> None:
         self.shard = shard
         self.cache: Cache = {}
         self.position = 0  # the number of the last commit that was acknowledged
@@ -123,7 +141,7 @@ class Caller:
 
     def carry_out(
         self, rows: Sequence[Row], now_ns: int, outage: Outage | None = None
-    ) -> Generator[Request, Any, Done]:
+    ) -> Generator[Request, Any, CallResult]:
         """`outage` is the last one, if there was any."""
         self._outage = outage
         answers: list[AnswerType] = []
@@ -135,6 +153,9 @@ class Caller:
                 continue
             if isinstance(first, wire.Owners):
                 answers += yield from self._find_owners()
+                continue
+            if isinstance(first, wire.FindHeld):
+                answers += yield from self._find_held(first)
                 continue
             if isinstance(first, wire.TakeOver):
                 before = self.position
@@ -153,7 +174,7 @@ class Caller:
         if len(self.cache) > CACHE_MAX:
             for name in list(self.cache)[: CACHE_MAX // 2]:
                 del self.cache[name]
-        return Done(answers, afterwards)
+        return CallResult(answers, afterwards)
 
     def _update(self, rows: Sequence[Row], now_ns: int, afterwards: list[tuple[int, Row]]) -> Script:
         """Carry out some rows as one update. Returns their answers."""
@@ -210,6 +231,8 @@ class Caller:
         attempt = Attempt(self._options, self.shard, caches, self._marks, stamp)
         if isinstance(first, (wire.Lease, wire.Watch, wire.Buried)):
             attempt.look_at_members(self._outage)
+        if isinstance(first, _OF_SESSIONS):
+            attempt.look_at_sessions(self._outage)
         if isinstance(first, (wire.TakeOver, wire.Buried, DropEstate)):
             attempt.look_at_estates()
         if isinstance(first, wire.TakeOver):
@@ -238,6 +261,20 @@ class Caller:
             if cursor == b"0":
                 return [wire.OwnedBy(tuple(sorted(found)))]
 
+    def _find_held(self, row: wire.FindHeld) -> Script:
+        """What a session has here. What changes meanwhile may be seen before or after."""
+        low = row.session << wire.SESSION_BITS
+        found: dict[int, Record] = {}
+        cursor = b"0"
+        while True:
+            cursor, page = yield Range(self.shard, cursor, low, low + (1 << wire.SESSION_BITS))
+            for name, cell in zip(page[::2], page[1::2], strict=True):
+                record, _ = cells.unpack(cell)
+                if wire.session_of(int(name)) == row.session and record is not None:
+                    found[int(name)] = record
+            if cursor == b"0":
+                return [held_tasks(self._options.shard_count, row, found.items())]
+
     def _find_estate(self, node: NodeId) -> Script:
         """All tasks that a node would leave behind. It can get no more of them once it was struck, so whoever asks for
         part after part looks for them once."""
@@ -256,6 +293,9 @@ class Caller:
 
     def _read_log(self, row: wire.ReadLog) -> Script:
         """Whoever reads on reads the last entry again: if it is another one now, the log was rewritten."""
+        if row.start == wire.LOG_END:
+            length = yield Length(self.shard)
+            return [wire.Log(length, [])]
         known = self._read.get(row.start)
         back = 1 if known is not None else 0
         entries: list[bytes] = yield Tail(self.shard, row.start - back, row.limit + back)
@@ -270,7 +310,7 @@ class Caller:
             if len(self._read) > READERS_MAX:
                 del self._read[next(iter(self._read))]
         rows = [cells.decode_log_row(memoryview(entry)[STAMP_BYTES:]) for entry in entries]
-        return [wire.Log(row.start + len(rows), rows)]
+        return [wire.Log(row.start + len(rows), rows if row.session < 0 else rows_of(rows, row.session))]
 
     def _commit(self, change: Change) -> Commit:
         return Commit(
@@ -295,8 +335,12 @@ class Caller:
 _OF_TASKS = frozenset((wire.Finish, wire.FinishSmall, wire.Claim, wire.Satisfy, wire.Release))
 """The most frequent rows about one task."""
 _OF_NEW_TASKS = frozenset((wire.Submit, wire.Create))
+_OF_SESSIONS = (wire.AttachSession, wire.DetachSession, wire.ListSessions)
 _ALONE = frozenset(
-    (wire.ReadLog, wire.TakeOver, wire.Owned, wire.Owners, wire.Lease, wire.Watch, wire.Buried, DropEstate)
+    (
+        *(wire.ReadLog, wire.FindHeld, wire.TakeOver, wire.Owned, wire.Owners),
+        *(wire.Lease, wire.Watch, wire.Buried, DropEstate, *_OF_SESSIONS),
+    )
 )
 
 

@@ -22,12 +22,13 @@ from daws.model.cluster import NodeInfo
 from daws.model.states import READY, SUSPENDED
 from daws.model.task import Input, NodeId, TaskSpec
 from daws.store.memory.record import MANY_EDGES, Rare, Record
-from daws.wire.store import Estate, LogRow
+from daws.wire.store import Estate, LogRow, SessionEntry
 
 STAMP_BYTES = 8
 ABSENT = b""
 """What stands for a cell that is not there."""
 DEAD, ESTATES, MEMBERS, LEASES = b"dead", b"estates", b"members", b"leases"
+SESSIONS, SESSION_LEASES = b"sessions", b"session-leases"
 """The cells that belong to no task; those of tasks have their number as a name."""
 
 Intent = tuple[NodeId, tuple[Any, ...] | None, int]
@@ -87,18 +88,33 @@ class MembersSheet(Struct, array_like=True):
     departed: tuple[int, ...] = ()
 
 
+class SessionsSheet(Struct, array_like=True):
+    """What shard 0 knows of sessions, but for their leases."""
+
+    count: int = 0
+    sessions: tuple[SessionEntry, ...] = ()
+
+
 LeasesSheet = tuple[tuple[int, int], ...]
-"""Node and until when, the first to run out first."""
+"""Node and until when, the first to run out first; the same for sessions, in any order."""
+DeadSheet = tuple[int, ...]
+"""Dead nodes, and below zero (`closed_word`) the sessions that get no more tasks: every update looks at both."""
 EstatesSheet = tuple[tuple[int, int, int, Estate], ...]
 """Dead, heir, part, and what was answered."""
 
 encode = msgspec.msgpack.Encoder().encode
 _decode_sheet = msgspec.msgpack.Decoder(_Sheet).decode
 decode_log_row = msgspec.msgpack.Decoder(LogRow).decode
-decode_dead = msgspec.msgpack.Decoder(tuple[int, ...]).decode
+decode_dead = msgspec.msgpack.Decoder(DeadSheet).decode
+decode_sessions = msgspec.msgpack.Decoder(SessionsSheet).decode
 decode_members = msgspec.msgpack.Decoder(MembersSheet).decode
 decode_leases = msgspec.msgpack.Decoder(LeasesSheet).decode
 decode_estates = msgspec.msgpack.Decoder(EstatesSheet).decode
+
+
+def closed_word(session: int) -> int:
+    """A session among the dead; the same function leads back."""
+    return -1 - session
 
 
 def node_bytes(node: NodeId) -> bytes:

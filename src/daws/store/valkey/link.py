@@ -23,7 +23,7 @@ PORT = 6379
 Word = bytes | str | int
 
 
-class Place(Struct, frozen=True):
+class ServerAddress(Struct, frozen=True):
     """A server: a host and a port, or the path of a socket."""
 
     host: str
@@ -44,17 +44,17 @@ class Access(Struct, frozen=True):
     context: ssl.SSLContext | None = None
 
 
-def read_url(url: str) -> tuple[Place, Access, bool]:
+def read_url(url: str) -> tuple[ServerAddress, Access, bool]:
     """Where and how, and whether by TLS."""
     try:
         parts = urlsplit(url)
         if parts.scheme not in SCHEMES:
             raise ValueError
         if parts.scheme == "unix":
-            place = Place(unquote(parts.path))
+            place = ServerAddress(unquote(parts.path))
             database = parse_qs(parts.query).get("db", ["0"])[0]
         else:
-            place = Place(parts.hostname or "localhost", parts.port or PORT)
+            place = ServerAddress(parts.hostname or "localhost", parts.port or PORT)
             database = parts.path.strip("/") or "0"
         access = Access(unquote(parts.username or ""), unquote(parts.password or ""), int(database))
     except ValueError:
@@ -70,7 +70,7 @@ def shown(url: str) -> str:
     return f"{before.partition('://')[0]}://{after}" if before else after
 
 
-class Link(asyncio.Protocol):
+class ServerConnection(asyncio.Protocol):
     """Make one with `connect`. When it breaks, all who wait for an answer get the error."""
 
     def __init__(self) -> None:
@@ -141,16 +141,16 @@ class Link(asyncio.Protocol):
                 self._timer = self._loop.call_later(left_s, self._look)
 
 
-async def connect(place: Place, access: Access) -> Link:
+async def connect(place: ServerAddress, access: Access) -> ServerConnection:
     loop = asyncio.get_running_loop()
     async with asyncio.timeout(ANSWER_S):
         if place.port:
             host = place.host if access.context is not None else None
             _, link = await loop.create_connection(
-                Link, place.host, place.port, ssl=access.context, server_hostname=host
+                ServerConnection, place.host, place.port, ssl=access.context, server_hostname=host
             )
         else:
-            _, link = await loop.create_unix_connection(Link, place.host)
+            _, link = await loop.create_unix_connection(ServerConnection, place.host)
     try:
         if access.password:
             who = (access.user, access.password) if access.user else (access.password,)

@@ -6,26 +6,11 @@ from collections.abc import AsyncIterator, Sequence
 from daws.store.memory.record import Record
 from daws.store.valkey import cells
 from daws.store.valkey.cells import STAMP_BYTES
-from daws.store.valkey.scripts import Command, Keys, Script
+from daws.store.valkey.scripts import RANGE, ServerCommand, ShardKeys
 from daws.store.valkey.store import ValkeyStore
 from daws.wire.store import LogRow, shard_of
 
 AT_ONCE = 1000
-
-_RANGE = Script(b"""
--- KEYS cells; ARGV cursor, two numbers. Answers the next cursor, and names and cells of tasks from the first number to
--- the second, and perhaps of some beside (large numbers are rounded).
-local page, found = redis.call('HSCAN', KEYS[1], ARGV[1], 'COUNT', 1000), {}
-local low, high = tonumber(ARGV[2]), tonumber(ARGV[3])
-for i = 1, #page[2], 2 do
-  local number = tonumber(page[2][i])
-  if number and number >= low and number <= high and #page[2][i + 1] > 8 then
-    found[#found + 1] = page[2][i]
-    found[#found + 1] = page[2][i + 1]
-  end
-end
-return {page[1], found}
-""")
 
 
 class Looking:
@@ -34,7 +19,7 @@ class Looking:
     def __init__(self, store: ValkeyStore) -> None:
         self.shard_count = store.shard_count
         self._server = store.server
-        self._keys = [Keys(store.server.address.name, shard) for shard in range(store.shard_count)]
+        self._keys = [ShardKeys(store.server.address.name, shard) for shard in range(store.shard_count)]
 
     async def records(self, tasks: Sequence[int]) -> dict[int, Record | None]:
         """In their order. None stands for those that are not there, or have retired."""
@@ -48,7 +33,7 @@ class Looking:
     async def _find(self, key: str, tasks: list[int], found: dict[int, Record | None]) -> None:
         for low in range(0, len(tasks), AT_ONCE):
             some = tasks[low : low + AT_ONCE]
-            answers = await self._server.ask(Command(key, ("HMGET", key, *some)))
+            answers = await self._server.ask(ServerCommand(key, ("HMGET", key, *some)))
             for task, cell in zip(some, answers, strict=True):
                 found[task] = cells.unpack(cell)[0] if cell else None
 
@@ -59,7 +44,7 @@ class Looking:
             cursor = b"0"
             seen: set[int] = set()
             while True:
-                cursor, found = await self._server.ask(Command(keys.cells, (cursor, low, high), _RANGE))
+                cursor, found = await self._server.ask(ServerCommand(keys.cells, (cursor, low, high), RANGE))
                 for name, cell in zip(found[::2], found[1::2], strict=True):
                     task = int(name)
                     if low <= task < high and task not in seen:
@@ -72,12 +57,12 @@ class Looking:
 
     async def log_length(self, shard: int) -> int:
         key = self._keys[shard].log
-        return int(await self._server.ask(Command(key, ("LLEN", key))))
+        return int(await self._server.ask(ServerCommand(key, ("LLEN", key))))
 
     async def log(self, shard: int, start: int) -> list[bytes]:
         """Entries of a shard's log from this number on. Each is unlike any other ever was."""
         key = self._keys[shard].log
-        found: list[bytes] = await self._server.ask(Command(key, ("LRANGE", key, start, -1)))
+        found: list[bytes] = await self._server.ask(ServerCommand(key, ("LRANGE", key, start, -1)))
         return found
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from itertools import chain
 
 from daws.store.valkey.link import Word
-from daws.store.valkey.scripts import Command, Script
+from daws.store.valkey.scripts import Script, ServerCommand
 from daws.store.valkey.store import ValkeyStore
 from daws.wire.store import MEMBERSHIP_SHARD
 
@@ -59,7 +59,7 @@ return {redis.call('HGETALL', KEYS[1]), redis.call('HGETALL', KEYS[2]), redis.ca
 """)
 
 
-class Notes:
+class ClusterNotes:
     def __init__(self, store: ValkeyStore) -> None:
         self._server = store.server
         self._tag = f"{{daws:{store.server.address.name}:{NOTES_SHARD}}}"
@@ -70,11 +70,11 @@ class Notes:
     async def new_number(self, what: str) -> int:
         """One that nobody has had before, from 1 on. A server that begins anew, or another one, may have forgotten the
         last ones: it leaves some out."""
-        return int(await self._server.ask(Command(self.key(NUMBERS), (what, AT_ONCE), _NUMBER)))
+        return int(await self._server.ask(ServerCommand(self.key(NUMBERS), (what, AT_ONCE), _NUMBER)))
 
     async def swap(self, what: str, field: int | str, expected: bytes, wanted: bytes) -> bytes:
         """Write a field if it still is what it was, b"" where there is none. Returns what is there now."""
-        return bytes(await self._server.ask(Command(self.key(what), (field, expected, wanted), _SWAP)))
+        return bytes(await self._server.ask(ServerCommand(self.key(what), (field, expected, wanted), _SWAP)))
 
     async def put(self, what: str, *values: tuple[int | str, bytes | str]) -> None:
         """Write (field, value) pairs."""
@@ -101,17 +101,17 @@ class Notes:
     async def beat(self, session: int) -> tuple[bytes, bool]:
         """The client of a session is there. Its entry, and whether it has ended."""
         keys = (self.key(SEEN), self.key(ENDED))
-        entry, ended = await self._server.ask(Command(self.key(SESSIONS), (*keys, session), _BEAT, 3))
+        entry, ended = await self._server.ask(ServerCommand(self.key(SESSIONS), (*keys, session), _BEAT, 3))
         return bytes(entry), bool(ended)
 
     async def look(self) -> tuple[dict[int, bytes], dict[int, bytes], str]:
         """All sessions, how often their clients were seen, and the strategy ("" if nobody chose one)."""
         keys = (self.key(SEEN), self.key(NUMBERS))
-        entries, seen, strategy = await self._server.ask(Command(self.key(SESSIONS), (*keys, STRATEGY), _LOOK, 3))
+        entries, seen, strategy = await self._server.ask(ServerCommand(self.key(SESSIONS), (*keys, STRATEGY), _LOOK, 3))
         return _by_number(entries), _by_number(seen), bytes(strategy).decode()
 
     async def _do(self, what: str, words: tuple[Word, ...]) -> object:
-        return await self._server.ask(Command(self.key(what), words))
+        return await self._server.ask(ServerCommand(self.key(what), words))
 
 
 def _by_number(found: Sequence[bytes]) -> dict[int, bytes]:

@@ -12,8 +12,8 @@ from typing import Any
 import hiredis
 from msgspec import Struct
 
-from daws.store.valkey.caller import Commit, Fetch, Heads, Request, Scan, Tail
-from daws.store.valkey.link import Link, Word
+from daws.store.valkey.caller import Commit, Fetch, Heads, Length, Range, Request, Scan
+from daws.store.valkey.link import ServerConnection, Word
 
 _COMMIT = b"""
 -- KEYS cells, log, callers; ARGV caller, acknowledged, number, how many writes, how many other reads, stamps of both in
@@ -95,6 +95,21 @@ end
 return {page[1], found}
 """
 
+_RANGE = b"""
+-- KEYS cells; ARGV cursor, two numbers. Answers the next cursor, and names and cells of tasks from the first number to
+-- the second, and perhaps of some beside (large numbers are rounded).
+local page, found = redis.call('HSCAN', KEYS[1], ARGV[1], 'COUNT', 1000), {}
+local low, high = tonumber(ARGV[2]), tonumber(ARGV[3])
+for i = 1, #page[2], 2 do
+  local number = tonumber(page[2][i])
+  if number and number >= low and number <= high and #page[2][i + 1] > 8 then
+    found[#found + 1] = page[2][i]
+    found[#found + 1] = page[2][i + 1]
+  end
+end
+return {page[1], found}
+"""
+
 _CHECK = b"""
 -- KEYS callers; ARGV caller. Answers the number of its last commit, and what is known of replicas.
 return {tonumber(redis.call('HGET', KEYS[1], ARGV[1]) or 0), redis.call('INFO', 'replication')}
@@ -115,11 +130,11 @@ class Script:
         self.hash = sha1(text, usedforsecurity=False).hexdigest()
 
 
-COMMIT, SCAN, HEADS, CHECK, AGREE = map(Script, (_COMMIT, _SCAN, _HEADS, _CHECK, _AGREE))
+COMMIT, SCAN, HEADS, RANGE, CHECK, AGREE = map(Script, (_COMMIT, _SCAN, _HEADS, _RANGE, _CHECK, _AGREE))
 TIME = "TIME"
 
 
-class Command(Struct, frozen=True):
+class ServerCommand(Struct, frozen=True):
     """Words for the server that has this key; for a script, the other keys and all else behind it."""
 
     key: str
@@ -127,7 +142,7 @@ class Command(Struct, frozen=True):
     script: Script | None = None
     keys: int = 1
 
-    async def say(self, link: Link) -> Any:
+    async def say(self, link: ServerConnection) -> Any:
         if self.script is None:
             return await link.ask(self.words)
         rest = (self.keys, self.key, *self.words)
@@ -139,7 +154,7 @@ class Command(Struct, frozen=True):
         return await link.ask(("EVAL", self.script.text, *rest))
 
 
-class Keys:
+class ShardKeys:
     """The keys of one shard of a store."""
 
     def __init__(self, name: str, shard: int) -> None:
@@ -153,17 +168,20 @@ def meta_key(name: str) -> str:
     return f"{{daws:{name}}}:meta"
 
 
-def command_of(request: Request, keys: Keys) -> Command:
+def command_of(request: Request, keys: ShardKeys) -> ServerCommand:
     if isinstance(request, Commit):
         writes, others = request.writes, request.others
         head = (request.caller, request.acknowledged, request.number, len(writes), len(others), request.stamps)
         pairs = chain.from_iterable(writes.items())
-        return Command(keys.cells, (keys.log, keys.callers, *head, *pairs, *others, *request.log), COMMIT, 3)
+        return ServerCommand(keys.cells, (keys.log, keys.callers, *head, *pairs, *others, *request.log), COMMIT, 3)
     if isinstance(request, Fetch):
-        return Command(keys.cells, ("HMGET", keys.cells, *request.names))
+        return ServerCommand(keys.cells, ("HMGET", keys.cells, *request.names))
     if isinstance(request, Scan):
-        return Command(keys.cells, (request.cursor, request.node), SCAN)
+        return ServerCommand(keys.cells, (request.cursor, request.node), SCAN)
     if isinstance(request, Heads):
-        return Command(keys.cells, (request.cursor,), HEADS)
-    assert isinstance(request, Tail)
-    return Command(keys.log, ("LRANGE", keys.log, request.start, request.start + request.count - 1))
+        return ServerCommand(keys.cells, (request.cursor,), HEADS)
+    if isinstance(request, Range):
+        return ServerCommand(keys.cells, (request.cursor, request.low, request.high), RANGE)
+    if isinstance(request, Length):
+        return ServerCommand(keys.log, ("LLEN", keys.log))
+    return ServerCommand(keys.log, ("LRANGE", keys.log, request.start, request.start + request.count - 1))

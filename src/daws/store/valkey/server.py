@@ -20,8 +20,8 @@ from msgspec import Struct
 from daws.model.errors import ClosedError, UsageError
 from daws.store.valkey.attempt import Outage
 from daws.store.valkey.caller import StoreChangedError
-from daws.store.valkey.link import Access, Link, Place, connect, read_url
-from daws.store.valkey.scripts import AGREE, TIME, Command, Keys, meta_key
+from daws.store.valkey.link import Access, ServerAddress, ServerConnection, connect, read_url
+from daws.store.valkey.scripts import AGREE, TIME, ServerCommand, ShardKeys, meta_key
 from daws.store.valkey.trouble import Trouble, translate
 from daws.wire.store import MEMBERSHIP_SHARD
 
@@ -54,7 +54,7 @@ class Address(Struct, frozen=True):
         if not self.name or not self.name.isprintable() or set(self.name) & set("{}: "):
             raise UsageError(f"{self.name!r} cannot name a store: no spaces, colons or braces")
 
-    def targets(self) -> list[tuple[Place, Access]]:
+    def targets(self) -> list[tuple[ServerAddress, Access]]:
         """Each with how we get in there."""
         found = []
         for url in self.urls:
@@ -85,15 +85,15 @@ class Server:
         self._targets = address.targets()
         self._turn = 0  # whose turn it is among them
         self._is_cluster = False
-        self._slots: dict[int, Place] | None = None  # of a Cluster, who has what, as far as that is known
-        self._links: dict[Place, Link] = {}
-        self._connecting: dict[Place, asyncio.Task[Link]] = {}
+        self._slots: dict[int, ServerAddress] | None = None  # of a Cluster, who has what, as far as that is known
+        self._links: dict[ServerAddress, ServerConnection] = {}
+        self._connecting: dict[ServerAddress, asyncio.Task[ServerConnection]] = {}
         self.on_link_lost: Callable[[], None] | None = None
         self._is_gone = False
         self._gone_ns = 0
         self.outage: Outage | None = None  # the last one
         self._closed = False
-        self._clock_key = Keys(address.name, MEMBERSHIP_SHARD).cells
+        self._clock_key = ShardKeys(address.name, MEMBERSHIP_SHARD).cells
         self._clock_ns = 0  # of the server with the leases, when it last answered
         self._heard_ns = 0
 
@@ -102,7 +102,7 @@ class Server:
         return str(self._target[0])
 
     @property
-    def _target(self) -> tuple[Place, Access]:
+    def _target(self) -> tuple[ServerAddress, Access]:
         return self._targets[self._turn % len(self._targets)]
 
     def now_ns(self) -> int:
@@ -115,21 +115,23 @@ class Server:
 
     async def agree(self, made: str) -> str:
         """Make sure of a server that we can use. Returns what the store was made with: `made` if it is new."""
-        answer = await self.ask(Command(meta_key(self.address.name), (made,), AGREE))
-        seconds, micros = await self.ask(Command(self._clock_key, (TIME,)))
+        answer = await self.ask(ServerCommand(meta_key(self.address.name), (made,), AGREE))
+        seconds, micros = await self.ask(ServerCommand(self._clock_key, (TIME,)))
         self.heard(int(seconds), int(micros))
         return bytes(answer).decode()
 
     async def primaries(self) -> int:
         """How many servers of a Cluster have parts of the keys; 1 where there is no Cluster."""
-        await self.ask(Command(self._clock_key, (TIME,)))
+        await self.ask(ServerCommand(self._clock_key, (TIME,)))
         return len(set(self._slots.values())) if self._slots else 1
 
-    async def ask(self, command: Command) -> Any:
+    async def ask(self, command: ServerCommand) -> Any:
         """From whichever server."""
         return (await self.ask_the_same(command, None))[0]
 
-    async def ask_the_same(self, command: Command, known: Link | None) -> tuple[Any, Link]:
+    async def ask_the_same(
+        self, command: ServerCommand, known: ServerConnection | None
+    ) -> tuple[Any, ServerConnection]:
         """The answer, and the link that it came by. Where another server would answer than at the other end of the link
         that is known, nothing is asked."""
         pause_s = PAUSE_S
@@ -189,7 +191,7 @@ class Server:
             for link in links.values():
                 link.close(ConnectionResetError("we try elsewhere"))
 
-    async def _ask_once(self, command: Command, known: Link | None) -> tuple[Any, Link]:
+    async def _ask_once(self, command: ServerCommand, known: ServerConnection | None) -> tuple[Any, ServerConnection]:
         place, access = self._target
         link = await self._link_to(place, access)
         slot = -1
@@ -215,7 +217,7 @@ class Server:
                     self._slots[slot] = place
         raise ConnectionError("its servers send us from one to the other")
 
-    async def _link_to(self, place: Place, access: Access) -> Link:
+    async def _link_to(self, place: ServerAddress, access: Access) -> ServerConnection:
         link = self._links.get(place)
         if link is not None and link.is_open:
             return link
@@ -230,12 +232,12 @@ class Server:
         if self.on_link_lost is not None:
             self.on_link_lost()
 
-    def _connected(self, place: Place, done: "asyncio.Task[Link]") -> None:
+    def _connected(self, place: ServerAddress, done: "asyncio.Task[ServerConnection]") -> None:
         del self._connecting[place]
         if not done.cancelled():
             done.exception()  # perhaps nobody waits for it any more
 
-    async def _open_link(self, place: Place, access: Access) -> Link:
+    async def _open_link(self, place: ServerAddress, access: Access) -> ServerConnection:
         link = await connect(place, access)
         try:
             about = _read_info(await link.ask(("INFO",)))
@@ -256,20 +258,20 @@ def _slot_of(key: str) -> int:
     return crc_hqx(tag.encode(), 0) % SLOTS
 
 
-def _redirected(rest: str, here: Place) -> Place:
+def _redirected(rest: str, here: ServerAddress) -> ServerAddress:
     """`SLOT HOST:PORT`."""
     host, _, port = rest.split()[1].rpartition(":")
     return _beside(host, int(port), here)
 
 
-def _beside(host: str, port: int, here: Place) -> Place:
+def _beside(host: str, port: int, here: ServerAddress) -> ServerAddress:
     """Servers that do not know their own name are where we reached the one that says so."""
     if host in ("", "?"):
         host = here.host if here.port else "localhost"
-    return Place(host, port)
+    return ServerAddress(host, port)
 
 
-def _read_slots(said: list[Any], here: Place) -> dict[int, Place]:
+def _read_slots(said: list[Any], here: ServerAddress) -> dict[int, ServerAddress]:
     found = {}
     for first, last, primary, *_ in said:
         place = _beside(bytes(primary[0] or b"").decode(), int(primary[1]), here)

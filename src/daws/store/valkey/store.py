@@ -20,11 +20,11 @@ from typing import Any
 import msgspec
 
 from daws.model.errors import DawsError, UnavailableError, UsageError
-from daws.store.valkey.attempt import Options
-from daws.store.valkey.caller import Caller, Commit, Done, Fetch, Request, StoreChangedError
-from daws.store.valkey.link import Link
+from daws.store.valkey.attempt import StoreOptions
+from daws.store.valkey.caller import CallResult, Commit, Fetch, Request, ShardCaller, StoreChangedError
+from daws.store.valkey.link import ServerConnection
 from daws.store.valkey.safety import Safety, read_replicas
-from daws.store.valkey.scripts import CHECK, Command, Keys, command_of
+from daws.store.valkey.scripts import CHECK, ServerCommand, ShardKeys, command_of
 from daws.store.valkey.server import FORMAT, Address, Server
 from daws.store.valkey.view import Cache
 from daws.wire.store import MEMBERSHIP_SHARD, SHARD_BLOCK_BITS, AnswerType, Row
@@ -41,7 +41,7 @@ WATCH_S = 0.25
 Answers = asyncio.Future[list[AnswerType]]
 
 
-class _Call:
+class _QueuedCall:
     """Rows that somebody, or nobody, waits for."""
 
     __slots__ = ("answers", "now_ns", "rows")
@@ -61,13 +61,13 @@ class _Call:
 class _Lane:
     """All that concerns one shard."""
 
-    def __init__(self, options: Options, name: str, shard: int, replicas_min: int) -> None:
+    def __init__(self, options: StoreOptions, name: str, shard: int, replicas_min: int) -> None:
         self.shard = shard
-        self.keys = Keys(name, shard)
-        self.caller = Caller(options, shard)
+        self.keys = ShardKeys(name, shard)
+        self.caller = ShardCaller(options, shard)
         self.safety = Safety(replicas_min)
-        self.link: Link | None = None  # by which the last answer came
-        self.waiting: deque[_Call] = deque()
+        self.link: ServerConnection | None = None  # by which the last answer came
+        self.waiting: deque[_QueuedCall] = deque()
         self.at_work: asyncio.Task[None] | None = None
 
     @property
@@ -83,7 +83,7 @@ class _Lane:
 class ValkeyStore:
     """Make one with `ValkeyStore.open`, on the loop where it will be used."""
 
-    def __init__(self, server: Server, options: Options, replicas_min: int = 0) -> None:
+    def __init__(self, server: Server, options: StoreOptions, replicas_min: int = 0) -> None:
         self.shard_count = options.shard_count
         self.options = options
         self.server = server
@@ -102,7 +102,7 @@ class ValkeyStore:
     async def open(
         cls,
         address: Address,
-        options: Options | None = None,
+        options: StoreOptions | None = None,
         patience_s: float | None = None,
         replicas_min: int = 0,
         is_trial: bool = False,
@@ -114,7 +114,7 @@ class ValkeyStore:
         server = Server(address, patience_s)
         server.is_quiet = is_trial
         try:
-            options = Options() if options is None else options
+            options = StoreOptions() if options is None else options
             if not options.shard_count:
                 primaries = await server.primaries()
                 shard_count = SHARDS_PER_PRIMARY * primaries if primaries > 1 else 1
@@ -138,7 +138,7 @@ class ValkeyStore:
         elif identity is not None and identity != self.identity(shard):
             answers.set_exception(StoreChangedError())
         else:
-            self._enter(self._lanes[shard], _Call(rows, now_ns, answers))
+            self._enter(self._lanes[shard], _QueuedCall(rows, now_ns, answers))
         return answers
 
     def cache_of(self, task: int) -> Cache:
@@ -175,14 +175,14 @@ class ValkeyStore:
 
     # -- calls -----------------------------------------------------------------------------------------
 
-    def _enter(self, lane: _Lane, call: _Call) -> None:
+    def _enter(self, lane: _Lane, call: _QueuedCall) -> None:
         lane.waiting.append(call)
         if lane.at_work is None:
             lane.at_work = asyncio.get_running_loop().create_task(self._work(lane))
 
     async def _work(self, lane: _Lane) -> None:
         waiting = lane.waiting
-        calls: list[_Call] = []
+        calls: list[_QueuedCall] = []
         try:
             while waiting:
                 calls = [waiting.popleft()]
@@ -215,7 +215,7 @@ class ValkeyStore:
             lane.at_work = None
         self._look_around()
 
-    async def _carry_out(self, lane: _Lane, calls: list[_Call]) -> None:
+    async def _carry_out(self, lane: _Lane, calls: list[_QueuedCall]) -> None:
         rows = calls[0].rows if len(calls) == 1 else [row for call in calls for row in call.rows]
         now_ns = calls[0].now_ns
         done = await self._drive(lane, rows, now_ns)
@@ -225,9 +225,9 @@ class ValkeyStore:
                 call.answers.set_result(done.answers[start : start + len(call.rows)])
             start += len(call.rows)
         for other, row in done.afterwards:
-            self._enter(self._lanes[other], _Call((row,), now_ns, None))
+            self._enter(self._lanes[other], _QueuedCall((row,), now_ns, None))
 
-    async def _drive(self, lane: _Lane, rows: Sequence[Row], now_ns: int | None) -> Done:
+    async def _drive(self, lane: _Lane, rows: Sequence[Row], now_ns: int | None) -> CallResult:
         """Ask the server what the caller wants to know, until it is done."""
         if now_ns is None:
             script = lane.caller.carry_out(rows, self.server.now_ns(), self.server.outage)
@@ -238,7 +238,7 @@ class ValkeyStore:
             try:
                 request: Request = script.send(answer)
             except StopIteration as end:
-                done: Done = end.value
+                done: CallResult = end.value
                 return done
             asked = self._lanes[request.shard]
             if asked is not lane:
@@ -267,7 +267,7 @@ class ValkeyStore:
         """It may have lost what was not safe, and if that was all, nothing of us is left; not what was safe. Returns
         what is wrong with it."""
         try:
-            known, _ = await self.server.ask(Command(lane.keys.callers, (name,), CHECK))
+            known, _ = await self.server.ask(ServerCommand(lane.keys.callers, (name,), CHECK))
             if known >= safe:
                 await self.server.agree(_written(self.options))
                 return None
@@ -297,7 +297,7 @@ class ValkeyStore:
 
     async def _look_after(self, lane: _Lane) -> None:
         name, acknowledged, safe = lane.caller.name, lane.caller.position, lane.safety.safe
-        command = Command(lane.keys.callers, (name,), CHECK)
+        command = ServerCommand(lane.keys.callers, (name,), CHECK)
         known = -1  # if another server would answer
         with contextlib.suppress(StoreChangedError):
             (known, replication), link = await self.server.ask_the_same(command, lane.link)
@@ -315,15 +315,15 @@ class ValkeyStore:
             await self._look_at_new_server(lane, name, safe)
 
 
-def _written(options: Options) -> str:
+def _written(options: StoreOptions) -> str:
     return msgspec.json.encode({"format": FORMAT, "options": options}).decode()
 
 
-def _read(made: str, name: str) -> Options:
+def _read(made: str, name: str) -> StoreOptions:
     try:
         about = msgspec.json.decode(made)
         if about["format"] == FORMAT:
-            return msgspec.convert(about["options"], Options)
+            return msgspec.convert(about["options"], StoreOptions)
     except (msgspec.MsgspecError, KeyError, TypeError):
         about = {"format": "unknown"}
     raise UsageError(

@@ -13,7 +13,7 @@ from itertools import groupby
 from daws.model.states import DONE, READY
 from daws.model.task import Input, NodeId, Ready, TaskSpec
 from daws.store.memory.record import Record
-from daws.store.valkey.view import Cache, Known
+from daws.store.valkey.view import Cache, CachedRecord
 
 Runs = tuple[tuple[int, bytes], ...]
 """Stamps of tasks in their order, each with for how many it is; b"" where it is not known."""
@@ -44,7 +44,7 @@ def stamps_of(cache_of: CacheOf, tasks: Iterable[Ready], node: NodeId) -> Runs:
     stamps = []
     for task in tasks:
         cell = cache_of(task.spec.id).get(task.spec.id)
-        is_so = isinstance(cell, Known) and cell.record == _handed_out(task, node)
+        is_so = isinstance(cell, CachedRecord) and cell.record == _handed_out(task, node)
         stamps.append(cell.stamp if is_so else b"")  # type: ignore[union-attr]
     return tuple([(len(list(some)), stamp) for stamp, some in groupby(stamps)])
 
@@ -57,14 +57,14 @@ def learn_stamps(cache_of: CacheOf, tasks: Sequence[Ready], node: NodeId, runs: 
             for task in tasks[start : start + count]:
                 cache = cache_of(task.spec.id)
                 if task.spec.id not in cache:
-                    cache[task.spec.id] = Known(stamp, _handed_out(task, node))
+                    cache[task.spec.id] = CachedRecord(stamp, _handed_out(task, node))
         start += count
 
 
 def seal_of(cache: Cache, task: int, node: NodeId, outputs: tuple[Input, ...]) -> Seal | None:
     """For the client of a task that this owner has just finished; the owner itself needs it no more."""
     cell = cache.get(task)
-    if not isinstance(cell, Known) or not cell.before or (record := cell.record) is None:
+    if not isinstance(cell, CachedRecord) or not cell.before or (record := cell.record) is None:
         return None
     if record != _ended(record.spec, node, outputs):
         return None
@@ -75,10 +75,10 @@ def seal_of(cache: Cache, task: int, node: NodeId, outputs: tuple[Input, ...]) -
 def learn_end(cache: Cache, task: int, node: NodeId, outputs: tuple[Input, ...], seal: Seal) -> None:
     """The client hears of it."""
     cell = cache.get(task)
-    if isinstance(cell, Known) and cell.stamp == seal[0] and cell.record is not None:
+    if isinstance(cell, CachedRecord) and cell.stamp == seal[0] and cell.record is not None:
         spec = cell.record.spec
         if cell.record == _new(spec, node):
-            cache[task] = Known(seal[1], _ended(spec, node, outputs))
+            cache[task] = CachedRecord(seal[1], _ended(spec, node, outputs))
 
 
 def forget_unended(cache_of: CacheOf, tasks: Iterable[int]) -> None:
@@ -86,5 +86,5 @@ def forget_unended(cache_of: CacheOf, tasks: Iterable[int]) -> None:
     for task in tasks:
         cache = cache_of(task)
         cell = cache.get(task)
-        if not (isinstance(cell, Known) and cell.record is not None and cell.record.state == DONE):
+        if not (isinstance(cell, CachedRecord) and cell.record is not None and cell.record.state == DONE):
             cache.pop(task, None)

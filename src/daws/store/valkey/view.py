@@ -22,7 +22,7 @@ Name = int | bytes
 """Of a cell: a task's number, or a word."""
 
 
-class Known(Struct, frozen=True, gc=False):
+class CachedRecord(Struct, frozen=True, gc=False):
     """A plain record (or None for one that has retired) together with the stamp of its cell: whoever finds that stamp
     finds this record. `before` is the stamp that it replaced, if that is known."""
 
@@ -31,7 +31,7 @@ class Known(Struct, frozen=True, gc=False):
     before: bytes = b""
 
 
-Cache = dict[Name, bytes | Known]
+Cache = dict[Name, bytes | CachedRecord]
 """Cells of one shard as they were when they were last heard of."""
 NOT_HERE: Any = object()
 """Among records, which may be None, what stands for one that does not exist."""
@@ -52,7 +52,7 @@ class Change(Struct):
     with the stamps that it saw (b"" for what was not there), and its entries of the log."""
 
     writes: dict[Name, bytes]
-    written: dict[Name, bytes | Known]
+    written: dict[Name, bytes | CachedRecord]
     others: list[Name]
     stamps: list[bytes]  # of the writes, then of the others
     log: list[bytes]
@@ -67,8 +67,8 @@ class _Records(dict[int, Record | None]):
         super().__init__()
         self.shard = shard
         self.cache = cache
-        self.looked: dict[int, bytes | Known] = {}  # and what their cells were
-        self.plain: dict[int, Known] = {}  # what has become of others, of which no handler has seen the record
+        self.looked: dict[int, bytes | CachedRecord] = {}  # and what their cells were
+        self.plain: dict[int, CachedRecord] = {}  # what has become of others, of which no handler has seen the record
         self.outbox = _Outbox(self)
         self.estate: list[int] = []  # tasks among which somebody looks for what a node has
 
@@ -80,7 +80,7 @@ class _Records(dict[int, Record | None]):
         if task in self.plain:
             record = self.plain.pop(task).record
             dict.__setitem__(self, task, None if record is None else _copy(record))
-        elif isinstance(cell, Known):
+        elif isinstance(cell, CachedRecord):
             record = cell.record
             dict.__setitem__(self, task, None if record is None else _copy(record))
         elif cell:
@@ -218,14 +218,14 @@ class ShardView(Shard):
         get, pack, is_plain = partial(dict.get, self.records), cells.pack, cells.is_plain
         plain = self.records.plain
         writes: dict[Name, bytes] = {task: pack(known.record, None, stamp) for task, known in plain.items()}
-        written: dict[Name, bytes | Known] = dict(plain)  # type: ignore[arg-type]  # int is a Name
+        written: dict[Name, bytes | CachedRecord] = dict(plain)  # type: ignore[arg-type]  # int is a Name
         others: list[Name] = []
         stamps = [known.before for known in plain.values()]
         kept: list[bytes] = []  # the stamps of the others
         for task, cell in self.records.looked.items():
             record = get(task, NOT_HERE)
             held = intents.get(task) if intents else None
-            if isinstance(cell, Known):
+            if isinstance(cell, CachedRecord):
                 before, was = cell.stamp, cell.record
                 is_same = held is None and (record is was or record == was)
                 now = stamp if record is None or is_same else pack(record, held, stamp)
@@ -240,7 +240,7 @@ class ShardView(Shard):
             writes[task] = now
             stamps.append(before)
             if held is None and (record is None or is_plain(record)):
-                written[task] = Known(stamp, record, before)
+                written[task] = CachedRecord(stamp, record, before)
             else:
                 written[task] = now
         encode = cells.encode
@@ -248,7 +248,7 @@ class ShardView(Shard):
         return Change(writes, written, others, stamps + kept, log)
 
 
-def _is_left_by(cell: bytes | Known, node: NodeId) -> tuple[bool, bool, bool]:
+def _is_left_by(cell: bytes | CachedRecord, node: NodeId) -> tuple[bool, bool, bool]:
     if isinstance(cell, bytes):
         return cells.is_left_by(cell, node)
     record = cell.record

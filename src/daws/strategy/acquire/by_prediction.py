@@ -6,11 +6,11 @@ from typing import Annotated
 from msgspec import Meta
 
 from daws.model.pilots import PilotRequest, Resource, by_wait, request, usable
-from daws.strategy.answer import Answer
+from daws.strategy.answer import ParameterizedAnswer
 from daws.strategy.decisions import PilotView, Reasons
 
 
-class AcquireByPrediction(Answer, frozen=True):
+class AcquireByPrediction(ParameterizedAnswer, frozen=True):
     """Compares one pilot on the best resource with one on each of the best two, three, … up to `pilots-max`, and asks
     for those with which everything would end first, if each waited as long as such jobs did before.
 

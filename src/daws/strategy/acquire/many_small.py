@@ -6,11 +6,11 @@ from typing import Annotated
 from msgspec import Meta
 
 from daws.model.pilots import PilotRequest, by_wait, request, usable
-from daws.strategy.answer import Answer
+from daws.strategy.answer import ParameterizedAnswer
 from daws.strategy.decisions import PilotView, Reasons
 
 
-class AcquireManySmall(Answer, frozen=True):
+class AcquireManySmall(ParameterizedAnswer, frozen=True):
     """Keeps up to `pilots-each` pilots of `pilot-cores` cores queued or active on every resource, while there is work.
 
     Swift/K with Coasters, as AIMES (2016) used it in its experiments 1 and 2. A pilot lives for `rounds` of the longest

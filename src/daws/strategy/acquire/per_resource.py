@@ -6,11 +6,11 @@ from typing import Annotated
 from msgspec import Meta
 
 from daws.model.pilots import PilotRequest, by_wait, request, usable
-from daws.strategy.answer import Answer
+from daws.strategy.answer import ParameterizedAnswer
 from daws.strategy.decisions import PilotView, Reasons
 
 
-class AcquirePerResource(Answer, frozen=True):
+class AcquirePerResource(ParameterizedAnswer, frozen=True):
     """Asks for one pilot on each of the `pilots` resources with the shortest waits known, and for new ones only when
     none is left.
 

@@ -6,14 +6,14 @@ from typing import Annotated
 from msgspec import Meta
 
 from daws.model.errors import StrategyError
-from daws.strategy.answer import Answer
+from daws.strategy.answer import ParameterizedAnswer
 from daws.strategy.decisions import Changes, Lately, Reasons, View
 
 HYSTERESIS = 2.0
 """A policy is left only when the number that led to it has changed by this factor."""
 
 
-class AdaptMatrix(Answer, frozen=True):
+class AdaptMatrix(ParameterizedAnswer, frozen=True):
     """Starts as FLDS with threshold `t`; holds on to data when moving it takes too long, ignores it when it is small.
 
     MATRIX (2015), section 4.4, which says "too much" and "few" without numbers. Every `period` finished tasks a

@@ -2,11 +2,11 @@
 
 from typing import ClassVar
 
-from daws.strategy.answer import Answer
+from daws.strategy.answer import ParameterizedAnswer
 from daws.strategy.decisions import Changes, Reasons, View
 
 
-class AdaptNothing(Answer, frozen=True):
+class AdaptNothing(ParameterizedAnswer, frozen=True):
     """The threshold of `place` stays what it was, and `relax` may always act.
 
     Helps when the right settings are known, and in studies that compare settings. Hurts when a workload changes its

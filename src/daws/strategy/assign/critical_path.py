@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from daws.model.cluster import Members
 from daws.model.task import NodeId
-from daws.strategy.answer import Answer
+from daws.strategy.answer import ParameterizedAnswer
 from daws.strategy.assign.capable import capable, where_most_is
 from daws.strategy.decisions import Newcomer, Plan, Reasons, Site
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from daws.model.graph import Graph
 
 
-class AssignCriticalPath(Answer, frozen=True):
+class AssignCriticalPath(ParameterizedAnswer, frozen=True):
     """Tasks by slack (critical path − upward rank) ascending, each to the node where it would start earliest.
 
     ADAGE (2021), section III-A. A start is the later of: enough cores are free, and all parents have ended and the

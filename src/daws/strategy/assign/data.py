@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from daws.model.cluster import Members
 from daws.model.task import NodeId
-from daws.strategy.answer import Answer
+from daws.strategy.answer import ParameterizedAnswer
 from daws.strategy.assign.capable import capable, in_turn, spread, where_most_is
 from daws.strategy.decisions import Newcomer, Plan, Reasons, Site
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from daws.model.graph import Graph
 
 
-class AssignData(Answer, frozen=True):
+class AssignData(ParameterizedAnswer, frozen=True):
     """Each task to the node that has most bytes of what it reads from outside; round robin for those that read none.
 
     Only data from outside has a place when a graph is submitted, so tasks that read only what others make go

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from daws.model.cluster import Members
 from daws.model.task import NodeId
-from daws.strategy.answer import Answer
+from daws.strategy.answer import ParameterizedAnswer
 from daws.strategy.assign.capable import capable, spread
 from daws.strategy.decisions import Newcomer, Plan, Reasons, Site
 from daws.strategy.rng import hash_one, hash_u64
@@ -21,7 +21,7 @@ ROUNDS_MIN = 16
 """Of runs of tasks, so that what a node lacks at the end is little beside what it had."""
 
 
-class AssignDealt(Answer, frozen=True):
+class AssignDealt(ParameterizedAnswer, frozen=True):
     """Rounds of one task for each node, each round in an order drawn by the seed.
 
     As even as round robin, as free of patterns as a hash: in an all-pairs of 500 files round robin on 100 nodes hands

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from daws.model.cluster import Members
 from daws.model.task import INLINE_BYTES, NodeId
-from daws.strategy.answer import Answer
+from daws.strategy.answer import ParameterizedAnswer
 from daws.strategy.assign.capable import capable, spread, where_most_is
 from daws.strategy.assign.dealt import AssignDealt, dealt_by_runs
 from daws.strategy.decisions import Newcomer, Plan, Reasons, Site
@@ -35,7 +35,7 @@ SPEEDS_MAX = 4
 """Of nodes of so many speeds the first to be free of each speed is compared; of more, the first of all."""
 
 
-class AssignForecast(Answer, frozen=True):
+class AssignForecast(ParameterizedAnswer, frozen=True):
     """Plays the run through before it begins, and writes down where each task ran.
 
     Whenever a core falls free, the ready task with the longest way to the end of the graph (its upward rank) goes to

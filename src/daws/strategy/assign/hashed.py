@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from daws.model.cluster import Members
 from daws.model.task import NodeId
-from daws.strategy.answer import Answer
+from daws.strategy.answer import ParameterizedAnswer
 from daws.strategy.assign.capable import capable, spread
 from daws.strategy.decisions import Newcomer, Plan, Reasons, Site
 from daws.strategy.rng import hash_one, hash_u64
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from daws.model.graph import Graph
 
 
-class AssignHashed(Answer, frozen=True):
+class AssignHashed(ParameterizedAnswer, frozen=True):
     """Each task to a node drawn by a hash of its number and the seed.
 
     MATRIX (2015) names it as one way to submit evenly. Helps when the order of tasks has a pattern that round robin

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from daws.model.cluster import Members
 from daws.model.task import NodeId
-from daws.strategy.answer import Answer
+from daws.strategy.answer import ParameterizedAnswer
 from daws.strategy.assign.capable import capable, where_most_is
 from daws.strategy.decisions import Newcomer, Plan, Reasons, Site
 
@@ -20,7 +20,7 @@ Gap = tuple[float, float]
 """When an idle time of a core ends, and when it begins."""
 
 
-class AssignHeft(Answer, frozen=True):
+class AssignHeft(ParameterizedAnswer, frozen=True):
     """Tasks by upward rank falling, each to the node where it ends first, also in gaps between tasks planned before.
 
     Heterogeneous earliest finish time (Topcuoglu, Hariri and Wu, 2002). A rank is the mean run time over all nodes plus

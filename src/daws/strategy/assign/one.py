@@ -9,7 +9,7 @@ from msgspec import Meta
 from daws.model.cluster import Members
 from daws.model.errors import StrategyError
 from daws.model.task import NodeId
-from daws.strategy.answer import Answer
+from daws.strategy.answer import ParameterizedAnswer
 from daws.strategy.assign.capable import spread
 from daws.strategy.decisions import Newcomer, Plan, Reasons, Site
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from daws.model.graph import Graph
 
 
-class AssignOne(Answer, frozen=True):
+class AssignOne(ParameterizedAnswer, frozen=True):
     """Every task goes to one node, or, where that cannot run it, to the first that can.
 
     MATRIX's worst case of submission, and what master–worker means. Helps to see how well work spreads by itself. Hurts

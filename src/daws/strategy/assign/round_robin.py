@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from daws.model.cluster import Members
 from daws.model.task import NodeId
-from daws.strategy.answer import Answer
+from daws.strategy.answer import ParameterizedAnswer
 from daws.strategy.assign.capable import capable, in_turn, next_in_turn, spread
 from daws.strategy.decisions import Newcomer, Plan, Reasons, Site
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from daws.model.graph import Graph
 
 
-class AssignRoundRobin(Answer, frozen=True):
+class AssignRoundRobin(ParameterizedAnswer, frozen=True):
     """The first task to the first node, the second to the second, and so on around those that can run them.
 
     MATRIX's best case of submission. Helps bags of tasks: everybody begins with an equal share. Hurts when neighbouring

@@ -6,12 +6,12 @@ from msgspec import Meta
 
 from daws.model.errors import StrategyError
 from daws.model.task import NodeId
-from daws.strategy.answer import Answer
+from daws.strategy.answer import ParameterizedAnswer
 from daws.strategy.balance.neighbours import NS_PER_MS, draw, part, root
 from daws.strategy.decisions import Reasons, Rng, View
 
 
-class BalanceGive(Answer, frozen=True):
+class BalanceGive(ParameterizedAnswer, frozen=True):
     """A node with more than it can run asks ⌊√n⌋ random nodes for their load and gives half of its tail to the
     least loaded.
 

@@ -3,11 +3,11 @@
 from typing import ClassVar
 
 from daws.model.task import NodeId
-from daws.strategy.answer import Answer
+from daws.strategy.answer import ParameterizedAnswer
 from daws.strategy.decisions import Reasons, Rng, View
 
 
-class BalanceNone(Answer, frozen=True):
+class BalanceNone(ParameterizedAnswer, frozen=True):
     """Tasks stay where `place` put them.
 
     Helps to see what placement does alone. Hurts whenever it was wrong.

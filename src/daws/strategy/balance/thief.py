@@ -8,12 +8,12 @@ from msgspec import Meta
 from daws.model.context import RANK_MAX, Wish
 from daws.model.errors import StrategyError
 from daws.model.task import NodeId
-from daws.strategy.answer import Answer
+from daws.strategy.answer import ParameterizedAnswer
 from daws.strategy.balance.neighbours import NS_PER_MS
 from daws.strategy.decisions import Reasons, View
 
 
-class Thief(Answer, frozen=True, dict=True, kw_only=True):
+class Thief(ParameterizedAnswer, frozen=True, dict=True, kw_only=True):
     """A base for answers by which idle nodes ask for work. The wish travels in their requests; the victim fulfils it.
 
     Constellation (2011) and its code: steal strategies biggest, smallest, range and any, set apart from the order in

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from daws.model.pilots import PilotRequest
-from daws.strategy.answer import Answer
+from daws.strategy.answer import ParameterizedAnswer
 from daws.strategy.bind.dealing import dealt
 from daws.strategy.decisions import Binding, Reasons
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from daws.model.graph import Graph
 
 
-class BindEarly(Answer, frozen=True):
+class BindEarly(ParameterizedAnswer, frozen=True):
     """Each pilot gets a part of the tasks, by its cores, when it is asked for; nobody else runs them.
 
     AIMES's first strategies, with one pilot. Helps when data can be brought to a resource while its pilot still waits.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from daws.model.pilots import PilotRequest
-from daws.strategy.answer import Answer
+from daws.strategy.answer import ParameterizedAnswer
 from daws.strategy.bind.dealing import dealt
 from daws.strategy.decisions import Binding, Reasons
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from daws.model.graph import Graph
 
 
-class BindResource(Answer, frozen=True):
+class BindResource(ParameterizedAnswer, frozen=True):
     """Each resource gets a part of the tasks, by the cores asked for there; its pilots share them among each other.
 
     Swift/K, as AIMES (2016) found it: some tasks are always bound to each resource. Helps as `early` does. Hurts when

@@ -1,10 +1,10 @@
 """Moved data is kept."""
 
-from daws.strategy.answer import Answer
+from daws.strategy.answer import ParameterizedAnswer
 from daws.strategy.decisions import Reasons, View
 
 
-class CacheAll(Answer, frozen=True):
+class CacheAll(ParameterizedAnswer, frozen=True):
     """A node keeps every object that it fetched, for whatever else it may run (others fetch from where it was made).
 
     MATRIX (2015): without caching, all-pairs stays below half of its best. Helps when objects are read more than once.

@@ -4,13 +4,13 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
-from daws.strategy.answer import Answer
+from daws.strategy.answer import ParameterizedAnswer
 from daws.strategy.decisions import Reasons, View
 
 BYTES_PER_GB = 1e9
 
 
-class CacheLru(Answer, frozen=True):
+class CacheLru(ParameterizedAnswer, frozen=True):
     """A node keeps what it fetched up to `lru-gb`; beyond it the copies go that were not read for the longest time,
     unless a task here is about to read them.
 

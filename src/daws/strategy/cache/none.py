@@ -1,10 +1,10 @@
 """Moved data is not kept."""
 
-from daws.strategy.answer import Answer
+from daws.strategy.answer import ParameterizedAnswer
 from daws.strategy.decisions import Reasons, View
 
 
-class CacheNone(Answer, frozen=True):
+class CacheNone(ParameterizedAnswer, frozen=True):
     """A node forgets what it fetched as soon as the task that asked for it is done.
 
     Constellation (2011) knows no data at all. Helps when memory is scarce and nothing is read twice. Hurts otherwise.

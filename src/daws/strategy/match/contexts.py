@@ -1,11 +1,11 @@
 """Matching by contexts."""
 
 from daws.model.context import Context, format_context, preference
-from daws.strategy.answer import Answer
+from daws.strategy.answer import ParameterizedAnswer
 from daws.strategy.decisions import Reasons
 
 
-class MatchContexts(Answer, frozen=True):
+class MatchContexts(ParameterizedAnswer, frozen=True):
     """An executor runs a task if some pair of their labels has the same name and overlapping ranks.
 
     Constellation (2011), section 3: or-lists take any of their labels, priority lists the earlier ones more gladly.

@@ -7,7 +7,7 @@ from msgspec import Meta
 from daws.model.context import RANK_MAX, rank_of
 from daws.model.errors import StrategyError
 from daws.model.task import Ready
-from daws.strategy.answer import Answer
+from daws.strategy.answer import ParameterizedAnswer
 from daws.strategy.decisions import Reasons, View
 from daws.strategy.order.priority import STEP
 
@@ -15,7 +15,7 @@ OUT_OF_RANGE = 2.0**52
 """Added to the keys of tasks outside the range. Ranks beyond it are taken as this large."""
 
 
-class OrderContextRank(Answer, frozen=True):
+class OrderContextRank(ParameterizedAnswer, frozen=True):
     """The task with the biggest rank in its context first, or the smallest, or the smallest within a range.
 
     Constellation (2011) and its code: strategies biggest, smallest, range and any. It serves local executors, and

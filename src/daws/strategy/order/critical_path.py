@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 from msgspec import Meta
 
 from daws.model.task import INLINE_BYTES, RAISED, Ready
-from daws.strategy.answer import Answer
+from daws.strategy.answer import ParameterizedAnswer
 from daws.strategy.decisions import Reasons, View
 from daws.strategy.order.finishing import finishing_ranks
 from daws.strategy.order.priority import STEP
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from daws.model.graph import Graph
 
 
-class OrderCriticalPath(Answer, frozen=True):
+class OrderCriticalPath(ParameterizedAnswer, frozen=True):
     """The task with the longest way to the end of the graph (its upward rank) first.
 
     ADAGE (2021), section III-A, where the least slack goes first, which is the same. Ranks add up the estimates that a

@@ -3,12 +3,12 @@
 from typing import ClassVar
 
 from daws.model.task import INLINE_BYTES, Ready
-from daws.strategy.answer import Answer
+from daws.strategy.answer import ParameterizedAnswer
 from daws.strategy.decisions import Reasons, View
 from daws.strategy.order.priority import STEP
 
 
-class OrderDataSize(Answer, frozen=True):
+class OrderDataSize(ParameterizedAnswer, frozen=True):
     """The task with most input bytes first, so that what is left for thieves is cheap to move. Objects that travel
     inside records cost nothing: tasks that read nothing else leave in the order in which they came.
 

@@ -3,12 +3,12 @@
 from typing import ClassVar
 
 from daws.model.task import Ready
-from daws.strategy.answer import Answer
+from daws.strategy.answer import ParameterizedAnswer
 from daws.strategy.decisions import Reasons, View
 from daws.strategy.order.priority import STEP
 
 
-class OrderSubmission(Answer, frozen=True):
+class OrderSubmission(ParameterizedAnswer, frozen=True):
     """Tasks run in the order in which they became ready here; only priorities come before.
 
     Helps fairness, and when nothing is known of the tasks. Hurts when something is.

@@ -7,7 +7,7 @@ from msgspec import Meta
 
 from daws.model.errors import StrategyError
 from daws.model.task import INLINE_BYTES, Input, Needs, Ready
-from daws.strategy.answer import Answer
+from daws.strategy.answer import ParameterizedAnswer
 from daws.strategy.decisions import DEDICATED, SHARED, Reasons, Rng, View
 from daws.strategy.place.able import may_run
 
@@ -15,7 +15,7 @@ T = 0.05
 RATE_GBPS = 5.0
 
 
-class PlaceDaws(Answer, frozen=True):
+class PlaceDaws(ParameterizedAnswer, frozen=True):
     """Shares tasks whose data is quick to move, and keeps the others where their largest input is.
 
     MATRIX, Algorithm 1 (journal 2015): a task is shared if moving all its inputs takes at most `t` times its estimated

@@ -5,12 +5,12 @@ from typing import Annotated, ClassVar
 from msgspec import Meta
 
 from daws.model.task import INLINE_BYTES, NodeId, Ready
-from daws.strategy.answer import Answer
+from daws.strategy.answer import ParameterizedAnswer
 from daws.strategy.decisions import SHARED, Reasons, Rng, View
 from daws.strategy.place.able import may_run
 
 
-class PlaceEarliest(Answer, frozen=True):
+class PlaceEarliest(ParameterizedAnswer, frozen=True):
     """Compares when the task would end here, where its data is, and at the nodes heard of last; it goes to the best.
 
     The rule of HEFT and ADAGE, asked when a task is ready instead of before all runs. A node's queue is what was last

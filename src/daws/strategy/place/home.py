@@ -3,13 +3,13 @@
 from copy import copy
 
 from daws.model.task import Ready
-from daws.strategy.answer import Answer
+from daws.strategy.answer import ParameterizedAnswer
 from daws.strategy.decisions import DEDICATED, Reasons, Rng, View
 from daws.strategy.place.able import draw_able, may_run
 from daws.strategy.place.held import best_holder, held_bytes
 
 
-class PlaceHome(Answer, frozen=True):
+class PlaceHome(ParameterizedAnswer, frozen=True):
     """A task goes to its home; if that is gone, to the node with most of its input bytes; else it stays here.
 
     ADAGE (2021), section III-C, the decision maker. What is kept is dedicated: only `give` moves it. (The paper's

@@ -3,11 +3,11 @@
 from typing import ClassVar
 
 from daws.model.task import Ready
-from daws.strategy.answer import Answer
+from daws.strategy.answer import ParameterizedAnswer
 from daws.strategy.decisions import SHARED, Reasons, Rng, View
 
 
-class PlaceKeep(Answer, frozen=True):
+class PlaceKeep(ParameterizedAnswer, frozen=True):
     """Every task is shared where it became ready, whatever it reads.
 
     Constellation (2011): an activity stays in its executor's queue until somebody steals it. Helps when tasks read

@@ -5,13 +5,13 @@ from typing import Annotated, ClassVar
 from msgspec import Meta
 
 from daws.model.task import INLINE_BYTES, NodeId, Ready
-from daws.strategy.answer import Answer
+from daws.strategy.answer import ParameterizedAnswer
 from daws.strategy.decisions import DEDICATED, SHARED, Reasons, Rng, View
 from daws.strategy.place.able import may_run
 from daws.strategy.place.held import best_holder, held_bytes
 
 
-class PlaceLate(Answer, frozen=True):
+class PlaceLate(ParameterizedAnswer, frozen=True):
     """A task that reads data goes to the node that has most of it, unless that is overloaded; all others stay in the
     queue where they became ready, and are bound to a node only when one pulls them.
 

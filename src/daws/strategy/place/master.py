@@ -3,12 +3,12 @@
 from copy import copy
 
 from daws.model.task import Ready
-from daws.strategy.answer import Answer
+from daws.strategy.answer import ParameterizedAnswer
 from daws.strategy.decisions import SHARED, Reasons, Rng, View
 from daws.strategy.place.able import draw_able, may_run
 
 
-class PlaceMaster(Answer, frozen=True):
+class PlaceMaster(ParameterizedAnswer, frozen=True):
     """Every task goes to the first member, the master, which shares what it has.
 
     Constellation (2011), section 3.3: "designate a single executor as master and store all unprocessed activities

@@ -3,12 +3,12 @@
 from copy import copy
 
 from daws.model.task import Ready
-from daws.strategy.answer import Answer
+from daws.strategy.answer import ParameterizedAnswer
 from daws.strategy.decisions import SHARED, Reasons, Rng, View
 from daws.strategy.place.able import draw_able
 
 
-class PlaceRandom(Answer, frozen=True):
+class PlaceRandom(ParameterizedAnswer, frozen=True):
     """Every task is pushed to a random member that can run it; if that is this node it stays, shared.
 
     The baseline that others have to beat. Helps nothing but comparisons. Hurts whatever reads data.

@@ -6,13 +6,13 @@ from msgspec import Meta
 
 from daws.model.errors import StrategyError
 from daws.model.task import GUESS_NS
-from daws.strategy.answer import Answer
+from daws.strategy.answer import ParameterizedAnswer
 from daws.strategy.decisions import Reasons, View
 
 STALL_NS = 1_000_000_000
 
 
-class RelaxAbove(Answer, frozen=True):
+class RelaxAbove(ParameterizedAnswer, frozen=True):
     """Shares as many dedicated tasks as it takes to bring the estimated run time of their queue down to `tt`.
 
     MATRIX: policy FLDS. The estimate is tasks × mean run time here / cores, with a guess of 50 ms before the first task

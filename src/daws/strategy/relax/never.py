@@ -1,10 +1,10 @@
 """Dedicated tasks stay dedicated."""
 
-from daws.strategy.answer import Answer
+from daws.strategy.answer import ParameterizedAnswer
 from daws.strategy.decisions import Reasons, View
 
 
-class RelaxNever(Answer, frozen=True):
+class RelaxNever(ParameterizedAnswer, frozen=True):
     """What was dedicated to a node is run by it, however long its queue gets.
 
     MATRIX: policies MDL and RLDS. Helps when moving the data always costs more than waiting. Hurts when one node

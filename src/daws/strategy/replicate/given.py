@@ -5,13 +5,13 @@ from typing import Annotated
 from msgspec import Meta, field
 
 from daws.model.task import TaskSpec
-from daws.strategy.answer import Answer
+from daws.strategy.answer import ParameterizedAnswer
 from daws.strategy.decisions import Reasons, View
 
 NS_PER_S = 1_000_000_000
 
 
-class ReplicateGiven(Answer, frozen=True):
+class ReplicateGiven(ParameterizedAnswer, frozen=True):
     """A task that is given away stays here too; whichever run ends first counts, the others are cancelled.
 
     ADAGE (2021), sections III-A and III-D: at most `copies` backups per task. The first commit wins, and who made it

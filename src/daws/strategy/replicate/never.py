@@ -3,11 +3,11 @@
 from typing import ClassVar
 
 from daws.model.task import TaskSpec
-from daws.strategy.answer import Answer
+from daws.strategy.answer import ParameterizedAnswer
 from daws.strategy.decisions import Reasons, View
 
 
-class ReplicateNever(Answer, frozen=True):
+class ReplicateNever(ParameterizedAnswer, frozen=True):
     """A task that is given away is moved; nothing runs twice unless a node dies.
 
     MATRIX and Constellation. Helps throughput: no work is done in vain. Hurts when some nodes are much slower than

@@ -5,13 +5,13 @@ from typing import Annotated
 from msgspec import Meta, field
 
 from daws.model.task import TaskSpec
-from daws.strategy.answer import Answer
+from daws.strategy.answer import ParameterizedAnswer
 from daws.strategy.decisions import Reasons, View
 
 NS_PER_MS = 1_000_000
 
 
-class ReplicateStragglers(Answer, frozen=True):
+class ReplicateStragglers(ParameterizedAnswer, frozen=True):
     """A run is overdue after `slack` times the `quantile` of the lengths of its kind seen here, or of its estimate if
     that is less; an idle node that asks for work and finds none gets a copy. Whichever run ends first counts.
 

@@ -170,7 +170,7 @@ def functions_here() -> tuple[int, int]:
     """Which process this is, and how many functions it keeps, if it is a node of threads."""
     time.sleep(0.05)  # so that others have to help
     engines: list[Any] = [one for one in gc.get_objects() if type(one) is Engine]
-    return os.getpid(), sum([len(one.functions) + len(one.pool.runner._pickled) for one in engines])
+    return os.getpid(), sum([len(one.functions.known) + len(one.pool.runner._pickled) for one in engines])
 
 
 def modes_of(*files: File) -> list[int]:

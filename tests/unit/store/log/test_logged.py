@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from daws.model.errors import StoreFullError
-from daws.store.log.logged import Call, LoggedStore, StoreSettings, carry_out, go_on, set_up
+from daws.store.log.logged import LoggedCall, LoggedStore, StoreSettings, carry_out, go_on, set_up
 from daws.store.memory import MemoryStore
 from daws.wire.store import STRUCK, Inspect, Lease, Leased, Owned, ReadLog, Watch
 from tests.unit.store.log.worlds import LEASE_NS, SHARDS, calls, image, info
@@ -12,7 +12,7 @@ from tests.unit.store.log.worlds import LEASE_NS, SHARDS, calls, image, info
 SETTINGS = StoreSettings(SHARDS, LEASE_NS, direct=True)
 
 
-class Notes(list[Call]):
+class Notes(list[LoggedCall]):
     """A log that may be full."""
 
     is_full = False
@@ -26,7 +26,7 @@ def again(notes: Notes, settings: StoreSettings, now_ns: int) -> MemoryStore:
     """From the notes as they would come back from a file."""
     store = MemoryStore(settings.shard_count)
     set_up(store, settings)
-    carry_out(store, msgspec.msgpack.decode(msgspec.msgpack.encode(list(notes)), type=list[Call]))
+    carry_out(store, msgspec.msgpack.decode(msgspec.msgpack.encode(list(notes)), type=list[LoggedCall]))
     go_on(store, settings, now_ns)
     return store
 

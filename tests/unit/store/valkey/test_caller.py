@@ -8,13 +8,16 @@ import pytest
 
 from daws.model.task import TaskSpec
 from daws.store.valkey import caller as module
-from daws.store.valkey.attempt import Options, Outage
-from daws.store.valkey.caller import DONE, Caller, Commit, Fetch, Scan, StoreChangedError
+from daws.store.valkey.attempt import DropEstate, Outage, StoreOptions, Tidy
+from daws.store.valkey.caller import DONE, Commit, Fetch, Scan, ShardCaller, StoreChangedError
 from daws.store.valkey.cells import node_bytes
 from daws.wire.store import (
     REFUSED,
+    SHARD_BLOCK_BITS,
     AnswerType,
+    Buried,
     Claim,
+    Clear,
     Create,
     Estate,
     Finish,
@@ -23,11 +26,14 @@ from daws.wire.store import (
     Lease,
     Leased,
     Log,
+    Owned,
     ReadLog,
+    Release,
     Row,
     Satisfy,
     Submit,
     TakeOver,
+    shard_of,
 )
 from tests.contract.store.desk import info
 from tests.valkey import ShardInMemory
@@ -37,7 +43,7 @@ ANN, BOB = 1, 2
 
 class Shard(ShardInMemory):
     def run(
-        self, caller: Caller, rows: Sequence[Row], now_ns: int = 0, outage: Outage | None = None
+        self, caller: ShardCaller, rows: Sequence[Row], now_ns: int = 0, outage: Outage | None = None
     ) -> list[AnswerType]:
         script = caller.carry_out(rows, now_ns, outage)
         request = next(script)
@@ -49,8 +55,8 @@ class Shard(ShardInMemory):
                 return answers
 
 
-def a_caller(**options: Any) -> Caller:
-    return Caller(Options(**options), 0)
+def a_caller(**options: Any) -> ShardCaller:
+    return ShardCaller(StoreOptions(**options), 0)
 
 
 def submit(task: int, node: int = ANN) -> Submit:
@@ -201,3 +207,97 @@ def test_while_the_store_was_out_of_reach_no_lease_ran_out():
         assert leased == Leased()
     (leased,) = shard.run(caller, [Lease(ANN, 2)], 6050, outage)
     assert isinstance(leased, Leased) and leased.orphans == (BOB,), "who does not come back is missed in the end"
+
+
+def drive(shard: Shard, caller: ShardCaller, rows: Sequence[Row]) -> list[tuple[int, Row]]:
+    """Carry rows out; what is left to do in other shards."""
+    script = caller.carry_out(rows, 0)
+    request = next(script)
+    while True:
+        try:
+            request = script.send(shard.answer(request))
+        except StopIteration as end:
+            afterwards: list[tuple[int, Row]] = end.value.afterwards
+            return afterwards
+
+
+def tasks_of(answer: AnswerType) -> list[int]:
+    assert isinstance(answer, Estate)
+    return [one.spec.id for one in answer.ready]
+
+
+@pytest.mark.parametrize("asks_again", [Owned(ANN), TakeOver(ANN, BOB)])
+def test_what_a_node_got_since_the_last_look_is_found(asks_again: Row):
+    shard, ann, bob = Shard(), a_caller(), a_caller()
+    shard.run(ann, [submit(1)])
+    assert tasks_of(shard.run(bob, [Owned(ANN)])[0]) == [1]
+    shard.run(ann, [submit(2)])
+    assert tasks_of(shard.run(bob, [asks_again])[0]) == [1, 2]
+
+
+def test_an_estate_is_looked_for_on_all_pages():
+    class Paged(Shard):
+        def answer(self, request: Any) -> Any:
+            if not isinstance(request, Scan):
+                return super().answer(request)
+            _, found = super().answer(request)
+            start = int(request.cursor)
+            after = start + 6
+            return [b"%d" % after if after < len(found) else b"0", found[start:after]]
+
+    shard, ann, bob = Paged(), a_caller(), a_caller()
+    shard.run(ann, [submit(task) for task in range(10)])
+    assert tasks_of(shard.run(bob, [TakeOver(ANN, BOB)])[0]) == list(range(10))
+
+
+def test_when_a_dead_node_is_buried_every_shard_drops_its_estate():
+    shard, bob = Shard(), a_caller(shard_count=3)
+    shard.run(bob, [Lease(ANN, 0, info(ANN)), Lease(BOB, 0, info(BOB)), TakeOver(ANN, BOB)])
+    assert drive(shard, bob, [Buried(ANN, BOB)]) == [(1, DropEstate(ANN, BOB)), (2, DropEstate(ANN, BOB))]
+
+
+def test_each_update_has_marks_of_its_own():
+    shard, ann, bob = Shard(), a_caller(), a_caller()
+    shard.run(ann, [Create(TaskSpec(task), (), (task + 10,), (), ANN) for task in (1, 2)])
+    shard.run(ann, [Create(TaskSpec(task + 10), (task,)) for task in (1, 2)])
+    for task in (1, 2):
+        shard.run(ann, [Finish(task, 0, ANN)])
+    (estate,) = shard.run(bob, [TakeOver(ANN, BOB)])
+    assert isinstance(estate, Estate)
+    marks = [entry.mark for entry in estate.outbox]
+    assert len(marks) == 2 and len(set(marks)) == 2
+
+
+def test_a_node_that_was_struck_strikes_nobody():
+    shard, ann, bob = Shard(), a_caller(), a_caller()
+    shard.run(ann, [submit(1), submit(2, BOB)])
+    shard.run(ann, [TakeOver(BOB, ANN)])
+    shard.run(bob, [TakeOver(ANN, BOB)])
+    assert shard.run(ann, [submit(3)]) == shard.run(ann, [submit(4, 3)]), "it can own tasks as any node can"
+
+
+def test_a_parent_in_another_shard_is_looked_at_when_its_last_child_has_retired():
+    options = StoreOptions(2, direct=True)
+    child = 1 << SHARD_BLOCK_BITS
+    assert shard_of(1, 2) == 0 and shard_of(child, 2) == 1
+    first, second = Shard(), Shard()
+
+    def run(shard: int, *rows: Row) -> list[tuple[int, Row]]:
+        script = callers[shard].carry_out(rows, 0)
+        request = next(script)
+        while True:
+            try:
+                request = script.send((first, second)[request.shard].answer(request))
+            except StopIteration as end:
+                left: list[tuple[int, Row]] = end.value.afterwards
+                return left
+
+    callers = [ShardCaller(options, 0), ShardCaller(options, 1)]
+    run(0, Create(TaskSpec(1, outputs=(1,)), (), (child,), (), ANN))
+    run(1, Create(TaskSpec(child, inputs=(1,), leaf=True), (1,)))
+    run(0, Finish(1, 0, ANN, ((1, 5, 1, (ANN,), b""),)))
+    run(1, Satisfy(child, 1, ANN, ((1, 5, 1, (ANN,), b""),)))
+    (entry,) = first.run(ShardCaller(options, 0), [Owned(ANN, intents=True)])[0].outbox  # type: ignore[union-attr]
+    run(0, Clear(ANN, (entry.key,)), Release(1))
+    left = run(1, Finish(child, 0, ANN)) + run(1, Release(child))
+    assert left == [(0, Tidy(1))]

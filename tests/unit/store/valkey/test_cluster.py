@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from daws.model.task import TaskSpec
-from daws.store.valkey.attempt import Options
+from daws.store.valkey.attempt import StoreOptions
 from daws.store.valkey.caller import StoreChangedError
 from daws.store.valkey.server import Address
 from daws.store.valkey.store import ValkeyStore
@@ -24,7 +24,7 @@ def test_a_store_spreads_over_a_cluster_and_survives_the_death_of_a_primary(star
 
     async def run() -> None:
         urls = tuple(server.url for server in servers[:3])
-        store = await ValkeyStore.open(Address(urls), Options(SHARDS, direct=True))
+        store = await ValkeyStore.open(Address(urls), StoreOptions(SHARDS, direct=True))
         tasks = range(0, 64 * SHARDS * 4, 64)  # one of each block: all shards have some
 
         async def carry_out(task: int) -> None:

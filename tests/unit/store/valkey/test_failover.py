@@ -7,11 +7,11 @@ import pytest
 
 from daws.model.task import TaskSpec
 from daws.store.valkey import store as module
-from daws.store.valkey.attempt import Options, Tidy
+from daws.store.valkey.attempt import StoreOptions, Tidy
 from daws.store.valkey.caller import StoreChangedError
 from daws.store.valkey.looking import Looking
 from daws.store.valkey.safety import Replicas, read_replicas
-from daws.store.valkey.scripts import Command
+from daws.store.valkey.scripts import ServerCommand
 from daws.store.valkey.server import Address
 from daws.store.valkey.store import ValkeyStore
 from daws.wire.store import CLIENT_HOLDER, Finish, Log, ReadLog, Register, Release, Row, Submit, Watch
@@ -76,13 +76,13 @@ def test_a_failover_is_told_of_although_only_a_call_for_nobody_has_met_it(start:
     server = start()
 
     async def run() -> None:
-        store = await ValkeyStore.open(Address((server.url,)), Options(2, direct=True))
+        store = await ValkeyStore.open(Address((server.url,)), StoreOptions(2, direct=True))
         changed: list[int] = []
         store.on_changed = changed.append
         await store.call(1, [Submit(TaskSpec(64), (), ANN)])
         server.kill()
         server.start()
-        store._enter(store._lanes[1], module._Call((Tidy(64),), None, None))
+        store._enter(store._lanes[1], module._QueuedCall((Tidy(64),), None, None))
         await until(lambda: changed)
         assert set(changed) == {1}
         await store.close()
@@ -95,12 +95,12 @@ def test_leases_do_not_wait_for_what_another_shard_has(start: Start, monkeypatch
     server = start()
 
     async def run() -> None:
-        store = await ValkeyStore.open(Address((server.url,)), Options(2, direct=True))
+        store = await ValkeyStore.open(Address((server.url,)), StoreOptions(2, direct=True))
         await store.call(0, [Submit(TaskSpec(0, outputs=(0,)), (), ANN), Finish(0, 0, ANN, ((0, 9, 0, (ANN,), b"x"),))])
         await store.call(0, [Register(0, 64)])
         ask, is_away = store.server.ask, asyncio.Event()
 
-        async def ask_who_is_there(command: Command) -> object:
+        async def ask_who_is_there(command: ServerCommand) -> object:
             if ":1}" in command.key:
                 await is_away.wait()
             return await ask(command)

@@ -11,7 +11,7 @@ import pytest
 from daws.model.errors import UsageError
 from daws.model.task import TaskSpec
 from daws.store.valkey import link as module
-from daws.store.valkey.link import Access, Place, connect, read_url, shown
+from daws.store.valkey.link import Access, ServerAddress, connect, read_url, shown
 from daws.store.valkey.server import Address
 from daws.store.valkey.store import ValkeyStore
 from daws.wire.store import Submit
@@ -23,14 +23,14 @@ Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 @pytest.mark.parametrize(
     ("url", "place", "access"),
     [
-        ("redis://localhost", Place("localhost", 6379), Access()),
-        ("redis://[::1]:7000/3", Place("::1", 7000), Access(database=3)),
-        ("redis://:p%40ss@host", Place("host", 6379), Access(password="p@ss")),
-        ("rediss://me:secret@host:7000", Place("host", 7000), Access("me", "secret")),
-        ("unix:///run/a%20b?db=2", Place("/run/a b"), Access(database=2)),
+        ("redis://localhost", ServerAddress("localhost", 6379), Access()),
+        ("redis://[::1]:7000/3", ServerAddress("::1", 7000), Access(database=3)),
+        ("redis://:p%40ss@host", ServerAddress("host", 6379), Access(password="p@ss")),
+        ("rediss://me:secret@host:7000", ServerAddress("host", 7000), Access("me", "secret")),
+        ("unix:///run/a%20b?db=2", ServerAddress("/run/a b"), Access(database=2)),
     ],
 )
-def test_addresses(url: str, place: Place, access: Access):
+def test_addresses(url: str, place: ServerAddress, access: Access):
     assert read_url(url) == (place, access, url.startswith("rediss"))
 
 
@@ -73,7 +73,7 @@ def test_a_server_that_says_nothing_is_given_up(monkeypatch: pytest.MonkeyPatch)
             await over.wait()
 
         async with served(say_nothing) as port:
-            link = await connect(Place("127.0.0.1", port), Access())
+            link = await connect(ServerAddress("127.0.0.1", port), Access())
             monkeypatch.setattr(module, "ANSWER_S", 0.05)
             asked = [asyncio.ensure_future(link.ask(("PING",))) for _ in range(3)]
             for answer in await asyncio.gather(*asked, return_exceptions=True):
@@ -96,7 +96,7 @@ def test_what_answers_nonsense_is_no_server(answer: bytes):
             await reader.read()
 
         async with served(talk) as port:
-            link = await connect(Place("127.0.0.1", port), Access())
+            link = await connect(ServerAddress("127.0.0.1", port), Access())
             with contextlib.suppress(ConnectionError):
                 await link.ask(("PING",))
             with pytest.raises(ConnectionError):

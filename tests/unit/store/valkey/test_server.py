@@ -9,7 +9,7 @@ import pytest
 
 from daws.model.errors import ClosedError, DawsError, UnavailableError, UsageError
 from daws.model.task import TaskSpec
-from daws.store.valkey.attempt import Options
+from daws.store.valkey.attempt import StoreOptions
 from daws.store.valkey.blocking import BlockingValkeyStore
 from daws.store.valkey.caller import StoreChangedError
 from daws.store.valkey.server import Address
@@ -86,7 +86,7 @@ def test_a_store_of_another_format_is_refused(shared: LocalServer, name: str):
 
 def test_a_store_keeps_what_it_was_made_with(shared: LocalServer, name: str):
     for shards in (3, 5):
-        store = BlockingValkeyStore(Address((shared.url,), name), Options(shards))
+        store = BlockingValkeyStore(Address((shared.url,), name), StoreOptions(shards))
         assert store.shard_count == 3
         store.close()
 
@@ -101,7 +101,7 @@ def test_stores_of_two_names_know_nothing_of_each_other(shared: LocalServer, nam
 
 
 def test_the_clock_of_leases_is_the_servers(shared: LocalServer, name: str):
-    store = BlockingValkeyStore(Address((shared.url,), name), Options(lease_ns=10**12))
+    store = BlockingValkeyStore(Address((shared.url,), name), StoreOptions(lease_ns=10**12))
     (leased,) = store.apply(0, [Lease(ANN, 0, info(ANN))])
     assert isinstance(leased, Leased)
     seconds, _ = shared.ask("TIME")

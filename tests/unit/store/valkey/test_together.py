@@ -6,7 +6,7 @@ import random
 from collections import Counter
 
 from daws.model.task import Input, Ready, TaskSpec
-from daws.store.valkey.attempt import Options
+from daws.store.valkey.attempt import StoreOptions
 from daws.store.valkey.blocking import BlockingValkeyStore
 from daws.store.valkey.server import Address
 from daws.store.valkey.store import ValkeyStore
@@ -81,7 +81,7 @@ def test_calls_of_several_stores_on_one_loop_are_in_each_others_way_and_all_get_
 
     async def run() -> list[AnswerType]:
         address = Address((shared.url,), name)
-        stores = [await ValkeyStore.open(address, Options(direct=True)) for _ in range(4)]
+        stores = [await ValkeyStore.open(address, StoreOptions(direct=True)) for _ in range(4)]
         parents = tuple(range(40))
         await stores[0].call(0, [Submit(TaskSpec(task, outputs=(task,)), (), 0) for task in parents])
         await stores[0].call(0, [Submit(TaskSpec(SINK, inputs=parents), parents, 0)])

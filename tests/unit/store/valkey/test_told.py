@@ -6,10 +6,10 @@ from daws.model.states import DONE, READY
 from daws.model.task import Ready, TaskSpec
 from daws.store.memory import MemoryStore
 from daws.store.valkey import cells
-from daws.store.valkey.attempt import Options
-from daws.store.valkey.caller import Caller, Commit
+from daws.store.valkey.attempt import StoreOptions
+from daws.store.valkey.caller import Commit, ShardCaller
 from daws.store.valkey.told import CacheOf, Runs, Seal, forget_unended, learn_end, learn_stamps, seal_of, stamps_of
-from daws.store.valkey.view import Known
+from daws.store.valkey.view import CachedRecord
 from daws.wire.store import CLIENT_HOLDER, REFUSED, Claim, Finish, Inspect, Register, Release, Row, Submit
 from tests.unit.store.valkey.test_caller import Shard
 
@@ -18,7 +18,7 @@ TASKS = range(20)
 Output = tuple[int, int, int, tuple[int, ...], bytes]
 
 
-def of(caller: Caller) -> CacheOf:
+def of(caller: ShardCaller) -> CacheOf:
     """All is in one shard here."""
     return lambda task: caller.cache
 
@@ -39,11 +39,11 @@ def finishes(node: int = ANN) -> list[Row]:
     return [Finish(task, 0, node, output(task)) for task in TASKS]
 
 
-def a_caller() -> Caller:
-    return Caller(Options(direct=True), 0)
+def a_caller() -> ShardCaller:
+    return ShardCaller(StoreOptions(direct=True), 0)
 
 
-def handed_out() -> tuple[Shard, Caller, Caller, Runs]:
+def handed_out() -> tuple[Shard, ShardCaller, ShardCaller, Runs]:
     """A shard, a client that has submitted, the owner that was told, and what it was told."""
     shard, client, node = Shard(), a_caller(), a_caller()
     shard.run(client, submits())
@@ -54,7 +54,7 @@ def handed_out() -> tuple[Shard, Caller, Caller, Runs]:
     return shard, client, node, runs
 
 
-def sealed(node: Caller) -> dict[int, Seal | None]:
+def sealed(node: ShardCaller) -> dict[int, Seal | None]:
     return {task: seal_of(node.cache, task, ANN, output(task)) for task in TASKS}
 
 
@@ -75,10 +75,10 @@ def test_a_plain_task_is_never_fetched():
 def test_what_is_believed_is_what_lies_there():
     shard, client, node, _ = handed_out()
 
-    def agree(caller: Caller) -> None:
+    def agree(caller: ShardCaller) -> None:
         for task in TASKS:
             known, cell = caller.cache[task], shard.cells[b"%d" % task]
-            assert isinstance(known, Known)
+            assert isinstance(known, CachedRecord)
             assert cells.pack(known.record, None, known.stamp) == cell
             assert cells.unpack(cell) == (known.record, {})
 
@@ -158,3 +158,11 @@ def test_rows_about_one_task_in_one_call_are_carried_out_in_order():
         assert cells.unpack(cell)[0] == memory.record(task)
         assert memory.record(task) is None or memory.record(task).state in (READY, DONE)  # type: ignore[union-attr]
     assert [cells.decode_log_row(entry[cells.STAMP_BYTES :]) for entry in shard.log] == memory.shards[0].log
+
+
+def test_what_a_node_knows_by_itself_is_not_replaced_by_what_it_is_told():
+    shard, _client, node, runs = handed_out()
+    shard.run(node, finishes())
+    known = dict(node.cache)
+    learn_stamps(of(node), ready(), ANN, runs)
+    assert node.cache == known

@@ -4,7 +4,7 @@ import pytest
 from daws.model.cluster import ExecutorClass, Members, NodeInfo
 from daws.model.context import parse_context
 from daws.model.errors import ClusterError, ContextError
-from daws.model.graph import GraphBuilder
+from daws.model.graph_builder import GraphBuilder
 from daws.strategy.assign.capable import capable, in_turn, spread
 from tests.unit.strategy.fakes import members_of
 

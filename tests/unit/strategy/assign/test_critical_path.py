@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from daws.model.cluster import ExecutorClass, Members, NodeInfo
 from daws.model.context import parse_context
-from daws.model.graph import Graph, GraphBuilder
+from daws.model.graph import Graph
+from daws.model.graph_builder import GraphBuilder
 from daws.model.task import Needs
 from daws.strategy.assign import critical_path
 from daws.strategy.assign.critical_path import AssignCriticalPath

@@ -3,7 +3,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daws.model.context import parse_context
-from daws.model.graph import Graph, GraphBuilder
+from daws.model.graph import Graph
+from daws.model.graph_builder import GraphBuilder
 from daws.strategy.assign.data import AssignData
 from daws.strategy.decisions import Site
 from tests.unit.strategy.fakes import members_of

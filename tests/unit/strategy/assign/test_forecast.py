@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from daws.model.cluster import ExecutorClass, Members, NodeInfo
 from daws.model.context import parse_context
-from daws.model.graph import Graph, GraphBuilder
+from daws.model.graph import Graph
+from daws.model.graph_builder import GraphBuilder
 from daws.strategy.assign.dealt import dealt_by_runs
 from daws.strategy.assign.forecast import AssignForecast, _Play, is_even_bag
 from daws.strategy.decisions import Plan, Site

@@ -3,7 +3,8 @@ import pytest
 from hypothesis import given
 
 from daws.model.cluster import ExecutorClass, Members, NodeInfo
-from daws.model.graph import Graph, GraphBuilder
+from daws.model.graph import Graph
+from daws.model.graph_builder import GraphBuilder
 from daws.strategy.assign.heft import AssignHeft, upward_ranks
 from daws.strategy.decisions import Site
 from tests.unit.strategy.assign.test_critical_path import NET, cases, needs_of

@@ -5,7 +5,7 @@ import pytest
 
 from daws.model.context import parse_context
 from daws.model.errors import StrategyError
-from daws.model.graph import GraphBuilder
+from daws.model.graph_builder import GraphBuilder
 from daws.model.task import INLINE_BYTES, Input, Needs
 from daws.strategy.assign.critical_path import AssignCriticalPath
 from daws.strategy.assign.data import AssignData

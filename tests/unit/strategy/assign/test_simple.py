@@ -5,7 +5,8 @@ import pytest
 
 from daws.model.context import parse_context
 from daws.model.errors import StrategyError
-from daws.model.graph import Graph, GraphBuilder
+from daws.model.graph import Graph
+from daws.model.graph_builder import GraphBuilder
 from daws.strategy.assign.dealt import AssignDealt, dealt, dealt_by_runs
 from daws.strategy.assign.hashed import AssignHashed
 from daws.strategy.assign.one import AssignOne

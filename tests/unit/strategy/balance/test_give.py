@@ -2,7 +2,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daws.strategy.balance.give import BalanceGive
-from daws.strategy.rng import Rng
+from daws.strategy.rng import SplitMix64
 from tests.unit.strategy.fakes import FakeView, members_of
 
 LOADS = st.lists(st.tuples(st.integers(0, 99), st.integers(0, 9)), max_size=8, unique_by=lambda load: load[0])
@@ -28,8 +28,8 @@ def test_only_the_most_loaded_gives_and_only_to_the_least_loaded(
 def test_neighbours_are_the_root_of_all():
     view = FakeView(members=members_of(103))
     assert BalanceGive().start_neighbours(103) == 10
-    assert len(set(BalanceGive().targets(view, Rng(0)))) == 10
-    assert BalanceGive().targets(FakeView(members=members_of(1)), Rng(0)) == []
+    assert len(set(BalanceGive().targets(view, SplitMix64(0)))) == 10
+    assert BalanceGive().targets(FakeView(members=members_of(1)), SplitMix64(0)) == []
 
 
 def test_half_is_given_and_from_the_tail():

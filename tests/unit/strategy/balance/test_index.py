@@ -3,13 +3,16 @@ import pytest
 from daws.model.errors import StrategyError
 from daws.strategy import parse_strategy
 from daws.strategy.balance.index import BalanceIndex
-from daws.strategy.rng import Rng
+from daws.strategy.rng import SplitMix64
 from tests.unit.strategy.fakes import FakeView
 
 
 def test_idle_nodes_leave_their_name_with_the_first_member():
     balance = BalanceIndex()
-    assert balance.targets(FakeView(node=3), Rng(0)) == [0] and balance.targets(FakeView(node=0), Rng(0)) == []
+    assert (
+        balance.targets(FakeView(node=3), SplitMix64(0)) == [0]
+        and balance.targets(FakeView(node=0), SplitMix64(0)) == []
+    )
     assert balance.leaves_name(FakeView()) and balance.keeps_index
     assert not balance.waits_for_best and BalanceIndex(policy="max-cache-hit").waits_for_best
 

@@ -1,19 +1,19 @@
 import pytest
 
 from daws.strategy.balance.lifelines import BalanceLifelines
-from daws.strategy.rng import Rng
+from daws.strategy.rng import SplitMix64
 from tests.unit.strategy.fakes import FakeView, members_of
 
 
 def lifelines(node: int, count: int) -> list[int]:
-    return BalanceLifelines(tries=0).targets(FakeView(node=node, members=members_of(count)), Rng(0))
+    return BalanceLifelines(tries=0).targets(FakeView(node=node, members=members_of(count)), SplitMix64(0))
 
 
 def test_random_nodes_first_then_the_lifelines():
     balance = BalanceLifelines()
     fresh, tired = FakeView(failed_steals=1), FakeView(failed_steals=2)
-    assert not balance.leaves_name(fresh) and len(balance.targets(fresh, Rng(0))) == 1
-    assert balance.leaves_name(tired) and balance.targets(tired, Rng(0)) == [1, 2]
+    assert not balance.leaves_name(fresh) and len(balance.targets(fresh, SplitMix64(0))) == 1
+    assert balance.leaves_name(tired) and balance.targets(tired, SplitMix64(0)) == [1, 2]
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 7, 8, 64, 100])

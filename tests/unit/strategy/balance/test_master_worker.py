@@ -1,13 +1,13 @@
 from daws.strategy.balance.master_worker import BalanceMasterWorker
-from daws.strategy.rng import Rng
+from daws.strategy.rng import SplitMix64
 from tests.unit.strategy.fakes import FakeView, members_of
 
 
 def test_workers_ask_the_first_member_and_the_master_asks_nobody():
     balance = BalanceMasterWorker()
-    assert balance.targets(FakeView(node=3), Rng(0)) == [0]
-    assert balance.targets(FakeView(node=0), Rng(0)) == []
-    assert balance.targets(FakeView(members=members_of(0)), Rng(0)) == []
+    assert balance.targets(FakeView(node=3), SplitMix64(0)) == [0]
+    assert balance.targets(FakeView(node=0), SplitMix64(0)) == []
+    assert balance.targets(FakeView(members=members_of(0)), SplitMix64(0)) == []
     assert (balance.mode, balance.asks_load, balance.from_head) == ("steal", False, True)
 
 

@@ -2,11 +2,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daws.strategy.balance.neighbours import draw, part, root
-from daws.strategy.rng import Rng
+from daws.strategy.rng import SplitMix64
 from tests.unit.strategy.fakes import FakeView, members_of
 
 
-class CountingRng(Rng):
+class CountingRng(SplitMix64):
     __slots__ = ("count",)
 
     def __init__(self, seed: int) -> None:
@@ -21,11 +21,11 @@ class CountingRng(Rng):
 @given(st.integers(0, 40), st.integers(0, 45), st.integers(0, 45), st.integers(0, 2**64 - 1))
 def test_distinct_others_and_as_many_as_asked_for(total: int, count: int, node: int, seed: int):
     view = FakeView(node=node, members=members_of(total))
-    drawn = draw(view, Rng(seed), count)
+    drawn = draw(view, SplitMix64(seed), count)
     others = set(range(total)) - {node}
     assert set(drawn) <= others
     assert len(drawn) == len(set(drawn)) == min(count, len(others))
-    assert drawn == draw(view, Rng(seed), count)
+    assert drawn == draw(view, SplitMix64(seed), count)
 
 
 def test_the_cost_does_not_grow_with_the_members():
@@ -37,7 +37,7 @@ def test_the_cost_does_not_grow_with_the_members():
 
 
 def test_everybody_is_drawn_some_day():
-    view, rng = FakeView(node=3, members=members_of(12)), Rng(2)
+    view, rng = FakeView(node=3, members=members_of(12)), SplitMix64(2)
     counts = dict.fromkeys(range(12), 0)
     for _ in range(3000):
         for node in draw(view, rng, 4):

@@ -1,11 +1,11 @@
 from daws.model.cluster import ExecutorClass, Members, NodeInfo
 from daws.strategy.balance.random_steal import BalanceRandomSteal
-from daws.strategy.rng import Rng
+from daws.strategy.rng import SplitMix64
 from tests.unit.strategy.fakes import FakeView, members_of
 
 
 def test_one_random_victim_and_one_task():
-    balance, view, rng = BalanceRandomSteal(), FakeView(neighbour_count=1), Rng(0)
+    balance, view, rng = BalanceRandomSteal(), FakeView(neighbour_count=1), SplitMix64(0)
     targets = [balance.targets(view, rng) for _ in range(50)]
     assert all(len(target) == 1 for target in targets)
     assert {target[0] for target in targets} == {1, 2, 3}
@@ -22,7 +22,7 @@ def test_the_delay_is_constant():
 
 
 def test_own_cluster_first_then_everywhere_in_turns():
-    balance, rng = BalanceRandomSteal(pool="cluster"), Rng(1)
+    balance, rng = BalanceRandomSteal(pool="cluster"), SplitMix64(1)
     view = FakeView(node=1, members=members_of(9, clusters=3), neighbour_count=balance.start_neighbours(9))
     reached = []
     for _ in range(4):
@@ -37,11 +37,11 @@ def test_own_cluster_first_then_everywhere_in_turns():
 def test_a_cluster_of_one_reaches_out_and_a_rare_neighbour_is_found():
     balance = BalanceRandomSteal(pool="cluster")
     alone = FakeView(node=0, members=members_of(3, clusters=3), neighbour_count=1)
-    assert balance.targets(alone, Rng(0))[0] in (1, 2)
+    assert balance.targets(alone, SplitMix64(0))[0] in (1, 2)
     rare = FakeView(node=0, members=members_of(1000, clusters=500), neighbour_count=1)
-    assert {balance.targets(rare, Rng(seed))[0] for seed in range(20)} == {500}
+    assert {balance.targets(rare, SplitMix64(seed))[0] for seed in range(20)} == {500}
     stranger = FakeView(node=77, neighbour_count=1)  # struck from the list, and does not know yet
-    assert balance.targets(stranger, Rng(0))[0] in range(4)
+    assert balance.targets(stranger, SplitMix64(0))[0] in range(4)
 
 
 def test_named_pools_say_whom_to_ask():
@@ -60,7 +60,7 @@ def test_named_pools_say_whom_to_ask():
 
     def asked(node: int) -> set[int]:
         view = FakeView(node=node, members=members, neighbour_count=1)
-        return {target for seed in range(40) for target in balance.targets(view, Rng(seed))}
+        return {target for seed in range(40) for target in balance.targets(view, SplitMix64(seed))}
 
     assert asked(0) == {1}, "its own pool, without itself"
     assert asked(2) == {0, 1, 3}

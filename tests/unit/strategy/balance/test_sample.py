@@ -4,13 +4,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daws.strategy.balance.sample import BalanceSample
-from daws.strategy.rng import Rng
+from daws.strategy.rng import SplitMix64
 from tests.unit.strategy.fakes import FakeView, members_of
 
 
 @given(st.integers(1, 20), st.integers(1, 5), st.integers(1, 50), st.integers())
 def test_so_many_probes_in_all_and_none_twice_before_all_others(nodes: int, probes: int, fresh: int, seed: int):
-    guests = BalanceSample(probes=probes).guests(FakeView(members=members_of(nodes)), fresh, Rng(seed))
+    guests = BalanceSample(probes=probes).guests(FakeView(members=members_of(nodes)), fresh, SplitMix64(seed))
     counts = Counter(dict(guests))
     assert len(counts) == len(guests) and 0 not in counts
     if nodes == 1:
@@ -23,7 +23,7 @@ def test_so_many_probes_in_all_and_none_twice_before_all_others(nodes: int, prob
 
 def test_one_task_for_each_who_comes_and_nobody_polls():
     balance, view = BalanceSample(), FakeView(shared_count=7)
-    assert (balance.mode, balance.from_head, balance.targets(view, Rng(1)), balance.pick(view, [(1, 4)])) == (
+    assert (balance.mode, balance.from_head, balance.targets(view, SplitMix64(1)), balance.pick(view, [(1, 4)])) == (
         "invite",
         True,
         [],

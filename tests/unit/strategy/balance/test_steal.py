@@ -2,7 +2,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daws.strategy.balance.steal import BalanceSteal
-from daws.strategy.rng import Rng
+from daws.strategy.rng import SplitMix64
 from tests.unit.strategy.fakes import FakeView, members_of
 
 MS = 1_000_000
@@ -86,7 +86,7 @@ def test_back_off_doubles_up_to_the_cap_and_never_gives_up(
         assert 0 < poll_ns <= cap_ns
         assert count == min(view.neighbour_count + grow, reach)
         view.poll_ns, view.neighbour_count = poll_ns, count
-        assert len(balance.targets(view, Rng(1))) == min(count, member_count - 1)
+        assert len(balance.targets(view, SplitMix64(1))) == min(count, member_count - 1)
     assert view.poll_ns == cap_ns  # and there it stays: the next failure changes nothing
     assert balance.after_success(view) == (balance.start_poll_ns(), balance.start_neighbours(member_count))
 

@@ -4,7 +4,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daws.model.graph import Graph, GraphBuilder, TaskHandle
+from daws.model.graph import Graph
+from daws.model.graph_builder import GraphBuilder, TaskHandle
 from daws.strategy.order.depth_first import backward_turns
 
 

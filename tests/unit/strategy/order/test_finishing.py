@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from daws.model.graph import Graph, GraphBuilder, TaskHandle
+from daws.model.graph import Graph
+from daws.model.graph_builder import GraphBuilder, TaskHandle
 from daws.model.task import RAISED
 from daws.sim.cluster import cluster_of
 from daws.sim.simulate import Result, simulate

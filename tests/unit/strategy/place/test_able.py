@@ -1,7 +1,7 @@
 from daws.model.context import parse_context
 from daws.model.task import Needs
 from daws.strategy.place.able import draw_able, may_run
-from daws.strategy.rng import Rng
+from daws.strategy.rng import SplitMix64
 from tests.unit.strategy.fakes import FakeView, members_of
 
 GPU = Needs(1, parse_context("gpu"))
@@ -17,7 +17,7 @@ def test_may_run():
 
 def test_draw_able():
     view = FakeView(members=members_of(9, contexts={1: "gpu", 7: "gpu"}))
-    rng = Rng(1)
+    rng = SplitMix64(1)
     assert {draw_able(view, GPU, rng) for _ in range(50)} == {1, 7}
     assert {draw_able(view, None, rng) for _ in range(200)} == {0, 2, 3, 4, 5, 6, 8}
     assert draw_able(view, Needs(cores=9), rng) == -1

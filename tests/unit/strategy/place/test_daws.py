@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from daws.model.task import CLIENT, INLINE_BYTES, Ready
 from daws.strategy.decisions import DEDICATED, SHARED
 from daws.strategy.place.daws import PlaceDaws
-from daws.strategy.rng import Rng
+from daws.strategy.rng import SplitMix64
 from tests.unit.strategy.fakes import FakeView, ObjectAt, members_of, ready_of
 
 MB = 1_000_000
@@ -15,7 +15,7 @@ PLACE = PlaceDaws()
 
 
 def choose(view: FakeView, ready: Ready, place: PlaceDaws = PLACE) -> int:
-    return place.choose(view, ready, Rng(0))
+    return place.choose(view, ready, SplitMix64(0))
 
 
 def algorithm_1(view: FakeView, ready: Ready) -> int:
@@ -80,7 +80,7 @@ def test_the_choice_is_always_a_live_node_that_can_run_it(
     assert choice != view.node
     if choice == DEDICATED:
         assert view.node in members.capable(ready.spec.needs)
-    reasons = place.explain(view, ready, Rng(0))
+    reasons = place.explain(view, ready, SplitMix64(0))
     assert reasons["choice"] == choice
     tolerable = min(reasons["total_bytes"], reasons["largest_bytes"]) <= reasons["limit_bytes"]
     if tolerable:

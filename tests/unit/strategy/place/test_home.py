@@ -5,12 +5,12 @@ from hypothesis import strategies as st
 from daws.model.task import CLIENT, Ready
 from daws.strategy.decisions import DEDICATED
 from daws.strategy.place.home import PlaceHome
-from daws.strategy.rng import Rng
+from daws.strategy.rng import SplitMix64
 from tests.unit.strategy.fakes import FakeView, ObjectAt, members_of, ready_of
 
 
 def choose(ready: Ready, **view: object) -> int:
-    return PlaceHome().choose(FakeView(**view), ready, Rng(0))  # type: ignore[arg-type]
+    return PlaceHome().choose(FakeView(**view), ready, SplitMix64(0))  # type: ignore[arg-type]
 
 
 def test_home_first():
@@ -56,8 +56,8 @@ INPUTS = st.lists(
 def test_explain_agrees(inputs: list[ObjectAt], home: int, context: str, objects: frozenset[int]):
     view = FakeView(members=members_of(4, contexts={1: "gpu", 2: "gpu"}), objects=objects)
     ready = ready_of(*inputs, home=home, context=context)
-    choice = PlaceHome().choose(view, ready, Rng(7))
-    reasons = PlaceHome().explain(view, ready, Rng(7))
+    choice = PlaceHome().choose(view, ready, SplitMix64(7))
+    reasons = PlaceHome().explain(view, ready, SplitMix64(7))
     node = view.node if choice == DEDICATED else choice
     assert reasons["choice"] == choice
     assert node in view.members.capable(ready.spec.needs)

@@ -2,7 +2,7 @@ import pytest
 
 from daws.strategy.decisions import DEDICATED, SHARED
 from daws.strategy.place.late import PlaceLate
-from daws.strategy.rng import Rng
+from daws.strategy.rng import SplitMix64
 from tests.unit.strategy.fakes import FakeView, members_of, ready_of
 
 BIG = 10**6
@@ -21,16 +21,16 @@ BIG = 10**6
 def test_to_the_data_unless_its_node_is_overloaded(places: tuple[int, ...], loads: dict[int, int], choice: int):
     view, ready = FakeView(loads=loads), ready_of((1, BIG, -1, places))
     place = PlaceLate()
-    assert place.choose(view, ready, Rng(0)) == choice
-    assert place.explain(view, ready, Rng(0))["choice"] == choice
+    assert place.choose(view, ready, SplitMix64(0)) == choice
+    assert place.explain(view, ready, SplitMix64(0))["choice"] == choice
 
 
 def test_what_reads_nothing_large_waits_for_whoever_pulls_it():
-    assert PlaceLate().choose(FakeView(), ready_of(), Rng(0)) == SHARED
-    assert PlaceLate().choose(FakeView(), ready_of((1, 9, -1, (2,))), Rng(0)) == SHARED
-    assert PlaceLate().explain(FakeView(), ready_of(), Rng(0))["best"] == -1
+    assert PlaceLate().choose(FakeView(), ready_of(), SplitMix64(0)) == SHARED
+    assert PlaceLate().choose(FakeView(), ready_of((1, 9, -1, (2,))), SplitMix64(0)) == SHARED
+    assert PlaceLate().explain(FakeView(), ready_of(), SplitMix64(0))["best"] == -1
 
 
 def test_an_overloaded_node_that_alone_can_run_it_gets_it():
     view = FakeView(members=members_of(4, contexts={2: "gpu"}), loads={2: 100})
-    assert PlaceLate().choose(view, ready_of((1, BIG, -1, (2,)), context="gpu"), Rng(0)) == 2
+    assert PlaceLate().choose(view, ready_of((1, BIG, -1, (2,)), context="gpu"), SplitMix64(0)) == 2

@@ -4,7 +4,7 @@ from daws.model.task import Ready
 from daws.strategy.decisions import DEDICATED, SHARED
 from daws.strategy.place.daws import PlaceDaws
 from daws.strategy.place.planned import PlacePlanned
-from daws.strategy.rng import Rng
+from daws.strategy.rng import SplitMix64
 from tests.unit.strategy.fakes import FakeView, ObjectAt, members_of, ready_of
 
 BIG: ObjectAt = (1, 10**9, 5, (3,))
@@ -12,7 +12,7 @@ SMALL: ObjectAt = (2, 10, 6, ())
 
 
 def choose(ready: Ready, **view: object) -> int:
-    return PlacePlanned().choose(FakeView(**view), ready, Rng(0))  # type: ignore[arg-type]
+    return PlacePlanned().choose(FakeView(**view), ready, SplitMix64(0))  # type: ignore[arg-type]
 
 
 def test_what_was_planned_goes_home_wherever_its_data_is():
@@ -32,7 +32,7 @@ def test_what_was_planned_goes_home_wherever_its_data_is():
 )
 def test_what_has_no_plan_goes_by_its_data(ready: Ready):
     view = FakeView(members=members_of(4, contexts={3: "gpu>any"}))
-    assert PlacePlanned().choose(view, ready, Rng(0)) == PlaceDaws().choose(view, ready, Rng(0)) == 3
+    assert PlacePlanned().choose(view, ready, SplitMix64(0)) == PlaceDaws().choose(view, ready, SplitMix64(0)) == 3
 
 
 def test_what_follows_a_task_that_was_stolen_stays_with_it_where_few_wait():
@@ -48,6 +48,6 @@ def test_what_follows_a_task_that_was_stolen_stays_with_it_where_few_wait():
 
 def test_it_says_what_it_went_by():
     ready = ready_of((1, 10**9, 5, (0,)), rank=7, home=2, planned=True)
-    reasons = PlacePlanned().explain(FakeView(strays=frozenset([1])), ready, Rng(0))
+    reasons = PlacePlanned().explain(FakeView(strays=frozenset([1])), ready, SplitMix64(0))
     assert (reasons["planned"], reasons["home"], reasons["home_can_run"], reasons["astray"]) == (True, 2, True, True)
     assert reasons["choice"] == DEDICATED

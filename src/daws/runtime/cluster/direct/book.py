@@ -2,7 +2,7 @@
 
 import msgspec
 
-from daws.store.valkey.notes import ENDED, NAMES, SESSIONS, Notes
+from daws.store.valkey.notes import ENDED, NAMES, SESSIONS, ClusterNotes
 
 OPEN, ENDING = 0, 1
 
@@ -28,7 +28,7 @@ def decode(noted: bytes) -> Entry:
 
 
 class SessionBook:
-    def __init__(self, notes: Notes) -> None:
+    def __init__(self, notes: ClusterNotes) -> None:
         self._notes = notes
 
     async def named(self, name: str) -> Entry | None:

@@ -10,9 +10,9 @@ from daws.runtime.cluster.direct.book import SessionBook
 from daws.runtime.cluster.direct.ends import Ends
 from daws.runtime.cluster.reach import Reach, hang_up
 from daws.runtime.cluster.words import Refused
-from daws.store.valkey.attempt import Options
+from daws.store.valkey.attempt import StoreOptions
 from daws.store.valkey.looking import Looking
-from daws.store.valkey.notes import Notes
+from daws.store.valkey.notes import ClusterNotes
 from daws.store.valkey.store import Answers, ValkeyStore
 from daws.wire.store import Row
 
@@ -27,7 +27,7 @@ Received = Callable[[list[Any]], None]
 
 
 async def open_store(reach: Reach) -> ValkeyStore:
-    options = Options(reach.config.store_shards, reach.lease_ns, COPIES_MAX, direct=True)
+    options = StoreOptions(reach.config.store_shards, reach.lease_ns, COPIES_MAX, direct=True)
     return await ValkeyStore.open(reach.server_address(), options, OPEN_S, is_trial=True)
 
 
@@ -37,7 +37,7 @@ class Desk:
     def __init__(self, reach: Reach, store: ValkeyStore, received: Received) -> None:
         self.reach = reach
         self.store = store
-        self.notes = Notes(store)
+        self.notes = ClusterNotes(store)
         self.looking = Looking(store)
         self.book = SessionBook(self.notes)
         self.ends = Ends(self.looking, self.notes)

@@ -12,7 +12,7 @@ from daws.runtime.cluster.ends import LOST, has_ended
 from daws.runtime.ports import Outcome
 from daws.store.memory.record import Record
 from daws.store.valkey.looking import Looking, log_row
-from daws.store.valkey.notes import FAILURES, Notes
+from daws.store.valkey.notes import FAILURES, ClusterNotes
 from daws.workers.roots import parent_in, root_in
 
 PERIOD_S, IDLE_S, PERIOD_S_MAX = 0.005, 0.1, 0.2
@@ -45,7 +45,7 @@ class _Reader:
 class Ends:
     """In all shards."""
 
-    def __init__(self, looking: Looking, notes: Notes) -> None:
+    def __init__(self, looking: Looking, notes: ClusterNotes) -> None:
         self._looking = looking
         self._notes = notes
         self.begin_anew()

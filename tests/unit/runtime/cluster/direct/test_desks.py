@@ -23,9 +23,9 @@ from daws.runtime.ports import Outcome
 from daws.runtime.talk import Ends as Told
 from daws.runtime.talk import KeepFailure
 from daws.store.valkey import safety
-from daws.store.valkey.attempt import Options
+from daws.store.valkey.attempt import StoreOptions
 from daws.store.valkey.looking import Looking
-from daws.store.valkey.notes import FAILURES, FUNCTIONS, Notes
+from daws.store.valkey.notes import FAILURES, FUNCTIONS, ClusterNotes
 from daws.store.valkey.server import Address
 from daws.store.valkey.store import ValkeyStore
 from daws.wire.store import CLIENT_HOLDER, Finish, Release, Submit
@@ -47,7 +47,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalServer]:
 
 def on(server: LocalServer, name: str, work: Callable[[ValkeyStore], Awaitable[None]]) -> None:
     async def run() -> None:
-        store = await ValkeyStore.open(Address((server.url,), name), Options(direct=True))
+        store = await ValkeyStore.open(Address((server.url,), name), StoreOptions(direct=True))
         async with asyncio.timeout(DEADLINE_S):
             await work(store)
         await store.close()
@@ -63,7 +63,7 @@ def desk_at(store: ValkeyStore) -> tuple[NodeDesk, list[object]]:
 
 def test_a_name_belongs_to_one_session_and_changes_are_made_by_one_of_many(server: LocalServer):
     async def work(store: ValkeyStore) -> None:
-        book = SessionBook(Notes(store))
+        book = SessionBook(ClusterNotes(store))
         first = await book.open("work", True, 1.0, b"one")
         assert first is not None and await book.named("work") == first
         assert await book.open("work", False, 2.0, b"two") is None
@@ -80,7 +80,7 @@ def test_a_name_belongs_to_one_session_and_changes_are_made_by_one_of_many(serve
 
 def test_a_session_that_the_server_has_forgotten_is_written_again(server: LocalServer):
     async def work(store: ValkeyStore) -> None:
-        notes = Notes(store)
+        notes = ClusterNotes(store)
         book = SessionBook(notes)
         entry = await book.open("work", True, 1.0, b"one")
         assert entry is not None
@@ -97,7 +97,7 @@ def test_numbers_are_never_given_twice_also_not_by_a_server_that_has_forgotten_t
 
     async def work(store: ValkeyStore) -> None:
         for _ in range(3):
-            given.append(await Notes(store).new_number("node"))
+            given.append(await ClusterNotes(store).new_number("node"))
 
     try:
         on(server, "numbers", work)
@@ -111,7 +111,7 @@ def test_numbers_are_never_given_twice_also_not_by_a_server_that_has_forgotten_t
 
 def test_ends_are_read_from_the_log_or_looked_up_when_it_is_another_one(server: LocalServer):
     async def work(store: ValkeyStore) -> None:
-        notes, looking = Notes(store), Looking(store)
+        notes, looking = ClusterNotes(store), Looking(store)
         ends = Ends(looking, notes)
         tasks = [SESSION + number for number in range(4)]
         await store.call(0, [Submit(TaskSpec(task, 1, outputs=(task,)), (), ANN) for task in tasks])
@@ -135,7 +135,7 @@ def test_ends_are_read_from_the_log_or_looked_up_when_it_is_another_one(server: 
 def test_an_end_is_read_of_that_is_wanted_only_while_the_log_is_read(server: LocalServer):
     async def work(store: ValkeyStore) -> None:
         looking = Looking(store)
-        ends = Ends(looking, Notes(store))
+        ends = Ends(looking, ClusterNotes(store))
         first, late, *_ = tasks = [SESSION + number for number in range(3)]
         await store.call(0, [Submit(TaskSpec(task, 1, outputs=(task,)), (), ANN) for task in tasks])
         wanted = {first}

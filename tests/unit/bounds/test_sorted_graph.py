@@ -3,13 +3,14 @@
 import numpy as np
 import pytest
 
-from daws.bounds import flow as module
-from daws.bounds.flow import Flow
-from daws.model.graph import Graph, GraphBuilder
+from daws.bounds import sorted_graph as module
+from daws.bounds.sorted_graph import SortedGraph
+from daws.model.graph import Graph
+from daws.model.graph_builder import GraphBuilder
 from daws.workloads import parse_workload
 
 
-def edges_of(flow: Flow) -> set[tuple[int, int, int]]:
+def edges_of(flow: SortedGraph) -> set[tuple[int, int, int]]:
     """(parent, child, bytes) by the numbers of the graph."""
     child = np.repeat(np.arange(flow.task_count), np.diff(flow.start))
     task = np.arange(flow.task_count) if flow.order is None else flow.order
@@ -64,7 +65,7 @@ def upside_down() -> Graph:
 )
 def test_edges_and_steps(graph, monkeypatch):
     monkeypatch.setattr(module, "STEP_TASKS_MAX", 16)
-    flow = Flow(graph)
+    flow = SortedGraph(graph)
     assert edges_of(flow) == expected(graph)
     steps = flow.steps
     assert [step.low for step in steps[1:]] == [step.high for step in steps[:-1]]
@@ -75,15 +76,15 @@ def test_edges_and_steps(graph, monkeypatch):
 
 
 def test_a_level_is_one_step():
-    assert len(Flow(parse_workload("fan-out:tasks=1111,degree=10").build(1, 1, 0)).steps) == 4
+    assert len(SortedGraph(parse_workload("fan-out:tasks=1111,degree=10").build(1, 1, 0)).steps) == 4
 
 
 def test_columns_follow_the_order():
     graph = upside_down()
-    assert Flow(graph).by_position(graph.length_ns).tolist() == [2, 3, 1]
+    assert SortedGraph(graph).by_position(graph.length_ns).tolist() == [2, 3, 1]
 
 
 def test_small_objects_may_count_for_nothing():
-    assert edges_of(Flow(mixed(), 10)) == expected(mixed(), 10) == {(0, 1, 20), (1, 2, 30), (0, 2, 0)}
+    assert edges_of(SortedGraph(mixed(), 10)) == expected(mixed(), 10) == {(0, 1, 20), (1, 2, 30), (0, 2, 0)}
     graph = parse_workload("fan-out:tasks=100,output-mb=0.004").build(1, 1, 0)
-    assert edges_of(Flow(graph, 4096)) == expected(graph, 4096)
+    assert edges_of(SortedGraph(graph, 4096)) == expected(graph, 4096)

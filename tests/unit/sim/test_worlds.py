@@ -3,14 +3,14 @@
 import pytest
 
 from daws.sim.checkers import Violation
-from daws.sim.scenario import draw_scenario, make_scenario_kernel, run_scenario
+from daws.sim.worlds import draw_scenario, make_scenario_kernel, run_scenario
 from daws.store.memory.store import HANDLERS
 from daws.wire.store import TakeOver
 
 AIMED = {
-    "heirs": ("torn", "crashed as an heir"),
-    "last words": ("words", "last words"),
-    "exiled": ("exiles", "exiled"),
+    "heirs": ("partial_takeovers", "crashed as an heir"),
+    "last words": ("deaths_after_call", "last words"),
+    "exiled": ("store_cuts", "exiled"),
 }
 
 
@@ -57,7 +57,7 @@ def test_an_heir_dies_when_it_has_one_shard_of_several(monkeypatch):
 
 def test_word_that_an_intent_was_carried_out_comes_twice():
     scenarios = (draw_scenario(seed) for seed in range(700))
-    outcomes = (run_scenario(one.seed) for one in scenarios if one.echoes)
+    outcomes = (run_scenario(one.seed) for one in scenarios if one.late_clears)
     assert any("echoed" in one.faults for one in outcomes)
 
 
@@ -71,7 +71,7 @@ def test_what_is_born_late_ends_as_the_task_does_that_it_waits_for():
 
 def test_heirs_in_a_rush_meet_both_short_tasks_and_lost_objects():
     drawn = [one for one in map(draw_scenario, range(300)) if one.kind == "rush"]
-    assert {bool(one.words) for one in drawn} == {True, False}
+    assert {bool(one.deaths_after_call) for one in drawn} == {True, False}
     assert all(one.lease_s < 1 for one in drawn)
 
 
@@ -80,7 +80,7 @@ def test_a_killer_that_is_found_out_too_early_or_too_late_is_noticed(kills, monk
     scenario = next(
         one for one in map(draw_scenario, range(900)) if one.killers and not one.strategy.replicate.copies_max
     )
-    monkeypatch.setattr("daws.sim.scenario.KILLS", kills)
+    monkeypatch.setattr("daws.sim.worlds.run.KILLS", kills)
     with pytest.raises(Violation, match=f"has killed 3 nodes and not {kills}"):
         run_scenario(scenario.seed)
 

@@ -23,7 +23,7 @@ Floats = npt.NDArray[np.float64]
 _Scalar = TypeVar("_Scalar", bound=np.generic)
 
 
-class Step(NamedTuple):
+class SortedStep(NamedTuple):
     """The tasks `low .. high - 1` of a flow, and of its edges those that lead to them."""
 
     low: int
@@ -32,7 +32,7 @@ class Step(NamedTuple):
     last: int
 
 
-class Flow:
+class SortedGraph:
     """Tasks by position. The edges of the task at position `p` are `start[p] .. start[p + 1] - 1`: one for each parent,
     with the bytes that it reads of it. Objects of up to `inline_bytes` count as nothing."""
 
@@ -68,7 +68,7 @@ class Flow:
         return self._counted(self.graph.object_bytes[self.parent[first:last]])
 
     @cached_property
-    def steps(self) -> list[Step]:
+    def steps(self) -> list[SortedStep]:
         """All tasks, step by step."""
         low, count = 0, self.task_count
         latest = self._latest_parents() if self.edge_count else None
@@ -77,11 +77,11 @@ class Flow:
             high = min(count, low + STEP_TASKS_MAX)
             if latest is not None:
                 high = _first_at_least(latest, low, high)
-            found.append(Step(low, high, int(self.start[low]), int(self.start[high])))
+            found.append(SortedStep(low, high, int(self.start[low]), int(self.start[high])))
             low = high
         return found
 
-    def counts(self, step: Step) -> Int64s:
+    def counts(self, step: SortedStep) -> Int64s:
         """How many parents each task of a step has."""
         return np.diff(self.start[step.low : step.high + 1])
 

@@ -1,0 +1,93 @@
+"""The workers of a node, and how its scheduler is set for live runs."""
+
+import msgspec
+
+from daws.core.node import NodeConfig
+from daws.model.cluster import ExecutorClass, NodeInfo
+from daws.model.context import parse_context
+from daws.model.task import NodeId
+from daws.runtime.outcomes import LEASE_NS
+
+TICK_NS = 2_000_000_000
+AHEAD_NS = 8_000_000
+NEXT_NS = 25_000_000
+RECALL_NS = 1_000_000
+"""How many tasks are sent ahead to a worker. A worker that has to ask for its next task waits for some tenths of a
+millisecond, and longer where all processors are busy: too long for short tasks. Of tasks up to NEXT_NS each worker has
+one more at hand, of shorter ones as many as take AHEAD_NS. A task behind a long one is recalled when another worker has
+been idle for RECALL_NS. (While every worker has more at hand the node is in no hurry and may wait for some
+milliseconds, see `Engine._step`.)"""
+AHEAD_COUNT_MAX = 256
+"""The fixed cost of a batch (system calls, threads and processes that wake up) is shared by up to so many tasks. (Of
+bags the node sends more.)"""
+AHEAD_BYTES = 1 << 20
+"""Tasks sent ahead may make objects of so many bytes in all (but one task always may): the reader of the first object
+comes before the next producers."""
+AUDIT_NS = 60_000_000_000
+"""An object that has waited for its readers for so long is looked up in the store: the node that should have released
+it may be dead."""
+NO_DEVICE = -1
+COPIES_SHARE = 4
+"""Copies that no task reads just now may take one part in so many of a node's memory."""
+
+
+class Crew(msgspec.Struct, frozen=True, array_like=True):
+    """The workers of one node: how many, of which kind (see `daws.workers.port`), and the pickled functions that each
+    worker calls first (`setup`) and last (`teardown`). With `tells_runs` the listener is told of every run, with
+    `explains` also of every decision about a task. Beside the `count` workers there is one for each device: `devices`
+    says how many devices there are under each label. `owns_process`: the node may choose the scheduling class of its
+    thread, because the process belongs to daws or may be treated as if it did."""
+
+    count: int
+    kind: str = "processes"
+    setup: bytes = b""
+    teardown: bytes = b""
+    tells_runs: bool = False
+    explains: bool = False
+    devices: tuple[tuple[str, int], ...] = ()
+    owns_process: bool = True
+
+    @property
+    def slots(self) -> int:
+        return self.count + sum([count for _, count in self.devices])
+
+    def device_of(self, node: NodeId, slot: int) -> int:
+        """The number of an executor's device on its machine, which nodes share; NO_DEVICE if it has none."""
+        first = self.count
+        for _, count in self.devices:
+            if first <= slot < first + count:
+                return node * count + slot - first
+            first += count
+        return NO_DEVICE
+
+
+def config_of(
+    limit_bytes: int,
+    lease_ns: int = LEASE_NS,
+    replicated: bool = False,
+    shard_count: int = 1,
+    small_finishes: bool = False,
+) -> NodeConfig:
+    """The settings of a live node. Leases are long by default: on one machine a parent process notices deaths."""
+    return NodeConfig(
+        shard_count=shard_count,
+        lease_ns=lease_ns,
+        tick_ns_max=TICK_NS,
+        commit_delay_ns=0,
+        ahead_ns=AHEAD_NS,
+        next_ns=NEXT_NS,
+        recall_ns=RECALL_NS,
+        ahead_count_max=AHEAD_COUNT_MAX,
+        ahead_bytes=AHEAD_BYTES,
+        freed_batch=256,
+        audit_ns=AUDIT_NS,
+        memory_bytes=limit_bytes // COPIES_SHARE,
+        starts_together=True,
+        small_finishes=small_finishes,
+        replicated=replicated,
+    )
+
+
+def info_of(node: NodeId, crew: Crew, addresses: tuple[str, ...] = ()) -> NodeInfo:
+    devices = [ExecutorClass(count, parse_context(label)) for label, count in crew.devices]
+    return NodeInfo(node, (ExecutorClass(crew.count), *devices), addresses=addresses)

@@ -1,0 +1,52 @@
+"""The inputs of runs as workers are told of them: values that came with the task, or files of objects."""
+
+from daws.data.files import ObjectFiles
+from daws.model.task import Input, Ready
+from daws.wire.worker import ObjectFile
+
+
+def inline_inputs(ready: Ready) -> tuple[bytes, ...] | None:
+    """The values that a task reads, if all of them came with it."""
+    inputs = ready.inputs
+    if len(inputs) == 1:
+        return (inputs[0][4],) if inputs[0][4] else None
+    known = {one[0]: one[4] for one in inputs}
+    values = tuple([known[object_] for object_ in ready.spec.inputs])
+    return values if all(values) else None
+
+
+class RunInputs:
+    """Files are pinned until the run that reads them is over: to spill a file that a run may open would free nothing.
+    With `shares_memory` workers are threads and take the bytes themselves."""
+
+    def __init__(self, files: ObjectFiles, shares_memory: bool) -> None:
+        self.pinned: dict[int, list[int]] = {}  # objects, by run
+        self._files = files
+        self._shares_memory = shares_memory
+
+    def of(self, run: int, ready: Ready) -> tuple[bytes | ObjectFile, ...]:
+        if not ready.inputs:
+            return ()
+        if len(ready.inputs) == 1:
+            return (self._input(run, ready.inputs[0]),)
+        known = {one[0]: one for one in ready.inputs}
+        return tuple([self._input(run, known[object_]) for object_ in ready.spec.inputs])
+
+    def _input(self, run: int, one: Input) -> bytes | ObjectFile:
+        files = self._files
+        if one[4]:
+            return one[4]
+        if one[0] not in files:  # it was given up while the run waited for its function: its worker reports it missing
+            return ObjectFile(files.where(one[0]), one[0], 0)
+        if self._shares_memory:
+            held = files.held(one[0])
+            if held is not None:
+                return ObjectFile("", one[0], len(held), held)
+        files.pin(one[0])
+        self.pinned.setdefault(run, []).append(one[0])
+        return ObjectFile(files.path(one[0]), one[0], files.size_bytes(one[0]))
+
+    def unpin(self, run: int) -> None:
+        """A run is over."""
+        for object_ in self.pinned.pop(run, ()):
+            self._files.unpin(object_)

@@ -1,0 +1,153 @@
+"""Sessions: who uses them, which of them go on without a client, and what they have in a shard.
+
+Which sessions there are lives in shard 0. A session's client renews a lease by the store's clock, as nodes do; when it
+has run out, another client may go on with a session that is kept, and a sweeper ends the others. A shard that was told
+that a session is closed takes no more tasks of it: so what a dead client has sent before, and comes late, does no harm.
+"""
+
+from collections.abc import Iterable
+
+from msgspec.structs import replace
+
+from daws.model.states import DONE as STATE_DONE
+from daws.model.states import READY, WAITING
+from daws.model.task import AGAIN, FROM_OUTSIDE, NodeId, Ready
+from daws.store.memory.record import Record, ready_of
+from daws.store.memory.store import MemoryStore, Shard, serves
+from daws.wire import store as wire
+from daws.wire.store import (
+    CANCELLED,
+    NO_SESSION,
+    OK,
+    REFUSED,
+    SESSION_BITS,
+    TO_END,
+    TO_SWEEP,
+    TO_USE,
+    UNDERWAY,
+    AnswerType,
+    HeldTask,
+    SessionEntry,
+    Submit,
+    session_of,
+    shard_of,
+)
+
+NOBODY: NodeId = -1
+
+
+def is_attached(store: MemoryStore, entry: SessionEntry, now_ns: int) -> bool:
+    return bool(entry.nonce) and store.session_leases.get(entry.number, 0) > now_ns
+
+
+def attachment(store: MemoryStore, row: wire.AttachSession, now_ns: int) -> SessionEntry | int:
+    """The entry of a session as it is when the caller has it, or why it cannot have it. Changes nothing."""
+    entry = _meant(store, row)
+    if entry is None:
+        if row.session != NO_SESSION or row.why != TO_USE:
+            return REFUSED
+        number = store.session_count + 1
+        return SessionEntry(number, row.name or f"session-{number}", row.kept, row.nonce, now_ns)
+    if entry.nonce != row.nonce:
+        if row.why != TO_END and is_attached(store, entry, now_ns):
+            return UNDERWAY
+        if row.why == TO_USE and row.session != NO_SESSION:
+            return REFUSED  # this client was away for too long, and another one came
+        if row.why == TO_SWEEP and not entry.nonce and not entry.ending:
+            return REFUSED  # its client has left it in good order
+    if row.why == TO_USE and entry.ending:
+        return CANCELLED
+    ends = row.why == TO_END or (row.why == TO_SWEEP and not entry.kept)
+    return replace(entry, nonce=row.nonce, kept=entry.kept or row.kept, ending=entry.ending or ends)
+
+
+def _meant(store: MemoryStore, row: wire.AttachSession) -> SessionEntry | None:
+    if row.session != NO_SESSION:
+        return store.sessions.get(row.session)
+    for entry in store.sessions.values():
+        if entry.nonce == row.nonce or (row.name and entry.name == row.name):
+            return entry
+    return None
+
+
+@serves(wire.AttachSession)
+def attach(store: MemoryStore, shard: Shard, row: wire.AttachSession, now_ns: int) -> AnswerType:
+    entry = attachment(store, row, now_ns)
+    if isinstance(entry, int):
+        return entry
+    store.sessions[entry.number] = entry
+    store.session_count = max(store.session_count, entry.number)
+    store.session_leases[entry.number] = now_ns + store.lease_ns
+    return wire.SessionAttached(entry.number, entry.name, entry.kept, entry.ending)
+
+
+@serves(wire.DetachSession)
+def detach(store: MemoryStore, shard: Shard, row: wire.DetachSession, now_ns: int) -> AnswerType:
+    entry = store.sessions.get(row.session)
+    if entry is None or entry.nonce != row.nonce:
+        return OK
+    store.session_leases.pop(row.session, None)
+    if row.keep:
+        store.sessions[row.session] = replace(entry, kept=True, nonce=b"")
+    else:
+        del store.sessions[row.session]
+    return OK
+
+
+@serves(wire.ListSessions)
+def list_sessions(store: MemoryStore, shard: Shard, row: wire.ListSessions, now_ns: int) -> AnswerType:
+    entries = tuple(store.sessions.values())
+    return wire.SessionList(entries, tuple([one.number for one in entries if is_attached(store, one, now_ns)]))
+
+
+@serves(wire.CloseSession)
+def close_session(store: MemoryStore, shard: Shard, row: wire.CloseSession, now_ns: int) -> AnswerType:
+    shard.closed.add(row.session)
+    return OK
+
+
+@serves(wire.FindHeld)
+def find_held(store: MemoryStore, shard: Shard, row: wire.FindHeld, now_ns: int) -> AnswerType:
+    mine = [
+        (task, record)
+        for task, record in shard.records.items()
+        if record is not None and session_of(task) == row.session
+    ]
+    return held_tasks(store.shard_count, row, mine)
+
+
+def held_tasks(shard_count: int, row: wire.FindHeld, mine: Iterable[tuple[int, Record]]) -> wire.HeldTasks:
+    """The answer to a search that has found these records of a session."""
+    found = sorted(mine, key=lambda one: one[0])
+    next_task = found[-1][0] + 1 if found else row.session << SESSION_BITS
+    found = [one for one in found if one[0] >= row.start]
+    some = found[: row.limit]
+    tasks: list[HeldTask] = []
+    ready: list[tuple[NodeId, Ready]] = []
+    unfinished: list[Submit] = []
+    for task, record in some:
+        tasks.append(_held_task(task, record))
+        if record.state == READY and not record.attempt and record.edges in (None, task):
+            ready.append((record.owner, ready_of(record, AGAIN)))
+        elif (submit := unfinished_of(task, record, shard_count)) is not None:
+            unfinished.append(submit)
+    return wire.HeldTasks(next_task, tuple(tasks), tuple(ready), tuple(unfinished), len(some) < len(found))
+
+
+def _held_task(task: int, record: Record) -> HeldTask:
+    spec, rare = record.spec, record.rare
+    state = STATE_DONE if rare is not None and rare.remaking else record.state  # that is no second end
+    is_function = spec.kind == FROM_OUTSIDE and bool(record.outputs) and not record.outputs[0][3]
+    return HeldTask(task, len(spec.outputs), state, record.held, not (spec.leaf or is_function))
+
+
+def unfinished_of(task: int, record: Record, shard_count: int) -> Submit | None:
+    """Of a task that waits, what its client may have died in the middle of: it waits for itself, or for a parent in
+    another shard, which may not know of it."""
+    if record.state != WAITING or not isinstance(record.edges, tuple | set):
+        return None
+    home = shard_of(task, shard_count)
+    parents = tuple(sorted(parent for parent in record.edges if parent != task))
+    if task not in record.edges and all(shard_of(parent, shard_count) == home for parent in parents):
+        return None
+    return Submit(record.spec, parents, NOBODY)

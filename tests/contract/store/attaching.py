@@ -1,0 +1,203 @@
+"""Sessions: who uses them, for how long, and what they have."""
+
+from daws.model.states import CANCELLED as STATE_CANCELLED
+from daws.model.states import DONE as STATE_DONE
+from daws.model.states import READY, WAITING
+from daws.model.task import FROM_OUTSIDE, Ready, TaskSpec
+from daws.wire.store import (
+    CANCELLED,
+    CLIENT_HOLDER,
+    LOG_END,
+    OK,
+    REFUSED,
+    SESSION_BITS,
+    TO_END,
+    TO_SWEEP,
+    UNDERWAY,
+    UNKNOWN,
+    AnswerType,
+    AttachSession,
+    Cancel,
+    CloseSession,
+    Create,
+    DetachSession,
+    FindHeld,
+    HeldTask,
+    HeldTasks,
+    Inspect,
+    ListSessions,
+    Log,
+    ReadLog,
+    Release,
+    SessionAttached,
+    SessionEntry,
+    SessionList,
+    Submit,
+)
+from tests.contract.store.desk import ANN, Contract, Desk, made
+
+ONE, TWO, BROOM = b"one", b"two", b"broom"
+FIRST = 1 << SESSION_BITS
+FAR = FIRST + 64
+"""A task of the same session in another shard, if there are several."""
+
+
+def attach(desk: Desk, nonce: bytes, name: str = "", **more: object) -> AnswerType:
+    return desk(AttachSession(nonce, name, **more))  # type: ignore[arg-type]
+
+
+def listed(desk: Desk) -> SessionList:
+    answer = desk(ListSessions())
+    assert isinstance(answer, SessionList)
+    return answer
+
+
+def submit(desk: Desk, task: int, *parents: int) -> AnswerType:
+    return desk(Submit(TaskSpec(task, inputs=parents, outputs=(task,)), parents, ANN))
+
+
+class AttachingContract(Contract):
+    def test_sessions_are_numbered_and_named(self, desk: Desk):
+        assert attach(desk, ONE) == SessionAttached(1, "session-1", False)
+        assert attach(desk, TWO, "mine", kept=True) == SessionAttached(2, "mine", True)
+        entries = (SessionEntry(1, "session-1", False, ONE), SessionEntry(2, "mine", True, TWO))
+        assert listed(desk) == SessionList(entries, (1, 2))
+
+    def test_a_client_that_asks_again_has_its_session(self, desk: Desk):
+        attach(desk, ONE, "mine")
+        assert attach(desk, ONE, "mine", session=1) == SessionAttached(1, "mine", False)
+
+    def test_a_session_has_one_client(self, desk: Desk):
+        attach(desk, ONE, "mine", kept=True)
+        assert attach(desk, TWO, "mine") == UNDERWAY
+        assert attach(desk, BROOM, session=1, why=TO_SWEEP) == UNDERWAY
+
+    def test_a_client_that_is_gone_for_a_lease_can_be_replaced(self, desk: Desk):
+        attach(desk, ONE, "mine", kept=True)
+        desk.now_ns = self.lease_ns - 1
+        attach(desk, ONE, session=1)
+        desk.now_ns = 2 * self.lease_ns - 2
+        assert attach(desk, TWO, "mine") == UNDERWAY
+        desk.now_ns += 1
+        assert listed(desk).attached == ()
+        assert attach(desk, TWO, "mine") == SessionAttached(1, "mine", True)
+        assert attach(desk, ONE, session=1) == UNDERWAY
+        desk.now_ns += self.lease_ns
+        assert attach(desk, ONE, session=1) == REFUSED, "it went on with another client"
+
+    def test_a_client_that_was_away_for_long_goes_on_if_nobody_came(self, desk: Desk):
+        attach(desk, ONE)
+        desk.now_ns = 5 * self.lease_ns
+        assert attach(desk, ONE, session=1) == SessionAttached(1, "session-1", False)
+        assert listed(desk).attached == (1,)
+
+    def test_a_client_that_detaches_leaves_its_session_to_others(self, desk: Desk):
+        attach(desk, ONE, "mine")
+        assert desk(DetachSession(ONE, 1, True)) == OK
+        assert listed(desk) == SessionList((SessionEntry(1, "mine", True, b""),))
+        assert attach(desk, BROOM, session=1, why=TO_SWEEP) == REFUSED
+        assert attach(desk, TWO, "mine") == SessionAttached(1, "mine", True)
+        assert desk(DetachSession(ONE, 1, False)) == OK, "comes late"
+        assert listed(desk).attached == (1,)
+
+    def test_a_session_that_has_ended_is_gone_and_its_number_is_not_given_again(self, desk: Desk):
+        attach(desk, ONE, "mine")
+        desk(DetachSession(ONE, 1, False))
+        assert listed(desk) == SessionList()
+        assert attach(desk, ONE, session=1) == REFUSED
+        assert attach(desk, TWO, "mine") == SessionAttached(2, "mine", False)
+
+    def test_a_sweeper_ends_what_is_not_kept(self, desk: Desk):
+        attach(desk, ONE)
+        assert attach(desk, BROOM, why=TO_SWEEP) == REFUSED, "which one?"
+        desk.now_ns = self.lease_ns
+        assert attach(desk, BROOM, session=1, why=TO_SWEEP) == SessionAttached(1, "session-1", False, True)
+        assert attach(desk, BROOM, session=1, why=TO_SWEEP) == SessionAttached(1, "session-1", False, True)
+        desk.now_ns += self.lease_ns
+        assert attach(desk, ONE, session=1) == REFUSED
+        assert attach(desk, TWO, "session-1") == CANCELLED
+        another = SessionAttached(1, "session-1", False, True)
+        assert attach(desk, b"another broom", session=1, why=TO_SWEEP) == another, "the first one is dead, too"
+
+    def test_a_sweeper_looks_after_what_is_kept(self, desk: Desk):
+        attach(desk, ONE, "mine", kept=True)
+        desk.now_ns = self.lease_ns
+        assert attach(desk, BROOM, session=1, why=TO_SWEEP) == SessionAttached(1, "mine", True, False)
+        desk(DetachSession(BROOM, 1, True))
+        assert attach(desk, TWO, "mine") == SessionAttached(1, "mine", True)
+
+    def test_a_session_can_be_ended_whoever_uses_it(self, desk: Desk):
+        attach(desk, ONE, "mine", kept=True)
+        assert attach(desk, TWO, "mine", why=TO_END) == SessionAttached(1, "mine", True, True)
+        assert attach(desk, ONE, session=1) == UNDERWAY
+        assert attach(desk, b"three", "other", why=TO_END) == REFUSED
+
+    def test_a_closed_session_gets_no_more_tasks(self, desk: Desk):
+        desk = Desk(self.make(shards=1), self.snapshot)
+        submit(desk, FIRST)
+        assert desk(CloseSession(1)) == OK
+        assert submit(desk, FIRST + 1) == CANCELLED
+        assert desk(Create(TaskSpec(FIRST + 2), (FIRST,), guarded=True)) == CANCELLED
+        assert desk.once(Inspect(FIRST + 1)) == UNKNOWN == desk.once(Inspect(FIRST + 2))
+        assert submit(desk, FIRST) is None, "it was there before"
+        assert submit(desk, 2 << SESSION_BITS) is None, "another session"
+
+    def test_many_tasks_of_a_closed_session_at_once(self, desk: Desk):
+        desk = Desk(self.make(shards=1), self.snapshot)
+        desk(CloseSession(1))
+        rows = [Submit(TaskSpec(FIRST + number), (), ANN) for number in range(40)]
+        assert desk.store.apply(0, rows, 0) == [CANCELLED] * 40
+
+    def test_what_a_session_has_is_found_in_parts(self, desk: Desk):
+        desk = Desk(self.make(shards=1), self.snapshot)
+        assert desk(FindHeld(1)) == HeldTasks(FIRST)
+        submit(desk, 5)
+        submit(desk, FIRST)
+        submit(desk, FIRST + 1, FIRST)
+        desk(Submit(TaskSpec(FIRST + 2, FROM_OUTSIDE, outputs=(FIRST + 2,)), (), -1, (made(FIRST + 2, FIRST + 2),)))
+        submit(desk, FIRST + 3)
+        desk(Cancel(FIRST + 3, ANN))
+        desk(Release(FIRST + 3, CLIENT_HOLDER))
+        found = desk(FindHeld(1, limit=3))
+        assert isinstance(found, HeldTasks) and found.next == FIRST + 4 and found.more
+        assert found.tasks == (
+            HeldTask(FIRST, 1, READY, True, True),
+            HeldTask(FIRST + 1, 1, WAITING, True, True),
+            HeldTask(FIRST + 2, 1, STATE_DONE, True, False),
+        )
+        rest = desk(FindHeld(1, FIRST + 3))
+        assert rest == HeldTasks(FIRST + 4, (HeldTask(FIRST + 3, 1, STATE_CANCELLED, False, True),))
+
+    def test_tasks_that_their_owner_may_not_have_heard_of_are_found(self, desk: Desk):
+        desk = Desk(self.make(shards=1), self.snapshot)
+        submit(desk, FIRST)
+        submit(desk, FIRST + 1, FIRST)
+        found = desk(FindHeld(1))
+        assert isinstance(found, HeldTasks)
+        assert [(owner, ready.spec.id) for owner, ready in found.ready] == [(ANN, FIRST)]
+        desk.done(FIRST, ANN, 0, made(FIRST, FIRST, ANN))
+        ready = submit(desk, FIRST + 2, FIRST)
+        assert isinstance(ready, Ready)
+        found = desk(FindHeld(1))
+        assert isinstance(found, HeldTasks)
+        assert [(owner, one.spec.id, one.inputs) for owner, one in found.ready] == [(ANN, FIRST + 2, ready.inputs)]
+
+    def test_tasks_that_their_parents_may_not_know_are_found(self, desk: Desk):
+        desk = Desk(self.make(shards=2), self.snapshot)
+        submit(desk, FIRST)
+        spec = TaskSpec(FAR, inputs=(FIRST,), outputs=(FAR,))
+        desk(Create(spec, (FIRST,), guarded=True, held=True))
+        (found,) = desk.store.apply(desk.shard(Create(spec)), [FindHeld(1)], 0)
+        assert isinstance(found, HeldTasks)
+        assert found.unfinished == (Submit(spec, (FIRST,), -1),)
+
+    def test_the_log_is_read_for_one_session(self, desk: Desk):
+        desk = Desk(self.make(shards=1), self.snapshot)
+        for task in (3, FIRST, 4, FIRST + 1, FIRST + 2):
+            desk.create(task)
+            if task != FIRST + 1:
+                desk.done(task)
+        desk(Cancel(FIRST + 1, ANN))
+        assert desk(ReadLog(0, 100, 1)) == Log(5, [FIRST, FIRST + 2, (FIRST + 1, STATE_CANCELLED, "", ())])
+        assert desk(ReadLog(2, 2, 1)) == Log(4, [FIRST + 2])
+        assert desk(ReadLog(LOG_END)) == Log(5, [])

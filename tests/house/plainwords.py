@@ -1,0 +1,231 @@
+"""A lint for the prose of docstrings: `findings(module)` names sentences that are hard to read.
+
+The lint reads text, not grammar, so its rules are simple. A sentence that passes may still be bad.
+
+- **opener**: no sentence begins with a bare word of `BARE` ("What", "Who", "So", …). These words hide the noun.
+- **fragment**: the first sentence says what the thing is or does. It does not begin with a word of `FRAGMENTS` ("Of",
+  "For", "It", …), which continues the name of the thing instead of describing it.
+- **verb**: the first sentence of a function or class is imperative ("Send a row") or a noun phrase ("The rows of a
+  call"). It does not begin with a verb in the third person (`THIRD_PERSON`).
+- **subject**: the subject comes within the first `SUBJECT_WORDS` words. A sentence that begins with a preposition
+  (`PREPOSITIONS`) has its subject after the first comma; if that comma is missing, nothing can be said. A sentence that
+  begins with a conjunction (`CONJUNCTIONS`: "If", "When", …) has a first subject at once, so up to
+  `CLAUSE_WORDS` words may come before its comma.
+- **length**: no sentence has more than `SENTENCE_WORDS` words.
+
+Text between backticks counts as one word. Examples, literal blocks, tables and sections with arguments are left out.
+`python -m tests.house.plainwords [PACKAGE …]` lists findings, `--count` counts them by package.
+"""
+
+import ast
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+SUBJECT_WORDS = 6
+CLAUSE_WORDS = 14
+SENTENCE_WORDS = 32
+SOURCE = Path(__file__).parents[2] / "src" / "daws"
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+BARE = _words("what who whom whose whoever whatever whichever so nobody others")
+PREPOSITIONS = _words(
+    """of for with without by from in on at to into among between beside besides instead within under over about through
+    during per like unlike out"""
+)
+CONJUNCTIONS = _words("if when whenever while where wherever once unless until because since although as after before")
+FRAGMENTS = PREPOSITIONS | _words(
+    "as that which than and or but also it they them these those such not this until since because"
+)
+THIRD_PERSON = _words(
+    """answers appends asks begins brings builds calls carries changes checks closes collects comes copies counts
+    creates decides decodes does draws drops encodes ends fetches fills finds forgets frees gets gives goes
+    hands has hears holds is keeps knows learns leaves lets lists loads looks makes marks moves notes notices
+    opens parses puts raises reads receives refuses removes replaces reports returns runs says sends serves
+    sets shows sits splits starts stays stops takes tells tries turns unpickles waits walks watches wraps
+    writes"""
+)
+_NO_STOPS = re.compile(r"`[^`]*`|\b(e\.g|i\.e|vs|etc|cf|al|Fig|Sec|No|pp|ca|approx)\.(?=\s)")
+_HIDDEN = {".": "\x00", "!": "\x01", "?": "\x02"}
+_SHOWN = {ord(hidden): stop for stop, hidden in _HIDDEN.items()}
+_SENTENCE_END = re.compile(r"(?<=[.!?])[)\"'”]*\s+(?=[`\"'“(*\[]*[A-Z0-9`])")
+_BULLET = re.compile(r"\s*([-*•]|\d+\.)\s+")
+_NO_PROSE = re.compile(r"\s*(>>>|\||#|(Args|Arguments|Attributes|Examples?|Parameters|Raises|Returns|Yields):\s*$)")
+
+
+class Finding(NamedTuple):
+    """A sentence that breaks a rule, with its place in the file."""
+
+    line: int
+    name: str
+    rule: str
+    sentence: str
+
+
+def findings(module: ast.Module) -> list[Finding]:
+    """All findings in the docstrings of a module, in the order of the file."""
+    found = []
+    for line, name, kind, text in docstrings(module):
+        for number, sentence in enumerate(sentences(text)):
+            found += [Finding(line, name, rule, sentence) for rule in broken_rules(sentence, number == 0, kind)]
+    return found
+
+
+def docstrings(tree: ast.Module) -> Iterator[tuple[int, str, str, str]]:
+    """Line, name, kind and text of each docstring. The kind is module, class, function or value.
+
+    A string right behind an assignment is the docstring of that value.
+    """
+    yield from _docstrings_of(tree, "", "module")
+
+
+def sentences(text: str) -> list[str]:
+    """The sentences of a docstring, without code and tables. A bullet or a blank line ends a sentence."""
+    return [sentence for paragraph in _paragraphs(text) for sentence in _split(paragraph)]
+
+
+def words_of(sentence: str) -> list[str]:
+    """The words of a sentence. Text between backticks is one word; dashes and other lone signs are none."""
+    return [word for word in re.sub(r"`+[^`]*`+", "`code`", sentence).split() if re.search(r"\w", word)]
+
+
+def broken_rules(sentence: str, is_first: bool = False, kind: str = "value") -> list[str]:
+    """The names of the rules that a sentence breaks."""
+    words = words_of(sentence)
+    if not words:
+        return []
+    first = "" if words[0].startswith("`") else re.sub(r"^\W+|\W+$", "", words[0]).lower()
+    broken = []
+    if first in BARE:
+        broken.append("opener")
+    elif is_first and (first in FRAGMENTS or sentence[0].islower()):
+        broken.append("fragment")
+    elif is_first and kind in ("function", "class") and first in THIRD_PERSON:
+        broken.append("verb")
+    elif _is_late(first, words):
+        broken.append("subject")
+    if len(words) > SENTENCE_WORDS:
+        broken.append("length")
+    return broken
+
+
+def _is_late(first: str, words: list[str]) -> bool:
+    if first not in PREPOSITIONS and first not in CONJUNCTIONS:
+        return False
+    comma = next((number for number, word in enumerate(words, 1) if word.endswith((",", ":", ";"))), None)
+    if comma is None:
+        return False
+    return comma >= (SUBJECT_WORDS if first in PREPOSITIONS else CLAUSE_WORDS)
+
+
+def _docstrings_of(node: ast.AST, name: str, kind: str) -> Iterator[tuple[int, str, str, str]]:
+    body: list[ast.stmt] = getattr(node, "body", [])
+    before: ast.stmt | None = None
+    for number, statement in enumerate(body):
+        text = _text_of(statement)
+        if text is not None and number == 0:
+            yield statement.lineno, name or "module", kind, text
+        elif text is not None and isinstance(before, ast.Assign | ast.AnnAssign) and kind != "function":
+            yield statement.lineno, _target(before), "value", text
+        elif isinstance(statement, ast.ClassDef):
+            yield from _docstrings_of(statement, statement.name, "class")
+        elif isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef):
+            inner = f"{name}.{statement.name}" if kind == "class" else statement.name
+            yield from _docstrings_of(statement, inner, "function")
+        elif isinstance(statement, ast.If | ast.Try | ast.With):
+            yield from _docstrings_of(statement, name, "value")
+        before = statement
+
+
+def _text_of(statement: ast.stmt) -> str | None:
+    if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant):
+        value = statement.value.value
+        return value if isinstance(value, str) else None
+    return None
+
+
+def _target(statement: ast.Assign | ast.AnnAssign) -> str:
+    target = statement.targets[0] if isinstance(statement, ast.Assign) else statement.target
+    return ast.unparse(target)
+
+
+def _paragraphs(text: str) -> Iterator[str]:
+    """The paragraphs and bullets of a docstring, each as one line."""
+    for block in _prose_blocks(text):
+        lines: list[str] = []
+        for line in block:
+            if _BULLET.match(line) and lines:
+                yield " ".join(lines)
+                lines = []
+            lines.append(_BULLET.sub("", line, count=1).strip())
+        yield " ".join(lines)
+
+
+def _prose_blocks(text: str) -> Iterator[list[str]]:
+    """Lines up to the next blank one. Doctests, tables, sections of arguments and indented text behind a colon are left
+    out."""
+    is_before_literal = False
+    for block in _blocks(text):
+        if _NO_PROSE.match(block[0]) or (is_before_literal and block[0].startswith(" ")):
+            continue
+        is_before_literal = block[-1].endswith(":")
+        yield block
+
+
+def _blocks(text: str) -> Iterator[list[str]]:
+    block: list[str] = []
+    is_fenced = False
+    for line in [*_dedented(text), ""]:
+        is_fence = line.lstrip().startswith("```")
+        if line and not is_fence and not is_fenced:
+            block.append(line)
+        elif block:
+            yield block
+            block = []
+        is_fenced ^= is_fence
+
+
+def _dedented(text: str) -> list[str]:
+    first, *rest = text.splitlines() or [""]
+    margin = min((len(line) - len(line.lstrip()) for line in rest if line.strip()), default=0)
+    return [first.strip(), *(line[margin:].rstrip() for line in rest)]
+
+
+def _split(paragraph: str) -> list[str]:
+    """The sentences of a paragraph. Stops of abbreviations and of code end none."""
+    kept = _NO_STOPS.sub(lambda match: re.sub(r"[.!?]", lambda stop: _HIDDEN[stop.group(0)], match.group(0)), paragraph)
+    parts = _SENTENCE_END.split(kept)
+    return [part.translate(_SHOWN).strip() for part in parts if part.strip()]
+
+
+def package_of(path: Path) -> str:
+    """The package of a source file below `daws`, or the file's own name if it is in none."""
+    inside = path.relative_to(SOURCE)
+    return inside.parts[0] if len(inside.parts) > 1 else inside.stem
+
+
+def main(arguments: list[str]) -> None:
+    packages = [one for one in arguments if not one.startswith("--")]
+    counts: Counter[tuple[str, str]] = Counter()
+    for path in sorted(SOURCE.rglob("*.py")):
+        package = package_of(path)
+        if packages and not any(one in (package, str(path.relative_to(SOURCE))) for one in packages):
+            continue
+        for found in findings(ast.parse(path.read_text())):
+            counts[package, found.rule] += 1
+            if "--count" not in arguments:
+                print(f"{path.relative_to(SOURCE)}:{found.line}: {found.name}: {found.rule}: {found.sentence}")
+    for package in sorted({package for package, _ in counts}):
+        rules = {rule: count for (one, rule), count in sorted(counts.items()) if one == package}
+        print(package, sum(rules.values()), rules)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
