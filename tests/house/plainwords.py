@@ -8,12 +8,15 @@ The lint reads text, not grammar, so its rules are simple. A sentence that passe
 - **verb**: the first sentence of a function or class is imperative ("Send a row") or a noun phrase ("The rows of a
   call"). It does not begin with a verb in the third person (`THIRD_PERSON`).
 - **subject**: the subject comes within the first `SUBJECT_WORDS` words. A sentence that begins with a preposition
-  (`PREPOSITIONS`) has its subject after the first comma; if that comma is missing, nothing can be said. A sentence that
-  begins with a conjunction (`CONJUNCTIONS`: "If", "When", …) has a first subject at once, so up to
-  `CLAUSE_WORDS` words may come before its comma.
+  (`PREPOSITIONS`) has its subject after the first comma. If a verb comes before that comma, and before any "that",
+  "which" or "who", the subject is somewhere before the verb, and the lint cannot tell where. A sentence that begins
+  with a conjunction (`CONJUNCTIONS`: "If", "When", …) has a first subject at once, so up to `CLAUSE_WORDS` words may
+  come before its comma.
 - **length**: no sentence has more than `SENTENCE_WORDS` words.
 
-Text between backticks counts as one word. Examples, literal blocks, tables and sections with arguments are left out.
+A question ("Did the store reject this row?") may begin as it likes. Text between backticks counts as one word.
+Examples, indented blocks, tables and sections with arguments are left out.
+
 `python -m tests.house.plainwords [PACKAGE …]` lists findings, `--count` counts them by package.
 """
 
@@ -42,7 +45,7 @@ PREPOSITIONS = _words(
 )
 CONJUNCTIONS = _words("if when whenever while where wherever once unless until because since although as after before")
 FRAGMENTS = PREPOSITIONS | _words(
-    "as that which than and or but also it they them these those such not this until since because"
+    "as that which than and or but also it they them these those such not until since because"
 )
 THIRD_PERSON = _words(
     """answers appends asks begins brings builds calls carries changes checks closes collects comes copies counts
@@ -52,11 +55,12 @@ THIRD_PERSON = _words(
     sets shows sits splits starts stays stops takes tells tries turns unpickles waits walks watches wraps
     writes"""
 )
+VERBS = THIRD_PERSON | _words("are was were have had can may must will would does do did")
 _NO_STOPS = re.compile(r"`[^`]*`|\b(e\.g|i\.e|vs|etc|cf|al|Fig|Sec|No|pp|ca|approx)\.(?=\s)")
 _HIDDEN = {".": "\x00", "!": "\x01", "?": "\x02"}
 _SHOWN = {ord(hidden): stop for stop, hidden in _HIDDEN.items()}
 _SENTENCE_END = re.compile(r"(?<=[.!?])[)\"'”]*\s+(?=[`\"'“(*\[]*[A-Z0-9`])")
-_BULLET = re.compile(r"\s*([-*•]|\d+\.)\s+")
+_BULLET = re.compile(r"^\s*([-*•]|\d+\.)\s+")
 _NO_PROSE = re.compile(r"\s*(>>>|\||#|(Args|Arguments|Attributes|Examples?|Parameters|Raises|Returns|Yields):\s*$)")
 
 
@@ -103,7 +107,9 @@ def broken_rules(sentence: str, is_first: bool = False, kind: str = "value") -> 
         return []
     first = "" if words[0].startswith("`") else re.sub(r"^\W+|\W+$", "", words[0]).lower()
     broken = []
-    if first in BARE:
+    if sentence.endswith("?"):
+        pass
+    elif first in BARE:
         broken.append("opener")
     elif is_first and (first in FRAGMENTS or sentence[0].islower()):
         broken.append("fragment")
@@ -117,12 +123,22 @@ def broken_rules(sentence: str, is_first: bool = False, kind: str = "value") -> 
 
 
 def _is_late(first: str, words: list[str]) -> bool:
-    if first not in PREPOSITIONS and first not in CONJUNCTIONS:
-        return False
-    comma = next((number for number, word in enumerate(words, 1) if word.endswith((",", ":", ";"))), None)
-    if comma is None:
-        return False
-    return comma >= (SUBJECT_WORDS if first in PREPOSITIONS else CLAUSE_WORDS)
+    """Whether the main clause begins too late, as far as the first comma shows that."""
+    comma = next((number for number, word in enumerate(words, 1) if word.endswith((",", ":", ";"))), 0)
+    if first in CONJUNCTIONS:
+        return comma >= CLAUSE_WORDS
+    return first in PREPOSITIONS and comma >= SUBJECT_WORDS and not _has_verb(words[:comma])
+
+
+def _has_verb(words: list[str]) -> bool:
+    """Whether there is a well-known verb before any relative clause."""
+    for word in words:
+        bare = word.rstrip(",:;").lower()
+        if bare in VERBS:
+            return True
+        if bare in ("that", "which", "who", "whose"):
+            return False
+    return False
 
 
 def _docstrings_of(node: ast.AST, name: str, kind: str) -> Iterator[tuple[int, str, str, str]]:
@@ -169,14 +185,10 @@ def _paragraphs(text: str) -> Iterator[str]:
 
 
 def _prose_blocks(text: str) -> Iterator[list[str]]:
-    """Lines up to the next blank one. Doctests, tables, sections of arguments and indented text behind a colon are left
-    out."""
-    is_before_literal = False
+    """Lines up to the next blank one. Doctests, tables, sections of arguments and indented text are left out."""
     for block in _blocks(text):
-        if _NO_PROSE.match(block[0]) or (is_before_literal and block[0].startswith(" ")):
-            continue
-        is_before_literal = block[-1].endswith(":")
-        yield block
+        if not _NO_PROSE.match(block[0]) and not block[0].startswith("    "):
+            yield block
 
 
 def _blocks(text: str) -> Iterator[list[str]]:

@@ -46,6 +46,8 @@ GOOD = [
     "`what` is the name of a field.",
     "Whether the task has ended.",
     "Somebody waits for this call.",
+    "Which moved data is kept?",
+    "Is the task on this node?",
     "If the server is gone, raise `UnavailableError`.",
 ]
 
@@ -71,6 +73,8 @@ def test_subjects_come_early():
     assert broken_rules("For each of the objects that it reads, the node asks the store.") == ["subject"]
     assert broken_rules("For most tasks, the node asks the store.") == []
     assert broken_rules("With a long list of words and no comma nothing can be said.") == []
+    assert broken_rules("With a long list the node gets a copy, and nothing can be said.") == []
+    assert broken_rules("With a long list that a node has made, the client waits.") == ["subject"]
     assert broken_rules("If all results are the same, the report has one.") == []
     assert broken_rules(f"If {'the same ' * (CLAUSE_WORDS // 2)}thing happens, the node stops.") == ["subject"]
 
@@ -117,7 +121,7 @@ class House:
 
 
 def test_sentences_end_at_full_stops_bullets_and_blank_lines():
-    text = """A thing, e.g. this one. It is 1.5 times as `fast. As` that!
+    text = """A thing, e.g. this one. It is 1.5 times as `fast. As` that! At most 3. Or more.
 
     Two of them:
     - the first
@@ -129,6 +133,8 @@ def test_sentences_end_at_full_stops_bullets_and_blank_lines():
     assert sentences(text) == [
         "A thing, e.g. this one.",
         "It is 1.5 times as `fast. As` that!",
+        "At most 3.",
+        "Or more.",
         "Two of them:",
         "the first goes on",
         "The second.",

@@ -217,7 +217,7 @@ MUTANTS = (
     ),
     Mutant(
         "what one heir got is forgotten when another is done", 4, "store/memory/members.py",
-        "        other.estates.pop((row.dead, row.node), None)  # this heir has heard of all it got\n",
+        "        other.estates.pop((row.dead, row.node), None)  # this heir has received all its answers\n",
         "        for pair in [pair for pair in other.estates if pair[0] == row.dead]:\n"
         "            del other.estates[pair]\n",
         where=("heirs", "last words", "cut off"),

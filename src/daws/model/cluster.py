@@ -1,4 +1,4 @@
-"""What a cluster looks like to those who schedule on it: nodes with their executors, and who is a member right now."""
+"""A cluster as strategies see it: nodes with their executors, and the list of current members."""
 
 from bisect import bisect_left
 from functools import cached_property
@@ -17,12 +17,12 @@ class ExecutorClass(Struct, frozen=True, array_like=True, gc=False):
 
 
 class NodeInfo(Struct, frozen=True, array_like=True, gc=False):
-    """What everybody may know of a node. `speed` is relative to the machine that task lengths were measured on.
+    """The public facts about a node. `speed` is relative to the machine that task lengths were measured on.
 
-    `memory_bytes` is what tasks that run there together may declare to need; 0 is without limit. `pool` is the name of
-    the steal pool that the node belongs to, `steals_from` those that it steals from: its own, if it names none. They
-    count where the strategy goes by pools. `addresses` are where it listens to others, and where it gives objects away;
-    empty where its driver knows how to reach it.
+    `memory_bytes` limits the memory that tasks running there together may declare; 0 means no limit. `pool` is the name
+    of the node's steal pool. `steals_from` are the pools that it steals from; its own if none is named. Pools matter
+    only to strategies that use them. `addresses` are where the node accepts messages, and where it serves objects; they
+    are empty if the driver knows how to reach the node.
     """
 
     id: NodeId
@@ -39,7 +39,7 @@ class NodeInfo(Struct, frozen=True, array_like=True, gc=False):
         return sum(group.count for group in self.executors)
 
     def may_steal_from(self, other: "NodeInfo") -> bool:
-        """Whether the pools allow it."""
+        """Whether the steal pools allow this node to steal from the other."""
         return other.pool in self.steals_from if self.steals_from else other.pool == self.pool
 
     def can_run(self, needs: Needs | None) -> bool:
@@ -64,7 +64,8 @@ class Members(Struct, frozen=True, dict=True):
 
     @cached_property
     def _positions(self) -> dict[NodeId, int] | range:
-        """By node, where it stands in the list. As long as nobody came or went, that is its number."""
+        """The position of each node in the list. As long as no node has joined or left, a node's position is its
+        number."""
         everybody = range(len(self.infos))
         if all(map(int.__eq__, everybody, self.nodes)):
             return everybody
@@ -85,7 +86,7 @@ class Members(Struct, frozen=True, dict=True):
         return self.infos[position] if position >= 0 else None
 
     def position(self, node: NodeId) -> int:
-        """Where a node stands in the list, -1 if it does not."""
+        """The position of a node in the list; -1 if it is no member."""
         positions = self._positions
         return positions[node] if node in positions else -1  # noqa: SIM401 (a range has no get)
 
@@ -95,7 +96,8 @@ class Members(Struct, frozen=True, dict=True):
         return tuple(sorted({info.memory_bytes for info in self.infos} - {0}))
 
     def memory_step(self, memory_bytes: int) -> int:
-        """The largest need that the same nodes can hold; who asks for steps has few different needs to tell apart."""
+        """The largest memory need that the same nodes can hold. Needs rounded up to such steps have few different
+        values."""
         limits = self.memory_limits
         if not memory_bytes or not limits:
             return 0

@@ -1,6 +1,6 @@
-"""Small tools for numpy columns and for lists per row kept as one long array with start offsets (CSR).
+"""Small tools for numpy columns, and for lists per row that are kept as one long array with start offsets (CSR).
 
-Knows nothing of tasks or objects.
+This module knows nothing of tasks or objects.
 """
 
 from collections.abc import Sequence
@@ -20,14 +20,14 @@ _Scalar = TypeVar("_Scalar", bound=np.generic)
 
 
 def frozen(array: npt.NDArray[_Scalar]) -> npt.NDArray[_Scalar]:
-    """A read-only view; what a value has given out must not change under its readers."""
+    """A read-only view, so that readers can rely on an array that a value has given out."""
     view = array.view()
     view.flags.writeable = False
     return view
 
 
 def column(name: str, values: Column, dtype: type[_Scalar], length: int | None = None) -> npt.NDArray[_Scalar]:
-    """`values` as a read-only column of the given type; refuses what would not fit instead of wrapping it."""
+    """`values` as a read-only column of the given type. A number that does not fit raises instead of wrapping."""
     given = np.asarray(values, dtype=None if len(values) else dtype)
     if given.ndim != 1 or not np.issubdtype(given.dtype, np.integer):
         raise GraphError(f"column {name} must be a flat list of integers, not {given.dtype} of {given.ndim} dimensions")
@@ -41,7 +41,7 @@ def column(name: str, values: Column, dtype: type[_Scalar], length: int | None =
 
 
 def optional_column(name: str, values: Column | None, length: int) -> Int64s | None:
-    """A column in which 0 stands for "not known"; None if nothing is known at all, which then costs nothing."""
+    """A column in which 0 means "not known". The result is None, which costs nothing, if no value is known."""
     if values is None:
         return None
     given = column(name, values, np.int64, length)
@@ -71,7 +71,7 @@ def spans(starts: Int64s, counts: Int64s) -> Int64s:
 
 
 def distinct(values: Int64s) -> Int64s:
-    """Sorted, each value once."""
+    """The distinct values, sorted."""
     values = np.sort(values)
     keep = np.ones(len(values), np.bool_)
     np.not_equal(values[1:], values[:-1], out=keep[1:])

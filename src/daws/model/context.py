@@ -1,9 +1,9 @@
-"""Contexts: what a task asks of an executor and what an executor offers, in words the application chose.
+"""Contexts: requirements of a task and offers of an executor, in words that the application chose.
 
 A label is a name with an optional rank or range of ranks; a context is one label or a list of them. Names mean nothing
-to daws: `gpu`, `dataset-7` and `amsterdam` are all the same to this file, with one exception: no context at all stands
-for the label `any`. So an executor labelled only `gpu` refuses tasks without a context, and `gpu>any` takes them as its
-second choice.
+to daws: `gpu`, `dataset-7` and `amsterdam` are all the same to this file. There is one exception: a missing context
+stands for the label `any`. An executor labelled only `gpu` therefore refuses tasks without a context, and `gpu>any`
+takes them as its second choice.
 
 Written form: `gpu`, `gpu@3` (a rank), `gpu@1..5` (a range), `a|b` (either), `a>b` (a, else b), empty (no context).
 """
@@ -26,7 +26,7 @@ _RESERVED = frozenset("@|>,=:;")
 
 
 class Label(Struct, frozen=True, array_like=True, tag="label", gc=False):
-    """A name, and the ranks it covers: none given covers every rank, `low == high` is a single rank."""
+    """A name, and the ranks that it covers. No ranks means every rank; `low == high` is a single rank."""
 
     name: str
     low: int | None = None
@@ -52,8 +52,11 @@ Context = Label | AnyOf
 
 
 class Wish(Struct, frozen=True, array_like=True, gc=False):
-    """Which tasks a thief would like to have: those of the biggest rank, of the smallest, the oldest (`any`), or those
-    that come up in the victim's own order; and only with ranks from `low` to `high`. Without a rank it is 0."""
+    """The tasks that a thief prefers: biggest rank first, smallest first, oldest first (`any`), or in the victim's
+    order.
+
+    Only tasks with ranks from `low` to `high` count. A task without a rank has rank 0.
+    """
 
     by: Literal["order", "biggest", "smallest", "any"] = "order"
     low: int = -RANK_MAX
@@ -92,9 +95,9 @@ def matches(task: Context | None, executor: Context | None) -> bool:
 
 
 def preference(task: Context | None, executor: Context | None) -> int:
-    """How gladly the executor takes the task: 0 is best, larger is worse, -1 means it may not.
+    """How well the task suits the executor: 0 is best, larger is worse, -1 means that it may not run there.
 
-    The executor's order weighs more than the task's, so the numbers of different tasks compare for one executor.
+    The executor's order of labels counts more than the task's, so numbers of different tasks compare for one executor.
     """
     if task is None and executor is None:
         return 0
@@ -137,7 +140,7 @@ def parse_context(text: str) -> Context | None:
 
 
 def check_context(context: Context | None) -> None:
-    """Refuse contexts that could not be written down and read back; a no-op for valid ones."""
+    """Refuse a context that could not be written down and read back."""
     if context is None:
         return
     options = options_of(context)

@@ -1,9 +1,9 @@
-"""Every error daws raises on purpose: one root, four families that say who has to act.
+"""The errors that daws raises on purpose: one root, and four families that say who has to act.
 
-The caller is wrong (`UsageError`), a peer is wrong (`PeerError`), something is not there for now (`UnavailableError`),
-or daws itself is wrong (`InternalError`). (What is raised around workers is in `workers/errors.py`, and the error of a
-cancelled task in `client/cancelled.py`.) Messages are one line and name the next step. Inside the core a failure is
-data; only what leaves a function as an exception is defined here.
+The caller is wrong (`UsageError`), a peer is wrong (`PeerError`), something is unavailable for now
+(`UnavailableError`), or daws itself is wrong (`InternalError`). Errors around workers are in `workers/errors.py`, and
+the error of a cancelled task is in `client/cancelled.py`. Messages are one line and name the next step. Inside the core
+a failure is data; this file has only errors that leave a function as an exception.
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ class DawsError(Exception):
 
 
 class UsageError(DawsError):
-    """The caller asked for something that makes no sense; asking again will not help."""
+    """The caller asked for something that makes no sense. The same request will fail again."""
 
 
 class PeerError(DawsError):
@@ -75,8 +75,8 @@ class TaskFailedError(DawsError):
 class CommandError(TaskFailedError):
     """A command failed: not found, an exit code, a signal, a timeout, or an output that is missing.
 
-    `command` is its line; `code` its exit code or, negative, the signal that ended it (127: not found, 126: not
-    executable, as shells have it); `stdout` and `stderr` are the end of what it wrote.
+    `command` is its line. `code` is its exit code, or the negated signal that ended it. As in shells, 127 means not
+    found and 126 not executable. `stdout` and `stderr` are the end of its output.
     """
 
     def __init__(self, message: str, command: str, code: int, stdout: bytes = b"", stderr: bytes = b"") -> None:
@@ -91,11 +91,11 @@ class CommandError(TaskFailedError):
 
 
 class CommandTimeoutError(CommandError, TimeoutError):
-    """A command ran longer than its `timeout` allows, and was killed with all that it had started."""
+    """A command ran longer than its `timeout` allows. It was killed with all processes that it had started."""
 
 
 class TaskKilledError(DawsError):
-    """A task ended with its worker: killed, crashed, out of time or out of memory. Others are not affected."""
+    """A task ended with its worker: killed, crashed, out of time or out of memory. Other tasks are not affected."""
 
 
 class TaskTimeoutError(TaskKilledError, TimeoutError):
@@ -103,7 +103,7 @@ class TaskTimeoutError(TaskKilledError, TimeoutError):
 
 
 class ClosedError(UsageError):
-    """The cluster was closed, or is broken."""
+    """The cluster is closed or broken."""
 
 
 class UnpicklableError(UsageError):
@@ -122,7 +122,7 @@ class DamagedObjectError(PeerError):
 
 
 class NoSpaceError(UnavailableError):
-    """An object fits neither into memory nor onto the scratch disk. A retry can help when others are deleted."""
+    """An object fits neither into memory nor onto the scratch disk. A retry can help when other objects are deleted."""
 
     def __init__(self, message: str, object_id: int, size_bytes: int) -> None:
         super().__init__(message, retry=True)
@@ -138,7 +138,7 @@ class LogError(UsageError):
 
 
 class StoreFullError(UnavailableError):
-    """The store cannot write its log, and so accepts no change: its disk is full or fails."""
+    """The store cannot write its log, so it accepts no change: its disk is full or fails."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message, retry=True)

@@ -1,14 +1,14 @@
 """Graphs: tasks and the objects between them, as a value made of numpy columns.
 
-A million tasks cost some 60 bytes each here, because nothing is an object per task: what belongs to task `t` is at
-index `t` of each column, and lists per task are one long array with start offsets. Objects have ids too: those that
-task `t` makes are `output_start[t] .. output_start[t + 1] - 1`, and those put in from outside follow after the last
-task's. A control edge, where one task merely waits for another, is an object of 0 bytes.
+A million tasks cost some 60 bytes each, because there is no Python object per task. The data of task `t` is at index
+`t` of each column; lists per task are one long array with start offsets. Objects have ids too. Task `t` makes the
+objects `output_start[t] .. output_start[t + 1] - 1`; objects from outside follow after those of the last task. A
+control edge, where one task merely waits for another, is an object of 0 bytes.
 
-`length_ns` is how long tasks really run. What was said about it before is `estimate_ns`: schedulers see nothing else.
-Where it is None nothing was said; so it is with `memory_bytes`, what tasks declare to need while they run.
+`length_ns` is how long tasks really run. `estimate_ns` is how long they are expected to run; schedulers see only that.
+`memory_bytes` is the memory that tasks declare to need while they run. Either column is None if no task declares it.
 
-This file may not know nodes, states or time: a graph says what is to be done, never what happened.
+This module knows nothing of nodes, states or time: a graph says what is to be done, never what happened.
 """
 
 from collections.abc import Sequence
@@ -47,8 +47,9 @@ NARROW = 32
 class Growth(NamedTuple):
     """Tasks of `kind` create `count` tasks of `child_kind` halfway through, and wait for them if `waits`.
 
-    What they create also waits for the task `after` of the graph, if there is one; somebody must still read what that
-    makes by then, or it may be forgotten. If they are `held`, they are their creator's own, as in live clusters.
+    The created tasks also wait for the task `after` of the graph, if there is one. Some task must still read the
+    outputs of `after` by then, or they may be dropped. Tasks that are `held` belong to their creator, as in live
+    clusters.
     """
 
     kind: int
@@ -63,7 +64,7 @@ class Growth(NamedTuple):
 class Graph:
     """An immutable graph. The constructor checks shapes and types; `check()` checks that the graph makes sense.
 
-    `estimate_ns` and `memory_bytes` are None where no task says anything, and 0 for single tasks that do not.
+    `estimate_ns` and `memory_bytes` are None if no task declares a value, and 0 for single tasks without one.
     """
 
     kinds: tuple[str, ...]
@@ -149,7 +150,7 @@ class Graph:
 
     @property
     def total_core_ns(self) -> int:
-        """As `total_length_ns`, but a task counts once for each core that it needs. Exact, however large."""
+        """The length of all tasks, each counted once per core that it needs. The sum is exact, however large."""
         wide = np.flatnonzero(self.cores > 1)
         lengths, cores = self.length_ns[wide], self.cores[wide]
         widths: list[int] = np.unique(cores).tolist()
@@ -170,7 +171,7 @@ class Graph:
 
     @property
     def nbytes(self) -> int:
-        """Memory of the columns, without what is computed on demand."""
+        """Memory of the columns, without the columns that are computed on demand."""
         return sum(column.nbytes for column in self._columns() if column is not None)
 
     # -- single tasks --------------------------------------------------------------------------------------------
@@ -188,7 +189,7 @@ class Graph:
         return self.children[self.child_start[task] : self.child_start[task + 1]]
 
     def name_of(self, task: int) -> str:
-        """How messages name a task."""
+        """The name of a task in messages."""
         kind = int(self.kind[task])
         return f"task {task} ({self.kinds[kind]})" if 0 <= kind < len(self.kinds) else f"task {task}"
 
@@ -196,7 +197,7 @@ class Graph:
 
     @cached_property
     def producer(self) -> Int64s:
-        """For each object the task that makes it, -1 for objects from outside."""
+        """The task that makes each object; -1 for objects from outside."""
         producer = np.full(self.object_count, -1, np.int64)
         makers = np.arange(self.task_count, dtype=np.int64)
         producer[: self.external_start] = np.repeat(makers, np.diff(self.output_start))
@@ -221,11 +222,11 @@ class Graph:
         return self._child_lists[1]
 
     def levels(self) -> Int32s:
-        """For each task the number of edges on the longest path that leads to it; GraphError if there is a cycle."""
+        """The number of edges on the longest path that leads to each task; GraphError if there is a cycle."""
         return self._levels
 
     def upward_rank_ns(self) -> Int64s:
-        """For each task its own length plus the longest way from its end to the end of the graph."""
+        """The length of each task plus the longest path from its end to the end of the graph."""
         return self._upward_rank_ns
 
     def critical_path_ns(self) -> int:
@@ -233,21 +234,21 @@ class Graph:
 
     @cached_property
     def planned_ns(self) -> Int64s:
-        """The lengths that planners go by: estimates, with a guess for tasks that have none.
+        """The lengths that planners use: estimates, with a guess for tasks that have none.
 
-        Without any estimate it is the true lengths, as if somebody had known them: so the planners' papers have it.
+        If the graph has no estimates at all, planners get the true lengths, as in the papers that describe them.
         """
         if self.estimate_ns is None:
             return self.length_ns
         return frozen(np.where(self.estimate_ns > 0, self.estimate_ns, GUESS_NS))
 
     def planned_rank_ns(self) -> Int64s:
-        """As `upward_rank_ns`, of the lengths that planners go by."""
+        """The upward rank of each task, computed from the lengths that planners use."""
         return self._planned_rank_ns
 
     @cached_property
     def task_input_bytes(self) -> Int64s:
-        """For each task the bytes it reads."""
+        """The number of bytes that each task reads."""
         self._check_inputs_exist()
         upto = np.zeros(len(self.inputs) + 1, np.int64)
         np.cumsum(self.object_bytes[self.inputs], out=upto[1:])
@@ -339,14 +340,14 @@ class Graph:
         return frozen(levels)
 
     def _next_front(self, front: Int64s, missing: Int64s) -> Int64s:
-        """Take away the edges that leave `front`; answer the tasks that now wait for nothing."""
+        """Remove the edges that leave `front`, and return the tasks that now wait for nothing."""
         starts = self.child_start[front]
         touched = self.children[spans(starts, self.child_start[front + 1] - starts)]
         np.subtract.at(missing, touched, 1)
         return distinct(touched[missing[touched] == 0])
 
     def _walk_narrow(self, front: list[int], level: int, levels: Int32s, missing: Int64s) -> tuple[Int64s, int]:
-        """The same step by step in plain Python, for as long as the front stays narrow."""
+        """The steps of `_next_front` in plain Python, for as long as the front stays narrow."""
         start, children = self.child_start.data, self.children.data
         level_of, left = levels.data, missing.data
         while 0 < len(front) < NARROW:
@@ -402,7 +403,7 @@ class Graph:
     def _add_ranks(self, tasks: Int64s, rank: Int64s) -> None:
         starts = self.child_start[tasks]
         counts = self.child_start[tasks + 1] - starts
-        some = counts > 0  # reduceat has no notion of an empty span
+        some = counts > 0  # reduceat cannot take an empty span
         tasks, starts, counts = tasks[some], starts[some], counts[some]
         if len(tasks):
             below = rank[self.children[spans(starts, counts)]]
@@ -452,7 +453,7 @@ class Graph:
             maker = int(self.producer[thing])
             source = "from outside" if maker < 0 else f"made by {self.name_of(maker)}"
             raise GraphError(f"object {thing} {source} has a negative size: {self.object_bytes[thing]} bytes")
-        # What is moved at most is what is read, so both totals have to be safe.
+        # At most all inputs are moved, so both totals have to be safe.
         read = self.object_bytes[self.inputs].sum(dtype=np.float64)
         if float(self.object_bytes.sum(dtype=np.float64)) > TOTAL_MAX or float(read) > TOTAL_MAX:
             raise GraphError(
@@ -494,7 +495,7 @@ class Graph:
             raise GraphError(f"{self.name_of(task)} {what} {values[task]}")
 
 
-# What a graph is made of, by the names that its constructor knows.
+# The columns of a graph, by the names that its constructor knows.
 _PARTS = tuple(Graph.__annotations__)
 
 
@@ -507,7 +508,7 @@ def _scaled(what: str, values: Int64s, factor: float) -> Int64s:
         raise GraphError(f"{what} cannot be multiplied by {factor}; a finite number from 0 on is needed")
     if factor == 1.0:
         return values
-    with np.errstate(over="ignore"):  # what becomes infinite is refused here, without a warning before it
+    with np.errstate(over="ignore"):  # values that become infinite are refused below, without a warning before
         scaled = np.rint(values * factor)
         total = float(scaled.sum())
     if total > TOTAL_MAX:

@@ -13,19 +13,19 @@ from daws.model.graph import TOTAL_MAX, Graph
 
 
 class TaskHandle(NamedTuple):
-    """A task in a builder: its id, which is final, and references to the objects it makes."""
+    """A task in a builder: its final id, and references to the objects that it makes."""
 
     id: int
     outputs: tuple[int, ...]
 
 
 class GraphBuilder:
-    """Grows a graph task by task; `build()` may be called at any time and gives a fresh value each time.
+    """A builder that grows a graph task by task. `build()` may be called at any time and returns a new value each time.
 
-    Objects are named by references. That of a task's output is its final id, because outputs are numbered in the order
-    tasks are added. Objects from outside come last in a graph, so their ids move while it grows: their references are
-    negative (-1, -2, …), and `object_id` tells the id in a graph built now. A task can only read what is already there,
-    so a builder cannot make a cycle.
+    Objects are named by references. The reference of a task's output is its final id, because outputs are numbered in
+    the order in which tasks are added. Objects from outside come last in a graph, so their ids change while it grows.
+    Their references are negative (-1, -2, …), and `object_id` returns the id in a graph built now. A task can only read
+    objects that exist already, so a builder cannot make a cycle.
     """
 
     def __init__(self) -> None:
@@ -49,7 +49,7 @@ class GraphBuilder:
         return len(self._kind)
 
     def add_external(self, size_bytes: int) -> int:
-        """An object put in from outside; answers its reference."""
+        """Add an object from outside, and return its reference."""
         check_number("an object from outside has a size", size_bytes, 0, TOTAL_MAX)
         self._external_bytes.append(size_bytes)
         return -len(self._external_bytes)
@@ -68,7 +68,7 @@ class GraphBuilder:
     ) -> TaskHandle:
         """Add a task. `inputs` are references to objects, or handles of tasks, which stand for all their outputs.
 
-        `length_ns` is how long it really runs, `estimate_ns` how long it is said to run (0: nobody knows).
+        `length_ns` is how long the task really runs, `estimate_ns` how long it is expected to run (0: unknown).
         """
         name = f"task {self.task_count} ({kind})"
         check_number(f"{name} has a length in ns", length_ns, 0, TOTAL_MAX)

@@ -13,8 +13,8 @@ _POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5}
 def read_number(text: str) -> int | float | None:
     """The number that a text stands for, None if it is none; whole numbers are exact.
 
-    Python's own int() and float() also take nan, 1_000, blanks around a number, and digits of other scripts. What is
-    too large for a float is inf.
+    Python's own int() and float() also take nan, 1_000, blanks around a number, and digits of other scripts. This
+    reader does not. A number that is too large for a float is inf.
     """
     if len(text) > LENGTH_MAX or _NUMBER.fullmatch(text) is None:
         return None
@@ -22,7 +22,7 @@ def read_number(text: str) -> int | float | None:
 
 
 def read_whole(text: str) -> int | None:
-    """The same, for whole numbers in whatever way they are written: 1000 or 1e3."""
+    """The whole number that a text such as 1000 or 1e3 stands for, None if it is none."""
     number = read_number(text)
     return None if number is None or math.isinf(number) or number != int(number) else int(number)
 

@@ -1,7 +1,7 @@
-"""What those who ask for pilots talk about: resources, what a workload needs, and what is asked for.
+"""Pilots as a strategy sees them: resources, the demand of a workload, and requests.
 
-A pilot is a batch job that brings nodes up. It waits in the queue of a resource, is active for its walltime at most,
-and its nodes leave with it.
+A pilot is a batch job that starts nodes. It waits in the queue of a resource, is active for its walltime at most, and
+its nodes leave with it.
 """
 
 from math import ceil, inf
@@ -14,8 +14,11 @@ WALLTIME_S_MIN = 60.0
 
 
 class Resource(Struct, frozen=True):
-    """A machine with a batch queue. `waits` is experience: (cores of a job at most, mean seconds in the queue),
-    smallest first; jobs larger than all of them wait as long as the last."""
+    """A machine with a batch queue.
+
+    `waits` are past waits, smallest jobs first: (cores of a job at most, mean seconds in the queue). Jobs larger than
+    all of them wait as long as the last.
+    """
 
     name: str
     cores: int  # of each node
@@ -24,7 +27,7 @@ class Resource(Struct, frozen=True):
     waits: tuple[tuple[int, float], ...] = ()
 
     def wait_s(self, cores: int) -> float:
-        """How long a job of this size waits, by experience; 0 where there is none."""
+        """The time that jobs of this size have waited, in seconds; 0 if no past wait is known."""
         for most, seconds in self.waits:
             if cores <= most:
                 return seconds
@@ -39,14 +42,14 @@ class Stage(Struct, frozen=True):
 
 
 class Demand(Struct, frozen=True):
-    """What is left of a workload: its stages one after the other, and the cores of its widest task."""
+    """The rest of a workload: its stages in order, and the cores of its widest task."""
 
     stages: tuple[Stage, ...]
     widest: int = 1
 
     @property
     def peak_cores(self) -> int:
-        """As many as can be busy at once."""
+        """The number of cores that can be busy at once."""
         return max((stage.cores for stage in self.stages), default=0)
 
     @property
@@ -55,18 +58,18 @@ class Demand(Struct, frozen=True):
 
     @property
     def path_s(self) -> float:
-        """How long it takes at least with as many cores as there could be, if each stage waits for the one before."""
+        """The shortest possible run time with unlimited cores, if each stage waits for the one before."""
         return sum(stage.longest_s for stage in self.stages)
 
     def run_s(self, cores: int) -> float:
-        """How long so many cores need at most, if each stage waits for the one before it."""
+        """The longest possible run time with this many cores, if each stage waits for the one before."""
         return sum(ceil(stage.cores / cores) * stage.longest_s for stage in self.stages)
 
 
 class PilotRequest(Struct, frozen=True):
-    """One pilot: on which resource (its position among those that were offered), how large, for how long.
+    """A request for one pilot: the position of its resource among those offered, its cores, and its walltime.
 
-    In its last `drain_s` seconds it starts nothing new; what still runs at its end runs again elsewhere.
+    The pilot starts no new tasks in its last `drain_s` seconds. Tasks that still run at its end run again elsewhere.
     """
 
     resource: int
@@ -91,12 +94,12 @@ def usable(resources: tuple[Resource, ...], demand: Demand) -> list[int]:
 
 
 def by_wait(resources: tuple[Resource, ...], positions: list[int], cores: int) -> list[int]:
-    """Those where jobs of this size waited least first."""
+    """The positions sorted by how long jobs of this size waited there, shortest first."""
     return sorted(positions, key=lambda number: resources[number].wait_s(cores))
 
 
 def request(resource: Resource, position: int, cores: int, walltime_s: float, demand: Demand) -> PilotRequest:
-    """As asked for, within what the resource allows; it drains when the longest task would not end in time."""
+    """A request within the limits of the resource. The pilot drains once the longest task would not end in time."""
     walltime_s = min(max(walltime_s, WALLTIME_S_MIN), resource.walltime_s)
     cores = min(max(cores, demand.widest), resource.cores * resource.nodes)
     return PilotRequest(position, cores, walltime_s, min(demand.longest_s, walltime_s))

@@ -1,7 +1,7 @@
-"""The states of a task, and which of them are final. Plain integers: they are compared millions of times.
+"""The states of a task, and which of them are final. They are plain integers, which are compared millions of times.
 
-The store knows a task that a node owns as READY or SUSPENDED; whether it is queued, staging or running is that node's
-business (`daws.core.places`).
+The store knows a task that a node owns as READY or SUSPENDED. Whether it is queued, staging or running is known to that
+node alone (`daws.core.places`).
 """
 
 WAITING = 0  # some parents are not done

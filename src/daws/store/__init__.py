@@ -1,2 +1,2 @@
-"""The metadata service: one port, several backends. Backends ignore each other, but for the rules: those of `memory`
-hold in all of them, as the same code."""
+"""The metadata service: one port, several backends. Backends do not know each other. They share the rules, which are
+written once, in `memory`."""

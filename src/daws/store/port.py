@@ -2,7 +2,7 @@
 
 A store is cut into shards. A call goes to one shard, carries any number of rows, is atomic row by row (a backend may
 make the whole call atomic), and answers each row in order. Every row is idempotent: repeating it changes nothing and
-answers the same, so a caller that heard nothing just asks again. Membership and leases live in shard 0.
+answers the same, so a caller without an answer just asks again. Membership and leases live in shard 0.
 """
 
 from collections.abc import Sequence

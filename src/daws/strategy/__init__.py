@@ -1,8 +1,8 @@
-"""How to schedule, as a list of decisions: what is asked (`decisions`), what can be answered (one file per answer),
-and the published systems as combinations of answers (`presets`).
+"""Scheduling as a list of decisions: the questions (`decisions`), their answers (one file each), and the published
+systems as combinations of answers (`presets`).
 
-Everything here is pure: it may not know clocks, sockets, threads or the core that asks; randomness is handed in.
-A new idea is one class with the methods of its protocol, and `register(decision, name, cls)`.
+Everything here is pure: it may not know clocks, sockets, threads or the core that asks; randomness is handed in. A new
+idea is one class with the methods of its protocol, and `register(decision, name, cls)`.
 """
 
 from daws.strategy.answer import Parameter, ParameterizedAnswer, parameters_of

@@ -1,9 +1,8 @@
-"""What all answers have in common: parameters with bounds and a line of help, read off the fields of a frozen struct.
+"""The parameters of answers: fields of a frozen struct with bounds and a line of help.
 
-A field `poll_max_ms: Annotated[float, Meta(gt=0, description="…")] = 100.0` is the parameter `poll-max-ms` for
-those who type it; `= field(default=…, name="copies")` lets them type another name. Types are int, float, and
-Literal for words; `int | Literal["sqrt"]` takes both. Answers without parameters need not derive from anything
-here.
+A field `poll_max_ms: Annotated[float, Meta(gt=0, description="…")] = 100.0` is the parameter `poll-max-ms` in the text
+that users type; `= field(default=…, name="copies")` gives it another name there. Types are int, float, and Literal for
+words; `int | Literal["sqrt"]` takes both. Answers without parameters need not derive from anything here.
 """
 
 from functools import cache
@@ -35,7 +34,7 @@ class Parameter(Struct, frozen=True):
 
     @property
     def expects(self) -> str:
-        """What may be typed, in words."""
+        """A description of the values that may be typed."""
         options = [repr(word) for word in self.words]
         if self.kind is not None:
             number = "a whole number" if self.kind is int else "a number"
@@ -47,7 +46,7 @@ class Parameter(Struct, frozen=True):
         return " or ".join(options)
 
     def parse(self, text: str) -> Value:
-        """The value of what was typed; StrategyError if it makes no sense."""
+        """The value of a typed text; StrategyError if it makes no sense."""
         if text in self.words:
             return text
         if self.kind is not None:
@@ -57,7 +56,7 @@ class Parameter(Struct, frozen=True):
         raise StrategyError(f"{self.key}={_shown(text)}: expected {self.expects}")
 
     def check(self, value: Value) -> Value:
-        """The value itself if it is within bounds."""
+        """The value itself if it is within bounds; else StrategyError."""
         if not self.fits(value):
             raise StrategyError(f"{self.key}={_shown(str(value))}: expected {self.expects}")
         return value
@@ -98,7 +97,7 @@ def values_of(answer: object) -> dict[str, Value]:
 
 
 def format_value(value: Value) -> str:
-    """As it would be typed."""
+    """The value as a user would type it."""
     return f"{value:.15g}" if isinstance(value, float) else str(value)
 
 

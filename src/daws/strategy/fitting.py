@@ -1,7 +1,8 @@
-"""Which answers do not go together.
+"""A check for answers that do not go together.
 
-Only what would make an answer pointless or lead astray is refused; what is merely odd is left to those who study it
-(`docs/strategies.md` has a table of both). Answers of users' own are never refused: nobody here knows what they do.
+A combination is refused only if it makes an answer pointless or misleads. Odd combinations are left to those who study
+them (`docs/strategies.md` has a table of both). Answers written by users are never refused: daws cannot know what they
+do.
 """
 
 from daws.model.errors import StrategyError
@@ -27,9 +28,9 @@ THIEVES = (BalanceSteal, BalanceRandomSteal, BalanceLifelines, BalanceSample, *C
 
 
 def check_fitting(strategy: Strategy) -> None:
-    """StrategyError, in a line that says what goes with what, if the answers contradict each other."""
+    """Raise StrategyError, with a line that says which answers go together, if the answers contradict each other."""
     assign, place, balance = strategy.assign, strategy.place, strategy.balance
-    # By type and not by isinstance: who derives from an answer of ours may do something else.
+    # Compare types, not isinstance: a class derived from one of our answers may do something else.
     brought = type(place) is PlaceMaster or (type(assign) is AssignOne and assign.node == 0)
     if type(balance) in CENTRAL and not brought and is_ours(assign, place):
         raise StrategyError(
@@ -60,8 +61,7 @@ def check_fitting(strategy: Strategy) -> None:
 
 
 def lacks_live(strategy: Strategy) -> str:
-    """A line that says what a strategy lacks where tasks come one by one, empty if it lacks nothing that it is named
-    for."""
+    """A line that says what a strategy lacks when tasks come one by one; empty if it lacks nothing important."""
     if not getattr(strategy.assign, "needs_graph", False):
         return ""
     return (

@@ -12,7 +12,7 @@ DEFAULT = "daws"
 
 
 class Preset(Struct, frozen=True):
-    """A strategy with a name, what it does in a line, and where it comes from."""
+    """A strategy with a name, one line on what it does, and its source."""
 
     name: str
     summary: str
@@ -21,9 +21,9 @@ class Preset(Struct, frozen=True):
 
 
 _PILOTS = {"acquire": "per-resource", "bind": "late"}
-"""Where there are pilots at all, and a preset has nothing to say about them."""
+"""The answers about pilots of presets that have none of their own."""
 _LONG_TASKS: dict[str, dict[str, Any]] = {"place": {"t": inf}, "balance": {"poll_max_ms": 1000.0}}
-"""Where tasks take minutes, idle nodes need not ask around ten times a second."""
+"""Settings for tasks of minutes: idle nodes need not ask ten times a second."""
 _MATRIX_PAPER = "MATRIX (2015), section 2.2"
 _MATRIX = {
     "assign": "dealt",
@@ -189,4 +189,4 @@ PRESETS: dict[str, Preset] = {
         ),
     )
 }
-"""By name, in the order in which they are shown."""
+"""All presets by name, in the order in which they are shown."""

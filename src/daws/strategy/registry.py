@@ -1,4 +1,4 @@
-"""Which answers there are to each decision, by the names that users type. Open: `register` adds one."""
+"""The answers to each decision, by the names that users type. `register` adds one."""
 
 import re
 from collections.abc import Mapping
@@ -51,7 +51,7 @@ from daws.strategy.replicate.given import ReplicateGiven
 from daws.strategy.replicate.never import ReplicateNever
 from daws.strategy.replicate.stragglers import ReplicateStragglers
 
-# What an answer must have, by decision; beside these each has `explain`.
+# The methods that an answer must have, by decision; beside these each has `explain`.
 _METHODS: dict[str, tuple[str, ...]] = {
     "acquire": ("ask",),
     "bind": ("bind",),

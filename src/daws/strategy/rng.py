@@ -16,7 +16,7 @@ _UNIT = 2.0**-53
 
 
 class SplitMix64:
-    """A counter whose values are mixed well; `state` is all there is to save and to restore."""
+    """A counter whose values are mixed well. `state` is all that has to be saved and restored."""
 
     __slots__ = ("state",)
 
@@ -40,17 +40,17 @@ class SplitMix64:
         return ((z ^ (z >> 31)) * bound) >> 64
 
     def unit(self) -> float:
-        """At least 0, less than 1."""
+        """A random number of at least 0 and less than 1."""
         return (self.next_u64() >> 11) * _UNIT
 
 
 def hash_one(value: int, seed: int) -> int:
-    """As `hash_u64`, for a single value."""
+    """The hash of a single value, as `hash_u64` computes it."""
     return SplitMix64(seed + value * _GAMMA).next_u64()
 
 
 def hash_u64(values: npt.NDArray[np.int64], seed: int) -> npt.NDArray[np.uint64]:
-    """For each value `v` the number that the generator seeded with `seed` draws as its (v + 1)-th."""
+    """A hash of each value `v`: the (v + 1)-th number of the generator with this seed."""
     import numpy as np
 
     z = values.astype(np.uint64) + np.uint64(1)

@@ -17,7 +17,7 @@ TEXT_LENGTH_MAX = 2000
 
 
 class StrategyRow(NamedTuple):
-    """How a strategy answers one question; parameters as they would be typed."""
+    """The answer of a strategy to one question; parameters as a user would type them."""
 
     decision: str
     answer: str
@@ -25,10 +25,10 @@ class StrategyRow(NamedTuple):
 
 
 def parse_strategy(text: str) -> Strategy:
-    """The strategy that a text names: a preset, and what is different from it.
+    """The strategy that a text names: a preset, with changes.
 
-    A parameter is set in every chosen answer that has one of this name, or in one of them if the decision is named
-    before it (`place.t`), which counts for more. An answer that is put in the place of another one takes over the
+    A parameter is set in every chosen answer that has one of this name. The form `place.t`, with a decision before the
+    parameter, sets it in that answer alone and wins over the short form. An answer that replaces another takes over the
     settings that they share. Answers that contradict each other are refused.
     """
     if len(text) > TEXT_LENGTH_MAX:
@@ -52,14 +52,14 @@ def parse_strategy(text: str) -> Strategy:
 
 
 def describe(strategy: Strategy) -> list[StrategyRow]:
-    """How the strategy answers each question."""
+    """The answer of the strategy to each question."""
     return [_row(decision, getattr(strategy, decision)) for decision in DECISIONS]
 
 
 def format_strategy(strategy: Strategy) -> str:
     """The whole strategy as text that `parse_strategy` reads back, with every answer and every parameter spelled out.
 
-    StrategyError if one of the answers is not registered: nobody could read its name.
+    StrategyError if one of the answers is not registered, because its name could not be read back.
     """
     preset = strategy.name.partition(":")[0].strip()
     pairs: list[str] = []
@@ -83,7 +83,7 @@ def format_strategy(strategy: Strategy) -> str:
 
 
 def _exact(value: Value) -> str:
-    """As it would be typed, with as many digits as it takes to read the same number back."""
+    """The value as a user would type it, with as many digits as are needed to read the same number back."""
     text = format_value(value)
     return text if not isinstance(value, float) or float(text) == value else repr(value)
 
@@ -120,7 +120,7 @@ def _check_keys(given: dict[str, str], chosen: dict[str, type]) -> None:
 
 
 def _build(decision: str, cls: type, given: dict[str, str], inherited: dict[str, Value]) -> Any:
-    """An answer with what was given for it, else what the preset has under the same name, else its defaults."""
+    """An answer with the given values, else the values of the preset under the same name, else its defaults."""
     values: dict[str, Value] = {}
     for parameter in parameters_of(cls):
         key = parameter.key

@@ -1,18 +1,18 @@
 """The embedded store that outlives its process: the store in memory, and an append log of the calls that changed it.
 
-`apply` of the store in memory is deterministic, so its calls, replayed in order, give the same state. What a restart
-means beyond that: all members get a fresh lease, because none of them could renew while nobody listened; who had lost
-its lease before stays an orphan.
+`apply` of the store in memory is deterministic, so its calls, replayed in order, give the same state. A restart also
+gives all members a fresh lease, because none of them could renew while the store was down. A node that had lost its
+lease before stays an orphan.
 
-    logged      the store that notes what changes it, and how a noted call is carried out again; knows no file
-    frames      bytes with a length and a checksum, and what to think of those that are damaged
+    logged      the store that logs its changes, and how a logged call is replayed; knows no file
+    frames      bytes with a length and a checksum, and how to treat damaged ones
     folder      the files of a store, and the lock that keeps a second process out
     segment     one file of calls that grows: saved, or kept until there is room
-    calls       the calls of one store on their way into segments: what is safe, and when the log is shortened
-    state       all that the store in memory keeps, as the parts of a file
+    calls       the calls of one store on their way into segments: which are safe, and when the log is shortened
+    state       the whole state of the store in memory, as the parts of a file
     opening     from a folder to a store
-    compaction  a process beside the store's that shortens its log; `compact` is what it does
-    group       answers on an event loop that wait until what they tell is safe; one fsync for many
+    compaction  a process beside the store's that shortens its log; `compact` is the work itself
+    group       answers on an event loop that wait until they are safe to give; one fsync for many
 """
 
 from daws.store.log.calls import CallFiles

@@ -1,7 +1,7 @@
 """The calls of one store on their way to disk.
 
-Calls are counted. `position` is how many were noted, `safe` how many of them no crash can take away any more. The
-thread of the store appends and takes; whoever writes may be another thread, because waiting for a disk takes long.
+Calls are counted. `position` is how many were logged, `safe` how many of them survive any crash. The thread of the
+store appends and takes; another thread may write, because waiting for a disk takes long.
 """
 
 import errno
@@ -22,9 +22,10 @@ from daws.store.log.segment import Segment
 LOG_BYTES_MIN = 64 * 1024 * 1024
 """A shorter log is not worth a new state."""
 LOG_SHARE = 2.0
-"""How long the log may become beside the state that it continues, before both become a new state."""
+"""The length that the log may reach, as a multiple of the state that it continues, before both become a new state."""
 FRAME_ROWS = 512
-"""Replay is quickest when what it reads at once stays in the processor's cache."""
+"""The number of rows in a frame. Replay is fastest when the data that it reads at once fits into the processor's
+cache."""
 _NO_ROOM = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EFBIG))
 
 
@@ -42,7 +43,7 @@ def _in_frames(calls: list[LoggedCall]) -> Iterator[list[LoggedCall]]:
 
 
 class CallFiles:
-    """With `durable`, what is safe survives the machine; without, it survives the process only."""
+    """The log files of a store. With `durable`, safe calls survive a crash of the machine; else of the process only."""
 
     def __init__(
         self,
@@ -84,19 +85,19 @@ class CallFiles:
         self.position += 1
 
     def take(self) -> None:
-        """What was noted so far is to be written next."""
+        """Hand all calls logged so far to the next `write`."""
         if self._fresh:
             self._taken.append((self._fresh, self.position))
             self._fresh = []
 
     def sync(self) -> int:
-        """Make all that was noted so far safe, here and now. Answers `safe`."""
+        """Make all calls logged so far safe, here and now. Returns `safe`."""
         self.take()
         self.write()
         return self.safe
 
     def close(self) -> None:
-        """Everything is safe, and others may have the folder."""
+        """Make everything safe, and release the folder."""
         if self._closed:
             return
         self._closed = True
@@ -109,7 +110,8 @@ class CallFiles:
             os.close(self._lock_file)
 
     def abandon(self) -> None:
-        """As if the process had been killed: what is not written is lost. For tests, and for those who cannot go on."""
+        """Give up as if the process had been killed: unwritten calls are lost. For tests, and for stores that cannot go
+        on."""
         self._closed = True
         self._compaction.stop()
         self._segment.close()
@@ -118,7 +120,8 @@ class CallFiles:
     # -- any thread --------------------------------------------------------------------------------------------------
 
     def write(self) -> None:
-        """Save what was taken. Raises StoreFullError if that fails; nothing is lost then, and it can be tried again."""
+        """Save the calls that were taken. Raises StoreFullError if that fails; nothing is lost then, and a retry may
+        succeed."""
         with self._writing:
             while self._taken:
                 calls, position = self._taken.popleft()
@@ -144,12 +147,12 @@ class CallFiles:
     # -- a log that became long --------------------------------------------------------------------------------------
 
     def shorten(self) -> None:
-        """Begin to turn the log into a new state, unless that is under way. Needs no answer, and stops nobody."""
+        """Begin to turn the log into a new state, unless that is under way. This needs no answer and does not block."""
         with self._writing:
             self._shorten()
 
     def wait_until_short(self) -> None:
-        """For those who have time."""
+        """Wait until a running compaction has ended."""
         self._compaction.wait()
         with self._writing:
             self._tend()
@@ -169,7 +172,7 @@ class CallFiles:
             self._segment.seal(durable=True)
             following = Segment(self.folder.log(self._number + 1), self._settings)
             self.folder.sync()
-        except OSError as error:  # later, then
+        except OSError as error:  # try again later
             logging.getLogger("daws").warning("the store's log cannot be shortened: %s", error)
             return
         self._segment.close()

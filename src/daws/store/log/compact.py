@@ -1,4 +1,5 @@
-"""What shortens a log: an old state and the calls since then become a new state, which counts once it has its name."""
+"""The compaction of a log: an old state and the calls since then become a new state, which is valid once it is
+renamed."""
 
 import os
 import sys
@@ -15,7 +16,7 @@ from daws.store.log.state import parts_of
 from daws.store.memory.store import MemoryStore
 
 SYNC_BYTES = 4 * 1024 * 1024
-"""Written in steps that a disk does in no time: the store's own fsyncs have to wait for them."""
+"""The state is synced in steps that a disk does quickly, because the store's own fsyncs have to wait for them."""
 
 
 def compact(folder: Folder, before: int) -> None:
@@ -47,7 +48,7 @@ def write_state(path: Path, store: MemoryStore, settings: StoreSettings, now_ns:
 
 
 def main(path: str, before: str) -> None:
-    """In a process of its own, which gives way to all others."""
+    """Compact in a process of its own, with low priority."""
     os.nice(10)
     try:
         compact(Folder(path), int(before))

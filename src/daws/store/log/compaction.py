@@ -1,7 +1,7 @@
-"""A process beside the store's that shortens its log, as the store sees it (`compact` is what it does).
+"""A process beside the store's that shortens its log, as the store sees it (`compact` is the work itself).
 
-It reads the old state and the calls since then from their files, as a restart would, and writes a new state. The store
-goes on meanwhile without a pause, in a process that may have threads and is not forked.
+The process reads the old state and the calls since then from their files, as a restart would, and writes a new state.
+The store continues meanwhile without a pause. Its process may have threads, so it is not forked.
 """
 
 import logging
@@ -24,7 +24,7 @@ class Compaction:
         return self._process is not None
 
     def start(self, before: int) -> None:
-        """Have all that was there before this log written as a state."""
+        """Start to write everything before this log as a state."""
         command = [sys.executable, "-I", "-c", _BOOT, str(self.folder.path), str(before), *sys.path]
         try:
             self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
@@ -32,7 +32,8 @@ class Compaction:
             logging.getLogger("daws").warning("the store's log cannot be shortened: %s", error)
 
     def has_ended(self) -> bool:
-        """Whether it is over, well or not: if not, the old files still count, and a longer log is tried again."""
+        """Whether the process has ended, successfully or not. If it failed, the old files stay valid, and a longer log
+        triggers another try."""
         assert self._process is not None
         code = self._process.poll()
         if code is None:

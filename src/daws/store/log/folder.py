@@ -1,7 +1,7 @@
-"""The files of one store: `state.N` is all that was there before the calls in `log.N`, which `log.N+1` continues.
+"""The files of one store: `state.N` is the state before the calls in `log.N`, which `log.N+1` continues.
 
-Of several states the newest counts; it got its name when it was whole. Whoever has the folder open holds a lock on it,
-which the kernel drops when its process is gone, however it went.
+The newest of several states is valid; it got its name when it was complete. A process that has the folder open holds a
+lock on it, which the kernel drops when the process ends, in whatever way.
 """
 
 import fcntl
@@ -42,12 +42,12 @@ class Folder:
         return self.path / f".state.{number:06}.{os.getpid()}"
 
     def numbers(self, kind: str) -> list[int]:
-        """Of the files of a kind, in order."""
+        """The numbers of the files of a kind, in order."""
         found = (_NAME.fullmatch(name) for name in os.listdir(self.path))
         return sorted(int(one[2]) for one in found if one and one[1] == kind)
 
     def newest(self) -> tuple[int, list[int]]:
-        """The number of the state that counts (0: none yet), and those of the logs that continue it."""
+        """The number of the valid state (0: none yet), and those of the logs that continue it."""
         states, logs = self.numbers("state"), self.numbers("log")
         begin = states[-1] if states else 0
         logs = [number for number in logs if number >= begin]
@@ -59,7 +59,7 @@ class Folder:
         return begin, logs
 
     def lock(self) -> int:
-        """Make the folder if need be and keep others out of it. Answers what has to be closed in the end."""
+        """Make the folder if needed, and lock it. Returns the file descriptor to close in the end."""
         try:
             self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
             names = os.listdir(self.path)
@@ -81,7 +81,7 @@ class Folder:
         return lock
 
     def tidy(self) -> None:
-        """Remove what no longer counts, and states that were never finished."""
+        """Remove files that are no longer valid, and states that were never finished."""
         states = self.numbers("state")
         begin = states[-1] if states else 0
         old = [self.log(number) for number in self.numbers("log") if number < begin]
@@ -92,7 +92,7 @@ class Folder:
                 path.unlink()
 
     def sync(self) -> None:
-        """So that new names are safe as well."""
+        """Sync the folder, so that new names are safe as well."""
         folder = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
         try:
             os.fsync(folder)
@@ -101,12 +101,12 @@ class Folder:
 
 
 def opening(settings: StoreSettings) -> bytes:
-    """How each file begins."""
+    """The beginning of each file."""
     return TITLE + frame(msgspec.msgpack.encode(settings), 0)
 
 
 def _bytes_of(path: Path) -> memoryview:
-    """What is in a file, as bytes that are read when they are looked at."""
+    """The content of a file, as bytes that are read when they are accessed."""
     with open(path, "rb") as file:
         if not os.fstat(file.fileno()).st_size:
             return memoryview(b"")
@@ -114,18 +114,18 @@ def _bytes_of(path: Path) -> memoryview:
 
 
 class Contents:
-    """One file of a store that is read from its beginning: its settings, and then its parts."""
+    """One file of a store, read from its beginning: its settings, and then its parts."""
 
     def __init__(self, path: Path, may_be_cut: bool) -> None:
-        """`may_be_cut`: it was being written when its process ended, so its end may be missing."""
+        """Open a file. `may_be_cut`: it was being written when its process ended, so its end may be missing."""
         self.path = path
-        self.whole_bytes = 0  # so much of it can be relied on, once all was read
+        self.whole_bytes = 0  # the length of its valid part, known once all was read
         self._data = _bytes_of(path)
         self._may_be_cut = may_be_cut
         self._parts = self._read()
 
     def settings(self) -> StoreSettings | None:
-        """None if it was cut off before it had begun."""
+        """The settings of the store; None if the file was cut off before they were complete."""
         for payload in self._parts:
             return _SETTINGS.decode(payload)
         return None

@@ -1,9 +1,9 @@
-"""Frames: bytes with a mark, a length and a checksum, and the word of their writer on what was safe before them.
+"""Frames: bytes with a mark, a length, a checksum, and the offset up to which the file was safe before them.
 
-A crash may leave the end of a file in any state: cut off, empty, or with later pages written and earlier ones not. What
-was on disk for sure is never touched by it. So each frame says up to which offset its file was safe when it was made:
-damage behind what any whole frame calls safe is the end of an unlucky write and can be cut off, damage before it means
-that something was lost that had been promised.
+A crash may leave the end of a file in any state: cut off, empty, or with later pages written and earlier ones not.
+Bytes that were synced to disk are never touched by it. Each frame therefore says up to which offset its file was safe
+when the frame was made. Damage behind that offset is the end of an interrupted write, and can be cut off. Damage before
+it means that acknowledged data was lost.
 """
 
 import zlib
@@ -19,7 +19,7 @@ Bytes = bytes | memoryview
 
 
 class BadFrame(Exception):
-    """What begins at `offset` is no whole frame."""
+    """The bytes at `offset` are no complete frame."""
 
     def __init__(self, offset: int) -> None:
         super().__init__(f"no whole frame at {offset}")
@@ -33,7 +33,7 @@ def frame(payload: bytes, safe_bytes: int) -> bytes:
 
 
 def frames(data: memoryview, start: int) -> Iterator[tuple[int, memoryview]]:
-    """Each payload and the offset behind it; raises BadFrame where the first is that is none."""
+    """Each payload and the offset behind it. Raises BadFrame at the first damaged frame."""
     offset = start
     while offset < len(data):
         payload = _payload(data, offset)
@@ -44,7 +44,7 @@ def frames(data: memoryview, start: int) -> Iterator[tuple[int, memoryview]]:
 
 
 def is_unlucky_end(data: memoryview, offset: int) -> bool:
-    """Whether all from here on was never safe, as far as anything behind it can tell."""
+    """Whether nothing from here on was ever safe, as far as any frame behind it can tell."""
     whole = bytes(data)
     at = whole.find(MARK, offset + 1)
     while at >= 0:

@@ -1,9 +1,9 @@
-"""Answers that wait until what they tell is safe, on an event loop: one fsync for all that came meanwhile.
+"""Answers on an event loop that wait until their changes are safe: one fsync for all that came meanwhile.
 
     answers = store.apply(shard, rows, now_ns)
     group.when_safe(lambda: caller.say(answers))
 
-Also who only read has seen what others changed: its answer waits for the same things.
+A caller that only reads has also seen changes of other callers: its answer waits for the same calls.
 """
 
 import logging
@@ -16,11 +16,12 @@ from daws.store.log.calls import CallFiles
 
 DELAY_S = 0.005
 RETRY_S = 1.0
-"""So often it is tried again whether there is room."""
+"""The time between tries to write to a full disk."""
 
 
 class GroupSync:
-    """Belongs to the thread of its loop, where all it is told to do is done. The disk is waited for elsewhere."""
+    """The answers that wait for the log. All methods belong to the thread of the loop; the disk is waited for
+    elsewhere."""
 
     def __init__(self, loop: AbstractEventLoop, files: CallFiles, delay_s: float = DELAY_S) -> None:
         self._loop = loop
@@ -32,7 +33,7 @@ class GroupSync:
         self._said = ""
 
     def when_safe(self, then: Callable[[], None]) -> None:
-        """Do this when all that was noted so far is safe: at once, if it is."""
+        """Call `then` when all calls logged so far are safe: at once, if they are."""
         files = self._files
         if files.safe >= files.position and not self._waiting:
             then()
@@ -42,7 +43,7 @@ class GroupSync:
             self._timer = self._loop.call_later(self._delay_s, self._begin)
 
     def close(self) -> None:
-        """Make everything safe here and now, and let all answers go."""
+        """Make everything safe here and now, and send all answers."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -59,7 +60,7 @@ class GroupSync:
         self._write = None
         error = None if write.cancelled() else write.exception()
         if isinstance(error, StoreFullError):
-            if str(error) != self._said:  # once, and not every second
+            if str(error) != self._said:  # once, not every second
                 self._said = str(error)
                 logging.getLogger("daws").error("%s", error)
             self._timer = self._loop.call_later(RETRY_S, self._begin)

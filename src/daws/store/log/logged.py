@@ -1,8 +1,8 @@
-"""The store in memory that notes each call that changes it, and the way back: from calls to a store.
+"""The store in memory that logs each call that changes it, and the way back: from calls to a store.
 
-Reading is not noted, and neither is the renewal of a lease (of a node, or of a session), which changes nothing but a
-time. That the lease of a node ran out does change something: who was struck stands in the call that found it out, and
-while calls are carried out again no lease runs out by itself.
+Reading is not logged, and neither is the renewal of a lease (of a node, or of a session), which changes nothing but a
+time. An expired lease of a node does change the store: the expired nodes stand in the call that noticed it. While calls
+are replayed no lease expires by itself.
 """
 
 from collections.abc import Iterable, Sequence
@@ -39,7 +39,7 @@ _EXPIRES = frozenset((Lease, Watch))
 
 
 class StoreSettings(Struct, frozen=True, array_like=True):
-    """What a store in memory is made with: calls give the same state again only with the same settings."""
+    """The settings of a store in memory. Calls give the same state again only with the same settings."""
 
     shard_count: int = 1
     lease_ns: int = 10_000_000_000
@@ -50,7 +50,7 @@ class StoreSettings(Struct, frozen=True, array_like=True):
 
 
 class LoggedCall(Struct, frozen=True, array_like=True, gc=False):
-    """The rows of a call that may have changed something, and whose leases it found to have run out."""
+    """The rows of a call that may have changed something, and the nodes whose leases it found expired."""
 
     shard: int
     now_ns: int
@@ -59,17 +59,17 @@ class LoggedCall(Struct, frozen=True, array_like=True, gc=False):
 
 
 class CallLog(Protocol):
-    """Where calls are noted."""
+    """The log that calls are appended to."""
 
     def check(self) -> None:
-        """Raises where nothing can be noted for now: the store must not change then."""
+        """Raise if nothing can be logged for now: the store must not change then."""
         ...
 
     def append(self, call: LoggedCall) -> None: ...
 
 
 class LoggedStore(MemoryStore):
-    """Answers at once. Whoever may hear an answer only when it is safe waits for its log (see `group`)."""
+    """A store that answers at once. A caller that needs safe answers waits for the log (see `group`)."""
 
     def __init__(self, settings: StoreSettings, log: CallLog) -> None:
         super().__init__(
@@ -81,7 +81,7 @@ class LoggedStore(MemoryStore):
             settings.retired_max,
         )
         self.log = log
-        self.ahead_ns = 0  # so far its clock is ahead of its caller's, which may have begun anew with the machine
+        self.ahead_ns = 0  # how far its clock is ahead of its caller's, which may have begun anew with the machine
 
     def apply(self, shard: int, rows: Sequence[Row], now_ns: int) -> list[AnswerType]:
         now_ns += self.ahead_ns
@@ -94,7 +94,7 @@ class LoggedStore(MemoryStore):
         for node in due:
             strike(self, node)
         answers = super().apply(shard, rows, now_ns)
-        self.members_now()  # from here on a version of its own, as when this call is carried out again
+        self.members_now()  # from here on a version of its own, as when this call is replayed
         self.log.append(LoggedCall(shard, now_ns, [*changing], due))  # type: ignore[list-item]
         return answers
 
@@ -115,7 +115,7 @@ class LoggedStore(MemoryStore):
         return type(row) not in _READS
 
     def _due(self, now_ns: int) -> tuple[NodeId, ...]:
-        """Whose leases have run out; they are kept in this order."""
+        """The nodes whose leases have expired. The leases are ordered by expiry."""
         found: list[NodeId] = []
         for node, until_ns in self.leases.items():
             if until_ns > now_ns:
@@ -125,7 +125,7 @@ class LoggedStore(MemoryStore):
 
 
 def set_up(store: MemoryStore, settings: StoreSettings) -> None:
-    """The calls that are carried out next were made with these settings; their leases do not run out by themselves."""
+    """Prepare to replay calls that were made with these settings. Leases do not expire by themselves meanwhile."""
     store.lease_ns = NEVER_NS
     store.replicas_max = settings.replicas_max
     store.history = settings.history
@@ -134,7 +134,7 @@ def set_up(store: MemoryStore, settings: StoreSettings) -> None:
 
 
 def carry_out(store: MemoryStore, calls: Iterable[LoggedCall]) -> int:
-    """Do again what was done. Answers how many rows that were."""
+    """Replay logged calls. Returns the number of their rows."""
     apply = MemoryStore.apply
     rows = 0
     for call in calls:
@@ -148,7 +148,7 @@ def carry_out(store: MemoryStore, calls: Iterable[LoggedCall]) -> int:
 
 
 def go_on(store: MemoryStore, settings: StoreSettings, now_ns: int) -> None:
-    """All that was noted has been carried out: everybody has a fresh lease."""
+    """End the replay: all members get a fresh lease."""
     set_up(store, settings)
     store.lease_ns = settings.lease_ns
     until_ns = now_ns + settings.lease_ns

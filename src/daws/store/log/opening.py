@@ -1,4 +1,4 @@
-"""From a folder to a store: the newest state, and then all calls since."""
+"""Opening a store: from a folder to the newest state, and then all calls since."""
 
 import gc
 import logging
@@ -28,7 +28,7 @@ class Reading:
     def __init__(self, folder: Folder, store: MemoryStore | None, durable: bool) -> None:
         self.folder = folder
         self.durable = durable
-        self.store = store  # None until the first file says how it is made
+        self.store = store  # None until the first file names its settings
         self.settings = StoreSettings()
         self.rows = 0
         self.now_ns = 0
@@ -83,7 +83,7 @@ class Reading:
 
 
 def _settle(path: Path, whole_bytes: int, durable: bool) -> None:
-    """What was read becomes safe, if it was not: what comes next is built on it."""
+    """Make the part that was read safe, because the next calls build on it."""
     with open(path, "r+b") as file:
         file.truncate(whole_bytes)
         if durable:
@@ -98,7 +98,7 @@ def _decoded(decoder: "msgspec.msgpack.Decoder[Decoded]", payload: memoryview, p
 
 
 def read(folder: Folder, store: MemoryStore | None = None, before: int | None = None, durable: bool = True) -> Reading:
-    """All that a folder has, or only what was there before a certain log, which is not the last one then."""
+    """Read all of a folder, or only what was there before a certain log, which is not the last one then."""
     reading = Reading(folder, store, durable)
     state, logs = folder.newest()
     with _no_garbage():
@@ -112,7 +112,8 @@ def read(folder: Folder, store: MemoryStore | None = None, before: int | None = 
 
 @contextmanager
 def _no_garbage() -> Iterator[None]:
-    """Nothing but live objects is made for a while: looking for garbage among them would take a third of the time."""
+    """Switch the garbage collector off for a while. Only live objects are made, and searching them takes a third of the
+    time."""
     looked = gc.isenabled()
     gc.disable()
     try:
@@ -123,7 +124,7 @@ def _no_garbage() -> Iterator[None]:
 
 
 class _Nowhere:
-    """The log of a store that is being filled from one."""
+    """The log of a store that is being filled from a log: it drops all calls."""
 
     def check(self) -> None: ...
 
@@ -137,7 +138,7 @@ def open_store(
     durable: bool = True,
     log_bytes_min: int = LOG_BYTES_MIN,
 ) -> tuple[LoggedStore, CallFiles]:
-    """The store in a folder, as it was or new, and its log. Raises LogError if that cannot be."""
+    """The store in a folder, as it was or new, and its log. Raises LogError if the folder cannot be used."""
     if now_ns is None:
         now_ns = monotonic_ns()
     store = LoggedStore(settings, _Nowhere())

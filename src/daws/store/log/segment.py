@@ -1,4 +1,5 @@
-"""One file of the log that grows. What could not be saved is kept, and written again from where the file is safe."""
+"""One file of the log that grows. Bytes that could not be saved are kept, and written again from where the file is
+safe."""
 
 import os
 from pathlib import Path
@@ -18,15 +19,17 @@ class Segment:
             self.save(durable)
         except OSError:
             os.close(self._fd)
-            path.unlink(missing_ok=True)  # the log before it is the last one still
+            path.unlink(missing_ok=True)  # the log before it is still the last one
             raise
 
     def add(self, payload: bytes) -> None:
         self._unsafe.append(frame(payload, self.safe_bytes))
 
     def save(self, durable: bool) -> None:
-        """Raises OSError if that fails, whereupon it can be tried again: whatever is behind `safe_bytes` in the file
-        was never promised to anybody, and is overwritten."""
+        """Write all added payloads. Raises OSError if that fails, and may then be called again.
+
+        Bytes behind `safe_bytes` in the file were never acknowledged, and are overwritten.
+        """
         self._unsafe = [b"".join(self._unsafe)]
         unsafe = memoryview(self._unsafe[0])
         done = 0
@@ -38,7 +41,8 @@ class Segment:
         self._unsafe.clear()
 
     def seal(self, durable: bool) -> None:
-        """No more is to come, and all is safe: an empty frame says so to whoever finds damage before it."""
+        """Mark the end: no more calls will follow, and all are safe. An empty frame says so to a reader that finds
+        damage before it."""
         self.save(durable)
         self.add(b"")
         self.save(durable)

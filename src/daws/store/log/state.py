@@ -1,7 +1,8 @@
-"""All that the store in memory keeps, as the parts of a file, and back.
+"""The whole state of the store in memory, as the parts of a file, and back.
 
-Parts are small, so that neither way needs much memory beside the store itself. The order of records and intents is part
-of what is kept: others hear of them in this order. When leases run out is not: a restart gives all members a fresh one.
+Parts are small, so that neither direction needs much memory beside the store itself. The order of records and intents
+is part of the state, because they are delivered in this order. The expiry of leases is not: a restart gives all members
+a fresh one.
 """
 
 from collections import deque
@@ -40,7 +41,7 @@ class KeptRare(Struct, frozen=True, array_like=True):
 
 
 class KeptRecord(Struct, frozen=True, array_like=True, gc=False):
-    """A record. `many`: its edges are a set, whatever is left of them."""
+    """A record. `many`: its edges are a set, however few are left."""
 
     spec: TaskSpec
     state: int
@@ -62,14 +63,14 @@ class Part(Struct, frozen=True, array_like=True, tag=True):
 
 
 class Records(Part, frozen=True):
-    """Of one shard; a bare number is a task that has retired."""
+    """Records of one shard; a bare number is a task that has retired."""
 
     shard: int
     records: list[KeptRecord | int]
 
 
 class CommittedRows(Part, frozen=True, tag="Commits"):
-    """Of one shard's log."""
+    """Rows of one shard's log."""
 
     shard: int
     rows: list[LogRow]
@@ -81,7 +82,7 @@ class Retired(Part, frozen=True):
 
 
 class Intents(Part, frozen=True):
-    """Of one shard, with the dead and what their heirs were told."""
+    """The outbox of one shard, with the dead nodes and the answers that their heirs got."""
 
     shard: int
     marks: int
@@ -105,7 +106,7 @@ class Membership(Part, frozen=True):
 
 
 class End(Part, frozen=True):
-    """So many parts came before: the file is whole."""
+    """The end of a file that is complete, with the number of parts before it."""
 
     parts: int
 
@@ -194,7 +195,7 @@ def _keep_rare(rare: Rare) -> KeptRare:
 
 
 class Restoring:
-    """Puts parts into an empty store, one after the other."""
+    """A state that is being restored: it puts parts into an empty store, one after the other."""
 
     def __init__(self, store: MemoryStore) -> None:
         self.store = store

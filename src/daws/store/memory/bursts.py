@@ -1,7 +1,7 @@
-"""Many rows of one kind in one call: what their handlers do with each of them, in one go for all that are plain.
+"""Many rows of one kind in one call: the work of their handlers, in one go for all plain tasks.
 
-Short tasks come, end and are let go of by the hundred. Those that read nothing, made at most one small object and have
-no task waiting for them are served in a tight loop; whatever is not of that kind is left to its handler, in its turn.
+Short tasks are submitted, finished and released by the hundred. Tasks are plain if they read nothing, made at most one
+small object, and have no children; a tight loop serves them. All other rows are left to their handlers, in their turn.
 """
 
 from collections import deque
@@ -72,7 +72,7 @@ def _finish_many(
     now_ns: int,
     answers: list[AnswerType],
 ) -> None:
-    """`made` is what the record gets, None where a row has to go the long way."""
+    """Finish many tasks. `made` has the outputs for each record, None for a row that its handler has to serve."""
     log, remembers = shard.log, not store.retired_max
     for row, outputs, record in zip(rows, made, map(shard.records.get, [row.task for row in rows]), strict=True):
         if (
@@ -144,7 +144,7 @@ def release_many(
 
 
 def _may_all_go(rows: Iterable[Release], found: list[Record | None]) -> bool:
-    """Is each of them the record of a usual task that is done, and is it the client who lets go?"""
+    """Is each of them the record of a plain task that is done, and is it the client that releases it?"""
     for row, record in zip(rows, found, strict=True):
         if record is None or record.state != DONE or record.children or record.inputs or record.rare is not None:
             return False
@@ -155,9 +155,9 @@ def _may_all_go(rows: Iterable[Release], found: list[Record | None]) -> bool:
 
 
 def _forget_oldest(shard: Shard, count: int) -> None:
-    """That there were so many tasks which retired before all others."""
+    """Forget the `count` tasks that retired first."""
     records, take = shard.records, shard.retired.popleft
     oldest = [take() for _ in range(count)]
-    if any(map(records.get, oldest)):  # some of them are there again
+    if any(map(records.get, oldest)):  # some of them were created again
         oldest = [task for task in oldest if records.get(task) is None]
     deque(map(records.pop, oldest, repeat(None)), maxlen=0)

@@ -1,9 +1,9 @@
-"""What the dead leave behind: the second half of rule 4.
+"""The estates of dead nodes, that is, their tasks and intents: the second half of rule 4.
 
 A dead incarnation is struck from a shard before anything there changes hands, so it can own nothing in it any more. Its
-ready and suspended tasks become new attempts of the heir, and its intents the heir's. A task that was running, as far
-as anybody knows, on too many nodes when they died fails. Whoever has left ran nothing any more, so what it left behind
-because nobody was there to take it is under no suspicion.
+ready and suspended tasks become new attempts of the heir, and its intents the heir's. A task fails if too many nodes
+died while it was, as far as known, running there. A node that left in good order was running nothing, so tasks that it
+had to leave behind are under no suspicion.
 """
 
 from daws.model.states import CANCELLED as STATE_CANCELLED
@@ -30,7 +30,7 @@ def take_over(store: MemoryStore, shard: Shard, row: wire.TakeOver, now_ns: int)
         del shard.estates[pair]  # this heir will not ask again
     said = shard.estates.get((row.dead, row.node))
     if said is not None and row.part <= said[0]:
-        # What an earlier part would take now, nobody would hear of: it was answered long ago.
+        # An earlier part was answered long ago. If it took more tasks now, the caller would never learn of them.
         return said[1] if row.part == said[0] else wire.Estate(more=True)
     ready: list[Ready] = []
     keys: dict[int, None] = {}
@@ -66,7 +66,7 @@ def take_over(store: MemoryStore, shard: Shard, row: wire.TakeOver, now_ns: int)
     if ready or outbox:
         shard.estates[row.dead, row.node] = (row.part, answer)
     else:
-        shard.estates.pop((row.dead, row.node), None)  # nothing is left: whoever asks again, for any part, gets nothing
+        shard.estates.pop((row.dead, row.node), None)  # nothing is left: a repeated request, for any part, gets nothing
     return answer
 
 
@@ -88,7 +88,7 @@ def _inherit(shard: Shard, record: Record, heir: NodeId, died: bool) -> Ready | 
 
 
 def entry_of(shard: Shard, key: int) -> OutboxEntry:
-    """An intent, as whoever is to carry it out has to know it."""
+    """An intent, with all that the node that carries it out has to know."""
     task, verb = key >> 2, key & 3
     record = shard.records[task]
     assert record is not None
@@ -98,7 +98,7 @@ def entry_of(shard: Shard, key: int) -> OutboxEntry:
         return OutboxEntry(key, verb, task, told, record.outputs, mark=mark, needs=needs)
     if verb == REMAKE_FOR:
         return OutboxEntry(key, verb, task, others or (), mark=mark)
-    # If it has not ended, only what some attempt of it has spawned is to be stopped.
+    # If it has not ended, only tasks that some attempt of it has spawned are to be stopped.
     ended = record.state in (STATE_FAILED, STATE_CANCELLED)
     stopped = stop_answer(shard, record, runners_of(record) if ended else ())
     if others is not None:

@@ -1,8 +1,8 @@
 """Graphs that grow (rule 7) and tasks that wait for others while they run (rule 8).
 
-The spawner's record lists a task before it exists, so that the end of the attempt can stop it; a parent that is done
-already says so to a child that registers late. A suspended task keeps its owner, and has an edge to itself until all
-that it waits for know of it.
+The spawner's record lists a task before it exists, so that the end of the attempt can stop it. A parent that is done
+already says so to a child that registers late. A suspended task keeps its owner. It has an edge to itself until all
+tasks that it waits for know of it.
 """
 
 from daws.model.states import CANCELLED as STATE_CANCELLED
@@ -53,7 +53,7 @@ def submit(store: MemoryStore, shard: Shard, row: wire.Submit, now_ns: int) -> A
             continue
         remade = above.rare if above.rare is not None and above.rare.remaking else None
         if above.state == STATE_DONE or (remade and is_unclaimed(above)):
-            known += above.outputs  # who finds no place for them asks for a remake
+            known += above.outputs  # a node that finds no place for them asks for a remake
         elif above.state == STATE_FAILED or above.state == STATE_CANCELLED:
             ended = above
         else:
@@ -86,7 +86,7 @@ def submit(store: MemoryStore, shard: Shard, row: wire.Submit, now_ns: int) -> A
 
 
 def _submitted_before(known: Record | None, row: wire.Submit) -> AnswerType:
-    """Said again because the answer got lost."""
+    """The answer to a repeated Submit whose first answer got lost."""
     if known is None:
         return DONE
     if known.spec != row.spec:
@@ -146,6 +146,6 @@ def suspend(store: MemoryStore, shard: Shard, row: wire.Suspend, now_ns: int) ->
         record.state = SUSPENDED
         record.edges = set(edges) if len(edges) > MANY_EDGES else edges
         rare.suspended_on = tuple(dict.fromkeys((*rare.suspended_on, *edges)))
-        rare.need = 0  # whatever it had lost before it ran, these are other edges
+        rare.need = 0  # these edges have nothing to do with objects that it had lost before it ran
         return OK
     return OK if record.state == SUSPENDED else FINAL_CODE.get(record.state, REFUSED)

@@ -1,8 +1,8 @@
-"""What a node that is about to leave still has: it gives that away before it says farewell (see `daws.core.leaving`).
+"""The tasks that a leaving node still has. It gives them away before it leaves (see `daws.core.leaving`).
 
-Nothing changes here. Tasks that it runs are for it to know; tasks that are ready and of which it never heard, because a
-client has not handed them over yet, are for it to find. After a failover those who stay ask as well, also for intents,
-and for others who have something and of whom the members know nothing any more.
+Nothing changes here. The node knows the tasks that it runs. It has to find ready tasks that it owns but never heard of,
+because a client has not handed them over yet. After a failover, nodes that stay ask as well: also for intents, and for
+nodes that own something but are not in the list of members any more.
 """
 
 from daws.model.states import READY, SUSPENDED

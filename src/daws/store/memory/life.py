@@ -1,8 +1,8 @@
 """A task's life: it is created, loses its edges, becomes ready, and one of its runs is committed.
 
-Rule 1, readiness is told: the update that commits a run also writes the children into the shard's outbox (or satisfies
-those that live in the same shard), and whoever takes a child's last edge away owns it. Rule 3, commit by run: only the
-owner's run or a listed copy of the current attempt commits, and the first that does wins.
+Rule 1, readiness is told: the update that commits a run also writes the children into the shard's outbox, or satisfies
+those that live in the same shard. The node that removes a child's last edge owns the child. Rule 3, commit by run: only
+the owner's run or a listed copy of the current attempt commits, and the first that does wins.
 """
 
 from daws.model.states import DONE as STATE_DONE
@@ -102,7 +102,7 @@ def finish(store: MemoryStore, shard: Shard, row: wire.Finish, now_ns: int) -> A
                     record.freed = bool(outputs)
                     if store.retired_max:
                         retire(store, record)
-                return None  # it has read nothing that somebody keeps for it, and what it made is in its record
+                return None  # nothing is kept for it to read, and its own output is in its record
             if record.held:
                 return _ONLY_HELD
             record.freed = True
@@ -125,25 +125,26 @@ def finish(store: MemoryStore, shard: Shard, row: wire.Finish, now_ns: int) -> A
     rivals: tuple[NodeId, ...] = ()
     if rare is not None and rare.replicas:
         rivals = tuple(node for node in (record.owner, *rare.replicas) if node != row.node)
-        rare.replicas = rivals  # for those who ask again
+        rare.replicas = rivals  # for repeated calls
     record.owner = row.node
     if row.error:
         return fail(shard, record, row.error, row.node, rivals)
     if rare is not None and rare.remaking:
         rare.remaking = False
-        told: Others = rare.waiters  # only those who asked; everybody else was told the first time
+        told: Others = rare.waiters  # only the tasks that asked; all others were told the first time
         if rare.spawned:
-            # What the committed attempt spawned lives on. This was only to make the lost objects: it is over.
+            # Tasks that the committed attempt spawned live on. This attempt only made the lost objects, so its own are
+            # stopped.
             intend(shard, outbox_key(row.task, STOP), row.node, all_spawned(rare))
             rare.spawned = {}
     else:
         spawned: tuple[int, ...] = ()
         if rare is not None and rare.spawned:
             spawned = rare.spawned.get(record.attempt, ())
-            rare.spawned = {}  # they stand on their own feet now, whatever becomes of their spawner's objects
+            rare.spawned = {}  # they are independent now, whatever happens to their spawner's objects
         shard.log.append((row.task, STATE_DONE, "", spawned) if spawned else row.task)
         told = None
-        if rare is not None and rare.waiters:  # a store that had lost its commit was asked to have it made again
+        if rare is not None and rare.waiters:  # a store that had lost the commit was asked to remake it
             told = (*((one, 0) for one in audience(record)), *rare.waiters)
             rare.waiters = ()
     record.state = STATE_DONE
@@ -153,7 +154,7 @@ def finish(store: MemoryStore, shard: Shard, row: wire.Finish, now_ns: int) -> A
         intend(shard, outbox_key(row.task, SATISFY), row.node, told)
     else:
         held = is_held(record)
-        record.freed = not held  # nobody reads what it made
+        record.freed = not held  # no task reads its outputs
         if store.retired_max and not held:
             retire(store, record)
         if not rivals and outbox_key(row.task, STOP) not in shard.outbox:
@@ -162,7 +163,7 @@ def finish(store: MemoryStore, shard: Shard, row: wire.Finish, now_ns: int) -> A
 
 
 def _tell_only(store: MemoryStore, shard: Shard, record: Record, row: wire.Finish) -> Committed:
-    """`_tell_here` for a task with one child, as most of those have that are not leaves of their graph."""
+    """`_tell_here` for a task with one child, which is the most common number."""
     children = tuple(record.children)
     child = shard.records.get(children[0])
     if child is None or child.state != WAITING or child.rare is not None:
@@ -172,7 +173,7 @@ def _tell_only(store: MemoryStore, shard: Shard, record: Record, row: wire.Finis
     task = row.task
     if edges.__class__ is set:
         edges.discard(task)
-        add_inputs(child, row.outputs)  # who has so many parents mostly reads something of each: sifted at the end
+        add_inputs(child, row.outputs)  # a child of so many mostly reads of each: filtered at the end
         if not edges:
             child.inputs = read_by(child.spec, child.inputs)
     else:
@@ -188,7 +189,7 @@ def _tell_only(store: MemoryStore, shard: Shard, record: Record, row: wire.Finis
 
 
 def _now_ready(record: Record, mark: int, node: NodeId) -> Ready:
-    """Its last edge is gone: it belongs to whoever took that away."""
+    """The ready task after its last edge was removed. It belongs to the node that removed it."""
     record.state = READY
     record.owner = node
     record.move = move = record.move + 1
@@ -240,7 +241,8 @@ def _tell_here(store: MemoryStore, shard: Shard, record: Record, row: wire.Finis
 
 
 def _take_of_many(record: Record, edges: set[int], parent: int, inputs: tuple[Input, ...]) -> None:
-    """Of many edges take one away. Who has so many parents mostly reads something of each: it is sifted at the end."""
+    """Remove one of many edges. A task with so many parents mostly reads something of each, so its inputs are filtered
+    when the last edge is gone."""
     edges.discard(parent)
     add_inputs(record, inputs)
     if not edges:
@@ -259,7 +261,8 @@ def _told_here(shard: Shard, record: Record) -> tuple[Ready, ...]:
 
 
 def _finished_before(store: MemoryStore, shard: Shard, record: Record, row: wire.Finish) -> AnswerType:
-    """A run that is over ends again: if it was the one that counted, its caller has not heard the answer."""
+    """The answer to a run that ends again. If it was the committed run, its caller has not received the first
+    answer."""
     if row.node in shard.dead:
         return STRUCK
     if record.owner == row.node:
@@ -315,7 +318,8 @@ def satisfy(store: MemoryStore, shard: Shard, row: wire.Satisfy, now_ns: int) ->
             record.edges = None
             return wire.Resume(record.owner)
         if row.node in shard.dead:
-            # The last edge is gone but the caller may own nothing: put it back, another will carry out the outbox.
+            # The last edge is gone, but the caller may own nothing: put it back. Another node will carry out the
+            # outbox.
             record.edges = (row.parent,)
             record.inputs = tuple(one for one in record.inputs if one[2] != row.parent)
             return STRUCK

@@ -1,7 +1,7 @@
-"""Who is a member, by the store's clock: the first half of rule 4.
+"""Membership by the store's clock: the first half of rule 4.
 
-A lease that ran out, or was given back, makes an orphan of its incarnation: it never becomes a member again, and stays
-an orphan until somebody has taken over what it left in every shard (see `estates`). Lives in shard 0.
+A lease that expired, or was given back, makes its incarnation an orphan. An orphan never becomes a member again. It
+stays an orphan until a node has taken over its estate in every shard (see `estates`). Membership lives in shard 0.
 """
 
 from daws.model.task import NodeId
@@ -47,7 +47,7 @@ def bury(store: MemoryStore, shard: Shard, row: wire.Buried, now_ns: int) -> Ans
     if store.orphans.pop(row.dead, 0) is None:
         store.buried.add(row.dead)
     for other in store.shards:
-        other.estates.pop((row.dead, row.node), None)  # this heir has heard of all it got
+        other.estates.pop((row.dead, row.node), None)  # this heir has received all its answers
     return OK
 
 

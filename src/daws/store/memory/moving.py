@@ -1,8 +1,8 @@
 """Tasks that change hands, are tried again, or run twice.
 
 Rule 2, moving is claiming: a claim compares owner and move number and counts the move, so of two claims one is refused.
-For rule 3 a copy is listed by name, and a new attempt strikes all runs of those before it; what they had spawned is
-to be stopped (rule 7).
+For rule 3 a copy is listed by name, and a new attempt invalidates all runs of earlier attempts; tasks that those had
+spawned are to be stopped (rule 7).
 """
 
 from daws.model.states import READY, SUSPENDED
@@ -72,7 +72,7 @@ def _replicate(store: MemoryStore, record: Record, row: wire.Claim) -> AnswerTyp
 
 
 def new_attempt(shard: Shard, record: Record, node: NodeId) -> None:
-    """Runs of earlier attempts can no longer commit, and what they spawned is to be cancelled."""
+    """Begin a new attempt: earlier runs can no longer commit, and tasks that they spawned are to be cancelled."""
     record.attempt += 1
     rare = record.rare
     if rare is None:

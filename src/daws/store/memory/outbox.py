@@ -1,7 +1,7 @@
 """The outbox of a shard: intents that outlive the node that had them (rules 1, 5 and 9).
 
 An intent is written by the update that makes it necessary, and stays until its holder says that it was carried out.
-Each writing has a mark of its own, so a word that comes late erases nothing newer under the same key.
+Each write has a mark of its own, so a late Clear erases no newer intent under the same key.
 """
 
 from typing import Any
@@ -15,7 +15,7 @@ from daws.wire.store import OK, SATISFY, AnswerType
 
 
 def intend(shard: Shard, key: int, node: NodeId, others: Others) -> None:
-    """Write an intent (None: for all children); what still stood under the same key is not forgotten."""
+    """Write an intent (None: for all children). An older intent under the same key is merged, not lost."""
     known = shard.outbox.get(key)
     if known is not None and others is not None:
         before = known[1]

@@ -1,4 +1,4 @@
-"""What clients and people read: the numbered commits of a shard (rule 10), and the story of one task."""
+"""Reads of clients and people: the numbered commits of a shard (rule 10), and the story of one task."""
 
 from collections.abc import Iterable
 
@@ -19,7 +19,7 @@ def read_log(store: MemoryStore, shard: Shard, row: wire.ReadLog, now_ns: int) -
 
 
 def rows_of(rows: Iterable[wire.LogRow], session: int) -> list[wire.LogRow]:
-    """Of the commits of all sessions those of one."""
+    """The commits of one session, among those of all."""
     return [row for row in rows if session_of(row if row.__class__ is int else row[0]) == session]  # type: ignore[index]
 
 
@@ -30,7 +30,7 @@ def inspect(store: MemoryStore, shard: Shard, row: wire.Inspect, now_ns: int) ->
         return DONE if store.has_retired(shard, row.task) else UNKNOWN
     rare = record.rare or Rare()
     waiting = record.edges if isinstance(record.edges, (tuple, set)) and not row.brief else ()
-    # A remake that waits for lost inputs of its own is one that will read them; one that nobody has claimed is none.
+    # A remake that waits for its own lost inputs will read them; an unclaimed remake is no reader.
     state = REMAKING if rare.remaking and record.state != WAITING else record.state
     return wire.Story(
         state, record.owner, record.move, record.attempt, tuple(sorted(waiting)), rare.error, tuple(rare.history)

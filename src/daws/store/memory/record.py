@@ -1,6 +1,6 @@
-"""What the store keeps of a task, and what a record says about itself.
+"""The record of a task, and questions that a record can answer.
 
-Memory per task decides how large a graph can be, so the rare fields live apart.
+Memory per task decides how large a graph can be, so the rare fields are kept apart.
 """
 
 from bisect import bisect_left, insort
@@ -17,11 +17,11 @@ from daws.model.task import REMAKE, SUSPECT, Input, NodeId, Ready, TaskSpec
 from daws.wire.store import CANCELLED, DONE, FAILED, small_output
 
 MANY_EDGES = 8
-"""From more edges than that on, a set is worth its memory."""
+"""The number of edges above which a set is worth its memory."""
 STILLBORN = -1
 """The kind of a task that was cancelled before it was created."""
 FINAL_CODE = {STATE_DONE: DONE, STATE_FAILED: FAILED, STATE_CANCELLED: CANCELLED}
-"""What a caller is told of a task that has ended."""
+"""The answer about a task that has ended, by its state."""
 
 
 class Rare:
@@ -48,31 +48,34 @@ class Rare:
         self.history: list[tuple[int, int, NodeId]] = []
         self.holders: set[int] = set()
         self.losses = 0
-        self.need = 0  # only who answers this need may take edges away; 0 before anything was lost
+        self.need = 0  # only answers to this need may remove edges; 0 before anything was lost
         self.remaking = False
         self.replicas: tuple[NodeId, ...] = ()
         self.spawned: dict[int, tuple[int, ...]] = {}  # attempt -> tasks
         self.suspended_on: tuple[int, ...] = ()
-        self.waiters: tuple[tuple[int, int], ...] = ()  # who asked for the last remake, and for which need
+        self.waiters: tuple[tuple[int, int], ...] = ()  # the tasks that asked for the last remake, and for which need
         self.watchers: tuple[int, ...] = ()  # suspended until this task has ended
 
 
 class Record(Struct, gc=False, array_like=True):
-    """`edges` holds the unfinished parents (a tuple, or a set when there are many) while the task waits; once it is
-    ready it holds the mark of the call that made it so (the parent, or the inverted reason of a claim), which lets that
-    call be repeated."""
+    """The state of a task.
+
+    While the task waits, `edges` holds its unfinished parents (a tuple, or a set when there are many). Once it is
+    ready, `edges` holds the mark of the call that made it so: the parent, or the inverted reason of a claim. The mark
+    lets that call be repeated.
+    """
 
     spec: TaskSpec
     state: int
     owner: NodeId
     children: Sequence[int] = ()  # a list when there are many: each new one would copy a tuple
     edges: tuple[int, ...] | set[int] | int | None = None
-    inputs: tuple[Input, ...] = ()  # while it waits for many parents: in truth a list, for the same reason
-    made: tuple[Input, ...] | bytes = ()  # bytes: the value of its only object, which has its number, on its owner
+    inputs: tuple[Input, ...] = ()  # while it waits for many parents it is a list, for the same reason
+    made: tuple[Input, ...] | bytes = ()  # bytes: the value of its only object, whose number is the task's
     move: int = 0
     attempt: int = 0
-    freed: bool = False  # nobody needed its objects any more; who asks for them after all has them remade
-    held: bool = False  # by the client, who may hold everything; other holders are rare
+    freed: bool = False  # no task needed its objects any more; a later reader has them remade
+    held: bool = False  # by the client, which may hold everything; other holders are rare
     rare: Rare | None = None
 
     @property
@@ -93,7 +96,7 @@ class Record(Struct, gc=False, array_like=True):
 
 
 def add_child(record: Record, child: int) -> None:
-    """Children are kept in the order of their numbers, which is mostly that in which they come."""
+    """Add a child. Children are kept in the order of their numbers, which is mostly the order in which they come."""
     children: Any = record.children
     if children.__class__ is list:
         if child > children[-1]:
@@ -108,16 +111,16 @@ def add_child(record: Record, child: int) -> None:
 
 
 def has_child(record: Record, child: int) -> bool:
-    """A parent may have a hundred thousand."""
+    """Whether a task is a child of this one. A parent may have a hundred thousand children."""
     children = record.children
-    if children.__class__ is tuple or len(children) <= MANY_EDGES:  # those that a client has given are in any order
+    if children.__class__ is tuple or len(children) <= MANY_EDGES:  # children that a client has given are in any order
         return child in children
     at = bisect_left(children, child)
     return at < len(children) and children[at] == child
 
 
 def add_inputs(record: Record, inputs: tuple[Input, ...]) -> None:
-    """Of a parent of very many."""
+    """Add the outputs of one parent, for a task with very many parents."""
     known: Any = record.inputs
     if known.__class__ is list:
         known.extend(inputs)
@@ -130,18 +133,18 @@ def is_held(record: Record) -> bool:
 
 
 def is_unclaimed(record: Record) -> bool:
-    """A remake that nobody runs. Whoever asked for it may be dead by now, so nobody can rely on it."""
+    """Whether this is a remake that no node runs. The node that asked for it may be dead, so it cannot be relied on."""
     return record.state == READY and record.owner == -1
 
 
 def read_by(spec: TaskSpec, inputs: Sequence[Input]) -> tuple[Input, ...]:
-    """Of what its parents made, what a task reads."""
+    """The objects that a task reads, among those that its parents made."""
     wanted = spec.inputs if len(spec.inputs) <= MANY_EDGES else set(spec.inputs)
     return tuple([one for one in inputs if one[0] in wanted])
 
 
 def ready_of(record: Record, mode: int = 0) -> Ready:
-    """A ready task as its owner is to hear of it."""
+    """A ready task in the form that its owner receives."""
     rare = record.rare
     if rare is not None:
         mode |= (REMAKE if rare.remaking else 0) | (SUSPECT if rare.losses else 0)
@@ -153,21 +156,21 @@ def without_places(outputs: tuple[Input, ...]) -> tuple[Input, ...]:
 
 
 def runners_of(record: Record) -> tuple[NodeId, ...]:
-    """Who may be running a task: its owner, and those who run copies."""
+    """The nodes that may be running a task: its owner, and those that run copies."""
     owner = () if record.owner == -1 else (record.owner,)
     return owner if record.rare is None else (*owner, *record.rare.replicas)
 
 
 def audience(record: Record) -> tuple[int, ...]:
-    """Who is to hear that a task is done: its children, and suspended tasks that wait for its end."""
+    """The tasks to tell that a task is done: its children, and suspended tasks that wait for its end."""
     return tuple(record.children) if record.rare is None else (*record.children, *record.rare.watchers)
 
 
 def all_spawned(rare: Rare) -> tuple[int, ...]:
-    """What the attempts so far have spawned; nothing once one of them was committed."""
+    """The tasks that the attempts so far have spawned; none once an attempt was committed."""
     return tuple(task for tasks in rare.spawned.values() for task in tasks)
 
 
 def note(record: Record, now_ns: int) -> None:
-    """Write into its history what a record has just become."""
+    """Add the current state of a record to its history."""
     record.more().history.append((record.state, now_ns, record.owner))

@@ -1,8 +1,8 @@
-"""Rule 6, references: who holds the objects of a task, where they are, and when its record may be forgotten.
+"""Rule 6, references: which tasks hold the objects of a task, where these are, and when its record may be dropped.
 
-Freed is not lost: a record whose objects nobody needs stays, and can be remade, until its children have retired and no
-intent of its own stands in an outbox. To know that, `retire` looks into other shards than the one that was asked, which
-only a store that has all of them in one process can do within one update.
+Freed is not lost: a record whose objects are no longer needed stays, and can be remade, until its children have retired
+and no intent of its own stands in an outbox. To know that, `retire` looks into other shards than the one that was
+asked. Only a store that has all of them in one process can do that within one update.
 """
 
 from collections.abc import Callable, Sequence
@@ -52,7 +52,7 @@ def release(store: MemoryStore, shard: Shard, row: wire.Release, now_ns: int) ->
         if record.state == STATE_DONE:
             outputs = record.outputs
             if len(outputs) == 1 and outputs[0][1] <= INLINE_BYTES and not record.children and not record.inputs:
-                record.freed = True  # as usual
+                record.freed = True  # the usual case
                 if record.rare is None and not shard.outbox:
                     _forget(store, shard, row.task)
                 else:
@@ -60,12 +60,12 @@ def release(store: MemoryStore, shard: Shard, row: wire.Release, now_ns: int) ->
                 return None
             large = [one for one in outputs if one[1] > INLINE_BYTES]
             if not large:
-                record.freed = True  # whoever reads them has them in its own record
+                record.freed = True  # its readers have them in their own records
             elif not record.freed and not is_held(record):
                 places = dict.fromkeys([place for one in large for place in one[3]])
                 return wire.Unheld(tuple(places), _yet_to_read(store, record))
         elif store.retired_max and record.state in FINAL:
-            record.freed = True  # it made nothing, and who asks again hears that it is over
+            record.freed = True  # it made nothing, and a repeated call hears that it is over
     elif row.holder >= 0:
         if record.rare is not None:
             record.rare.holders.discard(row.holder)
@@ -79,7 +79,8 @@ def release(store: MemoryStore, shard: Shard, row: wire.Release, now_ns: int) ->
 
 
 def _yet_to_read(store: MemoryStore, record: Record) -> tuple[int, ...]:
-    """Children that have not ended. One that a shard has never heard of is yet to be written there, or once more."""
+    """Children that have not ended. A child that its shard does not know is yet to be written there, or written
+    again."""
     found = []
     shards, count = store.shards, store.shard_count
     for task in record.children:
@@ -92,7 +93,7 @@ def _yet_to_read(store: MemoryStore, record: Record) -> tuple[int, ...]:
 
 
 def retire(store: MemoryStore, record: Record) -> None:
-    """Forget a freed record once nothing below it can need it again; its parents may follow."""
+    """Drop a freed record once nothing below it can need it again; its parents may follow."""
     todo = [record]
     shards, count = store.shards, store.shard_count
     while todo:
@@ -106,7 +107,7 @@ def retire(store: MemoryStore, record: Record) -> None:
         task = one.spec.id
         home = shards[(task >> SHARD_BLOCK_BITS) % count]
         if home.outbox and _has_intent(home, task):
-            continue  # when it is cleared, we will be back
+            continue  # clearing it will bring us back here
         _forget(store, home, task)
         for _, _, producer, _, _ in one.inputs:
             if producer >= 0:
@@ -126,7 +127,7 @@ def _have_retired(store: MemoryStore, tasks: Sequence[int]) -> bool:
             return False
         if record.held or (record.rare is not None and (record.rare.holders or _has_intent(home, task))):
             return False
-        _forget(store, home, task)  # nobody reads what it made: it retires with its parent
+        _forget(store, home, task)  # no task reads its outputs: it retires with its parent
     return True
 
 

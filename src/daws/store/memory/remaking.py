@@ -1,7 +1,7 @@
 """Rule 5, lost objects: a task that cannot get an input waits again, and the task that made it runs once more.
 
-The update that sends a task back to waiting also notes in the outbox whom to remake for it, and gives that need a
-number. However many ask for a remake, the task is ready again once; it belongs to nobody until somebody claims it.
+The update that sends a task back to waiting also notes in the outbox which task to remake, and gives that need a
+number. However many tasks ask for a remake, it becomes ready again only once. It has no owner until a node claims it.
 """
 
 from daws.model.states import CANCELLED as STATE_CANCELLED
@@ -27,7 +27,7 @@ def unready(store: MemoryStore, shard: Shard, row: wire.Unready, now_ns: int) ->
         return wire.Noted(key, shard.outbox[key][2])
     if record.state != READY or record.owner != row.node or record.move != row.move:
         if record.state in (STATE_FAILED, STATE_CANCELLED) and shard.outbox.get(key, (None,))[0] == row.node:
-            del shard.outbox[key]  # it was stopped before its owner heard that it waits
+            del shard.outbox[key]  # it was stopped before its owner learned that it waits
         return FINAL_CODE.get(record.state, REFUSED)
     record.state = WAITING
     record.owner = -1
@@ -47,7 +47,7 @@ def remake(store: MemoryStore, shard: Shard, row: wire.Remake, now_ns: int) -> A
         return FINAL_CODE[record.state]
     if record.state == STATE_DONE:
         if record.rare is not None and (row.waiter, row.need) in record.rare.waiters and _is_somewhere(record):
-            return wire.Available(record.outputs)  # made since for this very need: what was gone then is not now
+            return wire.Available(record.outputs)  # remade for this very need: it is available again
         gone = (*row.gone, *shard.dead)
         record.outputs = tuple(
             (one[0], one[1], one[2], tuple(place for place in one[3] if place not in gone), one[4])
@@ -75,5 +75,5 @@ def remake(store: MemoryStore, shard: Shard, row: wire.Remake, now_ns: int) -> A
 
 
 def _is_somewhere(record: Record) -> bool:
-    """Has each of its objects a place, as far as anybody knows?"""
+    """Does each of its objects have a known place?"""
     return bool(record.outputs) and all(one[3] or one[4] for one in record.outputs)

@@ -1,8 +1,8 @@
-"""Sessions: who uses them, which of them go on without a client, and what they have in a shard.
+"""Sessions: their clients, the sessions that go on without one, and their tasks in a shard.
 
-Which sessions there are lives in shard 0. A session's client renews a lease by the store's clock, as nodes do; when it
-has run out, another client may go on with a session that is kept, and a sweeper ends the others. A shard that was told
-that a session is closed takes no more tasks of it: so what a dead client has sent before, and comes late, does no harm.
+The list of sessions lives in shard 0. A session's client renews a lease by the store's clock, as nodes do. When the
+lease has expired, another client may attach to a session that is kept; a sweeper ends the others. A shard that was told
+that a session is closed takes no more tasks of it, so late messages of a dead client do no harm.
 """
 
 from collections.abc import Iterable
@@ -41,7 +41,8 @@ def is_attached(store: MemoryStore, entry: SessionEntry, now_ns: int) -> bool:
 
 
 def attachment(store: MemoryStore, row: wire.AttachSession, now_ns: int) -> SessionEntry | int:
-    """The entry of a session as it is when the caller has it, or why it cannot have it. Changes nothing."""
+    """The entry of a session as it is when the caller has it, or the reason why the caller cannot have it. Changes
+    nothing."""
     entry = _meant(store, row)
     if entry is None:
         if row.session != NO_SESSION or row.why != TO_USE:
@@ -142,8 +143,10 @@ def _held_task(task: int, record: Record) -> HeldTask:
 
 
 def unfinished_of(task: int, record: Record, shard_count: int) -> Submit | None:
-    """Of a task that waits, what its client may have died in the middle of: it waits for itself, or for a parent in
-    another shard, which may not know of it."""
+    """The Submit to repeat for a waiting task whose client may have died in the middle of it; None if there is none.
+
+    Such a task waits for itself, or for a parent in another shard, which may not know of it.
+    """
     if record.state != WAITING or not isinstance(record.edges, tuple | set):
         return None
     home = shard_of(task, shard_count)

@@ -1,7 +1,7 @@
-"""Tasks that fail or are cancelled, and whom to stop with them.
+"""Tasks that fail or are cancelled, and the tasks to stop with them.
 
 Rule 9: a cancel is first a write, the first final state wins, and the intent to spread it stands in the outbox of the
-same update. A remake that fails changes no future: only those who waited for it fail (rule 5).
+same update. A remake that fails does not change the result: only tasks that waited for it fail (rule 5).
 """
 
 from daws.model.states import CANCELLED as STATE_CANCELLED
@@ -24,7 +24,7 @@ def cancel(store: MemoryStore, shard: Shard, row: wire.Cancel, now_ns: int) -> A
             return DONE
         if row.task < FIRST_SPAWNED_ID:
             return DONE if store.has_retired(shard, row.task) else UNKNOWN
-        # Its creator died before it got here: it must not come to life later.
+        # Its creator died before it was created: it must not come to life later.
         shard.records[row.task] = Record(TaskSpec(row.task, STILLBORN), STATE_CANCELLED, -1)
         return CANCELLED
     rare = record.rare
@@ -55,8 +55,8 @@ def fail(shard: Shard, record: Record, error: str, node: NodeId, runners: tuple[
     task = record.spec.id
     rare.error = error
     if rare.remaking:
-        # The task was done before, so its future keeps its value; those who waited for the lost object fail, and so
-        # does what this attempt has spawned. Who needs the object later may try again: it has names, but no place.
+        # The task was done before, so its future keeps its value. Tasks that waited for the lost object fail, and so do
+        # those that this attempt has spawned. A later reader may try again: the object has a name, but no place.
         rare.remaking = False
         record.state = STATE_DONE
         record.outputs = without_places(record.outputs)
@@ -88,7 +88,8 @@ def stop_answer(shard: Shard, record: Record, runners: tuple[NodeId, ...]) -> wi
 
 
 def stop_spawned(shard: Shard, record: Record, node: NodeId) -> wire.Stopped | None:
-    """What attempts spawned that do not count, if this node is to cancel it."""
+    """The tasks that this node is to cancel, because attempts that do not count spawned them; None if there are
+    none."""
     key = outbox_key(record.spec.id, STOP)
     entry = shard.outbox.get(key)
     if entry is None or entry[0] != node:

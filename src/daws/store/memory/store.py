@@ -16,11 +16,11 @@ from daws.wire import store as wire
 from daws.wire.store import AnswerType, Row, shard_of
 
 Others = tuple[Any, ...] | None
-"""Whom an intent concerns: (task, need) pairs to satisfy or None for all children, tasks to stop or None for all."""
+"""The tasks that an intent concerns: (task, need) pairs to satisfy, or tasks to stop; None for all children."""
 
 
 MANY_ROWS = 16
-"""From so many rows in one call on it is worth to look for those that are alike."""
+"""The number of rows in a call from which it pays to look for equal kinds."""
 
 
 class Shard:
@@ -31,17 +31,17 @@ class Shard:
 
     def __init__(self) -> None:
         self.records: dict[int, Record | None] = {}
-        self.outbox: dict[int, tuple[NodeId, Others, int]] = {}  # key -> holder, whom, mark
+        self.outbox: dict[int, tuple[NodeId, Others, int]] = {}  # key -> holder, tasks, mark
         self.marks = 0
         self.log: list[wire.LogRow] = []
-        self.retired: deque[int] = deque()  # the tasks behind those None, the oldest first, where they are counted
+        self.retired: deque[int] = deque()  # the tasks behind those None, oldest first, if they are counted
         self.dead: set[NodeId] = set()
         self.closed: set[int] = set()  # sessions that get no more tasks
         self.estates: dict[tuple[NodeId, NodeId], tuple[int, wire.Estate]] = {}
 
 
 class MemoryStore:
-    """All shards in one process. `calls` and `touched` count what a real store would have been asked."""
+    """All shards in one process. `calls` and `touched` count the requests that a real store would have served."""
 
     def __init__(
         self,
@@ -52,9 +52,12 @@ class MemoryStore:
         direct: bool = False,
         retired_max: int = 0,
     ) -> None:
-        """`direct`: a commit satisfies the children in its own shard in the same update. `retired_max`: of so many
-        retired tasks the store remembers that there were such (0: of all); only where no message about a task comes
-        very late, and no child is named before it exists."""
+        """Make an empty store.
+
+        `direct`: a commit satisfies the children in its own shard in the same update. `retired_max`: the number of
+        retired tasks that the store remembers (0: all). A limit is safe only if no message about a task comes very
+        late, and no child is named before it exists.
+        """
         self.direct = direct
         self.retired_max = retired_max
         self.shard_count = shard_count
@@ -86,7 +89,7 @@ class MemoryStore:
         return [HANDLERS[type(row)](self, part, row, now_ns) for row in rows]
 
     def _served(self, part: Shard, rows: Sequence[Row], now_ns: int) -> list[AnswerType]:
-        """Many rows: those that are alike and come one after the other are served together."""
+        """The answers to many rows. Consecutive rows of one kind are served together."""
         answers: list[AnswerType] = []
         for kind, some in groupby(rows, type):
             burst = BURSTS.get(kind)
@@ -111,8 +114,8 @@ class MemoryStore:
         return self.shards[shard_of(task, self.shard_count)].records.get(task)
 
     def has_retired(self, shard: Shard, task: int) -> bool:
-        """Of a task without a record, that must have been created by now: where retired tasks are forgotten, it was one
-        of those."""
+        """Whether a task without a record, which must have been created by now, has retired. A store that forgets
+        retired tasks assumes so."""
         return task in shard.records or self.retired_max > 0
 
     def join(self, infos: Iterable[NodeInfo], now_ns: int = 0) -> Members:
@@ -125,14 +128,14 @@ class MemoryStore:
         return self.members_now()
 
     def members_now(self) -> Members:
-        """The members, under a new version if somebody came or went since the last time."""
+        """The members, under a new version if a node came or went since the last time."""
         if self.members_changed:
             self.members_changed = False
             self.members = Members(self.members.version + 1, tuple(self.infos.values()))
         return self.members
 
     def _noted(self, shard: Shard, row: Row, now_ns: int) -> AnswerType:
-        """Carry out a row and add to the task's history what it changed."""
+        """Carry out a row, and add the change to the task's history."""
         task = row.spec.id if isinstance(row, wire.Create) else getattr(row, "task", -1)
         record = shard.records.get(task)
         before = (record.state, record.owner) if record is not None else None
@@ -165,7 +168,7 @@ BURSTS: dict[type[Row], Burst] = {}
 
 
 def serves_many(row: type[Row]) -> Callable[[Burst], Burst]:
-    """Enter what serves many such rows of one call, and adds their answers, as their handler would one by one."""
+    """Enter a function that serves many such rows of one call, with the same answers as their handler would give."""
 
     def enter(burst: Burst) -> Burst:
         assert row not in BURSTS, row

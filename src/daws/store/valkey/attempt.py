@@ -1,11 +1,11 @@
 """One attempt at the rows of a call: the handlers of `daws.store.memory` on a view of a shard.
 
-The rules are written once, for a store in memory. If a cell was missing, it is fetched and the attempt starts anew; if
-not, what the handlers have read and changed is known, and one script on the server commits it, if all that was read is
-still so.
+The rules are written once, for a store in memory. If a cell is missing, it is fetched and the attempt starts anew. If
+none is missing, all reads and changes of the handlers are known. One script on the server then commits the changes, if
+nothing that was read has changed meanwhile.
 
 Cells of other shards can be read (a record retires when its children have, wherever they are), but not changed in the
-same update. What the handlers would change there is done afterwards, in an update of that shard: see `Tidy`.
+same update. Changes there are made afterwards, in an update of that shard: see `Tidy`.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -28,7 +28,7 @@ from daws.wire.store import OK, AnswerType, Row, shard_of
 
 
 class StoreOptions(Struct, frozen=True):
-    """What all callers of a store have to agree on."""
+    """The settings that all callers of a store must share."""
 
     shard_count: int = 1
     lease_ns: int = 10_000_000_000
@@ -38,34 +38,34 @@ class StoreOptions(Struct, frozen=True):
 
 
 class Outage(Struct, frozen=True):
-    """While the store did not answer, by its own clock."""
+    """The time during which the store did not answer, by its own clock."""
 
     start_ns: int
     end_ns: int
 
 
 class Tidy(Row, frozen=True):
-    """Something below this task has retired: perhaps it can follow."""
+    """Something below this task has retired, so it may retire as well."""
 
     task: int
 
 
 class DropEstate(Row, frozen=True):
-    """An heir has heard of all it got here."""
+    """Drop the answer to an heir that has received all of it."""
 
     dead: NodeId
     node: NodeId
 
 
 class Strike(Row, frozen=True):
-    """The first half of a take-over: from now on the dead can get nothing more in this shard."""
+    """The first half of a take-over: from now on the dead node can get nothing more in this shard."""
 
     dead: NodeId
     node: NodeId
 
 
 class _Shards(list[Shard]):
-    """All shards; those that are not asked are made when somebody looks there."""
+    """All shards. Those that are not called are made when they are first accessed."""
 
     def __init__(self, store: "Attempt") -> None:
         super().__init__()
@@ -82,7 +82,7 @@ class Attempt(MemoryStore):
     """One attempt at the rows of a call."""
 
     def __init__(self, options: StoreOptions, number: int, caches: dict[int, Cache], marks: int, stamp: bytes) -> None:
-        """`stamp` is for the cells that it changes."""
+        """Begin an attempt. `stamp` is for the cells that it changes."""
         self.direct = options.direct
         self.retired_max = 0
         self.shard_count = options.shard_count
@@ -90,7 +90,7 @@ class Attempt(MemoryStore):
         self.replicas_max = options.replicas_max
         self.history = options.history
         self.number = number
-        self.caches = caches  # of other shards, what was fetched for this call
+        self.caches = caches  # cells of other shards that were fetched for this call
         self.here = ShardView(number, caches[number], marks, stamp)
         self._others: dict[int, ShardView] = {}
         self.shards = _Shards(self)
@@ -106,7 +106,7 @@ class Attempt(MemoryStore):
         self.session_leases = {}
         self.calls = 0
         self.touched = 0
-        self._heads: dict[bytes, bytes] = {}  # cells without a task that somebody may look at, as they were
+        self._heads: dict[bytes, bytes] = {}  # cells without a task that the handlers may read, as they were
         struck = cells.decode_dead(self._head(DEAD) or b"\x90")
         self.here.dead.update([node for node in struck if node >= 0])
         self.here.closed.update([cells.closed_word(word) for word in struck if word < 0])
@@ -123,7 +123,7 @@ class Attempt(MemoryStore):
         return record
 
     def carry_out(self, rows: Sequence[Row], now_ns: int) -> tuple[list[AnswerType], list[Missing]]:
-        """The answers, or what has to be fetched first: as much of that as can be found out at once."""
+        """The answers, or the cells to fetch first: as many as can be found out at once."""
         answers: list[AnswerType] = []
         missing: list[Missing] = []
         for kind, some in groupby(rows, type):
@@ -133,7 +133,7 @@ class Attempt(MemoryStore):
     def _serve(
         self, kind: type[Row], rows: Iterator[Row], now_ns: int, answers: list[AnswerType], missing: list[Missing]
     ) -> None:
-        """Rows of one kind. Whoever stumbles over one of them goes on behind it."""
+        """Serve rows of one kind. If a cell is missing for one row, go on with the next."""
         burst = BURSTS.get(kind) if not self.history else None
         while True:
             try:
@@ -145,7 +145,7 @@ class Attempt(MemoryStore):
             except Missing as one:
                 missing.append(one)
             except Exception:
-                if not missing:  # else it stumbled over what a row before it has left half done
+                if not missing:  # else it failed because of an earlier row that is half done
                     raise
 
     def _one_by_one(self, rows: Iterable[Row], now_ns: int) -> Iterator[AnswerType]:
@@ -166,7 +166,8 @@ class Attempt(MemoryStore):
         return held
 
     def look_at_members(self, outage: Outage | None) -> None:
-        """Nobody could renew a lease while the store was out of reach: those who had one then have it for longer."""
+        """Read the members. Leases that were valid while the store was unreachable are extended, as they could not be
+        renewed."""
         sheet = cells.decode_members(self._head(MEMBERS) or b"\x90")
         self.infos = {info.id: info for info in sheet.infos}
         self.orphans = dict.fromkeys(sheet.orphans)
@@ -185,7 +186,7 @@ class Attempt(MemoryStore):
         _lengthen(self.session_leases, outage)
 
     def look_at_estates(self) -> None:
-        """And at who departed, which shard 0 knows: it was known before anybody could become an heir."""
+        """Read the estates, and the departed nodes, which shard 0 knew before any node could become an heir."""
         for dead, heir, part, estate in cells.decode_estates(self._head(ESTATES) or b"\x90"):
             self.here.estates[dead, heir] = (part, estate)
         self.departed = set(cells.decode_members(self.shard(0).cell(MEMBERS) or b"\x90").departed)
@@ -220,14 +221,17 @@ class Attempt(MemoryStore):
             return cells.encode(sheet) if self.session_count else b"\x90"
         gone = (tuple(self.orphans), tuple(sorted(self.buried)), tuple(sorted(self.departed)))
         if not (self.members.version or self.members_changed or any(gone)):
-            return b"\x90"  # as if nobody had ever been there
+            return b"\x90"  # as if there had never been members
         infos = tuple(self.infos.values())
         return cells.encode(cells.MembersSheet(self.members.version, self.members_changed, infos, *gone))
 
     def afterwards(self, changed: bool) -> list[tuple[int, Row]]:
-        """What is to be done in other shards now that this attempt was committed: retire what the handlers would have
-        retired there, and if something here has retired, look again at what may have waited for that. (Of two shards
-        that look at each other before either has committed, none sees that the other is done.)"""
+        """The updates of other shards to make after this attempt was committed.
+
+        They retire the records that the handlers would have retired there. If something here has retired, they also
+        check again the records that may have waited for it. (If two shards read each other before either has committed,
+        neither sees that the other is done.)
+        """
         todo: list[tuple[int, Row]] = []
         for number, other in self._others.items():
             for task in other.records.looked:
@@ -242,7 +246,7 @@ class Attempt(MemoryStore):
 
 
 def _lengthen(leases: dict[int, int], outage: Outage | None) -> None:
-    """Also those that were asked for while the store did not answer, in vain."""
+    """Extend leases that expired while the store did not answer, also those that were requested meanwhile, in vain."""
     if outage is not None:
         for holder, until_ns in leases.items():
             if outage.start_ns < until_ns < outage.end_ns:
@@ -268,4 +272,4 @@ def _strike(store: MemoryStore, shard: Shard, row: Strike, now_ns: int) -> Answe
 
 
 HERE: dict[type[Row], Handler] = {**HANDLERS, Tidy: _tidy, DropEstate: _drop_estate, Strike: _strike}
-"""The handlers of the store in memory, and those of what only this store has to do."""
+"""The handlers of the store in memory, and those of rows that only this store has."""

@@ -1,4 +1,4 @@
-"""The same store for those who have no event loop: tools, and the tests that all stores have to pass."""
+"""The Valkey store without an event loop: for tools, and for the tests that all stores have to pass."""
 
 import asyncio
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from daws.wire.store import AnswerType, Row
 
 
 class BlockingValkeyStore:
-    """The port `daws.store.port.Store`. What a call leaves to do in other shards is done when it returns."""
+    """The port `daws.store.port.Store`. Updates of other shards that a call causes are done when it returns."""
 
     def __init__(self, address: Address, options: StoreOptions | None = None, patience_s: float | None = 10.0) -> None:
         self._loop = asyncio.Runner()
@@ -23,7 +23,7 @@ class BlockingValkeyStore:
         self.shard_count = self.store.shard_count
 
     def apply(self, shard: int, rows: Sequence[Row], now_ns: int | None = None) -> list[AnswerType]:
-        """`now_ns` stands in for the server's clock."""
+        """Carry out rows. `now_ns` replaces the server's clock."""
         return self._loop.run(self._apply(shard, rows, now_ns))
 
     async def _apply(self, shard: int, rows: Sequence[Row], now_ns: int | None) -> list[AnswerType]:
@@ -31,7 +31,7 @@ class BlockingValkeyStore:
             try:
                 answers = await self.store.call(shard, rows, now_ns)
             except StoreChangedError:
-                continue  # rows may be said again, and whoever waits for each answer has nothing else under way
+                continue  # rows may be repeated, and this caller waits for each answer, so nothing else is under way
             await self.store.idle()
             return answers
 

@@ -1,8 +1,8 @@
-"""Many rows of one kind in one call, as in `daws.store.memory.bursts`, on cells whose records are known.
+"""Many rows of one kind in one call, as in `daws.store.memory.bursts`, on cells whose records are cached.
 
-Short tasks come, end and are let go of by the hundred. For those that are plain, what becomes of the record is noted
-at once (`_Records.plain`), without a copy for the handlers that would have to be compared afterwards. Whatever is not
-of that kind is left to its handler, in its turn.
+Short tasks are submitted, finished and released by the hundred. The new record of a plain task is noted at once
+(`_Records.plain`), without a copy for the handlers that would have to be compared afterwards. All other rows are left
+to their handlers, in their turn.
 """
 
 from collections.abc import Callable, Iterable

@@ -1,12 +1,11 @@
-"""One process's dealings with one shard, without a socket in sight.
+"""One process's calls to one shard, without a socket.
 
-`carry_out` is a generator: it yields what is to be asked of the server and is sent the answer. Whoever drives it
-repeats a request until it is answered; that is safe, because each commit has a number and the server knows the last
-one of each caller.
+`carry_out` is a generator: it yields requests for the server and is sent the answers. Its driver repeats a request
+until it is answered; that is safe, because each commit has a number and the server knows the last one of each caller.
 
 Rule 11: the same number tells what was lost. If the server knows less of this caller than it has acknowledged, it has
 gone back in time. Then the call is not carried out (its answers would be those of the past) but ends with
-`StoreChangedError`, and the caller begins anew under another name. Mostly a failover is noticed before that, because
+`StoreChangedError`, and the caller begins anew under another name. A failover is mostly noticed before that, because
 another server answers.
 """
 
@@ -29,14 +28,14 @@ from daws.wire import store as wire
 from daws.wire.store import AnswerType, Row
 
 ROWS_MAX = 500
-"""So many rows are one update at most: the server does nothing else meanwhile."""
+"""The largest number of rows in one update. The server does nothing else meanwhile."""
 CACHE_MAX = 100_000
-"""So many cells are kept; past that, the older half is forgotten."""
+"""The largest number of cached cells; beyond it, the older half is dropped."""
 READERS_MAX = 100
-"""So many readers of the log can be told when it was rewritten."""
+"""The largest number of readers of the log that can learn that it was rewritten."""
 _NO_STAMP = bytes(STAMP_BYTES)
 PATIENCE = 3
-"""So often all rows are tried together; if others keep coming in between, half of them are."""
+"""The number of tries with all rows together. If other callers keep interfering, half of the rows are tried."""
 
 
 class StoreChangedError(UnavailableError):
@@ -50,27 +49,27 @@ class StoreChangedError(UnavailableError):
 
 
 class Fetch(Struct, frozen=True):
-    """Answered by the cells, None for those that are not there."""
+    """A request for cells. The answer has None for those that do not exist."""
 
     shard: int
     names: list[Name]
 
 
 class Commit(Struct, frozen=True):
-    """Answered by one of the outcomes below and what goes with it."""
+    """A request to commit. The answer is one of the outcomes below and its details."""
 
     shard: int
     caller: bytes
     acknowledged: int
     number: int  # 0 if nothing is to be written
     writes: dict[Name, bytes]
-    others: list[Name]  # that were read
-    stamps: bytes  # of both, one after the other; zeros for what is not to be there
+    others: list[Name]  # further cells that were read
+    stamps: bytes  # of both, one after the other; zeros for a cell that must not exist
     log: list[bytes]
 
 
 class Scan(Struct, frozen=True):
-    """Answered by the next cursor, and names and cells in turns."""
+    """A request for cells that name a node. The answer is the next cursor, then names and cells in turns."""
 
     shard: int
     cursor: bytes
@@ -78,14 +77,14 @@ class Scan(Struct, frozen=True):
 
 
 class Heads(Struct, frozen=True):
-    """Answered by the next cursor, and the nodes that stand at the heads of cells."""
+    """A request for nodes in the heads of cells. The answer is the next cursor, and those nodes."""
 
     shard: int
     cursor: bytes
 
 
 class Tail(Struct, frozen=True):
-    """Answered by entries of the log."""
+    """A request for entries of the log."""
 
     shard: int
     start: int
@@ -110,12 +109,12 @@ class Length(Struct, frozen=True):
 Request = Fetch | Commit | Scan | Heads | Tail | Range | Length
 Script = Generator[Request, Any, Any]
 DONE, CHANGED, LOST = 0, 1, 2
-"""How a commit ended: well, others came in between (their cells follow: place among the reads, cell), or not at all
-because the server knows less of this caller than it should."""
+"""The outcome of a commit: done; other callers changed something (their cells follow: place among the reads, cell); or
+refused, because the server knows less of this caller than it should."""
 
 
 class CallResult(Struct, frozen=True):
-    """The answers of a call, and what it leaves to do in other shards."""
+    """The answers of a call, and the updates that it causes in other shards."""
 
     answers: list[AnswerType]
     afterwards: list[tuple[int, Row]]
@@ -132,17 +131,17 @@ class ShardCaller:
         self._marks = secrets.randbits(62)
         self._estates: dict[NodeId, list[int]] = {}
         self._outage: Outage | None = None
-        self._read: dict[int, bytes] = {}  # up to where the log was read, and the last entry before
+        self._read: dict[int, bytes] = {}  # position up to which the log was read -> the last entry before
 
     @property
     def name(self) -> bytes:
-        """Under which the server knows this caller; another one from when on it has lost something."""
+        """The name by which the server knows this caller. It changes when the server has lost something."""
         return self._name
 
     def carry_out(
         self, rows: Sequence[Row], now_ns: int, outage: Outage | None = None
     ) -> Generator[Request, Any, CallResult]:
-        """`outage` is the last one, if there was any."""
+        """Carry out the rows of a call. `outage` is the last one, if there was any."""
         self._outage = outage
         answers: list[AnswerType] = []
         afterwards: list[tuple[int, Row]] = []
@@ -188,7 +187,7 @@ class ShardCaller:
             elif kind in _OF_NEW_TASKS:
                 cache.setdefault(row.spec.id, ABSENT)  # type: ignore[attr-defined]  # new, as far as we know
         caches = {self.shard: cache}
-        if absent:  # all of them at once, before anybody stumbles over them one by one
+        if absent:  # all of them at once, instead of one by one as they are found missing
             yield from self._fetch([Missing(self.shard, *absent)], caches)
         tries = 0
         while True:
@@ -252,7 +251,7 @@ class ShardCaller:
                 into[name] = cell or ABSENT
 
     def _find_owners(self) -> Script:
-        """Who has anything here. What changes meanwhile may be seen before or after."""
+        """The nodes that own anything here. A change during the search may be included or not."""
         found: set[NodeId] = set()
         cursor = b"0"
         while True:
@@ -262,7 +261,7 @@ class ShardCaller:
                 return [wire.OwnedBy(tuple(sorted(found)))]
 
     def _find_held(self, row: wire.FindHeld) -> Script:
-        """What a session has here. What changes meanwhile may be seen before or after."""
+        """The tasks that a session holds here. A change during the search may be included or not."""
         low = row.session << wire.SESSION_BITS
         found: dict[int, Record] = {}
         cursor = b"0"
@@ -276,8 +275,8 @@ class ShardCaller:
                 return [held_tasks(self._options.shard_count, row, found.items())]
 
     def _find_estate(self, node: NodeId) -> Script:
-        """All tasks that a node would leave behind. It can get no more of them once it was struck, so whoever asks for
-        part after part looks for them once."""
+        """Find all tasks that a node would leave behind. It can get no more of them once it was struck, so they are
+        searched for once, however many parts are asked for."""
         if node in self._estates:
             return
         found: dict[int, None] = {}
@@ -292,7 +291,7 @@ class ShardCaller:
         self._estates[node] = sorted(found)
 
     def _read_log(self, row: wire.ReadLog) -> Script:
-        """Whoever reads on reads the last entry again: if it is another one now, the log was rewritten."""
+        """Read on in the log. The last entry is read again: if it has changed, the log was rewritten."""
         if row.start == wire.LOG_END:
             length = yield Length(self.shard)
             return [wire.Log(length, [])]
@@ -325,7 +324,7 @@ class ShardCaller:
         )
 
     def begin_anew(self) -> None:
-        """The server has lost something: what it knows of this caller no longer counts."""
+        """Begin anew under another name, because the server has lost something."""
         self._name = secrets.token_bytes(8)
         self.position = 0
         self._read.clear()

@@ -1,10 +1,9 @@
-"""What lies in a shard on the server: one cell for each task, and a few for what the shard knows of nodes.
+"""The content of a shard on the server: one cell for each task, and a few for the shard's knowledge of nodes.
 
 A cell of a task holds its record together with its intents of the outbox, so that an update of either is an update of
-one cell. It begins with a stamp that no other commit has: whoever finds the stamp that it has read before finds the
-same bytes behind it, also after the server went back in time. Behind the stamp, in fixed width, stand the nodes that
-would leave this cell behind if they died, so that a script finds them without understanding the rest. A retired task
-leaves its stamp alone.
+one cell. It begins with a stamp that no other commit has: the same stamp always means the same bytes behind it, even
+after the server went back in time. Behind the stamp, in fixed width, stand the nodes that would leave this cell behind
+if they died. A script finds them there without understanding the rest. A retired task leaves its stamp alone.
 
 Equal states are equal bytes (sets are written in order), so a cell was changed if its bytes were.
 """
@@ -26,15 +25,15 @@ from daws.wire.store import Estate, LogRow, SessionEntry
 
 STAMP_BYTES = 8
 ABSENT = b""
-"""What stands for a cell that is not there."""
+"""The value of a cell that does not exist."""
 DEAD, ESTATES, MEMBERS, LEASES = b"dead", b"estates", b"members", b"leases"
 SESSIONS, SESSION_LEASES = b"sessions", b"session-leases"
 """The cells that belong to no task; those of tasks have their number as a name."""
 
 Intent = tuple[NodeId, tuple[Any, ...] | None, int]
-"""An entry of the outbox as the handlers have it: holder, whom it concerns, mark."""
+"""An entry of the outbox as the handlers have it: holder, tasks that it concerns, mark."""
 Intents = dict[int, Intent]
-"""By verb, what a task still has to have done."""
+"""The intents of a task, by verb."""
 
 _COUNTS = Packer("3B")
 _NODE = Packer(">q")
@@ -57,8 +56,8 @@ class _RareSheet(Struct, array_like=True, gc=False):
 
 
 class _Sheet(Struct, array_like=True, gc=False):
-    """A record as it is written: its fields in their order, and behind them, if there is more to say, whether its edges
-    are a set (`many`), and its intents."""
+    """A record as it is written: its fields in order. If there is more, whether its edges are a set (`many`) and its
+    intents follow."""
 
     spec: TaskSpec
     state: int
@@ -77,8 +76,8 @@ class _Sheet(Struct, array_like=True, gc=False):
 
 
 class MembersSheet(Struct, array_like=True):
-    """What shard 0 knows of nodes, but for their leases: those change much more often. `changed`: somebody came or went
-    since this version was given out."""
+    """The membership in shard 0, without leases, which change much more often. `changed`: a node came or went since
+    this version was given out."""
 
     version: int = 0
     changed: bool = False
@@ -89,18 +88,18 @@ class MembersSheet(Struct, array_like=True):
 
 
 class SessionsSheet(Struct, array_like=True):
-    """What shard 0 knows of sessions, but for their leases."""
+    """The sessions in shard 0, without their leases."""
 
     count: int = 0
     sessions: tuple[SessionEntry, ...] = ()
 
 
 LeasesSheet = tuple[tuple[int, int], ...]
-"""Node and until when, the first to run out first; the same for sessions, in any order."""
+"""Nodes and the ends of their leases, first expiry first; the same for sessions, in any order."""
 DeadSheet = tuple[int, ...]
 """Dead nodes, and below zero (`closed_word`) the sessions that get no more tasks: every update looks at both."""
 EstatesSheet = tuple[tuple[int, int, int, Estate], ...]
-"""Dead, heir, part, and what was answered."""
+"""Dead node, heir, part, and the answer."""
 
 encode = msgspec.msgpack.Encoder().encode
 _decode_sheet = msgspec.msgpack.Decoder(_Sheet).decode
@@ -128,7 +127,7 @@ def node_of(head: bytes) -> NodeId:
 
 
 def is_plain(record: Record) -> bool:
-    """Nothing in it can be changed but by giving it another value, so a copy of it is a record of its own."""
+    """Whether no field of the record can be changed in place, so that a copy of it is independent."""
     return (
         record.rare is None
         and record.edges.__class__ is not set
@@ -173,12 +172,12 @@ def pack(record: Record | None, intents: Intents | None, stamp: bytes = b"") -> 
 
 @lru_cache(maxsize=1024)
 def _head_of(owner: NodeId) -> bytes:
-    """Of a cell that one node would leave behind."""
+    """The head of a cell that one node would leave behind."""
     return _COUNTS.pack(1, 0, 0) + _NODE.pack(owner)
 
 
 def unpack(cell: bytes) -> tuple[Record | None, Intents]:
-    """What a cell holds; it is there, but its task may have retired."""
+    """The record and intents in a cell that exists; the record is None if its task has retired."""
     if len(cell) == STAMP_BYTES:
         return None, {}
     sheet = _decode_sheet(memoryview(cell)[_body(cell) :])

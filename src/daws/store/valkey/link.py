@@ -1,7 +1,7 @@
-"""One connection to one server, on which many ask at once and are answered in order.
+"""One connection to one server, on which many requests are under way at once and are answered in order.
 
-Only a handful of commands are needed, and a general client library takes five times as long for each: this is what is
-left without it. The protocol itself is read and written by hiredis.
+Only a handful of commands are needed, and a general client library takes five times as long for each. The protocol
+itself is read and written by hiredis.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ from msgspec import Struct
 from daws.model.errors import UsageError
 
 ANSWER_S = 5.0
-"""After so long without an answer a connection counts as broken."""
+"""The time without an answer after which a connection counts as broken."""
 SCHEMES = ("redis", "rediss", "unix")
 PORT = 6379
 Word = bytes | str | int
@@ -36,7 +36,7 @@ class ServerAddress(Struct, frozen=True):
 
 
 class Access(Struct, frozen=True):
-    """How we get in, which is the same for all servers of a Cluster."""
+    """The credentials, which are the same for all servers of a Cluster."""
 
     user: str = ""
     password: str = ""
@@ -45,7 +45,7 @@ class Access(Struct, frozen=True):
 
 
 def read_url(url: str) -> tuple[ServerAddress, Access, bool]:
-    """Where and how, and whether by TLS."""
+    """The address and the credentials in a URL, and whether it asks for TLS."""
     try:
         parts = urlsplit(url)
         if parts.scheme not in SCHEMES:
@@ -65,26 +65,26 @@ def read_url(url: str) -> tuple[ServerAddress, Access, bool]:
 
 
 def shown(url: str) -> str:
-    """An address without what is secret in it."""
+    """An address without its secrets."""
     before, _, after = url.rpartition("@")
     return f"{before.partition('://')[0]}://{after}" if before else after
 
 
 class ServerConnection(asyncio.Protocol):
-    """Make one with `connect`. When it breaks, all who wait for an answer get the error."""
+    """A connection, made with `connect`. When it breaks, all requests without an answer get the error."""
 
     def __init__(self) -> None:
         self.is_open = False
-        self.server = ""  # which process is at the other end, and whose data it has
+        self.server = ""  # identity of the process at the other end, and of its data
         self.on_lost: Callable[[], None] | None = None
         self._loop = asyncio.get_running_loop()
         self._reader = hiredis.Reader()
-        self._waiting: deque[tuple[asyncio.Future[Any], float]] = deque()  # and since when
+        self._waiting: deque[tuple[asyncio.Future[Any], float]] = deque()  # with the time of the request
         self._transport: asyncio.Transport | None = None
         self._timer: asyncio.TimerHandle | None = None
 
     async def ask(self, words: Sequence[Word]) -> Any:
-        """What the server answers; an error that it answers is raised."""
+        """Send a command and return the server's answer. An error in the answer is raised."""
         if not self.is_open or self._transport is None:
             raise ConnectionResetError("the connection is closed")
         future: asyncio.Future[Any] = self._loop.create_future()
@@ -131,7 +131,7 @@ class ServerConnection(asyncio.Protocol):
         self.close(error or ConnectionResetError("the server closed the connection"))
 
     def _look(self) -> None:
-        """Has anybody waited for too long?"""
+        """Close the connection if a request has waited for too long."""
         self._timer = None
         if self._waiting:
             left_s = self._waiting[0][1] + ANSWER_S - self._loop.time()

@@ -1,4 +1,4 @@
-"""Records as they are on the server just now, for those who only look: outside of the rules, and of any update."""
+"""Records as they are on the server now, for reads outside of the rules and of any update."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -14,7 +14,7 @@ AT_ONCE = 1000
 
 
 class Looking:
-    """At all shards."""
+    """A reader of all shards."""
 
     def __init__(self, store: ValkeyStore) -> None:
         self.shard_count = store.shard_count
@@ -22,7 +22,7 @@ class Looking:
         self._keys = [ShardKeys(store.server.address.name, shard) for shard in range(store.shard_count)]
 
     async def records(self, tasks: Sequence[int]) -> dict[int, Record | None]:
-        """In their order. None stands for those that are not there, or have retired."""
+        """The records of tasks, in the given order; None for those that do not exist or have retired."""
         by_shard: dict[int, list[int]] = {}
         for task in tasks:
             by_shard.setdefault(shard_of(task, self.shard_count), []).append(task)
@@ -38,8 +38,8 @@ class Looking:
                 found[task] = cells.unpack(cell)[0] if cell else None
 
     async def between(self, low: int, high: int) -> AsyncIterator[tuple[int, Record]]:
-        """All tasks from one number to before another that are there (a long search, for rare questions). What changes
-        meanwhile may be seen before or after."""
+        """All tasks from one number to before another that exist (a long search, for rare questions). A change during
+        the search may be included or not."""
         for keys in self._keys:
             cursor = b"0"
             seen: set[int] = set()
@@ -60,7 +60,7 @@ class Looking:
         return int(await self._server.ask(ServerCommand(key, ("LLEN", key))))
 
     async def log(self, shard: int, start: int) -> list[bytes]:
-        """Entries of a shard's log from this number on. Each is unlike any other ever was."""
+        """The entries of a shard's log from this number on. No two entries, ever, are equal."""
         key = self._keys[shard].log
         found: list[bytes] = await self._server.ask(ServerCommand(key, ("LRANGE", key, start, -1)))
         return found

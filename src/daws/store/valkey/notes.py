@@ -1,7 +1,7 @@
-"""What a live cluster keeps on the server beside its tasks: sessions, functions, failures, and numbers given out.
+"""Data of a live cluster on the server beside its tasks: sessions, functions, failures, and numbers given out.
 
-All of it lies beside one shard (the same hash tag), so what is said in order is done in order. Nothing here is kept by
-the rules of the store: whoever needs a note after a failover has to write it again, or to do without.
+All of it lies beside one shard (the same hash tag), so commands are carried out in the order in which they are sent.
+The store's rules do not protect it: a note that is needed after a failover has to be written again.
 """
 
 from collections.abc import Iterable, Sequence
@@ -22,9 +22,9 @@ FUNCTIONS, FAILURES, SESSIONS, NAMES, SEEN, ENDED, NUMBERS = (
     "numbers",
 )
 STRATEGY = "strategy"
-"""Among the numbers."""
+"""The name of the strategy's version, among the numbers."""
 NOTES_SHARD = MEMBERSHIP_SHARD
-"""Beside which they lie."""
+"""The shard beside which the notes lie."""
 AT_ONCE = 1000
 
 _NUMBER = Script(b"""
@@ -68,12 +68,12 @@ class ClusterNotes:
         return f"{self._tag}:{what}"
 
     async def new_number(self, what: str) -> int:
-        """One that nobody has had before, from 1 on. A server that begins anew, or another one, may have forgotten the
-        last ones: it leaves some out."""
+        """A number that was never given out before, from 1 on. A server that begins anew, or another one, may have
+        forgotten the last ones, so it skips some."""
         return int(await self._server.ask(ServerCommand(self.key(NUMBERS), (what, AT_ONCE), _NUMBER)))
 
     async def swap(self, what: str, field: int | str, expected: bytes, wanted: bytes) -> bytes:
-        """Write a field if it still is what it was, b"" where there is none. Returns what is there now."""
+        """Write a field if it still has the expected value, b"" if there is none. Returns the current value."""
         return bytes(await self._server.ask(ServerCommand(self.key(what), (field, expected, wanted), _SWAP)))
 
     async def put(self, what: str, *values: tuple[int | str, bytes | str]) -> None:
@@ -82,14 +82,14 @@ class ClusterNotes:
             await self._do(what, ("HSET", self.key(what), *chain.from_iterable(values[low : low + AT_ONCE])))
 
     async def get(self, what: str, fields: Sequence[int | str]) -> list[bytes]:
-        """b"" for those that are not there."""
+        """The values of fields; b"" for those that do not exist."""
         if not fields:
             return []
         found = await self._do(what, ("HMGET", self.key(what), *fields))
         return [bytes(one or b"") for one in found]  # type: ignore[attr-defined]
 
     async def fields(self, what: str) -> list[int]:
-        """The numbers of all that are there."""
+        """The numbers of all fields."""
         found = await self._do(what, ("HKEYS", self.key(what)))
         return [int(one) for one in found]  # type: ignore[attr-defined]
 
@@ -99,13 +99,13 @@ class ClusterNotes:
             await self._do(what, ("HDEL", self.key(what), *some[low : low + AT_ONCE]))
 
     async def beat(self, session: int) -> tuple[bytes, bool]:
-        """The client of a session is there. Its entry, and whether it has ended."""
+        """Record that the client of a session is alive. Returns the session's entry, and whether it has ended."""
         keys = (self.key(SEEN), self.key(ENDED))
         entry, ended = await self._server.ask(ServerCommand(self.key(SESSIONS), (*keys, session), _BEAT, 3))
         return bytes(entry), bool(ended)
 
     async def look(self) -> tuple[dict[int, bytes], dict[int, bytes], str]:
-        """All sessions, how often their clients were seen, and the strategy ("" if nobody chose one)."""
+        """All sessions, how often their clients were seen, and the strategy ("" if none was chosen)."""
         keys = (self.key(SEEN), self.key(NUMBERS))
         entries, seen, strategy = await self._server.ask(ServerCommand(self.key(SESSIONS), (*keys, STRATEGY), _LOOK, 3))
         return _by_number(entries), _by_number(seen), bytes(strategy).decode()

@@ -1,8 +1,8 @@
 """Rule 11, acknowledged is not yet safe: which of our updates could a failover still lose?
 
-Replicas are behind their primary, and logs on disk behind memory. An update is safe when all replicas that are attached
-(and as many as were asked for) have all that the primary had when the update was known to be done, and when the time
-has passed in which servers write their logs to disk.
+Replicas are behind their primary, and logs on disk behind memory. An update is safe under two conditions. All attached
+replicas (and as many as were asked for) have received the data that the primary had when it acknowledged the update.
+And the time has passed in which servers write their logs to disk.
 """
 
 from collections import deque
@@ -10,18 +10,18 @@ from collections import deque
 from msgspec import Struct
 
 SETTLE_S = 3.0
-"""Servers that keep a log write it to disk every second unless told otherwise, and up to two later on a busy disk."""
+"""Servers with a log write it to disk every second unless configured otherwise, and up to two later on a busy disk."""
 
 
 class Replicas(Struct, frozen=True):
-    """How far a primary is, and how far those are that follow it."""
+    """The replication offsets of a primary and of its replicas."""
 
     offset: int
     followers: tuple[int, ...]
 
 
 def read_replicas(info: bytes) -> Replicas:
-    """From the section `replication` of a server's INFO."""
+    """The offsets in the section `replication` of a server's INFO."""
     offset, followers = 0, []
     for line in info.decode("utf-8", "replace").splitlines():
         name, _, value = line.partition(":")
@@ -34,15 +34,15 @@ def read_replicas(info: bytes) -> Replicas:
 
 
 class Safety:
-    """Of one shard. `safe` is the number of the last update that no failover can take back."""
+    """The safe position of one shard: `safe` is the number of the last update that no failover can take back."""
 
     def __init__(self, replicas_min: int) -> None:
         self.safe = 0
         self._replicas_min = replicas_min
-        self._waiting: deque[tuple[int, int, float]] = deque()  # update, how far the primary was, when
+        self._waiting: deque[tuple[int, int, float]] = deque()  # update, the primary's offset, time
 
     def learn(self, acknowledged: int, replicas: Replicas, now_s: float) -> None:
-        """`acknowledged` was the last update before the server said this of its replicas."""
+        """Take note of offsets. `acknowledged` was the last update before the server reported them."""
         if acknowledged > (self._waiting[-1][0] if self._waiting else self.safe):
             self._waiting.append((acknowledged, replicas.offset, now_s))
         while self._waiting:

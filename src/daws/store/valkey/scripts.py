@@ -1,7 +1,7 @@
-"""What is said to the server: a few scripts, and two plain commands.
+"""The commands for the server: a few scripts, and two plain commands.
 
 All keys of a shard have the same hash tag, so that a Valkey Cluster keeps them on one server and scripts may touch all
-of them. `cells` has the tasks and what else the shard knows, `log` its commits, `callers` the number of each caller's
+of them. `cells` has the tasks and the other data of the shard, `log` its commits, `callers` the number of each caller's
 last commit. The scripts know nothing of tasks.
 """
 
@@ -123,7 +123,7 @@ return redis.call('HGET', KEYS[1], 'made')
 
 
 class Script:
-    """A script is named by its hash; a server that does not know it is told the text."""
+    """A script, named by its hash. A server that does not know the hash gets the text."""
 
     def __init__(self, text: bytes) -> None:
         self.text = text
@@ -135,7 +135,7 @@ TIME = "TIME"
 
 
 class ServerCommand(Struct, frozen=True):
-    """Words for the server that has this key; for a script, the other keys and all else behind it."""
+    """The words of a command for the server that has this key; for a script, the other keys and arguments follow."""
 
     key: str
     words: tuple[Word, ...]

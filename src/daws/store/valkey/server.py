@@ -1,8 +1,8 @@
 """A server, or a Cluster of them, that is asked until it answers.
 
-`ask` repeats a request with growing pauses while the server is gone, is being replaced, or is full. The first time it
-says so in a line of the log, and again when all is well. Several addresses are those of a primary and its replicas
-(whichever takes writes is used), or some of a Cluster, whose servers say themselves who has which keys.
+`ask` repeats a request with growing pauses while the server is gone, is being replaced, or is full. It writes one line
+into the log at the first failure, and another when all is well again. Several addresses are those of a primary and its
+replicas (the one that takes writes is used), or some of a Cluster, whose servers know which of them has which keys.
 """
 
 import asyncio
@@ -30,14 +30,15 @@ log = logging.getLogger("daws.store")
 FORMAT = 2
 PAUSE_S, PAUSE_MAX_S = 0.02, 1.0
 SLOW_NS = 400_000_000
-"""A server that took so long for an answer was stopped, or out of reach."""
+"""An answer that took this long means that the server was stopped or unreachable."""
 SLOTS = 16384
-"""The keys of a Cluster are cut into so many parts."""
+"""The number of parts into which the keys of a Cluster are cut."""
 REDIRECTIONS_MAX = 5
 
 
 class Address(Struct, frozen=True):
-    """Where a store is. `urls` are redis://, rediss:// (TLS) or unix://, with user and password if there are any."""
+    """The address of a store. `urls` are redis://, rediss:// (TLS) or unix://, with user and password if there are
+    any."""
 
     urls: tuple[str, ...]
     name: str = "main"
@@ -55,7 +56,7 @@ class Address(Struct, frozen=True):
             raise UsageError(f"{self.name!r} cannot name a store: no spaces, colons or braces")
 
     def targets(self) -> list[tuple[ServerAddress, Access]]:
-        """Each with how we get in there."""
+        """The address of each server, with its credentials."""
         found = []
         for url in self.urls:
             place, access, by_tls = read_url(url)
@@ -70,7 +71,7 @@ class Address(Struct, frozen=True):
             context = ssl.create_default_context(cafile=self.ca_file or None)
             if self.cert_file:
                 context.load_cert_chain(self.cert_file, self.key_file or None)
-        except OSError as error:  # of the file, or of what is in it
+        except OSError as error:  # of the file, or of its content
             files = " or ".join(file for file in (self.ca_file, self.cert_file, self.key_file) if file)
             raise UsageError(f"cannot read {files}, which are to secure the way to the store: {error}") from error
         return context
@@ -78,14 +79,15 @@ class Address(Struct, frozen=True):
 
 class Server:
     def __init__(self, address: Address, patience_s: float | None = None) -> None:
-        """`patience_s`: after so long without an answer a request is given up; None is never."""
+        """Prepare to ask a server. `patience_s`: the time after which a request without an answer fails; None is
+        never."""
         self.address = address
         self.patience_s = patience_s
-        self.is_quiet = False  # what is wrong is told to whoever asks, and to nobody else
+        self.is_quiet = False  # errors are raised to the caller, and not logged
         self._targets = address.targets()
-        self._turn = 0  # whose turn it is among them
+        self._turn = 0  # the index of the one in use
         self._is_cluster = False
-        self._slots: dict[int, ServerAddress] | None = None  # of a Cluster, who has what, as far as that is known
+        self._slots: dict[int, ServerAddress] | None = None  # of a Cluster: which server has which slots, if known
         self._links: dict[ServerAddress, ServerConnection] = {}
         self._connecting: dict[ServerAddress, asyncio.Task[ServerConnection]] = {}
         self.on_link_lost: Callable[[], None] | None = None
@@ -94,7 +96,7 @@ class Server:
         self.outage: Outage | None = None  # the last one
         self._closed = False
         self._clock_key = ShardKeys(address.name, MEMBERSHIP_SHARD).cells
-        self._clock_ns = 0  # of the server with the leases, when it last answered
+        self._clock_ns = 0  # of the server with the leases, at its last answer
         self._heard_ns = 0
 
     @property
@@ -114,26 +116,26 @@ class Server:
         self._heard_ns = time.monotonic_ns()
 
     async def agree(self, made: str) -> str:
-        """Make sure of a server that we can use. Returns what the store was made with: `made` if it is new."""
+        """Check that the server can be used. Returns the settings that the store was made with: `made` if it is new."""
         answer = await self.ask(ServerCommand(meta_key(self.address.name), (made,), AGREE))
         seconds, micros = await self.ask(ServerCommand(self._clock_key, (TIME,)))
         self.heard(int(seconds), int(micros))
         return bytes(answer).decode()
 
     async def primaries(self) -> int:
-        """How many servers of a Cluster have parts of the keys; 1 where there is no Cluster."""
+        """The number of servers of a Cluster that have parts of the keys; 1 if there is no Cluster."""
         await self.ask(ServerCommand(self._clock_key, (TIME,)))
         return len(set(self._slots.values())) if self._slots else 1
 
     async def ask(self, command: ServerCommand) -> Any:
-        """From whichever server."""
+        """The answer to a command, from any server that has the key."""
         return (await self.ask_the_same(command, None))[0]
 
     async def ask_the_same(
         self, command: ServerCommand, known: ServerConnection | None
     ) -> tuple[Any, ServerConnection]:
-        """The answer, and the link that it came by. Where another server would answer than at the other end of the link
-        that is known, nothing is asked."""
+        """The answer, and the connection that it came by. Nothing is asked if the server that has the key is no longer
+        the one at the other end of the known connection."""
         pause_s = PAUSE_S
         until = None if self.patience_s is None else time.monotonic() + self.patience_s
         while True:
@@ -156,7 +158,7 @@ class Server:
                     if not self.is_quiet:
                         log.warning("%s; trying again", wrong)
                 if wrong.elsewhere:
-                    if turn == self._turn:  # else somebody else has turned already
+                    if turn == self._turn:  # else another request has switched already
                         self._turn += 1
                     self._forget()
                 await asyncio.sleep(pause_s)
@@ -164,7 +166,7 @@ class Server:
                 continue
             self._answered(pause_s)
             if self.now_ns() - since_ns > SLOW_NS:
-                self.outage = Outage(since_ns, self.now_ns())  # nobody else was served meanwhile, it seems
+                self.outage = Outage(since_ns, self.now_ns())  # it seems that no other request was served meanwhile
             return answer
 
     def _answered(self, pause_s: float) -> None:
@@ -184,7 +186,7 @@ class Server:
     # -- who is asked ----------------------------------------------------------------------------------
 
     def _forget(self) -> None:
-        """Who has what, and that a server that takes no writes was a primary once."""
+        """Forget which server has which slots, and close connections to a server that was a primary once."""
         self._slots = None
         if not self._is_cluster:
             links, self._links = self._links, {}
@@ -221,7 +223,7 @@ class Server:
         link = self._links.get(place)
         if link is not None and link.is_open:
             return link
-        # All who want to go there wait for one and the same connection.
+        # All requests for this address wait for one and the same connection.
         opening = self._connecting.get(place)
         if opening is None:
             opening = self._connecting[place] = asyncio.create_task(self._open_link(place, access))
@@ -235,7 +237,7 @@ class Server:
     def _connected(self, place: ServerAddress, done: "asyncio.Task[ServerConnection]") -> None:
         del self._connecting[place]
         if not done.cancelled():
-            done.exception()  # perhaps nobody waits for it any more
+            done.exception()  # perhaps no request waits for it any more
 
     async def _open_link(self, place: ServerAddress, access: Access) -> ServerConnection:
         link = await connect(place, access)
@@ -253,19 +255,20 @@ class Server:
 
 
 def _slot_of(key: str) -> int:
-    """Of a key with a hash tag."""
+    """The slot of a key with a hash tag."""
     tag = key[key.index("{") + 1 : key.index("}")]
     return crc_hqx(tag.encode(), 0) % SLOTS
 
 
 def _redirected(rest: str, here: ServerAddress) -> ServerAddress:
-    """`SLOT HOST:PORT`."""
+    """The address in a redirection, `SLOT HOST:PORT`."""
     host, _, port = rest.split()[1].rpartition(":")
     return _beside(host, int(port), here)
 
 
 def _beside(host: str, port: int, here: ServerAddress) -> ServerAddress:
-    """Servers that do not know their own name are where we reached the one that says so."""
+    """The address of a server. A server that does not know its own name is at the host where we reached the one that
+    says so."""
     if host in ("", "?"):
         host = here.host if here.port else "localhost"
     return ServerAddress(host, port)

@@ -1,12 +1,12 @@
-"""The store on a Valkey server, for those who live on an event loop.
+"""The store on a Valkey server, for callers on an event loop.
 
-Each shard has a lane: calls that come while one is under way wait, and are then carried out together as one update. So
-calls of one process to one shard are carried out in order, and the more there is to do the larger the updates are.
+Each shard has a lane: calls that come while one is under way wait, and are then carried out together as one update.
+Calls of one process to one shard are therefore carried out in order, and updates grow with the load.
 
-Rule 11: when another server answers for a shard, or the same one begun anew, it may have lost what was acknowledged, by
-us or by others. That is noticed with the next call, or by the watch that looks after what is not safe yet and after
-connections that are lost. All calls to that shard that were not answered end with `StoreChangedError`, and its
-`identity` is another one from then on. What had a higher `position` than `safe_position` may be lost: say it again.
+Rule 11: when another server answers for a shard, or the same one begun anew, it may have lost acknowledged updates,
+ours or those of other callers. The next call notices that, or the watch, which follows updates that are not safe yet
+and connections that are lost. All unanswered calls to that shard end with `StoreChangedError`, and its `identity`
+changes. Updates with a higher `position` than `safe_position` may be lost: send them again.
 """
 
 import asyncio
@@ -32,17 +32,18 @@ from daws.wire.store import MEMBERSHIP_SHARD, SHARD_BLOCK_BITS, AnswerType, Row
 log = logging.getLogger("daws.store")
 
 SHARDS_PER_PRIMARY = 4
-"""Which primary of a Cluster has a shard is left to the hashes of names: with fewer, some would get none."""
+"""The number of shards per primary of a Cluster. Hashes of names choose the primary of each shard; with fewer shards,
+some primaries would get none."""
 ELSEWHERE_S = 0.5
-"""A shard that does not answer for so long is away for those who renew leases."""
+"""The time without an answer after which a shard counts as unreachable for the renewal of leases."""
 WATCH_S = 0.25
-"""So often is asked how much of what is not safe yet has become so."""
+"""The time between looks at which updates have become safe."""
 
 Answers = asyncio.Future[list[AnswerType]]
 
 
 class _QueuedCall:
-    """Rows that somebody, or nobody, waits for."""
+    """Rows that wait for their turn. The answers are None if no caller waits for them."""
 
     __slots__ = ("answers", "now_ns", "rows")
 
@@ -59,7 +60,7 @@ class _QueuedCall:
 
 
 class _Lane:
-    """All that concerns one shard."""
+    """The state of one shard."""
 
     def __init__(self, options: StoreOptions, name: str, shard: int, replicas_min: int) -> None:
         self.shard = shard
@@ -81,22 +82,22 @@ class _Lane:
 
 
 class ValkeyStore:
-    """Make one with `ValkeyStore.open`, on the loop where it will be used."""
+    """The store on an event loop, made with `ValkeyStore.open` on the loop where it will be used."""
 
     def __init__(self, server: Server, options: StoreOptions, replicas_min: int = 0) -> None:
         self.shard_count = options.shard_count
         self.options = options
         self.server = server
         self.calls = 0
-        self.rows = 0  # that were asked for
-        self.on_changed: Callable[[int], None] | None = None  # a shard has another identity; may be said more than once
+        self.rows = 0  # number of rows requested
+        self.on_changed: Callable[[int], None] | None = None  # a shard has another identity; may repeat itself
         self.on_safe: Callable[[int], None] | None = None  # a shard has another safe position
         server.on_link_lost = self._look_around
         name = server.address.name
         self._lanes = [_Lane(options, name, shard, replicas_min) for shard in range(options.shard_count)]
         self._watching: asyncio.Task[None] | None = None
         self._closed = False
-        self._broken: DawsError | None = None  # nothing can be done any more
+        self._broken: DawsError | None = None  # the reason why nothing can be done any more
 
     @classmethod
     async def open(
@@ -107,10 +108,13 @@ class ValkeyStore:
         replicas_min: int = 0,
         is_trial: bool = False,
     ) -> "ValkeyStore":
-        """`options` are for a new store; one that is there keeps its own. A `shard_count` of 0 stands for as many as
-        suit the server: one, or some for each primary of a Cluster. `patience_s`: see `Server`. `replicas_min`:
-        nothing counts as safe while fewer replicas are attached. With `is_trial` the patience is for the opening alone,
-        and if that fails nobody else is told."""
+        """Open a store.
+
+        `options` are for a new store; one that exists keeps its own. A `shard_count` of 0 chooses the number by the
+        server: one, or some for each primary of a Cluster. `patience_s`: see `Server`. `replicas_min`: nothing counts
+        as safe while fewer replicas are attached. With `is_trial` the patience holds for the opening alone, and a
+        failure is not logged.
+        """
         server = Server(address, patience_s)
         server.is_quiet = is_trial
         try:
@@ -128,8 +132,11 @@ class ValkeyStore:
             raise
 
     def call(self, shard: int, rows: Sequence[Row], now_ns: int | None = None, identity: str | None = None) -> Answers:
-        """Carry out rows, after all calls to this shard before. `now_ns` stands in for the server's clock. With an
-        `identity` that is no longer the shard's, the call ends as if it had been under way when that changed."""
+        """Carry out rows, after all earlier calls to this shard. `now_ns` replaces the server's clock.
+
+        If `identity` is given and no longer the shard's, the call ends as if it had been under way when the identity
+        changed.
+        """
         answers: Answers = asyncio.get_running_loop().create_future()
         self.calls += 1
         self.rows += len(rows)
@@ -142,28 +149,28 @@ class ValkeyStore:
         return answers
 
     def cache_of(self, task: int) -> Cache:
-        """What is remembered of the cells of this task's shard; others may know more (`daws.store.valkey.told`)."""
+        """The cached cells of this task's shard. Other callers may know more (`daws.store.valkey.told`)."""
         return self._lanes[(task >> SHARD_BLOCK_BITS) % self.shard_count].caller.cache  # as `shard_of`, for every task
 
     def identity(self, shard: int) -> str:
-        """Another one from when on another server answers, or one that has lost something."""
+        """The identity of a shard's server. It changes when another server answers, or one that has lost something."""
         return self._lanes[shard].caller.name.hex()
 
     def position(self, shard: int) -> int:
-        """The number of our last update that was acknowledged, counted anew for each identity."""
+        """The number of our last acknowledged update, counted anew for each identity."""
         return self._lanes[shard].caller.position
 
     def safe_position(self, shard: int) -> int:
-        """The number of our last update that is where no failover can lose it."""
+        """The number of our last update that no failover can lose."""
         return self._lanes[shard].safety.safe
 
     async def idle(self) -> None:
-        """Returns when nothing is under way."""
+        """Wait until nothing is under way."""
         while busy := [lane.at_work for lane in self._lanes if lane.at_work is not None]:
             await asyncio.wait(busy)
 
     async def close(self) -> None:
-        """Calls that were not answered yet are given up."""
+        """Close the store. Calls without an answer are given up."""
         self._closed = True
         tasks = [lane.at_work for lane in self._lanes if lane.at_work is not None]
         if self._watching is not None:
@@ -193,9 +200,9 @@ class ValkeyStore:
                     await self._carry_out(lane, calls)
                 except StoreChangedError as error:
                     lane.begin_anew()
-                    calls += waiting  # whatever was said since knows nothing of it
+                    calls += waiting  # calls since then do not know of the change either
                     waiting.clear()
-                    if self.on_changed is not None:  # perhaps nobody waits for these calls
+                    if self.on_changed is not None:  # perhaps no caller waits for these calls
                         self.on_changed(lane.shard)
                     wrong = await self._look_at_new_server(lane, name, safe) or error
                     if self._broken is not None:
@@ -206,7 +213,7 @@ class ValkeyStore:
                 except Exception as error:
                     for call in calls:
                         call.fail(error)
-        except BaseException:  # it was cancelled: nobody is to wait for ever
+        except BaseException:  # it was cancelled: no caller may wait for ever
             for call in (*calls, *waiting):
                 if call.answers is not None:
                     call.answers.cancel()
@@ -228,7 +235,7 @@ class ValkeyStore:
             self._enter(self._lanes[other], _QueuedCall((row,), now_ns, None))
 
     async def _drive(self, lane: _Lane, rows: Sequence[Row], now_ns: int | None) -> CallResult:
-        """Ask the server what the caller wants to know, until it is done."""
+        """Send the caller's requests to the server until it is done."""
         if now_ns is None:
             script = lane.caller.carry_out(rows, self.server.now_ns(), self.server.outage)
         else:
@@ -252,8 +259,8 @@ class ValkeyStore:
                 answer = (outcome, *rest)
 
     async def _look_elsewhere(self, lane: _Lane, request: Request, asked: _Lane) -> Any:
-        """What another shard has; it may be away, and leases do not wait for that: then it is as if it had nothing, and
-        what would have been forgotten stays."""
+        """The answer of another shard. If that shard is unreachable, the renewal of leases goes on without it, as if it
+        were empty: then records are kept that could have been dropped."""
         command = command_of(request, asked.keys)
         if lane.shard != MEMBERSHIP_SHARD or not isinstance(request, Fetch):
             return await self.server.ask(command)
@@ -264,8 +271,8 @@ class ValkeyStore:
             return [None] * len(request.names)
 
     async def _look_at_new_server(self, lane: _Lane, name: bytes, safe: int) -> DawsError | None:
-        """It may have lost what was not safe, and if that was all, nothing of us is left; not what was safe. Returns
-        what is wrong with it."""
+        """Check a new server. It may have lost updates that were not safe, but not those that were. Returns the error,
+        if any."""
         try:
             known, _ = await self.server.ask(ServerCommand(lane.keys.callers, (name,), CHECK))
             if known >= safe:
@@ -285,13 +292,13 @@ class ValkeyStore:
             self._watching = asyncio.get_running_loop().create_task(self._watch())
 
     async def _watch(self) -> None:
-        """Until all is safe and all connections are there."""
+        """Check unsafe lanes and lost connections until all is safe and connected."""
         try:
             while todo := [lane for lane in self._lanes if lane.wants_looking_after]:
                 await asyncio.sleep(WATCH_S)
                 await asyncio.gather(*map(self._look_after, todo))
         except DawsError as error:
-            log.warning("cannot say what is safe: %s", error)  # with the next call we try again
+            log.warning("cannot say what is safe: %s", error)  # the next call starts it again
         finally:
             self._watching = None
 
@@ -302,13 +309,13 @@ class ValkeyStore:
         with contextlib.suppress(StoreChangedError):
             (known, replication), link = await self.server.ask_the_same(command, lane.link)
         if lane.caller.name != name:
-            return  # meanwhile a call has found out
+            return  # meanwhile a call has noticed
         if known >= acknowledged:
             lane.link = link
             lane.safety.learn(acknowledged, read_replicas(replication), time.monotonic())
             if lane.safety.safe != safe and self.on_safe is not None:
                 self.on_safe(lane.shard)
-        elif lane.at_work is None:  # else a call is about to find out
+        elif lane.at_work is None:  # else a call is about to notice
             lane.begin_anew()
             if self.on_changed is not None:
                 self.on_changed(lane.shard)

@@ -1,10 +1,10 @@
-"""What callers tell each other of cells that they have written, so that nobody has to fetch them.
+"""Stamps of written cells that callers tell each other, so that the cells need not be fetched.
 
-A client tells the owner of a new task its cell's stamp, the owner tells the client the stamp under which it was
-finished. Either makes the record by itself from what it knows of the task anyway. That is only done where the whole
-record follows from it, which both sides check: the same function makes the record that one compares with and the other
-believes in. A stamp belongs to one content for ever, so what comes late, or after a failover, is no more than out of
-date, and whoever writes on top of it is told so by the server.
+A client tells the owner of a new task its cell's stamp; the owner tells the client the stamp under which it was
+finished. Either side makes the record itself from what it knows of the task anyway. That is only done where the whole
+record follows from it, which both sides check: the same function makes the record that one side compares with and the
+other side caches. A stamp belongs to one content for ever. A message that comes late, or after a failover, is merely
+outdated, and the server refuses a write on top of it.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -16,11 +16,11 @@ from daws.store.memory.record import Record
 from daws.store.valkey.view import Cache, CachedRecord
 
 Runs = tuple[tuple[int, bytes], ...]
-"""Stamps of tasks in their order, each with for how many it is; b"" where it is not known."""
+"""Stamps of tasks in order, each with the number of tasks that share it; b"" if unknown."""
 
 
 CacheOf = Callable[[int], Cache]
-"""Where a task's cell is remembered."""
+"""A function that gives the cache of a task's shard."""
 Seal = tuple[bytes, bytes]
 """The stamp of a task's cell before it was finished, and after."""
 
@@ -35,12 +35,12 @@ def _new(spec: TaskSpec, node: NodeId) -> Record:
 
 
 def _ended(spec: TaskSpec, node: NodeId, outputs: tuple[Input, ...]) -> Record:
-    """What becomes of a new task that reads nothing when its first owner has run it."""
+    """The record of a new task that reads nothing, after its first owner has run it."""
     return Record(spec, DONE, node, (), None, (), outputs, 0, 0, False, True)
 
 
 def stamps_of(cache_of: CacheOf, tasks: Iterable[Ready], node: NodeId) -> Runs:
-    """For the owner of tasks that were just submitted."""
+    """The stamps of tasks that were just submitted, for their owner."""
     stamps = []
     for task in tasks:
         cell = cache_of(task.spec.id).get(task.spec.id)
@@ -50,7 +50,7 @@ def stamps_of(cache_of: CacheOf, tasks: Iterable[Ready], node: NodeId) -> Runs:
 
 
 def learn_stamps(cache_of: CacheOf, tasks: Sequence[Ready], node: NodeId, runs: Runs) -> None:
-    """The owner hears of them. What it knows by itself is younger."""
+    """Cache the stamps that the owner received. Cells that it has cached already are newer."""
     start = 0
     for count, stamp in runs:
         if stamp:
@@ -62,7 +62,7 @@ def learn_stamps(cache_of: CacheOf, tasks: Sequence[Ready], node: NodeId, runs: 
 
 
 def seal_of(cache: Cache, task: int, node: NodeId, outputs: tuple[Input, ...]) -> Seal | None:
-    """For the client of a task that this owner has just finished; the owner itself needs it no more."""
+    """The stamps of a task that this owner has just finished, for its client; the owner itself drops the cell."""
     cell = cache.get(task)
     if not isinstance(cell, CachedRecord) or not cell.before or (record := cell.record) is None:
         return None
@@ -73,7 +73,7 @@ def seal_of(cache: Cache, task: int, node: NodeId, outputs: tuple[Input, ...]) -
 
 
 def learn_end(cache: Cache, task: int, node: NodeId, outputs: tuple[Input, ...], seal: Seal) -> None:
-    """The client hears of it."""
+    """Cache the end of a task that the client was told of."""
     cell = cache.get(task)
     if isinstance(cell, CachedRecord) and cell.stamp == seal[0] and cell.record is not None:
         spec = cell.record.spec
@@ -82,7 +82,7 @@ def learn_end(cache: Cache, task: int, node: NodeId, outputs: tuple[Input, ...],
 
 
 def forget_unended(cache_of: CacheOf, tasks: Iterable[int]) -> None:
-    """Others have finished these: what is remembered of them from before is of no use."""
+    """Drop cached cells of tasks that other nodes have finished."""
     for task in tasks:
         cache = cache_of(task)
         cell = cache.get(task)

@@ -1,10 +1,11 @@
-"""What went wrong between us and the server, in words of our own: what time can mend, and what it cannot."""
+"""Errors of the server, translated: those that time can mend, and those that it cannot."""
 
 import hiredis
 
 from daws.model.errors import DawsError, UnavailableError, UsageError
 
-# What servers say while they start, are replaced, hand keys to others, or lack a replica or disk that they should have.
+# Errors that servers send while they start, are replaced, hand keys over, or lack a replica or disk that they should
+# have.
 _PASSING = (
     "ASK",
     "BUSY",
@@ -21,7 +22,7 @@ _REFUSING = ("NOAUTH", "WRONGPASS", "NOPERM", "ERR AUTH", "ERR Client sent AUTH"
 
 
 class Trouble(UnavailableError):
-    """It may pass. `elsewhere`: another server may have become the one that takes writes."""
+    """An error that may pass. `elsewhere`: another server may have become the one that takes writes."""
 
     def __init__(self, message: str, elsewhere: bool = True) -> None:
         super().__init__(message, retry=True)
@@ -29,7 +30,7 @@ class Trouble(UnavailableError):
 
 
 def translate(error: Exception, where: str) -> DawsError:
-    """One line that names the server and, where there is one, the cure."""
+    """The error as one line that names the server and, if there is one, the cure."""
     if isinstance(error, DawsError):
         return error
     said = " ".join(str(error).split()) or type(error).__name__
@@ -53,5 +54,5 @@ def translate(error: Exception, where: str) -> DawsError:
 
 
 def _begins(said: str, *codes: str) -> bool:
-    """Servers before version 7 wrap what a script has met."""
+    """Whether an error begins with one of these codes. Servers before version 7 wrap errors of scripts."""
     return any(said.startswith(code) or f": -{code} " in said for code in codes)

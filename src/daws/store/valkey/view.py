@@ -1,7 +1,7 @@
 """A shard as the handlers of `daws.store.memory` see it, though only the cells that they ask for are here.
 
-The view is filled from a cache of cells. Whoever asks for one that is not there ends with `Missing`; what was looked at
-and what has become of it is the `Change` that is to be committed.
+The view is filled from a cache of cells. Access to a cell that is not cached raises `Missing`. The cells that were
+read, and their new contents, are the `Change` to be committed.
 """
 
 from collections.abc import Sequence
@@ -19,12 +19,12 @@ from daws.store.valkey.cells import STAMP_BYTES
 from daws.wire import store as wire
 
 Name = int | bytes
-"""Of a cell: a task's number, or a word."""
+"""The name of a cell: a task's number, or a word."""
 
 
 class CachedRecord(Struct, frozen=True, gc=False):
-    """A plain record (or None for one that has retired) together with the stamp of its cell: whoever finds that stamp
-    finds this record. `before` is the stamp that it replaced, if that is known."""
+    """A plain record (or None for a retired one) together with the stamp of its cell: the same stamp always means the
+    same record. `before` is the stamp that it replaced, if that is known."""
 
     stamp: bytes
     record: Record | None
@@ -32,9 +32,9 @@ class CachedRecord(Struct, frozen=True, gc=False):
 
 
 Cache = dict[Name, bytes | CachedRecord]
-"""Cells of one shard as they were when they were last heard of."""
+"""Cells of one shard as they were last seen."""
 NOT_HERE: Any = object()
-"""Among records, which may be None, what stands for one that does not exist."""
+"""The value that means "does not exist" among records, which may be None."""
 _copy = Record.__copy__  # type: ignore[attr-defined]  # as all structs have it
 
 
@@ -48,8 +48,11 @@ class Missing(Exception):
 
 
 class Change(Struct):
-    """What an attempt wants to write (cells by name, and as they are to be remembered), what else it has read, all that
-    with the stamps that it saw (b"" for what was not there), and its entries of the log."""
+    """The result of an attempt.
+
+    `writes` are the new cells as bytes, `written` the same as they are cached. `others` are further cells that were
+    read. `stamps` are those that were seen, b"" for cells that did not exist. `log` has new entries of the log.
+    """
 
     writes: dict[Name, bytes]
     written: dict[Name, bytes | CachedRecord]
@@ -67,10 +70,10 @@ class _Records(dict[int, Record | None]):
         super().__init__()
         self.shard = shard
         self.cache = cache
-        self.looked: dict[int, bytes | CachedRecord] = {}  # and what their cells were
-        self.plain: dict[int, CachedRecord] = {}  # what has become of others, of which no handler has seen the record
+        self.looked: dict[int, bytes | CachedRecord] = {}  # with their cells as they were
+        self.plain: dict[int, CachedRecord] = {}  # new records of tasks that no handler has looked at
         self.outbox = _Outbox(self)
-        self.estate: list[int] = []  # tasks among which somebody looks for what a node has
+        self.estate: list[int] = []  # tasks that may belong to the estate of a node
 
     def look(self, task: int) -> None:
         cell = self.cache.get(task)
@@ -106,7 +109,7 @@ class _Records(dict[int, Record | None]):
         return self[task]
 
     def items(self) -> Any:
-        """Of the estate alone: nobody asks for anything else."""
+        """The records of the estate; handlers ask for no others."""
         return [(task, self.get(task)) for task in self.estate]
 
     def values(self) -> Any:
@@ -114,7 +117,8 @@ class _Records(dict[int, Record | None]):
 
 
 class _Outbox(dict[int, cells.Intent]):
-    """Intents come with the records of their tasks. It is empty if those that were looked at have none."""
+    """Intents come with the records of their tasks. The outbox is empty if the records that were looked at have
+    none."""
 
     __slots__ = ("estate", "records")
 
@@ -149,7 +153,7 @@ class _Outbox(dict[int, cells.Intent]):
 
 
 class _Log(list[wire.LogRow]):
-    """What an attempt adds to the log; where that ends up in it, only the server knows."""
+    """The entries that an attempt adds to the log; only the server knows their positions."""
 
     __slots__ = ("tail",)
 
@@ -169,7 +173,7 @@ class ShardView(Shard):
     log: _Log
 
     def __init__(self, number: int, cache: Cache, marks: int, new_stamp: bytes = b"") -> None:
-        """`new_stamp` is for all cells that are changed."""
+        """View a shard. `new_stamp` is for all cells that are changed."""
         super().__init__()
         self.new_stamp = new_stamp
         self.number = number
@@ -180,7 +184,7 @@ class ShardView(Shard):
         self.marks = marks
 
     def cell(self, name: bytes) -> bytes:
-        """What stands in a cell that belongs to no task, without its stamp."""
+        """The content of a cell that belongs to no task, without its stamp."""
         cell = self.cache.get(name)
         if cell is None:
             raise Missing(self.number, name)
@@ -194,8 +198,10 @@ class ShardView(Shard):
         return cell[:STAMP_BYTES]
 
     def look_for(self, node: NodeId, found: Sequence[int], limit: int) -> None:
-        """Of the tasks among which all are that a node would leave behind, show the handlers those that it still would.
-        One more than they may answer is enough for them to know that there are more."""
+        """Show the handlers the tasks that a node would still leave behind. `found` has all candidates.
+
+        One more than the limit of an answer is enough for the handlers to know that there are more.
+        """
         forgotten = [task for task in found if task not in self.cache]
         if forgotten:
             raise Missing(self.number, *forgotten)
@@ -210,7 +216,7 @@ class ShardView(Shard):
             held += holds
 
     def change(self) -> Change:
-        """What became of the tasks' cells."""
+        """The new contents of the tasks' cells."""
         stamp = self.new_stamp
         intents: dict[int, cells.Intents] = {}
         for key, intent in dict.items(self.outbox):

@@ -1,4 +1,4 @@
-"""As many resources as promise the earliest end."""
+"""The number of resources that promises the earliest end."""
 
 from math import ceil
 from typing import Annotated
@@ -11,12 +11,13 @@ from daws.strategy.decisions import PilotView, Reasons
 
 
 class AcquireByPrediction(ParameterizedAnswer, frozen=True):
-    """Compares one pilot on the best resource with one on each of the best two, three, … up to `pilots-max`, and asks
-    for those with which everything would end first, if each waited as long as such jobs did before.
+    """One pilot on each of the best one, two, three, … up to `pilots-max` resources: the choice with the earliest end
+    wins.
 
-    The execution strategies of AIMES (2016) with the numbers that its bundles collect and its experiments leave unused.
-    Helps when experience tells resources, or sizes of jobs, apart. Hurts when waits are unlike those before: then
-    asking everywhere (`per-resource`) is safer.
+    The prediction assumes that each pilot waits as long as such jobs did before. These are the execution strategies of
+    AIMES (2016) with the numbers that its bundles collect and its experiments leave unused. Helps when past waits tell
+    resources, or sizes of jobs, apart. Hurts when waits are unlike those before: then asking everywhere
+    (`per-resource`) is safer.
     """
 
     pilots_max: Annotated[int, Meta(ge=1, le=1000, description="resources asked at most, one pilot on each")] = 4
@@ -37,7 +38,8 @@ class AcquireByPrediction(ParameterizedAnswer, frozen=True):
         }
 
     def _candidates(self, view: PilotView) -> list[tuple[PilotRequest, ...]]:
-        """With one pilot, with two, and so on; fewer candidates come first, so that they win if they are as good."""
+        """The requests with one pilot, with two, and so on. Fewer pilots come first, so that they win if they are as
+        good."""
         demand, resources = view.demand, view.resources
         able = usable(resources, demand)
         found = []
@@ -52,7 +54,7 @@ class AcquireByPrediction(ParameterizedAnswer, frozen=True):
         return request(resource, number, granted, view.demand.run_s(granted) + self.spare_s, view.demand)
 
     def _end_s(self, view: PilotView, pilots: tuple[PilotRequest, ...]) -> float:
-        """When the work is done if pilots come in the order of their waits and everything is shared evenly."""
+        """The time at which the work is done, if pilots start in the order of their waits and share it evenly."""
         waits = sorted((view.resources[one.resource].wait_s(one.cores), one.cores) for one in pilots)
         ends, cores = [], 0
         for wait_s, more in waits:

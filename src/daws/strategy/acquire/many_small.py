@@ -11,11 +11,11 @@ from daws.strategy.decisions import PilotView, Reasons
 
 
 class AcquireManySmall(ParameterizedAnswer, frozen=True):
-    """Keeps up to `pilots-each` pilots of `pilot-cores` cores queued or active on every resource, while there is work.
+    """Up to `pilots-each` pilots of `pilot-cores` cores are queued or active on every resource, while there is work.
 
-    Swift/K with Coasters, as AIMES (2016) used it in its experiments 1 and 2. A pilot lives for `rounds` of the longest
-    task of each stage, and `spare-s`. Helps when queues prefer small and short jobs. Hurts when they do not: every
-    round of tasks waits in the queue again, and the last pilot to become active decides.
+    This is Swift/K with Coasters, as AIMES (2016) used it in its experiments 1 and 2. A pilot lives for `rounds` of the
+    longest task of each stage, and `spare-s`. Helps when queues prefer small and short jobs. Hurts when they do not:
+    every round of tasks waits in the queue again, and the last pilot to become active decides.
     """
 
     pilots_each: Annotated[int, Meta(ge=1, le=1000, description="queued or active on each resource")] = 20
@@ -26,7 +26,8 @@ class AcquireManySmall(ParameterizedAnswer, frozen=True):
     def ask(self, view: PilotView) -> tuple[PilotRequest, ...]:
         demand = view.demand
         able = usable(view.resources, demand)
-        # No more than there are tasks for; but every resource gets one, as Swift sends some tasks to each of them.
+        # No more pilots than there are tasks for; but every resource gets one, as Swift sends some tasks to each of
+        # them.
         wanted = min(self.pilots_each, ceil(demand.peak_cores / len(able) / self.pilot_cores))
         walltime_s = demand.path_s * self.rounds + self.spare_s
         found: list[PilotRequest] = []

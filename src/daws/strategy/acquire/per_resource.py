@@ -11,13 +11,12 @@ from daws.strategy.decisions import PilotView, Reasons
 
 
 class AcquirePerResource(ParameterizedAnswer, frozen=True):
-    """Asks for one pilot on each of the `pilots` resources with the shortest waits known, and for new ones only when
-    none is left.
+    """One pilot on each of the `pilots` resources with the shortest known waits, and new ones only when none is left.
 
-    AIMES (2016), section VI: the pilots share the cores that could be busy at once (`concurrency` of them), and each is
+    AIMES (2016), section VI: the pilots share the cores that could be busy at once (`concurrency` of them). Each is
     long enough to run everything alone, so the first that becomes active need not wait for the others. Helps when queue
-    times vary: the more resources, the sooner the first pilot is active. Hurts when all are active soon: each was
-    asked for longer than it is needed, and long jobs wait longer.
+    times vary: with more resources, the first pilot is active sooner. Hurts when all are active soon: each was asked
+    for longer than it is needed, and long jobs wait longer.
     """
 
     pilots: Annotated[int, Meta(ge=1, le=1000, description="resources asked, one pilot on each")] = 2

@@ -14,17 +14,23 @@ HYSTERESIS = 2.0
 
 
 class AdaptMatrix(ParameterizedAnswer, frozen=True):
-    """Starts as FLDS with threshold `t`; holds on to data when moving it takes too long, ignores it when it is small.
+    """The policy starts as FLDS with threshold `t`. It becomes MDL when moving data takes too long, MLB when data is
+    small.
 
-    MATRIX (2015), section 4.4, which says "too much" and "few" without numbers. Every `period` finished tasks a
-    node looks at two ratios over these tasks. Time to move what it moved / run time: above `much` it turns to MDL
-    (threshold 0), because it spends more time on transfers than on tasks. Time it would take to move all that it read /
-    run time: up to `little` it turns to MLB (threshold inf), because data does not matter; bytes that were really moved
-    would not do here, since under FLDS they are few exactly when locality works; and having read nothing says nothing
-    of what is to come (a fan-in begins so). In between it is FLDS.
+    MATRIX (2015), section 4.4, says "too much" and "few" without numbers. Every `period` finished tasks a node computes
+    two ratios over these tasks:
 
-    MDL must not starve the cluster: dedicated tasks are withheld from others only while their queue is done sooner than
-    one of them could be moved. Every policy can be left again, at half of `much` and at twice `little`.
+    - Time to move the bytes that were moved / run time. Above `much` the node turns to MDL (threshold 0), because it
+      spends more time on transfers than on tasks.
+    - Time to move all bytes that were read / run time. Up to `little` the node turns to MLB (threshold inf), because
+      data does not matter. The bytes that were really moved are of no use here: under FLDS they are few exactly when
+      locality works. A node that has read nothing does not change either, since tasks that read may still come (a
+      fan-in begins so).
+
+    Between the two limits the policy is FLDS.
+
+    MDL must not starve the cluster: dedicated tasks are withheld from other nodes only while their queue is done sooner
+    than one of them could be moved. Every policy can be left again, at half of `much` and at twice `little`.
 
     Helps when a workload's nature is unknown or changes. Hurts by at most `period` tasks of delay per change.
     """
@@ -75,14 +81,14 @@ class AdaptMatrix(ParameterizedAnswer, frozen=True):
         return inf if 0 < _ratio(view, lately.read_bytes, lately.run_ns) <= little else self.t
 
     def _queue_ns(self, view: View, lately: Lately) -> float:
-        """How long this node needs for what is dedicated to it, if that runs like the tasks before it."""
+        """The time that this node needs for its dedicated tasks, if they run like the tasks before them."""
         return view.dedicated_count * lately.run_ns / max(1, lately.done_count) / view.cores
 
     def _transfer_ns(self, view: View, lately: Lately) -> float:
-        """How long it took to move the data of one task, on average."""
+        """The mean time that it took to move the data of one task."""
         return lately.moved_bytes * 1e9 / view.net_bytes_per_s / max(1, lately.done_count)
 
 
 def _ratio(view: View, size_bytes: int, run_ns: int) -> float:
-    """The time to move so many bytes over the time that tasks ran."""
+    """The time to move this many bytes over the time that tasks ran."""
     return size_bytes * 1e9 / view.net_bytes_per_s / run_ns if run_ns else 0.0

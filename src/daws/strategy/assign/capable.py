@@ -1,4 +1,4 @@
-"""Which nodes may be a task's home: those that have an executor for it."""
+"""The nodes that may be a task's home, because they have an executor for it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 
 class Capable(NamedTuple):
-    """Tasks of one class need the same; `positions[class_of[task]]` are those of the nodes that can run the task."""
+    """Classes of tasks with equal needs. `positions[class_of[task]]` are the positions of the nodes that can run a
+    task."""
 
     class_of: Int64s
     positions: list[Int64s]
@@ -25,9 +26,10 @@ class Capable(NamedTuple):
 
 
 def capable(graph: Graph, members: Members) -> Capable:
-    """Group the tasks by what they need; ContextError names a task that no node can run.
+    """Group the tasks by their needs; ContextError names a task that no node can run.
 
-    Of memory only matters which nodes have enough: where tasks declare many amounts, they are still few classes.
+    Memory needs that the same nodes satisfy count as equal, so there are few classes even if tasks declare many
+    amounts.
     """
     import numpy as np
 
@@ -62,7 +64,7 @@ def capable(graph: Graph, members: Members) -> Capable:
 
 
 def spread(graph: Graph, members: Members, choose: Callable[[Int64s, Int64s], Int64s]) -> Int64s:
-    """A home for each task: `choose(tasks, able)` is asked once per class of tasks that need the same."""
+    """A home for each task. `choose(tasks, able)` is called once per class of tasks with equal needs."""
     import numpy as np
 
     found = capable(graph, members)
@@ -74,20 +76,21 @@ def spread(graph: Graph, members: Members, choose: Callable[[Int64s, Int64s], In
 
 
 def in_turn(tasks: Int64s, able: Int64s) -> Int64s:
-    """The first task to the first capable node, the second to the second, and so on around."""
+    """Round robin: the first task goes to the first capable node, the second to the second, and so on."""
     import numpy as np
 
     return able[np.arange(len(tasks)) % len(able)]
 
 
 def next_in_turn(newcomer: Newcomer, members: Members) -> NodeId:
-    """As `in_turn`, for a task that comes by itself; not every class of tasks begins at the first node."""
+    """Round robin for a task that comes by itself. Unlike in `in_turn`, not every class of tasks begins at the first
+    node."""
     able = members.capable(newcomer.needs)
     return able[newcomer.turn % len(able)]
 
 
 def where_most_is(newcomer: Newcomer, members: Members) -> NodeId:
-    """The node that has most bytes of what the task reads, of those that can run it; in turn if none has any."""
+    """The node with most input bytes of the task, among those that can run it; in turn if none has any."""
     held: dict[NodeId, int] = {}
     for _, size_bytes, _, places, _ in newcomer.inputs:
         if size_bytes > INLINE_BYTES:

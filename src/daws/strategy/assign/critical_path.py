@@ -19,16 +19,16 @@ if TYPE_CHECKING:
 class AssignCriticalPath(ParameterizedAnswer, frozen=True):
     """Tasks by slack (critical path − upward rank) ascending, each to the node where it would start earliest.
 
-    ADAGE (2021), section III-A. A start is the later of: enough cores are free, and all parents have ended and the
-    bytes that are not on the node have arrived. At equal starts fewer bytes to move win, then the node free for
-    longer, then the first. Nodes count with all their cores and their speed (the published code ran one task per
-    node at a time).
+    ADAGE (2021), section III-A. A task can start when enough cores are free, all parents have ended, and the bytes that
+    are not on the node have arrived. If starts are equal, fewer bytes to move win, then the node that has been free for
+    longer, then the first. Nodes count with all their cores and their speed (the published code ran one task per node
+    at a time).
 
-    The search is exact, yet does not look at all nodes: those that hold none of a task's inputs differ only in when
+    The search is exact, yet it does not look at all nodes. Nodes that hold none of a task's inputs differ only in when
     they are free, so the first of them to be free stands for all. The cost is one step per input and task.
 
-    Lengths are the estimates that a graph gives. Where it gives none at all, they are the true lengths, as the paper
-    supposes: then this planner knows what no scheduler could know. Sizes of objects are known in any case.
+    Lengths are the estimates that a graph gives. A graph without any estimates is planned with its true lengths, as the
+    paper supposes: then this planner knows more than any scheduler could. Sizes of objects are known in any case.
 
     Helps when lengths and sizes are known. Hurts when they are not; and it knows neither contention nor caches.
     """
@@ -41,7 +41,7 @@ class AssignCriticalPath(ParameterizedAnswer, frozen=True):
         return Plan(np.array(_greedy(graph, site, -1, {}), np.int64), graph.planned_rank_ns())
 
     def home(self, newcomer: Newcomer, members: Members, seed: int) -> NodeId:
-        """Without a graph all tasks are equally critical and nobody knows when nodes are free: the bytes decide."""
+        """The node with most input bytes. Without a graph, neither slack nor the load of nodes is known."""
         return where_most_is(newcomer, members)
 
     def explain(self, graph: Graph, site: Site, task: int) -> Reasons:
@@ -52,14 +52,14 @@ class AssignCriticalPath(ParameterizedAnswer, frozen=True):
 
 
 def _greedy(graph: Graph, site: Site, watched: int, reasons: Reasons) -> list[int]:
-    """The home of each task; what was compared for the watched one goes to `reasons`."""
+    """The home of each task. The numbers that were compared for the watched task go to `reasons`."""
     import numpy as np
 
     found = capable(graph, site.members)
     class_of = found.class_of.tolist()
     able = [None if len(some) == len(site.members) else frozenset(some.tolist()) for some in found.positions]
-    # Per class a heap of (when enough cores are free, node). Nodes only get later, so an entry that is out of date is
-    # too early, comes up too soon, and is mended then.
+    # Per class a heap of (when enough cores are free, node). Nodes only get later, so an outdated entry is too early,
+    # comes up too soon, and is corrected then.
     heaps = [[(0.0, position) for position in some.tolist()] for some in found.positions]
     free_at = [[0.0] * info.cores for info in site.members.infos]
     speeds = [info.speed for info in site.members.infos]

@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 
 class AssignData(ParameterizedAnswer, frozen=True):
-    """Each task to the node that has most bytes of what it reads from outside; round robin for those that read none.
+    """Each task to the node that has most bytes of its external inputs; round robin for tasks that read none.
 
-    Only data from outside has a place when a graph is submitted, so tasks that read only what others make go
-    around; `place` brings them to their data when they are ready. In the spirit of MATRIX's clients that submit to
-    chosen schedulers.
+    Only data from outside has a place when a graph is submitted. Tasks that read only outputs of other tasks go around
+    the nodes; `place` brings them to their data when they are ready. MATRIX's clients that submit to chosen schedulers
+    are similar.
 
     Helps when the data is spread evenly. Hurts when it is all on one node: so are the tasks.
     """

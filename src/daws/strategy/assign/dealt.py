@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 RUN_MAX = 8
 ROUNDS_MIN = 16
-"""Of runs of tasks, so that what a node lacks at the end is little beside what it had."""
+"""Runs of tasks that each node gets at least, so that the unevenness at the end is small beside the rest."""
 
 
 class AssignDealt(ParameterizedAnswer, frozen=True):
     """Rounds of one task for each node, each round in an order drawn by the seed.
 
-    As even as round robin, as free of patterns as a hash: in an all-pairs of 500 files round robin on 100 nodes hands
-    each node the pairs of the same five files, a locality that nobody asked for and that vanishes with 101 nodes. Helps
+    This is as even as round robin and as free of patterns as a hash. Round robin has accidental locality: in an
+    all-pairs of 500 files on 100 nodes it hands each node the pairs of the same five files, but not on 101 nodes. Helps
     bags of tasks. Hurts when neighbouring tasks read the same data.
     """
 
@@ -61,8 +61,8 @@ def dealt(tasks: Int64s, able: Int64s, seed: int) -> Int64s:
 
 
 def dealt_by_runs(tasks: Int64s, able: Int64s, seed: int) -> Int64s:
-    """The same with several neighbouring tasks as one card, where each node gets many of them: neighbours share a shard
-    of the store, so their ends can share a call. What is left for less than a round is dealt one by one."""
+    """The node that gets each task, with several neighbouring tasks dealt as one card. Neighbours share a shard of the
+    store, so their ends can share a call. The rest that does not fill a round is dealt one by one."""
     import numpy as np
 
     each = len(tasks) // len(able)
@@ -75,8 +75,8 @@ def dealt_by_runs(tasks: Int64s, able: Int64s, seed: int) -> Int64s:
 
 @lru_cache(maxsize=64)
 def _dealt(turn: int, count: int, seed: int) -> tuple[int, ...]:
-    """In one round: which place gets the first task, the second, and so on; as in a plan for tasks that all need the
-    same."""
+    """The place that gets the first task of one round, the second, and so on, as in a plan for tasks with equal
+    needs."""
     order = sorted(range(count), key=lambda position: hash_one(turn * count + position, seed))
     places = [0] * count
     for place, position in enumerate(order):

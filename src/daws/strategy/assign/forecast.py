@@ -1,4 +1,4 @@
-"""Plans by playing the run through: who is free, what has to move over which link, and what is there already."""
+"""Plans that simulate the run: free cores, transfers over each link, and objects that are there already."""
 
 from __future__ import annotations
 
@@ -18,39 +18,38 @@ if TYPE_CHECKING:
     from daws.model.graph import Graph
 
 LONGEST_SHARE = 32
-"""In a bag whose longest task is a smaller part of what each core has to do, it does not matter what runs first."""
+"""A bag's order does not matter if each core's work is at least this many times its longest task."""
 TURN_NS = 300_000.0
-"""From the end of a task to the start of the next: a commit and a dispatch."""
+"""The time from the end of a task to the start of the next: a commit and a dispatch."""
 OVERTAKES = 5.0
-"""A task whose data is where a core falls free may overtake one whose way to the end is longer by so many times the
-time that moving the data would take."""
+"""A task whose data is on the node of a free core may overtake a more critical one: by at most this many times the time
+that moving the data would take."""
 HOLDERS_MAX = 12
-"""So many of the nodes that have most of what a task reads are compared, and so many of the latest copies of an object
-are looked at."""
+"""The number of nodes with most of a task's inputs that are compared, and of latest copies of an object that are
+used."""
 CHILDREN_MAX = 4
-"""So many of a task's children are looked at to find where their other inputs are made,"""
+"""The number of a task's children that are searched for the places of their other inputs, …"""
 SIBLINGS_MAX = 64
-"""... if they have no more parents than this."""
+"""… if they have no more parents than this."""
 SPEEDS_MAX = 4
-"""Of nodes of so many speeds the first to be free of each speed is compared; of more, the first of all."""
+"""The number of different speeds up to which the first free node of each speed is compared; else the first of all."""
 
 
 class AssignForecast(ParameterizedAnswer, frozen=True):
-    """Plays the run through before it begins, and writes down where each task ran.
+    """A simulated run before the real one, which decides where each task runs.
 
-    Whenever a core falls free, the ready task with the longest way to the end of the graph (its upward rank) goes to
-    where it costs least: the time at which it would end there, and the time for which it would occupy links. What is
-    compared are the nodes that have most of what it reads, made or fetched, those where its siblings have left what a
-    common child will read, and the first node to be free. Links carry one transfer after the other, and what was
-    fetched for one task is there for the next. A task whose data (or whose siblings' output) is on the node that
-    has fallen free may overtake a somewhat more critical one: many tasks that stay near their data are worth more than
-    the exact order.
+    Whenever a core is free, the ready task with the longest path to the end of the graph (its upward rank) goes to the
+    node where it costs least. The cost is the time at which it would end there, plus the time for which it would occupy
+    links. The candidates are the nodes that have most of its inputs, the nodes that have other inputs of its children,
+    and the first node to be free. Links carry one transfer after the other, and an object that was fetched for one task
+    is there for the next. A task whose data (or whose siblings' output) is on the node of the free core may overtake a
+    somewhat more critical one. Many tasks near their data are worth more than the exact order.
 
-    In a bag of many short tasks nothing of this matters; they are dealt out, a few neighbours at a time. Lengths are
-    those that `critical-path` goes by. The cost is a few steps per input and task, however many nodes there are.
+    A bag of many short tasks needs no simulation; its tasks are dealt out, a few neighbours at a time. Lengths are
+    those that `critical-path` uses. The cost is a few steps per input and task, however many nodes there are.
 
-    Helps when the graph is known: links and copies are planned for, and what was planned wrongly can be stolen. Hurts
-    when lengths are far off and nothing may be moved afterwards.
+    Helps when the graph is known: links and copies are planned for, and tasks that were planned wrongly can be stolen.
+    Hurts when lengths are far off and nothing may be moved afterwards.
     """
 
     def plan(self, graph: Graph, site: Site) -> Plan:
@@ -62,7 +61,7 @@ class AssignForecast(ParameterizedAnswer, frozen=True):
         return Plan(np.array(_Play(graph, site).homes(), np.int64), graph.planned_rank_ns())
 
     def home(self, newcomer: Newcomer, members: Members, seed: int) -> NodeId:
-        """Without a graph nothing can be played through: the bytes decide."""
+        """The node with most input bytes. Without a graph there is nothing to simulate."""
         return where_most_is(newcomer, members)
 
     def explain(self, graph: Graph, site: Site, task: int) -> Reasons:
@@ -78,7 +77,7 @@ class AssignForecast(ParameterizedAnswer, frozen=True):
 
 
 def is_even_bag(graph: Graph, members: Members) -> bool:
-    """Tasks that read nothing, none of them long beside what each core has to do."""
+    """Whether tasks read nothing, and none of them is long beside the work of each core."""
     if len(graph.inputs) or graph.edge_count or not graph.task_count:
         return False
     cores = sum(info.cores for info in members.infos)
@@ -86,7 +85,7 @@ def is_even_bag(graph: Graph, members: Members) -> bool:
 
 
 class _Read(NamedTuple):
-    """A large object that a task reads: where and when it was made, and by when others have or will have fetched it."""
+    """A large object that a task reads: where and when it was made, and when other nodes have fetched a copy."""
 
     object_: int
     size: int
@@ -96,7 +95,7 @@ class _Read(NamedTuple):
 
 
 class _Offer(NamedTuple):
-    """What it would mean to run a task on a node; the least is the best."""
+    """The cost of running a task on a node; the smallest is the best."""
 
     cost: float
     missing: int
@@ -109,7 +108,7 @@ _NO_COPIES: dict[int, float] = {}
 
 
 class _Play:
-    """A run on paper. Tasks are known by their number, and in heaps by their turn: the most critical has the first."""
+    """A simulated run. Tasks are known by their number, and in heaps by their turn: the most critical has the first."""
 
     def __init__(self, graph: Graph, site: Site) -> None:
         import numpy as np
@@ -122,8 +121,8 @@ class _Play:
         self.able = [None if len(some) == everywhere else frozenset(some.tolist()) for some in found.positions]
         self.free_at = [[0.0] * info.cores for info in infos]
         self.speeds = [info.speed for info in infos]
-        # Heaps of (when enough cores are free, node). Nodes only get later, so an entry that is out of date is too
-        # early, comes up too soon, and is mended then.
+        # Heaps of (when enough cores are free, node). Nodes only get later, so an outdated entry is too early, comes up
+        # too soon, and is corrected then.
         self.any_node = [(0.0, node) for node in range(everywhere)]
         self.by_class = [self._by_speed(some.tolist()) for some in found.positions]
         self.in_free = [0.0] * everywhere
@@ -161,7 +160,7 @@ class _Play:
         self.reasons: Reasons = {}
 
     def homes(self) -> list[int]:
-        """To the end; the position of each task's node."""
+        """Run the simulation to the end, and return the position of each task's node."""
         is_bag = not self.children and not self.inputs
         if is_bag and self.watched < 0 and self.cores_of == [1] and len(self.by_class[0]) == 1:
             self._deal_bag()
@@ -182,8 +181,8 @@ class _Play:
                 self._run(task, *self._best_offer(task, node if is_near else -1))
 
     def _deal_bag(self) -> None:
-        """Single cores of nodes that are equally fast, and nothing to read: what is left of the play is that the next
-        task goes to the first core that is free."""
+        """Simulate single cores of equally fast nodes with nothing to read: the next task goes to the first core that
+        is free."""
         nodes = [node for _, node in self.by_class[0][0]]
         free = [(0.0, node) for node in nodes for _ in self.free_at[node]]  # sorted, and so a heap
         home_of, lengths, speed = self.home_of, self.lengths, self.speeds[nodes[0]]
@@ -199,7 +198,7 @@ class _Play:
         return [[(0.0, node) for node in nodes if self.speeds[node] == speed] for speed in speeds]
 
     def _first(self, heap: list[tuple[float, int]], cores: int) -> tuple[float, int]:
-        """When so many cores of a node are free, and whose: the first of those in the heap."""
+        """The first node in the heap with this many free cores, and when they are free."""
         free_at, node = heap[0]
         while self.free_at[node][cores - 1] != free_at:
             heapreplace(heap, (self.free_at[node][cores - 1], node))
@@ -224,20 +223,21 @@ class _Play:
         heappush(self.near[node], self.turn[task])
 
     def _next(self, node: int) -> tuple[int, bool]:
-        """The most critical task, or (and then True) one that is nearly as critical and near where a core is free."""
+        """The most critical task. Or, with True, one that is nearly as critical and near the free core."""
         task, other = self._head(self.ready), self._head(self.near[node])
         if other >= 0 and self.rank[other] + self.bonus[other] >= self.rank[task]:
             return other, True
         return task, False
 
     def _head(self, heap: list[int]) -> int:
-        """The first of those that have not run yet, -1 if there is none."""
+        """The first task in the heap that has not run yet, -1 if there is none."""
         while heap and self.home_of[self.order[heap[0]]] >= 0:
             heappop(heap)
         return self.order[heap[0]] if heap else -1
 
     def _best_offer(self, task: int, only: int) -> tuple[_Offer, list[_Read]]:
-        """The best of the nodes that are worth looking at, or that of one node, and what the task reads."""
+        """The best offer of the candidate nodes, or that of the only node given, and the objects that the task
+        reads."""
         number = self.class_of[task]
         cores, allowed = self.cores_of[number], self.able[number]
         read, held = self._read(task)
@@ -261,7 +261,7 @@ class _Play:
         return min(offers.values()), read
 
     def _read(self, task: int) -> tuple[list[_Read], dict[int, int]]:
-        """What a task reads, and how much of it nodes have, as far as that is worth knowing."""
+        """The large objects that a task reads, and how many bytes of them the likely nodes have."""
         read: list[_Read] = []
         held: dict[int, int] = {}
         for object_ in self.inputs[self.input_start[task] : self.input_start[task + 1]]:
@@ -281,8 +281,7 @@ class _Play:
         return read, held
 
     def _pulls(self, task: int) -> dict[int, float]:
-        """By node where siblings have left what a common child will read: how long it takes to bring this task's output
-        there."""
+        """The time that it takes to bring this task's output to each node that has inputs of a common child."""
         pulls: dict[int, float] = {}
         if self.made[task] > INLINE_BYTES:
             first = self.child_start[task]
@@ -312,7 +311,7 @@ class _Play:
         return _Offer(cost, missing, free_at, node, end)
 
     def _arrives(self, one: _Read, there: float) -> float:
-        """When an object has come over both links, of which the receiver's is free by then."""
+        """When an object has come over both links, if the receiver's is free by then."""
         begin = max(one.since, there)
         if one.maker >= 0 and self.out_free[one.maker] > begin:
             begin = self.out_free[one.maker]
@@ -348,7 +347,7 @@ class _Play:
                 heappush(self.coming, (self.ready_at[child], self.turn[child]))
 
     def _gather(self, child: int, node: int, size: int) -> None:
-        """The first of its parents has run: where it did, the others would like to run too."""
+        """Note where the first parent of a child has run; the other parents then prefer that node."""
         gathered = self.gathering.get(child)
         if gathered is not None:
             gathered[node] = gathered.get(node, 0) + size

@@ -24,13 +24,13 @@ class AssignHeft(ParameterizedAnswer, frozen=True):
     """Tasks by upward rank falling, each to the node where it ends first, also in gaps between tasks planned before.
 
     Heterogeneous earliest finish time (Topcuoglu, Hariri and Wu, 2002). A rank is the mean run time over all nodes plus
-    the largest sum of transfer time and rank among the children. A start is the later of: a core is free, and the
-    outputs of all parents have come, each in its own time; parents on the same node cost nothing. A gap takes a task
-    that needs one core; wide ones go behind all others. What the plan hands on as ranks is how long before the last
-    start of the plan a task starts: with `order=critical-path` nodes run their tasks in the planned sequence. Slots are
-    not reserved: a node never waits for a task that was planned first but is late.
+    the largest sum of transfer time and rank among the children. A task can start when a core is free and the outputs
+    of all parents have come, each in its own time; parents on the same node cost nothing. A gap takes a task that needs
+    one core; wide ones go behind all others. The ranks of the plan say how long before the last planned start a task
+    starts: with `order=critical-path` nodes run their tasks in the planned sequence. Slots are not reserved: a node
+    never waits for a task that was planned first but is late.
 
-    Every node is looked at for every task, in one numpy operation. Lengths are those that `critical-path` goes by.
+    Every node is looked at for every task, in one numpy operation. Lengths are those that `critical-path` uses.
 
     Helps when lengths and sizes are known and nodes differ. Hurts when they are not known; links have no queues in it.
     """
@@ -45,7 +45,7 @@ class AssignHeft(ParameterizedAnswer, frozen=True):
         return Plan(np.array(homes, np.int64), np.array([round(last - start) for start in starts], np.int64))
 
     def home(self, newcomer: Newcomer, members: Members, seed: int) -> NodeId:
-        """Without a graph there are no ranks and nobody knows when nodes are free: the bytes decide."""
+        """The node with most input bytes. There are no ranks without a graph, and the load of nodes is not known."""
         return where_most_is(newcomer, members)
 
     def explain(self, graph: Graph, site: Site, task: int) -> Reasons:
@@ -55,7 +55,7 @@ class AssignHeft(ParameterizedAnswer, frozen=True):
 
 
 def upward_ranks(graph: Graph, site: Site) -> list[float]:
-    """For each task its mean run time, and the longest way from its end to the end of the graph with all transfers."""
+    """The mean run time of each task, plus the longest path from its end to the end of the graph with all transfers."""
     import numpy as np
 
     infos = site.members.infos
@@ -72,7 +72,7 @@ def upward_ranks(graph: Graph, site: Site) -> list[float]:
 
 
 def _read(graph: Graph, task: int) -> dict[int, tuple[int, list[int]]]:
-    """What a task reads by who makes it (-1: from outside): the bytes, and the objects."""
+    """The inputs of a task by the task that makes them (-1: from outside): the number of bytes, and the objects."""
     read: dict[int, tuple[int, list[int]]] = {}
     for object_ in graph.inputs[graph.input_start[task] : graph.input_start[task + 1]].tolist():
         maker = int(graph.producer[object_])
@@ -82,19 +82,20 @@ def _read(graph: Graph, task: int) -> dict[int, tuple[int, list[int]]]:
 
 
 def _schedule(graph: Graph, site: Site, watched: int, reasons: Reasons) -> tuple[list[int], list[float]]:
-    """The home and the planned start of each task; what was compared for the watched one goes to `reasons`."""
+    """The home and the planned start of each task. The numbers that were compared for the watched one go to
+    `reasons`."""
     import numpy as np
 
     infos = site.members.infos
     found = capable(graph, site.members)
-    shut = []  # by class of tasks: infinitely late where none of them can run
+    shut = []  # by class of tasks: infinitely late on nodes that cannot run them
     for positions in found.positions:
         row = np.full(len(infos), np.inf)
         row[positions] = 0.0
         shut.append(row)
     speeds = np.array([info.speed for info in infos])
     cores_most = max((info.cores for info in infos), default=1)
-    # By node: when its cores are free, the first first; cores that it does not have are never.
+    # By node: when each of its cores is free, ascending. Cores that it does not have are free at infinity.
     free = np.full((len(infos), cores_most), np.inf)
     for position, info in enumerate(infos):
         free[position, : info.cores] = 0.0
@@ -138,7 +139,7 @@ def _schedule(graph: Graph, site: Site, watched: int, reasons: Reasons) -> tuple
 def _ready_at(
     graph: Graph, site: Site, task: int, homes: list[int], ends: list[float], ns_per_byte: float
 ) -> np.ndarray:
-    """By node, when all that the task reads is there."""
+    """The time at which all inputs of the task are there, for each node."""
     import numpy as np
 
     arrivals: list[tuple[int, float, float]] = []  # where it is made, when it is there, and when it is elsewhere
@@ -190,7 +191,7 @@ class _Gaps:
             self._measure(node)
 
     def fill(self, node: int, begin: float, end: float) -> None:
-        """Something is planned from one time to another, within the first gap that has room for it."""
+        """Plan something from one time to another, within the first gap that has room for it."""
         row = self.lists[node]
         at = next(index for index, gap in enumerate(row) if gap[1] <= begin and end <= gap[0])
         until, since = row.pop(at)

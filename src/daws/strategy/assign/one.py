@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 
 class AssignOne(ParameterizedAnswer, frozen=True):
-    """Every task goes to one node, or, where that cannot run it, to the first that can.
+    """Every task goes to one node. If that node cannot run it, the task goes to the first node that can.
 
-    MATRIX's worst case of submission, and what master–worker means. Helps to see how well work spreads by itself. Hurts
-    at the start: everybody else begins with nothing.
+    This is MATRIX's worst case of submission, and the rule of master–worker. Helps to see how well work spreads by
+    itself. Hurts at the start: all other nodes begin with nothing.
     """
 
     node: Annotated[int, Meta(ge=0, description="position of the node among the members, from 0")] = 0

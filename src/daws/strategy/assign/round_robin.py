@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 
 class AssignRoundRobin(ParameterizedAnswer, frozen=True):
-    """The first task to the first node, the second to the second, and so on around those that can run them.
+    """The first task to the first node, the second to the second, and so on around the nodes that can run them.
 
-    MATRIX's best case of submission. Helps bags of tasks: everybody begins with an equal share. Hurts when neighbouring
-    tasks read the same data.
+    This is MATRIX's best case of submission. Helps bags of tasks: all nodes begin with an equal share. Hurts when
+    neighbouring tasks read the same data.
     """
 
     def plan(self, graph: Graph, site: Site) -> Plan:

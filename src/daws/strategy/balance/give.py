@@ -12,16 +12,16 @@ from daws.strategy.decisions import Reasons, Rng, View
 
 
 class BalanceGive(ParameterizedAnswer, frozen=True):
-    """A node with more than it can run asks ⌊√n⌋ random nodes for their load and gives half of its tail to the
+    """A node with more tasks than it can run asks ⌊√n⌋ random nodes for their load, and gives half of its tail to the
     least loaded.
 
-    ADAGE (2021), section III-D. It gives only if nobody among them is more loaded, and to nobody as loaded as itself.
-    The period doubles after a failure and starts anew after a gift. The paper starts it at 1 ms, its published code
-    at 1 s with at most 120 s; here it is 1 ms to 1 s, or to a twentieth of what tasks take. With `replicate=given` the
-    receiver gets copies that race the originals. Unlike in the paper a gift has at most `gift-max` tasks: half of a
-    long queue at once would overload its receiver.
+    ADAGE (2021), section III-D. The node gives only if none of them is more loaded, and never to one as loaded as
+    itself. The period doubles after a failure and is reset after a gift. It starts at 1 ms in the paper; in the
+    published code it goes from 1 s to 120 s. Here it goes from 1 ms to 1 s, or to a twentieth of what tasks take. With
+    `replicate=given` the receiver gets copies that race the originals. Unlike in the paper a gift has at most
+    `gift-max` tasks: half of a long queue at once would overload its receiver.
 
-    Helps when few nodes are overloaded: the many idle ones send nothing. Hurts when most are: who is idle cannot ask.
+    Helps when few nodes are overloaded: the many idle ones send nothing. Hurts when most are: an idle node cannot ask.
     """
 
     mode: ClassVar[str] = "give"
@@ -72,7 +72,8 @@ class BalanceGive(ParameterizedAnswer, frozen=True):
         return poll_ns, root(len(view.members))
 
     def _longest_ns(self, view: View) -> int:
-        """Nodes fall idle when tasks end: where these take minutes, it is in vain to ask every second."""
+        """The longest period. Nodes become idle when tasks end: if tasks take minutes, asking every second finds
+        nothing."""
         return max(int(self.period_max_ms * NS_PER_MS), view.mean_run_ns // 20)
 
     def explain(self, view: View, loads: list[tuple[NodeId, int]]) -> Reasons:

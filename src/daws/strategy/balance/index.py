@@ -1,4 +1,4 @@
-"""A dispatcher with an index of what is cached where, as in data diffusion."""
+"""A dispatcher with an index of cached objects and their nodes, as in data diffusion."""
 
 from typing import Annotated, ClassVar, Literal
 
@@ -13,14 +13,15 @@ class BalanceIndex(BalanceMasterWorker, frozen=True, dict=True):
     """Idle nodes report to the first member, the dispatcher, which hands each the task of which it has most bytes.
 
     Data diffusion in Falkon (2008). The dispatcher looks at the first `window` tasks of its queue.
-    `policy=max-compute-util` hands over the best of them in any case; `max-cache-hit` only one of which nobody has more
-    (the others wait for the nodes that have). Idle nodes are remembered and called when there is work.
+    `policy=max-compute-util` hands over the best of them in any case; `max-cache-hit` only a task of which no other
+    node has more bytes (the rest wait for the nodes that have). Idle nodes are remembered and called when there is
+    work.
 
-    The index says where objects were made, and who was handed tasks that read them: nodes do not report what they
-    evicted, so it is loosely coherent, as Falkon's. Unlike there, the dispatcher runs tasks too, as they come, and the
-    policy that changes between the two by the share of busy processors (good-cache-compute) is left out.
+    The index says where objects were made, and which nodes were handed tasks that read them. Nodes do not report
+    evictions, so the index is loosely coherent, as in Falkon. Unlike there, the dispatcher runs tasks too, as they
+    come. Falkon's policy that changes between the two by the share of busy processors (good-cache-compute) is left out.
 
-    Helps when many tasks read the same data. Hurts at scale: each task passes through one node, alone.
+    Helps when many tasks read the same data. Hurts at scale: each task passes through one node.
     """
 
     keeps_index: ClassVar[bool] = True

@@ -1,4 +1,4 @@
-"""Lifelines: after a few tries in vain an idle node leaves its name and waits to be called."""
+"""Lifelines: after a few failed tries an idle node leaves its name and waits to be called."""
 
 from typing import Annotated, ClassVar
 
@@ -11,16 +11,16 @@ from daws.strategy.decisions import Reasons, Rng, View
 
 
 class BalanceLifelines(Thief, frozen=True, dict=True):
-    """An idle node asks `tries` random nodes, one after the other, then its lifelines, who remember it; as soon as one
-    of them has more than it can run, it sends half of it.
+    """An idle node asks `tries` random nodes in turn, then its lifelines, which remember it. As soon as a lifeline has
+    more than it can run, it sends half of it.
 
-    Lifeline-based global load balancing (Saraswat and others, 2011), as in X10. The lifelines of a node are those 1, 2,
-    4, 8, … places after it in the list of members: as in the paper's hypercubes each has log n of them, and work gets
-    from anywhere to anywhere in log n steps, for any number of nodes. After some seconds names are left
-    again, in case one got lost, then after twice as long each time; otherwise an idle node sends nothing.
+    Lifeline-based global load balancing (Saraswat and others, 2011), as in X10. The lifelines of a node are the members
+    1, 2, 4, 8, … places after it in the list. As in the paper's hypercubes each node has log n of them, and work
+    reaches any node in log n steps, for any number of nodes. Names are left again after some seconds, in case one got
+    lost, then after twice as long each time; otherwise an idle node sends nothing.
 
-    Helps when work comes in waves: nobody polls, and whoever waits is found at once. Hurts when tasks are few: they
-    reach a far node only through others.
+    Helps when work comes in waves: no node polls, and a waiting node gets work at once. Hurts when tasks are few: they
+    reach a far node only through other nodes.
     """
 
     mode: ClassVar[str] = "steal"

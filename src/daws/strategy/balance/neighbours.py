@@ -1,4 +1,4 @@
-"""Drawing random neighbours, and other things that several balancers need."""
+"""Random neighbours, and other things that several balancers need."""
 
 from math import isqrt
 
@@ -41,5 +41,5 @@ def root(member_count: int) -> int:
 
 
 def part(available: int, share: float) -> int:
-    """A share of what is there, rounded down, but at least one of them if there is any."""
+    """A share of the available tasks, rounded down, but at least one if there is any."""
     return min(available, max(1, int(available * share)))

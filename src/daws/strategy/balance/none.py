@@ -1,4 +1,4 @@
-"""Nobody moves work."""
+"""No node moves work."""
 
 from typing import ClassVar
 
@@ -10,7 +10,7 @@ from daws.strategy.decisions import Reasons, Rng, View
 class BalanceNone(ParameterizedAnswer, frozen=True):
     """Tasks stay where `place` put them.
 
-    Helps to see what placement does alone. Hurts whenever it was wrong.
+    Helps to see the effect of placement alone. Hurts whenever placement was wrong.
     """
 
     mode: ClassVar[str] = "none"

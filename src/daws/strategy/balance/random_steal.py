@@ -18,10 +18,10 @@ TRIES = 16
 class BalanceRandomSteal(PlainThief, frozen=True, dict=True):
     """An idle node asks one random node for a task, every `delay-ms`, without asking for loads first.
 
-    Constellation (2011), section 3.3; size and delay from its code. The task that is handed over is the one that
-    would run first there, unless `take` asks for another. `pool=cluster` asks within the own cluster first and, after
-    a failed try, everywhere once. `pool=named` asks only nodes of the pools that this node steals from: what the nodes
-    say of themselves, and their own pool if they say nothing.
+    Constellation (2011), section 3.3; size and delay from its code. The victim hands over the task that it would run
+    first, unless `take` asks for another. `pool=cluster` asks within the own cluster first and, after a failed try,
+    everywhere once. `pool=named` asks only nodes of the pools that this node steals from. Nodes name these pools
+    themselves; a node that names none steals from its own pool.
 
     Helps with long tasks and few nodes. Hurts with short ones: a task per round trip, and most victims have none.
     """
@@ -32,8 +32,8 @@ class BalanceRandomSteal(PlainThief, frozen=True, dict=True):
     ] = "all"
 
     def targets(self, view: View, rng: Rng) -> list[NodeId]:
-        # The neighbour count says how far to reach: 1 is the own cluster, 2 is everywhere.
-        # Who was struck from the list, and does not know yet, belongs nowhere.
+        # The neighbour count says how far to reach: 1 is the own cluster, 2 is everywhere. A node that is no member any
+        # more, and does not know it yet, belongs to no cluster.
         own = view.members.info(view.node) if self.pool != "all" else None
         if self.pool == "named":
             return _draw_one(view, rng, own.may_steal_from) if own is not None else []

@@ -1,4 +1,4 @@
-"""Batch sampling with late binding as in Sparrow: work is announced, and bound to whoever comes for it first."""
+"""Batch sampling with late binding as in Sparrow: work is announced, and bound to the first node that comes for it."""
 
 from typing import Annotated, ClassVar
 
@@ -11,13 +11,13 @@ from daws.strategy.decisions import Reasons, Rng, View
 
 
 class BalanceSample(BalanceNone, frozen=True):
-    """A node with more than it can run places `probes` reservations per task at random nodes; whoever gets to one has
-    time and fetches a task, or learns that there is none left.
+    """A node with more tasks than it can run places `probes` reservations per task at random nodes. A node that gets to
+    its reservation has time and fetches a task, or learns that there is none left.
 
-    Sparrow (2013), sections 3.2 and 3.3: batch sampling (the probes of all tasks that became ready together are shared
-    among them) and late binding (a probe reserves a place in a queue; the task follows when its turn has come). Unlike
-    there, schedulers run tasks themselves: what a node can start at once, or before anybody comes, needs no probe.
-    Probes that got lost are sent again after some seconds. Data counts for nothing, as in Sparrow without constraints.
+    Sparrow (2013), sections 3.2 and 3.3. Batch sampling: tasks that became ready together share their probes. Late
+    binding: a probe reserves a place in a queue, and the task follows when its turn has come. Unlike there, schedulers
+    run tasks themselves: a task that a node can start before another node comes for it needs no probe. Lost probes are
+    sent again after some seconds. Data counts for nothing, as in Sparrow without constraints.
 
     Helps with many short jobs: no queue is long by accident. Hurts when nodes are few or all are busy: a round trip per
     task for nothing.
@@ -30,7 +30,8 @@ class BalanceSample(BalanceNone, frozen=True):
     count: Annotated[int, Meta(ge=1, le=1_000_000, description="tasks handed over at once")] = 1
 
     def guests(self, view: View, fresh: int, rng: Rng) -> list[tuple[NodeId, int]]:
-        """Who is invited, and for how many tasks, if so many have come up: each node once before any comes twice."""
+        """The nodes to invite for `fresh` new tasks, and for how many tasks each. No node is drawn twice before all
+        were drawn."""
         others = len(view.members) - (1 if view.node in view.members else 0)
         if not others:
             return []

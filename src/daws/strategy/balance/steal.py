@@ -12,20 +12,19 @@ from daws.strategy.decisions import Reasons, Rng, View
 
 
 class BalanceSteal(Thief, frozen=True, dict=True):
-    """An idle node asks a few random nodes for their load and takes half of what the most loaded one shares.
+    """An idle node asks a few random nodes for their load, and takes half of the shared tasks of the most loaded one.
 
     MATRIX (2014, 2015): half of the tasks, exponential back-off, neighbours that grow after failed rounds. The papers
-    ask √n nodes at once; here a round starts with `probes` and grows to `neighbours`, because a constant 4 simulated
-    1.9 times faster at 16,384 nodes for at most 0.3 points of efficiency (`neighbours=sqrt` or a larger `probes` comes
-    closer to the papers). Unlike MATRIX's thread it never gives up: at `poll-max-ms` the interval just stays there.
-    Answers also carry the news of who had work lately (`rumours`): with a few busy nodes among many idle ones, asking
-    at random finds them late.
+    ask √n nodes at once. Here a round starts with `probes` nodes and grows to `neighbours`: a constant 4 simulated 1.9
+    times faster at 16,384 nodes and cost at most 0.3 points of efficiency. `neighbours=sqrt` or a larger `probes` comes
+    closer to the papers. Unlike MATRIX's thread the node never gives up: it goes on asking every `poll-max-ms`. Answers
+    also name nodes that had work lately (`rumours`): random questions find a few busy nodes among many idle ones late.
 
-    With `hand=first` the thief gets what is most urgent, and starts it at once, instead of what can wait longest.
-    `settle` is for planned tasks: when their home has only just got them, others are idle because theirs have yet to
-    come, and what is stolen then undoes the plan.
+    With `hand=first` the thief gets the most urgent tasks, and starts them at once, instead of those that can wait
+    longest. `settle` is for planned tasks. When a home has just received its tasks, other nodes are idle only because
+    theirs are still on the way, and stealing at that time would undo the plan.
 
-    Helps whenever load is uneven and nodes are many. Hurts little when everybody is idle: a round per interval.
+    Helps whenever load is uneven and nodes are many. Hurts little when all nodes are idle: a round per interval.
     """
 
     mode: ClassVar[str] = "steal"
@@ -98,10 +97,10 @@ class BalanceSteal(Thief, frozen=True, dict=True):
         return poll_ns, max(self.probes, min(view.neighbour_count + self.grow, neighbours))
 
     def _bounds(self, view: View) -> tuple[int, int, int]:
-        """Of the interval after a failed round, shortest and longest, and of how many are asked then."""
-        # New work comes up when tasks end: asking more often than that is in vain.
+        """The shortest and the longest interval after a failed round, and the largest number of nodes to ask."""
+        # New work appears when tasks end; asking more often than that is useless.
         shortest_ns = max(self.start_poll_ns(), view.mean_run_ns)
-        # Who has been idle for long may ask more rarely: it loses at most a tenth of that time again.
+        # A node that has been idle for long may ask more rarely: it loses at most a tenth of that time again.
         longest_ns = max(int(self.poll_max_ms * NS_PER_MS), (view.now_ns - view.idle_since_ns) // 10)
         return shortest_ns, longest_ns, root(len(view.members)) if self.neighbours == "sqrt" else self.neighbours
 

@@ -1,4 +1,4 @@
-"""What thieves have in common: what they may wish for, and how those ask that do not ask for loads first."""
+"""The common part of thieves: wishes, and stealing without asking for loads first."""
 
 from functools import cached_property
 from typing import Annotated, ClassVar, Literal
@@ -16,9 +16,9 @@ from daws.strategy.decisions import Reasons, View
 class Thief(ParameterizedAnswer, frozen=True, dict=True, kw_only=True):
     """A base for answers by which idle nodes ask for work. The wish travels in their requests; the victim fulfils it.
 
-    Constellation (2011) and its code: steal strategies biggest, smallest, range and any, set apart from the order in
-    which executors take tasks themselves. By default there is no wish: the victim goes by its own order, which costs
-    nothing; for a wish it searches its whole queue.
+    Constellation (2011) and its code have the steal strategies biggest, smallest, range and any, apart from the order
+    in which executors take tasks themselves. A thief has no wish by default: the victim uses its own order, which costs
+    nothing. A wish makes it search its whole queue.
     """
 
     take: Annotated[
@@ -39,14 +39,14 @@ class Thief(ParameterizedAnswer, frozen=True, dict=True, kw_only=True):
         return None if wish == Wish() else wish
 
     def wished(self) -> Reasons:
-        """For `explain`."""
+        """The wish, for `explain`."""
         return {"take": self.take, "take_low": self.take_low, "take_high": self.take_high}
 
 
 class PlainThief(Thief, frozen=True, dict=True):
-    """A base for thieves that turn to one node at a time, without asking for its load first, every `delay-ms` or so.
+    """A base for thieves that ask one node at a time, without asking for its load first, about every `delay-ms`.
 
-    Constellation (2011), section 3.3; size and delay from its code. Whom they ask is left to those who derive from it.
+    Constellation (2011), section 3.3; size and delay from its code. Subclasses choose the node to ask.
     """
 
     mode: ClassVar[str] = "steal"
@@ -76,8 +76,10 @@ class PlainThief(Thief, frozen=True, dict=True):
         return self.next_poll_ns(view), 1
 
     def next_poll_ns(self, view: View) -> int:
-        """Unlike in the original, who has been idle for long asks more rarely: it loses at most a hundredth of that
-        time again, and tasks that run for hours do not mean millions of requests."""
+        """The time to the next request. A node that has been idle for long asks more rarely than in the original.
+
+        It loses at most a hundredth of that time again, and tasks that run for hours do not cause millions of requests.
+        """
         return max(self.start_poll_ns(), (view.now_ns - view.idle_since_ns) // 100)
 
     def explain(self, view: View, loads: list[tuple[NodeId, int]]) -> Reasons:

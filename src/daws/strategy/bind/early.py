@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class BindEarly(ParameterizedAnswer, frozen=True):
-    """Each pilot gets a part of the tasks, by its cores, when it is asked for; nobody else runs them.
+    """Each pilot gets a part of the tasks, by its cores, when it is asked for. No other pilot runs them.
 
     AIMES's first strategies, with one pilot. Helps when data can be brought to a resource while its pilot still waits.
     Hurts with several pilots: the last to become active decides when all is done.

@@ -5,10 +5,11 @@ from daws.strategy.decisions import Reasons, View
 
 
 class CacheAll(ParameterizedAnswer, frozen=True):
-    """A node keeps every object that it fetched, for whatever else it may run (others fetch from where it was made).
+    """A node keeps every object that it fetched, for its other tasks. (Other nodes fetch the object from where it was
+    made.)
 
     MATRIX (2015): without caching, all-pairs stays below half of its best. Helps when objects are read more than once.
-    Hurts only memory: the node's own limit is the only one. Beyond it the copies that came first go first, whatever
+    Hurts only memory: the node's own limit is the only one. Beyond it the oldest copies are evicted first, whatever
     they are worth, unless a task here is about to read them.
     """
 

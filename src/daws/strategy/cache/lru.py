@@ -1,4 +1,4 @@
-"""Moved data is kept within a limit, what was read last the longest."""
+"""Moved data is kept within a limit; the copies that were used last are kept longest (LRU)."""
 
 from typing import Annotated, ClassVar
 
@@ -11,14 +11,14 @@ BYTES_PER_GB = 1e9
 
 
 class CacheLru(ParameterizedAnswer, frozen=True):
-    """A node keeps what it fetched up to `lru-gb`; beyond it the copies go that were not read for the longest time,
-    unless a task here is about to read them.
+    """A node keeps fetched objects up to `lru-gb`. Beyond it the least recently used copies are evicted, unless a task
+    here is about to read them.
 
-    Data diffusion (2008) caches so by default; also what operating systems do. An object larger than the whole room is
-    not kept. The node's own limit (`--set cache-gb` in simulations) holds beside it.
+    This is the default of data diffusion (2008), and of operating systems. An object larger than the whole limit is not
+    kept. The node's own limit (`--set cache-gb` in simulations) holds beside it.
 
-    Helps when memory is scarce and some data is read again and again. Hurts scans: what is read in turn by many tasks
-    goes just before it is needed again.
+    Helps when memory is scarce and some data is read again and again. Hurts scans: data that many tasks read in turn is
+    evicted just before it is needed again.
     """
 
     by_use: ClassVar[bool] = True

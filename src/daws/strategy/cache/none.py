@@ -5,7 +5,7 @@ from daws.strategy.decisions import Reasons, View
 
 
 class CacheNone(ParameterizedAnswer, frozen=True):
-    """A node forgets what it fetched as soon as the task that asked for it is done.
+    """A node drops a fetched object as soon as the task that asked for it is done.
 
     Constellation (2011) knows no data at all. Helps when memory is scarce and nothing is read twice. Hurts otherwise.
     """

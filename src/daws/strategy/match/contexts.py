@@ -8,8 +8,8 @@ from daws.strategy.decisions import Reasons
 class MatchContexts(ParameterizedAnswer, frozen=True):
     """An executor runs a task if some pair of their labels has the same name and overlapping ranks.
 
-    Constellation (2011), section 3: or-lists take any of their labels, priority lists the earlier ones more gladly.
-    Helps when executors differ; costs nothing where nobody uses contexts. Hurts when labels are too fine: what only few
+    Constellation (2011), section 3: or-lists take any of their labels, priority lists prefer the earlier ones. Helps
+    when executors differ; costs nothing if no task has a context. Hurts when labels are too fine: a task that only few
     executors may run waits for them.
     """
 

@@ -18,9 +18,9 @@ OUT_OF_RANGE = 2.0**52
 class OrderContextRank(ParameterizedAnswer, frozen=True):
     """The task with the biggest rank in its context first, or the smallest, or the smallest within a range.
 
-    Constellation (2011) and its code: strategies biggest, smallest, range and any. It serves local executors, and
-    thieves as long as they have no wish of their own (`take` of `balance`). With `rank=range` what lies outside of
-    `low` to `high` comes last instead of never.
+    Constellation (2011) and its code: strategies biggest, smallest, range and any. The order serves local executors,
+    and thieves as long as they have no wish of their own (`take` of `balance`). With `rank=range` tasks outside of
+    `low` to `high` come last instead of never.
 
     Helps when ranks stand for problem sizes: big ones first keeps the end short. Hurts when ranks mean something else.
     """

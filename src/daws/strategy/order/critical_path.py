@@ -1,4 +1,4 @@
-"""Order by what hangs on a task."""
+"""Order by the length of the path that depends on a task."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ if TYPE_CHECKING:
 
 
 class OrderCriticalPath(ParameterizedAnswer, frozen=True):
-    """The task with the longest way to the end of the graph (its upward rank) first.
+    """The task with the longest path to the end of the graph (its upward rank) first.
 
-    ADAGE (2021), section III-A, where the least slack goes first, which is the same. Ranks add up the estimates that a
-    graph gives; where it gives none at all, the true lengths, as the paper supposes. Helps graphs with long chains.
-    Hurts nothing but the client, which computes the ranks when it submits; tasks added later have rank 0.
+    ADAGE (2021), section III-A, takes the least slack first, which is the same. Ranks add up the estimates that a graph
+    gives, or the true lengths if it gives none at all, as the paper supposes. Helps graphs with long chains. Hurts
+    nothing but the client, which computes the ranks when it submits; tasks added later have rank 0.
 
-    With `patience` an executor does not start a task while one that is more critical is about to be ready: its last
-    inputs are on their way, or its parent has just ended here. It waits no longer than that part of the time that
-    the task would take. With two long tasks per core that is worth some percent; without a plan nothing is known of
-    what is about to come.
+    `patience` lets an executor wait while a more critical task is about to be ready: its last inputs are on their way,
+    or its parent has just ended here. The executor waits no longer than this part of the time that the available task
+    would take. With two long tasks per core that is worth some percent. Without a plan the next tasks are unknown, and
+    nothing waits.
 
-    With `room-mb` what was begun is finished before something new begins, as long as that costs little time: where
-    tasks would hold more than that per core by upward rank, the ranks are those of a depth-first run that was played
-    backwards, but for the last tasks (`daws.strategy.order.finishing`). Nobody waits for tasks that such a rank raises.
-    Chains that are joined at the end then hold some objects per core instead of one each. Where no graph is known and
-    no rank is given, tasks that read something large come before all others, the latest first. Hurts when lengths are
-    far off, and then the last tasks; ADAGE has nothing like it.
+    `room-mb` limits the objects that tasks hold: work that was begun is finished before new work begins, if that costs
+    little time. It applies if the order by upward rank would hold more than this per core. Then the ranks are those of
+    a depth-first run that was simulated backwards, except for the last tasks (`daws.strategy.order.finishing`). No
+    executor waits for a task that such a rank raises. Chains that are joined at the end then hold some objects per core
+    instead of one each. If no graph is known and no rank is given, tasks that read something large come before all
+    others, the latest first. Hurts when lengths are far off, and then the last tasks; ADAGE has nothing like it.
     """
 
     patience: Annotated[
@@ -54,7 +54,7 @@ class OrderCriticalPath(ParameterizedAnswer, frozen=True):
 
     @property
     def finishes(self) -> bool:
-        """Does what was begun come before what is new?"""
+        """Whether work that was begun comes before new work."""
         return self.room_mb != inf
 
     def key(self, view: View, ready: Ready) -> float:
@@ -67,7 +67,7 @@ class OrderCriticalPath(ParameterizedAnswer, frozen=True):
         return -rank - spec.priority * STEP if spec.priority else -rank
 
     def raised(self, graph: Graph, ranks: np.ndarray, members: Members) -> np.ndarray:
-        """The ranks by which nodes go, from those of the plan."""
+        """The ranks that nodes use, from those of the plan."""
         return ranks if self.room_mb == inf else finishing_ranks(graph, ranks, members, self.room_mb * 1e6)
 
     def explain(self, view: View, ready: Ready) -> Reasons:
@@ -81,8 +81,8 @@ class OrderCriticalPath(ParameterizedAnswer, frozen=True):
 
 
 def _begun(view: View, ready: Ready) -> int:
-    """In place of a rank that nobody knows: 0 for a task that reads nothing large, which may begin something new. The
-    others go on with what was begun, the latest of them first."""
+    """A substitute for an unknown rank: 0 for a task that reads nothing large, which may begin something new. Other
+    tasks continue work that was begun, the latest of them first."""
     for one in ready.inputs:
         if one[1] > INLINE_BYTES:
             return 1 + view.done_count

@@ -9,8 +9,9 @@ from daws.strategy.order.priority import STEP
 
 
 class OrderDataSize(ParameterizedAnswer, frozen=True):
-    """The task with most input bytes first, so that what is left for thieves is cheap to move. Objects that travel
-    inside records cost nothing: tasks that read nothing else leave in the order in which they came.
+    """The task with most input bytes first, so that the tasks left for thieves are cheap to move.
+
+    Objects that travel inside records cost nothing: tasks that read nothing else run in the order in which they came.
 
     MATRIX (2014, 2015): both ready queues are max heaps by data size. Helps when tasks are stolen from the tail. Hurts
     when a small task holds up a long chain.

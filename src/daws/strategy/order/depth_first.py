@@ -1,4 +1,4 @@
-"""The order in which one core would go through a graph backwards, and finish what was begun before anything else."""
+"""The order in which one core would go through a graph backwards and depth-first."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ if TYPE_CHECKING:
 
 
 def backward_turns(graph: Graph, ranks: np.ndarray, read_bytes: np.ndarray) -> np.ndarray:
-    """The turn of each task, after those of all its children. After a task come the parents that waited for it alone,
-    those that read least first. Tasks without children come in the order of `_sinks`. Among equals what was submitted
-    last comes first, and so forwards last."""
+    """The turn of each task, after those of all its children. A task is followed by the parents that waited for it
+    alone, fewest input bytes first. Tasks without children come in the order of `_sinks`. The last submitted of equal
+    tasks comes first, so it comes last in the forward direction."""
     import numpy as np
 
     parent_start, parents = graph.parent_start.tolist(), graph.parents.tolist()
@@ -39,8 +39,8 @@ def backward_turns(graph: Graph, ranks: np.ndarray, read_bytes: np.ndarray) -> n
 
 
 def _sinks(graph: Graph, ranks: np.ndarray) -> list[int]:
-    """Tasks without children, such that those with a common ancestor stand together: as they are met on the ways from
-    the tasks without parents, the longest way first."""
+    """The tasks without children, such that those with a common ancestor stand together. They are listed as they are
+    found on the paths from the tasks without parents, longest path first."""
     import numpy as np
 
     rank, child_start, children = ranks.tolist(), graph.child_start.tolist(), graph.children.tolist()

@@ -1,15 +1,15 @@
-"""Ranks with which nodes finish what was begun, where that takes no longer.
+"""Ranks with which nodes finish work that was begun, if that takes no longer.
 
-By upward rank alone a graph of chains runs breadth-first: no chain goes on before all of them have begun, and what the
-first tasks made is held all the time. Depth-first, what was begun is finished, but the run ends badly: the last task to
-begin has its whole way to the end before it, and most cores have nothing else to do.
+By upward rank alone, a graph of chains runs breadth-first: no chain continues before all of them have begun, and the
+outputs of the first tasks are held all the time. A depth-first run finishes what was begun, but it ends badly. The last
+chain to begin has its whole length before it, and most cores have nothing else to do.
 
-So a run is played on paper *backwards*, depth-first, from the last tasks of the graph to the first. Backwards, all
-cores are busy from the beginning, which is the end of the run. What the backward run leaves uneven at its own end does
-no harm, because a run begins with all that is ready. The rank of a task becomes the time from its start to the end of
-that run. The last tasks keep their upward ranks, which are best when little is left to do. Two more plays, forwards,
-show what is held and how long the run takes with these ranks and with the upward ranks. Plays know cores and lengths,
-but neither nodes nor transfers.
+The solution is to simulate a run *backwards*, depth-first, from the last tasks of the graph to the first. In the
+backward run all cores are busy from the beginning, which is the end of the real run. The backward run is uneven at its
+own end; that does no harm, because a real run begins with many ready tasks. The rank of a task becomes the time from
+its start to the end of that run. The last tasks keep their upward ranks, which are best when little is left to do. Two
+more simulations, forwards, show how much is held and how long the run takes with these ranks and with the upward ranks.
+The simulations know cores and lengths, but neither nodes nor transfers.
 """
 
 from __future__ import annotations
@@ -28,22 +28,26 @@ if TYPE_CHECKING:
     from daws.model.graph import Graph
 
 LEAST_BYTES = 32_000_000
-"""A graph that makes no more than this is not worth a thought."""
+"""A graph that makes fewer bytes than this keeps its upward ranks."""
 TURN_NS = 300_000
-"""From the end of a task until those that follow it are ready. A core that is free takes another task meanwhile."""
+"""The time from the end of a task until its children are ready. A free core takes another task meanwhile."""
 LAST, LAST_APART = 1.25, 3.0
-"""How long before the end of the run the last tasks begin, on one node and on several, as a part of the longest way
-through the graph. On several nodes data travels and queues differ, of which plays know nothing."""
+"""How long before the end of the run the last tasks begin, on one node and on several, as a part of the longest path
+through the graph. Several nodes have transfers and uneven queues, which the simulations do not know."""
 RUN_APART = 12.0
-"""On several nodes a run is at least so many times as long as the longest way through the graph. In a shorter one nodes
-run out of tasks at different times, and depth-first the last ones have little to choose from."""
+"""The smallest length of a run on several nodes, as a multiple of the longest path through the graph. Nodes of a
+shorter run have no more tasks at different times, and the last nodes of a depth-first run have little to choose
+from."""
 WORTH = ((0.8, 1.0005), (0.7, 1.003), (0.25, 1.01))
-"""What may be held and how long a play may take, as parts of what they are by upward rank: one pair is enough."""
+"""Pairs of limits on the bytes held and on the time, as parts of their values by upward rank. One pair is enough."""
 
 
 def finishing_ranks(graph: Graph, ranks: np.ndarray, members: Members, room_bytes: float) -> np.ndarray:
-    """The ranks of a depth-first run, raised but for the last tasks. The upward ranks, which are given, if with them no
-    more than `room_bytes` per core is held at once, or if depth-first would hold hardly less or take longer."""
+    """The ranks of a depth-first run, raised except for the last tasks.
+
+    The upward ranks, which are given, are returned if they hold at most `room_bytes` per core at once, or if
+    depth-first would hold hardly less or take longer.
+    """
     cores = sum(info.cores for info in members.infos)
     wide = graph.total_core_ns / graph.total_length_ns if graph.total_length_ns else 1.0
     cores = max(1, round(cores / wide))
@@ -72,7 +76,7 @@ def finishing_ranks(graph: Graph, ranks: np.ndarray, members: Members, room_byte
 
 
 def _held_sizes(graph: Graph) -> np.ndarray:
-    """By object: its size if a task makes it, another reads it, and it does not travel inside records; else 0."""
+    """The size of each object that one task makes and another reads, unless it travels inside records; else 0."""
     import numpy as np
 
     sizes = np.zeros(graph.object_count, np.int64)
@@ -83,7 +87,7 @@ def _held_sizes(graph: Graph) -> np.ndarray:
 
 
 def _read_bytes(graph: Graph, sizes: np.ndarray) -> np.ndarray:
-    """By task: how much it reads of what is held."""
+    """The number of held bytes that each task reads."""
     import numpy as np
 
     sums = np.concatenate([[0], np.cumsum(sizes[graph.inputs])])
@@ -93,8 +97,10 @@ def _read_bytes(graph: Graph, sizes: np.ndarray) -> np.ndarray:
 def _play(
     lengths: np.ndarray, next_start: np.ndarray, nexts: np.ndarray, keys: np.ndarray, cores: int, turn_ns: int
 ) -> np.ndarray:
-    """When each task ends, on equal cores that take the ready task with the smallest key whenever they are free.
-    `nexts` are the tasks that wait for a task: its children, or backwards its parents."""
+    """The end of each task, on equal cores that take the ready task with the smallest key whenever they are free.
+
+    `nexts` are the tasks that wait for a task: its children, or backwards its parents.
+    """
     import numpy as np
 
     length, key, start, after = lengths.tolist(), keys.tolist(), next_start.tolist(), nexts.tolist()
@@ -103,7 +109,7 @@ def _play(
     ready = [(key[task], task) for task in np.flatnonzero(counts == 0).tolist()]
     heapify(ready)
     running: list[tuple[int, int]] = []
-    ended: deque[tuple[int, int]] = deque()  # and by when that is known
+    ended: deque[tuple[int, int]] = deque()  # with the time at which that is known
     ended_at = np.zeros(len(lengths), np.int64)
     now = 0
     while ready or running or ended:

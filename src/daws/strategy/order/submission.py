@@ -11,7 +11,7 @@ from daws.strategy.order.priority import STEP
 class OrderSubmission(ParameterizedAnswer, frozen=True):
     """Tasks run in the order in which they became ready here; only priorities come before.
 
-    Helps fairness, and when nothing is known of the tasks. Hurts when something is.
+    Helps fairness, and when nothing is known of the tasks. Hurts when lengths or sizes are known.
     """
 
     needs_ranks: ClassVar[bool] = False

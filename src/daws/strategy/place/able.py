@@ -1,6 +1,6 @@
-"""Who may run a task, for placements that send tasks away.
+"""The nodes that may run a task, for placements that send tasks away.
 
-A task without needs is no exception: an executor that offers only `gpu` refuses it.
+The check covers tasks without needs too: an executor that offers only `gpu` refuses them.
 """
 
 from daws.model.task import Needs, NodeId

@@ -16,20 +16,20 @@ RATE_GBPS = 5.0
 
 
 class PlaceDaws(ParameterizedAnswer, frozen=True):
-    """Shares tasks whose data is quick to move, and keeps the others where their largest input is.
+    """Tasks whose data is quick to move are shared; the others are kept where their largest input is.
 
     MATRIX, Algorithm 1 (journal 2015): a task is shared if moving all its inputs takes at most `t` times its estimated
-    run time, or else if moving the largest one does; otherwise it is dedicated to a node that has the largest.
-    `t=inf` is MLB, `t=0` is MDL: whatever reads data at all stays with it. `form=rate` is the older form (BigData
-    2014): bytes per second of estimated run time against `rate-gbps`, whatever the network; of `t` only 0 and inf count
+    run time, or else if moving the largest one does. Otherwise it is dedicated to a node that has the largest. `t=inf`
+    is MLB. `t=0` is MDL: every task that reads data stays with it. `form=rate` is the older form (BigData 2014): bytes
+    per second of estimated run time against `rate-gbps`, whatever the network; only 0 and inf count as values of `t`
     then.
 
     Both papers have `t=0.5`, with which tasks of 50 ms may move 12 MB at 4 Gbit/s: on most workloads that is MLB. With
-    0.05 FLDS beats MLB on all-pairs; RLDS, which cannot relax, is better off with 0.5 except on fan-in
+    0.05 FLDS beats MLB on all-pairs. RLDS, which cannot relax, is better off with 0.5 except on fan-in
     (`docs/strategies.md` has the numbers).
 
-    Where the paper is silent: objects that travel inside records cost nothing (except at `t=0`); a task whose data is
-    nowhere among the members, or only where it may not run, is shared.
+    The paper leaves two cases open. Objects that travel inside records cost nothing here (except at `t=0`). A task is
+    shared if no member has its data, or only members that may not run it.
 
     Helps when tasks read much and run briefly. Hurts when one node makes the data of many tasks (then let `relax` share
     them again) and when estimates are far off.
@@ -99,13 +99,13 @@ class PlaceDaws(ParameterizedAnswer, frozen=True):
     def _limit_bytes(self, view: View, ready: Ready) -> float:
         if self.form == "ratio":
             return view.threshold * view.net_bytes_per_s * view.estimate_ns(ready.spec) * 1e-9
-        if not view.threshold or view.threshold == inf:  # what adapt sets to mean MDL and MLB holds for both forms
+        if not view.threshold or view.threshold == inf:  # adapt sets these values to mean MDL and MLB, in both forms
             return view.threshold
         return self.rate_gbps * 0.125e9 * view.estimate_ns(ready.spec) * 1e-9
 
 
 def _where(view: View, item: Input, needs: Needs | None) -> int:
-    """Here if the object is here, else the first of its places that is alive, among nodes that can run the task."""
+    """This node if it has the object, else the first of its places that is alive, among nodes that can run the task."""
     object_, size, _, places, _ = item
     node = view.node
     here = node in places or view.has(object_) or (not places and size <= INLINE_BYTES)

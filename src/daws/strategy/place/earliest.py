@@ -1,4 +1,4 @@
-"""Tasks go where they are believed to end first."""
+"""Tasks go where they are expected to end first."""
 
 from typing import Annotated, ClassVar
 
@@ -11,15 +11,16 @@ from daws.strategy.place.able import may_run
 
 
 class PlaceEarliest(ParameterizedAnswer, frozen=True):
-    """Compares when the task would end here, where its data is, and at the nodes heard of last; it goes to the best.
+    """The task goes where it would end first: here, at the nodes that have its data, or at the nodes heard of last.
 
-    The rule of HEFT and ADAGE, asked when a task is ready instead of before all runs. A node's queue is what was last
-    heard of its load (unknown: as long as here), each task as long as the mean here, on all its cores; missing inputs
-    come meanwhile, one after the other. Here wins unless another ends earlier by more than `gain` of the task's length:
-    a push costs a message and a claim. What stays is shared; what is pushed is the receiver's own, so it goes with
-    `relax=above`.
+    This is the rule of HEFT and ADAGE, applied when a task is ready instead of before the run. A node's queue is the
+    load that was last reported (if unknown: as long as here). Each task in it counts with the mean length here, on all
+    the node's cores; missing inputs arrive meanwhile, one after the other. The task stays here unless another node ends
+    it earlier by more than `gain` of its length: a push costs a message and a claim. A task that stays is shared; a
+    pushed task is dedicated to its receiver, so use this with `relax=above`.
 
-    Helps when data is large and some of its holders are busy. Hurts when news are old: many may push to one node.
+    Helps when data is large and some of its holders are busy. Hurts when loads are outdated: many nodes may push to
+    one.
     """
 
     weighs_loads: ClassVar[bool] = True
@@ -43,7 +44,7 @@ class PlaceEarliest(ParameterizedAnswer, frozen=True):
         }
 
     def _ends_ns(self, view: View, ready: Ready) -> dict[NodeId, float]:
-        """By node that could run it, how long until the task has ended there; this node comes first."""
+        """The time until the task would have ended, for each node that could run it; this node comes first."""
         needs = ready.spec.needs
         total, held = 0, {view.node: 0}
         for object_, size, _, places, _ in ready.inputs:

@@ -1,4 +1,4 @@
-"""Who has how much of what a task reads, for placements that go by data."""
+"""The input bytes of a task that each node has, for placements by data."""
 
 from daws.model.task import NodeId, Ready
 from daws.strategy.decisions import View
@@ -17,7 +17,7 @@ def held_bytes(view: View, ready: Ready) -> dict[NodeId, int]:
 
 
 def best_holder(view: View, held: dict[NodeId, int]) -> NodeId:
-    """The node with most bytes, this one if it has as many as any other; -1 if nobody has any."""
+    """The node with most bytes; this one if it has as many as any other, -1 if no node has any."""
     if not held:
         return -1
     best = max(held, key=held.__getitem__)

@@ -12,9 +12,8 @@ from daws.strategy.place.held import best_holder, held_bytes
 class PlaceHome(ParameterizedAnswer, frozen=True):
     """A task goes to its home; if that is gone, to the node with most of its input bytes; else it stays here.
 
-    ADAGE (2021), section III-C, the decision maker. What is kept is dedicated: only `give` moves it. (The paper's
-    listing of the best node prefers the one with the least data; its text says what is meant, and that is done
-    here.)
+    ADAGE (2021), section III-C, the decision maker. A task that is kept is dedicated: only `give` moves it. The paper's
+    listing for the best node prefers the one with the least data; its text says the opposite, which is done here.
 
     Helps when the planner knew lengths and sizes well. Hurts when it did not, by as much as `give` cannot mend.
     """

@@ -1,4 +1,4 @@
-"""Tasks stay where they became ready, for anybody to steal."""
+"""Tasks stay where they became ready, and any node may steal them."""
 
 from typing import ClassVar
 
@@ -10,8 +10,8 @@ from daws.strategy.decisions import SHARED, Reasons, Rng, View
 class PlaceKeep(ParameterizedAnswer, frozen=True):
     """Every task is shared where it became ready, whatever it reads.
 
-    Constellation (2011): an activity stays in its executor's queue until somebody steals it. Helps when tasks read
-    little. Hurts when thieves have to fetch much.
+    Constellation (2011): an activity stays in its executor's queue until another executor steals it. Helps when tasks
+    read little. Hurts when thieves have to fetch much.
     """
 
     plain_is_neutral: ClassVar[bool] = True

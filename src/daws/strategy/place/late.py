@@ -1,4 +1,4 @@
-"""Late binding as in Albatross: to the data if its node has room, else to whoever pulls first."""
+"""Late binding as in Albatross: to the data if its node has room, else to the first node that pulls."""
 
 from typing import Annotated, ClassVar
 
@@ -12,15 +12,15 @@ from daws.strategy.place.held import best_holder, held_bytes
 
 
 class PlaceLate(ParameterizedAnswer, frozen=True):
-    """A task that reads data goes to the node that has most of it, unless that is overloaded; all others stay in the
-    queue where they became ready, and are bound to a node only when one pulls them.
+    """A task that reads data goes to the node that has most of it, unless that node is overloaded. All other tasks stay
+    in the queue where they became ready, and are bound to a node only when one pulls them.
 
-    Albatross (2016), as ADAGE (2021) describes it in section II: the balancer tries the best node by locality; if that
-    is overloaded the task stays in the local queue, and when it is pulled from there the attempt is repeated. Here the
-    second attempt is the puller itself, which takes it (with `relax=above` also from where it was sent). A node is
-    overloaded if more than `overload` tasks per core wait or run there as far as this one has heard.
+    Albatross (2016), as ADAGE (2021) describes it in section II: the balancer tries the best node by locality. If that
+    node is overloaded, the task stays in the local queue, and the attempt is repeated when it is pulled from there.
+    Here the second attempt is the puller itself, which takes it (with `relax=above` also from where it was sent). A
+    node is overloaded if more than `overload` tasks per core wait or run there, by the last report of its load.
 
-    Helps when data is large and spread evenly. Hurts when loads change faster than news of them.
+    Helps when data is large and spread evenly. Hurts when loads change faster than reports of them.
     """
 
     weighs_loads: ClassVar[bool] = True

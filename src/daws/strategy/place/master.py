@@ -9,12 +9,12 @@ from daws.strategy.place.able import draw_able, may_run
 
 
 class PlaceMaster(ParameterizedAnswer, frozen=True):
-    """Every task goes to the first member, the master, which shares what it has.
+    """Every task goes to the first member, the master, which shares its tasks.
 
     Constellation (2011), section 3.3: "designate a single executor as master and store all unprocessed activities
-    there". Tasks that the master cannot run itself stay here, or go to a random node that can run them. What
-    arrives at the master is dedicated to it like all that is pushed, so this goes with `relax=above,tt=0`, which
-    shares it at once.
+    there". Tasks that the master cannot run itself stay here, or go to a random node that can run them. A task that
+    arrives at the master is dedicated to it, as all pushed tasks are. Use this with `relax=above,tt=0`, which shares it
+    at once.
 
     Helps when tasks are long and nodes are few, for its simplicity. Hurts at scale: one node sees every task.
     """

@@ -1,4 +1,4 @@
-"""Tasks go where the planner put them; tasks that nobody has planned go by their data."""
+"""Tasks go where the planner put them; tasks without a plan go by their data."""
 
 from typing import ClassVar
 
@@ -11,18 +11,17 @@ from daws.strategy.place.daws import PlaceDaws
 class PlacePlanned(PlaceDaws, frozen=True):
     """A task that was planned with its whole graph goes to its home; all others go where `place=daws` puts them.
 
-    A task whose largest input was made here by a task that had been planned for another node (it was stolen) goes by
-    its data too, as long as fewer tasks wait here than there are cores: a chain that has moved goes on where it is,
-    instead of back and forth. But not all that follows: whoever stole the root of a large tree would keep all of it,
-    and a fan-out of 200,000 tasks took 59 instead of 51 s on 100 nodes.
+    There is one exception. A task goes by its data if a stolen task made its largest input here, and if fewer tasks
+    wait here than there are cores. A chain that has moved then continues where it is, instead of going back and forth.
+    The limit is needed: a thief of the root of a large tree would keep the whole tree. Without it a fan-out of 200,000
+    tasks took 59 instead of 51 s on 100 nodes.
 
-    As ADAGE's decision maker (2021), with the rule of MATRIX (2015) for what has no plan: tasks of a live client, those
-    without a rank, and those whose home is gone. By the same rule a task is dedicated at home if its data takes long to
-    move, until `relax` says that it would wait too long; but the order counts for dedicated and shared tasks alike, so
-    that being shared never means to run later.
+    This is ADAGE's decision maker (2021), with the rule of MATRIX (2015) for tasks without a plan: those of a live
+    client, those without a rank, and those whose home is gone. The same rule dedicates a task to its home if its data
+    takes long to move, until `relax` says that it would wait too long. The order is the same for dedicated and shared
+    tasks, so a shared task never runs later because it is shared.
 
-    Helps when there is a plan that knew lengths and sizes. Hurts little when it did not: what waits can be
-    stolen.
+    Helps when there is a plan that knew lengths and sizes. Hurts little when it did not: waiting tasks can be stolen.
     """
 
     one_line: ClassVar[bool] = True
@@ -44,7 +43,7 @@ class PlacePlanned(PlaceDaws, frozen=True):
 
 
 def _is_astray(view: View, ready: Ready) -> bool:
-    """Do few tasks wait, and was the largest of its inputs made here by a task that was planned for another node?"""
+    """Whether few tasks wait, and the largest input was made here by a task that was planned for another node."""
     largest, most = -1, INLINE_BYTES
     for one in ready.inputs:
         if one[1] > most:

@@ -1,4 +1,4 @@
-"""Tasks go anywhere."""
+"""Tasks go to random nodes."""
 
 from copy import copy
 
@@ -9,9 +9,9 @@ from daws.strategy.place.able import draw_able
 
 
 class PlaceRandom(ParameterizedAnswer, frozen=True):
-    """Every task is pushed to a random member that can run it; if that is this node it stays, shared.
+    """Every task is pushed to a random member that can run it; if that is this node, it stays and is shared.
 
-    The baseline that others have to beat. Helps nothing but comparisons. Hurts whatever reads data.
+    This is the baseline for comparisons. Helps nothing else. Hurts all tasks that read data.
     """
 
     def choose(self, view: View, ready: Ready, rng: Rng) -> int:

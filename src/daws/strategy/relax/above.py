@@ -1,4 +1,4 @@
-"""Dedicated tasks become shared when they would wait too long: what makes FLDS flexible."""
+"""Dedicated tasks become shared when they would wait too long, which makes FLDS flexible."""
 
 from typing import Annotated, Literal
 
@@ -13,18 +13,18 @@ STALL_NS = 1_000_000_000
 
 
 class RelaxAbove(ParameterizedAnswer, frozen=True):
-    """Shares as many dedicated tasks as it takes to bring the estimated run time of their queue down to `tt`.
+    """Dedicated tasks are shared until the estimated run time of the queue is down to `tt`.
 
     MATRIX: policy FLDS. The estimate is tasks × mean run time here / cores, with a guess of 50 ms before the first task
-    has finished here. `tt-rule` moves `tt` within `tt-min` and `tt-max`: `journal` (2015) doubles it after sharing and
+    has finished here. `tt-rule` moves `tt` within `tt-min` and `tt-max`. `journal` (2015) doubles it after sharing and
     halves it when a steal fails, `bigdata` (2014) does the reverse, `fixed` leaves it. The papers start at 10 s, which
-    is long beside tasks of 50 ms: on a fan-out tree 2 s gave an efficiency of 0.37 and 0.1 s one of 0.93, hence the
-    default. It is fixed because `journal` doubles it whenever it helped, up to `tt-max`, which undoes that: 0.08
-    instead of 0.86 on a small fan-out (`matrix` uses `journal` with a `tt-max` of 0.1 s).
+    is long beside tasks of 50 ms. The default is 0.1 s: on a fan-out tree 2 s gave an efficiency of 0.37, and 0.1 s one
+    of 0.93. The default rule is `fixed`, because `journal` doubles `tt` whenever it helped, up to `tt-max`: 0.08
+    instead of 0.86 on a small fan-out. (`matrix` uses `journal` with a `tt-max` of 0.1 s.)
 
-    How long those that run now will take is not in that estimate: where no run has ended for longer than `tt`, and for
-    a second at least, nothing is kept. (A task of 2 ms waited for 15 s at a node that had run short ones before, and
-    all that followed with it.)
+    The estimate does not include the rest of the current runs. If no run has ended for longer than `tt`, and for a
+    second at least, nothing is kept. (A task of 2 ms waited for 15 s at a node that had run short ones before, and so
+    did all of its descendants.)
 
     Helps when one node makes the data of many tasks. Hurts, with a short `tt`, when moving the data takes longer than
     waiting for the node that has it.

@@ -5,10 +5,10 @@ from daws.strategy.decisions import Reasons, View
 
 
 class RelaxNever(ParameterizedAnswer, frozen=True):
-    """What was dedicated to a node is run by it, however long its queue gets.
+    """A task that is dedicated to a node is run by it, however long its queue gets.
 
-    MATRIX: policies MDL and RLDS. Helps when moving the data always costs more than waiting. Hurts when one node
-    makes the data of many tasks: they all queue up there.
+    MATRIX: policies MDL and RLDS. Helps when moving the data always costs more than waiting. Hurts when one node makes
+    the data of many tasks: they all queue up there.
     """
 
     def start_tt_ns(self) -> int:

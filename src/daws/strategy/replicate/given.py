@@ -12,13 +12,13 @@ NS_PER_S = 1_000_000_000
 
 
 class ReplicateGiven(ParameterizedAnswer, frozen=True):
-    """A task that is given away stays here too; whichever run ends first counts, the others are cancelled.
+    """A task that is given away stays here too. The run that ends first counts; the others are cancelled.
 
-    ADAGE (2021), sections III-A and III-D: at most `copies` backups per task. The first commit wins, and who made it
-    tells the others to stop. Such a word can get lost: the validator (section III-E, as often as in the paper) asks the
-    store every `validate-s` seconds what became of the tasks of which a node has copies, and drops those that ended.
+    ADAGE (2021), sections III-A and III-D: at most `copies` backups per task. The first commit wins, and its node tells
+    the others to stop. This message can get lost. The validator therefore asks the store every `validate-s` seconds
+    (section III-E, with the paper's interval) which of the copied tasks have ended, and drops their copies.
 
-    Helps when nodes are slow or die. Hurts throughput: where both run to the end, one ran in vain.
+    Helps when nodes are slow or die. Hurts throughput: if both run to the end, one ran in vain.
     """
 
     copies_max: Annotated[int, Meta(ge=0, le=100, description="copies that may run beside the original")] = field(

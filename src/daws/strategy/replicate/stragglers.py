@@ -12,15 +12,17 @@ NS_PER_MS = 1_000_000
 
 
 class ReplicateStragglers(ParameterizedAnswer, frozen=True):
-    """A run is overdue after `slack` times the `quantile` of the lengths of its kind seen here, or of its estimate if
-    that is less; an idle node that asks for work and finds none gets a copy. Whichever run ends first counts.
+    """A copy for a run that is overdue: longer than `slack` times the `quantile` of its kind's lengths, or of its
+    estimate if that is less.
+
+    An idle node that asks for work and finds none gets the copy. The run that ends first counts.
 
     Backup tasks as in MapReduce (Dean and Ghemawat, 2004), triggered by an observed quantile instead of the end of the
-    job. Fewer than `seen` runs of a kind say nothing of it. Copies go only to who has nothing else to do, so it needs a
-    balance by which idle nodes ask.
+    job. Fewer than `seen` runs of a kind are too few to judge. Copies go only to idle nodes, so this needs a balance by
+    which idle nodes ask.
 
-    Helps when single runs hang or a node turns slow. Hurts little: what runs twice ran on idle executors. A node that
-    has always been slow notices it only by estimates, since all that it has seen took as long.
+    Helps when single runs hang or a node turns slow. Hurts little: copies run on idle executors. A node that has always
+    been slow notices its slow runs only by estimates, since all its runs took as long.
     """
 
     copies_max: Annotated[int, Meta(ge=1, le=100, description="copies that may run beside the original")] = field(
@@ -32,10 +34,10 @@ class ReplicateStragglers(ParameterizedAnswer, frozen=True):
     least_ms: Annotated[float, Meta(ge=0, le=1e9, description="ms that any run may take")] = 50.0
 
     def copies(self, view: View, spec: TaskSpec) -> int:
-        return 0  # what is given away is moved
+        return 0  # a task that is given away is moved
 
     def overdue_ns(self, view: View, spec: TaskSpec) -> int:
-        """After how long a run should have ended; 0 if nobody knows."""
+        """The time after which a run should have ended; 0 if unknown."""
         expected_ns = view.quantile_ns(spec, self.quantile, self.seen)
         if spec.estimate_ns:
             expected_ns = min(expected_ns or spec.estimate_ns, spec.estimate_ns)

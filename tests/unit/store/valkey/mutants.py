@@ -38,7 +38,7 @@ MUTANTS = (
     ),
     Mutant(
         "the name stays after a loss", 11, CALLER,
-        'no longer counts."""\n        self._name = secrets.token_bytes(8)\n', 'no longer counts."""\n',
+        'has lost something."""\n        self._name = secrets.token_bytes(8)\n', 'has lost something."""\n',
     ),
     Mutant(
         "the count stays after a loss", 11, CALLER,
@@ -90,8 +90,8 @@ MUTANTS = (
     ),
     Mutant(
         "leases run out while the store is away", 4, ATTEMPT,
-        "                    self.leases[node] = until_ns + outage.end_ns - outage.start_ns\n",
-        "                    pass\n",
+        "                leases[holder] = until_ns + outage.end_ns - outage.start_ns\n",
+        "                pass\n",
     ),
     Mutant(
         "a parent in another shard never retires", 6, ATTEMPT,
