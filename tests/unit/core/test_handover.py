@@ -68,7 +68,7 @@ def test_what_was_handed_over_is_as_good_as_made_here():
         node.expect(Kept, to=1)  # the first word was lost
         node.give(Releases(2, ((8, 9),)))
         assert node.core.objects.sizes == {8: BIG}, "the client holds it"
-        assert not node.core.adoptions.of and not node.core.objects.copies
+        assert not (node.core.adoptions and node.core.adoptions.of) and not node.core.objects.copies
 
 
 def test_what_nobody_needs_any_more_is_kept_by_nobody():
@@ -88,7 +88,10 @@ def test_what_cannot_be_fetched_is_forgotten():
         node.give(ObjectsFetched(((8, BIG, 1),), ((80, BIG, 1),)))
         node.expect(DropObject, object=8)
         assert not (
-            node.core.adoptions.of or node.core.objects.made or node.core.objects.sizes or node.core.fetching.coming
+            (node.core.adoptions and node.core.adoptions.of)
+            or node.core.objects.made
+            or node.core.objects.sizes
+            or node.core.fetching.coming
         )
         node.give(HandOver(1, both))
         node.drop(FetchObjects)

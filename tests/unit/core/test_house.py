@@ -26,28 +26,24 @@ def trees() -> dict[str, ast.Module]:
 
 
 @cache
-def declared() -> dict[str, frozenset[str]]:
+def declared() -> dict[str, frozenset[object]]:
     """By module: the fields of the classes that it defines."""
     found = {}
     for name, tree in trees().items():
-        fields: set[str] = set()
+        fields: set[object] = set()
         for one in [one for one in ast.walk(tree) if isinstance(one, ast.ClassDef)]:
             for line in one.body:
                 if isinstance(line, ast.AnnAssign) and isinstance(line.target, ast.Name):
                     fields.add(line.target.id)
                 elif isinstance(line, ast.Assign):
                     fields.update(target.id for target in line.targets if isinstance(target, ast.Name))
-                    fields.update(part.value for part in ast.walk(line.value) if _is_text(part))
+                    fields.update(part.value for part in ast.walk(line.value) if isinstance(part, ast.Constant))
         found[name] = frozenset(fields)
     return found
 
 
-def _is_text(part: ast.AST) -> bool:
-    return isinstance(part, ast.Constant) and isinstance(part.value, str)
-
-
-def written(tree: ast.Module) -> Iterator[tuple[str, int]]:
-    """Fields that are assigned, deleted or changed in place, with their lines; those of `self` are left out."""
+def written(tree: ast.Module) -> Iterator[str]:
+    """Fields that are assigned, deleted or changed in place; those of `self` are left out."""
     for one in ast.walk(tree):
         targets: list[ast.expr] = []
         if isinstance(one, ast.Assign):
@@ -65,7 +61,7 @@ def written(tree: ast.Module) -> Iterator[tuple[str, int]]:
                     field = field.value
                 is_own = isinstance(field, ast.Attribute) and ast.unparse(field.value) == "self"
                 if isinstance(field, ast.Attribute) and not is_own and not _creates_part(one, part):
-                    yield field.attr, one.lineno
+                    yield field.attr
 
 
 def _creates_part(statement: ast.AST, target: ast.expr) -> bool:
@@ -89,7 +85,7 @@ def strangers() -> dict[str, set[str]]:
     known = frozenset().union(*declared().values())
     found: dict[str, set[str]] = {}
     for name, tree in trees().items():
-        for field, _ in written(tree):
+        for field in written(tree):
             if field in known and field not in declared()[name] and field not in OF_EVERYBODY:
                 found.setdefault(name, set()).add(field)
     return found

@@ -159,7 +159,7 @@ def test_a_staged_task_and_one_whose_inputs_are_on_their_way_are_given_away():
         node.drop(FetchObjects)
         node.give(fetched(8, 1))
         run = node.expect(StartRun, task=1)
-        assert node.core.fetching.waiting is not None and len(node.core.fetching.waiting) == 2
+        assert len(node.core.fetching.waiting) == 2
         node.give(Leave())
         assert given(node) == [2, 3]
         node.give(fetched(9, 2))
