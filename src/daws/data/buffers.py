@@ -1,8 +1,8 @@
 """Objects that are one buffer: a large argument, which its tasks map.
 
 The file is that of any object whose value is a buffer, with two peculiarities. The buffer has up to a page of zeros
-before it, so that its bytes are at the same place in their page as in memory, and pages can be exchanged (see `pages`).
-And the file is never used again for another object.
+before it: its bytes are at the same offset in their page as in memory, so that pages can be exchanged (see `pages`).
+And the file is never reused for another object.
 """
 
 import os
@@ -26,7 +26,8 @@ DATA_OFFSET = PAGE
 
 
 class BufferObject(Packed):
-    """A buffer that is to become an object. `address` is where it is, if its pages may be exchanged, else 0."""
+    """A buffer that is to become an object. `address` is its address in memory, if its pages may be exchanged, else
+    0."""
 
     __slots__ = ("address", "front", "pages", "stored", "view")
 
@@ -34,9 +35,9 @@ class BufferObject(Packed):
         self.view = view
         self.address = address
         self.front = address % PAGE
-        """So many zeros stand before the buffer."""
+        """The number of zeros before the buffer."""
         self.stored: memoryview | None = None
-        """What was written, mapped from its file; None if that is not here."""
+        """The written bytes, mapped from their file; None if the file is not here."""
         self.pages: Pages | None = None
         size = self.front + view.nbytes
         head = _HEAD.pack(MAGIC, 1, _STREAM_BYTES, size)

@@ -1,8 +1,8 @@
 """The pickler for code that workers cannot import: functions and classes of `__main__`, of cells and of functions.
 
-It is cloudpickle's, with what that leaves out. Classes and enums are put together in `classes`. Functions with a cache,
-weak dictionaries, context variables, thread locals, `NewType`, `ParamSpec`, `TypeVarTuple` and type aliases travel too.
-What has an identity (a context variable, a type parameter) is one object per process, however often it arrives, and
+It is cloudpickle's, with some additions. Classes and enums are put together in `classes`. Functions with a cache, weak
+dictionaries, context variables, thread locals, `NewType`, `ParamSpec`, `TypeVarTuple` and type aliases travel too. An
+object with an identity (a context variable, a type parameter) is one object per process, however often it arrives, and
 comes back as the object that it was made from.
 """
 
@@ -68,7 +68,7 @@ def make_weak(kind: type, items: dict[Any, Any]) -> Any:
 
 
 def _reduce_context_variable(variable: ContextVar[Any]) -> Reduced:
-    """Its value stays: a task begins with the default."""
+    """A context variable without its value: a task begins with the default."""
     if home := _home_of(variable):
         return getattr, home
     return make_context_variable, (_name_of(variable), variable.name, *_default_of(variable))
@@ -179,7 +179,7 @@ if sys.version_info >= (3, 12):
 
 
 class ByValue(cloudpickle.Pickler):  # type: ignore[misc, unused-ignore]
-    """Pickles whatever workers cannot import with its code."""
+    """A pickler that includes the code of everything that workers cannot import."""
 
     dispatch_table = cloudpickle.Pickler.dispatch_table.new_child(_MORE)
 

@@ -25,13 +25,13 @@ Buffer = bytes | bytearray | memoryview
 Reference = tuple[int, int, int]
 """The number of an input, and where in it the part is. With a fourth field it is a copy, read-only or not."""
 Share = Callable[[Buffer], Reference | bytearray]
-"""Answers where a large part is, or the part itself if it has to go with the call."""
+"""A function that returns the place of a large part, or the part itself if it has to go with the call."""
 
 SHARED = ord("s")
 PARKED = ord("p")
-"""Before the number of an input: the arguments are what that is."""
+"""The mark before the number of an input that holds the arguments."""
 WRITABLE = ord("w")
-"""Before arguments of a task that may change what it is given: large inputs are its own, copied where it writes."""
+"""The mark before arguments of a task that may change its inputs: large ones are private copies (on write)."""
 LARGE_BYTES_MIN = 256 * 1024
 """Anything smaller travels with its task: to write, map and drop an object costs as much as to copy that many bytes
 through two sockets. It must be above the longest frame of a pickle stream, 192 kB (see `envelope.GAP_BYTES_MIN`)."""
@@ -57,7 +57,7 @@ def dump_parts(stream: Sequence[Buffer], buffers: Sequence[memoryview], share: S
 
 
 def _merged(parts: list[Any]) -> Iterator[Any]:
-    """Parts that are there as they are, and follow one another, as one."""
+    """The parts, with neighbours that are included as they are joined into one."""
     for is_reference, some in groupby(parts, lambda part: type(part) is tuple):
         found = [*some]
         yield from found if is_reference else [b"".join(found)]
@@ -71,8 +71,8 @@ def _joined(small: list[Buffer], share: Share) -> list[Any]:
 
 
 def _give_small(given: list[Any], share: Share) -> None:
-    """Have each small buffer in here go with the call. If there are many, such as the rows of a table, all of them are
-    one object, of which a worker copies each: small arrays are the task's own."""
+    """Let each small buffer in here go with the call. If there are many, such as the rows of a table, all of them
+    become one object, of which a worker copies each: small arrays belong to the task."""
     small = [at for at, one in enumerate(given) if isinstance(one, memoryview)]
     block: Any = None
     if sum([given[at].nbytes for at in small]) >= LARGE_BYTES_MIN:
@@ -93,7 +93,7 @@ def _own(buffer: memoryview, readonly: bool) -> bytes | bytearray:
 
 
 def load_parts(arguments: Buffer, value: Callable[[int], Any]) -> Any:
-    """What `dump_parts` was given. `value` answers what an input is worth: the buffer of an object."""
+    """The arguments that `dump_parts` was given. `value` returns the value of an input: the buffer of an object."""
     parts, buffers = pickle_loads(memoryview(arguments)[1:])
     inputs: dict[int, memoryview] = {}
 
@@ -123,7 +123,7 @@ class _PartsStream(RawIOBase):
         return True
 
     def readinto(self, room: Any) -> int:
-        """Fills all of `room`, unless the stream ends before."""
+        """Fill all of `room`, unless the stream ends before."""
         room = memoryview(room).cast("B")
         filled = 0
         while filled < len(room):

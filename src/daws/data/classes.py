@@ -1,13 +1,13 @@
 """Classes that travel by value, and are the same class wherever they arrive.
 
-cloudpickle knows a class by a name that it was given when it was first sent, so there is one class per process, and an
-instance that comes back is an instance of the class that it was made from. Beyond that:
+cloudpickle identifies a class by a name that it was given when it was first sent. There is therefore one class per
+process, and an instance that comes back is an instance of the class that it was made from. Beyond that:
 
-- A class is changed only by the process that defined it. What comes back from a worker leaves the client's class as it
-  is, and what a worker keeps in attributes of a class stays there until the client has changed the class.
-- Nothing of the user's runs when a class is put together: neither `__init_subclass__` nor the `__new__` and `__init__`
-  of a metaclass. What they did is in the attributes.
-- Slots, named tuples and enums (with aliases, and with members that a constructor has made) are what they were.
+- A class is changed only by the process that defined it. An instance that comes back from a worker leaves the client's
+  class as it is. A value that a worker keeps in an attribute of a class stays until the client has changed the class.
+- None of the user's code runs when a class is put together: neither `__init_subclass__` nor the `__new__` and
+  `__init__` of a metaclass. Their effects are in the attributes.
+- Slots, named tuples and enums (with aliases, and with members that a constructor has made) stay the same.
 """
 
 import operator
@@ -30,13 +30,13 @@ _CONTAINERS = (list, dict, set, frozenset, tuple, bytearray)
 _making = RLock()
 _no_effect = classmethod(lambda cls, **_: None)
 _received: "weakref.WeakKeyDictionary[type, int]" = weakref.WeakKeyDictionary()
-"""Classes that this process did not define: which version of them it has, -1 while one is put together."""
+"""The version of each class that this process did not define; -1 while it is put together."""
 _recent: dict[str, type] = {}
-"""The last classes that arrived, by identity. A class that only arguments refer to would else be collected between two
-tasks, with what the first task kept in its attributes."""
+"""The last classes that arrived, by identity. A class that only arguments refer to would otherwise be collected between
+two tasks, with the values that the first task kept in its attributes."""
 _RECENT_MAX = 128
 _versions: "weakref.WeakKeyDictionary[type, tuple[int, dict[Any, Any]]]" = weakref.WeakKeyDictionary()
-"""Classes that this process did define: the number of the last version that was sent, and what was in it."""
+"""The number and the content of the last version that was sent, for each class that this process did define."""
 _COMPUTED = (
     "__new__",
     "_generate_next_value_",
@@ -49,7 +49,7 @@ _COMPUTED = (
     "_unhashable_values_map_",
     "_sort_order_",
 )
-"""What the metaclass of enums works out by itself."""
+"""The names that the metaclass of enums makes by itself."""
 
 
 def is_by_reference(one: Any, name: str | None = None) -> bool:
@@ -64,7 +64,7 @@ def is_by_reference(one: Any, name: str | None = None) -> bool:
 
 
 def reduce_class(kind: type, reduced: Any) -> Any:
-    """What cloudpickle says of a class, put right."""
+    """The reduction of a class by cloudpickle, corrected."""
     if type(reduced) is not tuple or len(reduced) != 6:
         return reduced
     if issubclass(kind, Enum):
@@ -109,7 +109,7 @@ def _version(kind: type) -> int:
 
 
 def _shade(value: Any) -> Any:
-    """Something that tells a value from another one, without keeping the class alive that the value may refer to."""
+    """A substitute that tells a value from another one, without keeping the class alive that the value may refer to."""
     if type(value) in _CONTAINERS:
         try:
             return pickle.dumps(value, 5)
@@ -163,7 +163,7 @@ def _reduce_enum(kind: Any, reduced: Reduced) -> Reduced:
 
 
 def _data(kind: Any, member: Any) -> tuple[Any, ...]:
-    """What the type that an enum is mixed with makes a member of."""
+    """The arguments from which the mixed-in type of an enum makes a member."""
     mixed = kind._member_type_
     if mixed is object:
         return ()

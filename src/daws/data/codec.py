@@ -7,14 +7,16 @@ A value without buffers is its plain pickle. One with buffers (numpy arrays, arr
 
 Each buffer begins at a multiple of 64 bytes, so `loads` of a mapped file gives arrays that point into the file. They
 are as writable as the memory they point into: not at all in a file that is mapped for reading, but in one that is
-mapped privately. What is loaded from `bytes` gets copies, which are writable. Numbers, None and short texts are written
-by `marshal` instead, in its version 2, which every Python reads and which gives the same bytes each time: that takes a
-third of the time. A pickle begins with 0x80, a block with "d", and what `marshal` wrote with one of a few other bytes:
-the first byte tells them apart. Arguments of calls may begin with other letters (see `calls`). In the file of an object
-an envelope stands before either (see `envelope`), which is checked before anything is unpickled.
+mapped privately. Arrays loaded from `bytes` are copies, which are writable.
+
+Numbers, None and short texts are written by `marshal` instead, which takes a third of the time. Its version 2 is used,
+which every Python reads and which gives the same bytes each time. The first byte tells the forms apart: 0x80 for a
+pickle, "d" for a block, a few other bytes for `marshal`. Arguments of calls may begin with other letters (see `calls`).
+The file of an object has an envelope before either form (see `envelope`), which is checked before anything is
+unpickled.
 
 Plain pickle comes first because it is fast. cloudpickle follows when pickle fails (lambdas, local functions) or when
-the stream names `__main__`, which workers never import; a string that merely contains that word takes the slow way too,
+the stream names `__main__`, which workers never import. A string that merely contains that word takes the slow way too,
 which is harmless. Modules given to `cloudpickle.register_pickle_by_value` are respected for functions only (see
 `functions`).
 """
@@ -88,8 +90,8 @@ def shared_bytes(packed: "Packed", share: Share | None) -> bytes:
 
 
 def dumps_call(args: tuple[object, ...], kwargs: dict[str, object], share: Share | None = None) -> bytes:
-    """The arguments of one call, as `(args, kwargs)`. The error names the argument that cannot be pickled. What is
-    large in them goes to `share`, if that is given (see `calls`)."""
+    """The arguments of one call, as `(args, kwargs)`. The error names the argument that cannot be pickled. Large parts
+    go to `share`, if that is given (see `calls`)."""
     try:
         return dumps((args, kwargs), "the arguments", share)
     except UnpicklableError:
@@ -113,13 +115,14 @@ def dumps_plain(args: tuple[object, ...]) -> bytes:
 
 
 def loads_plain(buffer: bytes) -> Any:
-    """The number or text in `buffer`; None if it has anything else in it, or None. (For those who load many.)"""
+    """The number or text in `buffer`; None if it has anything else in it, or None. This is the fast way to load
+    many."""
     return marshal_loads(buffer) if buffer[0] in _MARSHALLED else None
 
 
 def loads(buffer: Buffer, copy: bool = False) -> Any:
-    """The value in `buffer`. Its arrays point into the buffer and keep it alive. With `copy`, or if it is `bytes`,
-    which nobody may write to, they have their own."""
+    """The value in `buffer`. Its arrays point into the buffer and keep it alive. With `copy`, or if the buffer is
+    `bytes`, which must not change, they are copies."""
     try:
         first = buffer[0]
     except IndexError:
@@ -171,7 +174,7 @@ class Packed:
         self.parts: list[Buffer]
         self.size_bytes: int
         self.covered = len(stream)
-        """How many of the parts say how the value is put together; the others are its buffers."""
+        """The number of parts that say how the value is put together; the rest are its buffers."""
         stream_size = sum(map(len, stream))
         if not buffers:
             self.parts, self.size_bytes = [*stream], stream_size
@@ -254,7 +257,7 @@ def write_parts(fd: int, parts: Iterable[Buffer]) -> None:
 
 
 class _Chunks(list[bytes | bytearray]):
-    """A file for picklers that keeps what is written, large `bytes` of the value by reference."""
+    """A file for picklers that keeps the written parts, large `bytes` of the value by reference."""
 
     write = list.append
 
@@ -304,8 +307,10 @@ def encode(value: object, inline_bytes_max: int, what: str = "the value") -> byt
 
 
 def _forget_read_only(packed: Packed) -> None:
-    """Let buffers be as writable as the memory that they are loaded from: a task that returns a part of a shared array,
-    which is read-only there, returns a value of its own."""
+    """Let buffers be as writable as the memory that they are loaded from.
+
+    A task may return a part of a shared array, which is read-only there. The result is a value of its own.
+    """
     stream = b"".join(packed.parts[1 : packed.covered])
     if _READ_ONLY not in stream or len(stream) > READ_BYTES_MAX:
         return
@@ -319,7 +324,7 @@ def _forget_read_only(packed: Packed) -> None:
 
 
 def pack_by_value(value: object, what: str = "the value") -> Packed:
-    """As `pack`, with the code of `__main__` and of local functions and classes inside."""
+    """`value` packed with the code of `__main__` and of local functions and classes inside."""
     chunks = _Chunks()
     buffers: list[PickleBuffer] = []
     try:
@@ -362,12 +367,13 @@ def load_file(path: str | os.PathLike[str], object_id: int | None = None, privat
 
 
 def load_private(path: str | os.PathLike[str], object_id: int | None = None) -> Any:
-    """As `load_file`, for the only reader of a value: its arrays can be changed, which the file does not see."""
+    """The value in a file, for its only reader: its arrays can be changed, and the file stays as it is."""
     return loads(open_file(path, object_id, private=True))
 
 
 def open_file(path: str | os.PathLike[str], object_id: int | None = None, private: bool = False) -> memoryview:
-    """What `to_bytes` gave of the value in such a file. A small one is read, so it is always the reader's own."""
+    """The value in the file of an object, as `to_bytes` gave it. A small file is read, so the bytes belong to the
+    reader."""
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         size = os.fstat(fd).st_size

@@ -1,4 +1,4 @@
-"""What exactly could not be pickled: the innermost part of a value at fault, and what to do instead."""
+"""The exact part of a value that could not be pickled, and what to do instead."""
 
 import dataclasses
 from collections.abc import Callable, Iterator
@@ -9,7 +9,7 @@ from daws.model.errors import UnpicklableError, UsageError
 
 DEPTH_MAX = 20
 PARTS_MAX = 1000
-"""How deep, and among how many parts of one thing, the search goes before it rests with what it has found."""
+"""The depth of the search, and the number of parts of one value, at which it stops with the result so far."""
 
 _HINTS = {
     "_io.": "pass the file's name and open it inside the task",

@@ -1,14 +1,15 @@
-"""What stands before a value in its file, so that a damaged file is noticed before anything in it is unpickled.
+"""The envelope before a value in its file, by which a damaged file is noticed before anything in it is unpickled.
 
     magic 8  check u32  gaps u32  object u64  size u64  covered u64 | (low u64, high u64) × gaps | pad | value
 
-`size` is the file's, so one that was cut off, emptied or appended to is noticed; `object` whose value it is, so another
-object's file in its place is. `check` is the CRC-32 of all that follows it up to the pad, and of the first `covered`
-bytes of the value without the gaps: all that says how the value is put together. Gaps are the user's own long bytes
-and texts inside the pickle stream; they and the buffers behind it are not looked at, so that arrays of any size are
-written and mapped at no cost. The value begins at a multiple of 64 bytes, as its buffers do.
+`size` is the length of the file, so a file that was cut off, emptied or appended to is noticed. `object` is the id of
+the object, so another object's file in its place is noticed. `check` is a CRC-32 of everything behind it up to the pad,
+and of the first `covered` bytes of the value without the gaps. Those bytes say how the value is put together. Gaps are
+the user's own long bytes and texts inside the pickle stream. They and the buffers behind the stream are not checked, so
+that arrays of any size are written and mapped at no cost. The value begins at a multiple of 64 bytes, as its buffers
+do.
 
-Files that commands have made are objects too, and have no envelope: nobody unpickles them.
+Files that commands have made are objects too. They have no envelope, because they are never unpickled.
 """
 
 from array import array
@@ -23,7 +24,8 @@ Buffer = bytes | bytearray | memoryview
 MAGIC = b"\x93DAWS\r\n\x1a"
 ALIGN_BYTES = 64
 GAP_BYTES_MIN = 192 * 1024
-"""Pickle hands anything of 64 kB or more to the file as it is. What is longer than this is the user's own bytes."""
+"""Pickle hands anything of 64 kB or more to the file as it is. A part longer than this limit is the user's own
+bytes."""
 PIECE_BYTES = 128 * 1024
 _FIRST = Struct("=8sI")
 _REST = Struct("=IQQQ")
@@ -37,7 +39,7 @@ _SHORT = b"\x94(]})N"
 
 
 def envelope(object_id: int, covered: Sequence[Buffer], size_bytes: int) -> bytes:
-    """For a value of so many bytes that begins with these parts."""
+    """The envelope of a value of this size that begins with these parts."""
     end = sum(map(len, covered))
     gaps = _NO_GAPS
     if end >= GAP_BYTES_MIN:
@@ -57,7 +59,7 @@ def envelope(object_id: int, covered: Sequence[Buffer], size_bytes: int) -> byte
 
 
 def sealed(object_id: int, value: bytes) -> bytes:
-    """What would be in the file of a small value."""
+    """The content of the file of a small value."""
     return envelope(object_id, pieces(memoryview(value)), len(value)) + value
 
 
@@ -104,7 +106,7 @@ def stream_parts(stream: bytes) -> list[Buffer]:
             continue
         width = 8 if opcode == _FRAME else _LONG.get(opcode, 0)
         if not width:
-            break  # what is too short for a frame; what follows is covered, and that is all
+            break  # too short for a frame; the rest is covered, and that is all
         at += 1 + width
         size = int.from_bytes(view[at - width : at], "little")
         if opcode != _FRAME and size >= GAP_BYTES_MIN:

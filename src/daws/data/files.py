@@ -1,12 +1,12 @@
 """The objects of one node: write-once files under the object's id, in memory while there is room, else on disk.
 
 An object's path never changes. When memory gets scarce, the least recently used objects that no run reads are
-*spilled*: copied to scratch, and a symbolic link takes the file's name in one step, so whoever opens the path gets the
-object before, during and after. Spilled objects stay on disk; the kernel keeps what is read of them in memory anyway.
-Memory that a reader still maps is free only when the reader lets go of it; it is not counted here.
+*spilled*. The file is copied to scratch, and a symbolic link takes its name in one step, so a reader can open the path
+before, during and after. Spilled objects stay on disk; the kernel caches them anyway. Memory that a reader still maps
+is free only when the reader releases it; it is not counted here.
 
-Small objects may be *held*: they are bytes of this process, and get a file when somebody asks for their path. Where
-both who makes and who reads them is in this process, they never do.
+Small objects may be *held*: they are bytes of this process, and get a file when their path is asked for. An object that
+is made and read in this process never gets one.
 
 Any thread may call. Copies and writes happen outside the lock, in the thread that asked for them.
 """
@@ -32,7 +32,7 @@ from daws.model.errors import DamagedObjectError, UnavailableError
 HIGH_WATER = 0.8
 LOW_WATER = 0.6
 FREE_SHARE = 8
-"""One part in so many of the limit may be taken by free segments."""
+"""Free segments may take at most this fraction (one part in …) of the limit."""
 HELD_BYTES_MAX = 256 * 1024
 """Files of larger objects are worth their system calls: their memory is used again, and mapped instead of copied."""
 
@@ -60,11 +60,12 @@ class ObjectFiles:
         limit_bytes: int | None = None,
         on_pressure: Callable[[], None] | None = None,
     ) -> None:
-        """`on_pressure` is called when `is_high` has changed, by whichever thread has changed it."""
+        """Keep objects in these folders. `on_pressure` is called when `is_high` has changed, by the thread that changed
+        it."""
         self.segments = Segments(memory, scratch)
         self.limit_bytes = default_limit_bytes(memory, scratch) if limit_bytes is None else limit_bytes
         self.used_bytes = 0
-        """Of objects in memory (on disk, where there is no memory file system)."""
+        """The bytes of objects in memory (on disk, if there is no memory file system)."""
         self.spilled_bytes = 0
         self.on_pressure = on_pressure
         self.on_damage: Callable[[int, str], None] = lambda object_id, why: None
@@ -155,13 +156,13 @@ class ObjectFiles:
         self.put_packed(object_id, WholeFile([content], len(content), is_raw, mode))
 
     def discard(self, path: str) -> None:
-        """Remove a file that was written to be adopted and that nobody wants any more."""
+        """Remove a file that was written to be adopted, but is not needed any more."""
         if os.path.dirname(path) in self.segments.folders_new:
             with suppress(FileNotFoundError):
                 os.unlink(path)
 
     def discard_of(self, pid: int) -> int:
-        """Remove what a dead worker wrote and never told of; returns how many. Adopt what it did tell of first."""
+        """Remove the unreported files of a dead worker; returns their number. Adopt the reported ones first."""
         count = 0
         for folder in self.segments.folders_new:
             with suppress(FileNotFoundError):  # at the end of a session its folders may have gone first
@@ -187,9 +188,12 @@ class ObjectFiles:
             return self._touch(object_id).held
 
     def content(self, object_id: int) -> bytes | None:
-        """All that is in the object's file, unless that is on disk (never waits for one), or may be executed or read by
-        others than is usual: then it is more than its bytes. Counts as a use. A damaged one is as good as gone, as with
-        `open`."""
+        """The whole content of the object's file; None if it is on disk (so this never waits for one) or has an unusual
+        mode.
+
+        A file with an unusual mode (executable, or readable by other users) is more than its bytes. The call counts as
+        a use. A damaged file is treated as gone, as with `open`.
+        """
         with self._lock:
             entry = self._touch(object_id)
             if entry.held is not None:
@@ -218,8 +222,9 @@ class ObjectFiles:
             self.unpin(object_id)
 
     def open(self, object_id: int) -> int:
-        """A descriptor of its file, for who gives it away and has pinned it. A damaged one is found out here, told to
-        `on_damage`, and refused as if it were gone. (Of a file that a command made only the size is known.)"""
+        """A descriptor of the object's file, to send it; the object must be pinned. A damaged file is noticed here,
+        reported to `on_damage`, and refused as if it were gone. (The only known fact about a file that a command made
+        is its size.)"""
         entry, path = self._entry(object_id), self._path(object_id)
         fd = -1
         try:
@@ -261,8 +266,10 @@ class ObjectFiles:
         self._tell()
 
     def give_up(self, object_id: int) -> str:
-        """Its file is damaged, or gone: whoever has opened it keeps that, all others find nothing. Answers its path, or
-        nothing if the object is not here, or has been given up."""
+        """Give up a file that is damaged or gone. Readers that have opened it keep it, new ones find nothing.
+
+        Returns its path, or nothing if the object is not here or has been given up.
+        """
         with self._lock:
             entry = self._entries.get(object_id)
             if entry is None or entry.is_damaged:
@@ -379,15 +386,15 @@ class ObjectFiles:
             os.unlink(path)
 
     def _is_here(self, object_id: int) -> bool:
-        """Has somebody else brought it before?"""
+        """Has another thread brought the object before?"""
         entry = self._entries.get(object_id)
         if entry is None or entry.is_damaged:
             return False
-        entry.is_doomed = False  # dropped, then made again while somebody still reads it
+        entry.is_doomed = False  # dropped, then made again while it still has readers
         return True
 
     def _enter(self, object_id: int, entry: _Entry) -> None:
-        """It may take the place of one that is damaged and has readers yet."""
+        """Enter an object. It may replace a damaged one that still has readers."""
         known = self._entries.get(object_id)
         if known is not None:
             entry.pins = known.pins
@@ -431,7 +438,7 @@ class ObjectFiles:
     def _remove(self, object_id: int) -> None:
         entry = self._entries.pop(object_id)
         path = self._path(object_id)
-        with suppress(FileNotFoundError):  # nobody has missed it
+        with suppress(FileNotFoundError):  # it is not missed
             if entry.held is not None:
                 pass  # it never had a file
             elif entry.is_spilled:
@@ -457,16 +464,16 @@ class ObjectFiles:
 
 
 def said_of(error: Exception) -> str:
-    """What is wrong with the file of an object, as a part of a sentence."""
+    """The fault of the file of an object, as a part of a sentence."""
     return "its file is gone" if isinstance(error, FileNotFoundError) else str(error)
 
 
 def read_and_drop(
     bring: Callable[[], object], files: ObjectFiles, object_: int, read: Callable[[str, int], Any] = load_private
 ) -> Any:
-    """Bring an object here, read its file and forget it again: what is mapped stays.
+    """Bring an object here, read its file and drop it again; the mapped memory stays.
 
-    Another thread that wants the same object may have forgotten it in between. Then it is brought once more.
+    Another thread that wants the same object may have dropped it in between. Then it is brought once more.
     """
     while True:
         bring()

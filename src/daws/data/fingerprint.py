@@ -1,9 +1,8 @@
-"""What a call depends on, as digests: its function, its arguments, and the code behind both.
+"""The dependencies of a call, as digests: its function, its arguments, and the code behind both.
 
-Digests are the same in every process that means the same: they do not depend on the order of sets, on which of two
-equal strings is which object, or on the lines that code stands in. Code of `__main__` and of local functions is looked
-into, function by function. Of the user's own modules the whole module counts, with all modules that it imports; of
-installed packages their version.
+Equal calls have equal digests in every process. Digests do not depend on the order of sets, on the identity of equal
+strings, or on the line numbers of code. Code of `__main__` and of local functions is examined function by function. The
+user's own modules count as a whole, with all modules that they import; installed packages count by their version.
 """
 
 import copyreg
@@ -45,13 +44,13 @@ _FLOAT = Struct("<d")
 
 
 class Unknown(Exception):
-    """Something among the arguments of which nobody knows yet what it will be."""
+    """An argument whose value is not known yet."""
 
 
 class Fingerprint:
-    """Takes in values one after the other. `needs` are the modules whose code they depend on.
+    """A digest that takes in values one after the other. `needs` are the modules whose code they depend on.
 
-    `of_future` answers what stands for a future: a text, or its result in a tuple. It raises Unknown if there is none.
+    `of_future` returns a substitute for a future: a text, or its result in a tuple. It raises Unknown if there is none.
     """
 
     def __init__(self, of_future: Callable[[Any], str | tuple[Any]], future: type) -> None:
@@ -59,10 +58,10 @@ class Fingerprint:
         self._of_future = of_future
         self._future = future
         self._hash = blake2b(digest_size=DIGEST_BYTES)
-        self._within: dict[int, int] = {}  # what we are inside of, by identity
+        self._within: dict[int, int] = {}  # the values that we are inside of, by identity
 
     def digest(self, value: object, what: str) -> str:
-        """Of one value, which errors call `what`."""
+        """The digest of one value, which errors call `what`."""
         self._hash = blake2b(digest_size=DIGEST_BYTES)
         self._within.clear()
         try:
@@ -142,7 +141,7 @@ class Fingerprint:
             self._add_reduced(value)
 
     def _add_reduced(self, value: Any) -> None:
-        """As pickle would take it apart."""
+        """Add the parts into which pickle would take a value apart."""
         reduce = copyreg.dispatch_table.get(type(value))
         reduced: Any = value.__reduce_ex__(5) if reduce is None else reduce(value)
         if isinstance(reduced, str):
@@ -194,7 +193,7 @@ class Fingerprint:
                 self._add_if_possible(names[name])
 
     def _add_if_possible(self, value: Any) -> None:
-        """What may be used, and could not be sent if it were."""
+        """Add a value that may be used; if that is impossible, add its type."""
         outer = self._hash
         self._hash = outer.copy()
         try:
@@ -293,7 +292,7 @@ def _names(code: CodeType) -> Iterable[str]:
 
 @lru_cache(maxsize=1 << 16)
 def file_digest(path: str, stamp: object) -> bytes:
-    """Of a file's content; `stamp` says whether it is the one that was looked at before."""
+    """The digest of a file's content. `stamp` is part of the cache's key: it changes when the file does."""
     found = blake2b(digest_size=DIGEST_BYTES)
     with open(path, "rb") as file:
         while data := file.read(READ_BYTES):
@@ -310,7 +309,7 @@ class Versions:
         self._known: dict[frozenset[str], tuple[int, dict[str, LocalModule], dict[str, str]]] = {}
 
     def of(self, needs: Iterable[str]) -> dict[str, str]:
-        """Of these modules, and of all that they import."""
+        """The digests of these modules, and of all that they import."""
         key = frozenset(needs)
         known = self._known.get(key)
         if known is not None and known[0] == len(sys.modules) and all(self._is_same(one) for one in known[1].values()):
@@ -338,7 +337,7 @@ class Versions:
 
 
 def _code_digest(source: bytes) -> str:
-    """Of what a module does, wherever its lines are."""
+    """The digest of a module's code, independent of line numbers."""
     try:
         code = compile(source, "", "exec", dont_inherit=True)
     except (SyntaxError, ValueError):
@@ -351,4 +350,4 @@ def _code_digest(source: bytes) -> str:
 
 
 class _NoFuture:
-    """In the place of futures, where there are none."""
+    """The type of futures where there are none."""

@@ -5,7 +5,7 @@ from contextlib import suppress
 
 
 def remove_tree(path: str | os.PathLike[str]) -> None:
-    """As shutil.rmtree, which is dear to import; what cannot be removed stays."""
+    """Remove a folder like shutil.rmtree, which is slow to import. Files that cannot be removed stay."""
     with suppress(OSError):
         with os.scandir(path) as entries:
             for entry in entries:

@@ -1,9 +1,10 @@
 """Functions as bytes: pickled once, because one function is submitted many times.
 
 Functions that can be imported travel by reference, the others (of `__main__`, local, lambdas) by value. A function by
-value is pickled again when a global or a cell that it uses, or that a function or a method of the same kind it calls
-uses, was bound to something else in the meantime, as happens in notebooks, or was changed in place: a dict, a list, an
-array, an instance, an attribute of a class by value. Functions that use nothing of that kind cost nothing more.
+value is pickled again when something that it uses has changed. That is a global or a cell of the function, or of
+functions and methods by value that it calls. It may be bound to another object, as happens in notebooks, or be changed
+in place: a dict, a list, an array, an instance, an attribute of a class by value. Functions that use nothing of that
+kind cost nothing more.
 
 Each version is a function of its own for workers. One that has changed very often is not kept there any more: it goes
 with the arguments of each call, like a large one.
@@ -25,7 +26,7 @@ CHANGES_MAX = 256
 
 
 class _PickledFunction(NamedTuple):
-    """What a function was pickled to, and what it uses; None if it went by reference."""
+    """The pickle of a function, and the values that it uses; `used` is None if it went by reference."""
 
     ref: "weakref.ref[FunctionType]"
     data: bytes
@@ -35,7 +36,7 @@ class _PickledFunction(NamedTuple):
 
 
 _kept: dict[int, _PickledFunction] = {}
-"""By identity of a function."""
+"""Pickled functions, by identity."""
 SHOWN_MAX = 100
 
 
@@ -44,8 +45,8 @@ class LargeFunction(Exception):
 
 
 class Carried:
-    """Calls the function that it is given first. For functions with something large in them, which go with the
-    arguments of each call, where that is shared (see `calls`)."""
+    """A function that calls its first argument. Functions with large parts go with the arguments of each call, where
+    those parts are shared (see `calls`)."""
 
     def __init__(self, name: str, without_unpicklable: Any = None) -> None:
         self.__qualname__ = name
@@ -59,12 +60,12 @@ class Carried:
 
 
 def refuse_large(buffer: Any) -> NoReturn:
-    """To be given to `dumps_function`."""
+    """Raise LargeFunction. This is the `share` of `dumps_function` for callers that cannot share."""
     raise LargeFunction
 
 
 def dumps_function(function: Callable[..., object], what: str = "the function", share: Share | None = None) -> bytes:
-    """A callable as bytes; quick when it was asked for before. What is large in it goes to `share`, if given."""
+    """A callable as bytes; quick when it was asked for before. Its large parts go to `share`, if given."""
     kept = _kept.get(id(function))
     if kept is not None:
         if kept.ref() is not function:
@@ -81,7 +82,7 @@ def dumps_function(function: Callable[..., object], what: str = "the function", 
     used: list[Used] | None = None
     state: State | None = None
     if is_by_value(function):
-        used, state = uses_and_state(function)  # before it is pickled: others may change something meanwhile
+        used, state = uses_and_state(function)  # before it is pickled: other threads may change something meanwhile
         data = shared_bytes(pack_by_value(function, what), share)
     else:
         data = dumps(function, what)
@@ -107,7 +108,7 @@ def _check_no_task(function: Any) -> None:
 
 
 def inside_of(function: Any) -> Any:
-    """What is inside a `partial`, or inside one of ours that calls it for many items or as a task."""
+    """The function inside a `partial`, or inside a wrapper of daws that calls it for many items or as a task."""
     while type(function).__module__ == "functools" or type(function).__module__.startswith("daws."):
         around = function
         for inside in ("func", "function", "task"):
@@ -118,7 +119,7 @@ def inside_of(function: Any) -> Any:
 
 
 def name_of(function: Any) -> str:
-    """As people know it."""
+    """The name of a function, as people know it."""
     function = inside_of(function)
     name = getattr(function, "__qualname__", None) or getattr(function, "__name__", None)
     return name if isinstance(name, str) else type(function).__qualname__

@@ -1,7 +1,7 @@
-"""Somebody who removes folders when this process has vanished, for clusters that have no process but their client's.
+"""A process that removes folders when this process has ended, for clusters that have no process but their client's.
 
-A shell that reads a pipe of which nobody else has the other end: it reads to the end when this process is gone, however
-it went. Fork servers do the same for clusters that have one.
+It is a shell that reads a pipe whose other end only this process has. The shell reads the end of the file when this
+process is gone, in whatever way it ended. Fork servers do the same for clusters that have one.
 """
 
 import os

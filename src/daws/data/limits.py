@@ -21,7 +21,8 @@ TOO_MANY_FILES = (errno.EMFILE, errno.ENFILE)
 
 
 def check_open_files(workers: int) -> None:
-    """May this process open as many files as it takes to have so many workers, and these what they need?"""
+    """Raise an error if this process may not open enough files for this many workers, or workers not enough for
+    themselves."""
     allowed, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     needed = max(FILES_MIN, FILES_SPARE + FILES_PER_WORKER * workers)
     if allowed != resource.RLIM_INFINITY and allowed < needed:
@@ -34,7 +35,7 @@ def check_open_files(workers: int) -> None:
 
 
 def with_cure(error: OSError) -> str:
-    """What went wrong, and what helps where that is known."""
+    """The error's message, with a cure if one is known."""
     said = error.strerror or str(error)
     if error.errno in TOO_MANY_FILES:
         return f"{said}; raise the limit (ulimit -n)"
@@ -57,7 +58,7 @@ def memory_bytes() -> int:
 
 
 def default_limit_bytes(memory: str | Path | None, scratch: str | Path, nodes: int = 1) -> int:
-    """What the objects of one of `nodes` nodes of this machine may take in their folder."""
+    """The room that the objects of one of `nodes` nodes of this machine may take in their folder."""
     if memory is None:
         return int(0.9 * free_bytes(scratch)) // nodes
     return int(min(OBJECTS_SHARE * memory_bytes(), 0.8 * free_bytes(memory))) // nodes

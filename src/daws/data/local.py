@@ -1,8 +1,8 @@
-"""The user's own modules: which they are, what is in them, and what they import.
+"""The user's own modules: which they are, their sources, and their imports.
 
 A module is *local* if it has source code that is neither a part of Python, nor of daws, nor in a folder for installed
-packages. What is read of one is kept until it is loaded anew, so that it is what this process runs. Imports are looked
-up in the text: one too many does no harm, and nothing is imported to find out.
+packages. The source of a module is kept until the module is reloaded, so that it is the code that this process runs.
+Imports are found in the text: one too many does no harm, and nothing is imported to find out.
 """
 
 import os
@@ -43,7 +43,7 @@ class LocalModule:
         return self.name.replace(".", "/") + ("/__init__.py" if self.is_package else ".py")
 
     def is_of(self, spec: object) -> bool:
-        """Is it what the module with this spec runs?"""
+        """Is this the version that the module with this spec runs?"""
         return self.spec is spec and self.revision == revised.get(self.name, 0)
 
     def __repr__(self) -> str:
@@ -51,7 +51,7 @@ class LocalModule:
 
 
 class LocalModules:
-    """Those that this process has loaded, or could load."""
+    """The local modules that this process has loaded, or could load."""
 
     def __init__(self) -> None:
         self._found: dict[str, LocalModule | None] = {}
@@ -92,7 +92,8 @@ class LocalModules:
         return closed
 
     def whole(self, names: Iterable[str]) -> dict[str, LocalModule]:
-        """As `closure`, with all that is in their packages: who knows what they import by names that they make up."""
+        """The closure, with all modules of their packages, because a module may import others by names that it
+        computes."""
         closed = self.closure(names)
         walked: set[str] = set()
         while True:
@@ -178,7 +179,7 @@ def is_local_path(path: str) -> bool:
 
 
 revised: dict[str, int] = {}
-"""By name of a module: how often it was loaded anew, or changed in place, while somebody looked (see `revisions`)."""
+"""The number of times that a module was reloaded, or changed in place, while this was watched (see `revisions`)."""
 _judged: dict[str, bool] = {}
 
 

@@ -1,5 +1,6 @@
-"""Files mapped into memory without holding a file descriptor: read-only, or *private*, where what is written stays
-with the process that writes and costs a copy of the pages that it touches.
+"""Files mapped into memory without holding a file descriptor: read-only or *private*.
+
+A write to a private mapping stays within the process that writes, and costs a copy of the pages that it touches.
 
 `mmap.mmap` keeps a descriptor for each mapping before Python 3.13, so a client that holds a few thousand results would
 run out of them. There the system call is made through ctypes (which is imported late: small objects are read).

@@ -1,8 +1,8 @@
-"""Results on disk, by what they were made of: a folder that any number of processes may use at one time.
+"""Results on disk, by the digests of their calls: a folder that any number of processes may use at one time.
 
-An entry is one file. It appears under its name when it is complete, and says what is in it and what that has to look
-like, so one that was cut off or overwritten is taken for none. Beside the entries stand notes about calls: what each
-call depended on, so that it can be said why the next one is not the same. A lost note costs only an explanation.
+An entry is one file. It appears under its name when it is complete. Its head describes its content, so an entry that
+was cut off or overwritten counts as missing. Beside the entries stand notes about calls and their dependencies, which
+explain why a later call is not the same. A lost note costs only an explanation.
 
     "dawsmemo"  version u32  head_size u32  digest of the head 16 | head | pad | output | pad | output …
 """
@@ -28,14 +28,14 @@ ALIGN_BYTES = 64
 DIGEST_BYTES = 16
 HEAD_BYTES_MAX = 1 << 24
 NOTES_BYTES_MAX = 1 << 24
-"""So much is read of the notes about one function, from their end."""
+"""The number of bytes that are read of the notes about one function, from their end."""
 _FIRST = Struct("<8sII16s")
 SUFFIX = ".memo"
 NOTES = "calls"
 
 
 class Head(msgspec.Struct):
-    """What an entry says of itself. `made` is when it was made, in seconds as `time.time` has them."""
+    """The head of an entry. `made` is when it was made, in seconds as of `time.time`."""
 
     name: str
     made: float
@@ -44,7 +44,7 @@ class Head(msgspec.Struct):
 
 
 class Note(msgspec.Struct):
-    """What a call depended on: digests by part of the code, and of the arguments by how people call them."""
+    """The dependencies of a call: digests by part of the code, and of the arguments by the names that people use."""
 
     key: str
     parts: dict[str, str]
@@ -61,7 +61,7 @@ class MemoEntry(msgspec.Struct):
 
 class MemoFolder:
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        """Made if it is not there. What is in it is unpickled, so nobody else may write there."""
+        """Open the folder, or make it. Its content is unpickled, so no other user may write there."""
         self.path = Path(os.path.abspath(path))
         try:
             self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -85,7 +85,7 @@ class MemoFolder:
         return self.path / key[:2] / f"{key}{SUFFIX}"
 
     def find(self, key: str) -> tuple[MemoEntry | None, str]:
-        """The entry, or why there is none: nothing if it was never there, else what is wrong with it."""
+        """The entry, or the reason why there is none: nothing if it never existed, else its fault."""
         path = self.entry_path(key)
         try:
             found = read_entry(path)
@@ -98,11 +98,11 @@ class MemoFolder:
                 os.unlink(path)
             return None, str(error)
         with suppress(OSError):
-            os.utime(path)  # when it was used last, for those who tidy up
+            os.utime(path)  # the time of its last use, for tools that tidy up
         return found, ""
 
     def keep(self, key: str, name: str, outputs: Sequence[Buffer]) -> int:
-        """Answers how many bytes that took. OSError if it cannot be written."""
+        """Write an entry, and return its size in bytes. OSError if it cannot be written."""
         digests = [blake2b(one, digest_size=DIGEST_BYTES).digest() for one in outputs]
         head = msgspec.msgpack.encode(Head(name, time.time(), [len(one) for one in outputs], digests))
         first = _FIRST.pack(MAGIC, VERSION, len(head), blake2b(head, digest_size=DIGEST_BYTES).digest())
@@ -142,7 +142,7 @@ class MemoFolder:
             os.close(fd)
 
     def notes(self, name: str) -> Iterator[Note]:
-        """Those about one function, oldest first."""
+        """The notes about one function, oldest first."""
         try:
             with open(self._notes_path(name), "rb") as file:
                 size = os.fstat(file.fileno()).st_size
@@ -162,7 +162,7 @@ class MemoFolder:
             yield from sorted(folder.glob(f"*{SUFFIX}"))
 
     def clear(self, paths: "Iterator[Path] | Sequence[Path] | None" = None) -> int:
-        """Remove entries (all, unless some are named); answers how many. Only what is ours: the folder stays."""
+        """Remove entries (all, unless some are named), and return their number. The folder and files of others stay."""
         count = 0
         try:
             for path in [*self.paths()] if paths is None else paths:
@@ -182,7 +182,7 @@ class MemoFolder:
 
 
 def read_head(path: Path) -> Head:
-    """What an entry says of itself; ValueError if it is none."""
+    """The head of an entry; ValueError if the file is none."""
     with open(path, "rb") as file:
         return _head(file.read(_FIRST.size), file.read, os.fstat(file.fileno()).st_size)[0]
 

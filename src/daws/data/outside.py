@@ -1,8 +1,8 @@
-"""Files that people and programs made, as inputs of tasks: `File` is what users see, a *source* says where it is.
+"""Files that people and programs made, as inputs of tasks: `File` is the class for users, a *source* says where it is.
 
-A file of the user's own stays where it is and is never copied on this machine: what is noted of it (size and time of
-its last change) tells a task that it is still the file that was meant. A file that a command made is an object like any
-other: write-once, on disk under its object id or, when it is small, inside messages. A file at a URL is in `remote`.
+A file of the user's own stays where it is and is never copied on this machine. Its size and the time of its last change
+tell a task that it is still the same file. A file that a command made is an object like any other: write-once, on disk
+under its object id or, when it is small, inside messages. Files at URLs are in `remote`.
 """
 
 import io
@@ -65,7 +65,7 @@ class Source(Protocol):
         """Its permission bits."""
 
     def stamp(self) -> Stamp | None:
-        """What changes when somebody writes to it; None if nobody can."""
+        """The stamp that changes when the file is written to; None if that cannot happen."""
 
 
 class Own:
@@ -110,7 +110,7 @@ class Own:
 
 
 class _Brought:
-    """A file without a name of its own; it gets one in `scratch` when somebody asks for its path."""
+    """A file without a name of its own; it gets one in `scratch` when its path is asked for."""
 
     __slots__ = ("__weakref__", "_named", "scratch")
 
@@ -238,7 +238,7 @@ class Lent(_Brought):
 
 
 class _LentReader(io.RawIOBase):
-    """Reads a buffer without copying all of it."""
+    """A reader of a buffer that does not copy all of it."""
 
     def __init__(self, content: memoryview) -> None:
         self._left = content
@@ -326,7 +326,7 @@ class File:
             return opened.read()
 
     def content_digest(self) -> bytes:
-        """A digest of what is in it."""
+        """A digest of the file's content."""
         found = blake2b(digest_size=DIGEST_BYTES)
         with self.source.open() as opened:
             while data := opened.read(1 << 20):
@@ -378,7 +378,7 @@ class Out:
 
 
 def stamp_of(path: str) -> Stamp:
-    """Of a file that can be read; a `UsageError` if it is none."""
+    """The stamp of a file that can be read; a `UsageError` if it cannot."""
     try:
         status = os.stat(path)
     except OSError as error:
@@ -396,8 +396,8 @@ def lent_file(name: str, content: bytes | memoryview, mode: int) -> File:
 
 
 def kept_mode(st_mode: int) -> int:
-    """What is kept of a file's mode: who may read, write and execute it. Its owner may always read it, else nobody
-    could make use of it."""
+    """The part of a file's mode that is kept: the permissions to read, write and execute it. Its owner may always read
+    it, since an unreadable copy would be useless."""
     return st_mode & 0o777 | 0o400
 
 
@@ -412,5 +412,5 @@ def link(path: str, target: str) -> None:
         os.link(os.path.realpath(path), target)
     except FileExistsError:
         raise
-    except OSError:  # another file system, somebody else's file, too many links
+    except OSError:  # another file system, another user's file, too many links
         os.symlink(path, target)

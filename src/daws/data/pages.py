@@ -1,29 +1,29 @@
 """Memory of arrays that is shared with the file of an object: one copy for the client and all workers.
 
-A large array that becomes an object would be there twice: in the client's memory and in the object's file in memory.
-So its pages are exchanged, piece by piece: a piece is written to the file, and a *private* mapping of that part of the
-file takes the place of the array's own pages. The array is what it was: it reads the same bytes, and where the client
+A large array that becomes an object would exist twice: in the client's memory and in the object's file in memory. To
+avoid that, its pages are exchanged, piece by piece. A piece is written to the file, and a *private* mapping of that
+part of the file replaces the array's own pages. The array stays the same: it reads the same bytes, and when the client
 writes, the kernel first gives the client a page of its own, so the file never changes.
 
-That answers a second question at once: what has changed since? A page that is still the file's has not. The kernel
-tells which are not (`/proc/self/pagemap`), in less than a millisecond for 200 MB, where comparing takes 30.
+The exchange also tells which pages have changed since. A page that is still the file's has not. The kernel knows which
+are not (`/proc/self/pagemap`) and tells it in less than a millisecond for 200 MB; comparing takes 30.
 
-What could go wrong, and why it does not:
+The dangers, and why they do not occur:
 
 - Another thread writes to the piece between its copy and its exchange, and that write is lost. Copy and exchange are
   made by two C calls without an interpreter in between, and both keep the interpreter's lock, so no Python code runs
-  meanwhile. Code that writes without the lock (numpy in another thread) could. So nothing is exchanged unless every
-  other thread of Python is in one of a few functions that wait, or in code of ours.
+  meanwhile. Code that writes without the lock (numpy in another thread) could. Nothing is therefore exchanged unless
+  every other thread of Python is in one of a few functions that wait, or in code of daws.
 - The memory is not plain memory: locked, pinned for a device, a file of the user's, of another allocator. Only arrays
-  that own their memory, which numpy's own allocator has from glibc as a mapping of its own (its header says so), are
-  taken, and nothing at all while the process has locked or pinned memory. Freeing such memory unmaps it, whatever is
-  mapped there; growing it falls back to a copy, since the kernel does not grow a range of several mappings.
-- The file is cut or written again. Files of such objects are never used again, only removed (see `Segments.recycle`);
-  the kernel keeps their pages as long as the array lives.
-- The exchange fails halfway, because there is no more room. What was exchanged keeps its pages, though the file is
-  removed; what was not stays as it is. Room for each piece is reserved before it is written.
+  that own their memory are taken, and only if numpy's own allocator has it from glibc as a mapping of its own (its
+  header says so). Nothing is taken while the process has locked or pinned memory. Freeing such memory unmaps it,
+  whatever is mapped there; growing it falls back to a copy, since the kernel does not grow a range of several mappings.
+- The file is cut or written again. Files of such objects are never reused, only removed (see `Segments.recycle`); the
+  kernel keeps their pages as long as the array lives.
+- The exchange fails halfway, because there is no more room. The exchanged pages stay, though the file is removed; the
+  others stay as they are. Room for each piece is reserved before it is written.
 
-Where any of this does not hold, nothing is exchanged, and there are two copies. `DAWS_SHARE_PAGES=0` turns it off.
+If any of this does not hold, nothing is exchanged, and there are two copies. `DAWS_SHARE_PAGES=0` turns it off.
 """
 
 import ctypes
@@ -110,9 +110,9 @@ class Pages:
 
 
 def exchange(fd: int, offset: int, address: int, size: int) -> Pages:
-    """Write `size` bytes of memory to a file at `offset`, and have the whole pages among them mapped from there.
+    """Write `size` bytes of memory to a file at `offset`, and map the whole pages among them from there.
 
-    `offset` and `address` must be at the same place in their pages, and `may_exchange` must have said yes.
+    `offset` and `address` must be at the same place in their pages, and `may_exchange` must have returned True.
     """
     low, high = -(-address // PAGE) * PAGE, (address + size) // PAGE * PAGE
     view = (ctypes.c_char * size).from_address(address)
@@ -139,7 +139,8 @@ def exchange(fd: int, offset: int, address: int, size: int) -> Pages:
 
 
 def may_exchange(owner: Any, address: int, size: int) -> bool:
-    """Are these bytes of an array's memory of a kind that can be exchanged, and does nobody write there now?"""
+    """Are these bytes of an array's memory of a kind that can be exchanged, and is it certain that no thread writes
+    there now?"""
     if size < SHARE_BYTES_MIN or not _is_possible() or not _is_default_allocated(owner):
         return False
     start, owned = owner.__array_interface__["data"][0], owner.nbytes
@@ -152,7 +153,7 @@ def may_exchange(owner: Any, address: int, size: int) -> bool:
 
 
 def _restore(readable: int, offset: int, address: int, size: int) -> None:
-    """A mapping failed, perhaps with a hole where it should be: have memory there again, with what was written."""
+    """Repair a failed mapping, which may have left a hole: map memory there again, with the bytes that were written."""
     if size <= 0:
         return
     mapped = _locked().mmap(address, size, _PROTECTION, _PRIVATE | mmap.MAP_ANONYMOUS, -1, 0)
@@ -189,7 +190,7 @@ def _scanned(fd: int, low: int, high: int) -> list[tuple[int, int]]:
 
 
 def _read_entries(fd: int, low: int, high: int) -> list[tuple[int, int]]:
-    """As `_scanned`, for kernels before 6.7."""
+    """The changed pages like `_scanned`, for kernels before 6.7."""
     import numpy
 
     room = bytearray((high - low) // PAGE * 8)
@@ -214,8 +215,8 @@ def _is_plain(start: int, size: int) -> bool:
 
 
 def _mappings(low: int, high: int) -> list[tuple[int, int, bool]]:
-    """What lies between two addresses, without a gap: (begin, end, is anonymous); nothing if it is not all private
-    memory or memory that was exchanged before."""
+    """The mappings between two addresses, without a gap: (begin, end, is anonymous). Nothing if some of it is neither
+    private memory nor memory that was exchanged before."""
     found = []
     at = low
     for line in Path("/proc/self/maps").read_text().splitlines():
@@ -320,7 +321,7 @@ def _python() -> Any:
 
 @cache
 def _free() -> Any:
-    """Calls that release the interpreter's lock."""
+    """The C library, for calls that release the interpreter's lock."""
     libc = ctypes.CDLL(None)
     libc.memcmp.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t]
     return libc
@@ -328,7 +329,7 @@ def _free() -> Any:
 
 @cache
 def _locked() -> Any:
-    """Calls that keep the interpreter's lock."""
+    """The C library, for calls that keep the interpreter's lock."""
     libc = ctypes.PyDLL(None, use_errno=True)
     libc.pwrite.argtypes = [ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_long]
     libc.pwrite.restype = ctypes.c_ssize_t

@@ -16,7 +16,7 @@ def _file_system(url: str) -> tuple[Any, str]:
         raise UsageError(f"{url}: files at URLs need fsspec; install daws[fsspec]") from None
     try:
         found: tuple[Any, str] = fsspec.core.url_to_fs(url)
-    except (ImportError, ValueError) as error:  # a protocol that nobody knows, or whose package is not there
+    except (ImportError, ValueError) as error:  # an unknown protocol, or one whose package is missing
         raise UsageError(f"{url}: {error}") from error
     return found
 
@@ -74,7 +74,7 @@ class Remote:
 
 
 def _unavailable(url: str, error: OSError) -> UnavailableError:
-    """fsspec says no more of a file that is not there than its path."""
+    """The error for a file at a URL, with more detail: fsspec names no more than the path of a missing file."""
     why = str(error)
     if isinstance(error, FileNotFoundError):
         why = "it is not there, where it was asked for"

@@ -1,14 +1,14 @@
 """The user's own modules as this process runs them, for workers of this machine that have an older version or none.
 
-Functions and classes of modules travel by name: a worker imports the module itself. So a function takes along
+Functions and classes of modules travel by name: a worker imports the module itself. A function therefore takes along
 
-- the source of modules that were loaded anew here (`importlib.reload`, `%autoreload`): workers load it too;
+- the source of modules that were reloaded here (`importlib.reload`, `%autoreload`): workers load it too;
 - the source of modules that workers would not find, such as those that pytest imports by their path;
-- the source of modules whose file was edited and that were not loaded anew: a worker that imports one of them later
-  finds what this process runs;
+- the source of modules whose file was edited and that were not reloaded: a worker that imports one of them later finds
+  the code that this process runs;
 - `sys.path`, if it has changed since the workers were started.
 
-Looking for changes costs nothing per task: it is done when a module is imported or loaded anew (the import system says
+Looking for changes costs nothing per task. It is done when a module is imported or reloaded (the import system says
 so), once per cell of a notebook, and before a function is sent for the first time.
 """
 
@@ -31,8 +31,10 @@ _Code = tuple[FunctionType, CodeType]
 
 
 class Revision(NamedTuple):
-    """One version of a module. A module that was never loaded anew has the number 0: whoever has it needs no other.
-    `in_place`: functions and classes stay the same objects and get new code, as `%autoreload` has it."""
+    """One version of a module. A module that was never reloaded has the number 0: a worker that has it needs no other.
+
+    `in_place`: functions and classes stay the same objects and get new code, as with `%autoreload`.
+    """
 
     name: str
     path: str
@@ -57,10 +59,10 @@ class _SeenModule:
 
 
 class OwnModuleVersions:
-    """What this process knows of its modules, and what it has received of another's."""
+    """The versions of this process's own modules, and of modules received from another process."""
 
     def __init__(self) -> None:
-        self.sessions: WeakSet[Any] = WeakSet()  # whose functions may have to be sent again
+        self.sessions: WeakSet[Any] = WeakSet()  # sessions whose functions may have to be sent again
         self.revisions: dict[str, Revision] = {}
         self._seen: dict[str, _SeenModule] = {}
         self._count = -1
@@ -82,7 +84,7 @@ class OwnModuleVersions:
             sys.meta_path.insert(0, _Listener())
 
     def unwatch(self, session: Any) -> None:
-        """A session has ended; after the last one, nobody listens to imports."""
+        """Stop watching for a session that has ended; after the last one, imports are not watched any more."""
         self.sessions.discard(session)
         if not self.sessions:
             sys.meta_path[:] = [finder for finder in sys.meta_path if not isinstance(finder, _Listener)]
@@ -96,7 +98,7 @@ class OwnModuleVersions:
             session.forget_functions()
 
     def look(self) -> None:
-        """See what has changed since the last look."""
+        """Look for changes since the last look."""
         if self._is_suspect or self._count != len(sys.modules) or sys.path != self._last_path:
             with self._lock:
                 self._look()
@@ -154,7 +156,7 @@ class OwnModuleVersions:
         return self.passed_on(pickled) if self.revisions or self._has_new_path else pickled
 
     def passed_on(self, pickled: bytes) -> bytes:
-        """The same, without a look at what has changed here; for functions that tasks submit."""
+        """The function with its revisions, without a look for changes; for functions that tasks submit."""
         if not self.revisions and not self._has_new_path:
             return pickled
         found = self._carried.get(pickled)
@@ -209,7 +211,7 @@ own = OwnModuleVersions()
 
 
 class _Listener:
-    """Finds nothing; hears of modules that are loaded anew."""
+    """A finder that finds nothing, and notices modules that are reloaded."""
 
     def find_spec(self, name: str, path: Any, target: ModuleType | None = None) -> None:
         if target is not None and own.sessions:
@@ -217,7 +219,7 @@ class _Listener:
 
 
 class _Received:
-    """Finds the modules that were received before anybody else does."""
+    """A finder of received modules, which comes before all other finders."""
 
     def find_spec(self, name: str, path: Any, target: ModuleType | None = None) -> ModuleSpec | None:
         found = own.revisions.get(name)
@@ -229,7 +231,7 @@ class _Received:
 
 
 class _Parents:
-    """Packages that have no file, and that nobody else finds."""
+    """A finder of packages that have no file, and that no other finder finds."""
 
     def find_spec(self, name: str, path: Any, target: ModuleType | None = None) -> ModuleSpec | None:
         start = f"{name}."
@@ -239,7 +241,7 @@ class _Parents:
 
 
 class _Loader(SourceFileLoader):
-    """Loads a source that is not (or not any more) in the file."""
+    """A loader of source code that is not (or no longer) in the file."""
 
     def __init__(self, revision: Revision) -> None:
         super().__init__(revision.name, revision.path)
@@ -265,7 +267,7 @@ def _load_anew(module: ModuleType, revision: Revision) -> None:
 
 
 def _renew(old: FunctionType, new: Any) -> bool:
-    """Give a function the code of its new version; others that have it under a name of theirs have it too then."""
+    """Give a function the code of its new version; all other references to it see the new code too."""
     try:
         old.__code__ = new.__code__
     except ValueError:  # one that has other free variables

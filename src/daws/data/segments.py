@@ -1,15 +1,15 @@
 """Writing objects as files, in memory that is used again.
 
-Fresh memory has to be found and cleared by the kernel, page by page; rewriting a file that has its pages is several
-times faster. So files of dropped objects are kept in a folder of free segments, under their size, and whoever writes
-next (the node, or any of its workers, without asking anybody) claims one of similar size by renaming it.
+The kernel has to find and clear fresh memory, page by page; rewriting a file that has its pages is several times
+faster. Files of dropped objects are therefore kept in a folder of free segments, under their size. The next writer (the
+node, or any of its workers) claims one of similar size by renaming it, without asking.
 
 A free segment may still be mapped by a process that read the object (a user holds an array), and must not change under
-it. The kernel knows: it grants a write lease only on files that nobody else has open *or mapped*. `is_unused` asks for
-one and gives it back; 30 µs. Whether that works is tried out once per process; where it does not, nothing is reused.
+it. The kernel knows: it grants a write lease only on files that no other process has open *or mapped*. `is_unused` asks
+for one and gives it back, in 30 µs. Whether that works is tried once per process; if it does not, nothing is reused.
 
-A file is written under a name of its own and renamed when it is complete, so nobody sees half an object. All writing
-is by system calls, never through a mapping: running out of room is an error then, and not a SIGBUS.
+A file is written under a name of its own and renamed when it is complete, so no reader sees half an object. All writing
+is by system calls, never through a mapping: running out of room is then an error, and not a SIGBUS.
 """
 
 import errno
@@ -101,7 +101,7 @@ class Segments:
             return -1
         similar.sort(key=lambda name: abs(size_of(name) - size))
         for name in similar[:TRIES_MAX]:
-            with suppress(FileNotFoundError):  # somebody else was faster
+            with suppress(FileNotFoundError):  # another process was faster
                 os.rename(f"{self.free}/{name}", path)
                 fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
                 if is_unused(fd):
@@ -140,9 +140,10 @@ def size_of(name: str) -> int:
 
 
 def is_unused(fd: int) -> bool:
-    """True if nobody but us has this file of ours open or mapped. Only for files whose name nobody else knows."""
+    """Whether no other process has this file of ours open or mapped. Only for files whose name no other process
+    knows."""
     try:
-        # Should somebody open the file just now, the lease is "broken" by a signal: one that is ignored unless handled.
+        # If the file is opened just now, the lease is "broken" by a signal, which is ignored unless handled.
         fcntl.fcntl(fd, fcntl.F_SETSIG, signal.SIGURG)
         fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_WRLCK)
         fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_UNLCK)

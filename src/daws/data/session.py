@@ -1,10 +1,10 @@
 """The folders of a session: made at its start, gone at its end, and those of killed clients swept at the next start.
 
 Each folder is private (0700) and its owner holds a lock (`flock`) on it as long as it lives. The kernel drops the lock
-when the process is gone, however it went, so whoever gets the lock of somebody's folder knows that its owner is dead:
-no pid that was given away again can deceive it, no container that sees other pids, no second session that starts at
-the same moment. A folder gets its final name after it was locked; those that never got one are swept when they are an
-hour old. The pid in the name is for people. Where locks do not work (some network file systems) nothing is swept.
+when the process is gone, in whatever way, so a process that gets the lock knows that the folder's owner is dead. Reused
+pids, containers with other pids, and a second session that starts at the same moment cannot mislead it. A folder gets
+its final name after it was locked; those that never got one are swept when they are an hour old. The pid in the name is
+for people. If locks do not work (some network file systems) nothing is swept.
 """
 
 import fcntl
@@ -45,7 +45,8 @@ class SessionFolders:
     """`memory` (None if there is no room), `scratch` and `run` (a short path, for sockets) are this session's alone."""
 
     def __init__(self, memory_base: Path | None = None, scratch_base: Path | None = None) -> None:
-        """Without bases: /dev/shm, and TMPDIR or another folder on disk. Sweeps what killed sessions left in them."""
+        """Make the folders, and sweep those of killed sessions. The default bases are /dev/shm, and TMPDIR or another
+        folder on disk."""
         scratch_base = scratch_base or default_scratch()
         memory_base = memory_base or default_memory()
         run_base = _runtime_base() or memory_base or scratch_base
@@ -53,7 +54,7 @@ class SessionFolders:
         sweep(*bases)
         token = os.urandom(4).hex()
         made: dict[Path, tuple[Path, int]] = {}
-        # Also runs when the interpreter exits, so that nothing stays behind an exception that nobody caught.
+        # Also runs when the interpreter exits, so that nothing stays behind an uncaught exception.
         self._finalizer = weakref.finalize(self, _remove, os.getpid(), made)
         try:
             for base in bases:
@@ -131,7 +132,8 @@ def _runtime_base() -> Path | None:
 
 
 def sweep(*bases: Path) -> list[Path]:
-    """Remove the folders of sessions of this user whose process is gone; says which. Also for who outlives a client."""
+    """Remove the folders of this user's sessions whose process is gone, and return them. Processes that outlive a
+    client call it too."""
     gone = []
     for base in bases:
         for path in _folders(base):
@@ -169,7 +171,7 @@ def _make(base: Path, token: str) -> tuple[Path, int]:
     except BlockingIOError:
         raise
     except OSError:
-        fd = -1  # no locks here: nobody else gets one either
+        fd = -1  # no locks here: no other process gets one either
     os.rename(unborn, path)
     return path, fd
 

@@ -1,8 +1,8 @@
 """The user's own modules on their way to nodes that do not have them.
 
 A client packs them into one *shipment*, which is kept in the store like a function, under a number. Functions that need
-it begin with a tag that names it; a node unpacks it into a folder, and workers have that folder on their path while
-they run what belongs to it. A shipment is named by its content, so what has not changed is not sent or unpacked again.
+it begin with a tag that names it. A node unpacks it into a folder, and workers have that folder on their path while
+they run tasks of that client. A shipment is named by its content, so an unchanged one is not sent or unpacked again.
 """
 
 import os
@@ -23,7 +23,7 @@ _Files = list[tuple[str, bytes]]
 
 
 class Shipment:
-    """Packed modules: their bytes, and a digest of what is in them."""
+    """Packed modules: their bytes, and a digest of their content."""
 
     __slots__ = ("digest", "packed")
 
@@ -42,12 +42,12 @@ class Shipment:
         self.packed = zlib.compress(content, 3)
 
     def tag(self, number: int) -> bytes:
-        """What functions begin with that need it; `number` is the one under which it is kept."""
+        """The tag at the beginning of functions that need the shipment; `number` is its number in the store."""
         return tag_of(number, self.digest)
 
 
 def unpack(packed: bytes, folder: str, digest: bytes) -> None:
-    """Make the folder, unless it is there; it appears when it is complete. The digest is what the tag says."""
+    """Make the folder, unless it exists; it appears when it is complete. The digest is that of the tag."""
     if os.path.isdir(folder):
         return
     inflating = zlib.decompressobj()

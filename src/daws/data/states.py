@@ -1,8 +1,8 @@
 """Whether values that functions by value use were changed in place: dicts, lists, arrays, instances, classes.
 
-The state of a value is a pickle, to be compared with a later one and never to be loaded. It is quick to make: plain
-data are pickled at the speed of C, and whatever has code (functions, classes, modules) or cannot be pickled (locks,
-open files) stands there with its identity.
+The state of a value is a pickle, to be compared with a later one and never to be loaded. It is quick to make. Plain
+data are pickled at the speed of C. Everything that has code (functions, classes, modules) or cannot be pickled (locks,
+open files) is represented by its identity.
 """
 
 import pickle
@@ -17,14 +17,14 @@ _ATOMS = frozenset(
     + [type(one) for one in (None, Ellipsis, NotImplemented, object.__init__, str.join, dict.__dict__["fromkeys"])]
     + [FunctionType, ModuleType, CodeType, property, staticmethod, classmethod]
 )
-"""Types whose instances hold nothing that can be changed, or have code that is looked at elsewhere."""
+"""Types whose instances hold nothing that can be changed, or have code that is compared elsewhere."""
 _FIXED = frozenset(
     [
         *("datetime", "zoneinfo", "decimal", "fractions", "uuid", "pathlib", "pathlib._local", "ipaddress"),
         *("re", "typing", "_contextvars", "_thread"),
     ]
 )
-"""Modules whose instances are not changed by those who have them, or never travel with what is in them."""
+"""Modules whose instances are not changed by their users, or never travel with their content."""
 _CODE = (type, FunctionType, ModuleType, CodeType)
 _HEAP_TYPE = 1 << 9
 
@@ -42,7 +42,8 @@ def is_changeable(value: object) -> bool:
 
 
 class State:
-    """Of some values, and of some classes, whose attributes are compared elsewhere but for new ones."""
+    """The state of some values, and of some classes. Attributes of the classes are compared elsewhere, except for new
+    ones."""
 
     __slots__ = ("_classes", "_values")
 
@@ -51,7 +52,7 @@ class State:
         self._classes = [(kind, len(kind.__dict__)) for kind in classes]
 
     def is_as_before(self) -> bool:
-        """False, too, where nobody can tell."""
+        """Whether nothing has changed; False if that cannot be told."""
         for kind, count in self._classes:
             if len(kind.__dict__) != count:
                 return False
@@ -82,8 +83,8 @@ class Looked:
 
 
 def pickled_state(value: object, same: list[Any]) -> bytes | None:
-    """A value as bytes that are others when it has changed; None if it is large, or there is no way. Adds what counts
-    by its identity to `same`."""
+    """A value as bytes that change when it changes; None if it is large, or impossible. Adds objects that count by
+    their identity to `same`."""
     file = _Limited()
     try:
         _StatePickler(file, same).dump(value)
@@ -138,7 +139,7 @@ class _StatePickler(pickle.Pickler):
 
 @cache
 def _dispatch_table() -> Any:
-    """As functions by value are pickled; cloudpickle is imported when it is first needed."""
+    """The dispatch table for functions by value; cloudpickle is imported when it is first needed."""
     from daws.data.by_value import ByValue
 
     return ByValue.dispatch_table

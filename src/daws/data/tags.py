@@ -1,6 +1,10 @@
-"""What stands before a function that travels: its root, if a run has brought it in; a tag, if it needs modules of its
-client (see `shipping`); its name, so that a node, which never loads it, can say what failed; and the levels of its
-client's loggers, if they are not those of a new process. Apart, because all workers look."""
+"""The headers before a function that travels, in a module of their own because all workers read them.
+
+- its root, if a run has brought it in;
+- a tag, if it needs modules of its client (see `shipping`);
+- its name, so that a node, which never loads it, can say what failed;
+- the levels of its client's loggers, if they are not those of a new process.
+"""
 
 from struct import Struct
 
@@ -15,8 +19,8 @@ _ROOT = Struct("<1sQ")
 
 
 def rooted(root: int, function: bytes) -> bytes:
-    """A function that a run has brought in: it goes when that one goes whose runs, or whose runs' runs, did so. `root`
-    is the number of a function that a client has brought in."""
+    """A function that a run has brought in. It is dropped with its root: the function of a client whose runs, or whose
+    runs' runs, brought it in. `root` is the number of that function."""
     return _ROOT.pack(ROOT, root) + function
 
 
@@ -76,7 +80,7 @@ def levels_in(function: bytes) -> bytes:
 
 
 def pickle_in(function: bytes) -> bytes:
-    """What is left of a function without its name and levels; it has no tag any more."""
+    """The pickle of a function without its name and levels; its tag is gone already."""
     rest = _unnamed(function)
     return rest[3 + int.from_bytes(rest[1:3], "little") :] if rest[:1] == LEVELS else rest
 

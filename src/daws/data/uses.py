@@ -1,7 +1,7 @@
-"""What functions and classes that travel by value use: globals, cells, and attributes of classes of the same kind.
+"""The values that functions and classes by value use: globals, cells, and attributes of classes of the same kind.
 
 As long as each of these is bound to the same object, and nothing was changed in place in those that can be (see
-`states`), what was pickled before is still true.
+`states`), the earlier pickle is still valid.
 """
 
 import sys
@@ -14,7 +14,7 @@ from daws.data.local import is_local
 from daws.data.states import Looked, State, is_changeable
 
 Used = tuple[dict[str, Any] | CellType | type, str, object]
-"""Where something was found, under which name, and what it was."""
+"""The place of a used value, its name there, and the value."""
 _NOTHING = object()
 _INSIDE = ("__func__", "__wrapped__", "func", "fget", "fset", "fdel")
 """Where methods, decorated functions, partials and properties have their functions."""
@@ -35,7 +35,7 @@ def is_at_home(function: Any) -> bool:
 
 
 def uses_of(what: Any) -> list[Used]:
-    """All that a function or a class by value uses, and that what it uses itself uses."""
+    """All values that a function or a class by value uses, directly or through others that it uses."""
     return Uses(what).used
 
 
@@ -141,7 +141,7 @@ def _globals_of(code: CodeType) -> frozenset[str]:
 
 
 def _parts(value: Any) -> list[Any]:
-    """The functions and classes in what a name stands for."""
+    """The functions and classes in a value."""
     return [value] if isinstance(value, type) else _functions_in(value)
 
 

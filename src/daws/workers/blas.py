@@ -24,7 +24,7 @@ def follows_cores(environment: Collection[str]) -> tuple[str, ...]:
 
 
 class LoadedLibraries:
-    """Those of this process. They are looked for again when modules were imported meanwhile."""
+    """The numerical libraries that this process has loaded. They are searched again after modules were imported."""
 
     __slots__ = ("_found", "_modules")
 
@@ -33,7 +33,7 @@ class LoadedLibraries:
         self._found: list[Any] = []
 
     def use(self, cores: int, variables: Collection[str]) -> None:
-        """Let those have so many threads whose variables are ours to set."""
+        """Set the number of threads of the libraries whose variables are ours to set."""
         if not any(name in sys.modules for name in _USERS):
             return
         if self._modules != len(sys.modules):

@@ -1,8 +1,8 @@
-"""Commands as tasks: what a worker does to run one.
+"""Commands as tasks: how a worker runs one.
 
 A command with files runs in a folder of its own: inputs are linked in under their names, outputs are moved out as
-objects, and what else is in it goes. When the program ends, or its time is over, whatever it has started is killed;
-when the worker is killed instead, the fork server does so.
+objects, and everything else in it is removed. When the program ends, or its time is over, all processes that it has
+started are killed; when the worker is killed instead, the fork server does so.
 """
 
 import os
@@ -42,10 +42,11 @@ _numbers = count()
 
 
 class CommandSpec(Struct, frozen=True):
-    """A command as it travels. Checked by the client that made it; futures in it have become what they stand for.
+    """A command as it travels. The client that made it has checked it, and has replaced futures in it by their values.
 
-    `line` is there instead of `argv` if a shell is to read it. `inputs` are files beside those in `argv`, `outputs` all
-    names of files that are taken out, `stdout` and `stderr` those that a stream goes to. Limits of zero are none.
+    `line` is there instead of `argv` if a shell is to read it. `inputs` are files beside those in `argv`. `outputs` are
+    all names of files that are taken out; `stdout` and `stderr` are those that a stream goes to. Limits of zero are
+    none.
     """
 
     argv: tuple[Any, ...] = ()
@@ -63,7 +64,7 @@ class CommandSpec(Struct, frozen=True):
 
 
 SHOWN_MAX = 2000
-"""So many letters of each stream are shown in notebooks."""
+"""The number of characters of each stream that are shown in notebooks."""
 
 
 class Completed(Struct, frozen=True):
@@ -134,7 +135,7 @@ class _Run:
         self.statuses: tuple[int, ...] = ()  # of the members of a pipeline that failed
 
     def result(self) -> Any:
-        """A Completed and, if there are outputs, what is kept of each; CommandError if something is wrong."""
+        """A Completed and, if there are outputs, the kept file of each; CommandError if something is wrong."""
         spec = self.spec
         try:
             if spec.outputs or spec.inputs or any(isinstance(word, File) for word in spec.argv):
@@ -278,8 +279,8 @@ class _Run:
         return f"failed: {members}" if members else said_of_code(code)
 
     def _changed_inputs(self) -> list[str]:
-        """Inputs that were written to. Those that a command has made are gone then, so that nobody takes them for what
-        they were: who needs one has it made again."""
+        """The inputs that were written to. Inputs that a command has made are removed then, so that no task takes them
+        for the original; a task that needs one has it remade."""
         changed = []
         for name, (file, before) in self.placed.items():
             try:
@@ -322,10 +323,10 @@ class _Run:
         is_own = status.st_nlink == 1 and not os.path.islink(path)
         if is_own and mode != stat.S_IMODE(status.st_mode):
             os.chmod(path, mode)
-        if status.st_size < self.at.inline_max_bytes:  # there is one byte more than what is in it
+        if status.st_size < self.at.inline_max_bytes:  # there is one byte more than its content
             with open(path, "rb") as small:
                 return FileResult(small_file(small.read(), mode))
-        assert self.at.segments is not None  # whoever submits commands has a node with folders
+        assert self.at.segments is not None  # a client that submits commands has a node with folders
         target = f"{self.at.segments.folders_new[-1]}/{os.getpid()}-file-{next(_numbers)}"
         if is_own:
             os.rename(path, target)
@@ -345,7 +346,7 @@ class _Run:
 
 
 class _Streams:
-    """Where a command prints to: the files that keep what a worker's tasks print, or for threads, files of its own."""
+    """The output of a command: the files that keep the output of a worker's tasks, or for threads, files of its own."""
 
     def __init__(self, at: Runner, show: bool) -> None:
         self._hold = at.hold_output
@@ -360,7 +361,7 @@ class _Streams:
         self._begun = [os.lseek(fd, 0, os.SEEK_END) for fd in self._fds]
 
     def taken(self, show: bool) -> tuple[bytes, bytes]:
-        """The end of what was printed; the rest of it is shown where tasks' output is shown, or forgotten."""
+        """The end of the output. The rest of it is shown where tasks' output is shown, or dropped."""
         found = []
         for fd, begun, to in zip(self._fds, self._begun, (sys.stdout, sys.stderr), strict=True):
             end = os.lseek(fd, 0, os.SEEK_END)
@@ -379,7 +380,7 @@ class _Streams:
 
 
 def _read_now(fd: int) -> bytes:
-    """What is in a pipe."""
+    """The content of a pipe."""
     os.set_blocking(fd, False)
     try:
         return os.read(fd, REPORT_BYTES_MAX)
@@ -388,7 +389,7 @@ def _read_now(fd: int) -> bytes:
 
 
 def _make_executable(path: str) -> None:
-    """Whoever is the program is meant to run, also if that was not said of the file."""
+    """Make a program executable. A file that is used as a program is meant to run, even if its mode does not say so."""
     mode = os.stat(path).st_mode
     if not mode & stat.S_IXUSR:
         os.chmod(path, stat.S_IMODE(mode) | stat.S_IXUSR)
@@ -412,7 +413,7 @@ def _empty_folder(at: Runner) -> str:
 
 
 def _is_emptied(folder: str) -> bool:
-    """Remove all that is in a folder, whatever its program has forbidden; False if something stays."""
+    """Remove everything in a folder, whatever its program has forbidden; False if something stays."""
     try:
         os.chmod(folder, 0o700)
         for name in os.listdir(folder):

@@ -9,14 +9,14 @@ CO_COROUTINE = 0x80  # as `inspect` has it, which takes long to import
 
 
 def run_coroutine(coroutine: Any) -> Any:
-    """The result of a coroutine, or what it raises."""
+    """Run a coroutine, and return its result or raise its exception."""
     import asyncio  # dear, and most workers never need it
 
     return asyncio.run(coroutine)
 
 
 def is_coroutine(value: Any) -> bool:
-    """Is this what a coroutine function returns when it is called?"""
+    """Is this the value that a coroutine function returns when it is called?"""
     return type(value) is CoroutineType
 
 
@@ -43,5 +43,5 @@ class Awaiting:
 
 
 def awaiting(function: Callable[..., Any]) -> Callable[..., Any]:
-    """What a worker calls for a function: asked once for each, when the worker learns it."""
+    """The callable that a worker uses for a function; computed once, when the worker learns the function."""
     return Awaiting(function) if is_coroutine_function(function) else function

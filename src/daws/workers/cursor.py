@@ -1,8 +1,8 @@
-"""Where a worker is, in a page of memory that it shares with the pool.
+"""The position of a worker, in a page of memory that it shares with the pool.
 
-A worker may die at any instant, with the reports of runs that went well still unsent. The page tells the pool which run
-it began last, so that nobody else is blamed, and when, so that time limits need no messages. A file holds it because
-the worker is no child of the pool's process.
+A worker may die at any instant, with the reports of successful runs still unsent. The page tells the pool which run
+began last, so that no other run is blamed, and when, so that time limits need no messages. A file holds it because the
+worker is no child of the pool's process.
 """
 
 import mmap
@@ -13,13 +13,16 @@ _BYTES = 48
 
 
 class Cursor:
-    """`fields[0]` is the run that began last (NO_RUN: none yet), `fields[1]` when that was (monotonic clock, ns),
-    `fields[2]` the process group of the command that it runs (0: none, STARTING: not known yet). `fields[3]` and
-    `fields[4]` are how far the files of its standard output and error were reported, and `fields[5]` is 1 while what is
-    printed is not to be shown.
+    """The shared fields of a worker:
+
+    - `fields[0]` is the run that began last (NO_RUN: none yet);
+    - `fields[1]` is when it began (monotonic clock, ns);
+    - `fields[2]` is the process group of the command that it runs (0: none, STARTING: not known yet);
+    - `fields[3]` and `fields[4]` are how far the files of its standard output and error were reported;
+    - `fields[5]` is 1 while the output is not to be shown.
 
     A run that has ended stays here until the next one begins: if its worker dies before it could report it, that run is
-    the one that may have done it.
+    the one that may have killed it.
     """
 
     __slots__ = ("_map", "fields")

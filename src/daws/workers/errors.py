@@ -1,4 +1,4 @@
-"""What goes wrong around workers, as exceptions."""
+"""Errors around workers, as exceptions."""
 
 from daws.model.errors import DawsError, UnavailableError, UsageError
 

@@ -1,9 +1,9 @@
 """Exceptions that travel: taken apart in a worker, put together in the client.
 
-The client must get something sensible whatever the exception is: one that cannot be pickled, one that cannot be
-unpickled (its class lives in a module that only the worker has), one whose `str` raises. Pickle makes an exception anew
-from its `args`, which is wrong as soon as a class has a constructor of its own that hands on something else. So the
-constructor of such a class is left out: what it did is in `args` and in the attributes.
+The client must get something sensible from any exception: one that cannot be pickled, one that cannot be unpickled (its
+class lives in a module that only the worker has), one whose `str` raises. Pickle makes an exception anew from its
+`args`. That is wrong for a class with a constructor of its own that passes on other arguments. The constructor of such
+a class is therefore left out: its effects are in `args` and in the attributes.
 """
 
 from collections.abc import Callable
@@ -27,7 +27,7 @@ ENDING = ("SystemExit", "KeyboardInterrupt", "GeneratorExit")  # they would end 
 
 ITEM = "(This was the call for an item of a map. The task that has the item as an argument was not run.)\n"
 READ_ONLY = " is read-only"
-"""How numpy's error ends when somebody writes to an array that several tasks share."""
+"""The end of numpy's error when a task writes to an array that several tasks share."""
 
 
 def failure_of(error: BaseException) -> bytes:
@@ -77,18 +77,18 @@ def with_way(
         return error
     if root != task:
         error.add_note(way(path, text, name))
-    elif not isinstance(error, TaskFailedError | TaskKilledError):  # those say what it was themselves
+    elif not isinstance(error, TaskFailedError | TaskKilledError):  # those have the message already
         error.add_note(f"raised by {head_of(text).replace(' failed', '', 1)}")
     return error
 
 
 def why_of(failure: bytes) -> str:
-    """In one line, what a run that lacks an object says of it."""
+    """The fault of a missing object, in one line, from the failure of the run that needed it."""
     return FAILURE.decode(failure).message.partition("\n")[0][:OUTLINE_MAX]
 
 
 def outline_of(failure: bytes, who: str, where: str = "") -> str:
-    """One line about a task that failed, for those that need what it would have made."""
+    """One line about a task that failed, for the tasks that need its outputs."""
     read = FAILURE.decode(failure)
     said = read.message.partition("\n")[0][:OUTLINE_MAX]
     prefix = f"{who}: "
@@ -141,8 +141,8 @@ def _whole(error: Exception) -> object:
 
 
 def _in_part(error: Exception) -> object:
-    """Its class is what others catch it by, so it travels without those args and attributes that cannot: texts stand
-    in their place, and a note says so."""
+    """The exception without the args and attributes that cannot travel; texts replace them, and a note says so. Its
+    class stays, because users catch it by that."""
     kind, args, state = _reduced(error)
     if kind is not type(error):
         raise TypeError("it has its own way to be pickled")
@@ -174,7 +174,7 @@ def _piece(value: Any, name: str, left: list[str]) -> Any:
 
 
 def _reduced(error: Exception) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
-    """Its class, args and attributes, unless it has changed what it is pickled as."""
+    """The class, args and attributes of an exception, unless it defines its own pickling."""
     reduced: Any = error.__reduce__()
     kind, args, *state = reduced
     return kind, args, state[0] if state and isinstance(state[0], dict) else {}

@@ -1,11 +1,11 @@
-"""Set-up and tear-down of a worker: what they set in their module is there for the tasks of that module.
+"""Set-up and tear-down of a worker: values that they set in their module are there for the tasks of that module.
 
     def set_up():
         global model
         model = load()
 
-Functions of scripts and notebooks travel by value, each with globals of its own: without this, a task would not see
-what the set-up of its worker has set.
+Functions of scripts and notebooks travel by value, each with globals of its own. Without this, a task would not see the
+values that the set-up of its worker has set.
 """
 
 import functools
@@ -20,13 +20,13 @@ DEPTH_MAX = 4
 
 
 class Hooks:
-    """What the set-up of a worker has set: values by name, of each module whose functions travel by value."""
+    """The values that the set-up of a worker has set, by name, for each module whose functions travel by value."""
 
     def __init__(self) -> None:
         self._left: dict[str, dict[str, Any]] = {}
 
     def set_up(self, pickled: bytes) -> None:
-        """Run the hook, and keep what it has set."""
+        """Run the hook, and keep the values that it has set."""
         hook = loads(pickled)
         before = [(module, space, dict(space)) for module, space in spaces_of(hook)]
         hook()
@@ -40,7 +40,7 @@ class Hooks:
         self.applied(loads(pickled))()
 
     def applied(self, function: Any) -> Any:
-        """The function, with what the set-up has set among its globals."""
+        """The function, with the values of the set-up among its globals."""
         if self._left:
             for module, space in spaces_of(function):
                 space.update(self._left.get(module, ()))

@@ -1,10 +1,11 @@
-"""One worker, seen by the pool: its socket, what was ordered and not reported yet, where it is.
+"""One worker, seen by the pool: its socket, its outstanding orders, and its position.
 
-Most runs are where the cursor shows them. Those that have created tasks are kept by name: they may have waited since,
-or go on beside others, and a new run of them must be another attempt, which the death of the worker makes sure of.
+Most runs are where the cursor shows them. Runs that have created tasks are kept by name, because they may have waited
+since, or may continue beside others. A new run of such a task must be another attempt; the death of the worker makes
+sure of that.
 
 Beside the socket there is a *bell*. A worker that is on a long run reads its orders when the run is over, or every now
-and then; what cannot wait until then rings.
+and then; an urgent order rings the bell.
 """
 
 import contextlib
@@ -115,13 +116,14 @@ class WorkerConnection:
         return self.resumed if run is None else {**self.resumed, run: self.cursor.fields[1]}
 
     def forget(self, run: int) -> None:
-        """It was reported; if it had created tasks, that is over too."""
+        """Forget a run that was reported, with its state if it had created tasks."""
         self.creators.discard(run)
         self.suspended.pop(run, None)
         self.resumed.pop(run, None)
 
     def flush(self) -> None:
-        """Send all orders in one frame; what the socket does not take now it gets as soon as it can."""
+        """Send all orders in one frame. If the socket cannot take all of it now, the rest follows as soon as
+        possible."""
         if not self.orders:
             return
         buffer, orders = self._buffer, self.orders
@@ -132,7 +134,7 @@ class WorkerConnection:
             self._backlog += buffer
             if rings:
                 self._rings = True
-                os.eventfd_write(self._bell, 1)  # what was sent before it may wait to be read
+                os.eventfd_write(self._bell, 1)  # it may not have read the orders before yet
         else:
             sent = self._try(buffer)
             if sent < len(buffer):
@@ -162,14 +164,14 @@ class WorkerConnection:
             return len(data)  # it is dead, which the fork server will say
 
     def receive(self) -> list[ReportType] | None:
-        """Reports that have come; None when there will be no more, or none that make sense."""
+        """The reports that have arrived; None when no more will come, or when they make no sense."""
         try:
             return self._received()
         except BlockingIOError:
             return []
 
     def rest(self) -> list[ReportType]:
-        """Everything that it said before it died and that was not received yet."""
+        """All reports that arrived before it died and were not received yet."""
         found: list[ReportType] = []
         try:
             while (reports := self._received()) is not None:
@@ -193,13 +195,14 @@ class WorkerConnection:
             return None
 
     def close(self) -> tuple[bytes, list[tuple[int, bytes]]]:
-        """It is dead. Answers the end of what it has printed in its last run, and by stream what was not reported."""
+        """Close the connection of a dead worker. Returns the end of its last run's output, and the unreported output by
+        stream."""
         self._loop.remove_reader(self.sock.fileno())
         if self._backlog:
             self._loop.remove_writer(self.sock.fileno())
         self.sock.close()
         os.close(self._bell)
-        self.orders.clear()  # nobody shall ring any more
+        self.orders.clear()  # no order may ring any more
         taken, is_held = self.cursor.fields[3:5].tolist(), self.cursor.fields[HELD]
         self.cursor.close()
         remove_tree(runs_folder(self._prepare))

@@ -1,8 +1,8 @@
-"""What tasks log, and warn of: it is sent to the client, which handles it as if it had happened there.
+"""Log records and warnings of tasks: they are sent to the client, which handles them as its own.
 
-So a worker formats and prints nothing. It has one handler, at the root, which sends records, and the levels of the
-client's loggers, so that what nobody wants to hear of costs nothing. `logging` takes a while to import: all this waits
-until a task does so. A task that configures `logging` by itself has its way, and what it prints is its output.
+A worker formats and prints nothing. It has one handler, at the root, which sends records, and the levels of the
+client's loggers, so that unwanted records cost nothing. `logging` takes a while to import: all this waits until a task
+imports it. A task that configures `logging` by itself overrides this, and its records are part of its output.
 """
 
 import sys
@@ -19,17 +19,17 @@ from daws.workers.signs import Signs
 TEXT_MAX = 1 << 16
 RECORDS_PER_S = 2000
 DISABLE = "\0"
-"""Among the levels: up to which nothing is logged at all."""
+"""The name among the levels that has the level up to which nothing is logged at all."""
 ROOT = ""
 _PLAIN = (str, int, float, bool, type(None))
 _LEFT_OUT = frozenset(("args", "exc_info", "msg"))
 
 Send = Callable[[int, bytes], None]
-"""Given LOGGED or WARNED, and what is to travel."""
+"""A function that sends LOGGED or WARNED with its content."""
 
 
 class Logs:
-    """`logging` and `warnings` of this process. `signs` are given when records were left out: see `end_run`."""
+    """The `logging` and `warnings` of this process. `signs` are given when records were left out: see `end_run`."""
 
     def __init__(self, name: str, send: Send, signs: Signs | None = None) -> None:
         self._name = name
@@ -52,7 +52,7 @@ class Logs:
             sys.meta_path.insert(0, _Waiting(self._on_import))
 
     def use(self, levels: bytes) -> None:
-        """From now on tasks of a client run that has these levels; see `daws.client.levels`."""
+        """Use these levels from now on, because tasks of another client run; see `daws.client.levels`."""
         if levels != self._levels:
             self._levels = levels
             if self._logging is not None:
@@ -88,7 +88,7 @@ class Logs:
         handler = SendingHandler()
 
         def basic_config(**how: Any) -> None:
-            """As ever: a task that calls it has its way."""
+            """Configure `logging` as usual: a task that calls it overrides the handler of the worker."""
             if logging.root.handlers == [handler]:
                 logging.root.removeHandler(handler)
             configure(**how)
@@ -100,7 +100,7 @@ class Logs:
             self._apply()
 
     def _apply(self) -> None:
-        """Set levels of loggers; those that an earlier client had set are as they would be in a new process."""
+        """Set the levels of loggers. Loggers that an earlier client had set are reset as in a new process."""
         logging = self._logging
         wanted: dict[str, int] = msgpack.decode(self._levels) if self._levels else {}
         logging.disable(wanted.pop(DISABLE, logging.NOTSET))

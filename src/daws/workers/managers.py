@@ -1,7 +1,8 @@
 """Lets workers use the queues, dicts and locks of a `multiprocessing.Manager` of the client's.
 
-What a manager gives connects to the manager's process where it is unpickled, with the key of that process. Processes of
-`multiprocessing` have the key of the one that started them. Workers are started by another process, so they are told.
+A proxy of a manager connects to the manager's process when it is unpickled, with the key of that process. Processes of
+`multiprocessing` have the key of the one that started them. Workers are started by another process, so they get the
+key.
 """
 
 import sys

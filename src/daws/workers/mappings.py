@@ -1,8 +1,8 @@
 """Large files that tasks of one worker read again and again stay mapped between them.
 
-To enter the pages of a large file takes as long as to read them, and 200 tasks with one large argument would pay for it
-200 times. A file is kept mapped from the second time on that it is read. It is let go of when others have taken its
-place, when the worker has been idle for `IDLE_S`, or when a run that does not read it has lasted that long: an object
+To map the pages of a large file takes as long as to read them, and 200 tasks with one large argument would pay for it
+200 times. A file stays mapped from the second time that it is read. It is released when other files have taken its
+place, when the worker has been idle for `IDLE_S`, or when a run that does not read it has lasted that long. An object
 that was dropped must not stay in memory for longer.
 """
 
@@ -31,11 +31,11 @@ class Mappings:
         self.is_holding = False
 
     def content(self, object_: int, path: str, open_file: Callable[[], memoryview]) -> memoryview:
-        """What is in the file, mapped by `open_file` unless it is mapped already."""
+        """The content of the file, mapped by `open_file` unless it is mapped already."""
         try:
             key = (object_, os.stat(path).st_ino)
         except OSError:
-            return open_file()  # which says what is wrong
+            return open_file()  # it raises the right error
         seen = self._seen
         known = seen.pop(key, None)
         found = None if known is None else known[1]
@@ -48,7 +48,7 @@ class Mappings:
         return found
 
     def let_go(self, before_ns: int | None = None) -> None:
-        """Of all, or of those that were not read since `before_ns`."""
+        """Release all files, or those that were not read since `before_ns`."""
         kept = {} if before_ns is None else {key: one for key, one in [*self._seen.items()] if one[0] >= before_ns}
         self._seen = kept
         self.is_holding = bool(kept)

@@ -1,8 +1,8 @@
 """Modules of clients in a process that runs tasks: those of one client at a time.
 
-Clients may have different modules under the same name, or different versions of one. Whose task runs finds its own: the
-others are put aside meanwhile, and are as they were when it is their turn again. (Threads share the modules of their
-process, so there tasks of several clients at one time may find each other's.)
+Clients may have different modules under the same name, or different versions of one. Each task finds the modules of its
+own client; those of other clients are put aside meanwhile, and come back unchanged with their next task. (Threads share
+the modules of their process, so tasks of several clients at one time may find each other's.)
 """
 
 import os
@@ -15,7 +15,7 @@ from daws.model.errors import UnavailableError
 
 
 class ModulesInUse:
-    """`folder` has those that are in use, "" for nobody's."""
+    """The modules in use: those of `folder`, "" if they belong to no client."""
 
     __slots__ = ("_aside", "_lock", "_names", "folder")
 
@@ -26,7 +26,7 @@ class ModulesInUse:
         self._names: dict[str, frozenset[str]] = {"": frozenset()}
 
     def use(self, folder: str) -> None:
-        """From now on, imports find what is in this folder first."""
+        """Let imports find the modules of this folder first, from now on."""
         with self._lock:
             if folder == self.folder:
                 return
@@ -42,7 +42,7 @@ class ModulesInUse:
             self.folder = folder
 
     def forget(self, folder: str) -> None:
-        """Nobody needs what is in this folder any more."""
+        """Forget the modules of a folder that is not needed any more."""
         if folder == self.folder:
             self.use("")
         self._aside.pop(folder, None)

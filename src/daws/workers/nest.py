@@ -1,7 +1,7 @@
-"""Runs that create tasks and wait for them: the side of the worker, the same in processes and in threads.
+"""Runs that create tasks and wait for them: the worker's side, the same in processes and in threads.
 
-A run that asks for it gets a *nest*, in which it finds what became of the tasks that it has created. While it waits, it
-sits in its own thread, and its executor goes on with others in another one.
+Such a run gets a *nest*, which has the ends of the tasks that it has created. While the run waits, it keeps its own
+thread, and its executor runs other tasks in another one.
 """
 
 import sys
@@ -20,26 +20,27 @@ from daws.wire.worker import Asks, ChildEnd, Dropped, Execute, ReportType, Seed,
 from daws.workers.running import Runner
 
 FIRST_TAUGHT = 1 << 60
-"""Functions that clients bring in are counted from zero. Those of runs have the numbers above: digests, so that nobody
-has to be asked for one, and all who bring in the same function (and have the same root) give it the same number."""
+"""The first number of functions that runs bring in; those of clients are counted from zero. The numbers are digests:
+they need no coordination, and the same function with the same root always gets the same number."""
 
 
 class Discarded(BaseException):
-    """Ends a run that waits and that nobody needs any more. No `Exception`, so that tasks do not catch it by chance."""
+    """The exception that ends a waiting run that is not needed any more. It is no `Exception`, so tasks do not catch it
+    by chance."""
 
 
 class Host(Protocol):
-    """Who has the threads, and talks to the node."""
+    """The owner of the threads, which talks to the node."""
 
     workers: int
     runner: Runner
     taught: set[int]
 
     def open_nest(self, hand: "Hand") -> "RunNest":
-        """For the run that this thread is on."""
+        """Open the nest of the run that this thread is on."""
 
     def say(self, hand: "Hand", report: ReportType) -> None:
-        """Not urgent."""
+        """Send a report that is not urgent."""
 
     def pause(self, hand: "Hand", waits: WaitReport) -> None:
         """Give the executor back; returns when the nest's gate was opened."""
@@ -77,7 +78,7 @@ def current_nest() -> "RunNest | None":
 
 
 class RunNest:
-    """What one run has created. `session` is for whoever shows it to the user."""
+    """The tasks that one run has created. `session` belongs to the layer that shows the nest to the user."""
 
     def __init__(self, hand: Hand, run: int, began_ns: int) -> None:
         self.run = run
@@ -127,12 +128,12 @@ class RunNest:
         return number
 
     def drop(self, numbers: tuple[int, ...]) -> None:
-        """What these tasks make is not needed any more."""
+        """Say that the outputs of these tasks are not needed any more."""
         if not self._is_over:
             self._host.say(self._hand, Dropped(self.run, numbers))
 
     def wait(self, numbers: Iterable[int]) -> None:
-        """Until all these tasks have ended, without an executor meanwhile."""
+        """Wait until all these tasks have ended, without an executor meanwhile."""
         left = tuple([number for number in numbers if number not in self.ends])
         if not left:
             return
@@ -144,13 +145,13 @@ class RunNest:
         self._take_in()
 
     def look(self) -> None:
-        """Hear what has ended, without waiting for more."""
+        """Take in the tasks that have ended, without waiting for more."""
         self._check_thread("ask for tasks")
         self._host.ask(self._hand, Asks(self.run))
         self._take_in()
 
     def hear(self, ended: tuple[ChildEnd, ...]) -> None:
-        """In whatever thread listens to the node: the one that is at the gate takes it in."""
+        """Receive ends, in the thread that listens to the node. The thread at the gate takes them in."""
         for end in ended:
             self.ends[end.number] = end
             self._news.append(end)

@@ -1,12 +1,12 @@
-"""What runs print: the standard streams of a worker lead into two files, which are read while runs go on.
+"""The output of runs: the standard streams of a worker lead into two files, which are read while runs go on.
 
-Files, so that output of other programs is caught as well, nobody blocks when a task prints megabytes, and the pool can
-read the last lines of a worker that is dead. Nothing is asked of the system for a short run that printed nothing.
+Files have three advantages: they catch output of other programs as well, a task that prints megabytes is not blocked,
+and the pool can read the last lines of a dead worker. A short run that printed nothing costs no system call.
 
-Complete lines are reported every now and then, the rest of a line when its run has ended. Most often one run prints at
-a time. Where several go on in one process (those that have waited for tasks), each write tells whose it is: the *owner*
-of what is in the files is the thread that wrote last, and when another one writes, that is taken out first. What
-programs write that a run has started belongs to the owner, or to the run that takes orders.
+Complete lines are reported every now and then, the rest of a line when its run has ended. Mostly one run prints at a
+time. Several runs may go on in one process if they have waited for tasks. Then the *owner* of the files' content is the
+thread that wrote last; when another thread writes, that content is taken out first. Output of programs that a run has
+started belongs to the owner, or to the run that takes orders.
 """
 
 import errno
@@ -23,7 +23,8 @@ from daws.workers.signs import Signs
 
 KEPT_BYTES = 1 << 16
 SHOWN_PER_S = 1 << 16
-"""So many bytes a second of a run that goes on are reported; of what comes faster, the end."""
+"""The number of bytes per second that are reported of a run that goes on; if it prints faster, only the end is
+reported."""
 FILE_MAX_BYTES = 1 << 23
 HELD = 5  # among the fields of the cursor
 STREAMS = (1, 2)
@@ -35,7 +36,7 @@ def path_of(folder: str, name: str, stream: int) -> str:
 
 
 def last_output(folder: str, name: str, max_bytes: int = KEPT_BYTES) -> bytes:
-    """The end of what a worker wrote in its last run: error output behind standard output."""
+    """The end of a worker's output in its last run: error output behind standard output."""
     found = b""
     for stream in STREAMS:
         found += _read(folder, name, stream, 0, max_bytes)[1]
@@ -43,7 +44,7 @@ def last_output(folder: str, name: str, max_bytes: int = KEPT_BYTES) -> bytes:
 
 
 def unreported(folder: str, name: str, taken: Sequence[int]) -> list[tuple[int, bytes]]:
-    """What a worker that is dead wrote and did not report, by stream. `taken` is how far it did."""
+    """The unreported output of a dead worker, by stream. `taken` is how far its output was reported."""
     found = []
     for stream, at in zip(STREAMS, taken, strict=True):
         left_out, text = _read(folder, name, stream, at, KEPT_BYTES)
@@ -68,7 +69,7 @@ def _read(folder: str, name: str, stream: int, at: int, max_bytes: int) -> tuple
 
 
 def _said_shortened(left_out: int) -> bytes:
-    """Whoever reads the end alone should know that there was more."""
+    """A line that says how much output was left out."""
     return f"[{left_out:,} bytes of output are left out]\n".encode() if left_out else b""
 
 
@@ -89,7 +90,8 @@ class _Raw(io.FileIO):
             return super().write(data)
 
     def close(self) -> None:
-        """It stays: a task may have put a stream of its own around it, which closes it when it is forgotten."""
+        """Keep the stream open: a task may have wrapped it in a stream of its own, which closes it when it is
+        collected."""
 
 
 class _Stream(io.TextIOWrapper):
@@ -118,9 +120,11 @@ LIVE, CHANGE, OVER = range(3)
 
 
 class Output:
-    """The standard streams of this process, from now on. `fields` are those of the cursor. `report` is given the hand
-    whose run it is, a stream and what was printed there; it is called by one thread at a time. `here.hand` is the hand
-    of a thread."""
+    """The standard streams of this process, from now on.
+
+    `fields` are those of the cursor. `report` gets the hand of the run, a stream and the output; it is called by one
+    thread at a time. `here.hand` is the hand of a thread.
+    """
 
     def __init__(
         self, folder: str, name: str, signs: Signs, fields: Any, report: Callable[[Any, int, bytes], None], here: Any
@@ -130,10 +134,10 @@ class Output:
         self.owner: Any = None
         self._report = report
         self._fields = fields
-        self._files: list[tuple[int, int]] = []  # the stream's number, and a descriptor that nobody else knows
+        self._files: list[tuple[int, int]] = []  # the stream's number, and a private descriptor
         self._text: list[_Stream] = []
         self._empty_up_to: dict[int, int] = {}
-        self._rests: dict[tuple[Any, int], bytes] = {}  # lines that are not complete, of runs that others follow
+        self._rests: dict[tuple[Any, int], bytes] = {}  # incomplete lines of runs that others follow
         self._quiet_until_ns = 0
         self._taking = allocate_lock()  # by one thread at a time
         for stream in STREAMS:
@@ -150,13 +154,15 @@ class Output:
         sys.__stdout__, sys.__stderr__ = self._text  # type: ignore[misc]
 
     def leave(self) -> None:
-        """This is a copy of the process that a task has forked: what it prints is read elsewhere."""
+        """Note that this is a copy of the process that a task has forked: its output is read elsewhere."""
         self._taking = allocate_lock()  # another thread may have had it
         self.here = _NoHand()
 
     def look(self, hand: Any) -> None:
-        """While runs go on, in any thread: report complete lines, not too many in a second, and give back the room of
-        what was reported. `hand` is whose run it is if nobody has written by `print`."""
+        """Report complete lines while runs go on, but not too many in a second, and free the room of reported ones.
+
+        Any thread may call it. `hand` is that of the run if nothing was written by `print`.
+        """
         if self._fields[HELD] or not self._taking.acquire(False):
             return
         try:
@@ -181,7 +187,7 @@ class Output:
             self.owner = hand
 
     def pause(self, hand: Any) -> None:
-        """A run waits, and others go on here."""
+        """Take the output of a run that waits, because other runs go on here."""
         self._flush()
         with self._taking:
             for stream, fd in self._files:
@@ -209,7 +215,7 @@ class Output:
                 text.flush()
 
     def _take(self, stream: int, fd: int, owner: Any, why: int) -> bool:
-        """Report what was written since the last time; False if the file is empty."""
+        """Report the output since the last time; False if the file is empty."""
         size, at = os.lseek(fd, 0, os.SEEK_END), self._fields[2 + stream]
         at = min(at, size)  # it was made shorter by a command that is not to show what it prints
         left_out = max(0, size - at - KEPT_BYTES)
@@ -236,7 +242,7 @@ class Output:
 
 
 class Streams:
-    """What `sys.stdout` and `sys.stderr` are for every run, whatever the one before has put there."""
+    """The `sys.stdout` and `sys.stderr` of every run, whatever the run before has put there."""
 
     __slots__ = ("err", "out")
 
@@ -244,7 +250,8 @@ class Streams:
         self.out, self.err = sys.stdout, sys.stderr
 
     def give_back(self) -> None:
-        """After a run: as it was before, with what is still inside of a stream that the run has put there."""
+        """Restore the streams after a run, with the text that is still inside of a stream that the run has put
+        there."""
         for left in (sys.stdout, sys.stderr):
             if left is not self.out and left is not self.err:
                 with suppress(Exception):  # it is the user's: closed, or anything else
@@ -254,7 +261,7 @@ class Streams:
 
 def _punch(fd: int, count: int) -> None:
     """Make a hole of the first bytes: a file that is cut and written anew would lose what comes in between."""
-    import ctypes  # only where somebody prints megabytes
+    import ctypes  # only if a task prints megabytes
 
     # Where the file system knows no holes the file stays long, until the run has ended.
     fallocate = ctypes.CDLL(None, use_errno=True).fallocate

@@ -1,8 +1,8 @@
 """The workers of a node, one per slot, on the node's own event loop.
 
-Everything that was handed over by `execute` is reported exactly once: by the worker (Ended, Raised, Recalled) or, when
-the worker is dead, by the pool (Died for the run it was on and for those that had created tasks, Recalled for the
-others). Dead workers are replaced at once. All methods belong to the thread of the loop.
+Every run that was handed over by `execute` is reported exactly once. A live worker reports it (Ended, Raised,
+Recalled). For a dead worker the pool does: Died for the run it was on and for those that had created tasks, Recalled
+for the others. Dead workers are replaced at once. All methods belong to the thread of the loop.
 """
 
 import asyncio
@@ -71,11 +71,13 @@ MISSING = RunOptions(cores=-1)  # stands for no run at all
 
 
 class WorkerPool:
-    """`report` gets batches of (slot, report); `failed` is told when workers cannot be started any more, `gone` of each
-    worker that is dead, after all that it has said was reported.
+    """The pool of worker processes.
 
-    `folder` is made if it is not there, and removed with everything in it when the pool is closed or its process ends
-    in whatever way. `memory` and `scratch` are the folders of the node's objects (see `Prepare`). `setup` and
+    `report` gets batches of (slot, report). `failed` is called when workers cannot be started any more, `gone` for each
+    dead worker, after all its reports were passed on.
+
+    `folder` is made if it does not exist. It is removed with everything in it when the pool is closed or its process
+    ends in whatever way. `memory` and `scratch` are the folders of the node's objects (see `Prepare`). `setup` and
     `teardown` are pickled callables that each worker calls first and last. A `server` that was started earlier, for
     this folder or for one around it, saves the time that it takes to start.
     """
@@ -142,7 +144,7 @@ class WorkerPool:
         self._links = [self._hired(slot) for slot in range(len(self._starts))]
 
     def learn(self, function: int, pickled: bytes) -> None:
-        """From now on, orders may name this function. Each worker gets it before its first call."""
+        """Let orders name this function from now on. Each worker gets it before its first call."""
         self._functions[function] = pickled
         for link in self._links:
             link.known.discard(function)
@@ -163,7 +165,7 @@ class WorkerPool:
         options = order.options
         is_limited = options is not None and _is_limited(options)
         if is_limited and (self._links[slot].suspended or self._links[slot].resumed):
-            self._set_aside(slot)  # whoever waits there is not to end with it
+            self._set_aside(slot)  # runs that wait there must not end with it
         link = self._addressed(slot)
         if order.function not in link.known:
             link.teach(order.function, self._functions[order.function])
@@ -209,7 +211,7 @@ class WorkerPool:
             self._order(link, ResumeOrder(run, ended))
 
     def tell(self, slot: int, run: int, ended: tuple[ChildEnd, ...]) -> None:
-        """Answer a run that asked what has become of its tasks."""
+        """Answer a run that asked which of its tasks have ended."""
         self._order(self._with(slot, run), Told(run, ended))
 
     def set_aside(self, slot: int, run: int) -> None:
@@ -218,10 +220,13 @@ class WorkerPool:
             self._set_aside(slot)
 
     def _set_aside(self, slot: int) -> None:
-        """Leave a worker to the runs that wait in it, or go on after they have waited, and let another one take the
-        orders of its slot: what ends that one does not end them. Too many of these share a worker with others."""
+        """Leave a worker to its runs that wait, or that go on after they have waited, and let another worker take the
+        orders of its slot.
+
+        The end of the new worker then does not end those runs. If there are too many such workers, runs share one.
+        """
         if self._error is None and len(self._by_number) < len(self._starts) + ASIDE_MAX:
-            with suppress(OSError):  # too many files are open: so be it
+            with suppress(OSError):  # too many files are open: the worker stays shared
                 self._links[slot] = self._hired(slot)
 
     def _with(self, slot: int, run: int) -> WorkerConnection:
@@ -232,7 +237,8 @@ class WorkerPool:
         return link
 
     def _dismiss(self, link: WorkerConnection) -> None:
-        """It was set aside, and those that waited in it have ended. A tear-down may take its time, but not for ever."""
+        """Dismiss a worker that was set aside and whose waiting runs have ended. Its tear-down may take some time, but
+        not for ever."""
         link.orders.append(Exit())
         link.flush()
         self._loop.call_later(END_S, self._end_dismissed, link)
@@ -265,7 +271,7 @@ class WorkerPool:
             self._watch_soon()
 
     def flush(self) -> None:
-        """Send what has been ordered, in one frame per worker."""
+        """Send all orders, in one frame per worker."""
         for link in self._dirty:
             link.flush()
         self._dirty.clear()
@@ -330,7 +336,7 @@ class WorkerPool:
             self._kill(link)
 
     def _on_gone(self, link: WorkerConnection, code: int) -> None:
-        """A worker is dead: take what it still has said, replace it, and answer for the runs that it had."""
+        """Handle a dead worker: take its last reports, replace it, and answer for its runs."""
         batch = self._settled(link, link.rest())
         del self._by_number[link.number]
         current = link.current
@@ -391,7 +397,7 @@ class WorkerPool:
                 self._dismiss(link)
 
     def _settled(self, link: WorkerConnection, reports: list[ReportType]) -> Reports:
-        """What of this is for the owner: every run once."""
+        """The reports for the owner: every run once."""
         outstanding, creators = link.outstanding, link.creators
         if not creators and set(map(type, reports)) == ENDED_ALONE:  # by far the most common
             settle = outstanding.pop
@@ -474,7 +480,7 @@ class WorkerPool:
             self._loop.remove_writer(self._server_now.link.fileno())
 
     def _on_server_gone(self) -> None:
-        """It was killed, or has ended because it was told to."""
+        """Handle the end of the fork server: it was killed, or was told to end."""
         server = self._server_now
         self._loop.remove_reader(server.link.fileno())
         self._loop.remove_writer(server.link.fileno())

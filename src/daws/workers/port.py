@@ -1,4 +1,4 @@
-"""What a node asks of its workers, whatever they are."""
+"""The interface between a node and its workers, of whatever kind."""
 
 from typing import TYPE_CHECKING, Protocol
 
@@ -42,7 +42,7 @@ class Workers(Protocol):
 
 
 def pool_of(kind: str) -> "type[WorkerPool] | type[ThreadPool]":
-    """By what workers are: "processes" or "threads"."""
+    """The class of the pool for a kind of workers: "processes" or "threads"."""
     if kind == "threads":
         from daws.workers.threads import ThreadPool  # few sessions want it
 

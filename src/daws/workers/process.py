@@ -43,7 +43,7 @@ def _exactly(link: socket, count: int) -> bytes:
 
 
 def end_process(code: int) -> NoReturn:
-    """Run exit handlers, write out what was printed, and end."""
+    """Run exit handlers, write the output, and end."""
     try:
         atexit._run_exitfuncs()
         sys.stdout.flush()
@@ -53,7 +53,7 @@ def end_process(code: int) -> NoReturn:
 
 
 def end_group() -> NoReturn:
-    """The owner is gone: end this worker and whatever its tasks have started."""
+    """End this worker, whose owner is gone, and all processes that its tasks have started."""
     if os.getpgrp() == os.getpid():
         os.killpg(0, signal.SIGKILL)
     os._exit(1)

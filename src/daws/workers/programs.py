@@ -1,7 +1,7 @@
 """Starting a program and waiting for it: without a shell, without a copy of this process, in a group of its own.
 
-`posix_spawn` because it does just that; what it cannot do is to start a program in another folder. A worker that is a
-process goes there itself for a moment. A thread cannot, without taking all others with it, and asks a shell.
+`posix_spawn` does just that, but it cannot start a program in another folder. A worker that is a process changes its
+own folder for a moment. A thread cannot do that without affecting all others, and uses a shell.
 """
 
 import os
@@ -21,7 +21,7 @@ IN_FOLDER = ("/bin/sh", "-c", 'cd "$0" && exec "$@"')
 
 
 class NotStartedError(Exception):
-    """A program that cannot be started: why, and what a shell would have given as its exit code."""
+    """A program that cannot be started: the reason, and the exit code that a shell would have given."""
 
     def __init__(self, message: str, code: int) -> None:
         super().__init__(message)
@@ -55,8 +55,9 @@ def start(argv: list[str], environment: Mapping[str, str], cwd: str, actions: li
 def run(begin: Callable[[], int], announce: Callable[[int], None], timeout_ns: int) -> tuple[bool, int]:
     """Start a program, wait until it has ended or its time is over (0: never), then end all that it has started.
 
-    Answers whether it was in time, and its exit code or, negative, its signal. What is announced is STARTING, then the
-    program's group, then 0: whoever has to end it instead of us knows at any time whether there is something to end.
+    Returns whether it was in time, and its exit code or, negative, its signal. `announce` gets STARTING, then the
+    program's group, then 0: another process that has to end the program knows at any time whether there is something to
+    end.
     """
     announce(STARTING)
     try:
@@ -107,7 +108,8 @@ def signal_name(number: int) -> str:
 
 @lru_cache(maxsize=256)
 def find_program(name: str, path: str) -> str:
-    """As a shell does; FileNotFoundError if there is none, PermissionError if there is one that cannot be executed."""
+    """The path of a program, found as a shell does; FileNotFoundError if there is none, PermissionError if none can be
+    executed."""
     refused = ""
     for folder in path.split(os.pathsep):
         candidate = os.path.join(folder or ".", name)
@@ -132,7 +134,7 @@ def _path_of(program: str, path: str, cwd: str) -> str:
 
 
 def _refusal(program: str, cwd: str, error: OSError) -> NotStartedError:
-    """What to say of a program that does not start."""
+    """The error for a program that does not start."""
     if cwd and not os.path.isdir(cwd):
         return NotStartedError(f"no folder {cwd} to run {program} in", NOT_FOUND)
     if not os.path.exists(program):

@@ -1,8 +1,8 @@
-"""Which task is to blame for a failure, and what it raised.
+"""The task to blame for a failure, and its exception.
 
-The end of a task that failed because of another one has that one's error text and nothing else. What was raised travels
-with the end of the task that raised it, the *root*. Whoever hears of ends keeps that for a while and gives it to the
-tasks that end because of it. They share the same bytes, which are freed with the last of them.
+A task that fails because of another one ends with that one's error text and nothing else. The exception travels with
+the end of the task that raised it, the *root*. The receiver of ends keeps it for a while and gives it to the tasks that
+end because of it. They share the same bytes, which are freed with the last of them.
 """
 
 import re
@@ -11,13 +11,14 @@ from collections.abc import Callable, Sequence
 BOOK_MAX = 4096
 BOOK_MAX_BYTES = 1 << 26
 GAP = (-1, -1)
-"""In a path: tasks between the last step and the root that nobody knows any more."""
+"""The step in a path that stands for unknown tasks between the last step and the root."""
 _ROOT = re.compile(r"task (\d+)(?: \(.*?\))? failed\b")
 _PARENT = re.compile(r"task (\d+), which it needs, has failed\b")
-"""What is said of a task that was created when one that it needs had failed already, for whatever reason."""
+"""The error of a task that was created when one that it needs had failed already, for whatever reason."""
 
 Path = tuple[tuple[int, int], ...]
-"""From a task that was not run towards its root, which is not part of it: each task with the number of its function."""
+"""The path from a task that was not run towards its root, which is not part of it: tasks with the numbers of their
+functions."""
 
 
 def root_in(error: str) -> int:
@@ -33,12 +34,13 @@ def parent_in(error: str) -> int:
 
 
 def head_of(error: str) -> str:
-    """Which task failed, and where; without what it raised."""
+    """The failed task and its place, without the exception."""
     return error.partition(": ")[0]
 
 
 def way(path: Path, error: str, name: Callable[[int], str]) -> str:
-    """In one line, why a task was not run: each task on the way to the root, and what the root raised."""
+    """The reason why a task was not run, in one line: each task on the path to the root, and the exception of the
+    root."""
     steps = []
     for task, kind in path:
         known = name(kind)
@@ -54,7 +56,7 @@ def way(path: Path, error: str, name: Callable[[int], str]) -> str:
 
 
 class FailureBook:
-    """What roots raised, by task. The oldest are forgotten when there are too many, or too many bytes of them."""
+    """The exceptions of roots, by task. The oldest are dropped when there are too many, or too many bytes of them."""
 
     __slots__ = ("_errors", "_failures", "_size_bytes")
 
@@ -67,8 +69,8 @@ class FailureBook:
         return len(self._failures)
 
     def find(self, task: int, error: str, failure: bytes = b"") -> tuple[str, bytes]:
-        """Of a task that has failed: the error that names its root, and what that raised. It is given here, or was
-        before; it is empty if nobody knows."""
+        """The error that names the root of a failed task, and the root's exception. That exception is given here, or
+        was given before; it is empty if unknown."""
         parent = parent_in(error)
         if parent >= 0:
             error = self._errors.get(parent, error)
@@ -85,7 +87,7 @@ class FailureBook:
         return error, failure
 
     def keep(self, root: int, failure: bytes) -> None:
-        """What a task has raised."""
+        """Keep the exception of a task."""
         failures = self._failures
         self._size_bytes += len(failure) - len(failures.pop(root, b""))
         failures[root] = failure

@@ -35,7 +35,7 @@ NOTHING = (codec.dumps(None),)
 
 
 class Runner:
-    """Knows functions by number, and calls them.
+    """A runner that knows functions by number, and calls them.
 
     `announce` is told of commands (see `programs.run`). `is_process`: this process runs nothing but tasks, one at a
     time.
@@ -79,17 +79,17 @@ class Runner:
         self.is_process = is_process
         self.mappings = Mappings() if is_process else None
         self.captures = is_process and prepare.capture
-        self.hold_output: Callable[[bool], None] = _ignore  # told while what is printed is not to be shown
+        self.hold_output: Callable[[bool], None] = _ignore  # called when output is to be hidden or shown
         self._functions: dict[int, Callable[..., Any]] = {}
         self._numbers: dict[int, int] = {}  # by identity of the function
         self._pickled: dict[int, bytes] = {}
         self._tags: dict[int, bytes] = {}  # of functions that need modules of their client
         self._folders: dict[int, str] = {}  # where these are
-        self._modules: Any = None  # whose modules are in use, as soon as a function needed any
+        self._modules: Any = None  # the modules in use, as soon as a function needed any
         self._levels: dict[int, bytes] = {}  # of the loggers of its client
         self._surrounds = False  # some function needs modules or levels
         self.use_levels: Callable[[bytes], None] = _ignore
-        self.hooks: Any = None  # what a set-up has left for functions, as soon as there was one
+        self.hooks: Any = None  # the values that a set-up has set, as soon as there was one
         self._loading = RLock()  # one thread at a time: no other may put modules aside that are being imported
 
     def set_up(self, pickled: bytes) -> None:
@@ -134,7 +134,7 @@ class Runner:
         return number if number is not None and self._functions.get(number) is function else None
 
     def execute(self, order: Execute) -> tuple[bytes | int | Written, ...]:
-        """The results of a call, or whatever exception comes up on the way to them."""
+        """The results of a call, or the exception that was raised on the way to them."""
         try:
             function = self._functions[order.function]
         except KeyError:
@@ -187,17 +187,17 @@ class Runner:
         return tuple(results)
 
     def origin_of(self, function: int) -> tuple[int, bytes]:
-        """The root and the tag of a function that was called here: what it submits goes with the same function, and
-        needs the same modules."""
+        """The root and the tag of a function that was called here. Functions that it submits have the same root, and
+        need the same modules."""
         return root_of(function, self._pickled.get(function, b"")), self._tags.get(function, b"")
 
     def levels_of(self, function: int) -> bytes:
-        """The levels of loggers that a function goes with; what it submits goes with the same."""
+        """The levels of loggers of a function; functions that it submits have the same."""
         return self._levels.get(function, b"")
 
     def surround(self, function: int) -> None:
-        """A run of this function goes on: it is to find its own modules, and the levels of its client's loggers. One
-        that needs no modules does with anybody's, where others run beside it."""
+        """Prepare for a run of this function: its own modules, and the levels of its client's loggers. A function that
+        needs no modules runs with those in use, if other runs go on beside it."""
         self.use_levels(self._levels.get(function, b""))
         folder = self._folders.get(function, "")
         if self._modules is not None and (folder or self.is_process):
@@ -252,7 +252,7 @@ class Runner:
         return filled(inputs, reader, codec.loads, arguments)  # type: ignore[no-any-return]
 
     def value(self, one: bytes | ObjectFile, private: bool = False) -> Any:
-        """What an input is worth; asked for when the arguments name it. Large ones are shared with other tasks."""
+        """The value of an input, loaded when the arguments name it. Large ones are shared with other tasks."""
         if isinstance(one, bytes):
             return codec.loads(one)
         return loaded(one, self._folder, private, self.mappings)
@@ -312,14 +312,14 @@ class Runner:
         return size_bytes
 
     def _drop(self, results: list[bytes | int | Written], outputs: Sequence[int | str]) -> None:
-        """Nobody will hear of the first results, because a later one failed."""
+        """Remove the first results, which will not be reported because a later one failed."""
         for result, output in zip(results, outputs, strict=False):
             if not isinstance(result, bytes):
                 os.unlink(result.path if isinstance(result, Written) else os.path.join(self._folder, str(output)))
 
 
 class _PrivateReader:
-    """Reads inputs for a task that may change them."""
+    """A reader of inputs for a task that may change them."""
 
     def __init__(self, runner: Runner) -> None:
         self._runner = runner
@@ -330,8 +330,8 @@ class _PrivateReader:
 
 
 def loaded(one: ObjectFile, folder: str = "", private: bool = False, mappings: Mappings | None = None) -> Any:
-    """The value in a file; a LostInputError if that is not what was written there. What is changed in it when it is
-    `private` is changed for this reader alone."""
+    """The value in a file; a LostInputError if the file is damaged. Changes of a `private` value are seen by this
+    reader alone."""
     try:
         if one.held:
             content = opened(memoryview(one.held), one.object)

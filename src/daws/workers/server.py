@@ -1,4 +1,4 @@
-"""The fork server, seen by its owner. Imports next to nothing: whoever is in a hurry spawns it before anything else."""
+"""The fork server, seen by its owner. The module imports next to nothing, so that the server can be spawned first."""
 
 import contextlib
 import marshal
@@ -11,7 +11,7 @@ from struct import Struct
 
 LINK_FD = 3
 RECORD = Struct("=qqq")
-"""What is said on the link: one of the words below, the number of a worker, and a number that belongs to the word."""
+"""A message on the link: one of the words below, the number of a worker, and a number that belongs to the word."""
 FORK, KILL, SWEEP, BORN, GONE = range(5)
 
 _BOOT = (
@@ -34,7 +34,7 @@ class ForkServer:
         self.folders = folders
         self.link, theirs = socketpair(AF_UNIX, SOCK_STREAM)
         self._unsent: deque[tuple[bytes, socket | None]] = deque()
-        self.early: dict[int, socket] = {}  # by number of a worker that nobody has talked to yet: our end of its link
+        self.early: dict[int, socket] = {}  # our end of the link of each worker that was not used yet, by number
         try:
             first = marshal.dumps((_path(), sys.argv, [*map(os.path.abspath, folders)], become))
             self.link.sendall(len(first).to_bytes(4, "little") + first)
@@ -55,7 +55,7 @@ class ForkServer:
             theirs.close()
 
     def hire(self, count: int) -> None:
-        """Have the workers 1 to `count` forked while their owner imports what it needs to talk to them."""
+        """Have the workers 1 to `count` forked while their owner imports the modules that it needs to talk to them."""
         for number in range(1, count + 1):
             self.early[number], theirs = socketpair(AF_UNIX, SOCK_STREAM)
             self.fork(number, theirs)
@@ -92,7 +92,7 @@ class ForkServer:
         return True
 
     def receive(self) -> list[tuple[int, int, int]] | None:
-        """What it has said; None when it has ended."""
+        """The messages that have arrived; None when the server has ended."""
         try:
             data = self.link.recv(RECORD.size * 64, MSG_DONTWAIT)
         except BlockingIOError:
@@ -104,12 +104,12 @@ class ForkServer:
         return list(RECORD.iter_unpack(data[: len(data) // RECORD.size * RECORD.size]))
 
     def let_go(self) -> None:
-        """It ends all workers, removes the folder and ends; then `receive` answers None."""
+        """Tell the server to end all workers, remove the folder and end; then `receive` returns None."""
         with contextlib.suppress(OSError):
             self.link.shutdown(SHUT_WR)
 
     def bury(self, kill: bool = False) -> None:
-        """Free what is left of a server that has ended, or must end now."""
+        """Free the resources of a server that has ended, or must end now."""
         if kill:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.pid, signal.SIGKILL)
@@ -120,7 +120,7 @@ class ForkServer:
             if link is not None:
                 link.close()
         self._unsent.clear()
-        with contextlib.suppress(ChildProcessError):  # when somebody else in this process waits for all children
+        with contextlib.suppress(ChildProcessError):  # if another thread of this process waits for all children
             os.waitpid(self.pid, 0)
 
 

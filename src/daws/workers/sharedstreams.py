@@ -1,7 +1,7 @@
-"""The standard streams and `logging` of a node whose workers are threads: what a task prints goes to its client.
+"""The standard streams and `logging` of a node whose workers are threads: the output of a task goes to its client.
 
-For processes that are nodes and nothing else. What other threads print, and programs that tasks have started, goes
-where the node's own output goes.
+This is for processes that are nodes and nothing else. Output of other threads, and of programs that tasks have started,
+goes where the node's own output goes.
 """
 
 import sys
@@ -15,7 +15,7 @@ from daws.workers.signs import Signs
 
 
 class SharedStream:
-    """In the place of `sys.stdout` (1) or `sys.stderr` (2)."""
+    """A replacement for `sys.stdout` (1) or `sys.stderr` (2)."""
 
     def __init__(self, stream: int, original: Any) -> None:
         self._stream = stream
@@ -44,12 +44,12 @@ class SharedStream:
 
 
 def share_streams() -> None:
-    """From now on, in this process."""
+    """Replace the standard streams of this process from now on."""
     sys.stdout, sys.stderr = SharedStream(1, sys.stdout), SharedStream(2, sys.stderr)
 
 
 class _SharedLogs:
-    """What `share_logs` has made for this process."""
+    """The result of `share_logs` for this process."""
 
     signs = Signs()  # that some run has something to tell at its end
     logs: Logs | None = None
@@ -59,8 +59,8 @@ shared = _SharedLogs()
 
 
 def share_logs(name: str, elsewhere: Callable[[int, bytes], None]) -> Logs:
-    """From now on, in this process: send what tasks log, and warn of, to their client, the only one. `elsewhere` sends
-    what threads log that run no task; any thread may call it."""
+    """Send log records and warnings of tasks to their client, the only one, from now on. `elsewhere` sends the records
+    of threads that run no task; any thread may call it."""
 
     def send(what: int, text: bytes) -> None:
         hand = here.hand
@@ -82,7 +82,7 @@ def end_logs() -> None:
 
 
 def end_lines(hand: Hand) -> None:
-    """The run of a hand is over: what it has printed without the end of a line is told as well."""
+    """Report incomplete lines of a hand whose run is over."""
     lines, hand.lines = hand.lines, None
     for stream, text in (lines or {}).items():
         if text:

@@ -1,11 +1,11 @@
-"""Lines of text for a shell: which shell runs them, and what is said of a pipeline that failed.
+"""Lines of text for a shell: the shell that runs them, and the message about a pipeline that failed.
 
 Lines run with `pipefail`: a pipeline fails if any of its members does, not only the last. bash does that, and tells how
-each member ended. Without bash it is the system's `sh`, if it knows `pipefail`; if not, a line on stderr says once
-that pipes are not checked.
+each member ended. The system's `sh` is used if there is no bash. If that does not know `pipefail`, a line on stderr
+says once that pipes are not checked.
 
-A member that writes to a reader which has seen enough, as in `yes | head -n 1`, is ended by SIGPIPE. With bash that is
-no failure, if the last member ended well and nothing of the line was left out because of it.
+A member that writes to a reader that has read enough, as in `yes | head -n 1`, is ended by SIGPIPE. bash does not count
+that as a failure, if the last member ended well and no part of the line was skipped because of it.
 """
 
 import os
@@ -22,7 +22,7 @@ REPORT_FD = 73
 """Where bash writes how the members of its last pipeline ended. A number that scripts do not use themselves."""
 REPORT_BYTES_MAX = 1 << 16
 NAME = "command"
-"""What a shell calls itself in its messages ($0)."""
+"""The name of the shell in its messages ($0)."""
 SH = "/bin/sh"
 SIGNAL_BASE = 128
 """A shell adds it to the number of a signal that has ended a program."""
@@ -42,7 +42,7 @@ _WHERE = re.compile(rf"^{NAME}: (?:-c: )?line (\d+): ", re.MULTILINE)
 
 
 def argv_of_line(line: str) -> tuple[list[str], bool]:
-    """What to start for a line, and whether it will report how the members of its last pipeline ended."""
+    """The program to start for a line, and whether it will report how the members of its last pipeline ended."""
     found, has_report = _shell()
     return [*found, "-c", f"{_TRAPS}\n{line}" if has_report else line, NAME], has_report
 
@@ -75,9 +75,9 @@ def statuses_in(report: bytes, code: int) -> tuple[int, ...]:
 
 
 def said_of_members(line: str, statuses: Sequence[int]) -> str:
-    """Which members of a pipeline failed, and how; empty if the line has only one program that could have."""
+    """The members of a pipeline that failed, and how; empty if the line has only one program that could have failed."""
     failed = [(at, status) for at, status in enumerate(statuses) if status]
-    if len(failed) > 1:  # those that nobody read from any more were ended by the failure of another
+    if len(failed) > 1:  # members without a reader were ended by the failure of another
         failed = [one for one in failed if one[1] != SIGNAL_BASE + signal.SIGPIPE] or failed
     if len(statuses) < 2 or not failed:
         return ""
@@ -130,7 +130,7 @@ _TOKENS = re.compile(
 
 
 def pipelines(line: str) -> list[list[str]]:
-    """The pipelines of a line, each as its members; those in brackets are part of a member. As good as can be told
+    """The pipelines of a line, each as its members; those in brackets are part of a member. The result is a good guess,
     without a shell."""
     found: list[list[str]] = [[""]]
     depth = 0

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 
 class Reader(Protocol):
-    """Knows what an input is, as a value and as a file."""
+    """A source of inputs, as values and as files."""
 
     def value(self, one: Any, /) -> Any: ...
 
@@ -27,12 +27,12 @@ _inputs = _Inputs()  # per thread: workers may be threads
 
 
 def fill(index: int) -> Any:
-    """What a slot becomes; pickled arguments name this function."""
+    """The value of a slot. Pickled arguments name this function."""
     return _inputs.reader.value(_inputs.given[index])
 
 
 def fill_file(index: int, name: str) -> Any:
-    """What a slot becomes whose input is no pickled value but a file."""
+    """The value of a slot whose input is a file and no pickled value."""
     return _inputs.reader.file(_inputs.given[index], name)
 
 
@@ -52,7 +52,7 @@ class Slot:
 
 
 def filled(given: Sequence[Any], reader: Reader, load: Callable[..., Any], arguments: bytes) -> Any:
-    """Load arguments, with what was given in their slots."""
+    """Load arguments, with these inputs in their slots."""
     before = _inputs.given, _inputs.reader
     _inputs.given, _inputs.reader = given, reader
     try:

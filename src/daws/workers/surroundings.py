@@ -1,7 +1,7 @@
-"""What a run finds around it in its process: environment variables and the working directory.
+"""The surroundings of a run in its process: environment variables and the working directory.
 
-A worker serves many runs, so what one of them asked for is taken back before the next. What a task changes by itself in
-`os.environ` stays, as in any pool of processes; the working directory does not, since it would break relative paths.
+A worker serves many runs, so the settings of one of them are undone before the next. Changes that a task itself makes
+in `os.environ` stay, as in any pool of processes; the working directory does not, since it would break relative paths.
 """
 
 import os
@@ -13,7 +13,7 @@ from daws.workers.signs import Signs
 
 
 class Surroundings:
-    """The environment of this process, and its way back to what it was."""
+    """The environment of this process, and the way back to its first state."""
 
     def __init__(self, signs: Signs) -> None:
         self._signs = signs
@@ -46,7 +46,7 @@ class Surroundings:
         self.is_away = False
 
     def change(self, options: RunOptions | None) -> None:
-        """Surround the next run with what it asks for, and with nothing that an earlier one asked for."""
+        """Set the options of the next run, and undo those of earlier ones."""
         for name, value in self._before.items():
             self._set(name, value)
         self._before.clear()
@@ -59,7 +59,7 @@ class Surroundings:
         self.is_changed = options is not None
 
     def _device(self, number: int) -> str:
-        """Of those that we were given ourselves, if somebody has chosen some."""
+        """The name of a device, among those that this process may use if some were chosen."""
         return self._devices[number] if number < len(self._devices) else str(number)
 
     def _use_cores(self, cores: int) -> None:

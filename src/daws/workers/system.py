@@ -1,4 +1,4 @@
-"""What is asked of the system beyond the usual: without it all works a little less well."""
+"""Unusual system calls, without which everything works a little less well."""
 
 import os
 import signal
@@ -26,9 +26,11 @@ def sleep_precisely() -> None:
 
 
 def wait_for_turns(on: bool) -> None:
-    """Have this thread, whenever there is something to do for it, wait until a processor is free or its turn has come,
-    instead of stopping whoever runs there. Threads and processes that it starts take after it. Where the user has asked
-    for something else than usual, that stays."""
+    """Let this thread, when it becomes runnable, wait for a free processor or its turn, instead of preempting another
+    thread.
+
+    Threads and processes that it starts inherit this. A scheduling policy that the user has chosen is kept.
+    """
     if _USUAL == os.SCHED_OTHER:
         with suppress(OSError):
             os.sched_setscheduler(0, os.SCHED_BATCH if on else os.SCHED_OTHER, os.sched_param(0))

@@ -1,9 +1,9 @@
 """The same pool with threads of the owner's process instead of workers, for tasks that wait or release the GIL.
 
-There is no process to kill, and no stream that belongs to one run alone: a run that is stopped or takes too long is
-reported as dead at once and its slot gets a new thread, while the old one goes on unheard until the task returns.
+There is no process to kill, and no stream that belongs to one run alone. A run that is stopped or takes too long is
+reported as dead at once and its slot gets a new thread; the old thread goes on, ignored, until the task returns.
 Commands are killed. Output is not captured (but see `sharedstreams`), and cores, devices, environment and memory of the
-options are not looked at. A run that waits for tasks that it has created leaves its slot to a new thread as well.
+options are ignored. A run that waits for tasks that it has created leaves its slot to a new thread as well.
 """
 
 import asyncio
@@ -51,7 +51,7 @@ UNWANTED = -2  # in the place of the group of a command: it is to be ended as so
 
 
 def _discard(report: Ended) -> None:
-    """Nobody wants to hear of this run any more: what it has written would stay until the end."""
+    """Remove the files of a run whose result is not needed any more; else they would stay until the end."""
     for result in report.results:
         if isinstance(result, Written):
             with suppress(FileNotFoundError):
@@ -59,9 +59,9 @@ def _discard(report: Ended) -> None:
 
 
 class _Hand(Hand):
-    """One thread and what it has to do. `current` is written by the thread: the run that began last, and when.
+    """One thread and its work. `current` is written by the thread: the run that began last, and when.
 
-    When its run waits for tasks, an heir takes over all else that it has, and it ends with that run.
+    When its run waits for tasks, an heir takes over all its other work, and the thread ends with that run.
     """
 
     def __init__(self, pool: "ThreadPool", slot: int) -> None:
@@ -78,7 +78,7 @@ class _Hand(Hand):
 
 
 class ThreadPool:
-    """As WorkerPool, see there."""
+    """A pool of threads, with the interface of WorkerPool."""
 
     def __init__(
         self,

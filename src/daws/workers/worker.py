@@ -1,13 +1,13 @@
 """The process behind one executor: takes orders from its link, runs them one after the other, reports in batches.
 
 A report leaves when there is nothing left to do, or three milliseconds after the last: inside a batch a run costs no
-system call. While a run goes on, a second thread looks after the link: it sends reports of runs before this
-one, hands back runs that are recalled, and sees it when the owner is gone. It does so every now and then while runs are
-short, and when the bell rings while they are long. It sleeps while the worker is idle.
+system call. While a run goes on, a second thread serves the link: it sends reports of earlier runs, hands back runs
+that are recalled, and notices when the owner is gone. It does so every now and then while runs are short, and when the
+bell rings while they are long. It sleeps while the worker is idle.
 
-A run that waits for tasks that it has created keeps its thread, and another thread goes on in its place: there is one
-*baton*, and who has it takes orders. A run that goes on later does so beside the one with the baton, which mostly has
-nothing to do then, because the node gave the executor back to the run.
+A run that waits for tasks that it has created keeps its thread, and another thread continues in its place. There is one
+*baton*, and the thread that has it takes orders. A run that goes on later does so beside the one with the baton. That
+one mostly has nothing to do then, because the node gave the executor back to the run.
 """
 
 import gc
@@ -67,12 +67,12 @@ from daws.workers.surroundings import Surroundings
 from daws.workers.system import sleep_precisely
 
 REPORT_NS = 3_000_000
-"""So long may a worker that has more to do keep what has ended: each report wakes the node, which stops a worker where
-all processors are busy. (Tasks of 1 ms: 87 % efficiency when each is reported by itself, 91 % so.)"""
+"""The time for which a busy worker may keep reports back. Each report wakes the node, which interrupts a worker if all
+processors are busy. (Tasks of 1 ms: 87 % efficiency when each is reported by itself, 91 % with this limit.)"""
 SPIN_NS = 500_000
-"""To wake a processor that has gone to sleep takes longer than a short task. A worker whose tasks are shorter than
-this, and which had not to wait longer for the last one, looks out for the next as long before it sleeps. (The median
-round trip of a task that does nothing: 200 to 290 µs so, 300 to 400 otherwise.)"""
+"""The time for which a worker polls for the next order before it sleeps, because waking a sleeping processor takes
+longer than a short task. It polls if its tasks are shorter than this and the last wait was no longer. (The median round
+trip of a task that does nothing: 200 to 290 µs with polling, 300 to 400 without.)"""
 QUIET_NS = 50_000  # shorter runs are not asked whether other programs printed on their behalf
 TICK_S = 0.005
 LONG_NS = 3_000_000
@@ -120,7 +120,7 @@ class Worker:
         self._rests_briefly = False
         self._is_busy = False
         self._is_watched = False
-        self._dozes = False  # the second thread does: whoever leaves something in `_reports` for it has to ring
+        self._dozes = False  # the second thread does: a thread that leaves something in `_reports` for it has to ring
         self._is_copy = False
         self._fields = Cursor(os.path.join(prepare.folder, f"{prepare.name}.cursor")).fields
         self._signs = Signs()
@@ -134,8 +134,8 @@ class Worker:
         self.runner.hold_output = self._hold_output
         self._logs = Logs(prepare.name, self._logged, self._signs)
         self.runner.use_levels = self._logs.use
-        self._taker: WorkerHand | None = None  # who has the baton
-        self._beside: set[WorkerHand] = set()  # those whose runs go on without it
+        self._taker: WorkerHand | None = None  # the hand that has the baton
+        self._beside: set[WorkerHand] = set()  # the hands whose runs go on without it
         self._nests: dict[int, RunNest] = {}  # of runs that wait for an answer
         self._spare: list[WorkerHand] = []
 
@@ -159,7 +159,7 @@ class Worker:
         return True
 
     def work(self) -> None:
-        """In the first thread, until the order to exit."""
+        """Work in the first thread, until the order to exit."""
         if not select.select([self._link], [], [], FIRST_ORDER_S)[0]:
             _warm_up()
         hand = WorkerHand(self, is_main=True)
@@ -189,12 +189,12 @@ class Worker:
     def _serve_or_end(self, hand: WorkerHand) -> None:
         try:
             self._serve(hand)
-        except BaseException:  # nobody else would ever take orders again
+        except BaseException:  # no other thread would ever take orders again
             sys.excepthook(*sys.exc_info())
             end_process(1)
 
     def _take_orders(self, hand: WorkerHand) -> None:
-        """Until the order to exit, or until the baton is with somebody else."""
+        """Take orders until the order to exit, or until another hand has the baton."""
         # The one loop that every run goes through: names are local because that is a tenth of its time.
         surroundings, fields, signs, reports = self._surroundings, self._fields, self._signs, self._reports
         take, execute, now = self._queue.popleft, self.runner.execute, monotonic_ns
@@ -247,7 +247,7 @@ class Worker:
         self.taught.difference_update(functions)
 
     def _exit(self) -> NoReturn:
-        """In whichever thread heard the order."""
+        """Exit, in the thread that received the order."""
         code = 1
         try:
             self.tear_down()
@@ -279,7 +279,7 @@ class Worker:
     def say(self, hand: Hand, report: ReportType) -> None:
         self._reports.append(report)
         if not hand.has_baton or self._dozes:  # type: ignore[attr-defined]
-            self._send()  # who has the baton may be idle, and then nobody looks after reports
+            self._send()  # the thread with the baton may be idle, and would not send reports then
 
     def pause(self, hand: Hand, waits: WaitReport) -> None:
         assert isinstance(hand, WorkerHand) and hand.nest is not None and hand.order is not None
@@ -345,7 +345,7 @@ class Worker:
         return Raised(run, ended_ns - began_ns, failure_of(error), began_ns, lacked_by(error))
 
     def _look_around(self, hand: WorkerHand, is_over: bool = True) -> None:
-        """After a run that took a while, or has done something that others would notice; and before one waits."""
+        """Look around after a run that took a while or changed something, and before a run waits."""
         if self._is_copy:
             os._exit(0)
         self._logs.end_run()
@@ -365,7 +365,7 @@ class Worker:
             self._reports.append(Printed(NO_RUN if order is None else order.run, stream, text))
 
     def _logged(self, what: int, text: bytes) -> None:
-        """In whichever thread logs; behind what was printed before."""
+        """Send a log record, in the thread that logs, behind the output before it."""
         hand = here.hand or self._taker
         if self._is_copy:
             return
@@ -403,7 +403,7 @@ class Worker:
                 self._wake.release()
 
     def _spin(self, until_ns: int) -> bool:
-        """Look for orders again and again, giving way to others; have any come?"""
+        """Poll for orders, and yield the processor in between; have any come?"""
         receive, give_way = self._receive, os.sched_yield
         while monotonic_ns() < until_ns:
             try:
@@ -466,7 +466,7 @@ class Worker:
             while True:
                 if self._has_runs() and monotonic_ns() - self._fields[1] > LONG_NS:
                     self._dozes = True
-                    if not self._reports:  # whoever comes later with one rings
+                    if not self._reports:  # a thread that comes later with one rings
                         bell.poll(DOZE_MS)
                     self._dozes = False
                     with suppress(BlockingIOError):
@@ -484,7 +484,7 @@ class Worker:
                         self._wake.acquire()
                     idle_ticks = 0
         except BaseException:
-            end_group()  # the link is broken, and nobody would notice
+            end_group()  # the link is broken, and the owner would not notice
 
     def _has_runs(self) -> bool:
         """Does any run go on, with the baton or without?"""

@@ -1,10 +1,10 @@
 """The fork server: a small process without threads that forks workers for its owner, and outlives it to clean up.
 
-Workers are never forks of the owner, which has threads and much memory. This process imports what they need once.
-It ends when its owner closes the link or is gone, by whatever way; then it ends all workers with everything that their
-tasks have started, and removes the session's folder.
+Workers are never forks of the owner, which has threads and much memory. This process imports the modules that they need
+once. It ends when its owner closes the link or is gone, in whatever way; then it ends all workers with everything that
+their tasks have started, and removes the session's folder.
 
-What is said on the link is in `server`.
+The messages on the link are in `server`.
 """
 
 import contextlib
@@ -24,8 +24,8 @@ from daws.workers.system import adopt_orphans, die_with_parent
 
 FD_BYTES = 4
 WARM_UP_MS = 200
-"""So long it must have been quiet after a worker was lost until the next ones are made ready for. (Until then none are
-expected, and what it takes, 8 ms of a processor, would be missed by the first tasks.)"""
+"""The quiet time after the loss of a worker before the server warms up for the next ones. (Earlier no new workers are
+expected, and the first tasks would miss the 8 ms of a processor that it takes.)"""
 
 
 class Zygote:
@@ -38,13 +38,14 @@ class Zygote:
         self._has_lost = False
 
     def serve(self) -> None:
-        """Until the owner is gone."""
+        """Serve the owner until it is gone."""
         poll = select.poll()
         poll.register(self._link, select.POLLIN)
         poll.register(self._wake_fd, select.POLLIN)
         is_warm = False
         while True:
-            # Who was started early has time to get ready before the first order; later only if that is of use.
+            # A server that was started early has time to get ready before the first order; later only if that is of
+            # use.
             may_warm_up = not is_warm and (self._has_lost or not self._workers)
             ready = poll.poll((WARM_UP_MS if self._workers else 0) if may_warm_up else None)
             if not ready:
@@ -121,7 +122,7 @@ class Zygote:
             number = self._workers.pop(ended.si_pid, None)
             if number is not None:
                 self._has_lost = True
-                end_group(ended.si_pid)  # what its tasks have started; before the number can belong to somebody else
+                end_group(ended.si_pid)  # all that its tasks have started, before another process can get the number
             _, status = os.waitpid(ended.si_pid, 0)
             if number is not None:
                 self._tell(GONE, number, os.waitstatus_to_exitcode(status))
@@ -139,7 +140,7 @@ class Zygote:
             self._link.sendall(RECORD.pack(what, number, value))
 
     def end(self) -> None:
-        """End everybody."""
+        """End all workers, and everything that they have started."""
         for pid in self._workers:
             end_group(pid)
         while _end_children():
@@ -202,13 +203,13 @@ def _end_children() -> bool:
 
 
 def _children() -> list[int]:
-    """All children that nobody has waited for: their numbers are theirs, dead or alive."""
+    """All children that were not waited for: their process numbers are not reused, dead or alive."""
     with open(f"/proc/self/task/{os.getpid()}/children") as file:
         return [int(word) for word in file.read().split()]
 
 
 def _warm_up() -> None:
-    """Import, for workers that are forked later, what those who were forked first had to import themselves."""
+    """Import modules that the first workers had to import themselves, for workers that are forked later."""
     import ctypes  # noqa: F401
     import traceback  # noqa: F401
 
