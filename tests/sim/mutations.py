@@ -112,28 +112,29 @@ MUTANTS = (
     ),
     Mutant(
         "the receiver queues before it has claimed", 2, "core/claims.py",
-        "        core.claims[task] = (ready, message.sender, message.why)\n",
+        "        begin_claim(core, ready, message.sender, message.why)\n",
         "        _receive(core, ready, message.why)\n        continue\n",
     ),
     Mutant(
         "the receiver queues what it was refused", 2, "core/claims.py",
-        "    elif why in (STOLEN, COPY) and not core.claims",
-        "    elif why == PUSH:\n        _receive(core, ready, why)\n    elif why in (STOLEN, COPY) and not core.claims",
+        "    elif why in (STOLEN, COPY) and not core.transfer.claims",
+        "    elif why == PUSH:\n        _receive(core, ready, why)\n"
+        "    elif why in (STOLEN, COPY) and not core.transfer.claims",
     ),
     Mutant(
-        "the lender forgets at once", 2, "core/placement.py",
+        "the lender forgets at once", 2, "core/transfer.py",
         "    if why != COPY:\n",
         "    if False:\n",
     ),
     Mutant(
-        "the lender never takes back", 2, "core/claims.py",
+        "the lender never takes back", 2, "core/transfer.py",
         "(core.now_ns - since_ns >= older_than_ns or to not in core.members)",
         "to not in core.members",
     ),
     Mutant(
-        "the lender takes back without a claim", 2, "core/claims.py",
+        "the lender takes back without a claim", 2, "core/transfer.py",
         "    _claim_from_self(core, ready, BACK)\n",
-        "    enqueue(core, ready, False)\n",
+        "    from daws.core.placement import enqueue\n\n    enqueue(core, ready, False)\n",
     ),
     Mutant(
         "what is told again is taken again", 2, "core/placement.py",
@@ -177,7 +178,7 @@ MUTANTS = (
     # -- 4. death ---------------------------------------------------------------------------------------------------
     Mutant(
         "tasks start after the lease has run out", 4, "core/schedule.py",
-        "    if core.now_ns >= core.leased_until_ns:\n        return",
+        "    if core.now_ns >= core.membership.leased_until_ns:\n        return",
         "    if False:\n        return",
         where=("cut off", "exiled"),
     ),
@@ -210,9 +211,9 @@ MUTANTS = (
         "    if False:\n",
     ),
     Mutant(
-        "buried when the first shard was taken over", 4, "core/lease.py",
-        "    if not core.burying[row.dead]:\n",
-        "    if core.burying[row.dead] == core.config.shard_count - 1:\n",
+        "buried when the first shard was taken over", 4, "core/membership.py",
+        "        return not self.burying[dead]\n",
+        "        return self.burying[dead] >= 0\n",
         where=("heirs",),
     ),
     Mutant(
@@ -254,13 +255,13 @@ MUTANTS = (
     ),
     Mutant(
         "suspects run unannounced", 4, "core/schedule.py",
-        "        if ready.mode & SUSPECT:\n            announce(core, ready)\n            continue\n",
+        "        if ready.mode & SUSPECT:\n            claim_own(core, ready, ANNOUNCE)\n            continue\n",
         "",
         where=("deadly",),
     ),
     Mutant(
         "who leaves goes on starting tasks", 4, "core/leaving.py",
-        "        core.leased_until_ns = 0\n",
+        "        core.membership.lease(0)\n",
         "",
         where=("leaving",),
     ),
@@ -272,7 +273,7 @@ MUTANTS = (
     ),
     Mutant(
         "who leaves does not wait until its tasks are claimed", 4, "core/leaving.py",
-        '        ("tasks that it has offered", core.lent),\n',
+        '        ("tasks that it has offered", core.transfer.lent),\n',
         "",
         where=("leaving",),
     ),
@@ -461,7 +462,7 @@ MUTANTS = (
     ),
     Mutant(
         "a waiting task is not woken from afar", 8, "core/outbox.py",
-        "        own_outbox(core).wakes[number, task] = (owner, core.lease_count)\n"
+        "        own_outbox(core).wakes[number, task] = (owner, core.membership.lease_count)\n"
         "        core.out.append(Send(owner, Wake(core.node, task, number)))\n",
         "        told(core, number)\n",
     ),
@@ -633,7 +634,7 @@ MUTANTS = (
     ),
     Mutant(
         "a node may be unknown to the server that takes over", 11, "core/failover.py",
-        "        core.members = Members(0, core.members.infos)\n"
+        "        core.take_members(Members(0, core.members.infos))\n"
         "        ask_shard(core, shard, Lease(core.node, 0, core.info, asked_ns=core.now_ns))\n",
         "        pass\n",
         where=("failover",),
@@ -645,7 +646,7 @@ MUTANTS = (
         where=("failover",),
     ),
     Mutant(
-        "who is known to nobody is not taken over from", 11, "core/validating.py",
+        "who is known to nobody is not taken over from", 11, "core/membership.py",
         "    if owner < 0 or owner in core.members:\n",
         "    if True:\n",
         where=("grown",),
@@ -657,9 +658,9 @@ MUTANTS = (
         where=("grown",),
     ),
     Mutant(
-        "a task that a store gives back is not claimed", 11, "core/claims.py",
+        "a task that a store gives back is not claimed", 11, "core/transfer.py",
         "    _claim_from_self(core, ready, RECOVERED)\n",
-        "    accept(core, ready)\n",
+        "    from daws.core.placement import accept\n\n    accept(core, ready)\n",
         where=("grown",),
     ),
     Mutant(

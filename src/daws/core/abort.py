@@ -10,6 +10,7 @@ from daws.core.fetching import unstage
 from daws.core.objects import unpin
 from daws.core.outliving import forget_spawned, spawned_by
 from daws.core.store_calls import ask
+from daws.core.transfer import forget_lent
 from daws.model.task import Ready
 from daws.wire.store import CLIENT_HOLDER, Release
 
@@ -31,11 +32,10 @@ def call_off(core: NodeCore, task: int, attempt: int) -> None:
         if not run.suspended:
             release_slot(core, run)
         unpin(core, run.ready)
-        core.dirty = True
+        core.schedule_soon()
     if unstage(core, task, attempt):
-        core.dirty = True  # executors or memory may have been kept for it
-    if core.lent.get(task) is not None and core.lent[task][0].attempt <= attempt:
-        del core.lent[task]
+        core.schedule_soon()  # executors or memory may have been kept for it
+    forget_lent(core, task, attempt)
     if core.dedicated.count or core.shared.count:
         if core.doomed is None:
             core.doomed = {}

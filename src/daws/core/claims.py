@@ -6,21 +6,33 @@ as lent until it is told, and after a while claims it back from itself, so that 
 
 from __future__ import annotations
 
-from collections import deque
 from typing import TYPE_CHECKING
 
 from daws.core.abort import call_off
 from daws.core.effects import Send
 from daws.core.fetching import add_staged, stage, unstage
 from daws.core.handlers import handles
+from daws.core.lifelines import be_unnamed
+from daws.core.membership import note_leaver
 from daws.core.objects import missing_inputs, pin
 from daws.core.outbox import EVERY_ATTEMPT, spread_stop, told
-from daws.core.placement import accept, accept_all, can_run_here, enqueue, note_leaver, note_taken
+from daws.core.placement import accept, accept_all, can_run_here, enqueue, note_taken
 from daws.core.places import ends, holds, holds_itself
-from daws.core.remake import REMADE
 from daws.core.replicas import validate_later
 from daws.core.steal import heard_of, round_failed, round_succeeded
 from daws.core.store_calls import answers, ask
+from daws.core.transfer import (
+    BACK,
+    RECOVERED,
+    REMADE,
+    begin_claim,
+    count_steal,
+    end_claim,
+    end_own_claim,
+    had_before,
+    has_seen,
+    say_taken,
+)
 from daws.model.task import AGAIN, SUSPECT, Ready
 from daws.strategy.decisions import SHARED
 from daws.wire.messages import (
@@ -33,31 +45,17 @@ from daws.wire.messages import (
     Refusal,
     Submission,
     SubmissionTaken,
-    Taken,
 )
 from daws.wire.store import ANNOUNCE, MOVE, REPLICATE, RETRY, AnswerType, Claim, Granted
 
 if TYPE_CHECKING:
     from daws.core.node import NodeCore
 
-SEEN_OFFERS_MAX = 64
-BATCHES_MAX = 1024
-"""So many hand-outs are remembered, in case one of them comes twice."""
-BACK = -1
-"""The reason of a claim by which a lender takes back what nobody claimed."""
-RECOVERED = -3
-"""The reason of a claim by which a node takes a task that a store which has forgotten things says is the node's own."""
-
 
 @handles(Offer)
 def on_offer(core: NodeCore, message: Offer) -> None:
-    if core.claims is None:
-        core.claims = {}
-    if core.seen_offers is None:
-        core.seen_offers = deque(maxlen=SEEN_OFFERS_MAX)
-    if (message.sender, message.number) in core.seen_offers:
+    if has_seen(core, message):
         return  # doubled on its way; claiming again would be taken for the same claim
-    core.seen_offers.append((message.sender, message.number))
     if message.why == LEAVING:
         note_leaver(core, message.sender)
     if core.leaving is not None:
@@ -69,9 +67,9 @@ def on_offer(core: NodeCore, message: Offer) -> None:
     copy = message.why == COPY
     for ready in message.tasks:
         task = ready.spec.id
-        if task in core.claims or (copy and task in core.running):
+        if task in core.transfer.claims or (copy and task in core.running):
             continue
-        core.claims[task] = (ready, message.sender, message.why)
+        begin_claim(core, ready, message.sender, message.why)
         ask(core, task, Claim(task, message.sender, ready.move, core.node, REPLICATE if copy else MOVE))
 
 
@@ -82,21 +80,18 @@ def on_claim_answer(core: NodeCore, row: Claim, answer: AnswerType) -> None:
         return
     if row.intent:
         told(core, row.intent)  # it is ours, or another's who asked for it too
-    entry = core.claims.get(row.task) if core.claims else None
+    entry = core.transfer.claims.get(row.task)
     if entry is None or entry[1] != row.owner or entry[0].move != row.move:
         return
-    assert core.claims is not None
-    del core.claims[row.task]
+    end_claim(core, row.task)
     ready, sender, why = entry
     if isinstance(answer, Granted):
         again = answer.mode & AGAIN or (core.keeping is not None and core.keeping.doubts)
         if not (again and _has_it(core, row.task, answer, why)):
             _receive(core, _mine(ready, answer), why)
         if why not in (COPY, BACK, REMADE, RECOVERED):
-            if core.taken is None:
-                core.taken = {}
-            core.taken.setdefault(sender, []).append((row.task, row.move))
-    elif why in (STOLEN, COPY) and not core.claims and _is_stealing(core):
+            say_taken(core, sender, row.task, row.move)
+    elif why in (STOLEN, COPY) and not core.transfer.claims and _is_stealing(core):
         round_failed(core)  # all of the loot had gone elsewhere
 
 
@@ -130,7 +125,7 @@ def accept_once_more(core: NodeCore, ready: Ready) -> None:
     """A task that had gone back to waiting is ready again: a copy of it may stand here, or it may itself, if others
     have told it too and the store's answers came in another order."""
     task, move = ready.spec.id, ready.move
-    if move <= core.given_up.get(task, -1) or holds_itself(core, task, move):
+    if move <= core.transfer.given_up.get(task, -1) or holds_itself(core, task, move):
         return
     _forgive(core, ready)
     if not (core.replicas and _replace_copy(core, ready)):
@@ -148,7 +143,7 @@ def _forgive(core: NodeCore, ready: Ready) -> None:
 
 def _is_stealing(core: NodeCore) -> bool:
     """Has this node asked somebody for work? (Rounds of givers look alike from outside.)"""
-    return core.stealing_since_ns >= 0 and core.strategy.balance.mode != "give"
+    return core.search.stealing_since_ns >= 0 and core.strategy.balance.mode != "give"
 
 
 def _receive(core: NodeCore, ready: Ready, why: int) -> None:
@@ -157,11 +152,10 @@ def _receive(core: NodeCore, ready: Ready, why: int) -> None:
         if core.replicas and _replace_copy(core, ready):
             return
     if why == STOLEN:
-        core.steals += 1
-        if core.named:
-            core.named = False  # who remembered this node does so no more
+        count_steal(core)
+        be_unnamed(core)
         enqueue(core, ready, False)
-        if core.stealing_since_ns >= 0:
+        if core.search.stealing_since_ns >= 0:
             round_succeeded(core)
     elif why in (PUSH, GIVEN):
         enqueue(core, ready, not (core.one_line and core.strategy.place.choose(core, ready, core.rng) == SHARED))
@@ -184,7 +178,7 @@ def _receive(core: NodeCore, ready: Ready, why: int) -> None:
 
 def _continue_own(core: NodeCore, row: Claim, answer: AnswerType) -> None:
     """The owner said that it is about to run a suspect task, or asked for another attempt."""
-    ready = core.announcing.pop(row.task, None) if core.announcing else None
+    ready = end_own_claim(core, row.task)
     if ready is None or not isinstance(answer, Granted):
         return
     if answer.stop is not None:
@@ -201,62 +195,7 @@ def _continue_own(core: NodeCore, row: Claim, answer: AnswerType) -> None:
         pin(core, mine)
         core.plain = False
         add_staged(core, mine)
-    core.dirty = True
-
-
-@handles(Taken)
-def on_taken(core: NodeCore, message: Taken) -> None:
-    for task, move in message.tasks:
-        lent = core.lent.get(task)
-        if lent is not None and lent[1] == message.sender and lent[0].move == move:
-            del core.lent[task]
-
-
-def take_back(core: NodeCore, older_than_ns: int) -> None:
-    """On each tick: claim from ourselves what was offered long ago, or to a node that is gone."""
-    back = [
-        (task, ready)
-        for task, (ready, to, since_ns) in core.lent.items()
-        if (core.now_ns - since_ns >= older_than_ns or to not in core.members)
-        and not (core.claims and task in core.claims)  # it was offered back to us before we heard that it was taken
-    ]
-    for task, ready in back:
-        _claim_back(core, task, ready)
-
-
-def _claim_back(core: NodeCore, task: int, ready: Ready) -> None:
-    del core.lent[task]
-    _claim_from_self(core, ready, BACK)
-
-
-def recover(core: NodeCore, ready: Ready) -> None:
-    """Take a task that the store says is this node's own, after a failover. This node may have lent the task, and the
-    store may have forgotten the receiver's claim, which the receiver sends again. So this node claims the task from
-    itself before it runs it: of the two claims one fails. Otherwise both nodes would run the same attempt, and the run
-    that lost the task while it was suspended would never be woken or stopped."""
-    if core.lent:
-        core.lent.pop(ready.spec.id, None)
-    _claim_from_self(core, ready, RECOVERED)
-
-
-def _claim_from_self(core: NodeCore, ready: Ready, why: int) -> None:
-    task = ready.spec.id
-    if core.claims is None:
-        core.claims = {}
-    core.claims[task] = (ready, core.node, why)
-    ask(core, task, Claim(task, core.node, ready.move, core.node, MOVE))
-
-
-@handles(Refusal)
-def on_refusal(core: NodeCore, message: Refusal) -> None:
-    """A node that is about to leave does not want what it was offered: no need to wait for it."""
-    note_leaver(core, message.sender)
-    for task, move in message.tasks:
-        lent = core.lent.get(task)
-        if lent is None or lent[1] != message.sender or lent[0].move != move:
-            continue
-        if not (core.claims and task in core.claims):
-            _claim_back(core, task, lent[0])
+    core.schedule_soon()
 
 
 @handles(Submission)
@@ -266,15 +205,3 @@ def on_submission(core: NodeCore, message: Submission) -> None:
     if had_before(core, message.batch):
         return
     accept_all(core, message.tasks if core.leaving is None else core.leaving.unheard(message.tasks))
-
-
-def had_before(core: NodeCore, batch: int) -> bool:
-    """Has this hand-out come before? From now on it has."""
-    if core.batches is None:
-        core.batches = {}
-    if batch in core.batches:
-        return True
-    if len(core.batches) >= BATCHES_MAX:  # the oldest go; their numbers say nothing, as each client counts for itself
-        core.batches = dict.fromkeys([*core.batches][BATCHES_MAX // 2 :])
-    core.batches[batch] = None
-    return False

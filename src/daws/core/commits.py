@@ -92,7 +92,7 @@ def on_finish_answer(core: NodeCore, row: Finish, answer: AnswerType) -> None:
     task = row.task
     ready = end_finishing(core, task)
     if core.waits_until_ns:
-        core.dirty = True  # an executor may have been kept for what follows
+        core.schedule_soon()  # an executor may have been kept for what follows
     if type(answer) is Committed:
         if ready is not None:
             if core.keeping is None:

@@ -15,9 +15,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from daws.core.abort import call_off
-from daws.core.claims import recover
 from daws.core.effects import CallStore
-from daws.core.empty import EMPTY
 from daws.core.events import CallsSafe, StoreChanged
 from daws.core.handlers import handles
 from daws.core.outbox import ask_for_remakes, carry_out, spread_again, tell_children, wake
@@ -25,6 +23,7 @@ from daws.core.places import holds
 from daws.core.remake import claim_remake
 from daws.core.spawn import tell_child, wait_again
 from daws.core.store_calls import ANSWERED, ROWS_PER_CALL, ask, ask_shard, call_now, forget_call, restart, take_calls
+from daws.core.transfer import forget_moves, recover
 from daws.core.unsafe import Keeping, Resending, Said, go_on, is_refused, tasks_of
 from daws.model.cluster import Members
 from daws.model.task import Ready
@@ -84,9 +83,9 @@ def on_store_changed(core: NodeCore, event: StoreChanged) -> None:
     shard = event.shard
     if shard == 0 and core.leaving is None:
         # It may have gone back to earlier members, count on from there, and not know this node.
-        core.members = Members(0, core.members.infos)
+        core.take_members(Members(0, core.members.infos))
         ask_shard(core, shard, Lease(core.node, 0, core.info, asked_ns=core.now_ns))
-    core.given_up = EMPTY  # numbers of moves may come again
+    forget_moves(core)
     before = keeping.resending.pop(shard, None)
     if before is not None:
         forget_call(core, before.token)
@@ -250,7 +249,7 @@ def take_on(core: NodeCore, answer: Estate) -> None:
 def _is_known(core: NodeCore, ready: Ready) -> bool:
     """Is it here, or is something about it under way whose answer is still to come?"""
     task = ready.spec.id
-    if (core.claims and task in core.claims) or (core.growing and (task, False) in core.growing):
+    if task in core.transfer.claims or (core.growing and (task, False) in core.growing):
         return True
     said_again = [one.row for resending in core.keeping.resending.values() for one in resending.all()]
     return holds(core, task, ready.attempt, ready.move) or any(task in tasks_of(row) for row in said_again)

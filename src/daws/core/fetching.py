@@ -202,7 +202,7 @@ def _tell_readers(core: NodeCore, object_: int, waiting: list[int]) -> int:
         if not entry[1]:
             del fetching.waiting[task]
             fetching.staged.append(entry[0])
-            core.dirty = True
+            core.schedule_soon()
     return readers
 
 
@@ -213,7 +213,7 @@ def _fetch_elsewhere(core: NodeCore, failed: Transfer) -> None:
     waiting = fetching.coming.get(object_)
     if waiting is None:
         return
-    core.dirty = True
+    core.schedule_soon()
     fetching.tried[object_] = (*fetching.tried.get(object_, ()), source)
     wanted = _input_of(core, waiting, object_)
     if wanted is None:
@@ -265,7 +265,7 @@ def look_again(core: NodeCore) -> None:
         else:
             core.out.append(FetchObjects(((object_, wanted[1], place),)))
     _lost(core, lost)
-    core.dirty = True  # executors may have been kept for tasks that do not come any more
+    core.schedule_soon()  # executors may have been kept for tasks that do not come any more
     if since:
         _doubt(core, [*since])
 

@@ -10,6 +10,7 @@ from daws.core.executors import Group
 from daws.core.memory import memory_used
 from daws.core.places import places
 from daws.core.queues import ReadyQueue
+from daws.core.view import counts
 from daws.model.errors import InternalError
 from daws.model.task import INLINE_BYTES, REPLICA
 
@@ -53,7 +54,7 @@ def _tasks(core: NodeCore) -> list[str]:
         if task in known:
             wrong.append(f"task {task} is both {known[task][0]} and {name}")
         known[task] = (name, ready.move)
-    for task, (ready, to, since_ns) in core.lent.items():
+    for task, (ready, to, since_ns) in core.transfer.lent.items():
         if task in known and known[task][1] <= ready.move and not ready.mode & REPLICA:
             wrong.append(f"task {task} is both {known[task][0]} and lent to {to} with move {ready.move}")
         if since_ns > core.now_ns:
@@ -174,13 +175,14 @@ def _growing(core: NodeCore) -> list[str]:
 
 
 def _leaving(core: NodeCore) -> list[str]:
-    """Whoever leaves starts nothing, asks for nothing, and keeps only what runs or what nobody is there to take."""
-    wrong = [f"node {node} is about to leave and is no member" for node in core.leavers if node not in core.members]
+    """A node that leaves starts nothing, asks for nothing, and keeps only its runs and what nobody is there to take."""
+    leavers = core.membership.leavers
+    wrong = [f"node {node} is about to leave and is no member" for node in leavers if node not in core.members]
     if core.leaving is None:
         return wrong
-    if core.leased_until_ns:
-        wrong.append(f"it leaves and may start tasks until {core.leased_until_ns}")
-    if core.probe is not None or core.stealing_since_ns >= 0:
+    if core.membership.leased_until_ns:
+        wrong.append(f"it leaves and may start tasks until {core.membership.leased_until_ns}")
+    if core.search.probe is not None or core.search.stealing_since_ns >= 0:
         wrong.append("it leaves and looks for work, or for takers one by one")
     if core.leaving.said:
         if core.running and not core.leaving.is_late:
@@ -189,7 +191,7 @@ def _leaving(core: NodeCore) -> list[str]:
     waiting = [f"task {ready.spec.id} is {name}" for name, ready in places(core) if name in WAITING]
     if waiting:
         wrong.append(f"it leaves and keeps what could run elsewhere: {waiting[0]}")
-    others = [node for node in core.members.nodes if node != core.node and node not in core.leavers]
+    others = [node for node in core.members.nodes if node != core.node and node not in core.membership.leavers]
     if core.stranded and others:
         wrong.append(f"it leaves and keeps {len(core.stranded)} tasks that node {others[0]} could be given")
     return wrong
@@ -197,13 +199,15 @@ def _leaving(core: NodeCore) -> list[str]:
 
 def _step(core: NodeCore) -> list[str]:
     wrong: list[str] = []
-    held = core.store.rows is not None and not core.store.urgent and core.now_ns < core.store.held_until_ns
-    outgoing = (core.phase == Phase.LEAVING) != (core.leaving is not None)
-    if (core.store.rows is not None and not held) or core.offers or core.taken or core.dirty or outgoing:
+    store, search, transfer = core.store, core.search, core.transfer
+    due = store.rows is not None and (store.urgent or core.now_ns >= store.held_until_ns)
+    if due or transfer.offers or transfer.taken or core.dirty:
         wrong.append("the step ended with something left to do")
-    if core.probe is not None and not (core.stealing_since_ns >= 0 and len(core.probe) < core.probe_count):
-        wrong.append(f"{len(core.probe)} of {core.probe_count} asked nodes have said their load, and nothing follows")
-    wrong += [f"call {token} is numbered above {core.token}" for token in core.store.calls if token > core.token]
-    counted = ("done_count", "moved_bytes", "read_bytes", "pushes", "steals", "gives", "failed_steals")
-    wrong += [f"{name} is {getattr(core, name)}" for name in counted if getattr(core, name) < 0]
+    if (core.phase == Phase.LEAVING) != (core.leaving is not None):
+        wrong.append(f"it is in phase {core.phase} and {'leaves' if core.leaving else 'stays'}")
+    if search.probe is not None and not (search.stealing_since_ns >= 0 and len(search.probe) < search.probe_count):
+        wrong.append(f"{len(search.probe)} of {search.probe_count} asked nodes have said their load, nothing follows")
+    wrong += [f"call {token} is numbered above {core.token}" for token in store.calls if token > core.token]
+    counted = counts(core)
+    wrong += [f"{name} is {getattr(counted, name)}" for name in counted.__struct_fields__ if getattr(counted, name) < 0]
     return wrong

@@ -15,7 +15,6 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from daws.core.abort import call_off
-from daws.core.claims import take_back
 from daws.core.config import Phase
 from daws.core.effects import TICK, SetTimer
 from daws.core.empty import same
@@ -23,11 +22,13 @@ from daws.core.events import Started
 from daws.core.failover import say_again
 from daws.core.fetching import look_again
 from daws.core.handlers import handles
+from daws.core.membership import forget_leavers
 from daws.core.objects import audit_in_time, send_releases
 from daws.core.outbox import carry_out, repeat_orders, send_clears
-from daws.core.placement import accept, forget_leavers, place_stranded
+from daws.core.placement import accept, place_stranded
 from daws.core.steal import forget_lost_round, look_for_work_soon
 from daws.core.store_calls import answers, ask_shard, call_now, forget_hope, repeat_calls, restart, shrink_calls
+from daws.core.transfer import take_back
 from daws.core.unsafe import when_safe
 from daws.model.cluster import Members
 from daws.model.task import NodeId
@@ -39,9 +40,9 @@ if TYPE_CHECKING:
 
 @handles(Started)
 def on_started(core: NodeCore, event: Started) -> None:
-    core.members = event.members
+    core.take_members(event.members)
     if core.node in event.members:
-        core.leased_until_ns = same(core.now_ns + core.config.lease_ns // 2)
+        core.membership.lease(same(core.now_ns + core.config.lease_ns // 2))
         core.enter(Phase.ACTIVE)
     else:
         join(core)
@@ -66,7 +67,7 @@ def tick(core: NodeCore) -> None:
     repeat_calls(core)
     if core.node in core.members and not (core.leaving is not None and core.leaving.said):
         _renew(core)
-    if core.lent:
+    if core.transfer.lent:
         take_back(core, 2 * tick_ns)
     if core.outbox.wakes or core.outbox.stops:
         repeat_orders(core)
@@ -78,7 +79,7 @@ def tick(core: NodeCore) -> None:
         audit_in_time(core)
     forget_hope(core, old_token)
     forget_lost_round(core, tick_ns)
-    if core.orphans:
+    if core.membership.orphans:
         take_over_orphans(core)
     if core.keeping is not None:
         say_again(core)
@@ -99,27 +100,21 @@ def on_lease_answer(core: NodeCore, row: Lease, answer: AnswerType) -> None:
     if row.leaving:
         restart(core, "")
         return
-    core.lease_count += 1
+    core.membership.count_renewal()
     shrink_calls(core)
     until_ns = row.asked_ns + core.config.lease_ns // 2
     if core.leaving is None:
-        if core.now_ns >= core.leased_until_ns:
-            core.dirty = True  # nothing was started meanwhile
-        core.leased_until_ns = max(core.leased_until_ns, until_ns)
+        if core.now_ns >= core.membership.leased_until_ns:
+            core.schedule_soon()  # nothing was started meanwhile
+        core.membership.lease(max(core.membership.leased_until_ns, until_ns))
         core.enter(Phase.ACTIVE)
     else:
         core.leaving.lease(until_ns)  # only to go on with what it has begun
-        core.dirty = True
+        core.schedule_soon()
     if answer.members is not None:
         _take_members(core, answer.members)
-    seen = core.orphans or {}
-    orphans = {dead: seen.get(dead, core.now_ns) for dead in answer.orphans}
-    if core.forgotten:
-        # It had the time of a lease to join again, if it is alive.
-        core.forgotten = {node: since for node, since in core.forgotten.items() if node not in core.members}
-        orphans.update((node, at) for node, at in core.forgotten.items() if core.now_ns - at > core.config.lease_ns)
-    core.orphans = orphans or None
-    if core.orphans:
+    core.membership.hear_of_orphans(answer.orphans, core)
+    if core.membership.orphans:
         take_over_orphans(core)
 
 
@@ -132,10 +127,10 @@ def on_watch_answer(core: NodeCore, row: Watch, answer: AnswerType) -> None:
 
 
 def _take_members(core: NodeCore, members: Members) -> None:
-    core.members = members
-    core.neighbour_count = 0
-    core.dirty = True  # a new one may have work, or take some
-    if core.leavers:
+    core.take_members(members)
+    core.search.forget_neighbours()
+    core.schedule_soon()  # a new one may have work, or take some
+    if core.membership.leavers:
         forget_leavers(core)
     take_back(core, 1 << 62)
     if core.stranded:
@@ -144,16 +139,14 @@ def _take_members(core: NodeCore, members: Members) -> None:
 
 def take_over_orphans(core: NodeCore) -> None:
     """Take over dead nodes when it is our turn: one node at once, the next ones only if it stays undone."""
-    assert core.orphans is not None
+    assert core.membership.orphans is not None
     if core.leaving is not None or core.node not in core.members:
         return  # (a store that forgets may not know us, for the moment)
-    for dead, since_ns in core.orphans.items():
-        if core.burying is not None and dead in core.burying:
-            continue  # under way, or done: an answer that was late may still call it an orphan
+    for dead, since_ns in core.membership.orphans.items():
+        if core.membership.is_burying(dead):
+            continue
         if core.now_ns - since_ns >= _turn(core, dead) * core.config.lease_ns:
-            if core.burying is None:
-                core.burying = {}
-            core.burying[dead] = core.config.shard_count
+            core.membership.bury(dead, core.config.shard_count)
             for shard in range(core.config.shard_count):
                 ask_shard(core, shard, TakeOver(dead, core.node, shard=shard))
 
@@ -174,19 +167,15 @@ def on_take_over_answer(core: NodeCore, row: TakeOver, answer: AnswerType) -> No
         if core.replicas:
             call_off(core, ready.spec.id, ready.attempt - 1)  # a copy of it may run here: it cannot commit any more
         accept(core, ready)
-    if core.burying is None or row.dead not in core.burying:
+    if not core.membership.is_burying(row.dead):
         return
     if answer.more:
         ask_shard(core, row.shard, TakeOver(row.dead, core.node, row.part + 1, row.limit, row.shard))
         return
-    core.burying[row.dead] -= 1
-    if not core.burying[row.dead]:
+    if core.membership.end_shard(row.dead):
         when_safe(core, partial(ask_shard, core, MEMBERSHIP_SHARD, Buried(row.dead, core.node)))
 
 
 @answers(Buried)
 def on_buried_answer(core: NodeCore, row: Buried, answer: AnswerType) -> None:
-    if core.orphans is not None:
-        core.orphans.pop(row.dead, None)
-    if core.forgotten is not None:
-        core.forgotten.pop(row.dead, None)
+    core.membership.end_burial(row.dead)

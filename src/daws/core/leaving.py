@@ -30,14 +30,15 @@ from daws.core.handover import hand_over
 from daws.core.lifelines import forget_others
 from daws.core.objects import send_all_releases, send_freed
 from daws.core.outbox import send_clears
-from daws.core.placement import NOWHERE, accept_all, offer
+from daws.core.placement import NOWHERE, accept_all
 from daws.core.places import places
 from daws.core.queues import NO_TASKS
 from daws.core.schedule import resume
-from daws.core.store_calls import answers, ask, ask_shard, unanswered_rows
+from daws.core.store_calls import answers, ask_shard, unanswered_rows
+from daws.core.transfer import claim_own, give_task
 from daws.model.task import AGAIN, REPLICA, Needs, NodeId, Ready
 from daws.wire.messages import LEAVING
-from daws.wire.store import MEMBERSHIP_SHARD, RETRY, AnswerType, Claim, Estate, Lease, Owned, Owners, Watch
+from daws.wire.store import MEMBERSHIP_SHARD, RETRY, AnswerType, Estate, Lease, Owned, Owners, Watch
 
 if TYPE_CHECKING:
     from daws.core.node import NodeCore
@@ -83,11 +84,10 @@ class Leaving:
 @handles(Leave)
 def on_leave(core: NodeCore, event: Leave) -> None:
     if core.leaving is None:
-        core.leaving = Leaving(core.leased_until_ns)
-        core.leased_until_ns = 0
+        core.leaving = Leaving(core.membership.leased_until_ns)
+        core.membership.lease(0)
         core.enter(Phase.LEAVING)
-        core.probe = None
-        core.stealing_since_ns = -1
+        core.search.end_round()
         forget_others(core)
         _call_back(core)
     leaving = core.leaving
@@ -148,10 +148,7 @@ def _stop_waiting(core: NodeCore) -> None:
             continue  # it has ended, and counts as soon as its children are safe
         ready = run.ready
         call_off(core, task, ready.attempt)
-        ask(core, task, Claim(task, core.node, ready.move, core.node, RETRY))
-        if core.announcing is None:
-            core.announcing = {}
-        core.announcing[task] = ready
+        claim_own(core, ready, RETRY)
 
 
 def _say_what_can_wait(core: NodeCore) -> None:
@@ -166,9 +163,9 @@ def hindrance(core: NodeCore) -> str:
     """What keeps a node from leaving, for those who ask why; empty if nothing does."""
     for what, waiting in (
         ("runs that have not ended", core.running),
-        ("tasks that it has offered", core.lent),
-        ("tasks that it has claimed", core.claims),
-        ("tasks that it wants to try again", core.announcing),
+        ("tasks that it has offered", core.transfer.lent),
+        ("tasks that it has claimed", core.transfer.claims),
+        ("tasks that it wants to try again", core.transfer.announcing),
         ("tasks that it creates", core.growing),
         ("intents that others have to hear of", core.outbox.telling),
         ("rows about unknown tasks", core.store.unknown),
@@ -210,7 +207,7 @@ def on_owned_answer(core: NodeCore, row: Owned, answer: AnswerType) -> None:
     if row.look != leaving.look or leaving.shards_left < 0 or leaving.said:
         return  # it is old: something has happened since we asked
     leaving.shards_left -= 1
-    held = {ready.spec.id for _, ready in places(core)} | core.lent.keys()
+    held = {ready.spec.id for _, ready in places(core)} | core.transfer.lent.keys()
     found = [ready for ready in answer.ready if ready.spec.id not in held]
     leaving.found.update([ready.spec.id for ready in found])
     accept_all(core, tuple([_without_again(ready) for ready in found]))
@@ -246,8 +243,7 @@ def give_away(core: NodeCore) -> None:
         if to == NOWHERE and takers[needs]:
             to = takers[needs][number % len(takers[needs])]
         if to != NOWHERE:
-            core.gives += 1
-            offer(core, to, LEAVING, ready)
+            give_task(core, to, LEAVING, ready)
         elif core.stranded is None:
             core.stranded = [ready]
         else:
@@ -261,7 +257,7 @@ def _some(core: NodeCore, nodes: Sequence[NodeId]) -> list[NodeId]:
     first = core.rng.below(len(nodes)) if nodes else 0
     for number in range(len(nodes)):
         node = nodes[(first + number) % len(nodes)]
-        if node != core.node and node not in core.leavers:
+        if node != core.node and node not in core.membership.leavers:
             found.append(node)
             if len(found) == TAKERS_MAX:
                 break
@@ -272,7 +268,9 @@ def _wanted_at(core: NodeCore, ready: Ready) -> NodeId:
     """Another node that `place` would push this task to, if it can run it."""
     choice = core.strategy.place.choose(core, ready, core.rng)
     info = core.members.info(choice) if choice >= 0 and choice != core.node else None
-    return choice if info is not None and choice not in core.leavers and info.can_run(ready.spec.needs) else NOWHERE
+    if info is None or choice in core.membership.leavers or not info.can_run(ready.spec.needs):
+        return NOWHERE
+    return choice
 
 
 def _take_out(core: NodeCore) -> list[Ready]:

@@ -59,30 +59,31 @@ from daws.core.config import SECOND_NS as SECOND_NS
 from daws.core.config import NodeConfig as NodeConfig
 from daws.core.config import Phase
 from daws.core.effects import EffectType
-from daws.core.empty import EMPTY, NO_COPIES, same
+from daws.core.empty import EMPTY, same
 from daws.core.events import EventType
 from daws.core.executors import Group, Run
 from daws.core.fetching import NO_FETCHING, Fetching
 from daws.core.handlers import HANDLERS
 from daws.core.handover import Adoptions
 from daws.core.leaving import go_on
+from daws.core.lifelines import NO_LIFELINES, Lifelines
+from daws.core.membership import Membership
 from daws.core.objects import NO_OBJECTS, Objects
 from daws.core.outbox import NO_OUTBOX, Outbox
 from daws.core.peers import heard_of, load_of
-from daws.core.placement import send_offers
 from daws.core.queues import NO_TASKS
 from daws.core.run_end import end_together
 from daws.core.schedule import schedule
+from daws.core.steal import Search
 from daws.core.store_calls import StoreCalls, send_due_rows
+from daws.core.transfer import NO_TRANSFER, Transfer, send_offers
 from daws.core.unsafe import Keeping
 from daws.model.cluster import Members, NodeInfo
-from daws.model.context import Context
 from daws.model.task import GUESS_NS, NodeId, Ready, TaskSpec
 from daws.strategy import parse_strategy
 from daws.strategy.decisions import Lately, Strategy
 from daws.strategy.rng import SplitMix64
 
-NO_NEWS: tuple[NodeId, int, int] = (-1, 0, -(1 << 62))
 SEVERAL = 4
 """Fewer events are taken one by one."""
 _NO_STEP: list[EffectType] = ()  # type: ignore[assignment]
@@ -103,24 +104,17 @@ class NodeCore:
         "dedicated",
         "dirty",
         "done_count",
-        "done_when_idle",
         "doomed",
-        "failed_steals",
-        "failed_steals_total",
         "groups",
         "has_short",
         "here",
-        "idle_since_ns",
         "inflight",
         "info",
         "is_giver",
         "kinds",
-        "lease_count",
-        "leased_until_ns",
-        "lent",
         "mean_run_ns",
         "members",
-        "neighbour_count",
+        "membership",
         "net_bytes_per_s",
         "node",
         "now_ns",
@@ -131,23 +125,17 @@ class NodeCore:
         "phase",
         "plain",
         "plain_free",
-        "poll_armed",
-        "poll_ns",
-        "probe",
-        "probe_count",
         "relaxing",
         "resumable",
-        "rich",
         "rng",
         "running",
         "sampled_count",
         "sampled_ns",
+        "search",
         "sequence",
         "shard_count",
         "shared",
         "stall_armed",
-        "stealing_since_ns",
-        "steals",
         "store",
         "strategy",
         "takes_plain",
@@ -160,14 +148,10 @@ class NodeCore:
     objects: Objects = NO_OBJECTS
     fetching: Fetching = NO_FETCHING
     outbox: Outbox = NO_OUTBOX
+    transfer: Transfer = NO_TRANSFER
+    lifelines: Lifelines = NO_LIFELINES
     adoptions: Adoptions | None = None  # what is to be kept for nodes that leave
     # tasks on their way to or from here, and tasks that wait for something
-    offers: dict[tuple[NodeId, int], list[Ready]] | None = None
-    taken: dict[NodeId, list[tuple[int, int]]] | None = None
-    claims: dict[int, tuple[Ready, NodeId, int]] | None = None
-    seen_offers: deque[tuple[NodeId, int]] | None = None
-    announcing: dict[int, Ready] | None = None
-    batches: dict[int, None] | None = None  # that clients have handed out to us, the latest last
     stranded: list[Ready] | None = None
     pressed: bool = False  # there is too little room for objects
     copied: dict[int, int] = EMPTY  # how many copies of a task were offered to others
@@ -175,30 +159,17 @@ class NodeCore:
     growing: dict[tuple[int, bool], Any] | None = None
     outliving: dict[int, tuple[Run, set[int]]] | None = None  # by task: who created it and has ended, and who is left
     # the store, and those who have to hear of something
-    unreachable: dict[int, tuple[NodeId, ...]] | None = None
-    given_up: dict[int, int] = EMPTY  # tasks, and the move up to which all that is said of them is known already
     recall_armed: bool = False
     waits_until_ns: int = 0  # an executor is kept for a more critical task; 0 if none is
     patience: float = 0.0  # ... for such a part of the time that another would take
     validating: bool = False  # the timer of the next look at copies is set
     # membership
     keeping: Any = None  # what was acknowledged and is not safe yet, where the store may forget it
-    orphans: dict[NodeId, int] | None = None
-    burying: dict[NodeId, int] | None = None
-    forgotten: dict[NodeId, int] | None = None  # owners that are no members, and when we came across them
     # balancing, under strategies that remember whom they have met
-    thieves: dict[NodeId, tuple[Context | None, ...] | None] | None = None  # who asked in vain and waits to be called
-    named: bool = False  # this node is remembered by others and need not ask
-    naming: bool = False  # ... if the answer to what it has just asked is no
-    invitations: dict[NodeId, int] | None = None  # who has more than it can run, and for how many tasks it has called
-    invited: int = 0  # so many of the shared tasks others were called for
-    call_armed: bool = False
-    call_wait: tuple[int, int] = (0, 0)  # how long the last timer took, and how many tasks had ended here by then
     loads: dict[NodeId, tuple[int, int]] | None = None  # what we have heard of others' loads, and when
     lengths: dict[int, deque[int]] | None = None  # of the last runs of each kind of task
     holders: dict[int, dict[NodeId, None]] | None = None  # objects, and the nodes that got tasks which read them
     leaving: Any = None  # how far it has come, if it was told to leave
-    leavers: set[NodeId] = NO_COPIES  # members that are about to leave, as far as we know
     read_strategy: Callable[[str], Strategy] = staticmethod(parse_strategy)
     """How the text of a new strategy becomes one; a driver that watches decisions puts its own in here."""
     # what was seen
@@ -206,8 +177,6 @@ class NodeCore:
     stalled_ns: int = 0
     adapted: tuple[int, int, int, int, int] = (0, 0, 0, 0, 0)  # what had been seen when `adapt` was last asked
     waiting_since_ns: int = 0  # when a task was last put into empty queues
-    pushes: int = 0
-    gives: int = 0
     replicas: int = 0
 
     def __init__(self, info: NodeInfo, strategy: Strategy, config: NodeConfig, seed: int) -> None:
@@ -229,7 +198,6 @@ class NodeCore:
         # ready tasks, and tasks on their way to or from here
         self.shared = NO_TASKS
         self.dedicated = NO_TASKS
-        self.lent: dict[int, tuple[Ready, NodeId, int]] = EMPTY
         self.doomed: dict[int, int] | None = None
         # executors
         first = 0
@@ -247,18 +215,11 @@ class NodeCore:
         self.ahead = 0
         self.resumable: list[Run] | None = None
         self.store = StoreCalls()
+        self.membership = Membership()
+        self.search = Search(0)
         self.phase = Phase.JOINING
         # membership
-        self.leased_until_ns = 0
-        self.lease_count = 0  # renewals that were answered
         # balancing
-        self.probe: list[tuple[NodeId, int]] | None = None
-        self.poll_armed = False
-        self.rich = NO_NEWS  # (node, what it had to steal, when we heard of it)
-        self.stealing_since_ns = -1
-        self.idle_since_ns = 0
-        self.done_when_idle = 0
-        self.probe_count = 0
         # what was seen
         # By kind of task: how many ran, for how long in all, and on average; the large objects that the last one made.
         self.kinds: dict[int, list[int]] = EMPTY
@@ -266,9 +227,6 @@ class NodeCore:
         self.sampled_count = 0  # how many runs were timed, and how long they took in all
         self.sampled_ns = 0
         self.mean_run_ns = 0
-        self.steals = 0
-        self.failed_steals = 0
-        self.failed_steals_total = 0
         if config.replicated:
             self.keeping = Keeping()
         self.go_by(strategy)
@@ -297,8 +255,7 @@ class NodeCore:
         self.tt_ns = same(strategy.relax.start_tt_ns())
         self.calm_count = 0  # so many dedicated tasks are not too many
         self.stall_armed = not hasattr(strategy.relax, "stall_ns")  # who never shares need not look
-        self.poll_ns = same(strategy.balance.start_poll_ns())
-        self.neighbour_count = 0
+        self.search.begin_anew(same(strategy.balance.start_poll_ns()))
         self.adapt_at = same(self.done_count + strategy.adapt.period)
 
     def step(self, now_ns: int, events: Sequence[EventType], out: list[EffectType]) -> None:
@@ -317,7 +274,8 @@ class NodeCore:
         if self.leaving is not None:
             go_on(self)
             self.dirty = False
-        if self.offers or self.taken:
+        transfer = self.transfer
+        if transfer.offers or transfer.taken:
             send_offers(self)
         if self.store.rows is not None:
             send_due_rows(self)
@@ -326,6 +284,17 @@ class NodeCore:
         """A number for a run, a call, an offer or an intent."""
         self.token = token = self.token + 1
         return token
+
+    def schedule_soon(self) -> None:
+        """There is something to decide: this step ends with a scheduling pass."""
+        self.dirty = True
+
+    def take_members(self, members: Members) -> None:
+        self.members = members
+
+    def forget_beliefs(self) -> None:
+        """The strategy changes or the node leaves: what was heard of others, or noted of runs, is of no use."""
+        self.loads = self.holders = self.lengths = None
 
     def enter(self, phase: int) -> None:
         """Begin another phase."""
@@ -367,6 +336,22 @@ class NodeCore:
         return Lately(done, done * mean_ns, self.moved_bytes - moved_bytes, self.read_bytes - read_bytes)
 
     @property
+    def poll_ns(self) -> int:
+        return self.search.poll_ns
+
+    @property
+    def neighbour_count(self) -> int:
+        return self.search.neighbour_count
+
+    @property
+    def idle_since_ns(self) -> int:
+        return self.search.idle_since_ns
+
+    @property
+    def failed_steals(self) -> int:
+        return self.search.failed_steals
+
+    @property
     def moved_bytes(self) -> int:
         return self.objects.moved_bytes
 
@@ -393,5 +378,5 @@ class NodeCore:
     def __repr__(self) -> str:
         return (
             f"<node {self.node}: {len(self.running)} running, {self.dedicated.count} dedicated, "
-            f"{self.shared.count} shared, {len(self.fetching.waiting)} staging, {len(self.lent)} lent>"
+            f"{self.shared.count} shared, {len(self.fetching.waiting)} staging, {len(self.transfer.lent)} lent>"
         )

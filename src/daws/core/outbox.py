@@ -194,7 +194,7 @@ def spread_stop(core: NodeCore, task: int, stopped: Stopped) -> None:
     for watcher in stopped.watchers:
         ask(core, watcher, Satisfy(watcher, task, core.node, (), number))
     for node in stopped.nodes:
-        outbox.stops[number, node] = (task, core.lease_count)
+        outbox.stops[number, node] = (task, core.membership.lease_count)
         core.out.append(Send(node, StopOrder(core.node, task, number, EVERY_ATTEMPT)))
 
 
@@ -213,7 +213,7 @@ def wake(core: NodeCore, task: int, number: int, owner: NodeId) -> None:
         wake_here(core, task)
         told(core, number)
     else:
-        own_outbox(core).wakes[number, task] = (owner, core.lease_count)
+        own_outbox(core).wakes[number, task] = (owner, core.membership.lease_count)
         core.out.append(Send(owner, Wake(core.node, task, number)))
 
 
@@ -223,7 +223,7 @@ def wake_here(core: NodeCore, task: int) -> None:
         if core.resumable is None:
             core.resumable = []
         core.resumable.append(run)
-        core.dirty = True
+        core.schedule_soon()
 
 
 @handles(Wake)
@@ -257,7 +257,7 @@ def repeat_orders(core: NodeCore) -> None:
 
 def _is_dead(core: NodeCore, node: NodeId, since: int) -> bool:
     """No member, and not only because it joined after we last heard who is: two renewals were answered meanwhile."""
-    return node not in core.members and core.lease_count > since + 1
+    return node not in core.members and core.membership.lease_count > since + 1
 
 
 def ignore(core: NodeCore, row: Row, answer: AnswerType) -> None:

@@ -57,7 +57,7 @@ def heard_of(core: NodeCore, most: int) -> list[NodeId]:
     for node, (_, since_ns) in reversed((core.loads or EMPTY).items()):
         if core.now_ns - since_ns > LOAD_NEWS_NS or len(found) >= most:
             break
-        if node in core.members and node not in core.leavers:
+        if node in core.members and node not in core.membership.leavers:
             found.append(node)
     return found
 
@@ -103,4 +103,4 @@ def most_cached_bytes(core: NodeCore, ready: Ready) -> int:
 
 def _can_run(core: NodeCore, node: NodeId, ready: Ready) -> bool:
     info = core.members.info(node)
-    return info is not None and node not in core.leavers and info.can_run(ready.spec.needs)
+    return info is not None and node not in core.membership.leavers and info.can_run(ready.spec.needs)

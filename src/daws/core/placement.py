@@ -9,17 +9,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from daws.core.abort import call_off
-from daws.core.effects import Send
-from daws.core.empty import EMPTY, NO_COPIES
 from daws.core.executors import start
 from daws.core.objects import are_small, missing_inputs, pin
-from daws.core.peers import sent_task
-from daws.core.places import holds, know_until
+from daws.core.places import holds
 from daws.core.pressure import step_forward
 from daws.core.queues import NO_TASKS, ReadyQueue
-from daws.model.task import AGAIN, NodeId, Ready
+from daws.core.transfer import know_until, push
+from daws.model.task import AGAIN, Ready
 from daws.strategy.decisions import DEDICATED, SHARED
-from daws.wire.messages import COPY, PUSH, Offer, Taken
+from daws.wire.messages import PUSH
 
 if TYPE_CHECKING:
     from daws.core.node import NodeCore
@@ -52,7 +50,7 @@ def enqueue(core: NodeCore, ready: Ready, dedicated: bool) -> None:
     core.sequence = sequence = core.sequence + 1
     queue = dedicated_queue(core) if dedicated else shared_queue(core)
     queue.push(core.strategy.order.key(core, ready), sequence, ready)
-    core.dirty = True
+    core.schedule_soon()
 
 
 def accept(core: NodeCore, ready: Ready, alone: bool = False) -> None:
@@ -60,7 +58,7 @@ def accept(core: NodeCore, ready: Ready, alone: bool = False) -> None:
 
     A task that came `alone` may start at once; of several, `order` says which are the first.
     """
-    if core.given_up and ready.move <= core.given_up.get(ready.spec.id, -1):
+    if core.transfer.given_up and ready.move <= core.transfer.given_up.get(ready.spec.id, -1):
         return  # said before it went back to waiting, or the first of two answers, which comes last
     if ready.mode & AGAIN or (core.keeping is not None and core.keeping.doubts):
         if holds(core, ready.spec.id, ready.attempt, ready.move):
@@ -83,7 +81,7 @@ def accept_all(core: NodeCore, tasks: tuple[Ready, ...]) -> None:
     if core.pressed or (core.keeping is not None and core.keeping.doubts):
         for ready in tasks:
             accept(core, ready)
-        core.dirty = True
+        core.schedule_soon()
         return
     place, order = core.strategy.place, core.strategy.order
     choose, key = place.choose, order.key
@@ -135,7 +133,7 @@ def accept_all(core: NodeCore, tasks: tuple[Ready, ...]) -> None:
     core.sequence = sequence
     if plain:
         shared.push_plain(plain)
-    core.dirty = True
+    core.schedule_soon()
 
 
 def plain_is_neutral(core: NodeCore) -> bool:
@@ -160,7 +158,7 @@ def accept_plain(core: NodeCore, tasks: list[Ready], alike: int | None) -> None:
     if not (shared.count or core.dedicated.count):
         core.waiting_since_ns = core.now_ns
     shared_queue(core).push_plain(tasks, alike)
-    core.dirty = True
+    core.schedule_soon()
 
 
 def _settle(core: NodeCore, ready: Ready, choice: int, alone: bool) -> None:
@@ -178,11 +176,10 @@ def _settle(core: NodeCore, ready: Ready, choice: int, alone: bool) -> None:
     elif choice == DEDICATED or choice == core.node:
         if not (alone and start_at_once(core, ready)):
             enqueue(core, ready, True)
-    elif choice in core.leavers:
+    elif choice in core.membership.leavers:
         _settle(core, ready, SHARED, alone)
     else:
-        core.pushes += 1
-        offer(core, choice, PUSH, ready)
+        push(core, choice, PUSH, ready)
 
 
 def start_at_once(core: NodeCore, ready: Ready) -> bool:
@@ -199,7 +196,7 @@ def start_at_once(core: NodeCore, ready: Ready) -> bool:
         or ready.spec.needs is not None
         or core.groups[0].context is not None
         or core.doomed
-        or core.now_ns >= core.leased_until_ns
+        or core.now_ns >= core.membership.leased_until_ns
     ):
         return False
     if ready.inputs:
@@ -215,22 +212,9 @@ def start_at_once(core: NodeCore, ready: Ready) -> bool:
 def _elsewhere(core: NodeCore, ready: Ready) -> int:
     """A node that can run what this one cannot; which one follows from the task alone."""
     capable = core.members.capable(ready.spec.needs)
-    if core.leavers:
-        capable = tuple([node for node in capable if node not in core.leavers])
+    if core.membership.leavers:
+        capable = tuple([node for node in capable if node not in core.membership.leavers])
     return capable[(ready.spec.id * 0x9E3779B1 >> 8) % len(capable)] if capable else NOWHERE
-
-
-def note_leaver(core: NodeCore, node: NodeId) -> None:
-    """A member is about to leave: nothing is offered to it any more, though its objects may still be fetched."""
-    if node in core.members:
-        if core.leavers is NO_COPIES:
-            core.leavers = set()
-        core.leavers.add(node)
-
-
-def forget_leavers(core: NodeCore) -> None:
-    """The members have changed: who is none of them any more has left."""
-    core.leavers = {node for node in core.leavers if node in core.members} or NO_COPIES
 
 
 def can_run_here(core: NodeCore, ready: Ready) -> bool:
@@ -242,33 +226,3 @@ def place_stranded(core: NodeCore) -> None:
     stranded, core.stranded = core.stranded or [], None
     for ready in stranded:
         _settle(core, ready, core.strategy.place.choose(core, ready, core.rng), False)
-
-
-def offer(core: NodeCore, to: NodeId, why: int, ready: Ready) -> None:
-    """Offer a task; what goes to the same node for the same reason in one step leaves in one message."""
-    if core.offers is None:
-        core.offers = {}
-    batch = core.offers.get((to, why))
-    if batch is None:
-        core.offers[to, why] = [ready]
-    else:
-        batch.append(ready)
-    if why != COPY:
-        if core.lent is EMPTY:
-            core.lent = {}
-        core.lent[ready.spec.id] = (ready, to, core.now_ns)
-        if core.loads is not None:
-            sent_task(core, to)
-
-
-def send_offers(core: NodeCore) -> None:
-    """At the end of a step."""
-    if core.offers:
-        for (to, why), tasks in core.offers.items():
-            core.token += 1
-            core.out.append(Send(to, Offer(core.node, core.token, why, tuple(tasks))))
-        core.offers = None
-    if core.taken:
-        for to, names in core.taken.items():
-            core.out.append(Send(to, Taken(core.node, tuple(names))))
-        core.taken = None

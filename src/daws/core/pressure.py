@@ -28,7 +28,7 @@ def step_forward(core: NodeCore, ready: Ready) -> bool:
         return False
     pin(core, ready)
     add_staged(core, ready)
-    core.dirty = True
+    core.schedule_soon()
     return True
 
 

@@ -67,7 +67,7 @@ def relax_stalled(core: NodeCore, since_ns: int) -> None:
         core.stalled_ns = since_ns
         relax(core)
         core.stalled_ns = 0
-        core.dirty = True  # who looks for takers has some to offer
+        core.schedule_soon()  # who looks for takers has some to offer
 
 
 def _stall_ns(core: NodeCore) -> int:

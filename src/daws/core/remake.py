@@ -11,8 +11,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from daws.core.outbox import ask_for_remakes, told
-from daws.core.places import ends, holds_itself, know_until
+from daws.core.places import ends, holds_itself
 from daws.core.store_calls import answers, ask, ask_later
+from daws.core.transfer import REMADE, begin_claim, end_unreachable, forget_moves, know_until, note_unreachable
 from daws.model.task import REPLICA, NodeId, Ready
 from daws.wire.store import (
     CANCELLED,
@@ -35,8 +36,6 @@ if TYPE_CHECKING:
     from daws.core.node import NodeCore
 
 NOBODY: NodeId = -1
-REMADE = -2
-"""The reason of a claim: the task is to be made again and belongs to nobody yet."""
 
 
 def give_up_inputs(core: NodeCore, ready: Ready, lost: Mapping[int, tuple[NodeId, ...]]) -> None:
@@ -59,20 +58,18 @@ def give_up_inputs(core: NodeCore, ready: Ready, lost: Mapping[int, tuple[NodeId
         gone |= dict.fromkeys(lost[one[0]])
         gone |= dict.fromkeys(place for place in one[3] if place == core.node or place not in core.members)
     producers = dict.fromkeys(one[2] for one in inputs)
-    if core.unreachable is None:
-        core.unreachable = {}
-    core.unreachable[ready.spec.id] = tuple(gone)
+    note_unreachable(core, ready.spec.id, tuple(gone))
     know_until(core, ready)
     ask(core, ready.spec.id, Unready(ready.spec.id, core.node, ready.move, tuple(producers)))
 
 
 @answers(Unready)
 def on_unready_answer(core: NodeCore, row: Unready, answer: AnswerType) -> None:
-    gone = core.unreachable.pop(row.task, ()) if core.unreachable else ()
+    gone = end_unreachable(core, row.task)
     if isinstance(answer, Noted):
         ask_for_remakes(core, answer.key, answer.mark, row.task, row.producers, gone)
-    elif core.keeping is not None and core.given_up:
-        core.given_up.pop(row.task, None)  # the store has forgotten that move, and may give it to us once more
+    elif core.keeping is not None:
+        forget_moves(core, row.task)
 
 
 def claim_remake(core: NodeCore, ready: Ready, intent: int) -> None:
@@ -80,11 +77,9 @@ def claim_remake(core: NodeCore, ready: Ready, intent: int) -> None:
     if holds_itself(core, task, ready.move) or ends(core, task, ready.attempt):
         told(core, intent)  # others had asked for it too, and it is ours since; a second grant might come after its end
         return
-    if core.claims is None:
-        core.claims = {}
-    known = core.claims.get(task)
+    known = core.transfer.claims.get(task)
     if known is None or known[0].move < ready.move:  # else it was offered to us since, by whoever was quicker
-        core.claims[task] = (ready, NOBODY, REMADE)
+        begin_claim(core, ready, NOBODY, REMADE)
     ask(core, task, Claim(task, NOBODY, ready.move, core.node, MOVE, intent))
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from daws.core.effects import VALIDATE, SetTimer
 from daws.core.empty import EMPTY
 from daws.core.executors import Run
-from daws.core.placement import offer
+from daws.core.transfer import offer
 from daws.model.task import REPLICA, SUSPECT, NodeId
 from daws.wire.messages import COPY
 

@@ -46,7 +46,7 @@ def patience_is_over(core: NodeCore) -> None:
     if core.now_ns < core.waits_until_ns:
         core.out.append(SetTimer(PATIENCE, core.waits_until_ns))
     else:
-        core.dirty = True
+        core.schedule_soon()
 
 
 def _coming_count(core: NodeCore, spec: TaskSpec, patience_ns: int) -> int:

@@ -79,7 +79,7 @@ def end_together(core: NodeCore, events: Sequence[EventType]) -> Sequence[EventT
         add_ends(core, rows, is_awaited)
         core.done_count = done
         core.ahead -= ended
-        core.dirty = True
+        core.schedule_soon()
     return events[ended:]
 
 
@@ -146,7 +146,7 @@ def _end_columns(core: NodeCore, event: RunsDone, first: int) -> int:
         del running[task]
     inflight[slot] -= count
     core.ahead -= count
-    core.dirty = True
+    core.schedule_soon()
     core.done_count = done + count
     sampled = slice(~done & SAMPLE_MASK, count, SAMPLE_MASK + 1)
     durations_ns = event.durations_ns[first:][sampled]

@@ -28,9 +28,9 @@ from daws.core.relax import relax, watch_for_stall
 from daws.core.replicas import note_length
 from daws.core.reserve import waits_for_better
 from daws.core.steal import look_for_takers, look_for_work
-from daws.core.store_calls import ask
+from daws.core.transfer import claim_own
 from daws.model.task import REPLICA, SUSPECT, Ready
-from daws.wire.store import ANNOUNCE, RETRY, Claim
+from daws.wire.store import ANNOUNCE, RETRY
 
 if TYPE_CHECKING:
     from daws.core.node import NodeCore
@@ -56,7 +56,7 @@ KINDS_MAX = 10_000
 
 def schedule(core: NodeCore) -> None:
     """Use every idle executor, fetch ahead, and look for work or for takers."""
-    if core.now_ns >= core.leased_until_ns:
+    if core.now_ns >= core.membership.leased_until_ns:
         return  # too close to the end of the lease to start anything new; the next renewal schedules again
     dedicated, shared = core.dedicated, core.shared
     if core.plain:
@@ -161,7 +161,7 @@ def next_ready(core: NodeCore, group: Group) -> Ready | None:
         if core.doomed and is_doomed(core, ready):
             continue
         if ready.mode & SUSPECT:
-            announce(core, ready)
+            claim_own(core, ready, ANNOUNCE)
             continue
         if ready.inputs:
             missing = missing_inputs(core, ready)
@@ -298,12 +298,12 @@ def on_run_ended(core: NodeCore, event: RunEnded) -> None:
         let_go_of_spawned(core, run)
     if core.plain:
         shared = core.shared
-        if shared.fifo and core.now_ns < core.leased_until_ns:
+        if shared.fifo and core.now_ns < core.membership.leased_until_ns:
             shared.count -= 1
             start(core, shared.fifo.popleft(), run.slot)  # as the scheduling pass would, without one
         else:
             core.plain_free.append(run.slot)
-            core.dirty = True
+            core.schedule_soon()
     else:
         if core.inflight is None and core.one_group and not run.more_slots and not run.suspended:
             fifo = core.shared.fifo
@@ -312,9 +312,9 @@ def on_run_ended(core: NodeCore, event: RunEnded) -> None:
                 start(core, fifo.popleft(), run.slot)
             else:
                 core.plain_free.append(run.slot)
-                core.dirty = True
+                core.schedule_soon()
         elif core.ahead != core.cores or not _is_followed(core, run):
-            core.dirty = True
+            core.schedule_soon()
             if not run.suspended:
                 release_slot(core, run)
         if ready.inputs:
@@ -323,8 +323,7 @@ def on_run_ended(core: NodeCore, event: RunEnded) -> None:
         if ready.mode & REPLICA:
             return  # only a copy: the owner's run decides
         if ready.attempt < max(ready.spec.retries, tries_more(event)):
-            ask(core, task, Claim(task, core.node, ready.move, core.node, RETRY))
-            _remember_claim(core, ready)
+            claim_own(core, ready, RETRY)
             return
     else:
         core.done_count = done = core.done_count + 1
@@ -348,7 +347,7 @@ def _goes_first(core: NodeCore, ready: Ready) -> bool:
         or core.doomed
         or ready.mode
         or ready.spec.needs is not None
-        or core.now_ns >= core.leased_until_ns
+        or core.now_ns >= core.membership.leased_until_ns
     )
 
 
@@ -372,7 +371,7 @@ def _is_followed(core: NodeCore, run: Run) -> bool:
         or core.is_giver
         or not core.one_group
         or core.groups[0].context is not None
-        or core.now_ns >= core.leased_until_ns
+        or core.now_ns >= core.membership.leased_until_ns
     ):
         return False
     ready = fifo[0]
@@ -429,18 +428,6 @@ def _forget_kinds(core: NodeCore) -> None:
         del core.kinds[kind]
         if core.lengths is not None:
             core.lengths.pop(kind, None)
-
-
-def _remember_claim(core: NodeCore, ready: Ready) -> None:
-    if core.announcing is None:
-        core.announcing = {}
-    core.announcing[ready.spec.id] = ready
-
-
-def announce(core: NodeCore, ready: Ready) -> None:
-    """A node died with this task: say in the store that it is about to run, so that a killer is found out."""
-    _remember_claim(core, ready)
-    ask(core, ready.spec.id, Claim(ready.spec.id, core.node, ready.move, core.node, ANNOUNCE))
 
 
 def adapt(core: NodeCore) -> None:
@@ -676,7 +663,7 @@ def recall_ahead(core: NodeCore, kept: int = 2) -> None:
 def on_pressure(core: NodeCore, event: Pressure) -> None:
     core.pressed = event.on
     core.plain = False
-    core.dirty = True
+    core.schedule_soon()
     if event.on:
         for queue in (core.dedicated, core.shared):
             queue.take_out([ready for ready in queue.all() if step_forward(core, ready)])
@@ -692,7 +679,7 @@ def on_run_recalled(core: NodeCore, event: RunRecalled) -> None:
     del core.running[event.task]
     release_slot(core, run)
     put_back(core, run.ready)
-    core.dirty = True
+    core.schedule_soon()
 
 
 def recall_behind(core: NodeCore, run: Run) -> None:

@@ -219,7 +219,7 @@ def on_run_waits(core: NodeCore, event: RunWaits) -> None:
     core.plain = False
     recall_behind(core, run)
     release_slot(core, run)
-    core.dirty = True
+    core.schedule_soon()
     _seedlings(core)[event.task, True] = Seedling(run.ready.spec, event.on, run)
     ask(core, event.task, Suspend(event.task, run.ready.attempt, core.node, event.on))
 

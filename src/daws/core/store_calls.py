@@ -321,14 +321,14 @@ def hope_ends(core: NodeCore, token: int) -> None:
     if core.store.hoping == token:
         core.store.hoping = NO_CALL
         if core.plain_free or not core.one_group:
-            core.dirty = True
+            core.schedule_soon()
 
 
 def forget_hope(core: NodeCore, old_token: int) -> None:
     """On each tick: an answer got lost. (Calls up to the old token had been sent by the tick before.)"""
     if core.store.hoping != NO_CALL and core.store.hoping <= old_token:
         core.store.hoping = NO_CALL
-        core.dirty = True
+        core.schedule_soon()
 
 
 def restart(core: NodeCore, reason: str) -> None:

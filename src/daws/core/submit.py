@@ -9,12 +9,12 @@ from __future__ import annotations
 from itertools import repeat
 from typing import TYPE_CHECKING
 
-from daws.core.claims import had_before
 from daws.core.effects import Send
 from daws.core.handlers import handles
 from daws.core.objects import put_object, release_made, unhold
 from daws.core.placement import accept, accept_all, accept_plain
 from daws.core.store_calls import answers, ask, ask_all, ask_later
+from daws.core.transfer import had_before
 from daws.model.task import FIRST_SPAWNED_ID, Ready
 from daws.wire.messages import LetGo, NewTasks, PlainTasks, SubmissionTaken
 from daws.wire.store import CLIENT_HOLDER, HELD, UNKNOWN, AnswerType, Release, Submit, Unheld

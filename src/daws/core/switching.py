@@ -27,11 +27,10 @@ def on_new_strategy(core: NodeCore, event: NewStrategy) -> None:
     core.go_by(core.read_strategy(event.text))
     begin_period(core)
     core.plain = core.plain and core.one_kind
-    core.probe = None  # a round under the old strategy asked for something else
-    core.stealing_since_ns = -1
+    core.search.end_round()  # one under the old strategy asked for something else
     waiting = [*core.dedicated.oldest_first(), *core.shared.oldest_first()]
     core.dedicated = core.shared = NO_TASKS
-    core.dirty = True
+    core.schedule_soon()
     if core.doomed:
         waiting = [ready for ready in waiting if not is_doomed(core, ready)]
     accept_all(core, tuple([ready for ready in waiting if not ready.mode & REPLICA]))

@@ -44,10 +44,10 @@ def counts(core: NodeCore) -> NodeCounts:
         moved_bytes=objects.moved_bytes,
         local_hits=objects.local_hits,
         cache_hits=objects.cache_hits,
-        pushes=core.pushes,
-        steals=core.steals,
-        failed_steals_total=core.failed_steals_total,
-        gives=core.gives,
+        pushes=core.transfer.pushes,
+        steals=core.transfer.steals,
+        failed_steals_total=core.search.failed_steals_total,
+        gives=core.transfer.gives,
         replicas=core.replicas,
     )
 
@@ -63,7 +63,7 @@ def is_restarting(core: NodeCore) -> bool:
 
 def may_start(core: NodeCore, now_ns: int) -> bool:
     """Is its lease long enough to start tasks?"""
-    return now_ns < core.leased_until_ns
+    return now_ns < core.membership.leased_until_ns
 
 
 def runs(core: NodeCore) -> Mapping[int, Run]:

@@ -91,11 +91,11 @@ def test_what_was_taken_is_forgotten():
     with Driver("mdl") as node:
         lend(node)
         node.give(Taken(1, ((1, 5),)))
-        assert 1 in node.core.lent, "node 1 is not the one it was lent to"
+        assert 1 in node.core.transfer.lent, "node 1 is not the one it was lent to"
         node.give(Taken(2, ((1, 4),)))
-        assert 1 in node.core.lent, "that was an earlier time"
+        assert 1 in node.core.transfer.lent, "that was an earlier time"
         node.give(Taken(2, ((1, 5),)))
-        assert not node.core.lent
+        assert not node.core.transfer.lent
 
 
 def test_news_of_an_earlier_loan_do_not_end_a_later_one():
@@ -105,9 +105,9 @@ def test_news_of_an_earlier_loan_do_not_end_a_later_one():
         node.give(Taken(2, ((1, 5),)))
         lend(node, move=7)
         node.give(Taken(2, ((1, 5),)), Taken(2, ((1, 6),)))
-        assert 1 in node.core.lent
+        assert 1 in node.core.transfer.lent
         node.give(Taken(2, ((1, 7),)))
-        assert not node.core.lent
+        assert not node.core.transfer.lent
 
 
 def test_what_nobody_took_is_claimed_back():
@@ -118,7 +118,7 @@ def test_what_nobody_took_is_claimed_back():
             node.answer(call, Leased())
         call = tick(node)
         assert call.rows[1] == Claim(1, 0, 5, 0, MOVE)
-        assert not node.core.lent
+        assert not node.core.transfer.lent
         node.answer(call, Leased(), Granted(6, 0))
         assert node.core.shared.count + node.core.dedicated.count + len(node.core.fetching.waiting or ()) == 1
         node.effects.clear()
@@ -130,7 +130,7 @@ def test_what_was_taken_but_not_told_is_not_claimed_back():
         for _ in range(3):
             call = tick(node)
             node.answer(call, Leased(), *[REFUSED] * (len(call.rows) - 1))
-        assert not node.core.lent and not node.core.claims
+        assert not node.core.transfer.lent and not node.core.transfer.claims
 
 
 def test_a_task_that_comes_back_while_it_is_lent_is_not_lost():
@@ -166,7 +166,7 @@ def test_a_copy_that_fails_is_only_dropped(retry: bool):
         run = node.expect(StartRun, task=1)
         node.give(RunEnded(1, run.run, 50_000_000, (), "bad", retry))
         assert not node.core.running and node.core.idle_count == 1
-        assert not node.core.announcing and not node.core.objects.sizes
+        assert not node.core.transfer.announcing and not node.core.objects.sizes
 
 
 def test_a_copy_of_what_runs_here_is_not_taken():
@@ -183,7 +183,7 @@ def test_stolen_tasks_may_be_stolen_again():
         node.answer(node.expect(CallStore), Granted(1, 0), Granted(1, 0))
         node.expect(StartRun, task=1)
         node.expect(Taken)
-        assert node.core.shared.count == 1 and node.core.steals == 2
+        assert node.core.shared.count == 1 and node.core.transfer.steals == 2
 
 
 def test_who_runs_a_copy_of_what_it_is_given_goes_on_with_it():

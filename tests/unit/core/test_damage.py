@@ -47,7 +47,7 @@ def test_what_was_only_here_is_made_again():
         submit(node, ready(1, object_at(8, 0)))
         lacks(node, node.expect(StartRun, task=1), 8)
         node.expect_rows(Unready(1, 0, 0, (8,)))
-        assert node.core.unreachable == {1: (0,)}, "the store learns that it is not here"
+        assert node.core.transfer.unreachable == {1: (0,)}, "the store learns that it is not here"
 
 
 def test_what_came_from_outside_and_was_only_here_is_lost_in_words():

@@ -7,6 +7,7 @@ import pytest
 from daws.core import invariants
 from daws.core.config import Phase
 from daws.core.effects import StartRun
+from daws.core.fetching import own_fetching
 from daws.core.leaving import Leaving
 from daws.core.node import NodeCore
 from daws.core.objects import own_objects
@@ -14,6 +15,7 @@ from daws.core.outbox import Intent, own_outbox
 from daws.core.placement import dedicated_queue
 from daws.core.places import holds, places
 from daws.core.queues import NO_TASKS
+from daws.core.transfer import own_transfer
 from daws.model.errors import InternalError
 from daws.model.task import CLIENT
 from daws.testing import Driver, ready
@@ -57,7 +59,7 @@ def run_what_is_queued(core: NodeCore) -> None:
 
 
 def lend_what_is_queued(core: NodeCore) -> None:
-    core.lent = {3: (ready(3), 2, 0)}
+    own_transfer(core).lent = {3: (ready(3), 2, 0)}
 
 
 def forget_a_pin(core: NodeCore) -> None:
@@ -74,11 +76,11 @@ def drop_a_copy(core: NodeCore) -> None:
 
 
 def stage_nothing(core: NodeCore) -> None:
-    core.fetching.waiting = {5: (ready(5), set())}
+    own_fetching(core).waiting = {5: (ready(5), set())}
 
 
 def wait_for_nothing(core: NodeCore) -> None:
-    core.fetching.waiting = {5: (ready(5, object_at(8, 1)), {8})}
+    own_fetching(core).waiting = {5: (ready(5, object_at(8, 1)), {8})}
 
 
 def tell_nobody(core: NodeCore) -> None:
@@ -94,7 +96,7 @@ def send_ahead_without_counting(core: NodeCore) -> None:
 
 
 def wait_for_loads(core: NodeCore) -> None:
-    core.probe = []
+    core.search.probe = []
 
 
 def leave_work(core: NodeCore) -> None:
@@ -115,7 +117,7 @@ def keep_what_nobody_reads(core: NodeCore) -> None:
 
 def tell_to_leave(core: NodeCore) -> None:
     core.leaving = Leaving(0)
-    core.leased_until_ns = 0
+    core.membership.leased_until_ns = 0
     core.phase = Phase.LEAVING
 
 
@@ -131,35 +133,35 @@ def keep_a_lease_while_it_leaves(core: NodeCore) -> None:
     core.objects.fresh = set()
     tell_to_leave(core)
     invariants.check(core)
-    core.leased_until_ns = 1
+    core.membership.leased_until_ns = 1
 
 
 def keep_what_others_could_be_given(core: NodeCore) -> None:
     keep_a_lease_while_it_leaves(core)
-    core.leased_until_ns = 0
+    core.membership.leased_until_ns = 0
     core.stranded = [ready(7)]
 
 
 def look_for_work_while_it_leaves(core: NodeCore) -> None:
     keep_a_lease_while_it_leaves(core)
-    core.leased_until_ns = 0
-    core.stealing_since_ns = 0
+    core.membership.leased_until_ns = 0
+    core.search.stealing_since_ns = 0
 
 
 def say_farewell_while_a_task_runs(core: NodeCore) -> None:
     keep_a_lease_while_it_leaves(core)
-    core.leased_until_ns = 0
+    core.membership.leased_until_ns = 0
     core.leaving.said = True
 
 
 def stay_still_while_it_leaves(core: NodeCore) -> None:
     keep_a_lease_while_it_leaves(core)
-    core.leased_until_ns = 0
+    core.membership.leased_until_ns = 0
     core.phase = Phase.ACTIVE
 
 
 def remember_who_has_left(core: NodeCore) -> None:
-    core.leavers = {77}
+    core.membership.leavers = {77}
 
 
 BREAKS: list[Callable[[NodeCore], None]] = [

@@ -67,7 +67,7 @@ def test_the_lease_counts_from_when_it_was_asked_for():
         assert call.rows == [Lease(0, 1, asked_ns=asked_ns)]
         node.now_ns += SECOND_NS
         node.answer(call, Leased())
-        assert node.core.leased_until_ns == asked_ns + LEASE_NS // 2
+        assert node.core.membership.leased_until_ns == asked_ns + LEASE_NS // 2
 
 
 def test_a_late_answer_does_not_shorten_the_lease():
@@ -76,9 +76,9 @@ def test_a_late_answer_does_not_shorten_the_lease():
         if first.token in [effect.token for effect in node.effects if isinstance(effect, CallStore)]:
             node.drop(CallStore)
         node.answer(second, *[Leased()] * len(second.rows))
-        until_ns = node.core.leased_until_ns
+        until_ns = node.core.membership.leased_until_ns
         node.answer(first, Leased())
-        assert node.core.leased_until_ns == until_ns
+        assert node.core.membership.leased_until_ns == until_ns
         node.drop(CallStore)
 
 

@@ -62,13 +62,13 @@ def test_whoever_comes_gets_the_first_task_and_the_others_nothing():
 
 def test_an_idle_node_comes_when_it_is_called_and_asks_one_at_a_time():
     with Driver("sparrow", members=4, cores=1, node=3) as node:
-        assert POLL not in node.timers or node.core.poll_armed
+        assert POLL not in node.timers or node.core.search.poll_armed
         node.give(Invitation(1, 2), Invitation(2, 1))
         node.expect(StealRequest, to=1, waits=False)
         node.give(StealDenied(1))
         node.expect(StealRequest, to=2)
         node.give(StealDenied(2))
-        assert not node.core.invitations and not node.core.poll_armed
+        assert not node.core.lifelines.invitations and not node.core.search.poll_armed
         node.give(Invitation(77, 1))  # who is no member was never here
 
 
@@ -113,12 +113,12 @@ def test_a_dispatcher_remembers_who_asked_and_calls_them_in_turn():
         node.expect(StartRun, task=0)
         assert [one.spec.id for one in node.expect(Offer, to=2).tasks] == [1]
         assert [one.spec.id for one in node.expect(Offer, to=1).tasks] == [2]
-        assert not node.core.thieves and node.core.shared.count == 1
+        assert not node.core.lifelines.thieves and node.core.shared.count == 1
         node.give(StealRequest(3))
         assert [one.spec.id for one in node.expect(Offer, to=3).tasks] == [3]
         node.give(StealRequest(3))
         node.expect(StealDenied, to=3)
-        assert not node.core.thieves, "it does not wait"
+        assert not node.core.lifelines.thieves, "it does not wait"
 
 
 def test_who_has_left_its_name_asks_no_more_until_it_got_something():
@@ -126,7 +126,7 @@ def test_who_has_left_its_name_asks_no_more_until_it_got_something():
         node.fire(POLL)
         node.expect(StealRequest, to=0, waits=True)
         node.give(StealDenied(0))
-        assert node.core.named and POLL not in node.timers
+        assert node.core.lifelines.named and POLL not in node.timers
         node.give(Offer(0, 1, STOLEN, (ready(9),)))
         node.answer(node.expect(CallStore), Granted(1, 0))
         run = node.expect(StartRun, task=9)
@@ -153,7 +153,7 @@ def test_who_has_gone_or_cannot_run_it_is_not_called():
         submit(node, 0, 1)
         node.expect(StartRun, task=0)
         node.expect(Offer, to=1)
-        assert list(node.core.thieves or ()) == [2]
+        assert list(node.core.lifelines.thieves or ()) == [2]
 
 
 def test_another_strategy_or_a_farewell_ends_it_all():
@@ -163,10 +163,10 @@ def test_another_strategy_or_a_farewell_ends_it_all():
             node.fire(POLL)
             node.give(StealDenied(0))
             node.give(event)
-            assert node.core.thieves is None and not node.core.named
+            assert not node.core.lifelines.thieves and not node.core.lifelines.named
             node.drop(object)
     with Driver("sparrow", members=4, cores=1, node=2) as node:
         node.give(NewStrategy("mlb"))
         node.give(Invitation(1, 1))
-        assert not node.core.invitations, "nobody here would come"
+        assert not node.core.lifelines.invitations, "nobody here would come"
         node.drop(object)

@@ -22,7 +22,9 @@ def dispatcher(policy: str, *tasks: Ready) -> Driver:
 
 def handed(node: Driver, thief: int) -> int:
     node.give(StealRequest(thief))
-    if node.core.offers is None and any(isinstance(getattr(one, "message", None), StealDenied) for one in node.effects):
+    if not node.core.transfer.offers and any(
+        isinstance(getattr(one, "message", None), StealDenied) for one in node.effects
+    ):
         node.expect(StealDenied, to=thief)
         return -1
     [one] = node.expect(Offer, to=thief).tasks

@@ -3,7 +3,7 @@
 from daws.core.effects import CallStore, Send, StartRun
 from daws.core.events import RunEnded, StoreAnswered
 from daws.core.placement import accept
-from daws.core.places import GIVEN_UP_MAX, know_until
+from daws.core.transfer import GIVEN_UP_MAX, know_until, own_transfer
 from daws.model.cluster import Members
 from daws.model.task import AGAIN, CLIENT, SUSPECT
 from daws.testing import Driver, members_of, ready
@@ -18,8 +18,8 @@ def test_data_pulls_a_task_to_where_it_is():
         node.expect(SubmissionTaken)
         offer = node.expect(Offer, to=2, why=PUSH)
         assert [one.spec.id for one in offer.tasks] == [1, 2], "one message for both"
-        assert set(node.core.lent) == {1, 2}
-        assert node.core.pushes == 2
+        assert set(node.core.transfer.lent) == {1, 2}
+        assert node.core.transfer.pushes == 2
 
 
 def test_every_offer_has_a_number_of_its_own():
@@ -114,7 +114,7 @@ def test_an_answer_to_nothing_is_dropped():
 def test_what_was_said_before_a_task_went_back_to_waiting_is_not_taken_up():
     """The store repeats what it said (AGAIN); meanwhile the task was given up, because an input was lost."""
     with Driver("mlb", members=1, cores=1) as node:
-        node.core.given_up = {5: 3}
+        own_transfer(node.core).given_up = {5: 3}
         accept(node.core, ready(5, move=3, mode=AGAIN))
         accept(node.core, ready(5, move=4, mode=AGAIN))
         assert [one.move for one in node.core.shared.all()] == [4]
@@ -125,7 +125,7 @@ def test_what_is_known_of_tasks_that_were_given_up_is_not_kept_for_ever():
     for task in range(3 * GIVEN_UP_MAX):
         know_until(node.core, ready(task, move=3))
         know_until(node.core, ready(0, move=task))  # it happens again and again
-    given_up = node.core.given_up
+    given_up = node.core.transfer.given_up
     assert len(given_up) <= GIVEN_UP_MAX
     assert given_up[0] == 3 * GIVEN_UP_MAX - 1
     assert given_up[3 * GIVEN_UP_MAX - GIVEN_UP_MAX // 3] == 3

@@ -35,7 +35,7 @@ def running(*tasks: Any, strategy: str = STRATEGY, cores: int = 1) -> Driver:
         node.give(RunEnded(number, run.run, 20 * MS, ()), later_ns=20 * MS)
         node.answer(node.expect(CallStore), Committed(-1))
         node.drop(StealRequest)
-        node.core.stealing_since_ns = -1
+        node.core.search.stealing_since_ns = -1
     submit(node, *tasks)
     return node
 
@@ -108,7 +108,7 @@ def test_a_copy_that_comes_ends_the_search_for_work(granted: bool):
         node.give(Offer(2, 1, COPY, (ready(9),)))
         call = node.expect_rows(Claim(9, 2, 0, 0, REPLICATE))
         node.answer(call, Granted(0, 0, REPLICA) if granted else REFUSED)
-        assert node.core.stealing_since_ns == -1
+        assert node.core.search.stealing_since_ns == -1
         if granted:
             node.expect(StartRun, task=9)
             assert node.core.replicas == 1

@@ -132,14 +132,14 @@ def test_a_round_asks_and_turns_to_the_one_with_most():
         node.answer(node.expect(CallStore), Granted(1, 0))
         node.expect(StartRun, task=1)
         node.expect(Taken)
-        assert node.core.failed_steals == 0 and node.core.steals == 1
+        assert node.core.search.failed_steals == 0 and node.core.transfer.steals == 1
 
 
 def test_without_asking_for_loads_the_first_target_is_asked_for_work():
     with looking(Straight()) as node:
         node.expect(StealRequest, to=1)
         node.give(StealDenied(1))
-        assert node.core.failed_steals == 1
+        assert node.core.search.failed_steals == 1
 
 
 def test_after_a_failed_round_it_waits_longer_each_time_but_never_for_good():
@@ -157,7 +157,7 @@ def test_after_a_failed_round_it_waits_longer_each_time_but_never_for_good():
         assert [wait // SECOND_NS for wait in waits] == sorted(wait // SECOND_NS for wait in waits)
         for number, wait in enumerate(waits):
             assert 0.5 <= wait / SECOND_NS / 2**number <= 1.5
-        assert node.core.failed_steals_total == 4
+        assert node.core.search.failed_steals_total == 4
 
 
 def test_a_lost_reply_is_not_waited_for_for_ever():
@@ -167,7 +167,7 @@ def test_a_lost_reply_is_not_waited_for_for_ever():
         for _ in range(2):
             node.fire(TICK)
             node.answer(node.expect(CallStore), Leased())
-        assert node.core.failed_steals == 1 and POLL in node.timers
+        assert node.core.search.failed_steals == 1 and POLL in node.timers
         node.give(LoadReply(2, 3, 5))
 
 
@@ -178,7 +178,7 @@ def test_loot_that_has_gone_elsewhere_is_a_failed_round():
         node.expect(StealRequest, to=1)
         node.give(Offer(1, 1, STOLEN, (ready(1), ready(2))))
         node.answer(node.expect(CallStore), REFUSED, REFUSED)
-        assert node.core.failed_steals == 1
+        assert node.core.search.failed_steals == 1
 
 
 def test_loot_of_an_older_round_leaves_no_round_half_open():
@@ -195,7 +195,7 @@ def test_loot_of_an_older_round_leaves_no_round_half_open():
         node.give(Offer(1, 1, STOLEN, (ready(1),)))
         node.answer(node.expect(CallStore), Granted(1, 0))
         node.drop(object)
-        assert node.core.probe is None or node.core.stealing_since_ns >= 0
+        assert node.core.search.probe is None or node.core.search.stealing_since_ns >= 0
 
 
 def test_one_round_at_a_time():
@@ -213,7 +213,7 @@ def test_a_victim_says_what_may_leave_and_gives_half_of_it():
         node.give(StealRequest(1))
         offer = node.expect(Offer, to=1, why=STOLEN)
         assert [one.spec.id for one in offer.tasks] == [3, 4, 5], "those that would run last"
-        assert set(node.core.lent) == {3, 4, 5}
+        assert set(node.core.transfer.lent) == {3, 4, 5}
 
 
 def test_a_victim_with_nothing_to_give_says_so():
@@ -238,7 +238,7 @@ def test_who_finds_nothing_turns_to_the_node_that_it_heard_of():
         asked(node)
         node.give(LoadReply(1, 0, 5, 3, 9), LoadReply(2, 0, 0))
         node.expect(StealRequest, to=3)
-        assert node.core.failed_steals == 0
+        assert node.core.search.failed_steals == 0
 
 
 def test_what_was_seen_counts_more_than_what_was_heard():
@@ -252,7 +252,7 @@ def test_hearsay_is_left_to_those_who_follow_it():
     with looking() as node:
         asked(node)
         node.give(LoadReply(1, 0, 5, 3, 9), LoadReply(2, 0, 0))
-        assert node.core.failed_steals == 1
+        assert node.core.search.failed_steals == 1
 
 
 @pytest.mark.parametrize("rich", [0, 77], ids=["itself", "no member"])
@@ -260,7 +260,7 @@ def test_news_of_itself_or_of_strangers_are_none(rich: NodeId):
     with looking(Listener()) as node:
         asked(node)
         node.give(LoadReply(1, 0, 5, rich, 9), LoadReply(2, 0, 0))
-        assert node.core.failed_steals == 1
+        assert node.core.search.failed_steals == 1
 
 
 @pytest.mark.parametrize(("later_ns", "follows"), [(NEWS_NS, True), (NEWS_NS + 1, False)])
@@ -271,7 +271,7 @@ def test_news_expire(later_ns: int, follows: bool):
         node.give(LoadReply(2, 0, 0), later_ns=later_ns)
         if follows:
             node.expect(StealRequest, to=3)
-        assert node.core.failed_steals == (not follows)
+        assert node.core.search.failed_steals == (not follows)
 
 
 def test_news_are_followed_once():
@@ -280,7 +280,7 @@ def test_news_are_followed_once():
         node.give(LoadReply(1, 0, 5, 3, 9), LoadReply(2, 0, 0))
         node.expect(StealRequest, to=3)
         node.give(StealDenied(3))
-        assert node.core.failed_steals == 1
+        assert node.core.search.failed_steals == 1
         node.give(LoadQuery(1))
         node.expect(LoadReply, to=1, rich=-1, riches=0)
 
@@ -333,7 +333,7 @@ def test_a_thief_gets_nothing_that_is_too_wide_or_too_big_for_it():
         assert stolen(node, StealRequest(1)) == [2], "the one between them"
         node.give(StealRequest(1))
         node.expect(StealDenied, to=1)
-        assert node.core.shared.count == 2 and 2 in node.core.lent
+        assert node.core.shared.count == 2 and 2 in node.core.transfer.lent
         assert sorted(stolen(node, StealRequest(2)) + stolen(node, StealRequest(2))) == [1, 3]
 
 
@@ -426,7 +426,7 @@ def test_a_loaded_node_gives_to_the_idlest():
         asked(node)
         node.give(LoadReply(1, 0, 3), LoadReply(2, 0, 1))
         offer = node.expect(Offer, to=2, why=GIVEN)
-        assert len(offer.tasks) == 2 and node.core.gives == 2
+        assert len(offer.tasks) == 2 and node.core.transfer.gives == 2
         assert POLL in node.timers, "and looks again later"
 
 
@@ -440,7 +440,7 @@ def test_replies_to_nothing_are_dropped(mode: str):
     with Driver(strategy(Give() if mode == "give" else Balance())) as node:
         node.give(LoadReply(1, 3, 5))
         node.give(StealDenied(1))
-        assert node.core.failed_steals == 0
+        assert node.core.search.failed_steals == 0
 
 
 def ended(node: Driver, task: int = 1) -> CallStore:
@@ -454,7 +454,7 @@ def ended(node: Driver, task: int = 1) -> CallStore:
 def test_who_waits_for_its_own_commit_does_not_look_for_work_elsewhere_yet():
     with Driver(strategy(), members=4, cores=1) as node:
         del node.timers[POLL]
-        node.core.poll_armed = False
+        node.core.search.poll_armed = False
         call = ended(node)
         assert call.hopes, "it has to be woken by the answer, whatever it is"
         node.give(LoadQuery(3))
@@ -467,7 +467,7 @@ def test_who_waits_for_its_own_commit_does_not_look_for_work_elsewhere_yet():
 def test_who_hoped_in_vain_looks_for_work():
     with Driver(strategy(), members=4, cores=1) as node:
         del node.timers[POLL]
-        node.core.poll_armed = False
+        node.core.search.poll_armed = False
         node.answer(ended(node), Committed(-1))
         asked(node)
 
@@ -475,7 +475,7 @@ def test_who_hoped_in_vain_looks_for_work():
 def test_an_answer_that_got_lost_is_not_hoped_for_for_ever():
     with Driver(strategy(), members=4, cores=1) as node:
         del node.timers[POLL]
-        node.core.poll_armed = False
+        node.core.search.poll_armed = False
         ended(node)
         for _ in range(2):
             node.drop(CallStore)
@@ -511,4 +511,4 @@ def test_copies_are_given_of_tasks_that_nobody_else_has_and_of_none_too_often():
             node.drop(Offer)
         assert handed == [[3, 4], [2], [1], []]
         assert node.core.dedicated.count == 0 and node.core.shared.count == 4
-        assert node.core.failed_steals_total == 1
+        assert node.core.search.failed_steals_total == 1
