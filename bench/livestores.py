@@ -24,7 +24,8 @@ from typing import Any
 from msgspec import Struct
 
 from daws.client.connect import ConnectedCluster, connect
-from daws.client.waiting import as_completed, gather
+from daws.client.gathering import gather
+from daws.client.waiting import as_completed
 from daws.net.config import EMBEDDED, ClusterConfig
 from daws.net.folder import init_cluster
 from daws.store.valkey.server import _slot_of

@@ -19,13 +19,14 @@ _HOMES = {
     "Future": "daws.client.future",
     "Graph": "daws.graphs:TaskGraph",
     "Out": "daws.data.outside",
+    "admin": "daws.client.admin:",
     "as_completed": "daws.client.waiting",
     "bound": "daws.predict.limits",
     "connect": "daws.client.connect",
     "current": "daws.client.inside",
-    "futures": "daws.futures",
+    "futures": "daws.futures:",
     "command": "daws.client.commands",
-    "gather": "daws.client.waiting",
+    "gather": "daws.client.gathering",
     "progress": "daws.client.progress",
     "simulate": "daws.predict.simulation",
     "task": "daws.client.tasks",
@@ -74,9 +75,9 @@ def __getattr__(name: str) -> object:
         if sys._getframe(1).f_code.co_name == "_handle_fromlist" and _is_no_module(name, hints.MODULES):
             raise ImportError(said)  # `from daws import Client` would say nothing of an AttributeError
         raise AttributeError(said, name=name, obj=None)  # or else Python would name another one
-    module, _, attribute = home.partition(":")
+    module, colon, attribute = home.partition(":")
     found: object = import_module(module)
-    if home != f"daws.{name}":
+    if attribute or not colon:
         found = getattr(found, attribute or name)
     globals()[name] = found
     return found

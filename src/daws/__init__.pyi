@@ -1,5 +1,6 @@
 from daws import futures as futures
 from daws import graphs as _graphs
+from daws.client import admin as admin
 from daws.client.cancelled import TaskCancelledError as TaskCancelledError
 from daws.client.cluster import Cluster as Cluster
 from daws.client.commands import Command as Command
@@ -7,11 +8,11 @@ from daws.client.commands import command as command
 from daws.client.connect import connect as connect
 from daws.client.current import use as use
 from daws.client.future import Future as Future
+from daws.client.gathering import gather as gather
 from daws.client.inside import current as current
 from daws.client.progress import progress as progress
 from daws.client.tasks import task as task
 from daws.client.waiting import as_completed as as_completed
-from daws.client.waiting import gather as gather
 from daws.client.waiting import wait as wait
 from daws.core.journal import JournalError as JournalError
 from daws.data.outside import File as File

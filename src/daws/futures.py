@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 from daws.client.cluster import Cluster
 from daws.client.defaults import default_workers
 from daws.client.future import Future as TaskFuture
-from daws.client.hints import EXECUTOR, answer_of_futures, answer_to, refuse_executor_option
+from daws.client.hints import answer_of_futures, answer_to, refuse_executor_option
 from daws.model.errors import ClosedError, InternalError, TaskKilledError, UnpicklableError, UsageError
 from daws.workers.errors import WorkerStartError
 
@@ -268,7 +268,7 @@ class Executor(concurrent.futures.Executor):
         return f"<Executor: {state}>"
 
 
-answer_to(Executor, EXECUTOR)
+answer_to(Executor)
 ProcessPoolExecutor = Executor
 """The name that programs know it by."""
 

@@ -111,7 +111,7 @@ def broken_rules(sentence: str, is_first: bool = False, kind: str = "value") -> 
         pass
     elif first in BARE:
         broken.append("opener")
-    elif is_first and (first in FRAGMENTS or sentence[0].islower()):
+    elif is_first and (first in FRAGMENTS or (first and words[0].islower())):
         broken.append("fragment")
     elif is_first and kind in ("function", "class") and first in THIRD_PERSON:
         broken.append("verb")

@@ -1,7 +1,7 @@
-"""Bounds that come from having only so many cores, of some sorts, and only so much memory. Times in ns.
+"""Bounds from the limited number of cores of each kind, and from limited memory. Times in ns.
 
-A task of length L takes at least ⌊L / speed⌋ on a node, where the simulator cuts off fractions of a nanosecond. What
-that saves is taken off the work, so that sums of millions of tasks stay bounds.
+A task of length L takes at least ⌊L / speed⌋ on a node, where the simulator cuts off fractions of a nanosecond. That
+saving is subtracted from the work, so that sums of millions of tasks stay bounds.
 """
 
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ def node_capacity(nodes: Nodes) -> float:
 
 
 def fastest_cores(groups: Sequence[Nodes]) -> npt.NDArray[np.float64]:
-    """What n cores do together at most, by n from 0 on: the fastest come first."""
+    """The largest total speed of n cores, for n from 0 on: the fastest come first."""
     sorts = sorted((nodes.speed, nodes.count * sum(one.count for one in nodes.executors)) for nodes in groups)[::-1]
     speeds = np.repeat([speed for speed, _ in sorts], [count for _, count in sorts])
     return np.concatenate([[0.0], np.cumsum(speeds)])

@@ -1,4 +1,5 @@
-"""What bounds need to know of a cluster and its costs. The simulator's own descriptions fit; so do those made here."""
+"""The facts about a cluster and its costs that bounds need. The simulator's own descriptions fit; so do those made
+here."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -25,7 +26,7 @@ class Nodes(Protocol):
 
 
 class CostModel(Protocol):
-    """Those of a simulator's costs that no schedule can avoid."""
+    """The part of a simulator's costs that no schedule can avoid."""
 
     @property
     def latency_ns(self) -> int: ...
@@ -48,7 +49,7 @@ class CostModel(Protocol):
 
 
 class AlikeNodes(Struct, frozen=True):
-    """Nodes of a cluster that nobody simulates."""
+    """Equal nodes of a cluster that is not simulated."""
 
     count: int
     executors: tuple[ExecutorClass, ...]
@@ -79,8 +80,11 @@ def first_start_ns(costs: CostModel) -> int:
 
 
 def edge_ns(costs: CostModel) -> int:
-    """Between the end of a task and the start of one that waits for it: its node asks the store to commit it, the
-    answer says who is ready now, and a node hands that task to an executor."""
+    """The least time between the end of a task and the start of a child.
+
+    The node asks the store to commit the task, the answer says which children are ready, and a node hands one to an
+    executor.
+    """
     to_store_ns = costs.step_ns + costs.message_ns + costs.latency_ns + costs.store_call_ns + costs.store_row_ns
     return to_store_ns + costs.latency_ns + costs.step_ns + costs.dispatch_ns
 

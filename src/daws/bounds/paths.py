@@ -22,7 +22,7 @@ def add_parents(flow: SortedGraph, head_ns: Int64s, duration_ns: Int64s, edge_ns
 
 
 def tails_ns(flow: SortedGraph, duration_ns: Int64s, edge_ns: int) -> Int64s:
-    """By position, the least that passes between the end of a task and the end of everything."""
+    """The least time between the end of a task and the end of everything, by position."""
     tail_ns = np.zeros(flow.task_count, np.int64)
     if not flow.edge_count:
         return tail_ns
@@ -65,9 +65,9 @@ def late_work_ns(early_ns: Int64s, late_ns: Int64s, work_ns: Int64s, cores: Int1
 
 
 def ramps_ns(head_ns: Int64s, tail_ns: Int64s, cores: Int16s, work: float, speeds: Floats, least_ns: float) -> float:
-    """At any time no more tasks can run than could have begun, nor more than can be followed by all that must follow.
+    """The shortest time from `least_ns` on in which the cores get all the work done; `speeds` are by number of cores.
 
-    The shortest time from `least_ns` on in which so many cores get all the work done; `speeds` by number of cores.
+    No more tasks can run at any time than could have begun, nor more than can be followed by all that must follow.
     """
     begun = _first_cores(head_ns, cores, len(speeds) - 1)
     ended = _first_cores(tail_ns, cores, len(speeds) - 1)

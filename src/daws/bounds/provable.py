@@ -1,8 +1,9 @@
 """Lower bounds on the makespan that hold for every schedule, in the model that the simulator runs in.
 
-Only what no strategy can avoid is counted: every task runs once on as many cores as it needs, on a node that may run
-it; it begins after its parents have ended and the store has said so; a node has its inputs because it made them or
-because they came over its link. Nothing is assumed of who decides, of caches, or of data that is sent ahead.
+The bounds count only costs that no strategy can avoid. Every task runs once on as many cores as it needs, on a node
+that may run it. It begins after its parents have ended and the store has said so. A node has its inputs because it made
+them or because they came over its link. Nothing is assumed about who decides, about caches, or about data that is sent
+ahead.
 """
 
 import math
@@ -33,7 +34,7 @@ EXACT_MAX = 2.0**53
 
 
 class BoundPart(Struct, frozen=True):
-    """One reason why it takes so long."""
+    """One reason for the bound."""
 
     name: str
     seconds: float
@@ -51,7 +52,7 @@ class Bound(Struct, frozen=True):
 
     @property
     def binding(self) -> BoundPart:
-        """The part that is largest; the first of those that are equal."""
+        """The largest part; the first of those that are equal."""
         return max(self.parts, key=lambda part: part.seconds)
 
     def part(self, name: str) -> float:
@@ -59,7 +60,7 @@ class Bound(Struct, frozen=True):
         return next((part.seconds for part in self.parts if part.name == name), 0.0)
 
     def share_of(self, makespan_s: float) -> float:
-        """What no schedule could have saved of a makespan."""
+        """The share of a makespan that no schedule could have saved."""
         return self.seconds / makespan_s if makespan_s else 0.0
 
 
@@ -146,7 +147,7 @@ def _shared_ns(
 
 
 def _core_work(graph: Graph, work_ns: Int64s) -> float:
-    """On all cores that tasks need."""
+    """The work of all tasks, counted once per core that they need."""
     wide = np.flatnonzero(graph.cores > 1)
     extra = (work_ns[wide] * (graph.cores[wide] - 1).astype(np.float64)).sum() if len(wide) else 0.0
     return float(work_ns.sum(dtype=np.float64)) + float(extra)

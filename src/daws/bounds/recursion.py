@@ -6,7 +6,7 @@
     t_qwait   = (k - 1) * l / 2
 
 with k tasks per core of l on average. The best `u` in the second case is the parent whose data would arrive last: any
-other leaves that arrival as it is. So both cases need only the two latest arrivals, and Θ(np²) becomes Θ(np).
+other leaves that arrival as it is. Both cases therefore need only the two latest arrivals, and Θ(np²) becomes Θ(np).
 
 Objects from outside are not part of the paper's model and cost nothing here; neither do needs, contexts and speeds.
 """
@@ -23,11 +23,12 @@ from daws.model.graph import Graph
 
 NS_PER_S = 1_000_000_000
 TASK_BYTES = 64
-"""Of a task in a message; the paper does not say."""
+"""The size of a task in a message; the paper does not give it."""
 
 
 class Recursion(Struct, frozen=True):
-    """What came of it, and with which numbers. `wait_s` is what every task is charged for standing in a queue."""
+    """The result, and the numbers that it was computed with. `wait_s` is the time in a queue that every task is
+    charged."""
 
     seconds: float
     wait_s: float
@@ -49,14 +50,14 @@ def recursion(
     task_bytes: int = TASK_BYTES,
     progress: Callable[[int], None] | None = None,
 ) -> Recursion:
-    """The largest t_ef of a graph on so many cores. k and l are those of the graph unless they are given."""
+    """The largest t_ef of a graph on this many cores. k and l are those of the graph unless they are given."""
     if cores < 1 or not bytes_per_s > 0 or task_bytes < 0:
         raise UsageError("the recursion needs cores, a link that carries something, and tasks that are not negative")
     if per_core is None:
         per_core = graph.task_count / cores
     if length_s is None:
         length_s = graph.total_length_ns / max(1, graph.task_count) / NS_PER_S
-    wait_s = max(0.0, per_core - 1) * length_s / 2  # nobody waits for a negative time
+    wait_s = max(0.0, per_core - 1) * length_s / 2  # no negative waits
     walk = _Walk(graph, wait_s * NS_PER_S, bytes_per_s / NS_PER_S, task_bytes)
     last_ns = walk.last_end_ns(progress)
     return Recursion(last_ns / NS_PER_S, wait_s, per_core, length_s, bytes_per_s, task_bytes)
@@ -69,7 +70,7 @@ class _Walk:
         self.bytes_per_ns = bytes_per_ns
         self.move_task_ns = task_bytes / bytes_per_ns
         self.length_ns: Int64s = self.flow.by_position(graph.length_ns)
-        # Where nobody reads anything, no finishing time is looked at again.
+        # If no task reads anything, no finishing time is used again.
         self.end_ns: Floats = np.zeros(graph.task_count if self.flow.edge_count else 0)
 
     def last_end_ns(self, progress: Callable[[int], None] | None) -> float:

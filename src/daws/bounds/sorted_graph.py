@@ -1,8 +1,8 @@
-"""A graph as bounds walk through it: tasks in an order in which parents come first, cut into steps.
+"""A graph in the form that bounds need: tasks in an order in which parents come first, cut into steps.
 
 All parents of a step's tasks are in earlier steps, so that a step is a few numpy calls, however many tasks it has. Most
-graphs are numbered in such an order already; their columns are used as they are, without a copy, because there may be
-a hundred million tasks. The others are sorted by level first.
+graphs are numbered in such an order already; their columns are used as they are, without a copy, because there may be a
+hundred million tasks. Other graphs are sorted by level first.
 """
 
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ from daws.model.columns import Int64s, distinct, offsets
 from daws.model.graph import Graph
 
 STEP_TASKS_MAX = 1 << 22
-"""What one allocates is bounded by this, unless its tasks have very many parents."""
+"""The largest number of tasks in a step. It limits the memory of a step, unless its tasks have very many parents."""
 SEARCH_TASKS_MIN = 64
 
 Floats = npt.NDArray[np.float64]
@@ -62,7 +62,7 @@ class SortedGraph:
         return column if self.order is None else column[self.order]
 
     def bytes(self, first: int, last: int) -> Int64s:
-        """Of these edges."""
+        """The sizes of these edges."""
         if self._edge_bytes is not None:
             return self._edge_bytes[first:last]
         return self._counted(self.graph.object_bytes[self.parent[first:last]])
@@ -89,7 +89,7 @@ class SortedGraph:
         return np.where(sizes > self._inline_bytes, sizes, 0) if self._inline_bytes else sizes
 
     def _latest_parents(self) -> Int64s:
-        """For each position the last of its parents' positions, -1 if there are none."""
+        """The last of its parents' positions, for each position; -1 if there are none."""
         latest = np.full(self.task_count, -1, np.int64)
         some = self.start[1:] > self.start[:-1]
         latest[some] = np.maximum.reduceat(self.parent, self.start[:-1][some])
@@ -156,12 +156,12 @@ def _first_at_least(latest: Int64s, low: int, high: int) -> int:
 
 
 def pieces(count: int) -> Iterator[tuple[int, int]]:
-    """So many tasks in pieces of which columns can be made without a second thought."""
+    """The tasks in pieces that are small enough for columns."""
     for low in range(0, count, STEP_TASKS_MAX):
         yield low, min(count, low + STEP_TASKS_MAX)
 
 
 def by_task(counts: Int64s) -> tuple[npt.NDArray[np.bool_], Int64s]:
-    """Which tasks have edges, and where the edges of each of those begin: `reduceat` has no notion of an empty span."""
+    """The tasks that have edges, and where the edges of each begin, because `reduceat` cannot take an empty span."""
     some = counts > 0
     return some, (np.cumsum(counts) - counts)[some]

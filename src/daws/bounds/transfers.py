@@ -1,7 +1,7 @@
-"""Bounds that come from data that has to move, wherever tasks run and whatever is cached. Times in ns.
+"""Bounds from data that has to move, wherever tasks run and whatever is cached. Times in ns.
 
-Only links are counted: so many bytes arrive at a node in a nanosecond, and no more. A transfer can overlap with
-anything, may begin as soon as its object exists, and is not needed for what was made on the same node.
+Only links are counted: a limited number of bytes arrives at a node in a nanosecond. A transfer can overlap with
+anything, and may begin as soon as its object exists. An object that was made on the same node needs none.
 """
 
 from collections.abc import Sequence
@@ -27,10 +27,10 @@ def add_transfers(
     work_ns: Int64s,
     evenly: bool = True,
 ) -> None:
-    """Raise heads, the earliest that the tasks by position can begin, to when their inputs can all be on one node.
+    """Raise heads, the earliest starts of the tasks by position, to when their inputs can all be on one node.
 
     An input is there because its producer ran on that node, which takes work of that node's cores, or because it came
-    over its link. To have everything as soon as possible, the node makes what is large for its work itself; taking
+    over its link. The fastest way is that the node itself makes the inputs that are large for their work. Taking
     fractions of tasks, as if that were possible, gives a time that no schedule beats.
     """
     outside = _outside_bytes(flow, sum(nodes.count for nodes in groups)) if evenly else None
@@ -56,8 +56,8 @@ def add_transfers(
 
 
 class _Reads(NamedTuple):
-    """Inputs of a piece of the flow by their readers: bytes, and the work of making them; what is large for its work
-    comes first. `counts` is by reader, and 0 for those that need not be looked at."""
+    """Inputs of a piece of the graph by their readers: bytes, and the work of making them. Inputs that are large for
+    their work come first. `counts` is by reader, and 0 for readers that need not be checked."""
 
     child: Int64s
     size: Floats
@@ -110,9 +110,9 @@ def _earliest_ns(reads: _Reads, need: Floats, first_ns: Floats, start_ns: int, l
 
 
 def _outside_bytes(flow: SortedGraph, node_count: int) -> Floats | None:
-    """For each position the bytes from outside that do not lie on whatever node it runs on; None if there are none.
+    """The bytes from outside that cannot be on the task's node, for each position; None if there are none.
 
-    Objects from outside lie spread evenly over the nodes, so that a node has at most an even share of them.
+    Objects from outside are spread evenly over the nodes, so that a node has at most an even share of them.
     """
     graph = flow.graph
     if not graph.external_count or node_count < 2:
@@ -130,7 +130,7 @@ def _outside_bytes(flow: SortedGraph, node_count: int) -> Floats | None:
 
 
 def outside_reads(graph: Graph) -> tuple[Int64s, Int64s, Int64s]:
-    """Who reads which object from outside, and how large it is; those that travel inside records are left out."""
+    """The readers of objects from outside, these objects, and their sizes; objects inside records are left out."""
     reader = np.repeat(np.arange(graph.task_count, dtype=np.int64), np.diff(graph.input_start))
     kept = (graph.inputs >= graph.external_start) & (graph.object_bytes[graph.inputs] > INLINE_BYTES)
     objects = max(1, graph.object_count)
@@ -146,11 +146,13 @@ def shared_input_ns(
     head_ns: Int64s,
     tail_ns: Int64s,
 ) -> float:
-    """An object from outside lies on one node. The others can only help its readers once they have got it.
+    """The least time for the readers of one object from outside, which lies on one node. Other nodes can only help once
+    they have received it.
 
-    Whoever has it sends it to one other at a time, and nobody passes on what is not whole, so that at most twice as
-    many have it after each transfer. The client counts as one who has it, though it runs nothing. The columns are by
-    task: its work on all its cores, the earliest it can begin, and the least that follows it.
+    A node that has the object sends it to one other at a time, and passes it on only when it is complete. The number of
+    nodes that have it therefore at most doubles with each transfer. The client counts as a node that has it, though it
+    runs nothing. The columns are by task: its work on all its cores, its earliest start, and the least time that
+    follows it.
     """
     reader, object_, _ = outside_reads(graph)
     if not len(reader):
@@ -176,7 +178,8 @@ def shared_input_ns(
 
 
 def _joining(groups: Sequence[Nodes]) -> list[float]:
-    """What the nodes can do that join after 0, 1, 2, … transfers: 1, 2, 4, … of them, the most powerful first."""
+    """The total speed of the nodes that join after 0, 1, 2, … transfers: 1, 2, 4, … of them, the most powerful
+    first."""
     sorts = sorted(((node_capacity(nodes), nodes.count) for nodes in groups), reverse=True)
     powers = np.repeat([power for power, _ in sorts], [count for _, count in sorts])
     return [float(powers[2**turn - 1 : 2 ** (turn + 1) - 1].sum()) for turn in range(len(powers).bit_length())]

@@ -1,11 +1,10 @@
 """`daws cluster`: the folder of a cluster, with its keys."""
 
 import argparse
-import re
-from pathlib import Path
 
 from daws.cli.importing import importing
-from daws.cli.options import Format, Once, Parser, add_json, whole
+from daws.cli.options import Format, Once, Parser, add_json, add_verbosity, whole
+from daws.model.errors import UsageError
 
 ABOUT = """\
 Make the folder of a cluster of several machines, or show one. The folder holds the cluster's
@@ -18,9 +17,6 @@ examples:
   daws cluster init ./lab --host 10.0.0.1 --host 10.0.0.2 --store redis://10.0.0.1:6379
   daws cluster show ./lab
   daws cluster show ./lab --json"""
-
-NAME = "daws"
-"""The name of a cluster whose folder has a name that no cluster can have."""
 
 
 def add_arguments(parser: Parser) -> None:
@@ -69,6 +65,8 @@ def add_arguments(parser: Parser) -> None:
     show.set_defaults(act=show_folder)
     show.add_argument("folder", metavar="DIR", help="the folder of a cluster")
     add_json(show)
+    add_verbosity(init)
+    add_verbosity(show)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -78,66 +76,43 @@ def run(arguments: argparse.Namespace) -> int:
 
 def init_folder(arguments: argparse.Namespace) -> int:
     with importing():
-        from daws.net.config import HOSTS, PORT, ClusterConfig
-        from daws.net.folder import init_cluster
+        from daws.client.admin import create_cluster
 
-    folder = Path(arguments.folder)
-    config = ClusterConfig(
-        name=name_for(folder) if arguments.cluster_name is None else arguments.cluster_name,
+    name = arguments.cluster_name
+    if name == "":
+        raise UsageError("--name '': give a name, or leave it out")
+    made = create_cluster(
+        arguments.folder,
+        name=name or "",
+        hosts=arguments.hosts or (),
         store=arguments.store,
         store_shards=arguments.store_shards,
-        hosts=tuple(arguments.hosts or HOSTS),
-        port=PORT if arguments.port is None else arguments.port,
+        port=arguments.port,
     )
-    init_cluster(folder, config)
-    print(f"made {folder} with the keys of cluster {config.name}; who has a copy of it may join")
+    print(f"made {arguments.folder} with the keys of cluster {made.name}; who has a copy of it may join")
     return 0
 
 
 def show_folder(arguments: argparse.Namespace) -> int:
     with importing():
         from daws.cli.table import as_json, grid
-        from daws.net.config import EMBEDDED, ClusterConfig, shown
-        from daws.net.keys import ROLES_OF, Keys, good_until
+        from daws.client.admin import describe_cluster
 
-    folder = Path(arguments.folder)
-    config = ClusterConfig.load(folder)
-    roles = [role for role in ROLES_OF if (folder / f"{role}.key").exists()]
-    for role in roles:
-        Keys(folder, role).check()
-    first, last = config.node_ports
-    store = ", ".join(map(shown, config.store_urls)) or EMBEDDED
-    until = f"{good_until(folder):%Y-%m-%d}"
+    found = describe_cluster(arguments.folder)
     if arguments.json:
-        found = {
-            "name": config.name,
-            "protocol": config.protocol,
-            "store": store,
-            "store_shards": config.store_shards,
-            "hosts": config.hosts,
-            "port": config.port,
-            "node_ports": [first, last] if last else None,
-            "lease_s": config.lease_s,
-            "keys": roles,
-            "keys_good_until": until,
-        }
         print(as_json(found))
         return 0
+    ports = found.node_ports
     rows = [
-        ("name", config.name),
-        ("protocol", str(config.protocol)),
-        ("store", store),
-        *([("store shards", str(config.store_shards))] if config.store_shards else []),
-        ("hosts", ", ".join(config.hosts)),
-        ("port", f"{config.port} (of the embedded store)"),
-        ("node ports", f"{first} to {last}" if last else "any"),
-        ("lease", f"{config.lease_s:g} s"),
-        ("keys", f"{' and '.join(roles) or 'none'}, good until {until}"),
+        ("name", found.name),
+        ("protocol", str(found.protocol)),
+        ("store", found.store),
+        *([("store shards", str(found.store_shards))] if found.store_shards else []),
+        ("hosts", ", ".join(found.hosts)),
+        ("port", f"{found.port} (of the embedded store)"),
+        ("node ports", "any" if ports is None else f"{ports[0]} to {ports[1]}"),
+        ("lease", f"{found.lease_s:g} s"),
+        ("keys", f"{' and '.join(found.keys) or 'none'}, good until {found.keys_good_until}"),
     ]
     print(grid(rows))
     return 0
-
-
-def name_for(folder: Path) -> str:
-    """The name of a folder with all that the name of a cluster cannot have left out."""
-    return re.sub(r"[^A-Za-z0-9._-]+", "-", folder.resolve().name).strip("-._")[:64] or NAME

@@ -54,11 +54,16 @@ def _parsed(argv: Sequence[str] | None) -> argparse.Namespace:
 
 
 def _run(arguments: argparse.Namespace) -> int:
+    from daws.cli.options import reset_log, set_up_log
     from daws.model.errors import DawsError, InternalError, UsageError
 
     try:
-        code: int = arguments.run(arguments)
-        return code
+        set_up_log(arguments)
+        try:
+            code: int = arguments.run(arguments)
+            return code
+        finally:
+            reset_log()
     except UsageError as error:
         return _failed(one_line(error), EXIT_USAGE)
     except InternalError as error:

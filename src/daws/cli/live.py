@@ -4,13 +4,13 @@ import time
 
 from daws.cli.table import size
 from daws.runs.progress import BAR_WIDTH, Progress, clock, failures
-from daws.workflows.submission import Submission
+from daws.workflows.submission import GraphSubmission
 
 
 class LiveProgress(Progress):
     """Call `tick` now and then."""
 
-    def __init__(self, submission: Submission, quiet: bool) -> None:
+    def __init__(self, submission: GraphSubmission, quiet: bool) -> None:
         super().__init__(submission.graph.task_count, quiet)
         self.submission = submission
 

@@ -56,10 +56,3 @@ def silence(descriptor: int) -> None:
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, descriptor)
     os.close(nowhere)
-
-
-def log_in_lines() -> None:
-    """Write the log of a node or a store to standard error."""
-    import logging
-
-    logging.basicConfig(format="daws: %(message)s", level=logging.INFO)

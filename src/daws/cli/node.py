@@ -3,8 +3,17 @@
 import argparse
 
 from daws.cli.importing import importing
-from daws.cli.messages import log_in_lines
-from daws.cli.options import LEAVE_S, Once, Parser, add_cluster_folder, check_seconds, folder_of, number, whole
+from daws.cli.options import (
+    LEAVE_S,
+    Once,
+    Parser,
+    add_cluster_folder,
+    check_seconds,
+    folder_of,
+    number,
+    set_up_log,
+    whole,
+)
 from daws.model.errors import UsageError
 
 ABOUT = """\
@@ -84,7 +93,7 @@ def run(arguments: argparse.Namespace) -> int:
     host = _host(arguments.bind)
     reach = Reach(folder_of(arguments), "node")
     check_open_files(workers if arguments.kind == "processes" else 0)
-    log_in_lines()
+    set_up_log(arguments, reach.folder, "node")
     if arguments.kind == "threads":
         share_streams()
     crew = NodeCrew(workers, arguments.kind, devices=devices)

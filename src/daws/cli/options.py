@@ -19,6 +19,7 @@ NODES = 64
 CORES = 2
 LEAVE_S = 60.0
 CLUSTER = "DAWS_CLUSTER"
+LOG = "DAWS_LOG"
 
 GROUPS = """\
 nodes that differ:
@@ -120,6 +121,34 @@ def scale(text: str) -> float:
 
 def add_json(output: "argparse._ActionsContainer") -> None:
     output.add_argument("--json", action="store_true", help="print one JSON document instead of the table")
+
+
+def add_verbosity(parser: Parser) -> None:
+    """`--verbose` and `--quiet`, unless a command has its own."""
+    known = parser._option_string_actions
+    how = parser.add_argument_group("the log of daws itself, on stderr (see also DAWS_LOG)")
+    if "--verbose" not in known:
+        how.add_argument("-v", "--verbose", action="count", default=0, help="write more to the log; -vv for still more")
+    if "--quiet" not in known:
+        how.add_argument("--quiet", action="store_true", help="write less to the log")
+
+
+def set_up_log(arguments: argparse.Namespace, folder: "Path | None" = None, role: str = "") -> None:
+    """Set up the log of a command by `--verbose`, `--quiet` and DAWS_LOG. A command with a `role` has a log file."""
+    louder = getattr(arguments, "verbose", 0) or -getattr(arguments, "quiet", False)
+    if not louder and not role and not os.environ.get(LOG):
+        return
+    import logging
+
+    from daws.logs import set_up
+
+    set_up(logging.INFO if role else logging.WARNING, louder, folder, role)
+
+
+def reset_log() -> None:
+    """Leave the log as it was: a command may be called by a program."""
+    if "daws.logs" in sys.modules:
+        sys.modules["daws.logs"].reset()
 
 
 def add_workload(what: "argparse._ActionsContainer") -> None:

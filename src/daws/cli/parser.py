@@ -10,7 +10,7 @@ from importlib import import_module
 
 from daws import __version__
 from daws.cli.messages import EXIT_CODES
-from daws.cli.options import Format, Parser
+from daws.cli.options import Format, Parser, add_verbosity
 
 COMMANDS = {
     "run": "run a workflow, a workload or a script on this machine",
@@ -23,6 +23,7 @@ COMMANDS = {
     "submit": "run a command on a cluster, once or many times",
     "wait": "wait until a session has ended, and show what it printed",
     "sessions": "list the sessions of a cluster, or end one",
+    "logs": "show the log of a cluster's nodes and store, and follow it",
     "sim": "run a workload on a simulated cluster",
     "bound": "say how fast a workload could be at best",
     "compare": "simulate several strategies, sizes and seeds, and put them side by side",
@@ -67,3 +68,4 @@ def _complete(parser: Parser) -> None:
     parser.description, parser.epilog = command.ABOUT, command.EXAMPLES
     parser.set_defaults(run=command.run)
     command.add_arguments(parser)
+    add_verbosity(parser)

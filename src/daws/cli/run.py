@@ -4,10 +4,10 @@ import argparse
 from typing import TYPE_CHECKING
 
 from daws.cli.importing import importing
-from daws.cli.options import Once, Parser, add_scales, add_seed, add_strategy, is_script, whole
+from daws.cli.options import Once, Parser, add_scales, add_seed, add_strategy, is_script, number, whole
 
 if TYPE_CHECKING:
-    from daws.workflows.submission import Submission
+    from daws.workflows.submission import GraphSubmission
 
 ABOUT = """\
 Run something for real, on worker processes of this machine. A recorded workflow or a
@@ -71,6 +71,12 @@ def _add_execute(execute: "argparse._ArgumentGroup") -> None:
     execute.add_argument(
         "-k", "--keep-going", action="store_true", help="after a failure go on with all that does not need it"
     )
+    execute.add_argument(
+        "--timeout", metavar="S", action=Once, type=number, help="kill a command that takes longer than S seconds"
+    )
+    execute.add_argument(
+        "--retries", metavar="N", action=Once, type=whole, default=0, help="try a command that fails again, N times"
+    )
     execute.add_argument("-n", "--dry-run", action="store_true", help="only say what would run, and why")
     execute.add_argument("--rerun", action="store_true", help="run all commands, also those that are up to date")
     execute.add_argument(
@@ -92,7 +98,7 @@ def run(arguments: argparse.Namespace) -> int:
     return run_source(arguments, nodes, workers, lacks)
 
 
-def carry_out(submission: "Submission", quiet: bool = False) -> bool:
+def carry_out(submission: "GraphSubmission", quiet: bool = False) -> bool:
     """Run until all tasks have ended or one has failed; False if the user interrupted it."""
     try:
         from daws.cli.live import LiveProgress

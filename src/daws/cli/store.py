@@ -3,8 +3,7 @@
 import argparse
 
 from daws.cli.importing import importing
-from daws.cli.messages import log_in_lines
-from daws.cli.options import Once, Parser, add_cluster_folder, check_seconds, folder_of, number
+from daws.cli.options import Once, Parser, add_cluster_folder, check_seconds, folder_of, number, set_up_log
 
 ABOUT = """\
 Serve the store of a cluster on this machine until interrupted. The first node on the store's
@@ -31,10 +30,13 @@ def add_arguments(parser: Parser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     with importing():
         from daws.model.errors import UnavailableError
+        from daws.net.config import ClusterConfig
         from daws.runtime.cluster.storing import run_store
 
     check_seconds("--idle", arguments.idle)
-    log_in_lines()
-    if not run_store(folder_of(arguments), arguments.idle) and not arguments.idle:
+    folder = folder_of(arguments)
+    ClusterConfig.load(folder)  # before a log file is made there
+    set_up_log(arguments, folder, "store")
+    if not run_store(folder, arguments.idle) and not arguments.idle:
         raise UnavailableError("the store of this cluster is served already", retry=False)
     return 0

@@ -17,8 +17,9 @@ from daws.cli.run_output import STDOUT, check_json_target, draw_live, live_table
 from daws.cli.source import named, read_source
 from daws.cli.table import grid
 from daws.cli.targets import check_apart
-from daws.client.cluster import NODES_MAX, WORKERS_MAX, Cluster
+from daws.client.cluster import NODES_MAX, Cluster
 from daws.client.defaults import default_nodes, default_workers
+from daws.client.starting import WORKERS_MAX
 from daws.formats import Execution, RecordedMachine, Workflow, check_target, write_wfformat
 from daws.model.errors import CommandError, UsageError
 from daws.model.graph import Graph
@@ -29,7 +30,7 @@ from daws.runs.trace import check_trace_target, write_trace
 from daws.workflows.emulation import OUTSIDE, Emulation, check_room
 from daws.workflows.execution import CommandPlan, CommandRun, check_commands
 from daws.workflows.records import Mode, alone_in
-from daws.workflows.submission import Submission
+from daws.workflows.submission import GraphSubmission
 from daws.workloads import Workload
 
 FAILURES_SHOWN = 10
@@ -69,7 +70,7 @@ def cluster_size(arguments: argparse.Namespace) -> tuple[int, int]:
 
 def check_execute(arguments: argparse.Namespace) -> None:
     """Refuse options of commands where none are run, and those that contradict each other."""
-    for option in ("keep_going", "dry_run", "rerun", "mtime"):
+    for option in ("keep_going", "dry_run", "rerun", "mtime", "timeout", "retries"):
         if getattr(arguments, option) and not arguments.execute:
             raise UsageError(f"--{option.replace('_', '-')} goes with --execute")
     if arguments.rerun and arguments.mtime:
@@ -119,8 +120,14 @@ def run_workflow(arguments: argparse.Namespace, workflow: Workflow, cluster: Clu
     """Carry it out, then tell about it. The cluster is closed in any case."""
     try:
         if arguments.execute:
-            submission: Submission = CommandRun(
-                cluster, workflow, arguments.folder, keep_going=arguments.keep_going, mode=mode_of(arguments)
+            submission: GraphSubmission = CommandRun(
+                cluster,
+                workflow,
+                arguments.folder,
+                keep_going=arguments.keep_going,
+                mode=mode_of(arguments),
+                timeout=arguments.timeout,
+                retries=arguments.retries,
             )
         else:
             submission = Emulation(cluster, workflow.graph, arguments.spin)
@@ -139,7 +146,7 @@ def run_workflow(arguments: argparse.Namespace, workflow: Workflow, cluster: Clu
     return 0
 
 
-def tell_failures(workflow: Workflow, submission: Submission) -> None:
+def tell_failures(workflow: Workflow, submission: GraphSubmission) -> None:
     """Which tasks failed and how, and what became of the others."""
     assert submission.failed is not None
     causes = submission.causes if isinstance(submission, CommandRun) else []
@@ -175,7 +182,9 @@ def tell_plan(arguments: argparse.Namespace, workflow: Workflow) -> int:
     return 0
 
 
-def tell(arguments: argparse.Namespace, workflow: Workflow, submission: Submission, notes: tuple[str, ...]) -> None:
+def tell(
+    arguments: argparse.Namespace, workflow: Workflow, submission: GraphSubmission, notes: tuple[str, ...]
+) -> None:
     """The table, and the files that were asked for."""
     graph, cluster = submission.result(), submission.cluster
     workflow = replace(workflow, graph=graph)
@@ -217,7 +226,7 @@ def tell(arguments: argparse.Namespace, workflow: Workflow, submission: Submissi
             print(f"\n{what}: {path}")
 
 
-def name_of(workflow: Workflow, submission: Submission, number: int) -> tuple[str, str]:
+def name_of(workflow: Workflow, submission: GraphSubmission, number: int) -> tuple[str, str]:
     """Kind and id of a task that the cluster knows by its number; what was made for the workflow has no id."""
     task = submission.task_of.get(number)
     if task is None:

@@ -1,17 +1,22 @@
-"""The nodes and sessions of a cluster: list them, have a node leave, end a session.
+"""Administration of clusters of several machines, as `daws.admin`: make the folder of a cluster, list its nodes and
+sessions, have a node leave, end a session.
 
-`daws nodes`, `daws drain` and `daws sessions` and the methods of clusters with these names use the same functions.
+The commands `daws cluster`, `daws nodes`, `daws drain` and `daws sessions` call these functions, and so do the methods
+of a connected cluster. No session is needed: `daws.connect` is for tasks.
 """
 
 import asyncio
 import os
+import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 from threading import Thread
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from msgspec import Struct
 
+from daws.logs import LEVELS, LOOK_S, LogReader
 from daws.model.cluster import Members, NodeInfo
 from daws.model.context import format_context
 from daws.model.errors import UnavailableError, UsageError
@@ -22,6 +27,90 @@ T = TypeVar("T")
 WITHIN_S = 60.0
 """A node that is drained is gone after so many seconds at the latest."""
 Folder = str | os.PathLike[str]
+NAME = "daws"
+"""The name of a cluster whose folder has a name that no cluster can have."""
+
+
+class ClusterDescription(Struct, frozen=True):
+    """The settings in the folder of a cluster.
+
+    `store` is "embedded" or the addresses of servers, and `store_shards` the number of pieces of such a store. The
+    embedded store listens at `port` of the first of the `hosts`. `node_ports` are the first and the last port that
+    nodes may use, None for any. `keys` names the roles whose keys are in the folder, good until the day in
+    `keys_good_until`.
+    """
+
+    name: str
+    protocol: int
+    store: str
+    store_shards: int
+    hosts: tuple[str, ...]
+    port: int
+    node_ports: tuple[int, int] | None
+    lease_s: float
+    keys: tuple[str, ...]
+    keys_good_until: str
+
+
+def create_cluster(
+    folder: Folder,
+    *,
+    name: str = "",
+    hosts: Iterable[str] = (),
+    store: str = "embedded",
+    store_shards: int = 0,
+    port: int | None = None,
+) -> ClusterDescription:
+    """Make the folder of a new cluster with its keys, as `daws cluster init` does.
+
+    - `name`: the name of the cluster, by default that of the folder.
+    - `hosts`: the addresses of its machines. The store is at the first one. By default 127.0.0.1 alone.
+    - `store`: "embedded", or the URL of a Valkey or Redis server, which has `store_shards` pieces of the store.
+    - `port`: the port of the embedded store, by default 7878.
+
+    Everybody who has a copy of the folder may join, submit and read.
+    """
+    from daws.net.config import HOSTS, PORT, ClusterConfig
+    from daws.net.folder import init_cluster
+
+    config = ClusterConfig(
+        name=name or name_for(folder),
+        store=store,
+        store_shards=store_shards,
+        hosts=tuple(hosts) or HOSTS,
+        port=PORT if port is None else port,
+    )
+    init_cluster(Path(folder), config)
+    return describe_cluster(folder)
+
+
+def describe_cluster(folder: Folder) -> ClusterDescription:
+    """Read the settings of a cluster's folder and check its keys, as `daws cluster show` does."""
+    from daws.net.config import EMBEDDED, ClusterConfig, shown
+    from daws.net.keys import ROLES_OF, Keys, good_until
+
+    path = Path(folder)
+    config = ClusterConfig.load(path)
+    roles = tuple([role for role in ROLES_OF if (path / f"{role}.key").exists()])
+    for role in roles:
+        Keys(path, role).check()
+    return ClusterDescription(
+        config.name,
+        config.protocol,
+        ", ".join(map(shown, config.store_urls)) or EMBEDDED,
+        config.store_shards,
+        config.hosts,
+        config.port,
+        config.node_ports if config.node_ports[1] else None,
+        config.lease_s,
+        roles,
+        f"{good_until(path):%Y-%m-%d}",
+    )
+
+
+def name_for(folder: Folder) -> str:
+    """The name of a folder with all that the name of a cluster cannot have left out."""
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", Path(folder).resolve().name).strip("-._")[:64] or NAME
 
 
 class NodeDescription(Struct, frozen=True):
@@ -92,16 +181,16 @@ def _described(info: NodeInfo) -> NodeDescription:
 
 
 def list_nodes(folder: Folder) -> list[NodeDescription]:
-    """The nodes of the cluster of this folder."""
+    """List the nodes of the cluster of this folder."""
     answer = _ask(folder, words.AskMembers())
     assert isinstance(answer, words.NowMembers)
     return described(answer.members)
 
 
 def drain_node(folder: Folder, node: int | NodeDescription, within_s: float = WITHIN_S) -> None:
-    """Have a node leave: it gives away what waits, finishes what runs, and is gone after `within_s` at the latest.
+    """Have a node leave: it hands over its waiting tasks, finishes its running ones, and goes.
 
-    Returns as soon as the node has been told.
+    The node is gone after `within_s` seconds at the latest. The call returns as soon as the node has been told.
     """
     number = node.node if isinstance(node, NodeDescription) else node
     if isinstance(number, bool) or not isinstance(number, int):
@@ -117,7 +206,7 @@ def drain_node(folder: Folder, node: int | NodeDescription, within_s: float = WI
 
 
 def list_sessions(folder: Folder) -> list[SessionDescription]:
-    """The sessions of the cluster of this folder."""
+    """List the sessions of the cluster of this folder."""
     answer = _ask(folder, words.AskSessions())
     assert isinstance(answer, words.Sessions)
     return [
@@ -127,7 +216,7 @@ def list_sessions(folder: Folder) -> list[SessionDescription]:
 
 
 def end_session(folder: Folder, session: str | SessionDescription) -> None:
-    """Cancel what has not ended of a session, and forget the rest."""
+    """Cancel the tasks of a session that have not ended, and delete its results."""
     name = session.name if isinstance(session, SessionDescription) else session
     if not name or type(name) is not str:
         raise UsageError(f"end({session!r}): give the name of a session, as cluster.sessions() lists it")
@@ -137,6 +226,33 @@ def end_session(folder: Folder, session: str | SessionDescription) -> None:
         if error.retry or name in [one.name for one in list_sessions(folder)]:
             raise
         raise UsageError(str(error)) from None
+
+
+def read_log(
+    folder: Folder, *, node: int | None = None, level: str = "debug", follow: bool = False
+) -> Iterator[dict[str, Any]]:
+    """Read the log files in the folder of a cluster, by time, as `daws logs` does.
+
+    Each line is a dict with `time`, `level`, `logger`, `message` and, where they are known, `node`, `session`, `task`
+    and `exception`. Only lines of a `node`, or of a `level` and above, are given if that is asked for. With `follow`
+    the iterator waits for new lines and has no end.
+    """
+    if level not in LEVELS:
+        raise UsageError(f"level={level!r}: give one of {', '.join(LEVELS)}")
+    from daws.net.config import ClusterConfig
+
+    ClusterConfig.load(Path(folder))
+    return _log_lines(LogReader(Path(folder)), node, LEVELS[level], follow)
+
+
+def _log_lines(reader: LogReader, node: int | None, level: int, follow: bool) -> Iterator[dict[str, Any]]:
+    while True:
+        for line in reader.news():
+            if (node is None or line.get("node") == node) and LEVELS.get(line.get("level", ""), level) >= level:
+                yield line
+        if not follow:
+            return
+        time.sleep(LOOK_S)
 
 
 def _ask(folder: Folder, question: object) -> object:

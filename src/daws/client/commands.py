@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from daws.client.future import INLINE, VALUE, Future, collecting
 from daws.client.given import seconds
-from daws.client.hints import COMPLETED, answer_to, refuse_run_option
+from daws.client.hints import answer_to, refuse_run_option
 from daws.client.options import NAMES, OUTPUTS_MAX, Options, options_of
 from daws.data.outside import File, Out, Small, Source, Stored, checked_name
 from daws.model.errors import UsageError
@@ -26,7 +26,7 @@ Content = str | bytes | File | Future[Any]
 TIMEOUT_MAX_S = 1_000_000_000
 
 
-answer_to(Completed, COMPLETED)
+answer_to(Completed)
 
 
 class Command(Struct, frozen=True):

@@ -4,22 +4,19 @@ import logging
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from itertools import count
 from threading import Lock
-from types import FunctionType
 from typing import Any, TypeVar
 
 from daws.client import admin
-from daws.client import cluster as clusters
 from daws.client.admin import NodeDescription, SessionDescription
 from daws.client.cluster import Cluster
 from daws.client.future import Future, output_futures
-from daws.client.modules import OwnModules
-from daws.client.options import OUTPUTS_MAX
-from daws.client.rereading import read_again
-from daws.client.session import FIRST_EXTRA_OBJECT, Session, task_of
-from daws.data.revisions import own as revisions
+from daws.client.modules import OwnModules, ShippedFunctions
+from daws.client.results import StoredResults, objects_of, task_of
+from daws.client.session import Session
+from daws.client.starting import check_memory, memo_layer, start_janitor
 from daws.data.session import SessionFolders as Folders
 from daws.model.cluster import Members
 from daws.model.context import format_context
@@ -81,21 +78,19 @@ class ConnectedCluster(Cluster):
             raise UsageError(f"session={session!r}: give a name of up to {NAME_LENGTH_MAX} letters")
         if keep and not session:
             raise UsageError("keep=True: give the session a name, so that it can be found again (session='…')")
-        memory_bytes = clusters.check_memory(memory_bytes)
+        memory_bytes = check_memory(memory_bytes)
         shipped = OwnModules(modules)
-        with_memo, prepare = clusters._memory(memo)
+        layer = memo_layer(memo)
         self._timeline = None
         self._recording = None
         self._lock = Lock()
-        self._session: Session | None = None
+        self._session = None
         self._folder = os.path.abspath(folder)
         reach = Reach(os.fspath(folder), "client")
         self._folders = Folders()
-        self._janitor = clusters._janitor(*self._folders.all())
+        self._janitor = start_janitor(*self._folders.all())
         try:
-            kind = JoinedSession if with_memo is None else _memo_session()
-            joined = kind(reach, session, keep, self._folders, memory_bytes, timeout, shipped)
-            prepare(joined)
+            joined = JoinedSession(reach, session, keep, self._folders, memory_bytes, timeout, shipped)
             joined.start()
         except DawsError as error:
             self._remove_folders()
@@ -104,10 +99,9 @@ class ConnectedCluster(Cluster):
             self._remove_folders()
             raise
         self._joined = joined
-        self._session = joined
         self.strategy = joined.strategy
+        self._opened(layer(joined))
         self._look()
-        clusters._open.add(self)
 
     @property
     def session(self) -> str:
@@ -172,7 +166,7 @@ class ConnectedCluster(Cluster):
 
     def _fetch_results(self) -> None:
         if self._leaving is not None:  # else it was closed before
-            self._joined.fetch_results()
+            self._joined.results.fetch()
 
     def _leave(self, cancel: bool, error: BaseException | None) -> None:
         if not self._joined.joined.kept:
@@ -202,6 +196,8 @@ class ConnectedCluster(Cluster):
 class JoinedSession(Session):
     """A session whose objects may get lost and be made again, and that may have had a client before."""
 
+    results: "FarResults"
+
     def __init__(
         self,
         reach: Reach,
@@ -215,23 +211,25 @@ class JoinedSession(Session):
         def join(session: Session) -> JoinedCluster:
             return JoinedCluster(reach, name, kept, session.files, session, session.futures.keys, timeout_s)
 
+        self._modules = modules
         super().__init__(Crew(1), parse_strategy("daws"), folders, limit_bytes, join=join)
         assert isinstance(self.engine, JoinedCluster)
         self.joined = self.engine
         self.found: list[Future[Any]] = []
-        self._modules = modules
-        self._tag = b""
-        self._tags: dict[bytes, bytes] = {b"": b""}  # by digest of the shipment
-        self._again: dict[int, Future[Any]] = {}  # by object that was lost and is about to be read: what reads it
+
+    def _make_results(self) -> "FarResults":
+        return FarResults(self)
+
+    def _make_functions(self) -> ShippedFunctions:
+        return ShippedFunctions(self.engine.learn, self._modules)
 
     def start(self) -> None:
         super().start()
         self.strategy = parse_strategy(self.joined.strategy)
         self._assign = self.strategy.assign
-        self._next_task = self._next_function = count(self.joined.next_task).__next__
+        self._next_task = self.functions.next_number = count(self.joined.next_task).__next__
         for task, outputs in self.joined.tasks:
-            first = FIRST_EXTRA_OBJECT + task * OUTPUTS_MAX
-            future, *others = output_futures(self, task, [task, *range(first + 1, first + outputs)])
+            future, *others = output_futures(self, task, objects_of(task, outputs))
             self.futures[task] = future
             if others:
                 self.outputs[task] = others
@@ -239,83 +237,64 @@ class JoinedSession(Session):
         if self.found:
             self.joined.ask_ends([future.task for future in self.found])
 
-    def number_of(self, function: Callable[..., Any]) -> int:
-        """As for any session, with the modules of ours that the function may need."""
-        modules = self._modules
-        revisions.look()
-        if function.__class__ is FunctionType and modules.count == len(sys.modules):
-            known = self._settled.get(function)
-            if known is not None:
-                return known
-        if modules.have_changed(function):
-            tag = self._ship()
-            if tag != self._tag:
-                self._settled.clear()
-                self._functions.clear()
-                self._tag = tag
-        return super().number_of(function)
-
     def _cure_of(self, needs: Needs, members: Members) -> str:
         most = max(info.executors[0].count for info in members.infos)
         if needs.context is not None:
             return f"'daws node --context {format_context(needs.context)}=1' starts a node that has one"
         return f"ask for at most {most}, or start a larger node ('daws node --executors {needs.cores}')"
 
-    @staticmethod
-    def _carried(pickled: bytes) -> bytes:
-        return pickled  # modules are shipped
 
-    def _ship(self) -> bytes:
-        """Send modules that were not sent before; answers the tag of functions that need them."""
-        shipment = self._modules.shipment()
-        if shipment is None:
-            return b""
-        tag = self._tags.get(shipment.digest)
-        if tag is None:
-            number = self._next_function()
-            tag = self._tags[shipment.digest] = shipment.tag(number)
-            self.engine.learn(number, shipment.packed)
-        return tag
+class FarResults(StoredResults):
+    """StoredResults on nodes that come and go."""
 
-    def _learn(self, number: int, pickled: bytes) -> None:
-        self.engine.learn(number, self._tag + pickled)
+    _session: "JoinedSession"
 
-    def _keep_results(self) -> None:
-        """Nothing is fetched when an exception ends the session; `fetch_results` is for when it was left."""
+    def __init__(self, session: "JoinedSession") -> None:
+        super().__init__(session)
+        self._again: dict[int, Future[Any]] = {}  # by object that was lost and is about to be read: what reads it
 
-    def fetch_results(self) -> None:
-        """Have results here that lie on nodes and whose futures somebody has, unless they are large."""
-        self._keep_here(min(self.files.limit_bytes, FETCHED_BYTES), FETCHED_MAX, are_away=True)
+    def keep_at_end(self) -> None:
+        """Nothing is fetched when an exception ends the session; `fetch` is called when it was left."""
+
+    def fetch(self) -> None:
+        """Fetch the results whose futures somebody has, unless they are large."""
+        self.keep(min(self._session.files.limit_bytes, FETCHED_BYTES), FETCHED_MAX, are_away=True)
 
     def expect_reading(self, futures: list[Future[Any]]) -> None:
-        """What went with nodes that are no more is made again at once, and not each when its turn has come."""
-        nodes, lost = self.joined.members.nodes, []
-        if self.engine.is_here:
+        """Have all results made again at once that went with their nodes, and not each when its turn has come."""
+        nodes, lost = self._session.joined.members.nodes, []
+        if self._session.engine.is_here:
             return
         for object_ in [one.object for one in futures]:
-            if not is_at(nodes, self._places(object_)):
+            if not is_at(nodes, self.places(object_)):
                 self._ask_places(object_)
-                if not is_at(nodes, self._places(object_)):
+                if not is_at(nodes, self.places(object_)):
                     lost.append(object_)
-        self._again = {object_: read_again(self, task_of(object_), object_) for object_ in lost}
+        self._again = {object_: self.read_again(object_) for object_ in lost}
 
     def load(self, object_: int) -> Any:
         reader = self._again.pop(object_, None)
         return super().load(object_) if reader is None else reader.result()
 
     def _loaded(self, object_: int) -> Any:
+        session = self._session
         try:
             return super()._loaded(object_)
         except UnavailableError as error:
-            if not error.retry or self._closed is not None or self.engine.is_here:
+            if not error.retry or session._closed is not None or session.engine.is_here:
                 raise
         self._ask_places(object_)
         return super()._loaded(object_)
 
     def _ask_places(self, object_: int) -> None:
-        """Where it is by now."""
+        """Ask the store which nodes have an object by now."""
         task = task_of(object_)
-        self.stored[task] = self.joined.outcome_of(task).outputs
+        self.stored[task] = self._session.joined.outcome_of(task).outputs
+
+
+def is_at(nodes: tuple[NodeId, ...], places: tuple[NodeId, ...]) -> bool:
+    """Is one of these places a node that is there?"""
+    return any(place in nodes for place in places)
 
 
 def _check_folder(folder: Any) -> None:
@@ -326,17 +305,3 @@ def _check_folder(folder: Any) -> None:
     path = os.fspath(folder)
     if "://" in path or (_ADDRESS.fullmatch(path) and not os.path.exists(path)):
         raise UsageError(f"connect({path!r}): {cure}, not an address")
-
-
-def is_at(nodes: tuple[NodeId, ...], places: tuple[NodeId, ...]) -> bool:
-    """Is one of these places a node that is there?"""
-    return any(place in nodes for place in places)
-
-
-def _memo_session() -> type[JoinedSession]:
-    from daws.client.memo import MemoSession
-
-    class JoinedMemoSession(MemoSession, JoinedSession):
-        """Both."""
-
-    return JoinedMemoSession

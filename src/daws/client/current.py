@@ -32,6 +32,6 @@ def use(cluster: "Cluster") -> "Cluster":
     return cluster
 
 
-def forget(cluster: "Cluster") -> None:
+def forget(cluster: object) -> None:
     """It is closed."""
     _in_use[:] = [one for one in _in_use if one is not cluster]

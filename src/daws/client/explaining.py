@@ -1,14 +1,21 @@
 """Where a task ran and why, in a few lines of words and numbers."""
 
-from typing import Any
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
+from daws.client.future import CANCELLED, FAILED, INLINE, STORED, Future
+from daws.model.errors import DawsError
 from daws.model.html import text
 from daws.model.task import NodeId
 from daws.runs.facts import Decided, FactType, Handed, RunFact, Sent
+from daws.runtime.outcomes import NODE
 from daws.strategy.decisions import DEDICATED, SHARED
 from daws.wire.messages import COPY, GIVEN, LEAVING, PUSH, STOLEN
+
+if TYPE_CHECKING:
+    from daws.client.session import Session
 
 HANDED = {
     PUSH: "got it from node {}, whose `place` chose this node",
@@ -88,6 +95,25 @@ class Explanation(Struct, frozen=True):
     def _repr_html_(self) -> str:
         title, _, rest = str(self).partition("\n")
         return text(title, "\n".join([line.removeprefix("  ") for line in rest.splitlines()]))
+
+
+def explain(session: "Session", future: Future[Any]) -> Explanation:
+    """Say where a task ran and why, as far as that is known to its session."""
+    facts, is_alone = session.facts, session._is_alone
+    if facts is not None and not is_alone and session._closed is None and not session.engine.is_here:
+        with suppress(DawsError):
+            session.engine.counters()  # behind their answers nothing is on its way that nodes said before
+    outputs = tuple([(output[1], output[3]) for output in session.stored.get(future.task, ())])
+    if future._state == INLINE:
+        outputs = ((len(future._what), ()),)
+    elif is_alone and future._state == STORED and future.object in session.files:
+        outputs = ((session.files.size_bytes(future.object), (NODE,)),)
+    error = ""
+    if future._state in (FAILED, CANCELLED):
+        raised = session.exception_of(future)
+        error = f"{type(raised).__name__}: {raised}"
+    found = None if facts is None else facts.of(future.task)
+    return Explanation(future.task, future.state, error, outputs, found, session.memo_of(future.task) or "")
 
 
 def _line(fact: FactType) -> str:

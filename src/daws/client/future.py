@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from msgspec import Struct
 
-from daws.client.hints import FUTURE, answer_to, names_of, refuse_as_value
+from daws.client.hints import answer_to, refuse_as_value
 from daws.data.codec import dumps, loads
 from daws.model.errors import DawsError, UsageError
 from daws.workers.errors import UnreadableError
@@ -223,9 +223,6 @@ class Future(Struct, Generic[T], gc=False, eq=False):
         if session.stored or not len(gone) & 255:  # LET_GO_MAX, which may be gone when the program ends
             session.look_at_gone(self.task)
 
-    def __dir__(self) -> list[str]:
-        return names_of(self)
-
     def __repr__(self) -> str:
         if _getframe(1).f_globals.get("__name__") == "asyncio.futures":  # `wrap_future`, which is about to refuse it
             raise UsageError(ON_LOOP)
@@ -237,7 +234,7 @@ class Future(Struct, Generic[T], gc=False, eq=False):
         return future_html(self)
 
 
-answer_to(Future, FUTURE)
+answer_to(Future)
 refuse_as_value(Future)
 
 

@@ -15,12 +15,12 @@ from msgspec.structs import replace
 
 from daws.client.arguments import LargeArguments
 from daws.client.future import CANCELLED, FAILED, INLINE, PENDING, STORED, Future, collecting
-from daws.client.hints import CLUSTER, answer_to, check_arguments, chunk_of, names_of
+from daws.client.hints import answer_to, check_arguments
 from daws.client.mapping import Mapped, map_chunks
 from daws.client.options import NAMES, OPTION_NAMES, OUTPUTS_MAX, USUAL, Options
-from daws.client.signatures import Signatures
+from daws.client.results import same
+from daws.client.signatures import ClusterMethods
 from daws.client.submitting import Submitter
-from daws.client.waiting import Errors, gather
 from daws.data.buffers import BufferObject
 from daws.data.codec import dumps_call, dumps_plain
 from daws.model.errors import ClosedError, TaskFailedError, UsageError
@@ -52,7 +52,17 @@ def current() -> "InnerCluster":
     return InnerCluster(nest.session)
 
 
-class InnerCluster(Signatures):
+def _clients_alone(name: str) -> Callable[..., NoReturn]:
+    """A method of clusters that tasks do not have."""
+
+    def refuse(self: Any, *_: Any, **__: Any) -> NoReturn:
+        raise UsageError(CLIENTS_ALONE.format(name))
+
+    refuse.__name__, refuse.__doc__ = name, "Refused inside of tasks: for clients alone."
+    return refuse
+
+
+class InnerCluster(ClusterMethods):
     """What `daws.current()` gives; the methods are those of `Cluster`."""
 
     def __init__(self, session: "InnerSession") -> None:
@@ -69,12 +79,12 @@ class InnerCluster(Signatures):
             return self.options().submit(function, *args, **kwargs)
         if kwargs and not OPTION_NAMES.isdisjoint(kwargs):
             check_arguments(function, kwargs, NAMES)
-        return self._session.submit(self._session.number_of(function), args, kwargs, USUAL)
+        return self._session.submit_number(self._session.number_of(function), args, kwargs, USUAL)
 
     def _with_options(self, options: dict[str, Any]) -> Submitter:
         if options.get("memo") is True:
             raise UsageError(NO_MEMO)
-        return Submitter(self, options)
+        return super()._with_options(options)
 
     def _start(
         self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], options: Options
@@ -84,26 +94,14 @@ class InnerCluster(Signatures):
         futures = self._session.submit_several(self._session.number_of(function), args, kwargs, options)
         return futures if options.outputs > 1 else futures[0]
 
-    def _map_items(
-        self, function: Callable[..., Any], iterables: tuple[Iterable[Any], ...], chunk: int | None, others: Any
-    ) -> Mapped[Any]:
-        return self.options()._map_items(function, iterables, chunk, others)
-
     def _map(
-        self,
-        function: Callable[..., Any],
-        iterables: tuple[Iterable[Any], ...],
-        chunk: int | None,
-        others: Any,
-        options: Options,
+        self, function: Callable[..., Any], iterables: tuple[Any, ...], chunk: int | None, options: Options
     ) -> Mapped[Any]:
-        if others:
-            chunk = chunk_of(others, chunk, NAMES)
         return map_chunks(self._session, self._session.nest.workers, function, iterables, chunk, options)
 
     def put(self, value: T) -> Future[T]:
         """Hand in an object once that many tasks read. (Another task brings it in, so it may still be pending.)"""
-        return self.submit(_same, value)
+        return self.submit(same, value)
 
     def run(self, *_: Any, **__: Any) -> NoReturn:
         """For clients alone."""
@@ -116,69 +114,24 @@ class InnerCluster(Signatures):
         """For clients alone."""
         raise UsageError(NO_CANCEL)
 
-    def gather(
-        self,
-        futures: Any,
-        errors: Errors = "raise",
-        timeout: float | None = None,
-        progress: bool = False,
-        *more: Any,
-        **others: Any,
-    ) -> Any:
-        """The results of futures in lists, tuples, sets, dicts and dataclasses, however deep, in the same shape.
-
-        Waiting has no time limit inside of tasks: `timeout` is None, or 0 for what has ended already.
-        """
-        return gather(futures, errors, timeout, progress, *more, **others)
-
     @property
     def workers(self) -> int:
         """The number of workers."""
         return self._session.nest.workers
 
-    def nodes(self, *_: Any, **__: Any) -> NoReturn:
-        """For clients alone."""
-        raise UsageError(CLIENTS_ALONE.format("nodes"))
-
-    def sessions(self, *_: Any, **__: Any) -> NoReturn:
-        """For clients alone."""
-        raise UsageError(CLIENTS_ALONE.format("sessions"))
-
-    def drain(self, *_: Any, **__: Any) -> NoReturn:
-        """For clients alone."""
-        raise UsageError(CLIENTS_ALONE.format("drain"))
-
-    def end(self, *_: Any, **__: Any) -> NoReturn:
-        """For clients alone."""
-        raise UsageError(CLIENTS_ALONE.format("end"))
-
-    def counters(self, *_: Any, **__: Any) -> NoReturn:
-        """For clients alone."""
-        raise UsageError(CLIENTS_ALONE.format("counters"))
-
-    def use_strategy(self, *_: Any, **__: Any) -> NoReturn:
-        """For clients alone."""
-        raise UsageError(CLIENTS_ALONE.format("use_strategy"))
-
-    def close(self, *_: Any, **__: Any) -> NoReturn:
-        """For clients alone."""
-        raise UsageError(CLIENTS_ALONE.format("close"))
-
-    def __reduce__(self) -> NoReturn:
-        raise UsageError("a cluster cannot be sent to tasks; inside of one, daws.current() is the cluster it runs in")
-
-    def __dir__(self) -> list[str]:
-        return names_of(self)
+    nodes = _clients_alone("nodes")
+    sessions = _clients_alone("sessions")
+    drain = _clients_alone("drain")
+    end = _clients_alone("end")
+    counters = _clients_alone("counters")
+    use_strategy = _clients_alone("use_strategy")
+    close = _clients_alone("close")
 
     def __repr__(self) -> str:
         return f"<InnerCluster: {len(self._session.futures):,} tasks submitted>"
 
 
-answer_to(InnerCluster, CLUSTER)
-
-
-def _same(value: T) -> T:
-    return value
+answer_to(InnerCluster, "Cluster")
 
 
 class InnerSession:
@@ -214,8 +167,10 @@ class InnerSession:
     def memo_of(self, task: int) -> None:
         """Tasks that tasks submit are not looked up."""
 
-    def submit(self, function: int, args: tuple[Any, ...], kwargs: dict[str, Any], options: Options) -> Future[Any]:
-        return self.submit_several(function, args, kwargs, options)[0]
+    def submit_number(
+        self, number: int, args: tuple[Any, ...], kwargs: dict[str, Any], options: Options
+    ) -> Future[Any]:
+        return self.submit_several(number, args, kwargs, options)[0]
 
     def submit_several(
         self, function: int, args: tuple[Any, ...], kwargs: dict[str, Any], options: Options

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from daws.client.future import Future, check_callback
 from daws.client.given import whole
-from daws.client.hints import FUTURE, MAPPED, answer_to, names_of, refuse_as_list, refuse_as_value
+from daws.client.hints import answer_to, refuse_as_list, refuse_as_value
 from daws.client.options import USUAL, Options
 from daws.data.codec import dumps
 from daws.model.errors import DawsError, UnpicklableError, UsageError
@@ -33,7 +33,9 @@ class Submits(Protocol):
 
     def number_of(self, function: Callable[..., Any]) -> int: ...
 
-    def submit(self, function: int, args: tuple[Any, ...], kwargs: dict[str, Any], options: Options) -> Future[Any]: ...
+    def submit_number(
+        self, number: int, args: tuple[Any, ...], kwargs: dict[str, Any], options: Options
+    ) -> Future[Any]: ...
 
 
 class Failed:
@@ -195,14 +197,11 @@ class ItemFuture(Generic[T]):
         self._chunk._session.see([self._chunk])
         return _item_of, (self._chunk, self._at)
 
-    def __dir__(self) -> list[str]:
-        return names_of(self)
-
     def __repr__(self) -> str:
         return f"<ItemFuture {self.item} of a map, task {self.task}: {self._chunk.state}>"
 
 
-answer_to(ItemFuture, FUTURE)
+answer_to(ItemFuture, "Future")
 refuse_as_value(ItemFuture)
 
 
@@ -273,9 +272,6 @@ class Mapped(Sequence[T], Generic[T]):
         self._see()
         return _joined, (self._futures,)
 
-    def __dir__(self) -> list[str]:
-        return names_of(self)
-
     def __repr__(self) -> str:
         ended = sum(future.done() for future in self._futures)
         tasks = f"{len(self._futures):,} tasks, {ended:,} ended"
@@ -293,7 +289,7 @@ class Mapped(Sequence[T], Generic[T]):
         return mapped_html(self)
 
 
-answer_to(Mapped, MAPPED)
+answer_to(Mapped)
 refuse_as_list(Mapped)
 
 
@@ -376,7 +372,7 @@ def map_chunks(
         size = chunk or max(1, min(CHUNK_MAX, (len(items) - low) // (SHARE * workers)))
         part = items[low : low + size]
         given = replace(options, estimate_ns=options.estimate_ns * len(part)) if options.estimate_ns else options
-        futures.append(session.submit(many, (part,), {}, given))
+        futures.append(session.submit_number(many, (part,), {}, given))
         low = min(low + size, len(items))
         ends.append(low)
     return Mapped(futures, ends)

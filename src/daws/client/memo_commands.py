@@ -6,17 +6,18 @@ with `memo=` makes counts as the call that makes it, so whole pipelines are look
 
 import mmap
 import os
-import time
+from functools import partial
 from itertools import count
 from pickle import PickleBuffer
 from typing import TYPE_CHECKING, Any
 
 from daws.client.commands import Command, CommandFuture, FileFuture
 from daws.client.future import INLINE, Future, collecting
-from daws.client.memo import Call, MemoSession, _Awaited, log
-from daws.data.fingerprint import Fingerprint, Unknown, file_digest
+from daws.client.memo import MemoSession, reused_note
+from daws.client.memo_calls import CallKeys, MemoCall
+from daws.client.starting import with_memo
+from daws.data.fingerprint import Unknown, file_digest
 from daws.data.outside import File, Lent, Out, Restored, Source, kept_mode, lent_file, stamp_of
-from daws.model.errors import UsageError
 from daws.model.task import INLINE_BYTES, Input
 from daws.workers.commands import RunCommand
 
@@ -61,65 +62,46 @@ def run_with_memo(
     session: "Session", wanted: Command, make: "Callable[[Session, int, list[int]], list[Future[Any]]]"
 ) -> CommandFuture:
     """Submit a command, unless an earlier run has made its files. `make` makes the futures of one that runs."""
-    if not isinstance(session, MemoSession):
-        raise UsageError("memo: name a folder for the results first: daws.Cluster(memo='…'), or DAWS_MEMO")
-    function = RunCommand(wanted.program)
-    number = session.number_of(function)
+    layer = with_memo(session)
+    number = layer.plain.number_of(RunCommand(wanted.program))
+    run = partial(layer.run, number, (wanted.spec,), {}, wanted.options, make=make)
     try:
-        call = _call_of(session, wanted)
+        call = _call_of(layer.keys, wanted)
     except Unknown as error:
-        future = session._run(number, (wanted.spec,), {}, wanted.options, make=make)[0]
-        session._say(future.task, function, f"ran, and is not kept: {error}")
-        return future  # type: ignore[no-any-return]
-    if session.engine.is_here:  # a callback: it must not wait for anybody
-        return _found_or_run(session, number, call, wanted, make)
-    with session._calling:
-        return _found_or_run(session, number, call, wanted, make)
-
-
-def _found_or_run(session: MemoSession, number: int, call: Call, wanted: Command, make: Any) -> CommandFuture:
-    running = session._running.get(call.key)
-    if running is not None:
-        return running[0] if isinstance(running, tuple) else running  # type: ignore[no-any-return]
-    entry, wrong = session._find(call)
-    if entry is not None and len(entry.outputs) == 2 + len(wanted.spec.outputs):
-        return _reuse(session, call, entry, wanted.spec.outputs)
-    why = session._why(call, wrong)
-    awaited = _Awaited(call)
-    awaited.contents_of = contents_of
-    future = session._run(number, (wanted.spec,), {}, wanted.options, awaited, make)[0]
-    session._ran(future.task, call, why)
-    return future  # type: ignore[no-any-return]
-
-
-def _reuse(session: MemoSession, call: Call, entry: "MemoEntry", names: tuple[str, ...]) -> CommandFuture:
-    session.memo.reused += 1
-    made = time.strftime("%Y-%m-%d %H:%M", time.localtime(entry.head.made))
-    completed, modes, *contents = entry.outputs
-    files: dict[str, FileFuture] = {}
-    tasks = [session._next_task() for _ in range(1 + len(names))]
-    for at, (name, content) in enumerate(zip(names, contents, strict=True), 1):
-        one = MemoFileFuture(session, tasks[at], tasks[at], INLINE, None, name=name, _key=f"{call.key}.{at}")
-        one.mode, one._content = modes[at - 1], content
-        files[name] = one
-    future = CommandFuture(session, tasks[0], tasks[0], INLINE, bytes(completed), outputs=files)
-    session._keys[tasks[0]] = call.key
-    for task in tasks:
-        session._whys[task] = f"reused: {entry.path}, made {made}"
-    log.info("%s: reused from %s", call.name, entry.path)
+        futures = run()
+        layer.note(futures[0].task, f"command {wanted.program}", f"ran, and is not kept: {error}")
+    else:
+        reuse = partial(_reused, layer, call, wanted.spec.outputs)
+        futures = layer.found_or_run(call, 2 + len(wanted.spec.outputs), run, reuse, contents_of)
+    future = futures[0]
+    assert isinstance(future, CommandFuture)
     return future
 
 
-def contents_of(session: MemoSession, outputs: tuple[Input, ...]) -> list[Any]:
+def _reused(layer: MemoSession, call: MemoCall, names: tuple[str, ...], entry: "MemoEntry") -> list[CommandFuture]:
+    completed, modes, *contents = entry.outputs
+    plain = layer.plain
+    files: dict[str, FileFuture] = {}
+    tasks = [plain._next_task() for _ in range(1 + len(names))]
+    for at, (name, content) in enumerate(zip(names, contents, strict=True), 1):
+        one = MemoFileFuture(plain, tasks[at], tasks[at], INLINE, None, name=name, _key=f"{call.key}.{at}")
+        one.mode, one._content = modes[at - 1], content
+        files[name] = one
+    layer.keys.by_task[tasks[0]] = call.key
+    plain.memo_notes.update(dict.fromkeys(tasks, reused_note(entry)))
+    return [CommandFuture(plain, tasks[0], tasks[0], INLINE, bytes(completed), outputs=files)]
+
+
+def contents_of(layer: MemoSession, outputs: tuple[Input, ...]) -> list[Any]:
     """What is kept of a command: how it ended, the modes of its files, and what is in them."""
-    contents: list[Any] = [outputs[0][4] or session._content(outputs[0][0], outputs[0][3]), b""]
+    contents: list[Any] = [outputs[0][4] or layer.content(outputs[0][0], outputs[0][3]), b""]
     modes = bytearray()
     for object_, _, _, places, inline in outputs[1:]:
         if inline:
             modes.append(inline[0])
             contents.append(memoryview(inline)[1:])
             continue
-        path = session.engine.bring(object_, places)
+        path = layer.plain.engine.bring(object_, places)
         with open(path, "rb") as file:
             modes.append(kept_mode(os.fstat(file.fileno()).st_mode) & 0o377)
             contents.append(memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)))
@@ -127,7 +109,7 @@ def contents_of(session: MemoSession, outputs: tuple[Input, ...]) -> list[Any]:
     return contents
 
 
-def _call_of(session: MemoSession, wanted: Command) -> Call:
+def _call_of(keys: CallKeys, wanted: Command) -> MemoCall:
     """What a command is known by. Raises Unknown if an input is not known yet."""
     spec = wanted.spec
     shape: list[Any] = []
@@ -146,13 +128,8 @@ def _call_of(session: MemoSession, wanted: Command) -> Call:
     given += [(f"input {name!r}", value) for name, value in spec.inputs]
     if spec.stdin is not None:
         given.append(("its standard input", spec.stdin))
-    marks = Fingerprint(session._of_future, Future)
-    digests: list[tuple[str, str]] = []
-    for label, value in given:
-        try:
-            digests.append((label, marks.digest(value, label)))
-        except Unknown:
-            raise Unknown(f"{label} is the result of a task without memo") from None
+    marks = keys.marks()
+    digests = keys.digests(marks, given)
     words = (spec.line, shape, spec.cwd, spec.stdout, spec.stderr, spec.outputs, spec.check)
     parts = {"the command": marks.digest(words, "the command")}
     if spec.environment:
@@ -162,4 +139,4 @@ def _call_of(session: MemoSession, wanted: Command) -> Call:
         parts["its program"] = file_digest(program, stamp_of(program)).hex()
     if wanted.options.memo:
         parts["its memo version"] = wanted.options.memo
-    return Call(f"command {wanted.program}", parts, digests, 2 + len(spec.outputs))
+    return MemoCall(f"command {wanted.program}", parts, digests, 2 + len(spec.outputs))

@@ -2,9 +2,12 @@
 
 import sys
 from collections.abc import Callable, Iterable
+from types import FunctionType
 from typing import Any
 
+from daws.client.functions import Functions
 from daws.data.local import LocalModule, LocalModules, imports_in
+from daws.data.revisions import own as revisions
 from daws.data.shipping import Shipment
 from daws.data.uses import is_by_value, names_in
 from daws.model.errors import UsageError
@@ -74,3 +77,46 @@ def _imported_by_main() -> tuple[str, ...]:
             return imports_in(file.read(), "")
     except OSError:
         return ()
+
+
+class ShippedFunctions(Functions):
+    """Functions that are sent together with the user's own modules that they may need."""
+
+    def __init__(self, learn: Callable[[int, bytes], None], modules: OwnModules) -> None:
+        super().__init__(learn, None)
+        self._modules = modules
+        self._tag = b""
+        self._tags: dict[bytes, bytes] = {b"": b""}  # by digest of the shipment
+
+    def number_of(self, function: Callable[..., Any]) -> int:
+        """The number of a function; it is sent again if one of the modules has changed."""
+        revisions.look()
+        if function.__class__ is FunctionType and self._modules.count == len(sys.modules):
+            known = self.settled.get(function)
+            if known is not None:
+                return known
+        if self._modules.have_changed(function):
+            tag = self._ship()
+            if tag != self._tag:
+                self.settled.clear()
+                self.by_content.clear()
+                self._tag = tag
+        return super().number_of(function)
+
+    def _prepared(self, pickled: bytes) -> bytes:
+        return pickled  # modules are shipped
+
+    def _ship(self) -> bytes:
+        """Send modules that were not sent before. Returns the tag of functions that need them."""
+        shipment = self._modules.shipment()
+        if shipment is None:
+            return b""
+        tag = self._tags.get(shipment.digest)
+        if tag is None:
+            number = self.next_number()
+            tag = self._tags[shipment.digest] = shipment.tag(number)
+            self._learn(number, shipment.packed)
+        return tag
+
+    def _send(self, number: int, pickled: bytes) -> None:
+        self._learn(number, self._tag + pickled)

@@ -1,13 +1,16 @@
-"""The typed methods that a cluster, a cluster with options and the cluster inside of a task have in common."""
+"""The methods that a cluster, a cluster with options and the cluster inside of a task have in common."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, Unpack, overload
+
+from daws.model.errors import UsageError
 
 if TYPE_CHECKING:
+    from daws.client.gathering import Errors
     from daws.client.mapping import Mapped
-    from daws.client.options import MapSynonyms, TaskOptions
+    from daws.client.options import MapSynonyms, Options, TaskOptions
     from daws.client.submitting import SeveralSubmitter, Submitter
     from daws.client.tasks import Task
 
@@ -15,9 +18,12 @@ T = TypeVar("T")
 
 
 class Signatures:
-    """What type checkers know of `map` and `options`; each class says what these do."""
+    """The methods `map` and `options` with their types; each class says what these do."""
 
     __slots__ = ()
+
+    def __reduce__(self) -> NoReturn:
+        raise UsageError("a cluster cannot be sent to tasks; inside of one, daws.current() is the cluster it runs in")
 
     @overload
     def map(
@@ -47,10 +53,15 @@ class Signatures:
         With `options(…)` before it, `retries` and `expected` are for each item. `timeout` is for each task: for a whole
         chunk if you give `chunk`, else for one item.
         """
-        return self._map_items(function, iterables, chunk, others)
+        if others:
+            from daws.client.hints import chunk_of
+            from daws.client.options import NAMES
+
+            chunk = chunk_of(others, chunk, NAMES)
+        return self._map_items(function, iterables, chunk)
 
     def _map_items(
-        self, function: Callable[..., Any], iterables: tuple[Iterable[Any], ...], chunk: int | None, others: Any
+        self, function: Callable[..., Any], iterables: tuple[Iterable[Any], ...], chunk: int | None
     ) -> Mapped[Any]:
         raise NotImplementedError
 
@@ -76,3 +87,56 @@ class Signatures:
 
     def _with_options(self, options: dict[str, Any]) -> Submitter:
         raise NotImplementedError
+
+
+class ClusterMethods(Signatures):
+    """The methods of clusters that are the same inside and outside of tasks."""
+
+    __slots__ = ()
+
+    def _with_options(self, options: dict[str, Any]) -> Submitter:
+        from daws.client.submitting import Submitter
+
+        return Submitter(self, options)
+
+    def _map_items(
+        self, function: Callable[..., Any], iterables: tuple[Iterable[Any], ...], chunk: int | None
+    ) -> Mapped[Any]:
+        from daws.client.options import USUAL
+
+        if getattr(type(function), "_is_task", False):
+            return self.options()._map_items(function, iterables, chunk)
+        return self._map(function, iterables, chunk, USUAL)
+
+    def _start(
+        self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], options: Options
+    ) -> Any:
+        """Submit a task with options: one future, or a tuple of them if it has several outputs."""
+        raise NotImplementedError
+
+    def _map(
+        self, function: Callable[..., Any], iterables: tuple[Any, ...], chunk: int | None, options: Options
+    ) -> Mapped[Any]:
+        raise NotImplementedError
+
+    def _run(self, words: Any, described: dict[str, Any], options: dict[str, Any]) -> Any:
+        raise NotImplementedError
+
+    def gather(
+        self,
+        futures: Any,
+        errors: Errors = "raise",
+        timeout: float | None = None,
+        progress: bool = False,
+        *more: Any,
+        **others: Any,
+    ) -> Any:
+        """Wait for all futures and return their results in the same shape.
+
+        Futures may be in lists, tuples, sets, dicts and dataclasses, however deep. `errors="return"` puts exceptions
+        where results would be, `"skip"` leaves failed ones out. `progress=True` shows a bar on terminals and in
+        notebooks. Inside of tasks `timeout` is None, or 0 to take only what has ended already.
+        """
+        from daws.client.gathering import gather
+
+        return gather(futures, errors, timeout, progress, *more, **others)

@@ -1,13 +1,12 @@
 """A cluster with options for the tasks that are submitted by it: what `cluster.options(…)` gives."""
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from daws.client.hints import SUBMITTER, answer_to
+from daws.client.hints import answer_to
 from daws.client.mapping import Mapped
 from daws.client.options import Options, options_of
-from daws.client.signatures import Signatures
-from daws.model.errors import UsageError
+from daws.client.signatures import ClusterMethods, Signatures
 
 if TYPE_CHECKING:
     from daws.client.commands import Command, CommandFuture, Word
@@ -17,28 +16,12 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class StartsTasks(Protocol):
-    """A cluster, of a client or of a task."""
-
-    def _with_options(self, options: dict[str, Any]) -> "Submitter": ...
-
-    def _start(
-        self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], options: Options
-    ) -> Any: ...
-
-    def _map(
-        self, function: Callable[..., Any], iterables: tuple[Any, ...], chunk: Any, others: Any, options: Options
-    ) -> Any: ...
-
-    def _run(self, words: Any, described: dict[str, Any], options: dict[str, Any]) -> Any: ...
-
-
 class Submitter(Signatures):
     """The cluster with options for tasks that `cluster.options(…)` returns."""
 
     __slots__ = ("_checked", "_cluster", "_given")
 
-    def __init__(self, cluster: StartsTasks, given: dict[str, Any]) -> None:
+    def __init__(self, cluster: ClusterMethods, given: dict[str, Any]) -> None:
         self._checked = options_of(**given)
         self._cluster = cluster
         self._given = given
@@ -56,11 +39,10 @@ class Submitter(Signatures):
         return self._cluster._start(plain, args, kwargs, options)
 
     def _map_items(
-        self, function: Callable[..., Any], iterables: tuple[Iterable[Any], ...], chunk: int | None, others: Any
+        self, function: Callable[..., Any], iterables: tuple[Iterable[Any], ...], chunk: int | None
     ) -> Mapped[Any]:
         plain, options = self._of(function)
-        mapped: Mapped[Any] = self._cluster._map(plain, iterables, chunk, others, options)
-        return mapped
+        return self._cluster._map(plain, iterables, chunk, options)
 
     def run(self, words: "Command | str | Sequence[Word]", **described: Any) -> "CommandFuture":
         """As `Cluster.run`."""
@@ -77,15 +59,12 @@ class Submitter(Signatures):
             return function._sent_function(), options_of(**{**function._given, **self._given})
         return function, self._checked
 
-    def __reduce__(self) -> NoReturn:
-        raise UsageError("a cluster cannot be sent to tasks; inside of one, daws.current() is the cluster it runs in")
-
     def __repr__(self) -> str:
         given = ", ".join([f"{name}={value!r}" for name, value in self._given.items()])
         return f"{self._cluster!r}.options({given})"
 
 
-answer_to(Submitter, SUBMITTER)
+answer_to(Submitter)
 
 
 class SeveralSubmitter(Submitter):

@@ -7,7 +7,7 @@ from typing import Any, Generic, ParamSpec, TypeVar, Unpack, overload
 
 from daws.client import current
 from daws.client.future import Future
-from daws.client.hints import TASK, answer_to, names_of
+from daws.client.hints import answer_to
 from daws.client.options import TaskOptions, options_of
 from daws.data.uses import is_by_value
 from daws.model.errors import UsageError
@@ -72,14 +72,11 @@ class Task(Generic[P, T]):
             return _variant, (self._named, self._given)
         return self.__qualname__  # pickle looks for it in its module
 
-    def __dir__(self) -> list[str]:
-        return names_of(self)
-
     def __repr__(self) -> str:
         return f"<Task {self.__module__}.{self.__qualname__}>"
 
 
-answer_to(Task, TASK)
+answer_to(Task)
 
 
 def _variant(named: Task[P, T], options: dict[str, Any]) -> Task[P, T]:

@@ -1,5 +1,5 @@
-"""Strategies side by side: many simulations in several processes, their results kept in a file, and what they say.
+"""Strategies side by side: many simulations in several processes, with their results in a file, and a summary.
 
-`cases.py` has what is to be run, `jobs.py` runs it in processes, `results.py` keeps it, `summary.py` adds it up,
-`picture.py` draws it and `page.py` makes one page of it all. Prints nothing.
+`cases.py` has the simulations to run, `jobs.py` runs them in processes, `results.py` keeps the results, `summary.py`
+adds them up, `picture.py` draws them and `page.py` makes one page of it all. The package prints nothing.
 """

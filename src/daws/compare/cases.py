@@ -1,4 +1,5 @@
-"""What is compared: each strategy on each size of cluster with each seed is one case, and each case gives one run."""
+"""The cases of a comparison: each strategy on each size of cluster with each seed is one case, which gives one
+result."""
 
 import re
 from collections.abc import Sequence
@@ -30,7 +31,7 @@ class Case(Struct, frozen=True):
 
 
 class CaseResult(Struct, frozen=True):
-    """What came of a case. `bound_s` is what no schedule could beat, `bound_by` which part of it binds."""
+    """The result of a case. `bound_s` is the time that no schedule could beat, `bound_by` the part of it that binds."""
 
     strategy: str
     nodes: int

@@ -31,9 +31,9 @@ def run_cases(recipe: Recipe, cases: Sequence[Case], jobs: int) -> Generator[Cas
 
 
 def run_each(do: Callable[[Asked], Answer], asked: Sequence[Asked], jobs: int) -> Generator[Answer, None, None]:
-    """What `do` answers to each, as it is done. What travels to the processes must be possible to pickle.
+    """The results of `do` for each item, as they are done. Everything that is sent to the processes must be picklable.
 
-    Messages call what was asked by its `str`.
+    Messages name an item by its `str`.
     """
     if jobs == 1 or len(asked) <= 1:
         for one in asked:
@@ -68,7 +68,8 @@ def _start(do: Callable[[Any], Any], count: int) -> list[Worker]:
 
 
 def _ignore_interrupts() -> signal.Handlers | None:
-    """What processes that start now inherit. None outside the main thread, where nothing can be set."""
+    """Ignore interrupts in processes that start from now on. Returns None outside the main thread, where that is
+    impossible."""
     try:
         return cast("signal.Handlers | None", signal.signal(signal.SIGINT, signal.SIG_IGN))
     except ValueError:
@@ -91,7 +92,7 @@ def _serve(workers: list[Worker], asked: list[Any]) -> Iterator[Any]:
 
 
 def _send(pipe: Connection, one: Any) -> None:
-    with contextlib.suppress(OSError):  # who is gone is noticed when its answer is read
+    with contextlib.suppress(OSError):  # a process that is gone is noticed when its answer is read
         pipe.send(one)
 
 
@@ -109,7 +110,7 @@ def _receive(pipe: Connection, one: Any) -> Any:
 
 
 def _work(pipe: Connection, do: Callable[[Any], Any]) -> None:
-    """What such a process does until nobody wants anything any more."""
+    """The work of such a process, until its pipe is closed."""
     with contextlib.suppress(EOFError, OSError):
         while True:
             one = pipe.recv()

@@ -18,7 +18,7 @@ td.best { font-weight: bold; } code { background: #f3f3f3; padding: .1rem .3rem;
 
 
 def page_of(cells: Sequence[Cell], title: str, command: str, facts: Sequence[tuple[str, str]], svg: bytes) -> str:
-    """`facts` are names and values of what was asked for."""
+    """The page as HTML. `facts` are the names and values of the settings."""
     asked = "".join(f"<tr><th>{escape(name)}</th><td>{escape(value)}</td></tr>" for name, value in facts)
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
@@ -61,6 +61,6 @@ def _table(cells: Sequence[Cell], caption: str, shown: Callable[[Cell], tuple[fl
 
 
 def _inline(svg: bytes) -> str:
-    """Without what only files of their own begin with."""
+    """The SVG without the header that only files of their own have."""
     text = svg.decode()
     return text[text.index("<svg") :].strip()

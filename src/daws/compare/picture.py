@@ -6,7 +6,7 @@ from typing import Any
 from daws.compare.summary import Cell
 from daws.sim.plot import INK, new_figure
 
-# Okabe and Ito's colours can be told apart by everybody; with markers and dashes, in grey as well.
+# Okabe and Ito's colours can be told apart by all readers; with markers and dashes, in grey as well.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "h")
 DASHES = ("-", "--", "-.", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 1)), (0, (8, 2)))
@@ -70,7 +70,7 @@ def draw_comparison(cells: Sequence[Cell], title: str, seeds: int) -> Any:
 
 
 def _scale(axes: Any, makespans_s: Sequence[float]) -> None:
-    """From 0 on, unless the shortest could not be told from nothing then."""
+    """Scale the axis: from 0 on, or logarithmically if the shortest time would else be invisible."""
     if max(makespans_s) <= LINEAR_MAX * min(makespans_s):
         axes.set_ylim(bottom=0)
         return

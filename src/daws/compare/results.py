@@ -1,7 +1,7 @@
-"""Keeps runs in a file, one line each, from the moment they are done.
+"""A file of results, one line each, written as soon as they are done.
 
-The first line says what was asked for. Which strategies, sizes and seeds there are is not part of that: the file of a
-comparison can be used for a larger one. What else differs makes another file.
+The first line has the settings. Strategies, sizes and seeds are not part of them, so the file of a comparison can be
+used for a larger one. Any other difference makes another file.
 """
 
 import fcntl
@@ -54,7 +54,7 @@ class Results:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if error is not None and self._is_new and not self.runs:
-            self.path.unlink(missing_ok=True)  # what was refused leaves nothing behind
+            self.path.unlink(missing_ok=True)  # a refused file leaves nothing behind
         self._file.close()
 
     def add(self, run: CaseResult) -> None:
@@ -65,7 +65,7 @@ class Results:
         return [case for case in cases if case not in self.runs]
 
     def _lock(self) -> None:
-        """Until the file is closed. Two that write into one file would spoil it."""
+        """Lock the file until it is closed. Two processes that write into one file would spoil it."""
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
@@ -118,7 +118,7 @@ class Results:
 
 
 def default_path(workload: str, settings: dict[str, object]) -> Path:
-    """The file of these settings, here: who asks again for the same finds it."""
+    """The default file for these settings, in the current folder: the same settings give the same file."""
     name = "".join(letter if letter.isalnum() else "-" for letter in os.path.basename(workload.partition(":")[0]))
     digest = blake2b(msgspec.json.encode(settings, order="sorted"), digest_size=4).hexdigest()
     return Path(f"compare-{name[:40].strip('-') or 'workload'}-{digest}.jsonl")

@@ -25,7 +25,7 @@ class Cell(Struct, frozen=True):
 
 
 def cells_of(runs: Iterable[CaseResult]) -> list[Cell]:
-    """By size, then in the order of the runs' strategies."""
+    """The cells by size, then in the order of the results' strategies."""
     groups: dict[tuple[int, str], list[CaseResult]] = {}
     for run in runs:
         groups.setdefault((run.nodes, run.strategy), []).append(run)
@@ -41,7 +41,8 @@ def mean_and_spread(values: Sequence[float]) -> tuple[float, float]:
 
 
 def seconds_left(done: Iterable[CaseResult], todo: Iterable[Case], jobs: int) -> float | None:
-    """By how long runs of the same size took, else the next smaller size, growing with the number of nodes."""
+    """The estimated rest in seconds, by how long runs of the same size took, else of the next smaller size, scaled by
+    the number of nodes."""
     took: dict[int, list[float]] = {}
     for run in done:
         took.setdefault(run.nodes, []).append(run.wall_s)

@@ -86,7 +86,7 @@ def opened(view: memoryview, object_id: int | None = None) -> memoryview:
         how = "cut off" if size < written_size else "overwritten"
         raise DamagedObjectError(f"an object of {size} bytes should have {written_size}; it was {how}")
     if found != check:
-        raise DamagedObjectError(f"an object of {size} bytes is not what was written: its checksum is wrong")
+        raise DamagedObjectError(f"an object of {size} bytes is damaged: its checksum is wrong")
     if object_id is not None and object_id != written_as:
         raise DamagedObjectError(f"object {written_as} lies where object {object_id} should be; it was overwritten")
     return view[start:]

@@ -72,7 +72,7 @@ class MemoFolder:
             raise UsageError(f"memo={str(self.path)!r}: {error.strerror}") from None
         if status.st_uid != os.getuid() or status.st_mode & 0o022:
             raise UsageError(
-                f"memo={str(self.path)!r}: others can write there, and what is in it is run as yours; "
+                f"memo={str(self.path)!r}: other users can write there, and its content is run as your code; "
                 f"chmod go-w {self.path}, or name another folder"
             )
         if not os.access(self.path, os.W_OK | os.X_OK):
@@ -198,7 +198,7 @@ def read_entry(path: Path) -> MemoEntry:
         start = -(-start // ALIGN_BYTES) * ALIGN_BYTES
         output = view[start : start + length]
         if blake2b(output, digest_size=DIGEST_BYTES).digest() != digest:
-            raise ValueError("its content is not what it was when it was written")
+            raise ValueError("its content was damaged after it was written")
         outputs.append(output)
         start += length
     return MemoEntry(str(path), head, outputs)

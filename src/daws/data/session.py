@@ -101,7 +101,7 @@ class SessionFolders:
 
 
 def default_memory() -> Path | None:
-    """/dev/shm, if it is in memory, ours to write, and has room."""
+    """The folder /dev/shm, if it is in memory, ours to write, and has room."""
     base = MEMORY_BASE
     if not os.access(base, os.W_OK | os.X_OK) or file_system_of(base) not in MEMORY_FILE_SYSTEMS:
         return None

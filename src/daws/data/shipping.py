@@ -54,7 +54,7 @@ def unpack(packed: bytes, folder: str, digest: bytes) -> None:
     try:
         content = inflating.decompress(packed, 2 * SHIPMENT_BYTES_MAX)
         if blake2b(content, digest_size=16).digest() != digest:
-            raise DamagedObjectError("the modules of a client cannot be unpacked: they are not what was sent")
+            raise DamagedObjectError("the modules of a client cannot be unpacked: they were damaged on the way")
         files = msgspec.msgpack.decode(content, type=_Files)
     except (zlib.error, msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise DamagedObjectError(f"the modules of a client cannot be unpacked: {error}") from error

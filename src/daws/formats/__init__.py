@@ -1,7 +1,8 @@
 """Workflow files: DAX and WfFormat into graphs, graphs and finished runs into WfFormat.
 
-`read_workflow` tells the format by what a file contains and answers a `Workflow`: a graph, and beside it what a graph
-does not hold (names, commands, files). `write_wfformat` is the way back. May not know nodes, clocks or how tasks run.
+`read_workflow` recognises the format by the content of a file and returns a `Workflow`: a graph, and beside it the
+names, commands and files that a graph does not hold. `write_wfformat` is the way back. The package may not know nodes,
+clocks or how tasks run.
 """
 
 from daws.formats.execution import Execution, RecordedMachine

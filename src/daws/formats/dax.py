@@ -180,7 +180,7 @@ class _Dax:
 
     def _on_uses(self, attributes: Attributes) -> None:
         if not self.in_task:
-            return  # what a transformation uses
+            return  # used by a transformation
         name = attributes.get("file") or attributes.get("name") or self._file_name("uses", attributes)
         link = attributes.get("link", "")
         if link not in LINKS:

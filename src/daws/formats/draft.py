@@ -1,15 +1,15 @@
-"""From what a file lists (tasks, files that they use, edges) to a graph.
+"""Drafts of graphs: from the lists in a file (tasks, files that they use, edges) to a graph.
 
-Every format says the same things in other words, so readers only fill a `Draft`. Here it is decided what they mean:
+Every format says the same things in other words, so readers only fill a `Draft`. The rules are here:
 
-- A declared edge always counts. If the child reads a file that the parent writes, the edge carries it; if not, the
+- A declared edge always counts. If the child reads a file that the parent writes, the edge carries it. If not, the
   child waits for an object of 0 bytes, which all such children of a task share.
-- A file that is read comes from its writer. With several writers it is that of a declared parent (the last one listed),
-  else the one that is latest before the reader; without a writer it comes from outside.
+- A file that is read comes from its writer. If it has several writers, it comes from a declared parent (the last one
+  listed), else from the writer that is latest before the reader. A file without a writer comes from outside.
 - Edges that follow from files alone count too, unless they contradict the declared ones.
 - A file has the size that its writer says, else the one listed for it, else the largest that a reader says.
 
-May not know any format.
+This module may not know any format.
 """
 
 from array import array
@@ -32,7 +32,7 @@ CYCLE_SHOWN_MAX = 5
 
 Bools = npt.NDArray[np.bool_]
 ErrorAt = Callable[[int, str], WorkflowError]
-"""Makes an error that names a place; what the number means is the reader's business. -1 is the file as a whole."""
+"""A function that makes an error with a place. The reader decides what the number means; -1 is the file as a whole."""
 
 
 class _Numbers(dict[str, int]):
@@ -44,7 +44,8 @@ class _Numbers(dict[str, int]):
 
 
 class Draft:
-    """What was found so far. Uses belong to the task added last; edges may name tasks in any order."""
+    """The content of a file that was read so far. Uses belong to the task added last; edges may name tasks in any
+    order."""
 
     def __init__(self, error_at: ErrorAt) -> None:
         self.error_at = error_at
@@ -96,7 +97,7 @@ class Draft:
         return len(self.use_task) - 1
 
     def use_all(self, names: Sequence[str], writes: bool) -> None:
-        """As `use`, for many files of unknown size."""
+        """Note the use of many files of unknown size."""
         count = len(names)
         self.use_task.extend(repeat(len(self.kind) - 1, count))
         self.use_file.extend(map(self.files.__getitem__, names))
@@ -205,7 +206,7 @@ class _Resolver:
     # -- who wrote what is read ----------------------------------------------------------------------------------------
 
     def _sources(self) -> Int64s:
-        """For each input the output that it is, as an index into `out`; -1 if it comes from outside."""
+        """The output that each input is, as an index into `out`; -1 if it comes from outside."""
         writers = np.bincount(self.out_file, minlength=self.file_count)
         self.draft.notes.add("writers", int((writers > 1).sum()))
         only = np.full(self.file_count, -1, np.int64)
@@ -213,7 +214,7 @@ class _Resolver:
         source = np.where(writers[self.in_file] == 1, only[self.in_file], -1)
         own = source >= 0
         own[own] = self.out_task[source[own]] == self.in_task[own]
-        source[own] = -1  # what a task reads and writes itself existed before
+        source[own] = -1  # a file that a task both reads and writes existed before
         levels = self._settle(source)
         several = np.flatnonzero(writers[self.in_file] > 1)
         if len(several):
@@ -280,7 +281,7 @@ class _Resolver:
     # -- files ---------------------------------------------------------------------------------------------------------
 
     def _outside_files(self, read: Int64s) -> Int64s:
-        """Files that come from outside: read without a writer, or listed and used by nobody."""
+        """Files that come from outside: read without a writer, or listed and never used."""
         wanted = np.zeros(self.file_count, np.bool_)
         wanted[read] = True
         idle = np.ones(self.file_count, np.bool_)
@@ -288,7 +289,7 @@ class _Resolver:
         return np.flatnonzero(wanted | idle)
 
     def _file_bytes(self) -> Int64s:
-        """For each file the size that holds where its writer says none."""
+        """The size of each file that holds if its writer gives none."""
         notes = self.draft.notes
         known = self.sizes != UNKNOWN
         listed = np.full(self.file_count, UNKNOWN, np.int64)
@@ -330,7 +331,7 @@ def find_circle(count: int, child: Int64s, parent: Int64s) -> list[int]:
 
 
 def _levels(count: int, edges: Int64s) -> Int32s | None:
-    """For each task the length of the longest way to it; None if there is a circle."""
+    """The length of the longest path to each task; None if there is a cycle."""
     edges = distinct(edges)
     waiting = Graph(
         kinds=("task",),

@@ -11,7 +11,7 @@ from daws.model.errors import GraphError
 
 
 class RecordedMachine(Struct, frozen=True):
-    """A node as others see it; what is 0 is not known."""
+    """A machine of a finished run; 0 means unknown."""
 
     name: str
     cores: int = 0

@@ -227,7 +227,8 @@ def _identifiers(names: Iterable[str], forbidden: re.Pattern[str]) -> list[str]:
 
 
 def _file_identifiers(workflow: Workflow) -> list[str]:
-    """By object; a file of several writers is one object for each, hence several files. Empty for control edges."""
+    """The identifiers of files by object; empty for control edges. A file with several writers is one object, hence one
+    file, for each of them."""
     named = [number for number, name in enumerate(workflow.file_names) if name]
     found = [""] * len(workflow.file_names)
     names = [workflow.file_names[number] for number in named]

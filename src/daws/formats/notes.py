@@ -1,8 +1,8 @@
-"""What had to be mended in a file, counted, so that it can be said in one line."""
+"""The repairs that were made to the content of a file, counted for a summary in one line."""
 
 from collections import Counter
 
-# By key: what is said of one, and of several.
+# By key: the text for one, and for several.
 WORDS = {
     "runtime-missing": ("task without a runtime taken as 0 s", "tasks without a runtime taken as 0 s"),
     "runtime-negative": ("negative runtime taken as 0 s", "negative runtimes taken as 0 s"),
@@ -30,7 +30,7 @@ WORDS = {
 
 
 class RepairNotes:
-    """Counts by key; `lines()` has one line for each sort of thing that was mended."""
+    """The number of repairs by key; `lines()` has one line for each kind of repair."""
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()

@@ -1,7 +1,7 @@
-"""The way in: tells what a file is by what it contains, and unpacks it on the way.
+"""The entrance: recognises a file by its content, and unpacks it on the way.
 
-The only place here that opens files for reading. What is read is bounded, because ten kilobytes of gzip can be ten
-gigabytes of nothing.
+No other module here opens files for reading. The number of bytes that are read is limited, because ten kilobytes of
+gzip can be ten gigabytes of nothing.
 """
 
 import gzip
@@ -65,7 +65,7 @@ def _read(name: str, file: BinaryIO) -> Workflow:
 
 
 def _narrow(name: str, text: bytes) -> bytes:
-    """From an encoding of two bytes, in which Windows likes to write, to what JSON is written in."""
+    """A text in UTF-16, which Windows likes to write, as UTF-8, which JSON needs."""
     try:
         return text.decode("utf-16").encode()
     except UnicodeError:

@@ -1,4 +1,4 @@
-"""Numbers as they are found in workflow files, and how to show what was found in a message.
+"""Numbers as they are found in workflow files, and texts from such files in messages.
 
 Real files have decimal commas, numbers in quotes, negative runtimes and `NaN` where nothing was measured.
 """
@@ -21,7 +21,7 @@ Found = str | float | int | None
 
 
 def shown(text: object) -> str:
-    """What was found, in quotes, on one line and not too long."""
+    """The text of a value, in quotes, on one line and not too long."""
     found = str(text)
     return repr(found if len(found) <= SHOWN_LENGTH_MAX else found[: SHOWN_LENGTH_MAX - 3] + "...")
 
@@ -62,7 +62,7 @@ def megabytes(text: str) -> str:
 
 
 def bytes_in(found: Found) -> float | None:
-    """As `number`, for sizes."""
+    """The number of bytes in a value; None if it is missing."""
     return number(found, is_whole=True)
 
 
@@ -99,7 +99,8 @@ def whole(value: float, high: int, what: str) -> int:
 
 
 def nanoseconds(seconds: float) -> int:
-    """Rounded; what was a number of nanoseconds divided by a billion is that number again, up to 50 days."""
+    """Seconds as rounded nanoseconds. A number of nanoseconds divided by a billion is restored exactly, up to 50
+    days."""
     whole(seconds * NS_PER_S, TOTAL_MAX, "ns")
     full = int(seconds)
     return full * NS_PER_S + round((seconds - full) * NS_PER_S)

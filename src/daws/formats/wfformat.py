@@ -145,7 +145,7 @@ def _bad_line(text: bytes) -> int:
         text.decode()
     except UnicodeDecodeError as error:
         return text.count(b"\n", 0, error.start) + 1
-    return 1  # what is wrong is written as an escape
+    return 1  # the error is written as an escape
 
 
 class _WfFormat:
@@ -201,7 +201,8 @@ class _WfFormat:
     # -- tasks ---------------------------------------------------------------------------------------------------------
 
     def _executions(self) -> dict[int, tuple[str, _Task]]:
-        """By the index of the task. Some write numbers on one side and texts on the other, or names instead of ids."""
+        """The executions by the index of their task. Some files have numbers on one side and texts on the other, or
+        names instead of ids."""
         found: dict[int, tuple[str, _Task]] = {}
         if self.body.execution is None or not self.is_split:
             return found
@@ -249,7 +250,7 @@ class _WfFormat:
             self._use_files(place, task.files)
 
     def _set_needs(self, sayings: list[tuple[str, _Task]]) -> None:
-        """What a task needs, by the first of the places that says something of it."""
+        """Set the needs of a task, each from the first place that has it."""
         draft = self.draft
         place, run = _first(sayings, "runtimeInSeconds", "runtime")
         key, seconds = ("runtimeInSeconds", run.runtimeInSeconds)
@@ -340,7 +341,7 @@ class _WfFormat:
             draft.listed_bytes[number] = max(known, found)
 
     def _use_named(self, place: str, files: Sequence[str | int | _File], writes: bool) -> None:
-        """By their ids, as the format has it; or as objects, as some have it."""
+        """Note the use of files, given by their ids as the format says, or as objects, as in some files."""
         if not any(type(file) is _File for file in files):
             self.draft.use_all(list(map(str, files)), writes)
             return
@@ -412,12 +413,14 @@ def _text(name: Name) -> str:
 
 
 def _located(path: str, name: str) -> str:
-    """Where a file is. Some give its folder as its path, with a slash at the end or not, others all of it."""
+    """The location of a file. Some files give its folder as its path, with a slash at the end or not, others all of
+    it."""
     return path if posixpath.basename(path) == name else posixpath.join(path, name)
 
 
 def _kind_of(name: str, program: str) -> str:
-    """What tasks of one kind have in common: the name without its number, or just the program if the name begins so."""
+    """The common name of tasks of one kind: the name without its number, or just the program if the name begins with
+    it."""
     stem = NUMBERED.sub("", name) or name
     short = program.rpartition("/")[2]
     if short and len(short) <= PROGRAM_LENGTH_MAX and stem.startswith(short) and not any(map(str.isspace, short)):
@@ -426,7 +429,7 @@ def _kind_of(name: str, program: str) -> str:
 
 
 def _command(found: _Command | str | None) -> _Command | None:
-    """As the format has it; or as one line, which is for a shell if only that can read it."""
+    """The command as the format has it, or from one line, which is for a shell if only a shell can read it."""
     if not isinstance(found, str):
         return found
     if SHELL.intersection(found):

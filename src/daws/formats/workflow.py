@@ -1,4 +1,4 @@
-"""What a workflow file says: a graph, and beside it what a graph does not hold.
+"""The content of a workflow file: a graph, and beside it the data that a graph does not hold.
 
 Everything per task or per object is a column, as in the graph; strings that repeat are kept once.
 """
@@ -14,12 +14,12 @@ from daws.model.graph import Graph
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Workflow:
-    """A graph with names. What belongs to task `t` or object `o` of the graph is at that index of a column.
+    """A graph with names. The data of task `t` or object `o` of the graph is at that index of a column.
 
-    `task_ids` are unique, `task_names` need not be. A program is empty where the file gives no command. `file_names`
-    has an empty name for objects that only make one task wait for another, and one name twice where a file has several
-    writers. `memory_bytes` is 0 where unknown. `makespan_s` is that of the run which the file tells of, 0 if none.
-    `notes` say what had to be mended to make sense of the file.
+    `task_ids` are unique, `task_names` need not be. A program is empty if the file gives no command. `file_names` has
+    an empty name for objects that only make one task wait for another, and one name twice if a file has several
+    writers. `memory_bytes` is 0 if unknown. `makespan_s` is that of the run which the file describes, 0 if none.
+    `notes` say which repairs were needed to make sense of the file.
     """
 
     name: str

@@ -1,5 +1,5 @@
-"""What was asked for: cluster, costs and graph, as `daws.simulate` and `daws.bound` and the commands of the same names
-take them."""
+"""The options of a prediction: cluster, costs and graph, as `daws.simulate`, `daws.bound` and the commands of the same
+names take them."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -70,7 +70,7 @@ class Asked(Struct, frozen=True, kw_only=True):
         return joined([parse_group(text) for text in self.group])
 
     def settings(self, seed: int, check: bool = False) -> Settings:
-        """What is set about a simulation."""
+        """The settings of a simulation."""
         costs = msgspec.structs.replace(profile(self.profile), **self.set["costs"])
         given = self.set["settings"]
         return Settings(costs=costs, seed=seed, check=check, network=self.network, **given)  # type: ignore[arg-type]
@@ -85,7 +85,7 @@ class Asked(Struct, frozen=True, kw_only=True):
         return [knob.key for knob in KNOBS.values() if knob.target == "cluster" and knob.field in self.set["cluster"]]
 
     def graph(self, source: Source, cluster: Cluster, seed: int) -> Graph:
-        """The graph of a source at its scale, with what its tasks ask for and what is said of their lengths."""
+        """The graph of a source at its scale, with the needs of its tasks and the estimates of their lengths."""
         estimates = parse_estimates(self.estimates)
         graph = graph_for(source, cluster, seed, self.spelled("cores")).scaled(self.time_scale, self.data_scale)
         graph = with_contexts(graph, self.context, self.spelled("context"))
@@ -104,7 +104,7 @@ def stated(option: str, value: object) -> str:
 
 
 def by_kind(graph: Graph, option: str, texts: Sequence[str]) -> dict[str, str]:
-    """What was given as `[KIND=]VALUE`, by kind of task; an empty kind stands for all of them."""
+    """The values of texts `[KIND=]VALUE`, by kind of task; an empty kind stands for all of them."""
     found: dict[str, str] = {}
     for text in texts:
         kind, equals, value = text.partition("=") if "=" in text else ("", "", text)
@@ -118,7 +118,7 @@ def by_kind(graph: Graph, option: str, texts: Sequence[str]) -> dict[str, str]:
 
 
 def with_memory(graph: Graph, texts: Sequence[str], option: str) -> Graph:
-    """The graph with the memory that its tasks declare; what a workflow file says stays where nothing is given."""
+    """The graph with the memory that its tasks declare. The values of a workflow file stay where none are given."""
     wanted: dict[str, int] = {}
     for kind, text in by_kind(graph, option, texts).items():
         if not NUMBER.fullmatch(text.strip()) or float(text) > MEMORY_GB_MAX:

@@ -28,7 +28,7 @@ BYTES_PER_MB = 1e6
 
 
 class Matrix(Struct, frozen=True, kw_only=True):
-    """What can be said about the recursion of MATRIX instead of what the graph and the costs say."""
+    """Numbers for the recursion of MATRIX that replace those of the graph and the costs."""
 
     per_core: float | None = None
     mean_length_ms: float | None = None
@@ -112,7 +112,7 @@ class Limits(Struct, frozen=True, kw_only=True, eq=False):
         }
 
     def columns(self) -> dict[str, Any]:
-        """The parts of the bound: their names, their seconds, what they mean, and whether they bind."""
+        """The parts of the bound: their names, their seconds, their meaning, and whether they bind."""
         parts = self.bound.parts
         return {
             "part": [part.name for part in parts],

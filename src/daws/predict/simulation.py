@@ -31,7 +31,7 @@ from daws.strategy.decisions import Strategy
 
 NS_PER_S = 1e9
 SHORT = ("run", "bound", "data")
-"""What is shown of a result unless all is wanted."""
+"""The groups of a result that are shown unless all are wanted."""
 
 
 class Simulation(Result, frozen=True, kw_only=True, eq=False, dict=True):
@@ -132,7 +132,8 @@ class Simulation(Result, frozen=True, kw_only=True, eq=False, dict=True):
         return None
 
     def columns(self) -> dict[str, Any]:
-        """For each task: when its last parent had ended (`ready_s`), when and where it ran, and what it read and made.
+        """The columns of a frame with one row per task: when its last parent had ended (`ready_s`), when and where it
+        ran, and the bytes that it read and made.
 
         Times are in simulated seconds; NaN, and node -1, for tasks that did not end.
         """
@@ -272,7 +273,7 @@ def simulate_graph(
 
 
 NODES = 16
-"""Of `daws.simulate` and `daws.bound`: small enough to see what happens."""
+"""The default of `daws.simulate` and `daws.bound`: few enough nodes to see what happens."""
 
 
 def asked_of(

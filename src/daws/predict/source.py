@@ -1,4 +1,4 @@
-"""What is to be run: a workload that is made from a text, a workflow that is read from a file, or a graph."""
+"""The input of a prediction: a workload that is made from a text, a workflow that is read from a file, or a graph."""
 
 import os
 from dataclasses import replace
@@ -18,7 +18,7 @@ Source: TypeAlias = Workload | Workflow | Graph
 
 
 def source_of(what: object) -> Source:
-    """What was given, as something that has a graph; UsageError if it is nothing of the kind."""
+    """The argument as something that has a graph; UsageError if it is nothing of the kind."""
     if isinstance(what, str):
         return read_source(what)
     if isinstance(what, os.PathLike):
@@ -56,14 +56,14 @@ def _is_file_name(text: str) -> bool:
 def graph_for(source: Source, cluster: Cluster, seed: int, option: str = "--cores") -> Graph:
     """The graph that will run on a cluster; UsageError if a task of a file needs more cores than any node has.
 
-    What a file says of memory counts where nodes have a limit. Elsewhere tasks that ask for nothing are simpler.
-    `option` is what the caller calls the number of cores of a node.
+    The memory that a file declares counts if nodes have a limit; without a limit, tasks without needs are simpler.
+    `option` is the caller's name for the number of cores of a node.
     """
     if isinstance(source, Workload):
         # Workloads count executors and care for nothing else, so nodes of several sizes are one large node to them.
         return source.build(1, cluster.core_count, seed)
     if isinstance(source, Graph):
-        return source  # what no node can run is refused when all else is known
+        return source  # a task that no node can run is refused later, when all else is known
     most = max(executors.count for group in cluster.groups for executors in group.executors)
     task = int(source.graph.cores.argmax()) if source.graph.task_count else 0
     wanted = int(source.graph.cores[task]) if source.graph.task_count else 0

@@ -53,7 +53,7 @@ def grid(rows: Sequence[Sequence[str]], right: Sequence[int] = (), indent: str =
 
 
 Row = tuple[str, str, str, str]
-"""The title of a group (or nothing), a name, a value, and what it means."""
+"""The title of a group (or nothing), a name, a value, and its meaning."""
 
 
 def html_grid(heading: str, rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> str:

@@ -1,4 +1,4 @@
-"""What happened in a live run: a timeline of when and where each task ran, and what can be told from it.
+"""The record of a live run: a timeline of when and where each task ran, and results computed from it.
 
-Knows no processes, files of objects or clocks; whoever carries tasks out tells the timeline.
+The package knows no processes, files of objects or clocks; drivers that carry tasks out fill the timeline.
 """

@@ -1,6 +1,6 @@
-"""What is remembered of single tasks for those who ask why: decisions, moves and runs, each with its place and time.
+"""Facts about single tasks, for the question why: decisions, moves and runs, each with its place and time.
 
-Nodes tell facts as they happen; whoever may be asked keeps them, up to a number of tasks.
+Nodes send facts as they happen; a process that may be asked keeps them, up to a number of tasks.
 """
 
 from typing import Any
@@ -11,7 +11,7 @@ from daws.model.task import NodeId
 from daws.runs.notes import News
 
 TASKS_KEPT_MAX = 100_000
-"""Of so many tasks the facts are kept; those heard of first are forgotten first."""
+"""The number of tasks whose facts are kept; the oldest are dropped first."""
 
 
 class Fact(Struct, frozen=True, array_like=True, tag=True):
@@ -25,7 +25,7 @@ class Fact(Struct, frozen=True, array_like=True, tag=True):
 class Decided(Fact, frozen=True):
     """An answer of the strategy was asked about the task; `reasons` are the numbers that it compared, and its choice.
 
-    For `assign` the node is the one that was chosen, for all others the one that asked.
+    For `assign` the node is the one that was chosen, for all other decisions the one that asked.
     """
 
     decision: str
@@ -34,8 +34,8 @@ class Decided(Fact, frozen=True):
 
 
 class Handed(Fact, frozen=True):
-    """The node has claimed the task from another one. `why` is that of an Offer; `loads` is what a thief knew of others
-    when it turned to this one, and how much they had to steal."""
+    """The node has claimed the task from another one. `why` is that of an Offer. `loads` are the loads of other nodes,
+    as far as the thief knew them when it chose this one."""
 
     sender: NodeId
     why: int
@@ -43,7 +43,8 @@ class Handed(Fact, frozen=True):
 
 
 class Sent(Fact, frozen=True):
-    """A worker was given the task. `read_bytes` is what it reads, `moved_bytes` what of that was made elsewhere."""
+    """A worker was given the task. `read_bytes` is the size of its inputs, `moved_bytes` of those that were made
+    elsewhere."""
 
     slot: int
     attempt: int
@@ -64,7 +65,7 @@ FactType = Decided | Handed | Sent | RunFact
 
 
 class Facts:
-    """By task, in the order in which they were told. Added to by one thread, read by any."""
+    """Facts by task, in the order in which they arrived. One thread adds to them, any thread may read."""
 
     def __init__(self, tasks_max: int = TASKS_KEPT_MAX) -> None:
         self.tasks_max = tasks_max
@@ -84,7 +85,7 @@ class Facts:
             self.add(RunFact(task, node, end_ns, slot, start_ns, written, bool(is_good)))
 
     def of(self, task: int) -> tuple[FactType, ...]:
-        """In the order of their times: two nodes may be heard in another one."""
+        """The facts about a task in the order of their times; they may have arrived in another order."""
         return tuple(sorted(self._of.get(task, ()), key=lambda fact: fact.at_ns))
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""What the driver of a node notes of each run, for whoever keeps a timeline: perhaps in another process."""
+"""Notes on each run that the driver of a node takes for a timeline, which may be in another process."""
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
@@ -28,8 +28,8 @@ part before, tasks that it waits for). The last part waits for nothing."""
 
 
 class RunLinks(Struct, frozen=True, array_like=True, gc=False):
-    """How a run hangs together with others: what it read and made, and the tasks that it created. Told only of runs
-    that read something, made several objects, created tasks, or need memory."""
+    """The connections of a run: the objects that it read and made, and the tasks that it created. They are sent only
+    for runs that read something, made several objects, created tasks, or need memory."""
 
     task: int
     start_ns: int
@@ -40,8 +40,8 @@ class RunLinks(Struct, frozen=True, array_like=True, gc=False):
 
 
 class News(Struct, frozen=True, array_like=True, gc=False):
-    """What a node tells at a time: runs that ended, how many of its executors were busy just before, and how many bytes
-    it has fetched from other nodes so far."""
+    """One message of a node: runs that ended, how many of its executors were busy just before, and how many bytes it
+    has fetched from other nodes so far."""
 
     node: int
     rows: tuple[Row, ...]
@@ -51,15 +51,16 @@ class News(Struct, frozen=True, array_like=True, gc=False):
 
 
 class RunNotes:
-    """Is told what was sent to executors and what they reported, and gives rows for runs that ended by themselves."""
+    """The notes of a node. It learns of runs that were sent to executors and of their reports, and gives rows for runs
+    that ended by themselves."""
 
     def __init__(self, node: NodeId, watch: "StrategyWatch | None" = None) -> None:
-        """A `watch` hears of it too, task by task."""
+        """Take notes for a node. A `watch` is told too, task by task."""
         self.watch = watch
         self.node = node & NODE_INDEX_MASK
         self.fetched_bytes = 0
         self._sent: dict[int, tuple[int, Ready]] = {}  # by number of the run: its executor, and the task
-        self._loads: dict[int, int] = {}  # by executor that has something to do: so many runs
+        self._loads: dict[int, int] = {}  # number of runs of each executor that has something to do
         self._created: dict[int, _Created] = {}  # by run that creates tasks
 
     def sent(self, run: int, slot: int, ready: Ready, now_ns: int) -> None:
@@ -132,14 +133,14 @@ class RunNotes:
 
 
 class _Created:
-    """What a run has created so far."""
+    """The tasks that a run has created so far."""
 
     __slots__ = ("phases", "ready", "tasks", "told")
 
     def __init__(self, ready: Ready) -> None:
         self.ready = ready
         self.tasks: list[int] = []
-        self.told = 0  # so many of them are in phases that are over
+        self.told = 0  # the number of them in phases that are over
         self.phases: list[Phase] = []
 
     def spawned(self, count: int) -> None:

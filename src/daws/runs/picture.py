@@ -1,7 +1,7 @@
 """Pictures of runs, live and simulated. matplotlib, an optional extra, is imported by `runs.figure` alone.
 
-A picture shows what the executors did: the light area is all of them, the dark area those that were running a task.
-What stays light is time that nobody used.
+A picture shows the executors over time: the light area is all of them, the dark area those that were running a task.
+The light part is unused time.
 """
 
 import math
@@ -25,7 +25,7 @@ BIN_COUNT = 800
 HEADING_WIDTH = 80
 SECOND_NS = 1_000_000_000
 
-# Blue on light grey, with an orange line for the mean: distinguishable in grey and to those who see few colours.
+# Blue on light grey, with an orange line for the mean: distinguishable in grey, and for colour-blind readers.
 BUSY_COLOUR = "#0072B2"
 IDLE_COLOUR = "#DDE3E8"
 MEAN_COLOUR = "#D55E00"
@@ -35,7 +35,7 @@ Floats = npt.NDArray[np.float64]
 
 
 class Panel(Struct, frozen=True):
-    """What one picture shows: `busy[i]` executors on average between `edges_s[i]` and `edges_s[i + 1]`.
+    """The data of one picture: `busy[i]` executors on average between `edges_s[i]` and `edges_s[i + 1]`.
 
     The last edge is where the time axis ends, be it before or after the run's own end.
     """
@@ -49,12 +49,12 @@ class Panel(Struct, frozen=True):
 
 
 def busy_over_time(starts_ns: Sequence[int], ends_ns: Sequence[int], edges_ns: Floats) -> Floats:
-    """How many runs were under way on average between each edge and the next; exact, whatever the number of edges."""
+    """The mean number of runs under way between each edge and the next; exact, whatever the number of edges."""
     return np.diff(_area_until(starts_ns, edges_ns) - _area_until(ends_ns, edges_ns)) / np.diff(edges_ns)
 
 
 def _area_until(times_ns: Sequence[int], edges_ns: Floats) -> Floats:
-    """For each edge, the time passed since each of the earlier times, all added up."""
+    """The time passed since each of the earlier times, added up for each edge."""
     times = np.sort(np.asarray(times_ns, dtype=np.int64)).astype(np.float64)
     sums = np.concatenate([[0.0], np.cumsum(times)])
     before = np.searchsorted(times, edges_ns, side="right")
@@ -71,7 +71,7 @@ def panel_from(
     end_s: float,
     until_s: float = 0.0,
 ) -> Panel:
-    """What a run looked like until it ended, or else until the given time; it is known when executors began and ended
+    """The picture of a run until its end, or else until the given time, from the times when executors began and ended
     to be busy."""
     edges_s = np.linspace(0.0, max(until_s or end_s, 1e-9), BIN_COUNT + 1)
     busy = busy_over_time(starts_ns, ends_ns, edges_s * SECOND_NS)
@@ -97,7 +97,7 @@ def check_target(path: Path) -> Path:
 def _try_to_open(path: Path) -> None:
     """Permissions alone do not tell: root may do everything, but not in every file system."""
     if path.is_fifo():
-        return  # whoever reads from it would take our closing it for the end
+        return  # a reader of the pipe would take our closing it for the end
     if path.exists():
         os.close(os.open(path, os.O_WRONLY))
         return
@@ -161,7 +161,7 @@ def figure_of_panels(
 
 
 def new_figure(size: tuple[float, float]) -> Any:
-    """An empty figure of so many inches; UsageError without matplotlib."""
+    """An empty figure of this size in inches; UsageError without matplotlib."""
     return _figure_class()(figsize=size, layout="constrained")
 
 

@@ -1,4 +1,4 @@
-"""A progress bar, if somebody can see it: on a terminal, or in a notebook."""
+"""A progress bar, if it can be seen: on a terminal, or in a notebook."""
 
 import sys
 import time
@@ -11,8 +11,8 @@ PERIOD_S = 0.1
 
 
 class Progress:
-    """Call it with the numbers of tasks that have ended and of those that failed; it draws now and then, and leaves
-    nothing behind on terminals."""
+    """A progress bar. Call it with the numbers of tasks that have ended and that failed; it draws now and then, and
+    leaves nothing behind on terminals."""
 
     def __init__(self, total: int, quiet: bool = False, stream: TextIO | None = None, counted: str = "tasks") -> None:
         self.total = total
@@ -34,7 +34,7 @@ class Progress:
     ) -> None:
         if self.update is None:
             self._draw("")
-        else:  # what was displayed stays
+        else:  # the display stays
             took = f"{time.monotonic() - self.began_s:,.1f} s"
             self._draw(f"{self.done:,} of {self.total:,} {self.counted}{failures(self.failed)} in {took}")
 
@@ -77,7 +77,7 @@ def clock(seconds: float) -> str:
 
 def _notebook() -> Callable[[str], None] | None:
     """How to show a line in the notebook that this is, in place of the line before; None if it is none."""
-    ipython: Any = sys.modules.get("IPython")  # who runs in a notebook has it already
+    ipython: Any = sys.modules.get("IPython")  # a program in a notebook has it already
     shell = ipython.get_ipython() if ipython is not None else None
     if getattr(shell, "kernel", None) is None:
         return None

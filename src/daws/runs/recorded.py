@@ -1,8 +1,8 @@
 """A live run as a workflow: the graph of the tasks that ran, with the lengths and sizes that were measured.
 
-A task that created others and waited for them becomes several, one for each part between two waits: what it created
-comes after the part in which it did so, and the next part comes after all that it waited for. What goes through the
-client (a result that is read there and handed on as a value) is not seen: there is no edge.
+A task that created others and waited for them becomes several, one for each part between two waits. The tasks that it
+created come after the part that created them, and the next part comes after all tasks that it waited for. Data that
+goes through the client (a result that is read there and handed on as a value) is not seen: there is no edge.
 """
 
 import time
@@ -22,8 +22,11 @@ from daws.runs.timeline import Timeline
 
 
 class RunPart(Struct):
-    """A task, or one of the parts of a task that waited for others. `after` are places of others in the list of parts,
-    `inputs` and `outputs` objects with their sizes. Times are those of the machine's monotonic clock."""
+    """A task, or one of the parts of a task that waited for others.
+
+    `after` are positions in the list of parts; `inputs` and `outputs` are objects with their sizes. Times are those of
+    the machine's monotonic clock.
+    """
 
     task: int
     number: int
@@ -73,7 +76,8 @@ def _chosen(runs: Iterable[Row]) -> dict[int, Row]:
 
 
 def _cut(links: RunLinks | None, row: Row, rows: dict[int, Row]) -> tuple[Phase, ...]:
-    """The parts of a run. One that did not wait for what it created is cut where the first of these began."""
+    """The parts of a run. A run that did not wait for the tasks that it created is cut where the first of these
+    began."""
     phases = links.phases if links is not None else ()
     if len(phases) != 1 or not phases[0][1]:
         return phases
@@ -101,7 +105,8 @@ def _parts(row: Row, links: RunLinks | None, rows: dict[int, Row], first: int) -
 
 
 def _connect(parts: list[RunPart], last: dict[int, int], task: int, phases: tuple[Phase, ...]) -> None:
-    """What was created comes after the part that created it; what was waited for before the part that went on."""
+    """Connect parts: created tasks come after the part that created them, awaited tasks before the part that went
+    on."""
     first, end = _first_of(parts, last, task), last[task]
     for number, (_, created, awaited) in enumerate(phases):
         for child in created:
@@ -121,8 +126,8 @@ def _first_of(parts: list[RunPart], last: dict[int, int], task: int) -> int:
 
 
 def _sorted(parts: list[RunPart]) -> list[RunPart]:
-    """Parents before their children, otherwise as they began. What would be a circle (after a failure, runs of one task
-    may have created different tasks) is cut."""
+    """Parents before their children, otherwise in the order of their starts. Cycles are cut; they can occur if runs of
+    one task have created different tasks after a failure."""
     children: dict[int, list[int]] = {}
     missing = [len(part.after) for part in parts]
     for at, part in enumerate(parts):
@@ -198,7 +203,7 @@ def workflow_of_run(timeline: Timeline, name: str, nodes: int, workers: int) -> 
 
 
 def _awaited(parts: list[RunPart]) -> list[set[int]]:
-    """By part: those that it comes after without reading what they made."""
+    """The parts that each part comes after without reading their outputs."""
     producers: dict[int, int] = {}
     found: list[set[int]] = []
     for at, part in enumerate(parts):

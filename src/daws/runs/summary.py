@@ -12,11 +12,11 @@ NS_PER_S = 1_000_000_000
 
 
 class Summary(Struct, frozen=True):
-    """Times in seconds. The run begins with its first submission and ends with its last task.
+    """The figures of a run. Times are in seconds. The run begins with its first submission and ends with its last task.
 
-    `efficiency` is the time that all cores would need if nothing ever waited, divided by `makespan_s`; `utilization`
-    the share of the cores' time in which tasks ran, whatever they did. No schedule is shorter than `bound_s`, which is
-    at least `work_s` (all work shared by all cores) and `critical_path_s`; `bound_share` is its share of `makespan_s`.
+    `efficiency` is the time that all cores would need if nothing ever waited, divided by `makespan_s`. `utilization` is
+    the share of the cores' time in which tasks ran. No schedule is shorter than `bound_s`, which is at least `work_s`
+    (all work shared by all cores) and `critical_path_s`; `bound_share` is its share of `makespan_s`.
     """
 
     tasks: int
@@ -45,7 +45,7 @@ def summarise(
     makespan_s = int(end_ns.max(initial=0)) / NS_PER_S
     busy_s = float(((end_ns - start_ns) * graph.cores)[ran].sum()) / NS_PER_S
     work_s = graph.total_core_ns / cores_total / NS_PER_S
-    # What the engine itself costs is not known here, so it counts as nothing.
+    # The cost of the engine itself is not known here, so it counts as nothing.
     best = bound(graph, [AlikeNodes(nodes, (ExecutorClass(cores_total // nodes),))], NO_COSTS)
     made = graph.producer >= 0
     made[made] = ran[graph.producer[made]]

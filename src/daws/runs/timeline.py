@@ -45,16 +45,16 @@ class Timeline:
 
     @property
     def busy_count(self) -> int:
-        """How many executors had something to do when their nodes were heard of last."""
+        """The number of executors that had something to do, by the last message of each node."""
         return sum(list(self._busy.values()))
 
     @property
     def moved_bytes(self) -> int:
-        """So many bytes nodes have fetched from each other."""
+        """The number of bytes that nodes have fetched from each other."""
         return sum(list(self._fetched.values()))
 
     def add(self, news: News) -> None:
-        """What a node tells."""
+        """Add a message of a node."""
         if self.keeps_links:
             self.links += news.links
         for row in news.rows:
@@ -69,7 +69,7 @@ class Timeline:
         return zip(*(column[:count] for column in self._columns), strict=True)
 
     def learn(self, kind: int, name: str) -> None:
-        """From now on tasks of this kind are called so."""
+        """Set the name of tasks of this kind."""
         self._names[kind] = name
 
     def name_of(self, kind: int) -> str:

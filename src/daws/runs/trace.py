@@ -82,7 +82,7 @@ def trace_events(
 
 
 def running_steps(timeline: Timeline, node: int) -> Iterator[tuple[int, int]]:
-    """How many runs of a node are under way from some moment on; changes that follow closely are told as one."""
+    """The number of runs of a node under way, from moment to moment; changes that follow closely are merged."""
     changes: list[tuple[int, int]] = []
     for _, _, where, _, start_ns, end_ns, *_ in timeline.rows():
         if where == node:

@@ -1,7 +1,7 @@
-"""A strategy that is watched: it decides as before, and tells what each decision about a task compared.
+"""A strategy that is watched: it decides as before, and reports the numbers that each decision about a task compared.
 
-Wrapped around answers instead of being asked for by the core, so that nobody pays for it who does not want it. A node
-that goes by a watched strategy does the same as one that goes by the strategy itself.
+It wraps answers and needs no support of the core, so runs that are not watched pay nothing. A node with a watched
+strategy does the same as one with the strategy itself.
 """
 
 from collections.abc import Callable
@@ -23,11 +23,11 @@ Tell = Callable[[FactType], None]
 
 
 class StrategyWatch:
-    """What one node has to tell."""
+    """The reports of one node's strategy."""
 
     def __init__(self, tell: Tell) -> None:
         self.tell = tell
-        self.asked: tuple[NodeId, tuple[tuple[NodeId, int], ...]] = (-1, ())  # whom it turned to last, and out of whom
+        self.asked: tuple[NodeId, tuple[tuple[NodeId, int], ...]] = (-1, ())  # last target, and its candidates
         self._offers: dict[int, Handed] = {}  # by task that has not been claimed yet
 
     def over(self, strategy: Strategy) -> Strategy:
@@ -147,7 +147,8 @@ class WatchedAssign(_Watched):
 
 
 def reasons_of(explain: Callable[..., Reasons], *about: object) -> Reasons:
-    """What an answer says for itself, in values that can be sent. Whatever it does, nobody else is to suffer for it."""
+    """The reasons of an answer, in values that can be sent. If `explain` raises, the reasons say so, and the run goes
+    on."""
     try:
         return {str(name): _plain(value) for name, value in explain(*about).items()}
     except Exception as error:

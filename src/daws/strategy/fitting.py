@@ -40,22 +40,22 @@ def check_fitting(strategy: Strategy) -> None:
     if type(strategy.relax) is RelaxNever and type(balance) in THIEVES:
         if type(place) is PlaceHome:
             raise StrategyError(
-                "place=home dedicates every task to a node, and with relax=never nobody may steal it: "
+                "place=home dedicates every task to a node, and with relax=never no node may steal it: "
                 "it goes with balance=give, balance=none or relax=above"
             )
         if type(place) is PlaceMaster:
             raise StrategyError(
-                "place=master pushes tasks to the first node, and with relax=never nobody may steal them there: "
+                "place=master pushes tasks to the first node, and with relax=never no node may steal them there: "
                 "it goes with relax=above,tt=0"
             )
     if type(strategy.replicate) is ReplicateGiven and type(balance) in (*THIEVES, BalanceNone):
         raise StrategyError(
-            "replicate=given makes copies of tasks that are given away, and nobody gives any: "
+            "replicate=given makes copies of tasks that are given away, and no node gives any: "
             "it goes with balance=give, or else say replicate=never"
         )
     if type(strategy.replicate) is ReplicateStragglers and type(balance) in (BalanceGive, BalanceNone, BalanceSample):
         raise StrategyError(
-            "replicate=stragglers hands copies to idle nodes that ask for work, and nobody asks: "
+            "replicate=stragglers hands copies to idle nodes that ask for work, and no node asks: "
             "it goes with balance=steal, random-steal, lifelines, master-worker or index, or else say replicate=never"
         )
 
@@ -65,9 +65,9 @@ def lacks_live(strategy: Strategy) -> str:
     if not getattr(strategy.assign, "needs_graph", False):
         return ""
     return (
-        f"strategy {strategy.name!r} is not itself on a live cluster, where tasks come one by one: "
+        f"strategy {strategy.name!r} works differently on a live cluster, where tasks come one by one: "
         f"assign={answer_name('assign', strategy.assign)} has no graph to plan, so each task goes to the node that has "
-        "most of what it reads. 'daws sim' runs it as published; the default strategy needs no graph"
+        "most of its inputs. 'daws sim' runs it as published; the default strategy needs no graph"
     )
 
 

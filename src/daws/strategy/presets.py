@@ -102,7 +102,7 @@ PRESETS: dict[str, Preset] = {
         ),
         _preset(
             "daws",
-            "what is known of the graph is planned, tasks keep near their data, and what waits may be stolen",
+            "known graphs are planned, tasks stay near their data, and waiting tasks may be stolen",
             "none; ADAGE's planning and MATRIX's stealing, played through with links and copies",
             _MATRIX | {"assign": "forecast", "place": "planned", "order": "critical-path", "relax": "above"},
             {"balance": {"hand": "first", "settle": 0.004}, "order": {"patience": 0.02, "room_mb": 4.0}},
@@ -122,7 +122,7 @@ PRESETS: dict[str, Preset] = {
         ),
         _preset(
             "constellation",
-            "contexts say who may run what; idle nodes ask one random node for one task",
+            "contexts say which executors may run a task; idle nodes ask one random node for one task",
             "Ibis/Constellation (2011), section 3.3",
             _CONSTELLATION,
         ),
@@ -135,20 +135,20 @@ PRESETS: dict[str, Preset] = {
         ),
         _preset(
             "albatross",
-            "late binding: to the data if its node has room, else to whoever pulls a batch first",
+            "late binding: to the data if its node has room, else to the first node that pulls a batch",
             "Albatross (2016); ADAGE (2021), section II",
             _MATRIX | {"assign": "hashed", "place": "late", "order": "submission", "relax": "above"},
             {"balance": {"probes": 1, "neighbours": 1, "rumours": "no", "most": 10}},
         ),
         _preset(
             "sparrow",
-            "batch sampling: two reservations per task, bound to whichever node comes up first",
+            "batch sampling: two reservations per task, bound to the first node that comes for it",
             "Sparrow (2013), sections 3.2 and 3.3",
             _CONSTELLATION | {"order": "submission", "balance": "sample"},
         ),
         _preset(
             "data-diffusion",
-            "one dispatcher with an index of cached data hands each idle node what it has most of",
+            "one dispatcher with an index of cached data hands each idle node the task of which it has most",
             "Falkon, data diffusion (2008)",
             _CONSTELLATION
             | {
@@ -169,7 +169,7 @@ PRESETS: dict[str, Preset] = {
         ),
         _preset(
             "aimes",
-            "one pilot on each of a few resources; tasks go to whichever pilot is active",
+            "one pilot on each of a few resources; tasks go to any pilot that is active",
             "AIMES (2016), section VI, experiments 3 and 4",
             _MATRIX | {"order": "submission"},
             _LONG_TASKS,
@@ -183,7 +183,7 @@ PRESETS: dict[str, Preset] = {
         ),
         _preset(
             "random",
-            "tasks go anywhere and stay there: what the others have to beat",
+            "tasks go to random nodes and stay there: the baseline for all others",
             "none; a baseline",
             _CONSTELLATION | {"assign": "hashed", "place": "random", "order": "submission", "balance": "none"},
         ),

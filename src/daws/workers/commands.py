@@ -266,7 +266,7 @@ class _Run:
         if code and self.spec.check:
             raise self._error(self._ended(code), code, completed.stdout, completed.stderr)
         if changed:
-            how = f"changed its input {changed[0]!r} in place, which others may read; let it write a new file"
+            how = f"changed its input {changed[0]!r} in place, which other tasks may read; let it write a new file"
             raise self._error(how, code, completed.stdout, completed.stderr)
 
     def _ended(self, code: int) -> str:

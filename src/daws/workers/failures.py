@@ -1,9 +1,9 @@
 """Exceptions that travel: taken apart in a worker, put together in the client.
 
-The client must get something sensible from any exception: one that cannot be pickled, one that cannot be unpickled (its
-class lives in a module that only the worker has), one whose `str` raises. Pickle makes an exception anew from its
-`args`. That is wrong for a class with a constructor of its own that passes on other arguments. The constructor of such
-a class is therefore left out: its effects are in `args` and in the attributes.
+The client must get something sensible from any exception. Some cannot be pickled; some cannot be unpickled, because
+their class lives in a module that only the worker has; the `str` of some raises. Pickle makes an exception anew from
+its `args`. That is wrong for a class with a constructor of its own that passes on other arguments. The constructor of
+such a class is therefore left out: its effects are in `args` and in the attributes.
 """
 
 from collections.abc import Callable

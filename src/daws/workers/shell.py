@@ -4,8 +4,8 @@ Lines run with `pipefail`: a pipeline fails if any of its members does, not only
 each member ended. The system's `sh` is used if there is no bash. If that does not know `pipefail`, a line on stderr
 says once that pipes are not checked.
 
-A member that writes to a reader that has read enough, as in `yes | head -n 1`, is ended by SIGPIPE. bash does not count
-that as a failure, if the last member ended well and no part of the line was skipped because of it.
+A member that writes to a reader that has read enough, as in `yes | head -n 1`, is ended by SIGPIPE. This is no failure
+in bash, if the last member ended well and no part of the line was skipped because of it.
 """
 
 import os
@@ -89,7 +89,7 @@ def said_of_members(line: str, statuses: Sequence[int]) -> str:
         said.append(f"{name} {said_of_code(status)}")
     text = " and ".join(said)
     if failed[0][1] == SIGNAL_BASE + signal.SIGPIPE:
-        text += ": nobody read on; if that is as it should be, begin the line with 'set +o pipefail;'"
+        text += ": its reader stopped early; if that is intended, begin the line with 'set +o pipefail;'"
     return text
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from daws.model.errors import CommandError, UsageError
 
 if TYPE_CHECKING:
+    from daws.workers.commands import CommandSpec
     from daws.workers.running import Runner
     from daws.workflows.records import Mode
 
@@ -21,21 +22,25 @@ Ended = tuple[bool, int]
 
 
 class RecordedCommand:
-    """A function for the commands of one kind of task, because schedulers tell tasks apart by their function."""
+    """A function for the commands of one kind of task, because schedulers tell tasks apart by their function.
 
-    __slots__ = ("__name__", "_at", "folder", "mode")
+    `like` is a command without its words: its folder and limits are those of all commands of the workflow.
+    """
 
-    def __init__(self, kind: str, folder: str, mode: "Mode" = "rerun", at: "Runner | None" = None) -> None:
+    __slots__ = ("__name__", "_at", "folder", "like", "mode")
+
+    def __init__(self, kind: str, like: "CommandSpec", mode: "Mode" = "rerun", at: "Runner | None" = None) -> None:
         self.__name__ = kind
-        self.folder = folder
+        self.like = like
+        self.folder = like.cwd
         self.mode: Mode = mode
         self._at = at
 
-    def __reduce__(self) -> tuple[type["RecordedCommand"], tuple[str, str, str]]:
-        return RecordedCommand, (self.__name__, self.folder, self.mode)
+    def __reduce__(self) -> tuple[type["RecordedCommand"], tuple[str, "CommandSpec", str]]:
+        return RecordedCommand, (self.__name__, self.like, self.mode)
 
     def daws_bound_to(self, runner: "Runner") -> "RecordedCommand":
-        return RecordedCommand(self.__name__, self.folder, self.mode, runner)
+        return RecordedCommand(self.__name__, self.like, self.mode, runner)
 
     def __call__(
         self,
@@ -74,7 +79,9 @@ class RecordedCommand:
         return True, duration_ns
 
     def _run(self, words: Words, writes: tuple[str, ...]) -> int:
-        from daws.workers.commands import CommandSpec, RunCommand
+        from msgspec.structs import replace
+
+        from daws.workers.commands import RunCommand
 
         if self._at is None:
             raise UsageError("commands run in workers; give them to a cluster")
@@ -82,7 +89,7 @@ class RecordedCommand:
             os.makedirs(os.path.dirname(os.path.join(self.folder, name)), exist_ok=True)
         line, argv = (words, ()) if isinstance(words, str) else ("", words)
         began_ns = time.monotonic_ns()
-        RunCommand(self.__name__, self._at)(CommandSpec(argv, line, cwd=self.folder, show=False))
+        RunCommand(self.__name__, self._at)(replace(self.like, argv=argv, line=line))
         return time.monotonic_ns() - began_ns
 
     def _expect(self, shown: str, names: tuple[str, ...], complaint: str) -> None:

@@ -15,12 +15,12 @@ from daws.model.errors import UsageError
 from daws.model.graph import Graph
 from daws.runs.summary import Summary, summarise
 from daws.workflows.emulated import Emulated
-from daws.workflows.submission import Submission
+from daws.workflows.submission import GraphSubmission
 
 OUTSIDE = "input from outside"
 
 
-class Emulation(Submission):
+class Emulation(GraphSubmission):
     """Each task reads its inputs, takes its recorded time and writes its outputs. Scale the graph beforehand."""
 
     def __init__(self, cluster: Cluster, graph: Graph, spin: bool = False, ignore_needs: bool = False) -> None:

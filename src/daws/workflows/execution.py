@@ -12,6 +12,7 @@ from typing import Any
 
 from daws.client.cancelled import TaskCancelledError
 from daws.client.cluster import Cluster
+from daws.client.commands import command
 from daws.client.future import Future
 from daws.formats import Workflow
 from daws.model.columns import Int64s
@@ -19,13 +20,15 @@ from daws.model.errors import ClosedError, UsageError
 from daws.model.graph import Graph
 from daws.workflows.command import RecordedCommand, Words, inputs_of
 from daws.workflows.records import CommandRecords, Mode, command_digest
-from daws.workflows.submission import Submission, submission_order
+from daws.workflows.submission import GraphSubmission, submission_order
 
 
-class CommandRun(Submission):
+class CommandRun(GraphSubmission):
     """Each task runs its recorded command when its parents are done, unless it is up to date.
 
-    After a failure, tasks that run go on to their ends, and those that have not begun are cancelled.
+    Commands run as those of `daws.command` do. One that takes longer than `timeout` seconds is killed with all that it
+    has started, and so is one that runs when the cluster is closed by Ctrl-C. One that fails is tried again as often as
+    `retries` says. After a failure, tasks that run go on to their ends, and those that have not begun are cancelled.
     """
 
     def __init__(
@@ -36,13 +39,17 @@ class CommandRun(Submission):
         ignore_needs: bool = False,
         keep_going: bool = False,
         mode: Mode = "rerun",
+        timeout: float | None = None,
+        retries: int = 0,
     ) -> None:
         super().__init__(cluster, workflow.graph, ignore_needs, keep_going)
         self.plan = CommandPlan(workflow, folder)
         self.workflow = workflow
         self.folder = self.plan.folder
         self.earlier_ns: dict[int, int] = {}  # by task that was up to date: how long it took when it ran
-        self._kinds = [RecordedCommand(kind, self.folder, mode) for kind in workflow.graph.kinds]
+        like = command("true", cwd=self.folder, show=False, timeout=timeout, retries=retries)
+        self._retries = like.options.retries
+        self._kinds = [RecordedCommand(kind, like.spec, mode) for kind in workflow.graph.kinds]
         self._open: dict[int, Future[Any]] = {}  # by task that has not ended
 
     def _call(self, task: int, inputs: list[Future[Any]]) -> tuple[Callable[..., Any], tuple[Any, ...]]:
@@ -100,7 +107,8 @@ class CommandRun(Submission):
         return sizes
 
     def _options(self, task: int, outputs: int) -> dict[str, Any]:
-        return super()._options(task, 1)  # what it makes lies in the folder
+        options = super()._options(task, 1)  # the files that it makes are in the folder
+        return {**options, "retries": self._retries} if self._retries else options
 
 
 class CommandPlan:
@@ -136,9 +144,9 @@ class CommandPlan:
                 if mode == "mtime":
                     found[task] = f"{self.workflow.task_ids[again[0]]} runs"
                 continue
-            command = command_digest(words, reads, writes)
+            digest = command_digest(words, reads, writes)
             try:
-                found[task] = records.why(known, command, inputs_of(words, reads, writes), writes, mode)
+                found[task] = records.why(known, digest, inputs_of(words, reads, writes), writes, mode)
             except FileNotFoundError:  # an input that is still to be made
                 found[task] = "its inputs are not there yet"
         return found

@@ -26,7 +26,7 @@ NEWS_S = 5.0
 TASKS_PER_TICK = 4096
 
 
-class Submission:
+class GraphSubmission:
     """Subclasses say what a task is by `_call`. The cluster must have a timeline.
 
     `ended` tasks have ended well, with `ended_ns` of work; `failed` is the first that did not, and why. After a failure

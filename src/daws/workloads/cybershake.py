@@ -3,10 +3,10 @@
     ExtractSGT -> SeismogramSynthesis -> PeakValCalcOkaya -> ZipPSA
                                      \\-> ZipSeis
 
-One task in 123 is an extraction. It reads two files of 20 GB of its own, and all of its syntheses read what it cut out.
-The figures are those of the Pegasus workflow generator (Bharathi et al. 2008), from which the classic files were made.
-A zip takes 5,200 files at most, about as in the run that Juve et al. (2013) profiled (quoted from memory): 404,864
-syntheses and 78 zips of each kind.
+One task in 123 is an extraction. It reads two files of 20 GB of its own, and all of its syntheses read the part that it
+cut out. The figures are those of the Pegasus workflow generator (Bharathi et al. 2008), from which the classic files
+were made. A zip takes 5,200 files at most, about as in the run that Juve et al. (2013) profiled (quoted from memory):
+404,864 syntheses and 78 zips of each kind.
 """
 
 import numpy as np

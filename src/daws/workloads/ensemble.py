@@ -1,8 +1,8 @@
-"""Simulation and analysis: as many simulations as you like, twice, then an analysis of them all, then a last task.
+"""Simulation and analysis: any number of simulations, twice, then an analysis of them all, then a last task.
 
-The workflow of AIMES (2016), figure 7: the second stage goes on where the first has ended, the third is one wide task
-that reads what every simulation of the second made, the fourth reads what that made. How long each stage took was not
-published, only that all four take 870 s.
+This is the workflow of AIMES (2016), figure 7. The second stage continues the first, the third is one wide task that
+reads the output of every simulation of the second, and the fourth reads the output of the third. The length of each
+stage was not published, only that all four take 870 s.
 """
 
 import numpy as np

@@ -3,9 +3,9 @@
     fastqSplit -> filterContams -> sol2sanger -> fastq2bfq -> map -> mapMerge -> mapMerge -> maqindex -> pileup
       1 : n            each chunk goes its own way            n : 1    of lanes    of all
 
-The second mapMerge is there only where there are several lanes. Nearly all of the time goes into `map`, which reads the
+The second mapMerge exists only if there are several lanes. Nearly all of the time goes into `map`, which reads the
 whole reference genome. Rates and factors are those of the Pegasus workflow generator (Bharathi et al. 2008), from which
-the classic files were made; the size of the reference and 35 chunks in a lane are those of the classic file of 997
+the classic files were made. The size of the reference and 35 chunks in a lane are those of the classic file of 997
 tasks.
 """
 
@@ -17,7 +17,7 @@ from daws.workloads.workload import Kind, WorkloadPlan
 
 REFERENCE_BYTES = 5_304_606_607
 LANE_BYTES = Normal(351_024_866, 147_899_296)
-# How fast a task works through what it reads; `map` and `pileup` go by the reference.
+# The rate at which a task works through its input; `map` and `pileup` go by the reference.
 BYTES_PER_S = {
     "fastqSplit": Normal(7_663_927, 2_375_099),
     "filterContams": Normal(8_474_777, 5_002_153),
@@ -28,7 +28,7 @@ BYTES_PER_S = {
     "maqindex": Normal(17_679_204, 4_724_464),
     "pileup": Normal(881_356, 94_639),
 }
-# By how much what a task writes is smaller than what it reads.
+# The factor by which the output of a task is smaller than its input.
 SMALLER = {
     "sol2sanger": Normal(1.32, 0.316),
     "fastq2bfq": Normal(4.24, 0.4),
@@ -38,7 +38,7 @@ SMALLER = {
 }
 CLEAN = Normal(0.5, 0.03)  # share of a chunk that passes the filter
 CHUNK = Normal(1.0, 0.5)  # a chunk's share of its lane, before they are made to add up
-MERGED_EXTRAS = (0.05, 0.005)  # two more files of the last merge, as shares of what it merged
+MERGED_EXTRAS = (0.05, 0.005)  # two more files of the last merge, as shares of the merged size
 PILEUP_LARGER = Normal(5.0, 10.0)
 CHUNKS_PER_LANE = 35
 STEPS = 4  # tasks that each chunk goes through
@@ -101,13 +101,13 @@ def make(plan: WorkloadPlan) -> Graph:
 
 
 def _seconds(family: Family, kind: str, worked_bytes: Floats) -> Floats:
-    """How long tasks take for so many bytes. Lanes and all of them together are merged by draws of their own."""
+    """The time that tasks take for this many bytes. The merges of lanes and of all lanes have draws of their own."""
     count = len(worked_bytes)
     return worked_bytes / family.draw(f"{kind}/rate/{count}", BYTES_PER_S[kind], count)
 
 
 def _smaller(family: Family, kind: str, read_bytes: Floats) -> Floats:
-    """What tasks write of so many bytes that they read."""
+    """The bytes that tasks write for the bytes that they read."""
     return read_bytes / family.draw(f"{kind}/factor", SMALLER[kind], len(read_bytes))
 
 

@@ -1,11 +1,11 @@
-"""What the generators of real workflows share: their keys, their draws, and a graph that grows a stage at a time.
+"""The common part of the generators of real workflows: their keys, their draws, and a graph that grows by stages.
 
-A family is a workflow that scientists have, at any size. Its module has the published figures as tables, and says with
-`Family` which kinds of tasks there are, how many, and who reads what. Everything is numpy columns, never an object per
-task, so that a million tasks take a second or two.
+A family is a workflow that scientists have, at any size. Its module has the published figures as tables. It says with
+`Family` which kinds of tasks there are, how many, and which files they read. Everything is numpy columns, never an
+object per task, so that a million tasks take a second or two.
 
-A `Normal` is how the published generators draw: a normal distribution of which only what lies within half of the mean
-to either side is kept. Wide ones come out nearly even between half and one and a half of the mean.
+A `Normal` is the distribution of the published generators: a normal distribution that is cut off at half of the mean to
+either side. Wide ones are nearly even between half and one and a half of the mean.
 """
 
 from dataclasses import dataclass
@@ -58,7 +58,7 @@ class Normal:
 
 
 def totals(groups: Int64s, values: Floats) -> Floats:
-    """For each group what its values add up to."""
+    """The sum of the values of each group."""
     return np.bincount(groups, values).astype(np.float64)
 
 
@@ -70,7 +70,7 @@ class GraphStage(NamedTuple):
 
 
 class Family:
-    """A graph in the making. Stages are added so that a task only reads what is already there."""
+    """A graph that is being built. Stages are added so that a task only reads objects that exist already."""
 
     def __init__(self, plan: WorkloadPlan) -> None:
         self._plan = plan
@@ -120,7 +120,7 @@ class Family:
     # -- tasks and objects ---------------------------------------------------------------------------------------------
 
     def outside(self, sizes_bytes: Floats | float) -> Int64s:
-        """Files that nobody writes. Their ids are negative until the graph is complete."""
+        """Add files that no task writes. Their ids are negative until the graph is complete."""
         sizes = np.atleast_1d(np.asarray(sizes_bytes, np.float64))
         first = self._outside_count + 1
         self._outside_bytes.append(sizes)
@@ -128,7 +128,7 @@ class Family:
         return -np.arange(first, first + len(sizes), dtype=np.int64)
 
     def stage(self, kind: str, count: int, length_s: Normal | Floats, *outputs_bytes: Normal | Floats) -> GraphStage:
-        """Add `count` tasks that make one object for each of `outputs_bytes`; what is not drawn yet is drawn here.
+        """Add `count` tasks that make one object for each of `outputs_bytes`; distributions are drawn here.
 
         A kind may come back in a later stage, with draws of its own.
         """

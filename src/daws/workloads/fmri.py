@@ -4,12 +4,12 @@
     file -> header -> ... -> header             6 tasks
 
 MATRIX has the workflow from Swift: a volume is two files that differ in their suffix, with a pipe for each, and the
-longer pipe has 12 tasks. How long the other is, is not said; it has half as many here unless `header-steps` says
-otherwise. Tasks take a few seconds, as the papers on Swift and Falkon have it; they are all of one kind in each pipe,
-as nothing is known of the steps. The sizes are those of the ANALYZE format: 348 bytes of header, and 64 x 64 x 24
-voxels of two bytes.
+longer pipe has 12 tasks. The length of the other is not published; it has half as many tasks here unless `header-steps`
+says otherwise. Tasks take a few seconds, as in the papers on Swift and Falkon. They are all of one kind in each pipe,
+because the steps are not known. The sizes are those of the ANALYZE format: 348 bytes of header, and 64 x 64 x 24 voxels
+of two bytes.
 
-Tasks are numbered step by step, as those of `pipeline`. The last volume gets what is left.
+Tasks are numbered step by step, as those of `pipeline`. The last volume gets the rest.
 """
 
 from daws.model.graph import Graph

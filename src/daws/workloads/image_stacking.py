@@ -1,9 +1,9 @@
 """Image stacking: many tasks each cut a region out of an image file, and an aggregation adds the cutouts up.
 
-`locality` tasks share each file, in random order. The aggregation is a single task where it has at most `degree`
-cutouts to read, as in the original application; a single task that reads a million objects would only measure itself,
-so beyond that cutouts are added up in a tree, whose tasks read up to `degree` outputs each. An aggregation makes one
-image of the size of a cutout, and takes as long.
+`locality` tasks share each file, in random order. The aggregation is a single task if it has at most `degree` cutouts
+to read, as in the original application. A single task that reads a million objects would only measure itself. Beyond
+`degree`, cutouts are therefore added up in a tree, whose tasks read up to `degree` outputs each. An aggregation makes
+one image of the size of a cutout, and takes as long.
 """
 
 import numpy as np

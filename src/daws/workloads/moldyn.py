@@ -3,10 +3,11 @@
     setup -> charges -> parameters -> equilibrate -> perturb -> combine -> energy -> report
      1 : n      for each molecule 1 : 1           1 : 68     68 : 11   11 : 1    1 : 1
 
-The runs of Swift on Falkon (Zhao et al. 2007, Raicu et al. 2007) have one task and 84 for each molecule: 20,497 tasks
-for 244 molecules, and 867 hours of computing, that is 152 s for a task. MATRIX calls it an 8-stage workflow, each stage
-a fan-out or a fan-in. There is no table by stage: how the 84 divide is our reading, the lengths keep to that mean, with
-nearly all of it in the simulations of `perturb`, and the sizes, a few megabytes for a molecule, are assumed.
+The runs of Swift on Falkon (Zhao et al. 2007, Raicu et al. 2007) have one task, and 84 for each molecule. That is
+20,497 tasks for 244 molecules, and 867 hours of computing, or 152 s for a task. MATRIX calls it an 8-stage workflow,
+each stage a fan-out or a fan-in. There is no table by stage. The division of the 84 tasks is our reading. The lengths
+keep to that mean, with nearly all of it in the simulations of `perturb`. The sizes, a few megabytes for a molecule, are
+assumed.
 """
 
 import numpy as np

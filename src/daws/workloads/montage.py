@@ -3,10 +3,10 @@
     mProjectPP -> mDiffFit -> mConcatFit -> mBgModel -> mBackground -> mImgTbl -> mAdd -> mShrink -> mJPEG
          \\________________________________________________/
 
-There are about four overlaps for each image. Those of the sky are between neighbours, and so they are here; the classic
-files have pairs at random, which `overlap=random` gives. The figures are those of the Pegasus workflow generator
-(Bharathi et al. 2008), from which the classic files were made; the tasks that are there once take longer with every
-image or overlap. As in the classic files mAdd reads a table alone, though the real one reads the images again.
+There are about four overlaps for each image. Those of the sky are between neighbours, as here; the classic files have
+pairs at random, which `overlap=random` gives. The figures are those of the Pegasus workflow generator (Bharathi et al.
+2008), from which the classic files were made. The tasks that exist once take longer with every image or overlap. As in
+the classic files, mAdd reads a table alone, though the real one reads the images again.
 """
 
 import numpy as np

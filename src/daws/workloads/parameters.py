@@ -1,6 +1,6 @@
-"""What a workload can be told: named, typed, bounded values, and how they are read from text.
+"""The parameters of workloads: named, typed, bounded values, and how they are read from text.
 
-Knows nothing of graphs. Every refusal is a WorkloadError of one line that says what would have been right.
+This module knows nothing of graphs. Every refusal is a WorkloadError of one line that says what would have been right.
 """
 
 import math
@@ -82,7 +82,7 @@ Parameter = Whole | Real | Choice
 
 
 class Values:
-    """The values of one workload by key: what was set, else the default."""
+    """The values of one workload by key: the given value, else the default."""
 
     def __init__(self, parameters: tuple[Parameter, ...], given: Mapping[str, Value]) -> None:
         self._values: dict[str, Value | None] = {one.key: given.get(one.key, one.default) for one in parameters}

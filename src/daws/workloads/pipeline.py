@@ -9,7 +9,7 @@ from daws.model.graph import Graph
 from daws.workloads.parameters import Whole
 from daws.workloads.workload import COUNT_KEYS, Kind, WorkloadPlan, draw_keys
 
-SIZE = Whole("size", 10, "tasks in each pipe; the last pipe gets what is left", high=100_000_000)
+SIZE = Whole("size", 10, "tasks in each pipe; the last pipe gets the rest", high=100_000_000)
 
 
 def make(plan: WorkloadPlan) -> Graph:

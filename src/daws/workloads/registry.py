@@ -55,7 +55,7 @@ def parse_workload(text: str) -> Workload:
 
 
 def describe_kinds() -> str:
-    """A table of all kinds and what each can be told."""
+    """A table of all kinds and their parameters."""
     lines: list[str] = []
     for kind in KINDS.values():
         lines.append(f"{kind.name}: {kind.help}")

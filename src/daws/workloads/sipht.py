@@ -6,9 +6,9 @@
                               \\-----------+---------------------+--> SRNA_annotate
 
 The figures are those of the Pegasus workflow generator (Bharathi et al. 2008), from which the classic files were made.
-Files that always go together are one object here: some 890 partner genomes that every Blast and Blast_QRNA reads, the
-programs of a task, and what a task writes for the same readers. Each sub-workflow has a genome of its own; in the
-classic files they all bear the same name.
+Files that always go together are one object here. These are some 890 partner genomes that every Blast and Blast_QRNA
+reads, the programs of a task, and the files that a task writes for the same readers. Each sub-workflow has a genome of
+its own; in the classic files they all have the same name.
 """
 
 import numpy as np
@@ -33,7 +33,7 @@ LENGTH_S = {
     "Blast_paralogues": Normal(4.99, 1.15),
     "SRNA_annotate": Normal(1.68, 0.96),
 }
-# What a task writes, a group of files for each group of readers.
+# The outputs of a task, a group of files for each group of readers.
 WRITTEN_BYTES = {
     "Patser": (Normal(91_780, 248_987),),
     "Findterm": (Normal(34_380_908, 11_000_000),),

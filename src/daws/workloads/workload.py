@@ -1,7 +1,8 @@
-"""What a workload is: a kind, the values it was given, and how to make its graph.
+"""Workloads: a kind, the values it was given, and how to make its graph.
 
-Also what all kinds share: the keys for counts, lengths and sizes, and seeded draws. Each of lengths, sizes and shape
-draws from a stream of its own, so that changing `output-mb`, say, leaves the lengths as they were.
+The module also has the common part of all kinds: the keys for counts, lengths and sizes, and seeded draws. Each of
+lengths, sizes and shape draws from a stream of its own, so that changing `output-mb`, say, leaves the lengths as they
+were.
 """
 
 import zlib
@@ -34,7 +35,7 @@ def draw_keys(length_ms: float = 50.0, output_mb: float = 5.0, spread: str = "un
 
 @dataclass(frozen=True)
 class WorkloadPlan:
-    """What a kind gets to make its graph from."""
+    """The settings from which a kind makes its graph."""
 
     kind: str
     values: Values
@@ -46,7 +47,7 @@ class WorkloadPlan:
         return np.random.default_rng([self.seed, zlib.crc32(f"{self.kind}/{stream}".encode())])
 
     def task_count(self) -> int:
-        """From `tasks`, else `per-core` times the cores of the whole cluster."""
+        """The number of tasks: `tasks`, else `per-core` times the cores of the whole cluster."""
         count = self.values.whole_or_none("tasks")
         return self.bounded(count if count is not None else self.values.whole("per-core") * self.nodes * self.cores)
 
@@ -74,7 +75,7 @@ class WorkloadPlan:
 
 @dataclass(frozen=True)
 class Kind:
-    """One kind of workload: what it is, what it can be told, and how its graph is made."""
+    """One kind of workload: its name, its parameters, and how its graph is made."""
 
     name: str
     help: str
@@ -106,7 +107,7 @@ class Workload:
         return self.kind.make(WorkloadPlan(self.name, self.values, nodes, cores, seed))
 
     def describe(self) -> str:
-        """One line: what it is, and every value in force."""
+        """One line: the kind, and every value in force."""
         return f"{self.name}: {self.kind.help} ({self.values})"
 
     def __str__(self) -> str:

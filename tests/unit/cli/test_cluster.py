@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from daws.cli import main
-from daws.cli.cluster import name_for
+from daws.client.admin import name_for
 from daws.net.config import ClusterConfig
 
 

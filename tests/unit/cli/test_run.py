@@ -167,12 +167,12 @@ def test_an_interrupt_is_one_line_and_leaves_nothing(tmp_path):
     script = (
         "import signal, sys\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-        "from daws.workflows.submission import Submission\n"
-        "wait = Submission.wait\n"
+        "from daws.workflows.submission import GraphSubmission\n"
+        "wait = GraphSubmission.wait\n"
         "def told(self, tick):\n"
         "    print('waiting', flush=True)\n"
         "    wait(self, tick)\n"
-        "Submission.wait = told\n"
+        "GraphSubmission.wait = told\n"
         "from daws.cli import main\n"
         "sys.exit(main(sys.argv[1:]))\n"
     )

@@ -311,7 +311,7 @@ def test_functions_with_something_large_in_them(cluster: Cluster):
     assert list(cluster.map(lambda at: array[at], range(10), chunk=3)) == array[:10].tolist()
     with pytest.raises(UnpicklableError, match="lock"):
         list(cluster.map(functools.partial(give_lock, array), range(2)))
-    assert not any(len(pickled) > 10_000 for pickled in cluster._open()._functions)
+    assert not any(len(pickled) > 10_000 for pickled in cluster._open().functions.by_content)
 
 
 def give_lock(array: Any, at: int) -> Any:

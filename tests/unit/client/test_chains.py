@@ -13,7 +13,8 @@ import daws
 from daws import Cluster
 from daws.client.cancelled import TaskCancelledError
 from daws.client.future import Future
-from daws.client.waiting import as_completed, gather
+from daws.client.gathering import gather
+from daws.client.waiting import as_completed
 from daws.futures import Executor
 from daws.model.errors import CommandError, TaskKilledError
 from daws.workers.errors import RemoteTraceback

@@ -17,9 +17,11 @@ import pytest
 
 import daws
 from daws.client.cancelled import TaskCancelledError
-from daws.client.cluster import FORKED, Cluster
+from daws.client.cluster import Cluster
 from daws.client.future import Future
-from daws.client.waiting import as_completed, gather, wait
+from daws.client.gathering import gather
+from daws.client.lifetime import FORKED
+from daws.client.waiting import as_completed, wait
 from daws.model.errors import ClosedError, TaskKilledError, UnpicklableError, UsageError
 from daws.strategy.presets import PRESETS
 from daws.workers.errors import UnreadableError

@@ -436,10 +436,10 @@ def test_results_that_outlive_their_cluster_go_with_their_futures():
     with Cluster(1) as cluster:
         session = cluster._open()
         futures = [cluster.submit(large, number) for number in range(3)]
-    assert len(session.kept) == 3
+    assert len(session.results.kept) == 3
     del futures[1:]
     gc.collect()
-    assert len(session.kept) == 1 and futures[0].result() == large(0)
+    assert len(session.results.kept) == 1 and futures[0].result() == large(0)
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -334,19 +334,19 @@ def test_a_call_right_after_the_result_does_not_run_again(again: Open, tmp_path:
     """However soon it ended: here before the one who submitted it has come back."""
     cluster, ran, may_keep = again(), tmp_path / "ran", threading.Event()
     folder: Any = cluster._session.folder  # type: ignore[union-attr]
-    keep, submit = folder.keep, Session.submit
+    keep, submit = folder.keep, Session.submit_several
 
     def ended(self: Session, *args: Any) -> Any:
-        future = submit(self, *args)
-        future.result(DEADLINE_S)
-        return future
+        futures = submit(self, *args)
+        futures[0].result(DEADLINE_S)
+        return futures
 
     def later(*args: Any) -> Any:
         assert may_keep.wait(DEADLINE_S)
         return keep(*args)
 
     monkeypatch.setattr(folder, "keep", later)
-    monkeypatch.setattr(Session, "submit", ended)
+    monkeypatch.setattr(Session, "submit_several", ended)
     first = cluster.options(memo=True).submit(logged, str(ran), 5)
     assert cluster.options(memo=True).submit(logged, str(ran), 5) is first
     may_keep.set()
@@ -386,7 +386,7 @@ def test_an_interrupted_call_leaves_nothing_behind(again: Open, monkeypatch: pyt
     seen: list[Any] = []
 
     def interrupt(*_: Any) -> None:
-        seen.extend(session._running.values())  # as a callback would
+        seen.extend(*session.running.values())  # as a callback would
         raise KeyboardInterrupt
 
     big = "x" * COUNTED_BYTES_MIN
@@ -394,8 +394,9 @@ def test_an_interrupted_call_leaves_nothing_behind(again: Open, monkeypatch: pyt
         patch.setattr(session.brake, "add", interrupt)
         with pytest.raises(KeyboardInterrupt):
             cluster.options(memo=True, outputs=outputs).submit(divmod if outputs == 2 else len, big)
-    assert not session._awaited and not session._running and not session.outputs
-    for future in seen[0] if outputs == 2 else seen:
+    assert not session.watched and not session.running and not session.outputs
+    assert len(seen) == outputs
+    for future in seen:
         with pytest.raises(TaskCancelledError, match="was not submitted after all: KeyboardInterrupt"):
             future.result(DEADLINE_S)
     assert cluster.options(memo=True).submit(len, big).result(DEADLINE_S) == len(big)

@@ -13,7 +13,7 @@ import pytest
 
 import daws
 from daws.client.cluster import Cluster
-from daws.client.hints import CLUSTER, COMPLETED, FUTURE, MAPPED, PACKAGE, TASK, TASK_OPTIONS
+from daws.client.hints import PACKAGE, TABLES, TASK_OPTIONS
 from daws.client.options import NAMES
 
 any_cluster: Any = Cluster
@@ -261,11 +261,11 @@ def test_names_of_other_libraries_are_answered(cluster: Cluster):
     future, mapped = cluster.submit(add, 1), cluster.map(add, [1])
     for what, table in (
         (daws, PACKAGE),
-        (cluster, CLUSTER),
-        (future, FUTURE),
-        (mapped, MAPPED),
-        (tried_twice, TASK),
-        (cluster.run("true").result(), COMPLETED),
+        (cluster, TABLES["Cluster"]),
+        (future, TABLES["Future"]),
+        (mapped, TABLES["Mapped"]),
+        (tried_twice, TABLES["Task"]),
+        (cluster.run("true").result(), TABLES["Completed"]),
     ):
         for name, cure in table.items():
             with pytest.raises(AttributeError) as raised:

@@ -159,8 +159,8 @@ def test_functions_are_not_sent_again_without_need(write: Write):
         session = cluster._open()
         for _ in range(3):
             cluster.submit(module.once).result(DEADLINE_S)
-        assert len(session._functions) == 1 and module.once in session._settled
+        assert len(session.functions.by_content) == 1 and module.once in session._settled
         importlib.reload(module)
         for _ in range(3):
             cluster.submit(module.once).result(DEADLINE_S)
-        assert len(session._functions) == 2 and module.once in session._settled
+        assert len(session.functions.by_content) == 2 and module.once in session._settled

@@ -12,7 +12,8 @@ import pytest
 
 from daws.client.cluster import Cluster
 from daws.client.future import Future
-from daws.client.waiting import as_completed, gather
+from daws.client.gathering import gather
+from daws.client.waiting import as_completed
 from daws.model.errors import TaskKilledError, TaskTimeoutError, UnpicklableError
 from daws.runtime.blame import STEPS_MAX
 from daws.workers.errors import RemoteError

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 import daws
-from daws.client import future, waiting
+from daws.client import future, gathering
 from daws.client.cancelled import TaskCancelledError
 from daws.client.cluster import Cluster
-from daws.client.waiting import TOGETHER, gather
+from daws.client.gathering import TOGETHER, gather
 from daws.model.errors import TaskKilledError, UsageError
 
 MANY = 40
@@ -64,7 +64,7 @@ def waits(monkeypatch: pytest.MonkeyPatch) -> list[Callable[[], object]]:
             todo.pop(0)()
         return acquire(lock, timeout)
 
-    monkeypatch.setattr(waiting, "acquire", spy)
+    monkeypatch.setattr(gathering, "acquire", spy)
     return todo
 
 

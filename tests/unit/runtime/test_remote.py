@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 
 from daws.client.cluster import Cluster
-from daws.client.waiting import gather, wait
+from daws.client.gathering import gather
+from daws.client.waiting import wait
 from daws.core.journal import Journal, replay
 from daws.model.errors import ClosedError, UnavailableError, UsageError
 from daws.runtime.remote import NodeProcesses

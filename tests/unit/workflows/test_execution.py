@@ -1,5 +1,6 @@
 """Workflows by their own commands."""
 
+import os
 import pickle
 import re
 from dataclasses import replace
@@ -8,9 +9,10 @@ import pytest
 
 from daws.client.cluster import Cluster
 from daws.formats import Workflow, workflow_of
-from daws.model.errors import CommandError, UsageError
+from daws.model.errors import CommandError, CommandTimeoutError, UsageError
 from daws.model.graph_builder import GraphBuilder
 from daws.runs.timeline import Timeline
+from daws.workers.commands import CommandSpec
 from daws.workflows.command import RecordedCommand
 from daws.workflows.execution import CommandRun, check_commands, words_of
 
@@ -29,9 +31,9 @@ def copies(second: tuple[str, ...] = ("cp", "middle.txt", "end.txt")) -> Workflo
     )
 
 
-def executed(workflow: Workflow, folder) -> CommandRun:
+def executed(workflow: Workflow, folder, **limits) -> CommandRun:
     with Cluster(1, timeline=Timeline()) as cluster:
-        run = CommandRun(cluster, workflow, str(folder))
+        run = CommandRun(cluster, workflow, str(folder), **limits)
         run.start()
         run.wait(lambda: None)
     return run
@@ -85,10 +87,38 @@ def test_what_went_wrong_is_said_of_the_command(tmp_path, workflow, message):
 
 
 def test_commands_run_in_workers_alone(tmp_path):
-    command = pickle.loads(pickle.dumps(RecordedCommand("kind", str(tmp_path), "content")))
-    assert (command.__name__, command.folder, command.mode) == ("kind", str(tmp_path), "content")
+    like = CommandSpec(cwd=str(tmp_path), timeout_ns=5)
+    command = pickle.loads(pickle.dumps(RecordedCommand("kind", like, "content")))
+    assert command.like == like and (command.__name__, command.folder, command.mode) == (
+        "kind",
+        str(tmp_path),
+        "content",
+    )
     with pytest.raises(UsageError, match="give them to a cluster"):
         command(None, "task", ("true",), (), ())
+
+
+def test_a_command_over_its_time_limit_is_killed_with_all_that_it_started(tmp_path):
+    workflow = one("sh", "-c", "echo $$ > shell; sleep 1000 & echo $! > child; wait")
+    run = executed(workflow, tmp_path, timeout=0.5)
+    assert run.failed is not None and isinstance(run.failed[1], CommandTimeoutError)
+    assert "took longer than its time limit of 0.5 s" in str(run.failed[1])
+    for name in ("shell", "child"):
+        with pytest.raises(ProcessLookupError):
+            os.kill(int((tmp_path / name).read_text()), 0)
+
+
+def test_a_command_that_fails_is_tried_again(tmp_path):
+    workflow = one("sh", "-c", "echo . >> tries; test $(wc -l < tries) -ge 3 && touch made", writes=("made",))
+    assert executed(workflow, tmp_path, retries=1).failed is not None
+    assert executed(workflow, tmp_path, retries=1).failed is None
+    assert (tmp_path / "tries").read_text().count(".") == 3
+
+
+@pytest.mark.parametrize("limits", [{"timeout": 0}, {"timeout": -1}, {"retries": -1}], ids=str)
+def test_limits_that_make_no_sense_are_refused(tmp_path, limits):
+    with pytest.raises(UsageError, match=next(iter(limits))):
+        executed(one("true"), tmp_path, **limits)
 
 
 def test_folders_of_outputs_are_made(tmp_path):

@@ -42,7 +42,7 @@ class StoreChangedError(UnavailableError):
     """Another server answers now, or the same one begun anew: it was not asked to carry out this call."""
 
     def __init__(self) -> None:
-        super().__init__("another server answers for the store: what is not safe yet may be lost, say it again", True)
+        super().__init__("another server answers for the store: updates that are not safe yet may be lost; send them again", True)
 
     def __reduce__(self) -> Any:
         return type(self), ()

@@ -292,6 +292,6 @@ def _check(about: dict[str, str], where: str) -> None:
     if about.get("maxmemory", "0") != "0" and policy != "noeviction":
         raise UsageError(f"the store at {where} throws data away when full: set maxmemory-policy noeviction there")
     if about.get("loading", "0") != "0":
-        raise Trouble(f"the store at {where} does not answer: it is reading what it had written")
+        raise Trouble(f"the store at {where} does not answer: it is loading its data")
     if about.get("cluster_enabled") != "1" and about.get("role") == "slave":
         raise Trouble(f"the store at {where} is a replica and takes no writes")

@@ -54,7 +54,7 @@ class _QueuedCall:
 
     def fail(self, error: Exception) -> None:
         if self.answers is None:
-            log.warning("what was to be done after another call was not: %s", error)
+            log.warning("an update that follows another call failed: %s", error)
         elif not self.answers.done():
             self.answers.set_exception(error)
 
@@ -282,7 +282,7 @@ class ValkeyStore:
             return error
         where = f"{self.server.address.name!r} at {self.server.where}"
         cure = "set `appendonly yes` on the server, or give it replicas"
-        self._broken = UnavailableError(f"the store {where} has forgotten what was safe in it: {cure}", retry=False)
+        self._broken = UnavailableError(f"the store {where} has lost data that was safe: {cure}", retry=False)
         return self._broken
 
     # -- what is safe ----------------------------------------------------------------------------------
@@ -298,7 +298,7 @@ class ValkeyStore:
                 await asyncio.sleep(WATCH_S)
                 await asyncio.gather(*map(self._look_after, todo))
         except DawsError as error:
-            log.warning("cannot say what is safe: %s", error)  # the next call starts it again
+            log.warning("cannot tell which updates are safe: %s", error)  # the next call starts it again
         finally:
             self._watching = None
 

@@ -49,7 +49,7 @@ def translate(error: Exception, where: str) -> DawsError:
     if _begins(said, *_PASSING):
         return Trouble(f"the store at {where} does not answer: {said}")
     return UsageError(
-        f"the store at {where} cannot do what is asked: {said}; it has to be Valkey, or Redis from 6.2 on"
+        f"the store at {where} refused a command: {said}; it has to be Valkey, or Redis from 6.2 on"
     )
 
 

@@ -32,7 +32,7 @@ class BalanceGive(ParameterizedAnswer, frozen=True):
 
     share: Annotated[float, Meta(gt=0, le=1, description="part of the queued tasks that is given")] = 0.5
     gift_max: Annotated[
-        int, Meta(ge=1, le=1_000_000, description="tasks given at once at most; who gets copies cannot pass them on")
+        int, Meta(ge=1, le=1_000_000, description="tasks given at once at most; a receiver cannot pass copies on")
     ] = 16
     period_ms: Annotated[float, Meta(ge=0.001, le=1e6, description="ms to the next try after a gift")] = 1.0
     period_max_ms: Annotated[float, Meta(ge=0.001, le=1e6, description="ms between tries at most")] = 1000.0

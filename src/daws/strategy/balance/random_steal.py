@@ -28,7 +28,7 @@ class BalanceRandomSteal(PlainThief, frozen=True, dict=True):
 
     pool: Annotated[
         Literal["all", "cluster", "named"],
-        Meta(description="whom to steal from: all, the own cluster first, or the pools that nodes name"),
+        Meta(description="nodes to steal from: all, the own cluster first, or the pools that nodes name"),
     ] = "all"
 
     def targets(self, view: View, rng: Rng) -> list[NodeId]:

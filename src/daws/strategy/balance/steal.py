@@ -41,7 +41,7 @@ class BalanceSteal(Thief, frozen=True, dict=True):
     ] = 256
     hand: Annotated[
         Literal["last", "first"],
-        Meta(description="whether a victim hands over what it would run last or first"),
+        Meta(description="whether a victim hands over the tasks it would run last or first"),
     ] = "last"
     settle: Annotated[
         float, Meta(ge=0, le=1, description="of a planned task's length, that a queue is left alone after it was empty")
@@ -53,7 +53,7 @@ class BalanceSteal(Thief, frozen=True, dict=True):
         float, Meta(ge=0.001, le=1e6, description="ms between rounds at most, unless idle for more than ten times that")
     ] = 200.0
     rumours: Annotated[
-        Literal["yes", "no"], Meta(description="turn to nodes that others have heard of; no is as in the papers")
+        Literal["yes", "no"], Meta(description="ask nodes that others named as busy; no is as in the papers")
     ] = "yes"
 
     def __post_init__(self) -> None:

@@ -45,7 +45,7 @@ class OrderCriticalPath(ParameterizedAnswer, frozen=True):
     ] = 0.0
 
     room_mb: Annotated[
-        float, Meta(ge=0, description="objects per core, beyond which what was begun is finished first; 0 to inf")
+        float, Meta(ge=0, description="objects per core, beyond which begun work is finished first; 0 to inf")
     ] = inf
 
     needs_ranks: ClassVar[bool] = True

@@ -19,8 +19,9 @@ import numpy as np
 import pytest
 
 import daws
-from daws.client.connect import ConnectedCluster, JoinedSession
-from daws.client.waiting import gather, wait
+from daws.client.connect import ConnectedCluster
+from daws.client.gathering import gather
+from daws.client.waiting import wait
 from daws.model.errors import ClusterError, UnavailableError, UsageError
 from daws.runtime.cluster import words
 from daws.runtime.cluster.asking import ask
@@ -460,19 +461,19 @@ def test_results_that_went_with_a_node_are_made_again_all_at_once(tmp_path: Path
             nodes[0].kill()
             (left,) = machines.wait_for(1).nodes
             session = cluster._joined
+            results = session.results
             until(lambda: session.joined.members.nodes == (left,))
-            lost = {one.object for one in tasks if session._places(one.object) != (left,)}
+            lost = {one.object for one in tasks if results.places(one.object) != (left,)}
             assert len(lost) > 5
             made_again = []
 
-            def load(session: JoinedSession, object_: int) -> bytes:
-                made_again.append({*session._again})
-                return usual(session, object_)  # type: ignore[no-any-return]
+            def load(object_: int) -> object:
+                made_again.append({*results._again})
+                return results.load(object_)
 
-            usual = JoinedSession.load
-            monkeypatch.setattr(JoinedSession, "load", load)
+            monkeypatch.setattr(session, "load", load)
             assert cluster.gather(tasks) == [block(number) for number in range(40)]
-            assert made_again[0] == lost and not session._again
+            assert made_again[0] == lost and not results._again
 
 
 def test_the_last_node_dies_and_the_next_one_takes_over(tmp_path: Path):

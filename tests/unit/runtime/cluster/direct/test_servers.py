@@ -14,7 +14,7 @@ import pytest
 from daws.cli import main
 from daws.client.cancelled import TaskCancelledError
 from daws.client.connect import ConnectedCluster, connect
-from daws.client.waiting import gather
+from daws.client.gathering import gather
 from daws.model.errors import UnavailableError
 from daws.net.config import ClusterConfig
 from daws.net.folder import init_cluster

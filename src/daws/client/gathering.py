@@ -1,0 +1,233 @@
+"""`gather`: the results of many futures, in the shape in which the futures are given."""
+
+import time
+from collections.abc import Iterable, Iterator
+from operator import attrgetter
+from typing import Any, Literal
+
+from daws.client.future import FAILED, INLINE, NOTHING, PENDING, STORED, VALUE, Future, Ring, acquire
+from daws.client.hints import check_value, refuse_gathering
+from daws.client.mapping import ItemFuture, Mapped, error_of
+from daws.client.progress import noun_of, show
+from daws.client.waiting import as_completed, each_once, wait_inside
+from daws.data.codec import loads_plain
+from daws.model.errors import DawsError, UsageError
+from daws.runs.progress import Progress
+
+Errors = Literal["raise", "return", "skip"]
+TOGETHER = 1024
+"""So many results are waited for at once: a thread that is woken by each end takes the interpreter, and where all
+processors are busy one of those too, from the one that brings the ends."""
+TOGETHER_MIN = 8
+"""Of fewer each is waited for by itself."""
+SESSION = attrgetter("_session")
+
+
+def gather(
+    futures: Any,
+    errors: Errors = "raise",
+    timeout: float | None = None,
+    progress: bool = False,
+    *more: Any,
+    **others: Any,
+) -> Any:
+    """Wait for all futures and return their results in the same shape.
+
+    Futures may be in lists, tuples, sets, dicts and dataclasses, however deep. A generator becomes a list, and so do
+    the results of a `map`.
+
+    `errors="return"` puts exceptions where results would be, `"skip"` leaves failed ones out of lists and dicts.
+    `progress=True` shows a bar on terminals and in notebooks.
+    """
+    if more or others or isinstance(errors, (Future, ItemFuture, Mapped)):
+        refuse_gathering(more, others)
+    if errors not in ("raise", "return", "skip"):
+        raise UsageError(f"errors={errors!r}: give 'raise', 'return' or 'skip'")
+    until = None if timeout is None else time.monotonic() + timeout
+    if isinstance(futures, Iterator) and not isinstance(futures, Mapped):
+        futures = list(futures)
+    if progress:
+        _watch(each_once(_given(futures)), errors == "raise", timeout)
+    elif timeout is None:
+        wait_inside(_leaves(futures))
+    try:
+        return _gathered(futures, errors, until)
+    except Exception as error:
+        leaves = set(_leaves(futures))
+        for leaf in leaves:
+            leaf._session.see([leaf])  # one error is raised for all
+        if not isinstance(error, TimeoutError):
+            raise
+        left = sum(not future.done() for future in leaves)
+        if timeout is None or not left:
+            raise  # by a task
+        raise TimeoutError(f"{left} of {len(leaves)} tasks have not ended within {timeout:g} s") from None
+
+
+def _watch(futures: list[Any], to_the_first_error: bool, timeout: float | None) -> None:
+    with Progress(len(futures), counted=noun_of(futures)) as bar:
+        show(bar, as_completed(futures, timeout), to_the_first_error)
+
+
+def _leaves(what: Any) -> Iterator[Future[Any]]:
+    """The futures of tasks that have to end."""
+    for one in _given(what):
+        if isinstance(one, ItemFuture):
+            yield one._chunk
+        elif isinstance(one, Mapped):
+            yield from one._futures
+        else:
+            yield one
+
+
+def _given(what: Any) -> Iterator[Any]:
+    """All futures in here, of tasks and of items, and what `map` gives."""
+    if isinstance(what, (Future, ItemFuture, Mapped)):
+        yield what
+    elif isinstance(what, dict):
+        for value in what.values():
+            yield from _given(value)
+    elif isinstance(what, (list, tuple, set, frozenset)):
+        for value in what:
+            yield from _given(value)
+    else:
+        for name in _fields(what):
+            yield from _given(getattr(what, name, None))
+
+
+def _fields(what: Any) -> Iterable[str]:
+    """The names of a dataclass's fields, which are none for all else. (`dataclasses` itself takes 20 ms to import.)"""
+    return getattr(type(what), "__dataclass_fields__", ())
+
+
+def _gathered(what: Any, errors: Errors, until: float | None) -> Any:
+    if isinstance(what, (Future, ItemFuture)):
+        left = None if until is None else max(0.0, until - time.monotonic())
+        if errors == "raise":
+            return what.result(left)
+        error = what.exception(left)
+        try:
+            return what.result() if error is None else error
+        except DawsError as unreadable:  # the task is not to blame
+            return unreadable
+    if isinstance(what, Mapped):
+        return list(what) if errors == "raise" and until is None else _items(what, errors, until)
+    if isinstance(what, dict):
+        return {key: _gathered(value, errors, until) for key, value in what.items() if _kept(value, errors, until)}
+    if isinstance(what, (list, tuple, set, frozenset)):
+        if errors == "raise" and until is None and len(what) >= TOGETHER_MIN:
+            items = _results(what)
+        elif errors == "raise" and until is None:
+            items = [one.result() if one.__class__ is Future else _gathered(one, errors, until) for one in what]
+        else:
+            items = [_gathered(value, errors, until) for value in what if _kept(value, errors, until)]
+        return _in_the_shape_of(what, items)
+    if _fields(what):
+        return _with_results(what, errors, until)
+    check_value(what, "gather")
+    return what
+
+
+def _items(mapped: Mapped[Any], errors: Errors, until: float | None) -> list[Any]:
+    """The results of a map. Items of a chunk that failed as a whole have failed, each of them."""
+    items: list[Any] = []
+    for future, count in mapped._chunks():
+        is_good = _kept(future, "skip", until)
+        found = _gathered(future, errors, until)
+        for one in found if is_good else [found] * count:
+            error = error_of(future, one) if is_good else one
+            if error is None:
+                items.append(one)
+            elif errors == "raise":
+                raise error
+            elif errors == "return":
+                items.append(error)
+    return items
+
+
+def _results(what: Iterable[Any]) -> list[Any]:
+    """Whatever becomes of `what` when all that it has in it is to end well, however long that takes."""
+    rest = list(what)
+    items: list[Any] = []
+    add = items.append
+    for low in range(0, len(rest), TOGETHER):
+        some = rest[low : low + TOGETHER]
+        _wait_for_all(some)
+        for one in some:
+            if one.__class__ is not Future:
+                value = _gathered(one, "raise", None)
+            elif one._state != INLINE:
+                value = one.result()
+            elif one._what == NOTHING:  # most have no result
+                value = None
+            elif (value := loads_plain(one._what)) is None:
+                value = one.result()
+            else:  # as `result` would
+                one._what = value
+                one._state = VALUE
+            add(value)
+    return items
+
+
+def _wait_for_all(some: list[Any]) -> None:
+    """Until all of these have ended; what one raised that did not end well is raised at once. What is unusual (not all
+    are futures, or not of one session) is not waited for here."""
+    first = some[0]
+    if first.__class__ is not Future:
+        return
+    session = first._session
+    if {*map(type, some)} != {Future} or len({*map(SESSION, some)}) > 1:
+        return
+    awaited, bell = None, Ring()
+    session.alarms.append(bell)
+    try:
+        while True:
+            states = [one._state for one in some]
+            if max(states) >= FAILED:
+                some[next(at for at, state in enumerate(states) if state >= FAILED)].result()
+            if PENDING not in states:
+                if STORED in states:
+                    session.expect_reading([one for one, state in zip(some, states, strict=True) if state == STORED])
+                return
+            if awaited is None or awaited._state != PENDING:
+                left = [one for one, state in zip(some, states, strict=True) if state == PENDING]
+                # Most often the last ends last. If not, half of the others may have ended with one in the middle.
+                awaited = left[-1] if awaited is None else left[len(left) // 2]
+                session.check_may_wait()
+                awaited._tell(bell)
+            acquire(bell.lock, None)
+    finally:
+        session.alarms.remove(bell)
+
+
+def _with_results(what: Any, errors: Errors, until: float | None) -> Any:
+    """A copy of a dataclass, made without its constructor, which has seen the futures. What is skipped is None."""
+    from copy import copy
+
+    found = copy(what)
+    for name in _fields(what):
+        value = getattr(what, name, None)
+        result = _gathered(value, errors, until) if _kept(value, errors, until) else None
+        if result is not value:
+            object.__setattr__(found, name, result)
+    return found
+
+
+def _in_the_shape_of(what: Any, items: list[Any]) -> Any:
+    if isinstance(what, list):
+        return items
+    if hasattr(what, "_make"):  # a named tuple, unless some were skipped
+        return what._make(items) if len(items) == len(what) else tuple(items)
+    return type(what)(items)
+
+
+def _kept(what: Any, errors: Errors, until: float | None) -> bool:
+    if errors != "skip" or not isinstance(what, (Future, ItemFuture)):
+        return True
+    if what.exception(None if until is None else max(0.0, until - time.monotonic())) is not None:
+        return False
+    try:
+        what.result()
+    except DawsError:  # it cannot be read
+        return False
+    return True
