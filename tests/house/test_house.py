@@ -39,7 +39,6 @@ LONG_FILES = {
     "runtime/cluster/serving.py": 655,
     "sim/kernel.py": 756,
     "wire/store.py": 622,
-    "wire/store.py": 622,
 }
 """Files above the limit, with the length that they may have until they are cut."""
 

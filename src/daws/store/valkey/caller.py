@@ -42,7 +42,9 @@ class StoreChangedError(UnavailableError):
     """Another server answers now, or the same one begun anew: it was not asked to carry out this call."""
 
     def __init__(self) -> None:
-        super().__init__("another server answers for the store: updates that are not safe yet may be lost; send them again", True)
+        super().__init__(
+            "another server answers for the store: updates that are not safe yet may be lost; send them again", True
+        )
 
     def __reduce__(self) -> Any:
         return type(self), ()

@@ -48,9 +48,7 @@ def translate(error: Exception, where: str) -> DawsError:
         return Trouble(f"the store at {where} is a replica and takes no writes")
     if _begins(said, *_PASSING):
         return Trouble(f"the store at {where} does not answer: {said}")
-    return UsageError(
-        f"the store at {where} refused a command: {said}; it has to be Valkey, or Redis from 6.2 on"
-    )
+    return UsageError(f"the store at {where} refused a command: {said}; it has to be Valkey, or Redis from 6.2 on")
 
 
 def _begins(said: str, *codes: str) -> bool:

@@ -162,7 +162,7 @@ def test_a_server_that_forgot_everything_is_told_from_one_that_lost_a_little(
             server.kill()
             server.start()
             for task in (2, 3):
-                with pytest.raises(UnavailableError, match="forgotten what was safe in it: set `appendonly") as caught:
+                with pytest.raises(UnavailableError, match="has lost data that was safe: set `appendonly") as caught:
                     await store.call(0, [submit(task)])
                 assert not caught.value.retry
 
