@@ -34,7 +34,6 @@ SHARED_NAMES = {
 LINES_MAX = 600
 LINES_P90 = 350
 LONG_FILES = {
-    "core/running.py": 732,
     "runtime/cluster/direct/clients.py": 604,
     "runtime/cluster/serving.py": 655,
     "sim/kernel.py": 756,

@@ -241,13 +241,13 @@ MUTANTS = (
         where=("deadly",),
     ),
     Mutant(
-        "tasks are sent ahead behind a suspect", 4, "core/schedule.py",
+        "tasks are sent ahead behind a suspect", 4, "core/send_ahead.py",
         " and spec.needs is None and not run.ready.mode & SUSPECT:\n                heap",
         " and spec.needs is None:\n                heap",
         where=("sent ahead", "rush"),
     ),
     Mutant(
-        "suspects are sent ahead", 4, "core/schedule.py",
+        "suspects are sent ahead", 4, "core/send_ahead.py",
         "        if ready is None or ready.spec.needs is not None or ready.mode & SUSPECT:\n"
         "            return\n        if core.ahead",
         "        if ready is None or ready.spec.needs is not None:\n            return\n        if core.ahead",
@@ -467,13 +467,13 @@ MUTANTS = (
         "        told(core, number)\n",
     ),
     Mutant(
-        "kinds that nobody has seen are sent ahead", 8, "core/schedule.py",
+        "kinds that nobody has seen are sent ahead", 8, "core/send_ahead.py",
         "    seen = core.kinds.get(kind)\n    if seen is None:\n        return 0\n",
         "    seen = core.kinds.get(kind, (1, 0))\n",
         where=("sent ahead",),
     ),
     Mutant(
-        "tasks are sent behind kinds that nobody has seen", 8, "core/schedule.py",
+        "tasks are sent behind kinds that nobody has seen", 8, "core/send_ahead.py",
         "            seen = kinds.get(spec.kind)\n            if seen and seen[1]",
         "            seen = kinds.get(spec.kind, (1, 0))\n            if seen[1]",
         where=("sent ahead",),

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 from daws.core.events import RunEnded, RunLacks, RunRecalled
 from daws.core.handlers import handles
 from daws.core.objects import count_damage
-from daws.core.schedule import on_run_ended, on_run_recalled
+from daws.core.schedule import on_run_ended
+from daws.core.send_ahead import on_run_recalled
 
 if TYPE_CHECKING:
     from daws.core.node import NodeCore

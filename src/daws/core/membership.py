@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from daws.core.node import NodeCore
 
 
-class Membership:
+class NodeMembership:
     """The lease of this node, and what it knows of members that leave or have died."""
 
     __slots__ = ("burying", "forgotten", "lease_count", "leased_until_ns", "leavers", "orphans")

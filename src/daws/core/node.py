@@ -67,8 +67,8 @@ from daws.core.handlers import HANDLERS
 from daws.core.handover import Adoptions
 from daws.core.leaving import go_on
 from daws.core.lifelines import NO_LIFELINES, Lifelines
-from daws.core.membership import Membership
-from daws.core.objects import NO_OBJECTS, Objects
+from daws.core.membership import NodeMembership
+from daws.core.objects import NO_OBJECTS, NodeObjects
 from daws.core.outbox import NO_OUTBOX, Outbox
 from daws.core.peers import heard_of, load_of
 from daws.core.queues import NO_TASKS
@@ -145,7 +145,7 @@ class NodeCore:
     )
 
     # What few nodes have at any time: it takes room only in a node that has set it.
-    objects: Objects = NO_OBJECTS
+    objects: NodeObjects = NO_OBJECTS
     fetching: Fetching = NO_FETCHING
     outbox: Outbox = NO_OUTBOX
     transfer: Transfer = NO_TRANSFER
@@ -215,7 +215,7 @@ class NodeCore:
         self.ahead = 0
         self.resumable: list[Run] | None = None
         self.store = StoreCalls()
-        self.membership = Membership()
+        self.membership = NodeMembership()
         self.search = Search(0)
         self.phase = Phase.JOINING
         # membership

@@ -35,7 +35,7 @@ Made = tuple[set[int] | tuple[int, ...], int, tuple[int, ...]]
 """Of one task: the readers that have yet to finish, since when they are waited for, and the objects."""
 
 
-class Objects:
+class NodeObjects:
     """The objects of one node, and who still needs them."""
 
     __slots__ = (
@@ -63,14 +63,14 @@ class Objects:
         self.cache_hits = 0
 
 
-NO_OBJECTS = shared_part(Objects())
+NO_OBJECTS = shared_part(NodeObjects())
 """Of all nodes that have never had an object: `own_objects` creates a node's own."""
 
 
-def own_objects(core: NodeCore) -> Objects:
+def own_objects(core: NodeCore) -> NodeObjects:
     """The objects of this node, to change something."""
     if core.objects is NO_OBJECTS:
-        core.objects = Objects()
+        core.objects = NodeObjects()
     return core.objects
 
 

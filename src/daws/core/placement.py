@@ -226,3 +226,13 @@ def place_stranded(core: NodeCore) -> None:
     stranded, core.stranded = core.stranded or [], None
     for ready in stranded:
         _settle(core, ready, core.strategy.place.choose(core, ready, core.rng), False)
+
+
+def next_queue(core: NodeCore) -> ReadyQueue:
+    """Where the next task is taken from: what is dedicated to this node comes first, unless the order counts across."""
+    dedicated, shared = core.dedicated, core.shared
+    if not dedicated.count:
+        return shared
+    if core.one_line and shared.count and shared.first_key() < dedicated.first_key():
+        return shared
+    return dedicated

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 
 from daws.core.events import EventType, RunDone, RunEnded, RunsDone
 from daws.core.handlers import HANDLERS, handles
+from daws.core.lengths import SAMPLE_ALL, SAMPLE_MASK, adapt, is_sampled, learn_length
 from daws.core.objects import are_small
-from daws.core.schedule import SAMPLE_ALL, SAMPLE_MASK, adapt, is_sampled, learn_length, on_run_ended
+from daws.core.schedule import on_run_ended
 from daws.core.store_calls import add_ends
 from daws.wire.store import Finish, FinishSmall, Row
 

@@ -20,7 +20,8 @@ from daws.core.handlers import handles
 from daws.core.outbox import wake_here
 from daws.core.outliving import outlived_by
 from daws.core.placement import accept
-from daws.core.schedule import on_run_ended, recall_behind
+from daws.core.schedule import on_run_ended
+from daws.core.send_ahead import recall_behind
 from daws.core.store_calls import answers, ask, ask_later
 from daws.core.unsafe import when_safe
 from daws.model.task import Ready, TaskSpec, spawned_id

@@ -12,7 +12,7 @@ from daws.core.lease import tick
 from daws.core.lifelines import call_again
 from daws.core.relax import look_for_stall
 from daws.core.reserve import patience_is_over
-from daws.core.schedule import recall_now
+from daws.core.send_ahead import recall_now
 from daws.core.steal import poll
 from daws.core.store_calls import ask_unknown_again, look_at_held
 from daws.core.validating import validate

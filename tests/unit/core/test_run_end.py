@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from daws.core import node as node_module
 from daws.core import run_end as bursts_module
-from daws.core import schedule as running_module
+from daws.core import send_ahead
 from daws.core.effects import CallStore, EffectType, StartRun, StartRuns
 from daws.core.events import EventType, RunDone, RunEnded, RunsDone, StoreAnswered
 from daws.core.invariants import check
@@ -177,7 +177,7 @@ def test_tasks_are_dealt_to_who_has_the_fewest(seed: int):
         heapreplace(heap, (has + 1, slot))
         expected.append(slot)
         known[slot] = has + 1
-    assert running_module._dealt(slots, count, sent) == expected
+    assert send_ahead._dealt(slots, count, sent) == expected
     assert sent == known and list(sent) == list(known)
     assert sorted(heap) == slots
 
@@ -185,7 +185,7 @@ def test_tasks_are_dealt_to_who_has_the_fewest(seed: int):
 @pytest.mark.parametrize("together", [True, False])
 def test_of_a_bag_more_tasks_wait_at_executors_than_of_a_graph(together: bool):
     config = NodeConfig(lease_ns=8 * SECOND_NS, starts_together=together, ahead_count_max=10)
-    bag = 10 * (running_module.BAG_FACTOR if together else 1)
+    bag = 10 * (send_ahead.BAG_FACTOR if together else 1)
     with Driver("daws", members=1, cores=2, config=config) as node:
         node.give(PlainTasks(CLIENT, 1, [1000, 1001], [0], [b""]))
         for start in (node.expect(StartRun), node.expect(StartRun)):

@@ -7,8 +7,8 @@ import pytest
 from daws.core import schedule
 from daws.core.effects import POLL, RECALL, CallStore, RecallRun, ResumeRun, StartRun, StopRun
 from daws.core.events import ObjectsPut, RunEnded, RunRecalled, RunWaits, StoreAnswered
+from daws.core.lengths import KINDS_MAX, learn_length
 from daws.core.node import SECOND_NS, NodeConfig
-from daws.core.schedule import KINDS_MAX, learn_length
 from daws.model.cluster import ExecutorClass, Members, NodeInfo
 from daws.model.context import parse_context
 from daws.model.task import CLIENT, Input, Ready

@@ -77,7 +77,7 @@ def test_not_every_batch_is_remembered_for_ever():
     with node:
         for batch in range(3 * BATCHES_MAX):
             submit(node, store, batch)
-        assert node.core.transfer.batches is not None and len(node.core.transfer.batches) <= BATCHES_MAX
+        assert len(node.core.transfer.batches) <= BATCHES_MAX
 
 
 def test_the_latest_batches_are_remembered_whatever_numbers_clients_begin_with():
@@ -87,7 +87,7 @@ def test_the_latest_batches_are_remembered_whatever_numbers_clients_begin_with()
             submit(node, store, batch)
         for batch in range(10):  # of a client that counts from somewhere else
             submit(node, store, batch)
-        assert node.core.transfer.batches is not None and len(node.core.transfer.batches) <= BATCHES_MAX
+        assert len(node.core.transfer.batches) <= BATCHES_MAX
         submit(node, store, 7, (1, ()))
         assert not node.core.running, "it has come before"
 
