@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -21,7 +20,7 @@ class Run(Struct, gc=False):
     number: int
     ready: Ready
     slot: int
-    more_slots: Sequence[int] = ()  # of a task that needs several cores
+    more_slots: tuple[int, ...] = ()  # of a task that needs several cores
     since_ns: int = 0  # when it was started, under strategies that look at that
     suspended: bool = False
     recalled: bool = False  # it was sent ahead and asked for again
@@ -30,11 +29,9 @@ class Run(Struct, gc=False):
     growing: int = 0  # spawned tasks that are not yet safely in the store
     outcome: Any = None  # the RunEnded that waits for them
 
-    def widen(self, group: Group, cores: int) -> None:
-        """Take as many executors of the group as the task needs beside its first."""
-        first = len(group.free) - (cores - 1)
-        self.more_slots = group.free[first:]
-        del group.free[first:]
+    def resume(self, slot: int, more_slots: tuple[int, ...]) -> None:
+        """It has executors again."""
+        self.slot, self.more_slots, self.suspended = slot, more_slots, False
 
 
 class Group:
@@ -47,14 +44,28 @@ class Group:
         self.count = len(slots)
         self.free = list(reversed(slots))
 
+    def take(self, count: int) -> tuple[int, ...]:
+        """So many more executors, for a task that needs several."""
+        if not count:
+            return ()
+        taken = tuple(self.free[-count:])
+        del self.free[-count:]
+        return taken
 
-def start(core: NodeCore, ready: Ready, slot: int) -> Run:
+    def take_for(self, run: Run) -> int:
+        """An executor for a run that goes on: the one that it had, if that is free, because its memory is there."""
+        if run.slot in self.free:
+            self.free.remove(run.slot)
+            return run.slot
+        return self.free.pop()
+
+
+def start(core: NodeCore, ready: Ready, slot: int, more_slots: tuple[int, ...] = ()) -> None:
     """Everything it reads is here."""
     core.token = number = core.token + 1
     if core.running is EMPTY:
         core.running = {}
-    core.running[ready.spec.id] = run = Run(number, ready, slot)
+    core.running[ready.spec.id] = run = Run(number, ready, slot, more_slots)
     if core.lengths is not None:
         run.since_ns = core.now_ns
-    core.out.append(StartRun(number, slot, ready))
-    return run
+    core.out.append(StartRun(number, slot, ready, more_slots))

@@ -96,9 +96,7 @@ def schedule(core: NodeCore) -> None:
                 if not core.pressed:
                     go_on_beside(core, group, needs.cores)
                 break
-            run = start(core, some, free.pop())
-            if needs.cores > 1:
-                run.widen(group, needs.cores)
+            start(core, some, free.pop(), group.take(needs.cores - 1))
     if not (core.stall_armed or idle) and (dedicated.count or core.fetching.staged):
         watch_for_stall(core)
     if dedicated.count or shared.count:
@@ -178,7 +176,7 @@ def feed(core: NodeCore) -> bool:
     for group in core.groups:
         if len(group.free) >= cores and fits(core, ready, group):
             take_staged(core, next(at for at, one in enumerate(core.fetching.staged) if one is ready))
-            start(core, ready, group.free.pop()).widen(group, cores)
+            start(core, ready, group.free.pop(), group.take(cores - 1))
             return True
     keep_memory_for(core, ready)
     return False
@@ -409,13 +407,8 @@ def resume(core: NodeCore) -> None:
             cores = 1 if needs is None else needs.cores
             enough = needs is None or memory_fits(core, needs.memory_bytes)
             if enough and len(group.free) >= cores and fits(core, run.ready, group):
-                if run.slot in group.free:
-                    group.free.remove(run.slot)  # what it has in memory is there
-                else:
-                    run.slot = group.free.pop()
-                run.widen(group, cores)
-                run.suspended = False
-                core.out.append(ResumeRun(run.ready.spec.id, run.number, run.slot))
+                run.resume(group.take_for(run), group.take(cores - 1))
+                core.out.append(ResumeRun(run.ready.spec.id, run.number, run.slot, run.ready, run.more_slots))
                 break
         else:
             waiting.append(run)

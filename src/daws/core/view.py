@@ -52,6 +52,11 @@ def counts(core: NodeCore) -> NodeCounts:
     )
 
 
+def progress(core: NodeCore) -> tuple[int, int, int, int]:
+    """The tasks that have ended here, those that were stolen, and the bytes that were read and moved."""
+    return core.done_count, core.transfer.steals, core.objects.read_bytes, core.objects.moved_bytes
+
+
 def members(core: NodeCore) -> Members:
     return core.members
 

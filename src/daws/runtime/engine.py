@@ -236,8 +236,7 @@ class Engine:
 
     def counters(self) -> Counters:
         core = self.core
-        seen = view.counts(core)
-        return Counters(core.node, seen.done_count, seen.steals, seen.read_bytes, seen.moved_bytes)
+        return Counters(core.node, *view.progress(core))
 
     def started(self) -> set[int]:
         """The tasks that were sent to workers and have not ended."""
@@ -432,8 +431,7 @@ class Engine:
 
     def _devices(self, effect: StartRun) -> tuple[int, ...] | None:
         """Those of all executors that a run has."""
-        run = view.runs(self.core)[effect.ready.spec.id]
-        found = [self.crew.device_of(self.core.node, slot) for slot in (run.slot, *run.more_slots)]
+        found = [self.crew.device_of(self.core.node, slot) for slot in (effect.slot, *effect.more_slots)]
         return None if NO_DEVICE in found else tuple(sorted(found))
 
     def _teach(self, effect: StartRun) -> bool:

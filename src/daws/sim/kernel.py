@@ -388,7 +388,7 @@ class Kernel:
         elif isinstance(effect, ResumeRun):
             begin_ns = leaves_ns + self.costs.dispatch_ns
             self.starts.append(begin_ns)
-            spec = view.runs(core)[effect.task].ready.spec
+            spec = effect.ready.spec
             length_ns = self._length_ns(spec, machine)
             self._end_run(node, machine, effect.run, effect.slot, begin_ns, length_ns - length_ns // 2, length_ns, spec)
         elif isinstance(effect, RecallRun):

@@ -19,7 +19,7 @@ from daws.sim.checkers.commits import ORPHAN_LEASES
 from daws.sim.cluster import cluster_of, joined, parse_group
 from daws.sim.simulate import Settings, make_kernel
 from daws.strategy import parse_strategy
-from daws.testing.build import fetched, not_fetched
+from daws.testing.build import fetched, not_fetched, ready
 from daws.wire.store import (
     OK,
     REFUSED,
@@ -397,7 +397,7 @@ def test_a_task_that_resumes_needs_an_executor_too():
     start(checker, 0, 1)
     start(checker, 0, 2, slot=1)
     with complains("tasks 1 and 0 are both on executor 0 of node 0, but the first may be long"):
-        step(checker, 0, out=[ResumeRun(0, 0, 0)])
+        step(checker, 0, out=[ResumeRun(0, 0, 0, ready(0))])
 
 
 def hurried(**more):
@@ -499,7 +499,7 @@ def test_nothing_is_left_behind_a_task_that_waits():
     start(checker, 0, 0, run=1)
     step(checker, 0, RunWaits(0, 1, ()))
     start(checker, 0, 1, run=2)  # in its place
-    step(checker, 0, out=[ResumeRun(0, 1, 1)])
+    step(checker, 0, out=[ResumeRun(0, 1, 1, ready(0))])
     checker.runs.known_kinds[0].add(0)
     start(checker, 0, 2, run=3, slot=1)  # sent ahead
     with complains("task 2 is left on executor 1 of node 0 behind task 0, which waits"):
@@ -519,7 +519,7 @@ def test_what_is_called_back_is_not_left_behind(out):
 def test_only_what_runs_is_resumed():
     checker = watched(bag())
     with complains("node 0 resumed task 1, which does not run there"):
-        step(checker, 0, out=[ResumeRun(1, 0, 0)])
+        step(checker, 0, out=[ResumeRun(1, 0, 0, ready(1))])
 
 
 def test_invariants_are_checked_after_each_step_of_a_node_that_goes_on():
@@ -751,7 +751,7 @@ def test_every_run_that_was_begun_is_accounted_for():
     checker = watched(bag())
     start(checker, 0, 0, run=1)
     step(checker, 0, RunWaits(0, 1, ()))
-    step(checker, 0, out=[ResumeRun(0, 1, 0)])
+    step(checker, 0, out=[ResumeRun(0, 1, 0, ready(0))])
     checker.kernel.starts.append(0)
     start(checker, 1, 0, mode=REPLICA)
     start(checker, 2, 1)
