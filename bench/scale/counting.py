@@ -14,7 +14,8 @@ from msgspec import Struct
 
 from daws.core.effects import CallStore
 from daws.net.link import Link
-from daws.runtime.cluster.serving import Caller, StoreServer
+from daws.runtime.cluster.callers import Caller
+from daws.runtime.cluster.serving import StoreServer
 
 ASK = signal.SIGUSR1
 

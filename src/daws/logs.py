@@ -47,7 +47,7 @@ FILES_MAX = 64
 LOOK_S = 0.2
 _place: dict[str, Any] = {}
 _before: dict[str, int] = {}
-"""By logger: its level before it was set."""
+"""The levels of loggers before they were set."""
 
 
 def set_place(**known: Any) -> None:
@@ -56,7 +56,7 @@ def set_place(**known: Any) -> None:
 
 
 def about(**known: Any) -> dict[str, Any]:
-    """What a line is about, for `extra` of a log call: `log.info("…", extra=about(task=7, session="night"))`."""
+    """The subject of a line, for `extra` of a log call: `log.info("…", extra=about(task=7, session="night"))`."""
     return {f"daws_{name}": value for name, value in known.items()}
 
 
@@ -137,7 +137,7 @@ def set_up(default: int = logging.WARNING, louder: int = 0, folder: "Path | None
 
 
 def set_up_by_environment() -> None:
-    """For programs that use daws as a library: follow `DAWS_LOG`, if it is set."""
+    """Follow `DAWS_LOG`, if it is set, in a program that uses daws as a library."""
     text = os.environ.get(VARIABLE, "")
     if not text:
         return

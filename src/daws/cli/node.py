@@ -75,9 +75,10 @@ def run(arguments: argparse.Namespace) -> int:
         from daws.client.defaults import default_workers
         from daws.data.limits import check_open_files
         from daws.net.address import Tcp
-        from daws.runtime.cluster.hosting import NodeCrew, run_node
+        from daws.runtime.cluster.hosting import run_node
         from daws.runtime.cluster.reach import Reach
         from daws.runtime.cluster.storing import StoreStarter
+        from daws.runtime.crew import Crew
         from daws.workers.sharedstreams import share_streams
 
     workers = default_workers() if arguments.executors is None else arguments.executors
@@ -96,7 +97,7 @@ def run(arguments: argparse.Namespace) -> int:
     set_up_log(arguments, reach.folder, "node")
     if arguments.kind == "threads":
         share_streams()
-    crew = NodeCrew(workers, arguments.kind, devices=devices)
+    crew = Crew(workers, arguments.kind, devices=devices)
     starter = StoreStarter(reach, STORE_IDLE_S)
     run_node(reach, crew, str(Tcp(host, 0)), limit_bytes, arguments.leave_within, starter)
     return 0

@@ -149,7 +149,7 @@ class Cluster(Lifetime, ClusterMethods):
         try:
             processes = nodes if nodes > 1 or node == "process" else 0
             if processes:
-                server = fork_server(*self._folders.all(), become="daws.runtime.fork")
+                server = fork_server(*self._folders.all(), become="daws.runtime.cluster.child")
             elif kind == "processes":
                 server = fork_server(*self._folders.all(), hire=workers)
             else:
@@ -169,6 +169,7 @@ class Cluster(Lifetime, ClusterMethods):
                 explains=explain,
                 devices=labelled,
                 owns_process=tune or bool(processes),
+                place=0,
                 **hooks,
             )
             kept = journal_folder(journal, self.strategy)
@@ -361,5 +362,5 @@ def _plain_session() -> type[Session]:
 
 
 def _program() -> str:
-    """What this process runs, in a word."""
+    """The name of the program of this process."""
     return os.path.basename(sys.argv[0]) if sys.argv and sys.argv[0] not in ("", "-c") else "daws"

@@ -5,7 +5,6 @@ import os
 import re
 import sys
 from collections.abc import Iterable
-from itertools import count
 from threading import Lock
 from typing import Any, TypeVar
 
@@ -14,14 +13,14 @@ from daws.client.admin import NodeDescription, SessionDescription
 from daws.client.cluster import Cluster
 from daws.client.future import Future, output_futures
 from daws.client.modules import OwnModules, ShippedFunctions
-from daws.client.results import StoredResults, objects_of, task_of
+from daws.client.results import MovingResults, objects_of
 from daws.client.session import Session
 from daws.client.starting import check_memory, memo_layer, start_janitor
 from daws.data.session import SessionFolders as Folders
 from daws.model.cluster import Members
 from daws.model.context import format_context
 from daws.model.errors import DawsError, UnavailableError, UsageError
-from daws.model.task import Needs, NodeId
+from daws.model.task import Needs
 from daws.runtime.cluster.joined import JoinedCluster
 from daws.runtime.cluster.reach import Reach
 from daws.runtime.crew import Crew
@@ -30,7 +29,7 @@ from daws.strategy import parse_strategy
 NAME_LENGTH_MAX = 100
 FETCHED_BYTES = 1 << 26
 FETCHED_MAX = 1000
-"""So much of what futures still hold is fetched from the nodes when a cluster is left, at most."""
+"""Limits of the results that futures still hold and that are fetched from the nodes when a cluster is left."""
 _ADDRESS = re.compile(r"[\w.-]*:\d+", re.ASCII)
 log = logging.getLogger("daws")
 T = TypeVar("T")
@@ -152,7 +151,7 @@ class ConnectedCluster(Cluster):
         return session
 
     def close(self, *, cancel: bool = False, **others: Any) -> None:
-        """As `Cluster.close`, but do not wait for the tasks of a session that is kept.
+        """Close the cluster as `Cluster.close`, but do not wait for the tasks of a session that is kept.
 
         For such a session the call waits only until the store has accepted every task, and raises UnavailableError if
         it has not.
@@ -217,7 +216,7 @@ class JoinedSession(Session):
         self.joined = self.engine
         self.found: list[Future[Any]] = []
 
-    def _make_results(self) -> "FarResults":
+    def _make_results(self, have_nodes: bool) -> "FarResults":
         return FarResults(self)
 
     def _make_functions(self) -> ShippedFunctions:
@@ -227,7 +226,6 @@ class JoinedSession(Session):
         super().start()
         self.strategy = parse_strategy(self.joined.strategy)
         self._assign = self.strategy.assign
-        self._next_task = self.functions.next_number = count(self.joined.next_task).__next__
         for task, outputs in self.joined.tasks:
             future, *others = output_futures(self, task, objects_of(task, outputs))
             self.futures[task] = future
@@ -244,14 +242,8 @@ class JoinedSession(Session):
         return f"ask for at most {most}, or start a larger node ('daws node --executors {needs.cores}')"
 
 
-class FarResults(StoredResults):
-    """StoredResults on nodes that come and go."""
-
-    _session: "JoinedSession"
-
-    def __init__(self, session: "JoinedSession") -> None:
-        super().__init__(session)
-        self._again: dict[int, Future[Any]] = {}  # by object that was lost and is about to be read: what reads it
+class FarResults(MovingResults):
+    """Results on nodes of other machines."""
 
     def keep_at_end(self) -> None:
         """Nothing is fetched when an exception ends the session; `fetch` is called when it was left."""
@@ -259,42 +251,6 @@ class FarResults(StoredResults):
     def fetch(self) -> None:
         """Fetch the results whose futures somebody has, unless they are large."""
         self.keep(min(self._session.files.limit_bytes, FETCHED_BYTES), FETCHED_MAX, are_away=True)
-
-    def expect_reading(self, futures: list[Future[Any]]) -> None:
-        """Have all results made again at once that went with their nodes, and not each when its turn has come."""
-        nodes, lost = self._session.joined.members.nodes, []
-        if self._session.engine.is_here:
-            return
-        for object_ in [one.object for one in futures]:
-            if not is_at(nodes, self.places(object_)):
-                self._ask_places(object_)
-                if not is_at(nodes, self.places(object_)):
-                    lost.append(object_)
-        self._again = {object_: self.read_again(object_) for object_ in lost}
-
-    def load(self, object_: int) -> Any:
-        reader = self._again.pop(object_, None)
-        return super().load(object_) if reader is None else reader.result()
-
-    def _loaded(self, object_: int) -> Any:
-        session = self._session
-        try:
-            return super()._loaded(object_)
-        except UnavailableError as error:
-            if not error.retry or session._closed is not None or session.engine.is_here:
-                raise
-        self._ask_places(object_)
-        return super()._loaded(object_)
-
-    def _ask_places(self, object_: int) -> None:
-        """Ask the store which nodes have an object by now."""
-        task = task_of(object_)
-        self.stored[task] = self._session.joined.outcome_of(task).outputs
-
-
-def is_at(nodes: tuple[NodeId, ...], places: tuple[NodeId, ...]) -> bool:
-    """Is one of these places a node that is there?"""
-    return any(place in nodes for place in places)
 
 
 def _check_folder(folder: Any) -> None:

@@ -111,7 +111,7 @@ class StoredResults:
         return session.engine.bring(object_, self.places(object_))
 
     def expect_reading(self, futures: list[Future[Any]]) -> None:
-        """These futures have ended, and their results are about to be read from files, one after the other."""
+        """Prepare to read the results of these futures from files, one after the other. All of them have ended."""
 
     def _may_read_again(self, error: Exception) -> bool:
         session = self._session
@@ -134,6 +134,50 @@ class StoredResults:
         """The object was made again, and any node may have it."""
         task, nodes = task_of(object_), self._session.engine.members.nodes
         self.stored[task] = tuple([(*one[:3], (*nodes,), one[4]) for one in self.stored.get(task, ())])
+
+
+class MovingResults(StoredResults):
+    """Results on nodes that come and go."""
+
+    def __init__(self, session: "Session") -> None:
+        super().__init__(session)
+        self._again: dict[int, Future[Any]] = {}  # by object that was lost and is about to be read: what reads it
+
+    def expect_reading(self, futures: list[Future[Any]]) -> None:
+        """Have all results made again at once that went with their nodes, and not each when its turn has come."""
+        nodes, lost = self._session.engine.members.nodes, []
+        if self._session.engine.is_here:
+            return
+        for object_ in [one.object for one in futures]:
+            if not is_at(nodes, self.places(object_)):
+                self._ask_places(object_)
+                if not is_at(nodes, self.places(object_)):
+                    lost.append(object_)
+        self._again = {object_: self.read_again(object_) for object_ in lost}
+
+    def load(self, object_: int) -> Any:
+        reader = self._again.pop(object_, None)
+        return super().load(object_) if reader is None else reader.result()
+
+    def _loaded(self, object_: int) -> Any:
+        session = self._session
+        try:
+            return super()._loaded(object_)
+        except UnavailableError as error:
+            if not error.retry or session._closed is not None or session.engine.is_here:
+                raise
+        self._ask_places(object_)
+        return super()._loaded(object_)
+
+    def _ask_places(self, object_: int) -> None:
+        """Ask the store which nodes have an object by now."""
+        task = task_of(object_)
+        self.stored[task] = self._session.engine.outcome_of(task).outputs
+
+
+def is_at(nodes: tuple[NodeId, ...], places: tuple[NodeId, ...]) -> bool:
+    """Is one of these places a node that is there?"""
+    return any(place in nodes for place in places)
 
 
 class _Named:

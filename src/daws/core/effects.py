@@ -49,7 +49,6 @@ class ResumeRun(Effect, frozen=True):
     task: int
     run: int
     slot: int
-    ready: Ready
     more_slots: tuple[int, ...] = ()
 
 

@@ -408,7 +408,7 @@ def resume(core: NodeCore) -> None:
             enough = needs is None or memory_fits(core, needs.memory_bytes)
             if enough and len(group.free) >= cores and fits(core, run.ready, group):
                 run.resume(group.take_for(run), group.take(cores - 1))
-                core.out.append(ResumeRun(run.ready.spec.id, run.number, run.slot, run.ready, run.more_slots))
+                core.out.append(ResumeRun(run.ready.spec.id, run.number, run.slot, run.more_slots))
                 break
         else:
             waiting.append(run)

@@ -12,7 +12,7 @@ from daws.model.errors import ClusterError
 from daws.net.address import PORT_MAX, Tcp
 
 FILE = "cluster.toml"
-PROTOCOL = 5
+PROTOCOL = 6
 """What is said on links, and how. Both ends of a link must have the same."""
 EMBEDDED = "embedded"
 STORES = ("redis://", "rediss://", "unix://")

@@ -36,7 +36,8 @@ class Crew(msgspec.Struct, frozen=True, array_like=True):
     worker calls first (`setup`) and last (`teardown`). With `tells_runs` the listener is told of every run, with
     `explains` also of every decision about a task. Beside the `count` workers there is one for each device: `devices`
     says how many devices there are under each label. `owns_process`: the node may choose the scheduling class of its
-    thread, because the process belongs to daws or may be treated as if it did."""
+    thread, because the process belongs to daws or may be treated as if it did. `place` counts the nodes that share the
+    devices of one machine."""
 
     count: int
     kind: str = "processes"
@@ -46,17 +47,18 @@ class Crew(msgspec.Struct, frozen=True, array_like=True):
     explains: bool = False
     devices: tuple[tuple[str, int], ...] = ()
     owns_process: bool = True
+    place: int = 0
 
     @property
     def slots(self) -> int:
         return self.count + sum([count for _, count in self.devices])
 
-    def device_of(self, node: NodeId, slot: int) -> int:
-        """The number of an executor's device on its machine, which nodes share; NO_DEVICE if it has none."""
+    def device_of(self, slot: int) -> int:
+        """The number of an executor's device on its machine; NO_DEVICE if it has none."""
         first = self.count
         for _, count in self.devices:
             if first <= slot < first + count:
-                return node * count + slot - first
+                return self.place * count + slot - first
             first += count
         return NO_DEVICE
 

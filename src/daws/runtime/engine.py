@@ -431,7 +431,7 @@ class Engine:
 
     def _devices(self, effect: StartRun) -> tuple[int, ...] | None:
         """Those of all executors that a run has."""
-        found = [self.crew.device_of(self.core.node, slot) for slot in (effect.slot, *effect.more_slots)]
+        found = [self.crew.device_of(slot) for slot in (effect.slot, *effect.more_slots)]
         return None if NO_DEVICE in found else tuple(sorted(found))
 
     def _teach(self, effect: StartRun) -> bool:

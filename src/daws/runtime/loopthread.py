@@ -26,6 +26,7 @@ class LoopThread:
         self.new_tasks: deque[Submit] = deque()
         self.let_go: deque[int] = deque()
         self.awake = False
+        self.next_task = 0
         self._name = name
         self._thread: threading.Thread | None = None
         self._broken: BaseException | None = None

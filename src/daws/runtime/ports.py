@@ -82,6 +82,8 @@ class ClusterPort(Protocol):
     let_go: deque[int]
     awake: bool
     members: Members
+    next_task: int
+    """The first number for tasks and functions, once it has started."""
 
     def start(self) -> None:
         """Returns when workers can take tasks."""
@@ -117,6 +119,10 @@ class ClusterPort(Protocol):
 
     def load(self, object_: int, places: tuple[NodeId, ...]) -> Any:
         """The value of an object that lies in a file."""
+        ...
+
+    def outcome_of(self, task: int) -> Outcome:
+        """How a task has ended, as the store knows it now: its objects may be on other nodes by now."""
         ...
 
     def use_strategy(self, text: str) -> None:

@@ -20,7 +20,7 @@ from daws.runtime.here import NobodyElse, StoreHere
 from daws.runtime.journals import journal_path, write_journal
 from daws.runtime.loopthread import LoopThread
 from daws.runtime.outcomes import NODE, new_store
-from daws.runtime.ports import Counters, ListenerHere, PlainTask
+from daws.runtime.ports import Counters, ListenerHere, Outcome, PlainTask
 from daws.strategy.decisions import Strategy
 from daws.wire.columns import once
 from daws.wire.messages import CancelOrder, LetGo, NewTasks, PlainTasks
@@ -91,6 +91,10 @@ class NodeThread(LoopThread):
 
     def load(self, object_: int, places: tuple[NodeId, ...]) -> Any:
         return self.node.files.value(object_)
+
+    def outcome_of(self, task: int) -> Outcome:
+        record = self.store.record(task)
+        return Outcome(task, () if record is None else record.outputs)
 
     def use_strategy(self, text: str) -> None:
         used = threading.Event()

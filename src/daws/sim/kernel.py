@@ -7,7 +7,6 @@ scheduler is a queue of its own: what a step decides leaves the node when all th
 
 from array import array
 from collections.abc import Callable
-from functools import partial
 from hashlib import blake2b
 from heapq import heappop, heappush
 from itertools import count
@@ -48,12 +47,8 @@ from daws.core.events import (
     CallFine,
     EventType,
     Leave,
-    ObjectsFetched,
     ObjectsPut,
     RunEnded,
-    RunRecalled,
-    RunSpawned,
-    RunWaits,
     Started,
     StoreAnswered,
     TimerFired,
@@ -63,20 +58,16 @@ from daws.model.cluster import NodeInfo
 from daws.model.graph import Graph, Growth
 from daws.model.task import (
     CLIENT,
-    INLINE_BYTES,
     NODE_INDEX_MASK,
     NodeId,
-    Ready,
-    TaskSpec,
-    Transfer,
     node_id,
-    spawned_id,
 )
 from daws.sim.agenda import Agenda, window_shift
-from daws.sim.fair import FairNetwork
 from daws.sim.holding import has_large_objects
 from daws.sim.machine import BRING_OBJECTS, FATE, STORE, Machine
 from daws.sim.profiles import Costs
+from daws.sim.runs import SimulatedRuns
+from daws.sim.transfers import Transfers
 from daws.store.memory import MemoryStore
 from daws.strategy.decisions import Strategy
 from daws.wire.messages import Offer, Releases, Submission
@@ -149,7 +140,6 @@ class Kernel:
         cores = sum(info.cores for info in infos)
         self.agenda = Agenda(window_shift(cores, float(graph.length_ns.mean()) if self.lengths else 0.0))
         self.sizes = shared_ints(graph.object_bytes)
-        self.output_start = graph.output_start.data  # by task: its first object
         self.growth: dict[int, Growth] = {growth.kind: growth for growth in graph.growth}
         self.holds_spawned = any(growth.held for growth in graph.growth)
         self.one_row_call_ns = costs.store_call_ns + costs.store_row_ns
@@ -159,15 +149,12 @@ class Kernel:
         self.ends = array("q")
         self.notes_ends = has_large_objects(graph)
         self.ended = array("q"), array("q"), array("q")  # task, time and node of each run, if somebody is to know
-        self.unbegun_ns = 0  # by how much runs that were called off before they began seem to have ended too early
         self.message_count = 0
-        self.fetched_bytes = 0
-        self.stopped: set[tuple[NodeId, int]] = set()
-        self.runs: dict[tuple[NodeId, int], tuple[int, int, int]] = {}  # kept where runs can be recalled or stopped
+        self.runs = SimulatedRuns(graph)
+        self.transfers = Transfers()
         self.tracks_runs = bool(graph.growth) or strategy.balance.mode == "give" or strategy.replicate.copies_max > 0
         self.has_rivals = strategy.replicate.copies_max > 0  # who commits a task tells others to stop, and at once
         # what can be handed in
-        self.network: FairNetwork | None = None  # else links carry one transfer after the other
         self.length_on: Callable[[int, NodeInfo], int] | None = None  # how long a task runs on a node, if not by speed
         self.faults: Any = None
         self.servers: Any = None  # in the store's place, where there are faults and it may fail
@@ -222,7 +209,8 @@ class Kernel:
         Carrying out the usual effects is written out here rather than called, which saves about 7 % of the bytecodes of
         a run. Everything unusual (faults, other clusters, graphs that grow) has a function of its own.
         """
-        agenda, seats, stopped = self.agenda, self.seats, self.stopped
+        agenda, seats, runs, transfers = self.agenda, self.seats, self.runs, self.transfers
+        stopped = runs.stopped
         heap, windows, shift, horizon_ns = agenda.heap, agenda.windows, agenda.shift, agenda.horizon_ns
         starts, ends, lengths, sizes = self.starts, self.ends, self.lengths, self.sizes
         next_sequence = self.next_sequence
@@ -249,16 +237,16 @@ class Kernel:
             core = machine.core
             came = type(event)
             if came is RunEnded:
-                if not (stopped and self._was_stopped(to, event.run)):
+                if not (stopped and runs.was_stopped(to, event.run)):
                     ends.append(now_ns)
                     if notes_ends:
                         ended_task.append(event.task)
                         ended_at.append(now_ns)
                         ended_on.append(to)
                         if event.sizes:
-                            self._keep_outputs(machine, event)
+                            runs.keep_outputs(machine, event)
                 if not plain_runs:
-                    self.runs.pop((to, event.run), None)
+                    runs.forget(to, event.run)
             elif came in UNUSUAL:
                 if came in HEAVY:
                     machine.busy_ns = max(now_ns, machine.busy_ns) + costs.task_ns * len(event.tasks)
@@ -282,7 +270,7 @@ class Kernel:
                 kind = type(effect)
                 if kind is StartRun:
                     if not plain_runs:
-                        self._start_run(to, machine, leaves_ns, effect)  # type: ignore[arg-type]
+                        runs.start(self, to, machine, leaves_ns, effect)  # type: ignore[arg-type]
                         continue
                     spec = effect.ready.spec  # type: ignore[union-attr]
                     task = spec.id
@@ -336,7 +324,7 @@ class Kernel:
                     else:
                         leaves_ns = self._send(machine, to, leaves_ns, effect)  # type: ignore[arg-type]
                 elif kind is FetchObjects:
-                    self._fetch(machine, to, leaves_ns, effect)  # type: ignore[arg-type]
+                    transfers.fetch(self, machine, to, leaves_ns, effect)  # type: ignore[arg-type]
                 elif kind is SetTimer:
                     self.push(effect.at_ns, to, FIRED[effect.timer])  # type: ignore[union-attr]
                 else:
@@ -365,12 +353,6 @@ class Kernel:
     def push(self, at_ns: int, to: int, event: Any) -> None:
         self.agenda.push((at_ns, self.next_sequence(), to, event))
 
-    def _was_stopped(self, node: NodeId, run: int) -> bool:
-        if not self.stopped or (node, run) not in self.stopped:
-            return False
-        self.stopped.discard((node, run))
-        return True
-
     def _watch(self, core: NodeCore, now_ns: int, batch: list[EventType], out: list[EffectType]) -> None:
         if self.journals is not None:
             self.journals[core.node].note(now_ns, batch, out)
@@ -384,18 +366,11 @@ class Kernel:
     def _perform_rare(self, core: NodeCore, machine: Machine, leaves_ns: int, effect: EffectType) -> None:
         node = core.node
         if isinstance(effect, StopRun):
-            self._stop_run(node, machine, effect.run)
+            self.runs.stop(self, node, machine, effect.run)
         elif isinstance(effect, ResumeRun):
-            begin_ns = leaves_ns + self.costs.dispatch_ns
-            self.starts.append(begin_ns)
-            spec = effect.ready.spec
-            length_ns = self._length_ns(spec, machine)
-            self._end_run(node, machine, effect.run, effect.slot, begin_ns, length_ns - length_ns // 2, length_ns, spec)
+            self.runs.resume(self, node, machine, leaves_ns, effect)
         elif isinstance(effect, RecallRun):
-            run = self.runs.get((node, effect.run))
-            if run is not None and run[0] > leaves_ns:
-                self._stop_run(node, machine, effect.run)
-                self.push(leaves_ns + self.costs.dispatch_ns, node, RunRecalled(effect.task, effect.run))
+            self.runs.recall(self, node, machine, leaves_ns, effect)
         elif isinstance(effect, Restart):
             self.kill(node)
             self.push(
@@ -413,7 +388,7 @@ class Kernel:
         costs = self.costs
         self.message_count += 1
         leaves_ns += costs.message_ns
-        at_ns = leaves_ns + (costs.latency_ns if self.one_cluster else self._latency_ns(machine, effect.to))
+        at_ns = leaves_ns + (costs.latency_ns if self.one_cluster else self.latency_ns(machine, effect.to))
         message = effect.message
         if type(message) is Offer:
             tasks = len(message.tasks)
@@ -436,7 +411,7 @@ class Kernel:
             else:
                 mail.append(message)
 
-    def _latency_ns(self, machine: Machine, to: NodeId) -> int:
+    def latency_ns(self, machine: Machine, to: NodeId) -> int:
         if to < 0 or self.machines[to & NODE_INDEX_MASK].info.cluster == machine.info.cluster:
             return self.costs.latency_ns
         return self.costs.cluster_latency_ns
@@ -533,172 +508,11 @@ class Kernel:
         else:
             machine.mail.append(event)
 
-    # -- runs ----------------------------------------------------------------------------------------------------------
-
-    def _length_ns(self, spec: TaskSpec, machine: Machine) -> int:
-        if spec.id >= len(self.lengths):
-            return int(spec.estimate_ns / machine.speed)
-        if self.length_on is not None:
-            return self.length_on(spec.id, machine.info)
-        return int(self.lengths[spec.id] / machine.speed)
-
-    def _start_run(self, node: NodeId, machine: Machine, leaves_ns: int, effect: StartRun) -> None:
-        """The unusual case: runs may be recalled or stopped, or spawn tasks."""
-        spec = effect.ready.spec
-        length_ns = self._length_ns(spec, machine)
-        begin_ns = leaves_ns + self.costs.dispatch_ns
-        slots = machine.slot_free_ns or machine.open_slots()
-        free_ns = slots[effect.slot]
-        if free_ns > begin_ns:
-            begin_ns = free_ns
-        self.starts.append(begin_ns)
-        if self.checker is not None:
-            self.checker.on_start(node, effect, begin_ns)
-        if self.growth and spec.kind in self.growth:
-            self._grow(node, machine, effect, begin_ns, length_ns)
-            return
-        self._end_run(node, machine, effect.run, effect.slot, begin_ns, length_ns, length_ns, spec)
-
-    def _end_run(
-        self,
-        node: NodeId,
-        machine: Machine,
-        run: int,
-        slot: int,
-        begin_ns: int,
-        rest_ns: int,
-        length_ns: int,
-        spec: TaskSpec,
-    ) -> None:
-        end_ns = begin_ns + rest_ns
-        machine.slot_free_ns[slot] = end_ns
-        self.runs[node, run] = (begin_ns, end_ns, slot)
-        sizes = tuple(self.sizes[one] for one in spec.outputs)
-        self.push(end_ns, node, RunEnded(spec.id, run, length_ns, sizes))
-
-    def _grow(self, node: NodeId, machine: Machine, effect: StartRun, begin_ns: int, length_ns: int) -> None:
-        """A task that creates tasks halfway through, and may wait for them."""
-        ready: Ready = effect.ready
-        growth = self.growth[ready.spec.kind]
-        half_ns = begin_ns + length_ns // 2
-        spec = TaskSpec(-1, growth.child_kind, growth.child_length_ns)
-        parents = () if growth.after < 0 else (growth.after,)
-        seeds = ((spec, parents),) * growth.count
-        self.push(half_ns, node, RunSpawned(ready.spec.id, effect.run, seeds, growth.held))
-        if not growth.waits:
-            self._end_run(node, machine, effect.run, effect.slot, begin_ns, length_ns, length_ns, ready.spec)
-            return
-        on = tuple(spawned_id(ready.spec.id, ready.attempt, number) for number in range(growth.count))
-        machine.slot_free_ns[effect.slot] = half_ns + 1
-        self.runs[node, effect.run] = (begin_ns, half_ns, effect.slot)
-        self.push(half_ns + 1, node, RunWaits(ready.spec.id, effect.run, on))
-        self.push(half_ns + 1, FATE, lambda kernel: kernel.ends.append(half_ns + 1))
-
-    def _stop_run(self, node: NodeId, machine: Machine, run: int) -> None:
-        if (node, run) in self.stopped:
-            return  # it was recalled, and is called off before the node has heard that it came back
-        known = self.runs.pop((node, run), None)
-        self.stopped.add((node, run))
-        self.ends.append(self.now_ns)
-        if known is not None and known[0] > self.now_ns:
-            self.unbegun_ns += known[0] - self.now_ns
-        if known is not None and machine.slot_free_ns[known[2]] == known[1]:
-            machine.slot_free_ns[known[2]] = self.now_ns
-
-    # -- objects -------------------------------------------------------------------------------------------------------
-
-    def _keep_outputs(self, machine: Machine, event: RunEnded) -> None:
-        """A run has ended: the machine has what it made, but for objects that travel inside records."""
-        if event.error:
-            return
-        first = self.output_start[event.task]
-        machine.keep([first + number for number, size in enumerate(event.sizes) if size > INLINE_BYTES])
-
-    def _fetch(self, machine: Machine, node: NodeId, leaves_ns: int, effect: FetchObjects) -> None:
-        """Objects that were asked for together are reported together, when the last of them is here; those that cannot
-        be had are reported as soon as that is known."""
-        if self.network is not None:
-            self._fetch_fairly(self.network, machine, node, leaves_ns, effect)
-            return
-        costs, faults, seats, one_cluster = self.costs, self.faults, self.seats, self.one_cluster
-        latency_ns, speed = costs.latency_ns, costs.net_bytes_per_s
-        last_ns = sent_ns = leaves_ns + costs.message_ns
-        asked_ns = sent_ns + latency_ns
-        fetched_bytes = 0
-        failed: list[Transfer] = []
-        for transfer in effect.wanted:
-            object_, size_bytes, source = transfer
-            there = seats.get(source)
-            if there is None or object_ not in there.objects or (faults and self._is_cut(node, source)):
-                if source != CLIENT:
-                    self.push(sent_ns + 2 * self._latency_ns(machine, source), node, ObjectsFetched((), (transfer,)))
-                    failed.append(transfer)
-                    continue
-                there = self.client_machine
-            if not one_cluster and source != CLIENT and there.info.cluster != machine.info.cluster:
-                far_ns = costs.cluster_latency_ns
-                end_ns = there.transfer(machine, size_bytes, sent_ns + far_ns, costs.cluster_bytes_per_s) + far_ns
-            else:
-                end_ns = there.transfer(machine, size_bytes, asked_ns, speed) + latency_ns
-            if end_ns > last_ns:
-                last_ns = end_ns
-            fetched_bytes += size_bytes
-        self.fetched_bytes += fetched_bytes
-        self.message_count += len(effect.wanted) - len(failed)
-        coming = effect.wanted if not failed else tuple([one for one in effect.wanted if one not in failed])
-        if not coming:
-            return
-        if faults is not None:
-            self.push(last_ns, FATE, lambda kernel: kernel.fetch_ends(node, coming))
-        else:
-            self.push(last_ns, node, ObjectsFetched(coming))
-
-    def _fetch_fairly(
-        self, network: FairNetwork, machine: Machine, node: NodeId, leaves_ns: int, effect: FetchObjects
-    ) -> None:
-        """The same where links are shared: when a transfer ends is known only then."""
-        costs = self.costs
-        sent_ns = leaves_ns + costs.message_ns
-        coming: list[tuple[Transfer, Machine, int, float]] = []
-        for transfer in effect.wanted:
-            object_, size_bytes, source = transfer
-            latency_ns = self._latency_ns(machine, source)
-            there = self.seats.get(source) if source != CLIENT else self.client_machine
-            lacks = there is None or (source != CLIENT and object_ not in there.objects)
-            if there is None or lacks or (source != CLIENT and self._is_cut(node, source)):
-                self.push(sent_ns + 2 * latency_ns, node, ObjectsFetched((), (transfer,)))
-                continue
-            near = source == CLIENT or self.one_cluster or there.info.cluster == machine.info.cluster
-            coming.append((transfer, there, latency_ns, costs.net_bytes_per_s if near else costs.cluster_bytes_per_s))
-            self.fetched_bytes += size_bytes
-            self.message_count += 1
-        transfers = tuple([one[0] for one in coming])
-        left = len(coming)
-
-        def ended(now_ns: int, latency_ns: int) -> None:
-            nonlocal left
-            left -= 1
-            if not left:
-                self.push(now_ns + latency_ns, FATE, lambda kernel: kernel.fetch_ends(node, transfers))
-
-        for transfer, there, latency_ns, most in coming:
-            begin = partial(network.begin, there, machine, transfer[1], most)
-            done = partial(ended, latency_ns=latency_ns)
-            self.push(sent_ns + latency_ns, FATE, lambda kernel, begin=begin, done=done: begin(kernel.now_ns, done))
-
-    def fetch_ends(self, node: NodeId, transfers: tuple[Transfer, ...]) -> None:
-        """With faults about, a source may have died during the transfer."""
-        failed = tuple([one for one in transfers if one[2] != CLIENT and self._is_gone(node, one[2])])
-        fetched = tuple([one for one in transfers if one not in failed])
-        self.push(self.now_ns, node, ObjectsFetched(fetched, failed))
-
-    def _is_gone(self, node: NodeId, source: NodeId) -> bool:
-        return source not in self.seats or self._is_cut(node, source)
-
-    def _is_cut(self, node: NodeId, other: NodeId) -> bool:
-        return self.faults is not None and bool(self.faults.is_cut(node, other))
-
     # -- what happens from outside -------------------------------------------------------------------------------------
+
+    def is_cut(self, node: NodeId, other: NodeId) -> bool:
+        """Whether a partition stands between two nodes just now."""
+        return self.faults is not None and bool(self.faults.is_cut(node, other))
 
     def kill(self, node: NodeId) -> bool:
         """A node is gone at once, with its runs and its objects."""
@@ -708,6 +522,7 @@ class Kernel:
         for run in view.runs(machine.core).values():
             if not run.suspended:
                 self.ends.append(self.now_ns)
+        self.runs.forget_node(node)
         if self.checker is not None:
             self.checker.on_death(node)
         return True

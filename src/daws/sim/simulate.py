@@ -293,7 +293,7 @@ def make_kernel(
     for info in everybody[len(infos) :]:
         kernel.expect(info)
     if settings.network == FAIR:
-        kernel.network = FairNetwork(settings.costs.net_bytes_per_s, kernel.push)
+        kernel.transfers.network = FairNetwork(settings.costs.net_bytes_per_s, kernel.push)
     if settings.digest:
         kernel.start_digest()
     if settings.journal:
@@ -359,7 +359,7 @@ def summarise(kernel: Kernel, cluster: Cluster, settings: Settings, wall_s: floa
     slots = cluster.core_count
     unended = len(kernel.starts) - len(kernel.ends)  # copies, or tasks that run again, which nobody waits for any more
     late_ns = sum([start_ns - end_ns for start_ns in kernel.starts if start_ns > end_ns]) if unended else 0
-    busy_s = (sum(kernel.ends) + unended * end_ns - sum(kernel.starts) + kernel.unbegun_ns + late_ns) / SECOND_NS
+    busy_s = (sum(kernel.ends) + unended * end_ns - sum(kernel.starts) + kernel.runs.unbegun_ns + late_ns) / SECOND_NS
     states = [state for state, _ in kernel.client.ended.values()]
     peak = peak_of(kernel.graph, *kernel.ended)
 
@@ -380,7 +380,7 @@ def summarise(kernel: Kernel, cluster: Cluster, settings: Settings, wall_s: floa
         throughput=kernel.graph.task_count / makespan_s if makespan_s else 0.0,
         efficiency=core_ns / SECOND_NS / cluster.capacity / makespan_s if makespan_s else 0.0,
         utilization=busy_s * width / slots / makespan_s if makespan_s else 0.0,
-        bytes_moved=kernel.fetched_bytes,
+        bytes_moved=kernel.transfers.fetched_bytes,
         peak_bytes=peak.total_bytes,
         peak_node_bytes=peak.node_bytes,
         peak_objects=peak.objects,

@@ -41,7 +41,7 @@ class Watch:
         comes = self._comes(kernel)
         if not kernel.seats and not comes:
             raise UsageError(f"all nodes have left, and {left} tasks have not ended: no node is left to run them")
-        seen = (len(kernel.starts), len(kernel.ends), kernel.fetched_bytes, left)
+        seen = (len(kernel.starts), len(kernel.ends), kernel.transfers.fetched_bytes, left)
         rests = seen == self.seen and len(kernel.starts) == len(kernel.ends) and bool(kernel.seats)
         may_start = any(view.may_start(machine.core, kernel.now_ns) for machine in kernel.seats.values())
         queues_ns = (*(machine.busy_ns for machine in kernel.seats.values()), *kernel.shard_free_ns)

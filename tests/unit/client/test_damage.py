@@ -148,7 +148,10 @@ def test_a_damaged_result_is_made_again_for_who_asks_for_it(cluster: Cluster, wa
 def test_what_was_put_in_and_is_damaged_is_lost_in_words(cluster: Cluster, way: str):
     value = cluster.put(list(range(20_000)))
     assert cluster.submit(jobs.total, value).result(60) == sum(range(20_000))
-    for path in files_of(cluster, value):
+    paths = files_of(cluster, value)
+    if way != "delete":
+        paths = [*{path.stat().st_ino: path for path in paths}.values()]  # two nodes may share a file
+    for path in paths:
         WAYS[way](path, path)
     reader = cluster.submit(jobs.total, value)
     with pytest.raises(TaskFailedError, match=r"ObjectLost: .*task \d+.* lost.*put it in again"):

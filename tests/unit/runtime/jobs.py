@@ -38,6 +38,14 @@ def begin_and_hang(path: str) -> None:
         time.sleep(1000)
 
 
+def begin_once_and_hang(path: str, number: int) -> int:
+    """Until there is a second file."""
+    open(path, "w").close()
+    while not os.path.exists(f"{path}.go"):
+        time.sleep(0.001)
+    return number
+
+
 class Deadly:
     def __reduce__(self) -> str:
         os.kill(os.getpid(), signal.SIGKILL)

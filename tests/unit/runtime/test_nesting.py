@@ -12,7 +12,7 @@ from daws.model.states import FAILED
 from daws.model.task import Needs, TaskSpec, Transfer, spawned_id
 from daws.runtime.nesting import Nesting
 from daws.runtime.ports import Outcome
-from daws.testing import Driver, ready
+from daws.testing import Driver
 from daws.wire.worker import ChildEnd, ObjectFile, Seed, Spawned, WaitReport
 
 RUN, SLOT = 5, 1
@@ -50,7 +50,7 @@ class Node:
 
     def wait(self, *numbers: int) -> None:
         self.nesting.waits(WaitReport(RUN, 0, numbers), 1)
-        self.nesting.on_resume(ResumeRun(1, RUN, 0, ready(1)))
+        self.nesting.on_resume(ResumeRun(1, RUN, 0))
 
     def end(self, task: int, value: bytes = b"", places: tuple[int, ...] = (0,)) -> None:
         self.nesting.on_ended([Outcome(task, ((task, len(value) or BIG, task, places, value),))])
@@ -79,7 +79,7 @@ def test_a_run_goes_on_when_it_was_told_to_and_all_was_heard_of(node: Node):
     assert node.nesting.waits(WaitReport(RUN, 0, (1,)), 1).on == (SECOND,)
     node.end(FIRST, b"one")
     assert not node.resumed
-    node.nesting.on_resume(ResumeRun(1, RUN, 0, ready(1)))
+    node.nesting.on_resume(ResumeRun(1, RUN, 0))
     assert not node.resumed, "the news may be slower than the order"
     assert node.asked == [SECOND], "and is asked for, in case that it never comes"
     node.files.put(SECOND, "two")
@@ -156,5 +156,5 @@ def test_nothing_is_kept_of_a_run_that_is_over(node: Node):
     node.nesting.forget(RUN)
     node.end(FIRST, b"one")
     node.nesting.on_fetched(ObjectsFetched(((SECOND, BIG, 1),)))
-    node.nesting.on_resume(ResumeRun(1, RUN, 0, ready(1)))
+    node.nesting.on_resume(ResumeRun(1, RUN, 0))
     assert not node.resumed and not node.nesting.nests and node.nesting.news(RUN) == ()

@@ -19,7 +19,7 @@ from daws.sim.checkers.commits import ORPHAN_LEASES
 from daws.sim.cluster import cluster_of, joined, parse_group
 from daws.sim.simulate import Settings, make_kernel
 from daws.strategy import parse_strategy
-from daws.testing.build import fetched, not_fetched, ready
+from daws.testing.build import fetched, not_fetched
 from daws.wire.store import (
     OK,
     REFUSED,
@@ -86,7 +86,7 @@ def step(checker, node, *events, out=()):
     machine = checker.kernel.seats[node]
     for event in events:
         if type(event) is RunEnded:
-            checker.kernel._keep_outputs(machine, event)
+            checker.kernel.runs.keep_outputs(machine, event)
         machine.change_objects(event)
     checker.on_step(machine.core, 0, events, out)
     dropped = {effect.object for effect in out if isinstance(effect, DropObject)}
@@ -397,7 +397,7 @@ def test_a_task_that_resumes_needs_an_executor_too():
     start(checker, 0, 1)
     start(checker, 0, 2, slot=1)
     with complains("tasks 1 and 0 are both on executor 0 of node 0, but the first may be long"):
-        step(checker, 0, out=[ResumeRun(0, 0, 0, ready(0))])
+        step(checker, 0, out=[ResumeRun(0, 0, 0)])
 
 
 def hurried(**more):
@@ -499,7 +499,7 @@ def test_nothing_is_left_behind_a_task_that_waits():
     start(checker, 0, 0, run=1)
     step(checker, 0, RunWaits(0, 1, ()))
     start(checker, 0, 1, run=2)  # in its place
-    step(checker, 0, out=[ResumeRun(0, 1, 1, ready(0))])
+    step(checker, 0, out=[ResumeRun(0, 1, 1)])
     checker.runs.known_kinds[0].add(0)
     start(checker, 0, 2, run=3, slot=1)  # sent ahead
     with complains("task 2 is left on executor 1 of node 0 behind task 0, which waits"):
@@ -519,7 +519,7 @@ def test_what_is_called_back_is_not_left_behind(out):
 def test_only_what_runs_is_resumed():
     checker = watched(bag())
     with complains("node 0 resumed task 1, which does not run there"):
-        step(checker, 0, out=[ResumeRun(1, 0, 0, ready(1))])
+        step(checker, 0, out=[ResumeRun(1, 0, 0)])
 
 
 def test_invariants_are_checked_after_each_step_of_a_node_that_goes_on():
@@ -738,7 +738,7 @@ def test_what_nodes_hold_is_what_they_think():
 def test_bytes_that_were_sent_arrive():
     checker = watched(bag())
     run_all(checker)
-    checker.known.kernel.fetched_bytes = 30
+    checker.known.kernel.transfers.fetched_bytes = 30
     checker.objects.fetched_bytes = 10
     with complains("30 bytes were sent, 10 arrived and 0 are under way"):
         checker.finish()
@@ -751,7 +751,7 @@ def test_every_run_that_was_begun_is_accounted_for():
     checker = watched(bag())
     start(checker, 0, 0, run=1)
     step(checker, 0, RunWaits(0, 1, ()))
-    step(checker, 0, out=[ResumeRun(0, 1, 0, ready(0))])
+    step(checker, 0, out=[ResumeRun(0, 1, 0)])
     checker.kernel.starts.append(0)
     start(checker, 1, 0, mode=REPLICA)
     start(checker, 2, 1)

@@ -70,7 +70,7 @@ def fetches(network, there, believed):
         own_objects(source.core).sizes = {0: 1_000_000}
     monitor: Any = Monitor()
     reader.core = monitor
-    kernel._fetch(reader, 1, 0, FetchObjects(((0, 1_000_000, 0),)))
+    kernel.transfers.fetch(kernel, reader, 1, 0, FetchObjects(((0, 1_000_000, 0),)))
     kernel.run_on(60_000_000_000)
     (event,) = monitor.events
     return event

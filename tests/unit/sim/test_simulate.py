@@ -358,7 +358,7 @@ def test_transfers_into_a_node_come_one_after_the_other_or_share_its_link():
     kernel = make_kernel(
         parse_workload("bot:tasks=1").build(1, 1, 0), cluster_of(1, 1), parse_strategy("mlb"), Settings(network="fair")
     )
-    assert kernel.network is not None
+    assert kernel.transfers.network is not None
     assert two_fetches("simple") == pytest.approx(1.0, abs=0.01)
     assert two_fetches("fair") == pytest.approx(2.0, abs=0.01)
 

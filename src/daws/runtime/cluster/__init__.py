@@ -10,6 +10,10 @@
     parcels  small objects on the links between nodes
     hosting  a node, from its start to its farewell; each start is a new incarnation
     joined   the whole cluster, as a client's session knows it
+    private  the same for `Cluster(nodes=N)`, whose client starts all processes and replaces those that die
+    children these processes, as the client sees them
+    child    what such a process becomes: a store, or a node
+    callers  who is connected to the store's server, and questions to all nodes
     asking   single questions to the store, for tools
     storing  the process of the store, and who starts it
     access   the way to the store, whichever it is

@@ -36,9 +36,12 @@ class _Page(msgspec.Struct):
 
 
 class Book:
-    def __init__(self, path: Path | None) -> None:
-        """Without a path nothing outlives the process."""
+    def __init__(self, path: Path | None, durable: bool = True, first_session: int = 1) -> None:
+        """Without a path nothing outlives the process. What is `durable` outlives the machine. Sessions are numbered
+        from `first_session` on."""
         self._path = path
+        self._durable = durable
+        self._first_session = first_session
         self._page = _Page()
         self._is_late = False
         if path is not None and path.exists():
@@ -57,7 +60,7 @@ class Book:
     def new_node(self) -> NodeId:
         node = self._next_node
         if node >= self._page.nodes:
-            before, self._page.nodes = self._page.nodes, node + NODES_AT_ONCE
+            before, self._page.nodes = self._page.nodes, node + (NODES_AT_ONCE if self._durable else 1)
             try:
                 self._write()
             except StoreFullError:
@@ -69,7 +72,7 @@ class Book:
     def open(self, name: str, kept: bool, since: float) -> Entry:
         """A new session; without a name it gets one."""
         self._page.sessions_ever += 1
-        number = self._page.sessions_ever
+        number = self._first_session + self._page.sessions_ever - 1
         entry = self.sessions[number] = Entry(number, name or f"session-{number}", kept, since)
         try:
             self._write()
@@ -114,7 +117,8 @@ class Book:
             with open(part, "wb") as file:
                 file.write(msgspec.json.encode(self._page))
                 file.flush()
-                os.fsync(file.fileno())
+                if self._durable:
+                    os.fsync(file.fileno())
             os.replace(part, self._path)
         except OSError as error:
             raise StoreFullError(f"{self._path} cannot be written: {error.strerror}; make room there") from error

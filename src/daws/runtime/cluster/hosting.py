@@ -11,12 +11,13 @@ import time
 from asyncio import AbstractEventLoop, Future
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from pathlib import Path
+from typing import Any, Protocol
 
 import uvloop
 
 from daws.core import view
-from daws.core.events import EventType, Leave
+from daws.core.events import EventType, Leave, NewStrategy
 from daws.data.files import ObjectFiles
 from daws.data.session import SessionFolders as Folders
 from daws.data.tags import root_of
@@ -33,22 +34,28 @@ from daws.runtime.cluster.words import (
     NOBODY,
     AskEnds,
     AskFunction,
+    Count,
+    Counted,
     Depart,
+    Ends,
     Enrol,
     Enrolled,
     Forgotten,
     FromStore,
+    Learnt,
     OpenSessions,
     Printed,
+    Ran,
     Refused,
     session_of,
 )
 from daws.runtime.crew import Crew
-from daws.runtime.engine import Engine
+from daws.runtime.engine import NO_TASK, Engine
+from daws.runtime.journals import journal_path, write_journal
+from daws.runtime.objects import ObjectGiver
 from daws.runtime.ports import Outcome, StoreLink
-from daws.runtime.talk import Count, Counted, Ends
-from daws.runtime.transfer import ObjectGiver
 from daws.strategy import parse_strategy
+from daws.strategy.decisions import Strategy
 from daws.wire.messages import MessageType
 from daws.wire.worker import Learn
 
@@ -63,11 +70,12 @@ STOPPED = "stopped"
 log = logging.getLogger("daws")
 
 
-class NodeCrew(Crew, frozen=True, array_like=True):
-    """The workers of a node whose number says nothing of its machine: each start has another one."""
+class NodeFolders(Protocol):
+    """Where nodes keep their objects."""
 
-    def device_of(self, node: NodeId, slot: int) -> int:
-        return Crew.device_of(self, 0, slot)
+    def part(self, name: str) -> tuple[Path | None, Path]: ...
+
+    def close(self) -> None: ...
 
 
 class NodeHost:
@@ -82,8 +90,14 @@ class NodeHost:
         bind: str,
         limit_bytes: int | None = None,
         store_is_away: Callable[[], None] = lambda: None,
+        strategy: Strategy | None = None,
+        journal: str = "",
+        folders: NodeFolders | None = None,
+        opened: Callable[[NodeId], None] = lambda node: None,
     ) -> None:
-        """`store_is_away` is called when the store does not answer: whoever can may start it."""
+        """`store_is_away` is called when the store does not answer: whoever can may start it. `strategy` is used in the
+        place of the store's, until that changes. With `journal`, a folder, each incarnation writes a journal at its
+        end. Objects lie in `folders`, or in new ones. `opened` is called when an incarnation can take tasks."""
         self.node: NodeId = NOBODY
         self._loop = loop
         self._reach = reach
@@ -91,7 +105,10 @@ class NodeHost:
         self._bind = bind
         self._limit_bytes = limit_bytes
         self._store_is_away = store_is_away
-        self._folders = Folders()
+        self._strategy = strategy
+        self._journal = journal
+        self._folders: NodeFolders = Folders() if folders is None else folders
+        self._opened = opened
         self._store = StoreAcross()
         self._life: Incarnation | None = None
         self._enrolled: Future[Enrolled] = loop.create_future()
@@ -128,6 +145,9 @@ class NodeHost:
         """Go at once; others take over."""
         self._end(STOPPED)
 
+    def on_printed(self, stream: int, text: bytes, task: int = NO_TASK) -> None:
+        self._store.say(Printed(task, stream, text))
+
     def _end(self, how: str) -> None:
         if not self._over.done():
             self._over.set_result(how)
@@ -160,6 +180,7 @@ class NodeHost:
             await life.open()
             self._life = life
             life.engine.begin(Members(0, ()))
+            self._opened(self.node)
             return await self._over
         finally:
             self._life = None
@@ -186,13 +207,13 @@ class NodeHost:
                 wait_s = min(2 * wait_s, DIAL_AGAIN_S_MAX)
                 continue
             if is_away:
-                log.warning("the store answers")
+                log.log(self._reach.loss_level, "the store answers")
             is_away, since_s = False, time.monotonic()
             self._store.connected(link)
             self._say_what_was_missed(link)
             await lost
             self._store.link = None
-            log.warning("the link to the store is lost")
+            log.log(self._reach.loss_level, "the link to the store is lost")
             is_away = True
             if time.monotonic() - since_s > DIAL_AGAIN_S_MAX:
                 wait_s = DIAL_AGAIN_S
@@ -243,6 +264,8 @@ class NodeHost:
                 engine = self._life.engine
                 self._store.say(Counted(engine.counters(), [*engine.started()]))
             else:
+                if isinstance(word, NewStrategy):
+                    self._strategy = None  # later incarnations use the store's
                 events.append(word)  # type: ignore[arg-type]
         if events and self._life is not None:
             self._life.engine.happened(events)
@@ -286,11 +309,12 @@ class Incarnation:
         self.engine = Engine(
             self.node,
             host._crew,
-            parse_strategy(self._enrolled.strategy),
+            host._strategy or parse_strategy(self._enrolled.strategy),
             files,
             host._store,
             self._peers,
             self,
+            bool(host._journal),
             lease_ns=self._enrolled.lease_ns,
             addresses=(door.address, streams.address),
             replicated=not reach.is_embedded,
@@ -311,6 +335,8 @@ class Incarnation:
             close()
         if hasattr(self, "engine"):
             await self.engine.close()
+            if self.engine.journal is not None:
+                write_journal(journal_path(self._host._journal, self.node), self.engine.journal)
 
     def _welcome(self, link: Link[Any]) -> None:
         """Another node has come, or a client."""
@@ -347,13 +373,13 @@ class Incarnation:
         """The server of the store tells the client."""
 
     def on_printed(self, stream: int, text: bytes, task: int) -> None:
-        self._host._store.say(Printed(task, stream, text))
+        self._host.on_printed(stream, text, task)
 
     def on_ran(self, news: News) -> None:
-        """Nobody has asked for it."""
+        self._host._store.say(Ran(news))
 
     def on_fact(self, fact: FactType) -> None:
-        """Nobody has asked for it."""
+        self._host._store.say(Learnt(fact))
 
     def on_broken(self, error: BaseException) -> None:
         self._host._fail(error)

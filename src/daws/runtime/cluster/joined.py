@@ -38,16 +38,20 @@ from daws.runtime.cluster.words import (
     CancelTasks,
     Close,
     Closed,
+    Count,
+    Counted,
     Counts,
+    Ends,
     FromStore,
+    Learnt,
     NowMembers,
     Printed,
+    Ran,
     Refused,
 )
 from daws.runtime.loopthread import LoopThread
+from daws.runtime.objects import ObjectSource
 from daws.runtime.ports import Counters, Listener, Outcome, StoreLink
-from daws.runtime.talk import Count, Counted, Ends
-from daws.runtime.transfer import ObjectSource
 from daws.wire.messages import MessageType
 from daws.wire.store import CLIENT_HOLDER, DONE, STRUCK, UNKNOWN, AnswerType, Release, Row, Submit
 
@@ -74,7 +78,7 @@ log = logging.getLogger("daws")
 
 
 class JoinedCluster(LoopThread):
-    """As NodeProcesses, for nodes that are there already."""
+    """The session of one client on a cluster: what it has submitted, and what the store says of it."""
 
     def __init__(
         self,
@@ -93,7 +97,6 @@ class JoinedCluster(LoopThread):
         self.session = NOBODY
         self.name = name
         self.kept = kept
-        self.next_task = 0
         self.tasks: list[tuple[int, int]] = []
         self.strategy = ""
         self.files = files
@@ -131,10 +134,7 @@ class JoinedCluster(LoopThread):
         self._new_functions.append(Submit(TaskSpec(function, FROM_OUTSIDE, outputs=(function,)), (), NOBODY, made))
 
     def cancel(self, tasks: tuple[int, ...], running: bool = True) -> None:
-        if not running:
-            started = self.started()
-            tasks = tuple([task for task in tasks if task not in started])
-        self._call(self._cancel, tasks)
+        self._call(self._cancel if running else self._cancel_waiting, tasks)
 
     def started(self) -> set[int]:
         return {task for one in self._counted() for task in one.started}
@@ -236,7 +236,7 @@ class JoinedCluster(LoopThread):
         connecting = loop.create_task(self._stay_connected())
         connecting.add_done_callback(self._on_connecting_ended)
         try:
-            loop.run_until_complete(self._first_answer())
+            loop.run_until_complete(self._open())
             self._close_idle()
             self._look_around()
             ready.set()
@@ -271,15 +271,19 @@ class JoinedCluster(LoopThread):
             self._is_alone = True
         self.loop.call_later(ALONE_S, self._look_around)
 
-    async def _first_answer(self) -> None:
+    async def _open(self) -> None:
+        """Return when tasks can be taken."""
         try:
             async with asyncio.timeout(self._patience_s):
                 await self._attached
         except TimeoutError:
-            cure = "'daws node' starts one, on its machine" if self._reach.is_embedded else "is its server running?"
-            whose, where = f"the store of cluster {self._reach.config.name!r}", self._reach.store_where
-            why = f" ({self._why.removeprefix(f'{where}: ')})" if self._why else ""
-            raise UnavailableError(f"{whose} does not answer at {where}{why}; {cure}", True) from None
+            raise self._no_answer() from None
+
+    def _no_answer(self) -> UnavailableError:
+        cure = "'daws node' starts one, on its machine" if self._reach.is_embedded else "is its server running?"
+        whose, where = f"the store of cluster {self._reach.config.name!r}", self._reach.store_where
+        why = f" ({self._why.removeprefix(f'{where}: ')})" if self._why else ""
+        return UnavailableError(f"{whose} does not answer at {where}{why}; {cure}", True)
 
     async def _farewell(self) -> None:
         """The session ends with us, or goes on. If the store does not hear it, it finds out by itself."""
@@ -335,7 +339,7 @@ class JoinedCluster(LoopThread):
             await lost
             self._link = None
             if not self._is_closing:
-                log.warning("the store is gone; trying again until it answers")
+                log.log(self._reach.loss_level, "the store is gone; trying again until it answers")
             if time.monotonic() - since_s > DIAL_AGAIN_S_MAX:
                 wait_s = DIAL_AGAIN_S
             else:  # it hangs up on us as often as we come
@@ -435,6 +439,18 @@ class JoinedCluster(LoopThread):
         self._cancelled.update(tasks)
         self._say(CancelTasks(tasks))
 
+    def _cancel_waiting(self, tasks: tuple[int, ...]) -> None:
+        """Ask all nodes which tasks run there, and cancel the others."""
+
+        def go_on(asked: "Future[list[Counted]]") -> None:
+            if asked.exception() is None:
+                started = {task for one in asked.result() for task in one.started}
+                self._cancel(tuple([task for task in tasks if task not in started]))
+
+        asked: Future[list[Counted]] = Future()
+        asked.add_done_callback(go_on)
+        self._count(asked)
+
     def _ask(self, task: int, asked: "Future[Outcome]") -> None:
         if self._broken is not None:
             asked.set_exception(self._broken)
@@ -477,6 +493,10 @@ class JoinedCluster(LoopThread):
                 self._on_members(word.members)
             elif isinstance(word, Printed):
                 self.listener.on_printed(word.stream, word.text, word.task)
+            elif isinstance(word, Ran):
+                self.listener.on_ran(word.news)
+            elif isinstance(word, Learnt):
+                self.listener.on_fact(word.fact)
             elif isinstance(word, Attached):
                 self._on_attached(word)
             elif isinstance(word, Counts):

@@ -20,9 +20,9 @@ from daws.net.link import Link
 from daws.net.links import Links
 from daws.runtime.cluster.parcels import AskObjects, GiveObjects, Parcels
 from daws.runtime.cluster.reach import Reach
+from daws.runtime.cluster.words import KeepFailure
+from daws.runtime.objects import ObjectSource
 from daws.runtime.ports import Outcome, StoreLink
-from daws.runtime.talk import KeepFailure
-from daws.runtime.transfer import ObjectSource
 from daws.wire.messages import CancelTaken, MessageType, SubmissionTaken
 from daws.workers.system import wait_for_turns
 

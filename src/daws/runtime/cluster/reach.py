@@ -1,8 +1,10 @@
 """How the processes of a cluster reach each other: one place that knows keys and names."""
 
 import asyncio
+import logging
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from socket import socket
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -17,7 +19,7 @@ from daws.net.handshake import MESSAGES, OBJECTS, Hello
 from daws.net.keys import Keys, check_time
 from daws.net.link import Link
 from daws.net.stream import StreamDoor, connect
-from daws.runtime.transfer import ObjectGiver
+from daws.runtime.objects import ObjectGiver
 
 if TYPE_CHECKING:
     from daws.store.valkey.server import Address
@@ -41,6 +43,10 @@ async def hang_up(*links: Link[Any]) -> None:
 
 class Reach:
     """`folder` is the cluster's, `role` what this process is there: node, store or client."""
+
+    keys: Keys | None
+    loss_level = logging.WARNING
+    """How a lost link to the store is logged."""
 
     def __init__(self, folder: str | Path, role: str) -> None:
         self.folder = Path(folder)
@@ -107,3 +113,28 @@ class Reach:
 
     def hello(self, node: NodeId = 0, purpose: str = MESSAGES) -> Hello:
         return Hello(self.config.name, self.role, node, purpose)
+
+
+class PrivateReach(Reach):
+    """The processes of a private cluster: unix sockets in `run`, a folder of this user alone, and no keys."""
+
+    loss_level = logging.INFO
+
+    def __init__(self, run: str, role: str) -> None:
+        self.folder = Path(run)
+        self.role = role
+        self.config = ClusterConfig(name="private")
+        self.keys = None
+
+    @property
+    def store_address(self) -> str:
+        return f"{self.folder}/store.sock"
+
+    async def serve(self, bind: str, accepted: Callable[[Link[Any]], None], node: NodeId = 0) -> Door:
+        path = self.store_address if self.role == "store" else f"{self.folder}/node-{node}.sock"
+        with suppress(FileNotFoundError):
+            os.unlink(path)  # of a store that was killed
+        return await super().serve(path, accepted, node)
+
+    def serve_streams(self, bind: str, giver: ObjectGiver, node: NodeId) -> StreamDoor:
+        return super().serve_streams(f"{self.folder}/objects-{node}.sock", giver, node)

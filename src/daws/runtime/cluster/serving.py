@@ -21,6 +21,7 @@ from daws.model.task import AGAIN, CLIENT, FIRST_SPAWNED_ID, NodeId, Ready
 from daws.net.link import Link
 from daws.runtime.cluster import words
 from daws.runtime.cluster.book import Book
+from daws.runtime.cluster.callers import Caller, Counting
 from daws.runtime.cluster.ends import Ends, with_each_failure_once
 from daws.runtime.cluster.sessions import (
     LINGER_S,
@@ -32,10 +33,9 @@ from daws.runtime.cluster.sessions import (
     tasks_of,
     unfinished_of,
 )
-from daws.runtime.cluster.words import NOBODY, TO_STORE, ToStore, in_use, session_of
+from daws.runtime.cluster.words import NOBODY, TO_STORE, Count, Counted, KeepFailure, ToStore, in_use, session_of
+from daws.runtime.cluster.words import Ends as EndsWord
 from daws.runtime.ports import Outcome
-from daws.runtime.talk import Count, Counted, KeepFailure
-from daws.runtime.talk import Ends as EndsWord
 from daws.store.log import StoreSettings
 from daws.store.memory import MemoryStore
 from daws.store.memory.record import ready_of
@@ -64,41 +64,6 @@ def settings_of(lease_ns: int) -> StoreSettings:
     return StoreSettings(lease_ns=lease_ns, replicas_max=COPIES_MAX, direct=True, retired_max=RETIRED_MAX)
 
 
-class Caller:
-    """Somebody who is connected: a node, a client, or a tool."""
-
-    def __init__(
-        self,
-        link: Link[ToStore],
-        unsaid: "list[tuple[Caller, Any]]",
-        has_read: Callable[[int], bool] = lambda task: False,
-    ) -> None:
-        """`has_read` says whether a task has ended, so that it needs nothing any more."""
-        self.link = link
-        self.node: NodeId = NOBODY
-        self.session: Session | None = None
-        self.quiet: list[Any] = []  # what need not be said on its own
-        self.unheld: dict[int, tuple[int, ...]] = {}  # the same: what clients have let go of, and who is to read it
-        self.is_timed = False  # it will be said in a while
-        self._unsaid = unsaid
-        self._has_read = has_read
-
-    def say(self, word: Any) -> None:
-        """It leaves when all that it tells is safe."""
-        if self.quiet or self.unheld:
-            self.say_quiet()
-        self._unsaid.append((self, word))
-
-    def say_quiet(self) -> None:
-        self._unsaid += [(self, word) for word in self.quiet]
-        self.quiet.clear()
-        if self.unheld:
-            # Who has ended meanwhile may have said so to the node already, and would be waited for in vain.
-            left = [tuple([one for one in readers if not self._has_read(one)]) for readers in self.unheld.values()]
-            self._unsaid.append((self, LetGo(CLIENT, tuple(self.unheld), tuple(left))))
-            self.unheld = {}
-
-
 class StoreServer:
     """All methods belong to the thread of the loop. What is said is given to `when_safe`, which lets it go as soon as
     nothing of it can be lost any more."""
@@ -110,7 +75,10 @@ class StoreServer:
         book: Book,
         strategy: str,
         when_safe: Callable[[Callable[[], None]], None] = lambda then: then(),
+        patience_s: float = 0.0,
     ) -> None:
+        """With `patience_s` the cluster is private: its client tells which nodes have died, and no lease runs out. Then
+        a cancel that is not acknowledged is repeated after half of that time, otherwise after half of a lease."""
         self.store = store
         self.book = book
         self.strategy = strategy
@@ -122,13 +90,14 @@ class StoreServer:
         self._when_safe = when_safe
         self._unsaid: list[tuple[Caller, Any]] = []
         self._later: list[tuple[Caller, CallStore]] = []  # of clients, that the store had no room for
-        self._patience_s = store.lease_ns / 1e9
+        self._is_private = patience_s > 0
+        self._patience_s = patience_s or store.lease_ns / 1e9
         self._quiet_s = min(QUIET_S_MAX, self._patience_s / QUIET_SHARE)
         self._functions: dict[int, bytes] = {}  # that runs have brought in
         self._wanted: dict[int, set[Caller]] = {}  # functions that nobody has told yet, and who asked for them
         self._batches = time.time_ns()  # higher than all that a server before this one has used
         self._cancels: dict[int, tuple[tuple[int, ...], float]] = {}  # that no node has taken yet, and since when
-        self._counting: list[_Counting] = []
+        self._counting: list[Counting] = []
         self._members_told = -1
         self._timer: TimerHandle = loop.call_later(LOOK_S, self._look)
         now_s = time.monotonic()
@@ -406,8 +375,25 @@ class StoreServer:
 
     def _on_printed(self, caller: Caller, word: words.Printed) -> None:
         session = self.sessions.get(session_of(word.task))
+        if session is None and word.task < 0 and len(self.sessions) == 1:
+            (session,) = self.sessions.values()  # a thread printed it that runs no task
         if session is not None and session.client is not None:
             session.client.say(word)
+
+    def _on_notes(self, caller: Caller, word: words.Ran | words.Learnt) -> None:
+        """What a node notes of its runs, for clients that keep a timeline or explain."""
+        for session in self.sessions.values():
+            if session.client is not None:
+                session.client.say(word)
+
+    def _on_node_died(self, caller: Caller, word: words.NodeDied) -> None:
+        if not self._is_private:
+            caller.say(words.Refused("only the client of a private cluster can know that a node has died"))
+            return
+        self.store.expire(word.node)
+        self.store.apply(0, [Watch(0)], time.monotonic_ns())
+        self._cancels = {batch: (tasks, -1e9) for batch, (tasks, _) in self._cancels.items()}
+        self._send_cancels()  # the node may have been asked to see to some
 
     # -- clients -------------------------------------------------------------------------------------------------------
 
@@ -477,7 +463,7 @@ class StoreServer:
 
     def _on_count(self, caller: Caller, word: Count) -> None:
         asked = [self.nodes[node] for node in self.store.members_now().nodes if node in self.nodes]
-        counting = _Counting(asked, lambda counts: caller.say(words.Counts(counts)))
+        counting = Counting(asked, lambda counts: caller.say(words.Counts(counts)))
         self._counting.append(counting)
         for node in asked:
             node.say(word)
@@ -485,7 +471,7 @@ class StoreServer:
         counting.look()
         self._counting = [one for one in self._counting if not one.is_over]
 
-    def _end_counting(self, counting: "_Counting") -> None:
+    def _end_counting(self, counting: "Counting") -> None:
         counting.end()
         self._flush()
 
@@ -603,37 +589,6 @@ class StoreServer:
         self._tell_news()
 
 
-class _Counting:
-    """A question to all nodes; who does not answer in time is left out."""
-
-    def __init__(self, asked: list[Caller], done: Callable[[list[Counted]], None]) -> None:
-        self._left = set(asked)
-        self._counts: list[Counted] = []
-        self._done = done
-        self.is_over = False
-
-    def answered(self, caller: Caller, counted: Counted) -> bool:
-        """Is that an answer to this question? Each node answers in the order in which it was asked."""
-        if caller not in self._left:
-            return False
-        self._counts.append(counted)
-        self.without(caller)
-        return True
-
-    def without(self, caller: Caller) -> None:
-        self._left.discard(caller)
-        self.look()
-
-    def look(self) -> None:
-        if not self._left:
-            self.end()
-
-    def end(self) -> None:
-        if not self.is_over:
-            self.is_over = True
-            self._done(self._counts)
-
-
 _HEARD: dict[type, Callable[[StoreServer, Caller, Any], None]] = {
     words.Enrol: StoreServer._on_enrol,
     KeepFailure: StoreServer._on_keep_failure,
@@ -641,6 +596,9 @@ _HEARD: dict[type, Callable[[StoreServer, Caller, Any], None]] = {
     words.AskFunction: StoreServer._on_ask_function,
     Learn: StoreServer._on_learn,
     words.Printed: StoreServer._on_printed,
+    words.Ran: StoreServer._on_notes,
+    words.Learnt: StoreServer._on_notes,
+    words.NodeDied: StoreServer._on_node_died,
     Counted: StoreServer._on_counted,
     CancelTaken: StoreServer._on_cancel_taken,
     words.Attach: StoreServer._on_attach,

@@ -17,7 +17,7 @@ from daws.store.memory import MemoryStore
 from daws.store.memory.record import Record
 
 if TYPE_CHECKING:
-    from daws.runtime.cluster.serving import Caller
+    from daws.runtime.cluster.callers import Caller
 
 CANCELLED_AT_ONCE = 4096
 LINGER_S = 5.0

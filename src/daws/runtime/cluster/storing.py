@@ -10,15 +10,18 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from socket import AF_INET, AF_INET6, SOCK_STREAM, socket
 
 import uvloop
 
-from daws.model.errors import UsageError
+from daws.model.errors import StoreFullError, UsageError
 from daws.runtime.cluster.book import Book
-from daws.runtime.cluster.reach import Reach, hang_up
+from daws.runtime.cluster.reach import PrivateReach, Reach, hang_up
 from daws.runtime.cluster.serving import StoreServer, settings_of
+from daws.runtime.cluster.words import StartStore
+from daws.runtime.outcomes import LEASE_NS
 from daws.store.log import GroupSync, open_store
 from daws.workers.system import wait_for_turns
 
@@ -27,6 +30,10 @@ IDLE_LOOK_S = 1.0
 STRATEGY = "daws"
 START_AGAIN_S = 3.0
 LINE_BYTES_MAX = 1000
+PRIVATE_LOG_BYTES_MIN = 1 << 29
+"""Shortening the log of a private cluster takes the processors from its tasks."""
+PATIENCE_S = 60.0
+"""So long a private cluster's store waits for its client, should both the store and the links to it be new."""
 log = logging.getLogger("daws")
 
 
@@ -63,6 +70,29 @@ def run_store(folder: Path, idle_s: float = 0.0, ready: Callable[[str], None] = 
         loop.close()
         os.close(lock)
     return True
+
+
+def serve_privately(loop: asyncio.AbstractEventLoop, start: StartStore) -> None:
+    """The store of a private cluster, from its log if there is one. It serves as long as the loop runs.
+
+    Its log need not outlive the machine, as its client does not: nothing waits for a disk. All that was acknowledged is
+    in the hands of the kernel, and so outlives the process.
+    """
+    state = Path(start.state)
+    store, files = open_store(state / "log", settings_of(LEASE_NS), durable=False, log_bytes_min=PRIVATE_LOG_BYTES_MIN)
+    book = Book(state / "book.json", durable=False, first_session=0)
+    server = StoreServer(loop, store, book, start.strategy, DirectSync(loop, files).when_safe, PATIENCE_S)
+    loop.run_until_complete(PrivateReach(start.run, "store").serve("", server.welcome))
+
+
+class DirectSync(GroupSync):
+    """Writes what was noted at once, on the thread of the loop. If there is no room, answers wait as elsewhere."""
+
+    def when_safe(self, then: Callable[[], None]) -> None:
+        if not self._waiting and self._write is None:
+            with suppress(StoreFullError):
+                self._files.sync()
+        super().when_safe(then)
 
 
 def _end_when_idle(loop: asyncio.AbstractEventLoop, server: StoreServer, idle_s: float) -> None:

@@ -10,7 +10,10 @@ from daws.core.effects import CallStore
 from daws.core.events import CallFine, NewStrategy, StoreAnswered
 from daws.model.cluster import Members
 from daws.model.task import NodeId
-from daws.runtime.talk import Count, Counted, Ends, KeepFailure
+from daws.runs.facts import FactType
+from daws.runs.notes import News
+from daws.runtime.crew import Crew
+from daws.runtime.ports import Counters, Outcome
 from daws.wire.messages import CancelOrder, CancelTaken, LetGo, NewTasks, Submission
 from daws.wire.store import SESSION_BITS as SESSION_BITS
 from daws.wire.store import session_of as session_of
@@ -46,6 +49,19 @@ class Enrolled(Word, frozen=True):
     shard_count: int = 1
 
 
+class KeepFailure(Word, frozen=True):
+    """What the last run of a task raised; said before the end of that run is."""
+
+    task: int
+    failure: bytes
+
+
+class Ends(Word, frozen=True):
+    """Tasks have ended; told to their client, or to the node where a run has created them."""
+
+    outcomes: list[Outcome]
+
+
 class AskEnds(Word, frozen=True):
     """Which of these tasks have ended? Answered by Ends with those that have. If all of them `have_ended`, as far as
     the node that asks knows, also by Forgotten with those that the store does not know any more."""
@@ -79,6 +95,29 @@ class Printed(Word, frozen=True):
     task: int
     stream: int
     text: bytes
+
+
+class Ran(Word, frozen=True):
+    """Runs that have ended on a node, for clients that keep a timeline."""
+
+    news: News
+
+
+class Learnt(Word, frozen=True):
+    """A fact about one task, for clients that explain."""
+
+    fact: FactType
+
+
+class Count(Word, frozen=True):
+    """A question to a node, answered by Counted; or of a client to the store, answered by Counts."""
+
+
+class Counted(Word, frozen=True):
+    """What a node has seen so far, and the tasks that its workers have."""
+
+    counters: Counters
+    started: list[int]
 
 
 class Depart(Word, frozen=True):
@@ -141,6 +180,48 @@ class Counts(Word, frozen=True):
     nodes: list[Counted]
 
 
+class NodeDied(Word, frozen=True):
+    """The client of a private cluster has seen the process of this node end."""
+
+    node: NodeId
+
+
+# -- the client of a private cluster and the processes that it starts --------------------------------------------------
+
+
+class StartStore(Word, frozen=True):
+    """Be the store. `run` is the folder of the sockets, `state` that of the log."""
+
+    run: str
+    state: str
+    strategy: str
+
+
+class StartNode(Word, frozen=True):
+    """Be a node. `strategy` is pickled. Its folders are made in `memory` (empty: there is none) and `scratch`. With
+    `journal`, a folder, it writes a journal there when it is stopped."""
+
+    run: str
+    crew: Crew
+    strategy: bytes
+    memory: str
+    scratch: str
+    limit_bytes: int
+    journal: str = ""
+
+
+class Up(Word, frozen=True):
+    """The process can be used. `node` is its number, NOBODY for the store."""
+
+    node: NodeId = NOBODY
+
+
+class Broken(Word, frozen=True):
+    """The process ends because of an error. `failure` is an exception as it travels."""
+
+    failure: bytes
+
+
 # -- tools and the store -----------------------------------------------------------------------------------------------
 
 
@@ -196,6 +277,9 @@ ToStore = (
     | Printed
     | Counted
     | CancelTaken
+    | Ran
+    | Learnt
+    | NodeDied
     | Attach
     | CancelTasks
     | Count
@@ -225,6 +309,8 @@ FromStore = (
     | Refused
     | NowMembers
     | Printed
+    | Ran
+    | Learnt
     | Counts
     | Closed
     | Sessions
@@ -233,3 +319,5 @@ FromStore = (
 
 TO_STORE: msgpack.Decoder[list[ToStore]] = msgpack.Decoder(list[ToStore])
 FROM_STORE: msgpack.Decoder[list[FromStore]] = msgpack.Decoder(list[FromStore])
+START: msgpack.Decoder[list[StartStore | StartNode]] = msgpack.Decoder(list[StartStore | StartNode])
+FROM_CHILD: msgpack.Decoder[list[Up | Broken]] = msgpack.Decoder(list[Up | Broken])

@@ -156,7 +156,7 @@ class Objects:
             here, held = machine.objects, self.holdings[node]
             if here != held:
                 fail(f"the machine of node {node} has {sorted(here - held)[:5]} but not {sorted(held - here)[:5]}")
-        sent_bytes = kernel.fetched_bytes
+        sent_bytes = kernel.transfers.fetched_bytes
         if self.fetched_bytes > sent_bytes:
             fail(f"{self.fetched_bytes} bytes arrived but only {sent_bytes} were sent")
         if kernel.faults is None and not kernel.departed:

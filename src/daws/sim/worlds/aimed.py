@@ -7,7 +7,6 @@ after the node was declared dead. Or it dies while it takes over from another no
 from collections.abc import Sequence
 from typing import Any
 
-from daws.core import view
 from daws.core.effects import CallStore
 from daws.core.events import RunEnded
 from daws.model.task import NODE_INDEX_MASK, NodeId
@@ -150,12 +149,11 @@ class AimedFaults(Faults):
         kernel.push(at_ns, FATE, lambda kernel: self._kill_worker(kernel, node, row.task, row.attempt))
 
     def _kill_worker(self, kernel: Kernel, node: NodeId, task: int, attempt: int) -> None:
-        machine = kernel.seats.get(node)
-        run = view.runs(machine.core).get(task) if machine is not None else None
-        if run is not None and run.suspended and run.ready.attempt == attempt and self.worker_deaths:
-            self.worker_deaths -= 1
-            self.note("worker died")
-            kernel.push(kernel.now_ns, node, RunEnded(task, run.number, 0, (), "its worker died", True, (), True))
+        for run, ready in kernel.runs.suspended.get(node, {}).items():
+            if ready.spec.id == task and ready.attempt == attempt and self.worker_deaths:
+                self.worker_deaths -= 1
+                self.note("worker died")
+                kernel.push(kernel.now_ns, node, RunEnded(task, run, 0, (), "its worker died", True, (), True))
 
     def tell_to_leave(self, kernel: Kernel, index: int, deadline_ns: int) -> None:
         if kernel.leave(index, deadline_ns):

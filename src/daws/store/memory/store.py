@@ -127,6 +127,11 @@ class MemoryStore:
         self.members_changed = True
         return self.members_now()
 
+    def expire(self, node: NodeId) -> None:
+        """Let the lease of a node run out: its death is known."""
+        if node in self.leases:
+            self.leases = {node: 0, **{one: until_ns for one, until_ns in self.leases.items() if one != node}}
+
     def members_now(self) -> Members:
         """The members, under a new version if a node came or went since the last time."""
         if self.members_changed:

@@ -8,12 +8,13 @@ import uvloop
 
 from daws.model.errors import UnavailableError
 from daws.runtime.cluster import hosting
-from daws.runtime.cluster.hosting import STRUCK, NodeCrew, NodeHost
+from daws.runtime.cluster.hosting import STRUCK, NodeHost
+from daws.runtime.crew import Crew
 
 
 def test_devices_are_those_of_the_machine_whatever_the_number_of_the_node():
-    crew = NodeCrew(2, devices=(("gpu", 2), ("fpga", 1)))
-    assert [crew.device_of(17, slot) for slot in range(5)] == [-1, -1, 0, 1, 0]
+    crew = Crew(2, devices=(("gpu", 2), ("fpga", 1)))
+    assert [crew.device_of(slot) for slot in range(5)] == [-1, -1, 0, 1, 0]
 
 
 def test_who_is_told_to_leave_between_two_lives_does_not_begin_another():
@@ -31,7 +32,7 @@ def test_who_is_told_to_leave_between_two_lives_does_not_begin_another():
             return STRUCK
 
     async def main() -> None:
-        host = Host(asyncio.get_running_loop(), cast(Any, None), NodeCrew(1), "127.0.0.1:0")
+        host = Host(asyncio.get_running_loop(), cast(Any, None), Crew(1), "127.0.0.1:0")
         assert await host.run() == STRUCK
         assert host.lives == 2
 
@@ -51,7 +52,7 @@ def test_a_store_that_is_being_started_is_no_reason_to_warn(
     monkeypatch.setattr(hosting, "DIAL_AGAIN_S_MAX", longest_s)
 
     async def main() -> None:
-        host = NodeHost(asyncio.get_running_loop(), cast(Any, None), NodeCrew(1), "127.0.0.1:0")
+        host = NodeHost(asyncio.get_running_loop(), cast(Any, None), Crew(1), "127.0.0.1:0")
         monkeypatch.setattr(host, "_store_is_away", lambda: None)
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(host._stay_connected(), 1.0)

@@ -23,8 +23,8 @@ from daws.net.folder import init_cluster
 from daws.runtime.cluster import joined, words
 from daws.runtime.cluster.joined import ENOUGH, FAREWELL_S, PACE_PER_NODE_S, JoinedCluster
 from daws.runtime.cluster.reach import Reach
+from daws.runtime.cluster.words import Ends
 from daws.runtime.ports import Outcome
-from daws.runtime.talk import Ends
 from daws.wire.store import CLIENT_HOLDER, DONE, REFUSED, STRUCK, UNKNOWN, Release, Submit
 from tests.unit.runtime.cluster.machines import free_port
 

@@ -16,9 +16,8 @@ from daws.model.task import AGAIN, CLIENT, FIRST_SPAWNED_ID, FROM_OUTSIDE, TaskS
 from daws.runtime.cluster import words
 from daws.runtime.cluster.book import NODES_AT_ONCE, Book
 from daws.runtime.cluster.ends import FAILURES_MIN
-from daws.runtime.cluster.words import SESSION_BITS
+from daws.runtime.cluster.words import SESSION_BITS, Count, Counted, Ends, KeepFailure
 from daws.runtime.ports import Counters
-from daws.runtime.talk import Count, Counted, Ends, KeepFailure
 from daws.wire.messages import CancelOrder, CancelTaken, LetGo, NewTasks, Submission
 from daws.wire.store import CLIENT_HOLDER, STRUCK, UNKNOWN, Cancel, Finish, Lease, Release, Submit, TakeOver
 from daws.wire.worker import Learn

@@ -31,9 +31,8 @@ from daws.runtime.cluster.direct.words import TO_CLIENT, Batches, Fresh, Here, S
 from daws.runtime.cluster.direct.writing import Write, Written, complete, unfinished, write
 from daws.runtime.cluster.reach import Reach
 from daws.runtime.cluster.sessions import CANCELLED_AT_ONCE, is_function
-from daws.runtime.cluster.words import NOBODY, SESSION_BITS, in_use
+from daws.runtime.cluster.words import NOBODY, SESSION_BITS, Count, Counted, Ends, in_use
 from daws.runtime.ports import Outcome
-from daws.runtime.talk import Count, Counted, Ends
 from daws.store.memory.record import ready_of
 from daws.store.valkey.caller import StoreChangedError
 from daws.store.valkey.notes import FAILURES, NUMBERS, STRATEGY

@@ -27,9 +27,8 @@ from daws.runtime.cluster.direct.words import TO_NODE, Batches, Fresh, Here, Sea
 from daws.runtime.cluster.ends import FAILURES_MIN
 from daws.runtime.cluster.reach import Reach
 from daws.runtime.cluster.sessions import is_function
-from daws.runtime.cluster.words import NOBODY, session_of
+from daws.runtime.cluster.words import NOBODY, Count, Counted, Ends, KeepFailure, session_of
 from daws.runtime.ports import Outcome
-from daws.runtime.talk import Count, Counted, Ends, KeepFailure
 from daws.store.memory.record import is_held
 from daws.store.valkey.caller import StoreChangedError
 from daws.store.valkey.notes import ENDED, FAILURES, FUNCTIONS, NOTES_SHARD

@@ -12,8 +12,7 @@ from daws.runtime.cluster import words
 from daws.runtime.cluster.direct.book import ENDING, OPEN, Entry, decode
 from daws.runtime.cluster.direct.desk import Desk
 from daws.runtime.cluster.direct.words import TO_CLIENT
-from daws.runtime.cluster.words import SESSION_BITS, SessionInfo
-from daws.runtime.talk import Count
+from daws.runtime.cluster.words import SESSION_BITS, Count, SessionInfo
 from daws.store.valkey.caller import StoreChangedError
 from daws.wire.store import MEMBERSHIP_SHARD, Leased, Watch
 

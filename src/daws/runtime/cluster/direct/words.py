@@ -5,9 +5,8 @@ import time
 from msgspec import msgpack
 
 from daws.core.events import NewStrategy
-from daws.runtime.cluster.words import Depart, Printed, Word
+from daws.runtime.cluster.words import Count, Counted, Depart, Ends, Printed, Word
 from daws.runtime.ports import Outcome
-from daws.runtime.talk import Count, Counted, Ends
 from daws.store.valkey.told import Runs, Seal
 from daws.wire.messages import CancelOrder, CancelTaken, LetGo, NewTasks, Submission, SubmissionTaken
 

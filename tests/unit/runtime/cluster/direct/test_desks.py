@@ -18,10 +18,9 @@ from daws.runtime.cluster.direct.book import ENDING, SessionBook
 from daws.runtime.cluster.direct.ends import Ends
 from daws.runtime.cluster.direct.members import NodeDesk
 from daws.runtime.cluster.direct.words import Batches
-from daws.runtime.cluster.words import SESSION_BITS, AskEnds, Forgotten, OpenSessions
+from daws.runtime.cluster.words import SESSION_BITS, AskEnds, Forgotten, KeepFailure, OpenSessions
+from daws.runtime.cluster.words import Ends as Told
 from daws.runtime.ports import Outcome
-from daws.runtime.talk import Ends as Told
-from daws.runtime.talk import KeepFailure
 from daws.store.valkey import safety
 from daws.store.valkey.attempt import StoreOptions
 from daws.store.valkey.looking import Looking

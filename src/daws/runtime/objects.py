@@ -1,10 +1,10 @@
-"""Objects on their way from one node to another, or to the client: plain blocking sockets and threads of their own, so
-that neither side's event loop waits for bytes.
+"""Objects on streams (`daws.net.stream`) between nodes and clients: blocking sockets on threads, so that no event loop
+waits for bytes.
 
-A request is a list of object ids. Each of them is answered in turn by the object's size and then its bytes, which the
-kernel copies from the file where nothing has to be encrypted, or by MISSING. Above the size are the permission bits of
-a file that a command made, so that programs stay programs; they are zero for values. Clients of other machines also
-bring objects in (BRINGS); those are answered by their size, or by MISSING if there is no room.
+A request is a list of object ids. Each id is answered in turn by the object's size and its bytes, or by MISSING. Above
+the size are the permission bits of a file that a command made, so that programs stay programs; they are zero for
+values. Clients also bring objects in: the bytes (BRINGS), or on one machine the path of a file that they have written
+into a folder of the node (ADOPTS). Both are answered by the object's size, or by MISSING if the node did not take it.
 """
 
 import logging
@@ -13,26 +13,29 @@ import time
 from array import array
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from socket import SHUT_RDWR, socket
+from socket import socket
 from struct import Struct
-from threading import Lock, Thread
+from threading import Lock
 
 from daws.core.events import ObjectsFetched
 from daws.data.codec import Packed, WholeFile
 from daws.data.files import ObjectFiles
 from daws.model.errors import NoSpaceError, PeerError, UnavailableError
 from daws.model.task import Transfer
+from daws.net.stream import CHUNK_BYTES, receive_exactly, receive_into, send_file
 
 _COUNT = Struct("<I")
 _SIZE = Struct("<Q")
 _BROUGHT = Struct("<QQ")
+_ADOPTED = Struct("<QQH")
 MISSING = (1 << 64) - 1
 BRINGS = (1 << 32) - 1
 """Instead of how many objects are asked for: one is brought in; its id and its size follow, and its bytes."""
+ADOPTS = BRINGS - 1
+"""The same for an object in a file: its id, its size, and the length of the path follow, and the path."""
 IDS_MAX = 1 << 20
 SIZE_MAX = 1 << 46
 MODE_SHIFT = 48
-CHUNK_BYTES = 1 << 20
 STALL_S = 15.0
 """Who takes nothing for so long while an object is on its way is gone."""
 ROOM_S, ROOM_AGAIN_S = 60.0, 0.25
@@ -51,16 +54,18 @@ class ObjectGiver:
         """Answer requests until the other side has no more. OSError or PeerError if it does not end as it should."""
         while True:
             sock.settimeout(None)
-            head = _read(sock, _COUNT.size)
+            head = receive_exactly(sock, _COUNT.size)
             if head is None:
                 return
             sock.settimeout(STALL_S)
             (count,) = _COUNT.unpack(head)
             if count == BRINGS:
                 self._take(sock)
-                continue
-            for object_ in _ids(sock, count):
-                self._give(sock, object_)
+            elif count == ADOPTS:
+                self._adopt(sock)
+            else:
+                for object_ in _ids(sock, count):
+                    self._give(sock, object_)
 
     def _give(self, sock: socket, object_: int) -> None:
         try:
@@ -82,10 +87,7 @@ class ObjectGiver:
             try:
                 size = self.files.size_bytes(object_)
                 sock.sendall(_size_word(size, self.files.mode(object_, fd)))
-                if type(sock) is socket:
-                    _send_file(sock, fd, size)
-                else:
-                    _copy_file(sock, fd, size)
+                send_file(sock, fd, size)
                 self.sent_bytes += size
             finally:
                 os.close(fd)
@@ -103,31 +105,14 @@ class ObjectGiver:
             raise PeerError("there is no room for it") from error
         sock.sendall(_SIZE.pack(size))
 
-
-class ObjectServer(ObjectGiver):
-    """Gives them to whoever connects to `sock`."""
-
-    def __init__(self, sock: socket, files: ObjectFiles) -> None:
-        super().__init__(files)
-        self._sock = sock
-        Thread(target=self._accept, name="daws-objects", daemon=True).start()
-
-    def close(self) -> None:
-        with suppress(OSError):
-            self._sock.shutdown(SHUT_RDWR)
-        self._sock.close()
-
-    def _accept(self) -> None:
-        while True:
-            try:
-                sock, _ = self._sock.accept()
-            except OSError:
-                return
-            Thread(target=self._welcome, args=(sock,), name="daws-objects", daemon=True).start()
-
-    def _welcome(self, sock: socket) -> None:
-        with sock, suppress(OSError, PeerError):
-            self.serve(sock)
+    def _adopt(self, sock: socket) -> None:
+        object_, size, length = _ADOPTED.unpack(_expect(sock, _ADOPTED.size))
+        path = os.fsdecode(_expect(sock, length))
+        try:
+            self.files.adopt(object_, path, size)
+        except (UnavailableError, OSError):
+            size = MISSING
+        sock.sendall(_SIZE.pack(size))
 
 
 def _size_word(size: int, mode: int) -> bytes:
@@ -138,26 +123,6 @@ def _ids(sock: socket, count: int) -> Sequence[int]:
     if count > IDS_MAX:
         raise PeerError(f"a request for {count:,} objects")
     return array("Q", _expect(sock, 8 * count))
-
-
-def _send_file(sock: socket, fd: int, size: int) -> None:
-    sock.settimeout(None)  # sendfile knows no limits of time
-    sent = 0
-    while sent < size:
-        count = os.sendfile(sock.fileno(), fd, sent, size - sent)
-        if not count:
-            raise PeerError("the file of an object is shorter than the object")
-        sent += count
-
-
-def _copy_file(sock: socket, fd: int, size: int) -> None:
-    """To a stream that has to encrypt."""
-    while size:
-        part = os.read(fd, min(CHUNK_BYTES, size))
-        if not part:
-            raise PeerError("the file of an object is shorter than the object")
-        sock.sendall(part)
-        size -= len(part)
 
 
 class ObjectSource:
@@ -239,6 +204,20 @@ class ObjectSource:
             return bool(size != MISSING)
         return False
 
+    def adopt(self, object_: int, path: str, size_bytes: int) -> bool:
+        """Hand over a file in a folder of the node there. False if the node did not take it."""
+        name = os.fsencode(path)
+        with self._lock, suppress(OSError, PeerError):
+            try:
+                sock = self._open()
+                sock.sendall(_COUNT.pack(ADOPTS) + _ADOPTED.pack(object_, size_bytes, len(name)) + name)
+                (size,) = _SIZE.unpack(_expect(sock, _SIZE.size))
+            except BaseException:
+                self._close()
+                raise
+            return bool(size != MISSING)
+        return False
+
     def _open(self) -> socket:
         self._used_s = time.monotonic()
         if self._sock is None:
@@ -277,32 +256,12 @@ class _Incoming(WholeFile):
     def write_to(self, fd: int) -> int:
         if self.size_bytes:
             os.posix_fallocate(fd, 0, self.size_bytes)  # if there is no room, nothing has been read yet
-        room = memoryview(bytearray(min(CHUNK_BYTES, self.size_bytes)))
-        left = self.size_bytes
-        while left:
-            count = self._sock.recv_into(room[:left])
-            if not count:
-                raise PeerError("it is gone in the middle of an object")
-            written = 0
-            while written < count:
-                written += os.write(fd, room[written:count])
-            left -= count
+        receive_into(self._sock, fd, self.size_bytes)
         return self.size_bytes
 
 
 def _expect(sock: socket, count: int) -> bytes:
-    data = _read(sock, count)
+    data = receive_exactly(sock, count)
     if data is None:
         raise PeerError("it is gone")
     return data
-
-
-def _read(sock: socket, count: int) -> bytes | None:
-    """So many bytes, or None if the other side is gone."""
-    parts = bytearray()
-    while len(parts) < count:
-        part = sock.recv(count - len(parts))
-        if not part:
-            return None
-        parts += part
-    return bytes(parts)

@@ -1,4 +1,4 @@
-"""Nodes in processes of their own: work spreads, objects travel, and whoever dies is named."""
+"""A private cluster: work spreads, objects travel, and processes that die are named and replaced."""
 
 import os
 import random
@@ -17,15 +17,15 @@ from daws.client.cluster import Cluster
 from daws.client.gathering import gather
 from daws.client.waiting import wait
 from daws.core.journal import Journal, replay
-from daws.model.errors import ClosedError, UnavailableError, UsageError
-from daws.runtime.remote import NodeProcesses
+from daws.model.errors import ClosedError, DawsError, UnavailableError, UsageError
+from daws.runtime.cluster.private import PrivateCluster
 from daws.strategy.presets import PRESETS
 from tests.unit.client.inner_jobs import fibonacci
-from tests.unit.runtime.jobs import add, blob, first, mix, which_node
+from tests.unit.runtime.jobs import add, begin_once_and_hang, blob, first, mix, which_node
 from tests.unit.workers.crew import gone
 from tests.unit.workers.test_vanishing import descendants
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 
 
 @pytest.fixture(scope="module")
@@ -164,26 +164,81 @@ def test_a_node_on_a_thread_keeps_a_journal_too(tmp_path: Path):
         Cluster(1, journal=tmp_path / "file")
 
 
-def pid_of(cluster: Cluster, who: int) -> int:
+def engine_of(cluster: Cluster) -> PrivateCluster:
     engine = cluster._open().engine
-    assert isinstance(engine, NodeProcesses)
-    return engine.pids[who]
+    assert isinstance(engine, PrivateCluster)
+    return engine
 
 
-@pytest.mark.parametrize("who, name", [(1, "node 1"), (-2, "the store")])
-def test_whoever_waits_hears_who_has_died(who: int, name: str):
+@pytest.mark.parametrize("who", ["node 1", "the store"])
+def test_whoever_is_killed_is_named_and_replaced(who: str, tmp_path: Path, caplog: pytest.LogCaptureFixture):
     before = set(descendants(os.getpid()))
-    with Cluster(1, nodes=2) as cluster:
+    with Cluster(1, nodes=3) as cluster:
         folders = [folder for folder in (cluster._folders.memory, cluster._folders.scratch) if folder is not None]
-        waiting = [cluster.submit(time.sleep, 1000) for _ in range(4)]
-        os.kill(pid_of(cluster, who), signal.SIGKILL)
-        for future in waiting:
-            error = future.exception(60)
-            assert isinstance(error, UnavailableError) and name in str(error) and "signal 9" in str(error)
-        with pytest.raises(ClosedError, match=name):
-            cluster.submit(add)
+        engine = engine_of(cluster)
+        put = [cluster.put(blob(100 + number)) for number in range(3)]
+        made = [cluster.submit(blob, number) for number in range(9)]
+        wait(made, 60)
+        begun = [cluster.submit(begin_once_and_hang, str(tmp_path / f"begun{slot}"), slot) for slot in range(3)]
+        behind = [cluster.submit(add, *begun, number) for number in range(20)]
+        for slot in range(3):
+            wait_for_file(tmp_path / f"begun{slot}")
+        old = engine.pids
+        os.kill(old[who], signal.SIGKILL)
+        wait_until(lambda: who not in engine.pids or engine.pids[who] not in (0, old[who]))
+        for slot in range(3):
+            (tmp_path / f"begun{slot}.go").touch()
+        assert gather(behind, timeout=60) == [3 + number for number in range(20)]
+        assert [one.result(60)[0] for one in made] == list(range(9)), "what was lost is made again"
+        assert [cluster.submit(first, one).result(60) for one in put] == [100, 101, 102], "another node had a copy"
+        wait_until(lambda: len(engine.members) == 3 and len(engine.pids) == 4)
+        assert gather([cluster.submit(which_node, str(tmp_path), 3) for _ in range(9)], timeout=60)
         family = [pid for pid in descendants(os.getpid()) if pid not in before]
+    (line,) = [line for line in caplog.messages if "has ended" in line]
+    assert line.startswith(f"{who} has ended, by signal 9")
     assert gone(family, folders)
+
+
+def test_a_node_and_the_store_may_die_together():
+    with Cluster(1, nodes=2) as cluster:
+        pids = engine_of(cluster).pids
+        running = [cluster.submit(add, number) for number in range(500)]
+        os.kill(pids["the store"], signal.SIGKILL)
+        os.kill(pids["node 0"], signal.SIGKILL)
+        assert gather(running, timeout=60) == list(range(500))
+        engine = engine_of(cluster)
+        wait_until(lambda: set(engine.members.nodes) == {1, 2})
+
+
+def test_a_cluster_whose_nodes_die_again_and_again_is_broken():
+    with Cluster(1, nodes=1, node="process") as cluster:
+        engine = engine_of(cluster)
+        waiting = cluster.submit(time.sleep, 1000)
+        dead: set[int] = set()
+        while engine._broken is None:
+            wait_until(lambda: engine._broken is not None or (len(engine.members) > 0 and nodes_of(engine) - dead))
+            for pid in nodes_of(engine) - dead:
+                dead.add(pid)
+                os.kill(pid, signal.SIGKILL)
+        error = waiting.exception(60)
+        assert isinstance(error, DawsError) and ("signal 9" in str(error) or "when they died" in str(error))
+        with pytest.raises(ClosedError, match="signal 9"):
+            cluster.submit(add)
+
+
+def nodes_of(engine: PrivateCluster) -> set[int]:
+    return {pid for name, pid in engine.pids.items() if name.startswith("node ")}
+
+
+def wait_until(condition: Callable[[], Any], within_s: float = 30.0) -> None:
+    until_s = time.monotonic() + within_s
+    while not condition():
+        assert time.monotonic() < until_s, "it did not come to pass in time"
+        time.sleep(0.01)
+
+
+def wait_for_file(path: Path) -> None:
+    wait_until(path.exists)
 
 
 def test_nodes_that_cannot_start_say_why():
@@ -217,7 +272,7 @@ def test_what_makes_no_sense_is_refused(given: dict[str, Any]):
 def test_nothing_is_left_of_a_client_that_was_killed(tmp_path: Path):
     for slot in range(2):
         os.mkfifo(tmp_path / f"begun{slot}")
-    command = [sys.executable, str(Path(__file__).with_name("owner.py")), str(tmp_path / "begun")]
+    command = [sys.executable, str(Path(__file__).parents[1] / "owner.py"), str(tmp_path / "begun")]
     environment = os.environ | {"PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"}
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as owner:
         assert owner.stdout is not None

@@ -4,20 +4,40 @@ import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from socket import AF_UNIX, SOCK_STREAM, socket
 from threading import Event, Thread
 
 import pytest
 
 from daws.core.events import ObjectsFetched
-from daws.data.codec import Packed, WholeFile
+from daws.data.codec import Packed, WholeFile, encode
 from daws.data.envelope import MAGIC
 from daws.data.files import ObjectFiles
-from daws.model.errors import NoSpaceError
-from daws.runtime import transfer
-from daws.runtime.connection import connect, listen
-from daws.runtime.transfer import ObjectServer, ObjectSource
+from daws.model.errors import NoSpaceError, UnavailableError
+from daws.net import stream
+from daws.net.handshake import OBJECTS, Hello
+from daws.net.listening import listen
+from daws.net.stream import StreamDoor
+from daws.runtime import objects
+from daws.runtime.objects import ObjectGiver, ObjectSource
 
-BIG = 3 * transfer.CHUNK_BYTES + 17
+BIG = 3 * stream.CHUNK_BYTES + 17
+HELLO = Hello("lab", "node", 0, OBJECTS)
+
+
+def connect(path: str) -> socket:
+    """As `Reach.open_stream` does."""
+    try:
+        return stream.connect(path, None, HELLO)
+    except UnavailableError as error:
+        raise ConnectionError(str(error)) from error
+
+
+def connect_rudely(path: str) -> socket:
+    """Without a handshake."""
+    sock = socket(AF_UNIX, SOCK_STREAM)
+    sock.connect(path)
+    return sock
 
 
 def files_in(folder: Path) -> ObjectFiles:
@@ -27,10 +47,12 @@ def files_in(folder: Path) -> ObjectFiles:
 
 
 @pytest.fixture
-def there(tmp_path: Path) -> Iterator[ObjectServer]:
-    server = ObjectServer(listen(str(tmp_path / "socket")), files_in(tmp_path / "there"))
-    yield server
-    server.close()
+def there(tmp_path: Path) -> Iterator[ObjectGiver]:
+    tmp_path.chmod(0o700)
+    giver = ObjectGiver(files_in(tmp_path / "there"))
+    door = StreamDoor(str(tmp_path / "socket"), None, HELLO, lambda sock, peer: giver.serve(sock))
+    yield giver
+    door.close()
 
 
 def file_of(content: bytes, mode: int = 0o600) -> WholeFile:
@@ -42,14 +64,14 @@ def mode_of(files: ObjectFiles, object_: int) -> int:
 
 
 @pytest.fixture
-def source(there: ObjectServer, tmp_path: Path) -> Iterator[ObjectSource]:
+def source(there: ObjectGiver, tmp_path: Path) -> Iterator[ObjectSource]:
     one = ObjectSource(lambda: connect(str(tmp_path / "socket")))
     yield one
     one.close()
 
 
 def test_objects_arrive_whole_and_those_that_are_not_there_are_left_out(
-    there: ObjectServer, source: ObjectSource, tmp_path: Path
+    there: ObjectGiver, source: ObjectSource, tmp_path: Path
 ):
     here = files_in(tmp_path / "here")
     made = {1: b"small", 2: bytes(range(256)) * (BIG // 256), 4: b"\0"}
@@ -64,7 +86,7 @@ def test_objects_arrive_whole_and_those_that_are_not_there_are_left_out(
     assert 2 not in there.files, "nothing stays pinned"
 
 
-def test_objects_without_files_are_given_as_others_are(there: ObjectServer, source: ObjectSource, tmp_path: Path):
+def test_objects_without_files_are_given_as_others_are(there: ObjectGiver, source: ObjectSource, tmp_path: Path):
     here = files_in(tmp_path / "here")
     there.files.hold(1, b"held" * 5_000)
     assert source.fetch([1], here) == [1] and here.content(1) == b"held" * 5_000
@@ -75,9 +97,7 @@ def test_objects_without_files_are_given_as_others_are(there: ObjectServer, sour
 
 
 @pytest.mark.parametrize("mode", [0o755, 0o600, 0o640, 0o444])
-def test_files_that_commands_made_keep_their_modes(
-    there: ObjectServer, source: ObjectSource, tmp_path: Path, mode: int
-):
+def test_files_that_commands_made_keep_their_modes(there: ObjectGiver, source: ObjectSource, tmp_path: Path, mode: int):
     here = files_in(tmp_path / "here")
     there.files.put_packed(1, file_of(b"#!/bin/sh\n", mode))
     there.files.put_packed(2, file_of(MAGIC + bytes(99), mode))
@@ -92,8 +112,9 @@ def test_files_that_commands_made_keep_their_modes(
 
 
 def test_a_mode_that_cannot_be_is_not_believed(tmp_path: Path):
-    with listen(str(tmp_path / "socket")) as door:
-        source = ObjectSource(lambda: connect(str(tmp_path / "socket")))
+    tmp_path.chmod(0o700)
+    with listen(str(tmp_path / "socket"), None) as door:
+        source = ObjectSource(lambda: connect_rudely(str(tmp_path / "socket")))
         fetching = Thread(target=source.fetch, args=([1], here := files_in(tmp_path / "here")))
         fetching.start()
         sock, _ = door.accept()
@@ -106,9 +127,10 @@ def test_a_mode_that_cannot_be_is_not_believed(tmp_path: Path):
 
 
 def test_a_source_that_is_gone_has_nothing(tmp_path: Path):
+    tmp_path.chmod(0o700)
     here = files_in(tmp_path / "here")
     assert ObjectSource(lambda: connect(str(tmp_path / "nobody"))).fetch([1], here) == []
-    sock = listen(str(tmp_path / "rude"))
+    sock = listen(str(tmp_path / "rude"), None)
 
     def serve() -> None:
         for answer in (b"", b"\x05\0\0\0\0\0\0\0abc"):  # gone at once, and in the middle of an object
@@ -119,7 +141,7 @@ def test_a_source_that_is_gone_has_nothing(tmp_path: Path):
 
     thread = Thread(target=serve)
     thread.start()
-    rude = ObjectSource(lambda: connect(str(tmp_path / "rude")))
+    rude = ObjectSource(lambda: connect_rudely(str(tmp_path / "rude")))
     for _ in range(2):
         assert rude.fetch([7], here) == []
     thread.join()
@@ -127,7 +149,7 @@ def test_a_source_that_is_gone_has_nothing(tmp_path: Path):
     assert 7 not in here and not [*(tmp_path / "here").glob("*/new/*")], "no half of it is left"
 
 
-def test_no_room_is_an_error_of_this_side(there: ObjectServer, source: ObjectSource, tmp_path: Path):
+def test_no_room_is_an_error_of_this_side(there: ObjectGiver, source: ObjectSource, tmp_path: Path):
     there.files.put_packed(1, file_of(b"x" * 10_000))
     here = files_in(tmp_path / "here")
 
@@ -140,22 +162,22 @@ def test_no_room_is_an_error_of_this_side(there: ObjectServer, source: ObjectSou
     assert source.fetch([2], here) == [], "and the next request starts anew"
 
 
-def test_requests_that_make_no_sense_are_not_answered(there: ObjectServer, tmp_path: Path):
+def test_requests_that_make_no_sense_are_not_answered(there: ObjectGiver, tmp_path: Path):
     sock = connect(str(tmp_path / "socket"))
-    sock.sendall(b"\xfe\xff\xff\xff")
+    sock.sendall(b"\xfd\xff\xff\xff")
     assert sock.recv(10) == b""
     sock.close()
 
 
 def test_who_has_no_room_tries_again_until_there_is_some(
-    there: ObjectServer,
+    there: ObjectGiver,
     source: ObjectSource,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ):
     """A disk that is full for a while ended the node that was about to read something."""
-    monkeypatch.setattr(transfer, "ROOM_AGAIN_S", 0.0)
+    monkeypatch.setattr(objects, "ROOM_AGAIN_S", 0.0)
     here = files_in(tmp_path / "here")
     for number in (1, 2):
         there.files.put_packed(number, file_of(bytes([number]) * 5000))
@@ -178,7 +200,7 @@ def test_who_has_no_room_tries_again_until_there_is_some(
     assert Path(here.path(2)).read_bytes() == b"\2" * 5000
     assert came == [1, 4, 2], "nothing needs its room twice"
     assert len([one for one in caplog.records if "no room" in one.message]) == 1, "it is said once"
-    monkeypatch.setattr(transfer, "ROOM_S", 0.0)
+    monkeypatch.setattr(objects, "ROOM_S", 0.0)
     has_room[0] = False
     with pytest.raises(NoSpaceError):
         [*source.fetch_patiently([transfers[2]], here, lambda: False)]
@@ -192,7 +214,7 @@ def test_what_is_not_answered_has_failed(tmp_path: Path):
     ]
 
 
-def test_two_threads_share_a_source(there: ObjectServer, source: ObjectSource, tmp_path: Path):
+def test_two_threads_share_a_source(there: ObjectGiver, source: ObjectSource, tmp_path: Path):
     here = files_in(tmp_path / "here")
     for number in range(20):
         there.files.put_packed(number, file_of(bytes([number]) * 5000))
@@ -213,9 +235,7 @@ def test_two_threads_share_a_source(there: ObjectServer, source: ObjectSource, t
     assert all(Path(here.path(number)).read_bytes() == bytes([number]) * 5000 for number in range(20))
 
 
-def test_a_stream_that_nobody_uses_is_closed_and_opened_again(
-    there: ObjectServer, source: ObjectSource, tmp_path: Path
-):
+def test_a_stream_that_nobody_uses_is_closed_and_opened_again(there: ObjectGiver, source: ObjectSource, tmp_path: Path):
     here = files_in(tmp_path / "here")
     there.files.put_packed(1, file_of(b"x" * 10_000))
     there.files.put_packed(2, file_of(b"y" * 10_000))
@@ -227,3 +247,18 @@ def test_a_stream_that_nobody_uses_is_closed_and_opened_again(
     source.close_if_idle(time.monotonic() + 1)
     assert sock.fileno() < 0
     assert source.fetch([2], here) == [2]
+
+
+def test_a_file_in_a_folder_of_the_node_is_taken_as_it_is(there: ObjectGiver, source: ObjectSource, tmp_path: Path):
+    value = bytes(range(256)) * 1000
+    packed = encode(value, 100, "the value")
+    assert isinstance(packed, Packed)
+    packed = packed.as_file(5)
+    path = there.files.segments.write(packed, 5)
+    assert source.adopt(5, path, packed.size_bytes)
+    assert 5 in there.files and not os.path.exists(path), "it has the name of its object now"
+    outside = tmp_path / "outside"
+    outside.write_bytes(b"x")
+    assert not source.adopt(6, str(outside), 1) and 6 not in there.files
+    assert source.fetch([5], here := files_in(tmp_path / "here")) == [5], "the stream is good for more"
+    assert here.value(5) == value

@@ -1,0 +1,78 @@
+"""The other ends of the links of a store's server, and the questions that it asks all nodes."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from daws.model.task import CLIENT, NodeId
+from daws.net.link import Link
+from daws.runtime.cluster.words import NOBODY, Counted, ToStore
+from daws.wire.messages import LetGo
+
+if TYPE_CHECKING:
+    from daws.runtime.cluster.sessions import Session
+
+
+class Caller:
+    """Somebody who is connected: a node, a client, or a tool."""
+
+    def __init__(
+        self,
+        link: Link[ToStore],
+        unsaid: "list[tuple[Caller, Any]]",
+        has_read: Callable[[int], bool] = lambda task: False,
+    ) -> None:
+        """`has_read` says whether a task has ended, so that it needs nothing any more."""
+        self.link = link
+        self.node: NodeId = NOBODY
+        self.session: Session | None = None
+        self.quiet: list[Any] = []  # what need not be said on its own
+        self.unheld: dict[int, tuple[int, ...]] = {}  # the same: what clients have let go of, and who is to read it
+        self.is_timed = False  # it will be said in a while
+        self._unsaid = unsaid
+        self._has_read = has_read
+
+    def say(self, word: Any) -> None:
+        """It leaves when all that it tells is safe."""
+        if self.quiet or self.unheld:
+            self.say_quiet()
+        self._unsaid.append((self, word))
+
+    def say_quiet(self) -> None:
+        self._unsaid += [(self, word) for word in self.quiet]
+        self.quiet.clear()
+        if self.unheld:
+            # Who has ended meanwhile may have said so to the node already, and would be waited for in vain.
+            left = [tuple([one for one in readers if not self._has_read(one)]) for readers in self.unheld.values()]
+            self._unsaid.append((self, LetGo(CLIENT, tuple(self.unheld), tuple(left))))
+            self.unheld = {}
+
+
+class Counting:
+    """A question to all nodes; who does not answer in time is left out."""
+
+    def __init__(self, asked: list[Caller], done: Callable[[list[Counted]], None]) -> None:
+        self._left = set(asked)
+        self._counts: list[Counted] = []
+        self._done = done
+        self.is_over = False
+
+    def answered(self, caller: Caller, counted: Counted) -> bool:
+        """Is that an answer to this question? Each node answers in the order in which it was asked."""
+        if caller not in self._left:
+            return False
+        self._counts.append(counted)
+        self.without(caller)
+        return True
+
+    def without(self, caller: Caller) -> None:
+        self._left.discard(caller)
+        self.look()
+
+    def look(self) -> None:
+        if not self._left:
+            self.end()
+
+    def end(self) -> None:
+        if not self.is_over:
+            self.is_over = True
+            self._done(self._counts)
