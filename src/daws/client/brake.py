@@ -16,7 +16,7 @@ COUNTED_BYTES_MIN = 1024
 """Smaller arguments are no larger than all else that is kept of a task."""
 WAIT_S_MAX = 1.0
 
-log = logging.getLogger("daws")
+log = logging.getLogger("daws.client")
 
 
 class Brake:

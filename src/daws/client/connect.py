@@ -31,7 +31,7 @@ FETCHED_BYTES = 1 << 26
 FETCHED_MAX = 1000
 """Limits of the results that futures still hold and that are fetched from the nodes when a cluster is left."""
 _ADDRESS = re.compile(r"[\w.-]*:\d+", re.ASCII)
-log = logging.getLogger("daws")
+log = logging.getLogger("daws.client")
 T = TypeVar("T")
 
 

@@ -301,7 +301,7 @@ class _Callback:
                 raise
             import logging
 
-            logging.getLogger("daws").exception("a callback of %r raised", self.future)
+            logging.getLogger("daws.client").exception("a callback of %r raised", self.future)
 
 
 class _Awaited:
