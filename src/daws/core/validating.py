@@ -5,17 +5,23 @@ question is asked about tasks that read what was made here, see `staging.audit`,
 created, see `outliving`.
 """
 
-from daws.core.calling_off import call_off
-from daws.core.calls import answers, ask
-from daws.core.growing import hear_of_end
-from daws.core.node import NodeCore
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from daws.core.abort import call_off
+from daws.core.membership import look_at_owner
+from daws.core.objects import drop_held, release_for
 from daws.core.places import places
-from daws.core.sessions import drop_held
-from daws.core.staging import release_for
-from daws.core.stragglers import validate_later
+from daws.core.replicas import validate_later
+from daws.core.spawn import hear_of_end
+from daws.core.store_calls import answers, ask
 from daws.model.states import FINAL, REMAKING
-from daws.model.task import FIRST_SPAWNED_ID, REPLICA, NodeId
+from daws.model.task import FIRST_SPAWNED_ID, REPLICA
 from daws.wire.store import DONE, AnswerType, Inspect, OwnedBy, Owners, Story
+
+if TYPE_CHECKING:
+    from daws.core.node import NodeCore
 
 ROWS_MAX = 256
 """So many copies are asked about at once."""
@@ -38,7 +44,7 @@ def on_inspect_answer(core: NodeCore, row: Inspect, answer: AnswerType) -> None:
     ended = answer == DONE or (story is not None and story.state in FINAL)
     if ended or (story is not None and story.state == REMAKING and story.owner == -1):
         release_for(core, row.task)
-    if answer == DONE and row.task in core.made and row.task < FIRST_SPAWNED_ID:
+    if answer == DONE and row.task in core.objects.made and row.task < FIRST_SPAWNED_ID:
         drop_held(core, row.task)
     if ended and story is not None:  # of one that is not there yet, or not any more, the store may say so as well
         hear_of_end(core, row.task)
@@ -46,21 +52,11 @@ def on_inspect_answer(core: NodeCore, row: Inspect, answer: AnswerType) -> None:
         for ready in [ready for _, ready in places(core) if ready.spec.id == row.task and ready.mode & REPLICA]:
             call_off(core, row.task, ready.attempt)
     if story is not None and not ended and core.keeping is not None:
-        _look_at_owner(core, story.owner)
+        look_at_owner(core, story.owner)
 
 
 @answers(Owners)
 def on_owners_answer(core: NodeCore, row: Owners, answer: AnswerType) -> None:
     assert isinstance(answer, OwnedBy)
     for node in answer.nodes:
-        _look_at_owner(core, node)
-
-
-def _look_at_owner(core: NodeCore, owner: NodeId) -> None:
-    """A store that forgets may not know any more that a node has joined, which owns something in another shard. If it
-    has died since, nobody is told to take over from it; so whoever comes across it remembers it (see `members`)."""
-    if owner < 0 or owner in core.members:
-        return
-    if core.forgotten is None:
-        core.forgotten = {}
-    core.forgotten.setdefault(owner, core.now_ns)
+        look_at_owner(core, node)

@@ -6,6 +6,7 @@ that a session's client thinks of itself.
 
 from typing import TYPE_CHECKING, NoReturn
 
+from daws.core import view
 from daws.core.effects import CallStore
 from daws.core.events import StoreAnswered
 from daws.core.session_events import SessionOpened, TaskEnd
@@ -257,9 +258,7 @@ class SessionTruth:
                 self.fail(f"intent {key & 3} of task {key >> 2} is left in the store")
         for node, machine in kernel.seats.items():
             core = machine.core
-            if core.made:
-                self.fail(f"node {node} keeps objects of {sorted(core.made)[:3]} for {next(iter(core.made.values()))}")
-            if core.objects and not core.copies:
-                self.fail(f"node {node} keeps objects {sorted(core.objects)[:3]}")
-            if core.running or core.shared.count or core.dedicated.count:
+            for producer, readers, _ in view.made(core):
+                self.fail(f"node {node} keeps objects of {producer} for {readers}")
+            if any(True for _ in view.tasks(core)):
                 self.fail(f"node {node} still has tasks: {core!r}")
