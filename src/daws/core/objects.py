@@ -380,9 +380,10 @@ def send_freed(core: NodeCore) -> None:
     """Tell the store of all tasks whose objects have gone (those of first attempts). They only take up room there: that
     is not urgent."""
     freed = core.objects.freed
-    for task in freed:
-        ask(core, task, Release(task))
-    freed.clear()
+    if freed:  # not a node that has never had an object
+        for task in freed:
+            ask(core, task, Release(task))
+        freed.clear()
 
 
 def drop_made(core: NodeCore, outputs: tuple[Input, ...]) -> None:
