@@ -95,12 +95,13 @@ matrix: setup ## every preset on every workload at up to 1,000 nodes
 faults: setup ## 1,000 seeds of crashes, losses, delays, partitions, and stores that fail
 	$(BIN)/python -m tests.sim.faults $(ARGS)
 
-faults-long: setup ## 10,000 such seeds (half an hour)
-	$(BIN)/python -m tests.sim.faults --seeds 10000 $(ARGS)
+faults-long: setup ## 20,000 such seeds, of all ranges of the corpus (an hour)
+	$(BIN)/python -m tests.sim.faults --seeds 20000 --all-ranges $(ARGS)
 
-chaos: setup ## 50 real clusters on each store, whose nodes, store, client, links and disks are beaten by seed
+chaos: setup ## 50 real clusters on each store and of Cluster(nodes=4), whose nodes, store, client, links and disks are beaten by seed
 	$(BIN)/python -m tests.chaos --store embedded $(ARGS)
 	$(BIN)/python -m tests.chaos --store valkey $(ARGS)
+	$(BIN)/python -m tests.chaos --store private $(ARGS)
 
 mutants: setup ## take the rules out one by one; the fault seeds and the tests of the Valkey caller must notice
 	$(BIN)/python -m tests.sim.mutants $(ARGS)

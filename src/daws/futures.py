@@ -87,7 +87,7 @@ class ExecutorFuture(concurrent.futures.Future[T]):
         return self._task.result()
 
     def cancel(self) -> bool:
-        """As in the standard library, but a running task can be cancelled too."""
+        """Cancel the task as in the standard library, but a running task too."""
         if not super().cancel():
             return False
         if self._task is not None:
@@ -99,7 +99,7 @@ class ExecutorFuture(concurrent.futures.Future[T]):
         return not self.done() and self._task is not None and self._task.running()
 
     def __reduce__(self) -> Any:
-        """As an argument of a task of the same cluster it is its result there."""
+        """Pickle an argument of a task of the same cluster as its result."""
         if self._task is None:
             raise UsageError(f"{self!r} has no task: it failed before")
         return self._task.__reduce__()
@@ -286,7 +286,7 @@ def _finish(
 
 
 def _as_they_know_it(error: BaseException) -> BaseException:
-    """What a task raised; if its worker died, or could not begin, that is a BrokenProcessPool as well."""
+    """The exception of a task; if its worker died, or could not begin, it is a BrokenProcessPool as well."""
     if isinstance(error, _BROKEN):
         return _broken(error)
     if type(error) is TaskKilledError:
@@ -306,7 +306,7 @@ def _broken(error: BaseException) -> concurrent.futures.BrokenExecutor:
 
 @functools.cache
 def _kinds() -> tuple[type[concurrent.futures.BrokenExecutor], type[TaskKilledError]]:
-    """What programs expect that know a ProcessPoolExecutor, and the same for a worker that died."""
+    """The errors that programs expect of a ProcessPoolExecutor, for tasks and for workers that died."""
     from concurrent.futures.process import BrokenProcessPool
 
     class WorkerDiedError(TaskKilledError, BrokenProcessPool):

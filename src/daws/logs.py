@@ -5,18 +5,17 @@ only if `DAWS_LOG` is set and the program has none. Commands set up the log them
 write to files as well: one JSON object per line, in the folder `logs` of the cluster's folder, which `daws logs` reads.
 """
 
-import json
 import logging
 import os
-import socket
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from logging.handlers import RotatingFileHandler
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from daws.model.errors import UsageError
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 VARIABLE = "DAWS_LOG"
 ROOT = "daws"
@@ -24,7 +23,7 @@ PARTS = {
     "node": "nodes: joining and leaving, links to the store and to other nodes, damaged objects",
     "store": "the store: its log on disk, its server, sessions that end",
     "client": "clusters as a program sees them: waiting for nodes, callbacks that raise",
-    "worker": "worker processes: starting and dying",
+    "worker": "tasks whose worker process died or was stopped",
     "net": "connections that are refused",
     "memo": "results that are reused, and why tasks ran",
     "recording": "files that are written about a run",
@@ -47,7 +46,7 @@ FILES_MAX = 64
 LOOK_S = 0.2
 _place: dict[str, Any] = {}
 _before: dict[str, int] = {}
-"""By logger: its level before it was set."""
+"""The levels of loggers before they were set."""
 
 
 def set_place(**known: Any) -> None:
@@ -56,7 +55,7 @@ def set_place(**known: Any) -> None:
 
 
 def about(**known: Any) -> dict[str, Any]:
-    """What a line is about, for `extra` of a log call: `log.info("…", extra=about(task=7, session="night"))`."""
+    """The subject of a line, for `extra` of a log call: `log.info("…", extra=about(task=7, session="night"))`."""
     return {f"daws_{name}": value for name, value in known.items()}
 
 
@@ -94,7 +93,11 @@ class LineFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         fields = fields_of(record)
-        return json.dumps(fields, default=str) if self._as_json else line_of(fields)
+        if not self._as_json:
+            return line_of(fields)
+        import json
+
+        return json.dumps(fields, default=str)
 
 
 # -- levels ------------------------------------------------------------------------------------------------------------
@@ -137,7 +140,7 @@ def set_up(default: int = logging.WARNING, louder: int = 0, folder: "Path | None
 
 
 def set_up_by_environment() -> None:
-    """For programs that use daws as a library: follow `DAWS_LOG`, if it is set."""
+    """Follow `DAWS_LOG`, if it is set, in a program that uses daws as a library."""
     text = os.environ.get(VARIABLE, "")
     if not text:
         return
@@ -178,22 +181,22 @@ def _add(logger: logging.Logger, handler: logging.Handler, formatter: logging.Fo
 # -- files -------------------------------------------------------------------------------------------------------------
 
 
-class PrivateFileHandler(RotatingFileHandler):
-    """A log file for its owner alone, with a limited size and a limited number of older ones."""
+def _file_handler(folder: "Path", role: str) -> logging.Handler:
+    """A handler with a file for its owner alone, which is renamed when it is full."""
+    from logging.handlers import RotatingFileHandler  # takes long to import, and most processes have no file
 
-    def _open(self) -> Any:
-        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
-        return open(os.open(self.baseFilename, flags, 0o600), "a", encoding="utf-8")
+    class PrivateFileHandler(RotatingFileHandler):
+        def _open(self) -> Any:
+            flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+            return open(os.open(self.baseFilename, flags, 0o600), "a", encoding="utf-8")
 
-
-def _file_handler(folder: Path, role: str) -> logging.Handler:
     folder.mkdir(mode=0o700, exist_ok=True)
     _prune(folder)
-    path = folder / f"{role}-{socket.gethostname()}-{os.getpid()}.jsonl"
+    path = folder / f"{role}-{os.uname().nodename}-{os.getpid()}.jsonl"
     return PrivateFileHandler(path, maxBytes=FILE_BYTES_MAX, backupCount=OLDER_FILES)
 
 
-def _prune(folder: Path) -> None:
+def _prune(folder: "Path") -> None:
     """Remove the oldest files if there are too many."""
     with suppress(OSError):  # another process may do the same
         files = sorted(folder.glob("*.jsonl*"), key=lambda path: path.stat().st_mtime)
@@ -204,7 +207,7 @@ def _prune(folder: Path) -> None:
 class LogReader:
     """The lines of the log files of a cluster's folder that have not been read yet."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: "Path") -> None:
         self._folder = folder / FOLDER
         self._read: dict[tuple[int, int], int] = {}  # by file, which may be renamed: how many bytes
 
@@ -227,6 +230,8 @@ class LogReader:
 
 
 def _parsed(data: bytes) -> Iterator[dict[str, Any]]:
+    import json
+
     for line in data.splitlines():
         try:
             fields = json.loads(line)

@@ -19,7 +19,9 @@ def main() -> int:
     parser.add_argument("--tasks", type=int, default=2000, help="of each run (default: 2000)")
     parser.add_argument("--blows", type=int, default=12, help="of each run (default: 12)")
     parser.add_argument("--network", choices=("auto", "namespaces", "loopback"), default="auto", help="default: auto")
-    parser.add_argument("--store", choices=("embedded", "valkey"), default="embedded", help="default: embedded")
+    parser.add_argument(
+        "--store", choices=("embedded", "valkey", "private"), default="embedded", help="private: Cluster(nodes=4)"
+    )
     parser.add_argument("--keep", type=Path, help="a folder for logs, with --seed")
     given = parser.parse_args()
     setup = replace(Setup(), tasks=given.tasks, blows=given.blows, network=given.network, store=given.store)

@@ -19,6 +19,7 @@ from msgspec import Struct
 
 from tests.chaos.commits import committed
 from tests.chaos.plan import KINDS, NEEDS_DISKS, NEEDS_LINKS, NEEDS_REPLICAS, Blow, blows_of
+from tests.chaos.private import run_private
 from tests.chaos.work import answers_of, graph_of
 from tests.chaos.world import World, wait_until
 
@@ -57,7 +58,10 @@ def run_seed(seed: int, setup: Setup, folder: Path | None = None) -> Seen:
     began_s = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="chaos-", ignore_cleanup_errors=True) as temporary:
         try:
-            Run(seed, setup, folder or Path(temporary), seen).carry_out()
+            if setup.store == "private":
+                run_private(seed, setup, folder, seen)
+            else:
+                Run(seed, setup, folder or Path(temporary), seen).carry_out()
         except Exception as error:
             seen.message = f"{type(error).__name__}: {error}"
     seen.took_s = time.monotonic() - began_s

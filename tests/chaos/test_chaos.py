@@ -1,4 +1,4 @@
-"""The short version of `make chaos`: two small clusters, beaten by seed, give every answer and leave nothing."""
+"""The short version of `make chaos`: three small clusters, beaten by seed, give every answer and leave nothing."""
 
 import pytest
 from msgspec.structs import replace
@@ -11,7 +11,7 @@ from tests.chaos.work import answers_of, content_of, digest_of, graph_of, work
 SHORT = replace(Setup(), tasks=150, length_s=0.1, hosts=3, blows=6, lease_s=2.0, limit_s=180.0)
 
 
-@pytest.mark.parametrize(("seed", "store"), [(2, "embedded"), (1, "valkey")])
+@pytest.mark.parametrize(("seed", "store"), [(2, "embedded"), (1, "valkey"), (3, "private")])
 def test_nothing_is_lost_whatever_is_killed_cut_or_filled(seed, store):
     seen = run_seed(seed, replace(SHORT, store=store))
     assert not seen.message, f"{seen.message}; again: python -m tests.chaos --store {store} --seed {seed} --tasks 150"

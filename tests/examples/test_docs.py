@@ -94,6 +94,13 @@ def test_links_lead_somewhere(page):
     assert [target for target in targets if not target.startswith("http") and not (page.parent / target).exists()] == []
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_pages_begin_with_a_heading_and_a_sentence(page):
+    heading, first, *_ = page.read_text().split("\n\n", 2)
+    assert re.fullmatch(r"# .+", heading)
+    assert not first.startswith(("```", "|", "- ", "#", ":::", "!["))
+
+
 def test_the_reference_has_every_public_name():
     described = {
         name for page in (ROOT / "docs/api").glob("*.md") for name in re.findall(r"^::: (\S+)", page.read_text(), re.M)

@@ -107,6 +107,15 @@ def test_what_pip_is_told_to_install_is_there(page: str):
     assert installs(page)
 
 
+def test_what_a_user_needs_comes_before_simulation_and_research():
+    readme = (ROOT / "README.md").read_text()
+    places = [
+        readme.index(text) for text in ("pip install daws", "## Ten lines", "](docs/images/", "## Several machines")
+    ]
+    places += [readme.index(text) for text in ("## When not to use daws", "daws.simulate(", "## Read on")]
+    assert places == sorted(places)
+
+
 def test_the_ten_lines_are_ten():
     block = next(block for language, block in blocks("README.md") if language == "python")
     assert len([line for line in block.splitlines() if line.strip()]) <= 10

@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.house.plainwords import SOURCE, findings, package_of
+from tests.house.plainwords import SOURCE, broken_rules, findings, package_of, sentences
+
+ROOT = SOURCE.parents[1]
 
 REBUILT = "one of them goes when the runtime is written once"
 SHARED_NAMES = {
@@ -53,18 +55,13 @@ STORE_READERS = {
 
 PROSE = [
     "__init__",
-    "cli",
-    "client",
     "core",
-    "futures",
-    "logs",
     "net",
     "runtime",
     "sim",
     "strategy",
     "testing",
     "wire",
-    "workflows",
 ]
 """Packages whose docstrings are not in plain words yet."""
 
@@ -166,6 +163,15 @@ def test_docstrings_are_in_plain_words(package: str):
         assert found, f"take {package} out of PROSE"
     else:
         assert found == []
+
+
+PAGES = [page for page in sorted(ROOT.glob("docs/**/*.md")) if "studies" not in page.parts] + [ROOT / "README.md"]
+"""Pages that people have written; those of the studies are made by programs."""
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_no_sentence_of_a_page_begins_with_a_riddle(page: Path):
+    assert [sentence for sentence in sentences(page.read_text()) if "opener" in broken_rules(sentence)] == []
 
 
 def test_lists_of_exceptions_name_what_exists():

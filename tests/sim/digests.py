@@ -28,6 +28,13 @@ def recorded() -> dict[int, str]:
     return {int(seed): digest for seed, digest in json.loads(RECORDED.read_text()).items()}
 
 
+def how_to_record(seed: int) -> str:
+    return (
+        f"seed {seed} runs differently now; if that is meant, say so in the commit and run "
+        "'python -m tests.sim.digests --record'"
+    )
+
+
 def digests(seeds: Sequence[int], jobs: int) -> dict[int, str]:
     with processes(jobs) as pool:
         return dict(run_all(pool, digest_of, seeds, Ticker(len(seeds), "seeds")))

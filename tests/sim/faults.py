@@ -2,6 +2,7 @@
 
 python -m tests.sim.faults                     1,000 seeds on all cores
 python -m tests.sim.faults --seed 337 -v       one seed again, with all that can be known about it
+python -m tests.sim.faults --all-ranges        of each range of the corpus (stock, grown, ...) the same number
 """
 
 import argparse
@@ -9,13 +10,13 @@ import sys
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
 from daws.core.invariants import check
-from daws.core.node import NodeCore
-from daws.sim.worlds import Outcome, draw_scenario, run_scenario
+from daws.sim.worlds import RANGES, Outcome, draw_scenario, run_scenario
+from daws.sim.worlds.run import Deep
 from daws.sim.worlds.scenario import AIMED
 from tests.sim.many import Ticker, processes, run_all
 
@@ -32,14 +33,14 @@ class Failure(Struct, frozen=True):
     message: str
 
 
-def deep_for(seed: int) -> Callable[[NodeCore], None] | None:
+def deep_for(seed: int) -> Deep | None:
     return None if seed % DEEP_PERIOD else check
 
 
-def try_seed(seed: int) -> Outcome | Failure:
+def try_seed(seed: int, deep: Deep | None = None) -> Outcome | Failure:
     """Whatever a seed brings to light, from a violated rule to a bug in the code, is a failure of that seed."""
     try:
-        return run_scenario(seed, deep_for(seed))
+        return run_scenario(seed, deep or deep_for(seed))
     except Exception as error:
         return Failure(seed, f"{type(error).__name__}: {(str(error).splitlines() or ['?'])[0]}")
 
@@ -70,7 +71,13 @@ def summary(outcomes: Iterable[Outcome]) -> str:
     )
 
 
-def run_many(seeds: range, jobs: int) -> int:
+def of_all_ranges(count: int) -> list[int]:
+    """So many seeds, the same number from the beginning of each range of the corpus."""
+    share = -(-count // len(RANGES))
+    return [seed for one in RANGES for seed in range(one.first, one.first + share)][:count]
+
+
+def run_many(seeds: Sequence[int], jobs: int) -> int:
     began_s = time.monotonic()
     outcomes: list[Outcome] = []
     failures: list[Failure] = []
@@ -118,12 +125,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.sim.faults", description="Run fault seeds.")
     parser.add_argument("--seeds", type=int, default=1000, help="how many (default: 1000)")
     parser.add_argument("--first", type=int, default=0, help="the first of them (default: 0)")
+    parser.add_argument("--all-ranges", action="store_true", help="spread them over all ranges of the corpus")
     parser.add_argument("--jobs", type=int, default=2, help="processes (default: 2)")
     parser.add_argument("--seed", type=int, help="only this one, in this process")
     parser.add_argument("-v", "--verbose", action="store_true", help="with --seed: look at every step, tell everything")
     given = parser.parse_args(argv)
     if given.seed is not None:
         return run_one(given.seed, given.verbose)
+    if given.all_ranges:
+        return run_many(of_all_ranges(given.seeds), given.jobs)
     return run_many(range(given.first, given.first + given.seeds), given.jobs)
 
 

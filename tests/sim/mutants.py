@@ -7,16 +7,14 @@
 `--record` first tries the seeds that are written down, and looks for others only where those have become too few: any
 change of the core makes some seeds do other things. It can be interrupted; what was found until then is kept.
 
-Each mutant is a copy of the package with one piece of text replaced, run in a process of its own.
+Each mutant is the package with one piece of text replaced, run in a process of its own.
 """
 
 import argparse
 import json
 import os
-import shutil
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -79,8 +77,7 @@ class Hunter:
     """A process (`tests.sim.hunter`) that runs seeds against one mutant after the other."""
 
     def __init__(self) -> None:
-        # Nothing but the mutant's folder and ours may offer a package of that name.
-        environment = {**os.environ, "PYTHONPATH": "", "PYTHONDONTWRITEBYTECODE": "1"}
+        environment = {**os.environ, "PYTHONPATH": str(SOURCE.parent), "PYTHONDONTWRITEBYTECODE": "1"}
         self.process = subprocess.Popen(
             [sys.executable, "-m", "tests.sim.hunter"],
             cwd=SOURCE.parents[1],
@@ -92,12 +89,10 @@ class Hunter:
 
     def hunt(self, mutant: Mutant, seeds: Iterable[int], wanted: int = 1, more: int = MORE) -> Hunt:
         """Run seeds against a mutant until so many have failed, or too many did not after the first that did."""
-        with tempfile.TemporaryDirectory() as folder:
-            package = Path(folder, "daws")
-            shutil.copytree(SOURCE, package)
-            module = package / mutant.module
-            module.write_text(mutate(mutant, module.read_text()))
-            return self._ask({"folder": folder, "seeds": list(seeds), "wanted": wanted, "more": more})
+        source = mutate(mutant, (SOURCE / mutant.module).read_text())
+        return self._ask(
+            {"module": mutant.module, "source": source, "seeds": list(seeds), "wanted": wanted, "more": more}
+        )
 
     def _ask(self, request: dict[str, Any]) -> Hunt:
         assert self.process.stdin is not None and self.process.stdout is not None

@@ -1,6 +1,7 @@
 """The `daws` command: thin calls into the layers below, and the only place that prints.
 
-What a command needs is imported when it runs, so that `daws --help` answers at once. This file imports nothing that
+Modules that a command needs are imported when it runs, so that `daws --help` answers at once. This file imports
+nothing that
 takes time, because an interrupt before `main` is called leaves a traceback.
 """
 

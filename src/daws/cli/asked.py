@@ -1,4 +1,4 @@
-"""What was typed about graph, cluster and costs, as `daws sim`, `daws bound` and `daws compare` take it."""
+"""Options about graph, cluster and costs, as `daws sim`, `daws bound` and `daws compare` take it."""
 
 import argparse
 
@@ -37,7 +37,7 @@ def read_world(arguments: argparse.Namespace, seed: int, check: bool = False) ->
 
 
 def read_settings_alone(arguments: argparse.Namespace, seed: int, check: bool) -> Settings:
-    """What is set about a simulation whose nodes are described elsewhere."""
+    """The settings of a simulation whose nodes are described elsewhere."""
     return asked_of(arguments).settings_alone(seed, check)
 
 

@@ -94,7 +94,7 @@ def compare(arguments: argparse.Namespace) -> int:
 
 
 def settings_of(arguments: argparse.Namespace, world: World) -> dict[str, object]:
-    """What runs must have in common to be compared."""
+    """The settings that runs must have in common to be compared."""
     settings: dict[str, object] = {"version": __version__}
     settings |= {name.replace("_", "-"): getattr(arguments, name) for name in (*SAME, *WORLD)}
     settings["cores"] = CORES if arguments.cores is None else arguments.cores
@@ -118,7 +118,7 @@ def carry_out(world: World, results: Results, cases: Sequence[Case], jobs: int, 
 
 
 class CompareProgress(Progress):
-    """Runs that are done, and the time that is left."""
+    """A bar with the number of runs that are done, and the time that is left."""
 
     def __init__(self, results: Results, cases: Sequence[Case], jobs: int, quiet: bool) -> None:
         super().__init__(len(cases), quiet)
@@ -199,7 +199,7 @@ def comparison_table(cells: Sequence[Cell]) -> str:
 
 
 def facts_of(arguments: argparse.Namespace) -> list[tuple[str, str]]:
-    """What was asked for."""
+    """The options that were asked for."""
     return [
         ("workload", arguments.workload),
         ("strategies", "; ".join(split_strategies(arguments.strategies or [STRATEGIES]))),
@@ -213,7 +213,7 @@ def facts_of(arguments: argparse.Namespace) -> list[tuple[str, str]]:
 
 
 def command_of(arguments: argparse.Namespace) -> str:
-    """What gives the same runs again."""
+    """The command that gives the same runs again."""
     words = ["daws", "compare", arguments.workload, "--nodes", arguments.sizes, "--seeds", str(arguments.seeds)]
     for strategies in arguments.strategies or [STRATEGIES]:
         words += ["--strategy", strategies]

@@ -1,4 +1,4 @@
-"""What `--set` can set, as text."""
+"""The keys that `--set` can set, as text."""
 
 import textwrap
 from collections.abc import Iterable

@@ -116,7 +116,7 @@ def _overview() -> str:
 
 
 def _short(strategy: Strategy) -> str:
-    """Answers with those parameters that differ from the answer's own defaults."""
+    """A line with the answers and those parameters that differ from the answer's own defaults."""
     parts = []
     for row in describe(strategy):
         defaults = _defaults(type(getattr(strategy, row.decision)))
@@ -149,7 +149,7 @@ def _decision(decision: str) -> str:
 
 
 def _about(cls: type, values: dict[str, str]) -> str:
-    """What an answer says of itself, and its parameters with the values in force."""
+    """The docstring of an answer, and its parameters with the values in force."""
     paragraphs = (inspect.getdoc(cls) or "").split("\n\n")
     lines = [_wrapped(" ".join(paragraph.split()), "    ") for paragraph in paragraphs]
     if values:

@@ -40,7 +40,7 @@ def one_line(error: object) -> str:
 
 
 def shown(text: str) -> str:
-    """What was typed, in quotes and not too long."""
+    """A text that was typed, in quotes and not too long."""
     return repr(text if len(text) <= SHOWN_LENGTH_MAX else text[: SHOWN_LENGTH_MAX - 3] + "...")
 
 

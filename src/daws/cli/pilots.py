@@ -52,7 +52,7 @@ def run_on_pilots(arguments: argparse.Namespace) -> int:
 
 
 def one_node_each(queues: tuple[Queue, ...]) -> Cluster:
-    """What a workload may know before anybody has asked for pilots: how large nodes are."""
+    """The cluster that a workload may know before anybody has asked for pilots: it says how large nodes are."""
     return joined([NodeGroup(1, (ExecutorClass(queue.cores),)) for queue in queues])
 
 

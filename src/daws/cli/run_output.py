@@ -17,7 +17,7 @@ STDOUT = "-"
 
 
 def live_table(arguments: argparse.Namespace, summary: Summary, notes: tuple[str, ...]) -> str:
-    """What ran, and in groups of related numbers how it went."""
+    """A table of the tasks that ran, and in groups of related numbers how it went."""
     tasks = max(1, summary.tasks)
     rows = [
         ("run", "makespan", seconds(summary.makespan_s), "from the first submission to the last end"),

@@ -33,7 +33,7 @@ OF_WORKFLOWS = (
 
 
 def run_script(arguments: argparse.Namespace) -> int:
-    """Its exit code. What it raises is its own affair and shown as Python would, without our own lines."""
+    """Its exit code. Errors of the script are shown as Python would, without our own lines."""
     for option in OF_WORKFLOWS:
         if option in getattr(arguments, "given", ()) or getattr(arguments, option) is True:
             raise UsageError(f"--{option.replace('_', '-')} goes with workflows, not with a script")

@@ -1,4 +1,4 @@
-"""What a command runs; see `daws.predict.source`."""
+"""The graph that a command runs; see `daws.predict.source`."""
 
 from daws.predict.source import graph_for, named, read_source
 

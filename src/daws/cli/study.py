@@ -25,7 +25,7 @@ examples:
   daws study --all                      everything; less than an hour on two cores"""
 
 ROOT = Path(daws.__file__).resolve().parents[2]
-"""Of a checkout; of an installed package it is a folder of Python's own."""
+"""The root of a checkout; for an installed package it is a folder of Python's own."""
 OUT = Path("out") / "studies"
 
 

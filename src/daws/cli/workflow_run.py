@@ -147,7 +147,7 @@ def run_workflow(arguments: argparse.Namespace, workflow: Workflow, cluster: Clu
 
 
 def tell_failures(workflow: Workflow, submission: GraphSubmission) -> None:
-    """Which tasks failed and how, and what became of the others."""
+    """Print the tasks that failed and how, and what became of the others."""
     assert submission.failed is not None
     causes = submission.causes if isinstance(submission, CommandRun) else []
     for task in causes[:FAILURES_SHOWN] or [submission.failed[0]]:

@@ -1,1 +1,1 @@
-"""What users import: clusters, futures, and what to do with them."""
+"""The names that users import: clusters, futures, and functions for them."""

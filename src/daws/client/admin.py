@@ -116,8 +116,8 @@ def name_for(folder: Folder) -> str:
 class NodeDescription(Struct, frozen=True):
     """A node of a cluster.
 
-    `node` is its number, `address` the address where it listens (empty for a node on a thread), `workers` the number of
-    its workers, and `contexts` how many of these are for tasks with a context.
+    `node` is its number and `address` the address where it listens, empty for a node on a thread. `workers` is the
+    number of its workers, and `contexts` says how many of these are for tasks with a context.
     """
 
     node: int

@@ -1,16 +1,16 @@
 """Large arguments: each content is written once, as an object that tasks read, and let go of with the last of them.
 
 `submit(fit, X, i)` for many `i` must neither copy X each time nor ever give a task another X than the one that was
-submitted. So each large buffer among the arguments is looked up:
+submitted. For that, each large buffer among the arguments is looked up:
 
 1. *By identity*: memory of an array whose pages were exchanged with the object's file (see `daws.data.pages`). The
    kernel says which pages the client has written to since; only these are compared. As long as the array lives, its
    object stays, at no cost: it is the array's own memory.
-2. *By content*: an object of the same size and with the same sample of its bytes is compared with the argument as a
-   whole, by `memcmp` with the object's file, or by digest where that is on other machines. Such an object is let go of
+2. *By content*: an object of the same size and with the same sample of its bytes is compared with the whole argument.
+   `memcmp` compares it with the object's file, or a digest where that is on other machines. Such an object is let go of
    when the last task that reads it has ended.
 
-Anything else becomes a new object. So an array that was changed in place is a new content, for the tasks that come.
+Anything else becomes a new object. An array that was changed in place is thus a new content, for the tasks that come.
 Views of one array are pieces of memory as any other: each has an object, and they overlap only where views do.
 """
 
@@ -69,8 +69,8 @@ class _Large:
 class LargeArguments:
     """The large arguments of one client. `put` makes an object. Any thread may call.
 
-    Whatever is not asked for by a submit (a task has ended, an array has gone) is left for later if somebody has the
-    lock: the garbage collector and the thread that brings results must not wait.
+    News that no submit asks for (a task has ended, an array has gone) is left for later if another thread has the
+    lock. The garbage collector and the thread that brings results must not wait.
     """
 
     def __init__(

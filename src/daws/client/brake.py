@@ -1,9 +1,11 @@
 """A client that submits arguments faster than tasks take them in is slowed down, instead of filling its memory.
 
 Counted are the pickled arguments of tasks that have not ended, if they take at least COUNTED_BYTES_MIN. (Large ones are
-objects, see `arguments`: they are written to files once, which have a limit of their own.) Who would go over the limit
-waits for room. It does not wait for long, because tasks may wait for something that the same client does next: then
-there is no room, and the arguments have to go into a file. So the limit always holds for what is counted. It does not
+objects, see `arguments`: they are written to files once, which have a limit of their own.) A client that would go over
+the limit waits for room. It does not wait for long, because tasks may wait for something that the same client does
+next: then
+there is no room, and the arguments have to go into a file. The limit always holds for the arguments that are counted.
+It does not
 bound the number of tasks: each takes some 2 kB, and its arguments up to COUNTED_BYTES_MIN, however small the limit is.
 """
 
@@ -14,7 +16,7 @@ COUNTED_BYTES_MIN = 1024
 """Smaller arguments are no larger than all else that is kept of a task."""
 WAIT_S_MAX = 1.0
 
-log = logging.getLogger("daws")
+log = logging.getLogger("daws.client")
 
 
 class Brake:
@@ -42,7 +44,7 @@ class Brake:
             return has_room
 
     def remove(self, task: int) -> None:
-        """It has ended, or was not submitted after all."""
+        """Uncount a task that has ended, or was not submitted after all."""
         with self._changed:
             self.pending_bytes -= self.sizes.pop(task, 0)
             self._changed.notify_all()

@@ -362,5 +362,5 @@ def _plain_session() -> type[Session]:
 
 
 def _program() -> str:
-    """What this process runs, in a word."""
+    """The name of the program of this process."""
     return os.path.basename(sys.argv[0]) if sys.argv and sys.argv[0] not in ("", "-c") else "daws"

@@ -216,7 +216,7 @@ def _timeout_ns(timeout: float | None) -> int:
 
 
 class _Hold:
-    """Lets go of a task when nobody has any of its futures any more."""
+    """A reference to a task that lets go of it when no future of it is left."""
 
     __slots__ = ("session", "task")
 

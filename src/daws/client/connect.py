@@ -29,9 +29,9 @@ from daws.strategy import parse_strategy
 NAME_LENGTH_MAX = 100
 FETCHED_BYTES = 1 << 26
 FETCHED_MAX = 1000
-"""So much of what futures still hold is fetched from the nodes when a cluster is left, at most."""
+"""Limits of the results that futures still hold and that are fetched from the nodes when a cluster is left."""
 _ADDRESS = re.compile(r"[\w.-]*:\d+", re.ASCII)
-log = logging.getLogger("daws")
+log = logging.getLogger("daws.client")
 T = TypeVar("T")
 
 
@@ -151,7 +151,7 @@ class ConnectedCluster(Cluster):
         return session
 
     def close(self, *, cancel: bool = False, **others: Any) -> None:
-        """As `Cluster.close`, but do not wait for the tasks of a session that is kept.
+        """Close the cluster as `Cluster.close`, but do not wait for the tasks of a session that is kept.
 
         For such a session the call waits only until the store has accepted every task, and raises UnavailableError if
         it has not.

@@ -1,4 +1,4 @@
-"""Which cluster is meant when nobody names one: the only place that says so."""
+"""The cluster that is meant when none is named: the only place that says so."""
 
 import sys
 from typing import TYPE_CHECKING, cast
@@ -33,5 +33,5 @@ def use(cluster: "Cluster") -> "Cluster":
 
 
 def forget(cluster: object) -> None:
-    """It is closed."""
+    """Forget a cluster that is closed."""
     _in_use[:] = [one for one in _in_use if one is not cluster]

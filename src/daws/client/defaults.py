@@ -1,4 +1,4 @@
-"""What `daws.Cluster()` goes by where nothing is said: the environment, which `daws run` sets for the script it runs.
+"""Defaults of `daws.Cluster()` from the environment, which `daws run` sets for the script it runs.
 
 The only place that reads these variables.
 """
@@ -24,7 +24,8 @@ def default_nodes() -> int:
 
 
 def default_workers(nodes: int = 1) -> int:
-    """Of each node: its share of the processors that this process may use, unless the environment says otherwise."""
+    """The number of workers of each node: its share of the processors of this process, unless the environment says
+    otherwise."""
     return _number(WORKERS) or max(1, len(os.sched_getaffinity(0)) // nodes)
 
 

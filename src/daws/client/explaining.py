@@ -30,7 +30,7 @@ NOTHING_TOLD = "nothing is recorded of it: it was put in, it never became ready,
 
 
 class Explanation(Struct, frozen=True):
-    """What is known of a task. Print it, or take it apart.
+    """The facts that are known of a task. Print it, or take it apart.
 
     `outputs` are sizes in bytes, and nodes that have them if they do not travel with messages. `facts` are the
     decisions, moves and runs in the order of their times (see `daws.runs.facts`), None if nobody recorded them.
@@ -57,7 +57,7 @@ class Explanation(Struct, frozen=True):
 
     @property
     def waited_s(self) -> float | None:
-        """From the first that was heard of it to the beginning of its last run."""
+        """The seconds from the first fact about the task to the beginning of its last run."""
         ran = self._last(RunFact)
         return None if ran is None or not self.facts else (ran.start_ns - self.facts[0].at_ns) / 1e9
 
@@ -68,7 +68,7 @@ class Explanation(Struct, frozen=True):
 
     @property
     def reasons(self) -> dict[str, dict[str, Any]]:
-        """By decision: the numbers that were compared when it was made last for this task, and the choice."""
+        """The numbers that were compared by each decision when it was made last for this task, and the choice."""
         return {fact.decision: fact.reasons for fact in self.facts or () if isinstance(fact, Decided)}
 
     def _last(self, kind: type) -> Any:
@@ -149,7 +149,7 @@ def _choice(fact: Decided) -> str:
 
 
 def _number(name: str, value: object) -> str:
-    """With the unit that ends its name."""
+    """A number with the unit that ends its name."""
     words, _, unit = name.rpartition("_")
     if unit == "ns" and isinstance(value, int | float):
         return f"{words.replace('_', ' ')} {_time(value)}"

@@ -39,7 +39,7 @@ _WORDS = {PENDING: "pending", INLINE: "done", STORED: "done", VALUE: "done", FAI
 
 
 LET_GO_MAX = 256
-"""So many futures that nobody has any more are worth waking the engine."""
+"""The number of dropped futures that is worth waking the engine."""
 LOOK_UP_S = 1.0
 ON_LOOP = (
     "asyncio: await the future itself, or asyncio.gather(*futures), or async for future in daws.as_completed(futures); "
@@ -143,7 +143,7 @@ class Future(Struct, Generic[T], gc=False, eq=False):
 
     @property
     def memo(self) -> str | None:
-        """For a task with `memo=True`: where its result was reused from, or why it ran. None for other tasks."""
+        """The reason why a task with `memo=True` ran, or where its result was reused from. None for other tasks."""
         return self._session.memo_of(self.task)
 
     def running(self) -> bool:
@@ -301,7 +301,7 @@ class _Callback:
                 raise
             import logging
 
-            logging.getLogger("daws").exception("a callback of %r raised", self.future)
+            logging.getLogger("daws.client").exception("a callback of %r raised", self.future)
 
 
 class _Awaited:

@@ -16,10 +16,10 @@ from daws.runs.progress import Progress
 
 Errors = Literal["raise", "return", "skip"]
 TOGETHER = 1024
-"""So many results are waited for at once: a thread that is woken by each end takes the interpreter, and where all
-processors are busy one of those too, from the one that brings the ends."""
+"""The number of results that are waited for at once. A thread that is woken by each end takes the interpreter from the
+thread that brings the ends, and a processor too where all are busy."""
 TOGETHER_MIN = 8
-"""Of fewer each is waited for by itself."""
+"""The least number of results that are waited for at once. Of fewer each is waited for by itself."""
 SESSION = attrgetter("_session")
 
 
@@ -146,7 +146,7 @@ def _items(mapped: Mapped[Any], errors: Errors, until: float | None) -> list[Any
 
 
 def _results(what: Iterable[Any]) -> list[Any]:
-    """Whatever becomes of `what` when all that it has in it is to end well, however long that takes."""
+    """The results of a list of futures that are all to end well, however long that takes."""
     rest = list(what)
     items: list[Any] = []
     add = items.append
@@ -170,8 +170,8 @@ def _results(what: Iterable[Any]) -> list[Any]:
 
 
 def _wait_for_all(some: list[Any]) -> None:
-    """Until all of these have ended; what one raised that did not end well is raised at once. What is unusual (not all
-    are futures, or not of one session) is not waited for here."""
+    """Wait until all of these have ended, or raise the error of the first that fails. A list with other things than
+    futures of one session is not waited for here."""
     first = some[0]
     if first.__class__ is not Future:
         return
@@ -201,7 +201,8 @@ def _wait_for_all(some: list[Any]) -> None:
 
 
 def _with_results(what: Any, errors: Errors, until: float | None) -> Any:
-    """A copy of a dataclass, made without its constructor, which has seen the futures. What is skipped is None."""
+    """A copy of a dataclass, made without its constructor, which has seen the futures. A field whose future is skipped
+    is None."""
     from copy import copy
 
     found = copy(what)

@@ -38,11 +38,11 @@ TASK_OPTIONS = {**TABLES["options of tasks"], **dict.fromkeys(LEFT_OUT, "")}
 NO_ACTORS = PACKAGE["Actor"]
 OPERATORS = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul")
 GPUS = ("gpus", "gpu", "num_gpus", "n_gpus")
-"""What others call a task's need of a device."""
+"""Names of other libraries for a task's need of a device."""
 WORKERS = ("n_workers", "max_workers", "n_jobs", "num_workers", "nworkers", "num_cpus", "ncpus", "processes", "nprocs")
-"""What others call the number of workers."""
+"""Names of other libraries for the number of workers."""
 KINDS = ("processes", "process", "threads", "thread", "use_threads", "threading", "multiprocessing")
-"""What others call `kind`, as True or False."""
+"""Names of other libraries for `kind`, as True or False."""
 CHANGES_NOTHING: dict[str, tuple[Any, ...]] = {
     "threads_per_worker": (1, None),
     "processes": (True,),
@@ -65,7 +65,7 @@ CHANGES_NOTHING: dict[str, tuple[Any, ...]] = {
 
 
 class Hint:
-    """In the place of an attribute that others have: whoever asks for it is told what to write instead."""
+    """An attribute that other libraries have: reading it raises an error that says what to write instead."""
 
     def __init__(self, cure: str) -> None:
         self._cure = cure
@@ -92,7 +92,7 @@ def answer_to(owner: type, title: str = "") -> None:
 
 
 def _names_of(instance: object) -> list[str]:
-    """What `dir` lists: without the names that are only answered."""
+    """The names that `dir` lists, without those that are only answered."""
     kind = type(instance)
     hinted = {name for one in kind.__mro__ for name, value in vars(one).items() if isinstance(value, Hint)}
     return sorted(set(object.__dir__(instance)) - hinted)
@@ -130,8 +130,8 @@ def _no_list(self: object, *others: object) -> NoReturn:
 def note_cure(error: BaseException) -> str:
     """Put a note on an error that people make who know futures from elsewhere: the cure; "" if it is another error.
 
-    For errors that cannot be answered where they are raised: results are objects of any kind, and `__getattr__` would
-    make all that is asked of a future slower.
+    These errors cannot be answered where they are raised: results are objects of any kind, and `__getattr__` would
+    make every access to a future slower.
     """
     if not isinstance(error, (AttributeError, TypeError)) or getattr(error, "__notes__", None):
         return ""  # those of tasks have notes
@@ -150,7 +150,7 @@ def note_cure(error: BaseException) -> str:
 
 
 def closest(name: str, known: Iterable[str], at_least: float = 0.6) -> str:
-    """Of the names that there are, the one that was meant, perhaps; "" if none is near."""
+    """The known name that was meant, perhaps; "" if none is near."""
     from difflib import get_close_matches
 
     return next(iter(get_close_matches(name, list(known), 1, at_least)), "")
@@ -179,7 +179,7 @@ def _is_so_anyway(name: str, value: Any) -> bool:
 
 
 def _but_for(number: int) -> int:
-    """As joblib has it: -1 for as many workers as there are processors, -2 for one less."""
+    """The number of workers as joblib counts: -1 for as many as there are processors, -2 for one less."""
     from daws.client.defaults import default_workers
 
     return max(1, default_workers(1) + 1 + number)
@@ -199,7 +199,7 @@ def check_workers(workers: object, more: tuple[Any, ...] = ()) -> None:
 
 
 def _kind_of(name: str, value: Any) -> str:
-    """What to write in the place of `processes=False` and the like."""
+    """The option to write in the place of `processes=False` and the like."""
     is_threads = ("thread" in name) == bool(value)
     kind = "kind='threads'" if is_threads else "kind='processes' (which is so if you say nothing)"
     return kind if isinstance(value, bool) or not is_threads else f"workers={value!r:.40}, {kind}"
@@ -236,7 +236,7 @@ def refuse_option(name: str, known: Iterable[str]) -> NoReturn:
 
 
 def cure_of_needs(needs: "Needs", most: int) -> str:
-    """What to write when no worker of a `daws.Cluster` can run a task with these needs; `most` is for cores."""
+    """The cure when no worker of a `daws.Cluster` can run a task with these needs; `most` is for cores."""
     from daws.model.context import Label
 
     if needs.context is None:

@@ -1,4 +1,5 @@
-"""What notebooks show of clusters and futures. Nothing here waits, or reads a result that nobody has asked for."""
+"""Tables that notebooks show of clusters and futures. Nothing here waits, or reads a result that nobody has asked
+for."""
 
 from collections import Counter
 from collections.abc import Iterable

@@ -1,8 +1,8 @@
 """The cluster as a task sees it that runs there: it may submit tasks too, and wait for them.
 
 The words are those of `Cluster`. While a task waits, its worker runs others, so tasks that wait for tasks never block
-each other, however few workers there are. What such a future stands for belongs to the task that made it: it can be
-given to other tasks of the same one, not returned, because it goes when that task has ended.
+each other, however few workers there are. The result of such a future belongs to the task that submitted it, and goes
+when that task has ended. The future can be an argument of other tasks of the same one, but it cannot be returned.
 """
 
 from collections import deque
@@ -38,7 +38,7 @@ T = TypeVar("T")
 CLIENTS_ALONE = "inside a task there is no {0}(): call it outside of tasks, where the cluster was made or connected to"
 NO_MEMO = "inside a task results are not reused: leave out memo=, or submit such tasks from outside of tasks"
 KEPT_BYTES = 1 << 26
-"""What a task keeps of large arguments that none of its tasks reads any more, for those that it may submit next."""
+"""The bytes of large arguments that a task keeps for the tasks that it may submit next."""
 NO_CANCEL = "a task cannot cancel the tasks that it has submitted; they are cancelled with it"
 
 
@@ -63,7 +63,7 @@ def _clients_alone(name: str) -> Callable[..., NoReturn]:
 
 
 class InnerCluster(ClusterMethods):
-    """What `daws.current()` gives; the methods are those of `Cluster`."""
+    """The cluster that `daws.current()` gives; the methods are those of `Cluster`."""
 
     def __init__(self, session: "InnerSession") -> None:
         self._session = session
@@ -104,14 +104,14 @@ class InnerCluster(ClusterMethods):
         return self.submit(same, value)
 
     def run(self, *_: Any, **__: Any) -> NoReturn:
-        """For clients alone."""
+        """Refused inside of tasks: for clients alone."""
         self._run()
 
     def _run(self, *_: Any) -> NoReturn:
         raise UsageError("inside a task, run programs by subprocess.run, or submit commands from outside of tasks")
 
     def cancel(self, *_: Any) -> NoReturn:
-        """For clients alone."""
+        """Refused inside of tasks: for clients alone."""
         raise UsageError(NO_CANCEL)
 
     @property
@@ -135,7 +135,7 @@ answer_to(InnerCluster, "Cluster")
 
 
 class InnerSession:
-    """What one run of a task has submitted."""
+    """The tasks that one run of a task has submitted."""
 
     def __init__(self, nest: RunNest) -> None:
         self.nest = nest
@@ -158,10 +158,10 @@ class InnerSession:
         raise UsageError(NO_CANCEL)
 
     def see(self, futures: Iterable[Future[Any]]) -> None:
-        """What tasks of a task raise is raised by that task, or dropped with it."""
+        """Do nothing: errors of these tasks are raised by the task that submitted them, or dropped with it."""
 
     def may_have_failed_items(self, task: int) -> bool:
-        """Nobody says so here: look at the results."""
+        """Return True: nothing is known here without reading the results."""
         return True
 
     def memo_of(self, task: int) -> None:
@@ -232,7 +232,7 @@ class InnerSession:
             self.nest.drop(tuple(gone))
 
     def wait(self, futures: "Iterable[Future[Any]]") -> None:
-        """Until all of them have ended."""
+        """Wait until all of these futures have ended."""
         self._drop_unneeded()
         self.nest.wait(dict.fromkeys([future.task for future in futures if future._state == PENDING]))
 

@@ -1,9 +1,9 @@
 """Ctrl-C that Python would drop, sent once more.
 
-Python raises KeyboardInterrupt wherever the main thread is. If that is a finaliser, such as the one of a future, or the
-callback of a weak reference, as imports have, nobody can catch it there: Python prints "Exception ignored in …" and
-goes on. A program that waits for its tasks would wait on. So the signal is sent again a moment later, until it comes
-where it can be raised. All other exceptions that cannot be raised are left to whatever handled them before.
+Python raises KeyboardInterrupt wherever the main thread is. A finaliser (such as the one of a future) or the callback
+of a weak reference (as imports have) cannot pass it on: Python prints "Exception ignored in …" and
+goes on. A program that waits for its tasks would wait on. Therefore the signal is sent again a moment later, until it
+comes where it can be raised. All other exceptions that cannot be raised are left to whatever handled them before.
 """
 
 import signal
@@ -24,7 +24,7 @@ class _Watch:
 
 
 def send_lost_interrupts_again() -> None:
-    """From now on, in this process, until `forget_lost_interrupts` was called as often."""
+    """Send lost interrupts again in this process, until `forget_lost_interrupts` was called as often."""
     with _Watch.lock:
         _Watch.count += 1
         if sys.unraisablehook is not _on_unraisable:

@@ -1,9 +1,9 @@
 """The levels of this program's loggers, which go with its functions to the workers.
 
-What a task logs is handled here, by the handlers, formatters and filters of this program. That its workers need not
-send what nobody wants, and do send what somebody wants, they know the level of the root logger and of each logger that
-has one of its own. `logging` says that a level has changed by emptying the caches of all loggers. So the cache of the
-root logger is one that tells when it is emptied.
+Lines that tasks log are handled here, by the handlers, formatters and filters of this program. Workers send only the
+lines that are wanted here. For that they know the level of the root logger and of each logger that has one of its own.
+`logging` says that a level has changed by emptying the caches of all loggers. Therefore the cache of the root logger
+is one that tells when it is emptied.
 """
 
 import logging
@@ -19,7 +19,7 @@ LEVELS_MAX_BYTES = 1 << 15
 
 
 class _TellingCache(dict[int, bool]):
-    """As the cache of a logger: whether it is enabled for a level."""
+    """The cache of a logger, which knows whether it is enabled for a level."""
 
     def clear(self) -> None:
         super().clear()
@@ -28,8 +28,8 @@ class _TellingCache(dict[int, bool]):
 
 
 class LevelWatch:
-    """The levels as they are. `on_change` is called after they were asked for and have changed since. What is `known`
-    of them is None until somebody asks."""
+    """The levels as they are. `on_change` is called after they were asked for and have changed since. The levels that
+    are `known` are None until they are asked for."""
 
     def __init__(self, on_change: Callable[[], None]) -> None:
         self._on_change = on_change

@@ -152,7 +152,8 @@ class Lifetime:
         return self._session or self._late()
 
     def _late(self) -> Session:
-        """It is closed, or about to be: then callbacks may still submit tasks, and these are waited for as well."""
+        """The session of a cluster that is being closed: callbacks may still submit tasks, which are waited for as
+        well."""
         session = self._leaving
         if session is not None and session.engine.is_here:
             return session
@@ -175,7 +176,7 @@ class Lifetime:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """As `__exit__`; the event loop goes on meanwhile."""
+        """Leave as `__exit__` does; the event loop goes on meanwhile."""
         import asyncio
 
         leaving = asyncio.ensure_future(asyncio.to_thread(self._leave, False, error))

@@ -1,4 +1,4 @@
-"""What the engine tells a session: how tasks end, what they print, where they ran. All on the engine's thread."""
+"""The engine's news for a session: how tasks end, what they print, where they ran. All on the engine's thread."""
 
 from collections.abc import Callable
 from itertools import repeat
@@ -89,7 +89,7 @@ class SessionListener:
         self.large.ended(task)
 
     def _with_failure(self, outcome: Outcome) -> Outcome:
-        """What the task raised, or the one that is to blame, whose future may be gone."""
+        """The outcome with the error of the task, or of the one that is to blame, whose future may be gone."""
         error, failure = self._raised.find(outcome.task, outcome.error, outcome.failure)
         return outcome if failure == outcome.failure else replace(outcome, error=error, failure=failure)
 
@@ -111,7 +111,7 @@ class SessionListener:
                 future._tell_all()
 
     def on_printed(self, stream: int, text: bytes, task: int) -> None:
-        """What tasks print and log appears here, as if they ran here, line by line."""
+        """Show what tasks print and log, line by line, as if they ran here."""
         if stream == ITEMS_FAILED:
             self.unseen.add_items(task, *msgpack.decode(text))
         else:

@@ -27,7 +27,7 @@ SHARE = 4
 
 
 class Submits(Protocol):
-    """What is asked of a session, of a client or of a task."""
+    """The methods that `map` asks of a session, of a client or of a task."""
 
     hears_of_items: bool
 
@@ -193,7 +193,7 @@ class ItemFuture(Generic[T]):
         return hash((id(self._chunk), self._at))
 
     def __reduce__(self) -> Any:
-        """As an argument of a task it is its result there; if it failed, so does that task."""
+        """Pickle an argument of a task as its result; if it failed, that task fails too."""
         self._chunk._session.see([self._chunk])
         return _item_of, (self._chunk, self._at)
 
@@ -231,7 +231,7 @@ class Mapped(Sequence[T], Generic[T]):
             raise
 
     def __next__(self) -> NoReturn:
-        """It is no iterator: going through it twice gives all results twice."""
+        """Refuse `next`: a map is no iterator, and going through it twice gives all results twice."""
         raise TypeError("a map has all results: mapped[0] is the first; results = iter(mapped) for next(results)")
 
     def __getitem__(self, index: Any) -> Any:
@@ -268,7 +268,7 @@ class Mapped(Sequence[T], Generic[T]):
             first = end
 
     def __reduce__(self) -> tuple[Callable[[list[list[Any]]], list[Any]], tuple[list[Any]]]:
-        """As an argument of a task it waits for all items, and is a list there; if one failed, so does that task."""
+        """Pickle an argument of a task as the list of all results; if an item failed, that task fails too."""
         self._see()
         return _joined, (self._futures,)
 
@@ -294,7 +294,7 @@ refuse_as_list(Mapped)
 
 
 def _joined(chunks: list[list[Any]]) -> list[Any]:
-    """What has become of the futures of a map where they are read; raises what the first item raised that did."""
+    """The list of all results of a map, where a task reads it. Raises the error of the first item that failed."""
     results = [result for chunk in chunks for result in chunk]
     for result in results:
         if type(result) is Failed:
@@ -316,7 +316,7 @@ def _picklable(result: Any) -> Any:
 
 
 def error_of(chunk: Future[Any], result: Any) -> BaseException | None:
-    """What the call of an item raised, or None; `result` is one of the results of a chunk."""
+    """The exception that the call of an item raised, or None; `result` is one of the results of a chunk."""
     if type(result) is not Failed:
         return None
     chunk._session.see([chunk])

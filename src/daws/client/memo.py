@@ -75,7 +75,7 @@ class MemoItems(MemoFuture):
 
 
 class Memo:
-    """What `cluster.memo` is: how many tasks were reused and how many ran, and why."""
+    """The value of `cluster.memo`: how many tasks were reused and how many ran, and why."""
 
     def __init__(self, folder: MemoFolder) -> None:
         self.folder = folder.path
@@ -185,7 +185,8 @@ class MemoSession:
         chunk: int | None,
         options: Options,
     ) -> Mapped[Any]:
-        """As `map_chunks`; each item is looked up by itself, so it does not matter which others there are."""
+        """Map a function as `map_chunks` does. Each item is looked up by itself, so it does not matter which others
+        there are."""
         check_map(function, iterables, chunk, options)
         items = list(zip(*iterables, strict=False))
         calls = [self._call_or_none(function, item, options) for item in items]
@@ -372,7 +373,7 @@ class MemoSession:
                 self._write_entry(call, [dumps(value)])
 
     def content(self, object_: int, places: tuple[int, ...]) -> Any:
-        """What an object consists of, read from its file."""
+        """The bytes of an object, read from its file."""
         plain = self.plain
         if plain._is_alone:
             return open_file(plain.engine.bring(object_, places), object_)
@@ -396,5 +397,5 @@ def _without_memo(options: Options) -> Options:
 
 
 def reused_note(entry: MemoEntry) -> str:
-    """What is said of a task whose results were kept."""
+    """The note about a task whose results were kept."""
     return f"reused: {entry.path}, made {time.strftime('%Y-%m-%d %H:%M', time.localtime(entry.head.made))}"

@@ -30,7 +30,7 @@ class MemoCall:
 
 
 class Before:
-    """What is known of earlier calls of one function: of those in earlier runs, and which code this one has called."""
+    """The calls of one function that are known: those of earlier runs, and the code that this run has called."""
 
     def __init__(self, notes: Iterable[Note]) -> None:
         self._parts: dict[tuple[Any, ...], dict[str, str]] = {}  # by arguments: what the code was, the last time

@@ -93,7 +93,7 @@ def _reused(layer: MemoSession, call: MemoCall, names: tuple[str, ...], entry: "
 
 
 def contents_of(layer: MemoSession, outputs: tuple[Input, ...]) -> list[Any]:
-    """What is kept of a command: how it ended, the modes of its files, and what is in them."""
+    """The parts of a command that are kept: how it ended, the modes of its files, and their contents."""
     contents: list[Any] = [outputs[0][4] or layer.content(outputs[0][0], outputs[0][3]), b""]
     modes = bytearray()
     for object_, _, _, places, inline in outputs[1:]:
@@ -110,7 +110,7 @@ def contents_of(layer: MemoSession, outputs: tuple[Input, ...]) -> list[Any]:
 
 
 def _call_of(keys: CallKeys, wanted: Command) -> MemoCall:
-    """What a command is known by. Raises Unknown if an input is not known yet."""
+    """The call by which a command is known. Raises Unknown if an input is not known yet."""
     spec = wanted.spec
     shape: list[Any] = []
     given: list[tuple[str, Any]] = []

@@ -68,7 +68,7 @@ def _is_sensible(wanted: Any) -> bool:
 
 
 def _imported_by_main() -> tuple[str, ...]:
-    """What the script may import later, inside of its functions."""
+    """The modules that the script may import later, inside of its functions."""
     path = getattr(sys.modules.get("__main__"), "__file__", None)
     if not isinstance(path, str):
         return ()

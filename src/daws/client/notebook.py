@@ -14,7 +14,7 @@ from daws.data.revisions import own as revisions
 
 _shells: WeakSet[Any] = WeakSet()
 _first: "WeakKeyDictionary[Any, int]" = WeakKeyDictionary()
-"""By session: the number of the first task of this cell."""
+"""The number of the first task of this cell, for each session."""
 
 
 def shell() -> Any:

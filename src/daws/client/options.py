@@ -1,4 +1,4 @@
-"""What can be said about a task beyond its function and arguments."""
+"""Options of tasks: all that can be said about a task beyond its function and arguments."""
 
 import math
 from typing import Any, TypedDict
@@ -33,7 +33,7 @@ class TaskOptions(TypedDict, total=False):
 
 
 class ClusterSynonyms(TypedDict, total=False):
-    """What others call the number of workers."""
+    """Names of other libraries for the number of workers."""
 
     n_workers: int | None
     max_workers: int | None
@@ -41,14 +41,14 @@ class ClusterSynonyms(TypedDict, total=False):
 
 
 class MapSynonyms(TypedDict, total=False):
-    """What others call `chunk`."""
+    """Names of other libraries for `chunk`."""
 
     chunksize: int | None
 
 
 NAMES = ("outputs", *TaskOptions.__annotations__)
 OPTION_NAMES = frozenset([*NAMES, *TASK_OPTIONS])
-"""Of ours, and of others: an argument of such a name may be meant as an option."""
+"""Names of options, here and elsewhere: an argument of such a name may be meant as an option."""
 
 
 class Options(Struct, frozen=True):
@@ -66,10 +66,10 @@ class Options(Struct, frozen=True):
 
 
 def options_of(**given: Any) -> Options:
-    """Refuses what makes no sense, by name.
+    """Check options, and refuse those that make no sense by their names.
 
-    `memory` is in bytes or a text such as `4 GB`, all times are in seconds: `expected` is how long it will run, about,
-    and `rank` how long it takes, at best, from its start to the end of all that hangs on it. A `writable` task may
+    `memory` is in bytes or a text such as `4 GB`. All times are in seconds. `expected` is about how long the task will
+    run, and `rank` the time, at best, from its start to the end of all tasks that depend on it. A `writable` task may
     change arrays that it shares with others: it gets copies of the pages that it writes to.
     """
     unknown = given.keys() - NAMES

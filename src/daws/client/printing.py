@@ -1,4 +1,4 @@
-"""What tasks print, log and warn of, shown where the client shows its own."""
+"""Output of tasks (prints, logs, warnings), shown where the client shows its own."""
 
 import os
 import sys
@@ -13,7 +13,8 @@ NO_TASK = -1
 
 
 class Printing:
-    """On one thread. Whole lines of a task begin at the start of a line; parts of lines (`print(end=" ")`) that tasks
+    """The output of tasks, shown on one thread. Whole lines of a task begin at the start of a line; parts of lines
+    (`print(end=" ")`) that tasks
     leave follow each other on one."""
 
     def __init__(self) -> None:

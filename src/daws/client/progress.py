@@ -51,7 +51,7 @@ def progress(futures: Any, timeout: float | None = None, *more: Any, **others: A
 
 
 def noun_of(futures: Sequence[Any]) -> str:
-    """What a bar counts: tasks, or items if any of the futures is of one."""
+    """The noun that a bar counts: tasks, or items if any of the futures is of one."""
     from daws.client.mapping import ItemFuture
 
     return "items" if any(isinstance(one, ItemFuture) for one in futures) else "tasks"

@@ -1,4 +1,5 @@
-"""What a cluster writes about its run when it is closed: a trace, the graph of its tasks, a picture of busy workers."""
+"""Files that a cluster writes about its run when it is closed: a trace, the graph of its tasks, a picture of busy
+workers."""
 
 import logging
 import os
@@ -63,7 +64,7 @@ class Recording:
 def recording_of(
     trace: PathLike | None, export: PathLike | None, plot: PathLike | None, timeline: Timeline | None
 ) -> Recording | None:
-    """What was asked for, here or by the environment; None if nothing was."""
+    """The files that were asked for, here or by the environment; None if none were."""
     trace = default_trace() if trace is None else trace
     export = default_export() if export is None else export
     plot = default_plot() if plot is None else plot

@@ -111,7 +111,7 @@ class StoredResults:
         return session.engine.bring(object_, self.places(object_))
 
     def expect_reading(self, futures: list[Future[Any]]) -> None:
-        """These futures have ended, and their results are about to be read from files, one after the other."""
+        """Prepare to read the results of these futures from files, one after the other. All of them have ended."""
 
     def _may_read_again(self, error: Exception) -> bool:
         session = self._session

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 NO_MEMO = "memo: name a folder for the results first: daws.Cluster(memo='…'), or DAWS_MEMO"
 SEED = 0
 NOBODY = -1
-"""In the place of a home, while there are no nodes."""
+"""The home of a task while there are no nodes."""
 PENDING_SHARE = 2
 """One part in so many of the room for objects may be taken by arguments of tasks that have not ended."""
 
@@ -124,7 +124,7 @@ class Session(SessionListener):
         send_lost_interrupts_again()
 
     def close(self, reason: BaseException) -> int:
-        """End everything; how many tasks had not ended. Whoever waits for them is told `reason`."""
+        """End everything; how many tasks had not ended. Threads that wait for them are told `reason`."""
         if self._closed is None:
             self.results.keep_at_end()
         self._closed = self._closed or reason  # it may be broken already
@@ -155,32 +155,39 @@ class Session(SessionListener):
         self, number: int, args: tuple[Any, ...], kwargs: dict[str, Any], options: Options = USUAL
     ) -> Future[Any]:
         """Submit a task with one output, of a function that has been sent."""
-        return self.submit(None, args, kwargs, options, number)
+        if options is USUAL:
+            return self.submit(None, args, kwargs, number)
+        if isinstance(number, CarriedNumber):
+            args, number = (number.function, *args), int(number)
+        plain = b"" if kwargs or not args else dumps_plain(args)
+        payload, above = (plain, ()) if plain else self._arguments(args, kwargs)
+        return self._submit_one(number, payload, above, options)
 
     def submit(
-        self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], options: Options = USUAL, number: Any = None
+        self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], number: int | None = None
     ) -> Future[Any]:
-        """Submit a task with one output. Most tasks are plain: they have no options, no futures and no large values
-        among their arguments, and take the short way at the end."""
+        """Submit a task with one output and without options, of a function or of the `number` of one that has been
+        sent. Most tasks have no futures and no large values among their arguments, and take the short way."""
         if number is None:
             number = self._settled.get(function) if function.__class__ is FunctionType else None
             if number is None:
                 if getattr(type(function), "_is_task", False):
                     return self.start_task(function._sent_function(), args, kwargs, function._checked)  # type: ignore[no-any-return]
                 number = self._checked_number(function)
-            if kwargs and not OPTION_NAMES.isdisjoint(kwargs):
-                check_arguments(function, kwargs, NAMES)
         if number.__class__ is CarriedNumber:
-            number, args = int(number), (number.function, *args)
+            args, number = (number.function, *args), int(number)
         payload: bytes = INPUTS_ALONE
         above: Iterable[Future[Any]] = ()
-        if (args or kwargs) and (kwargs or not (payload := dumps_plain(args))):
+        if kwargs:
+            if function is not None and not OPTION_NAMES.isdisjoint(kwargs):
+                check_arguments(function, kwargs, NAMES)
             payload, above = self._arguments(args, kwargs)
+        elif args and not (payload := dumps_plain(args)):
+            payload, above = self._arguments(args, kwargs)
+        if above or not self._is_alone or len(payload) >= COUNTED_BYTES_MIN:
+            return self._submit_one(number, payload, above, USUAL)
         task = self._next_task()
         future: Future[Any] = Future(self, task, task)
-        if above or options is not USUAL or not self._is_alone or len(payload) >= COUNTED_BYTES_MIN:
-            self._submit(number, payload, above, options, future, (task,))
-            return future
         new = PlainTask(task, number, payload)  # before the future is known (see `_submit`)
         self.futures[task] = future
         if self._closed is not None:
@@ -189,6 +196,12 @@ class Session(SessionListener):
         self._hand_in(new)
         if not engine.awake:
             engine.wake()
+        return future
+
+    def _submit_one(self, number: int, payload: bytes, above: Iterable[Future[Any]], options: Options) -> Future[Any]:
+        task = self._next_task()
+        future: Future[Any] = Future(self, task, task)
+        self._submit(number, payload, above, options, future, (task,))
         return future
 
     def _checked_number(self, function: Callable[..., Any]) -> int:
@@ -200,7 +213,9 @@ class Session(SessionListener):
     ) -> Any:
         """A task with options: one future, or as many as it has outputs, as a tuple."""
         self.check(options)
-        number = self._checked_number(function)
+        number = self._settled.get(function) if function.__class__ is FunctionType else None
+        if number is None or not self._is_alone:
+            number = self._checked_number(function)
         if kwargs and not OPTION_NAMES.isdisjoint(kwargs):
             check_arguments(function, kwargs, NAMES)
         submit = self.submit_number if options.outputs == 1 else self.submit_several
@@ -365,7 +380,7 @@ class Session(SessionListener):
             raise
 
     def use_strategy(self, strategy: Strategy) -> None:
-        """Returns when all nodes go by it. Only what can be spelled out can be told to them."""
+        """Change the strategy, and return when all nodes use it. Only what can be spelled out can be told to them."""
         from daws.strategy import DECISIONS, check_fitting, format_strategy
         from daws.strategy.fitting import is_ours
 
@@ -399,7 +414,7 @@ class Session(SessionListener):
             raise ContextError(f"no executor offers {asked}: {_offers(members)}; {self._cure_of(needs, members)}")
 
     def _cure_of(self, needs: Needs, members: Members) -> str:
-        """What to write when no executor can run tasks with these needs."""
+        """The cure when no executor can run tasks with these needs."""
         return cure_of_needs(needs, max(info.executors[0].count for info in members.infos))
 
     def cancel(self, futures: Iterable[Future[Any]]) -> int:
@@ -471,12 +486,13 @@ class Session(SessionListener):
         return len(left)
 
     def let_go(self, task: int) -> None:
-        """Nobody has the future of this task any more. Called by the garbage collector."""
+        """Let go of a task whose future is gone. Called by the garbage collector."""
         self.gone.append(task)
         self.look_at_gone(task)
 
     def look_at_gone(self, task: int) -> None:
-        """It is the last that was let go of: not urgent, unless a large object waits for it or there are many."""
+        """Look at the task that was let go of last. It is not urgent, unless a large object waits for it or there are
+        many."""
         is_stored = self.results.forget(task)
         if (is_stored or not len(self.gone) % LET_GO_MAX) and not self.engine.awake and self._closed is None:
             self.engine.wake()
@@ -484,7 +500,7 @@ class Session(SessionListener):
     # -- what futures ask ----------------------------------------------------------------------------------------------
 
     def check_may_wait(self) -> None:
-        """On the thread that brings the results, waiting for one would never end."""
+        """Refuse to wait on the thread that brings the results: that would never end."""
         if self.engine.is_here:
             raise UsageError("callbacks run on the cluster's own thread and cannot wait; submit a task instead")
 
@@ -535,7 +551,7 @@ class Session(SessionListener):
 
 
 def _offers(members: Members) -> str:
-    """What the nodes have, in words; those that have the same are named together."""
+    """The executors of the nodes, in words; nodes that have the same are named together."""
     kinds = dict.fromkeys(info.executors for info in members.infos)
     each = "each node has " if len(kinds) == 1 else "nodes have "
     said = []

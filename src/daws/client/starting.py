@@ -30,7 +30,7 @@ def check_memory(memory_bytes: int | str | None) -> int | None:
 
 
 def recording_from(*given: Any) -> Recording | None:
-    """What is written when the cluster is closed: what was given, or what the environment says."""
+    """The files to write when the cluster is closed: those that were given, or those of the environment."""
     if all(path is None for path in given[:3]) and not asks_for_files():
         return None
     from daws.client.recording import recording_of
@@ -82,7 +82,7 @@ def devices_of(given: Mapping[Any, Any] | None, kind: str) -> tuple[tuple[str, i
 
 
 def strategy_of(strategy: str | Strategy) -> Strategy:
-    """What was chosen; a warning if it is not itself where tasks come one by one."""
+    """The strategy that was chosen, with a warning if it needs whole graphs."""
     from daws.strategy import lacks_live, parse_strategy
     from daws.strategy.decisions import Strategy
 
@@ -95,7 +95,7 @@ def strategy_of(strategy: str | Strategy) -> Strategy:
 
 
 def journal_folder(folder: str | os.PathLike[str] | None, strategy: Strategy) -> str:
-    """Refuses at once what could not be written at the end."""
+    """Make the folder of journals, and refuse at once one that could not be written to at the end."""
     if folder is None:
         return ""
     from daws.strategy import format_strategy

@@ -34,7 +34,8 @@ class Submitter(Signatures):
         def submit(self, function: Callable[..., T], /, *args: Any, **kwargs: Any) -> "Future[T]": ...
 
     def submit(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
-        """As `Cluster.submit`. With `outputs=n` the function returns n values, and this a tuple of n futures."""
+        """Submit a task as `Cluster.submit` does. With `outputs=n` the function returns n values, and this a tuple of
+        n futures."""
         plain, options = self._of(function)
         return self._cluster._start(plain, args, kwargs, options)
 
@@ -45,7 +46,7 @@ class Submitter(Signatures):
         return self._cluster._map(plain, iterables, chunk, options)
 
     def run(self, words: "Command | str | Sequence[Word]", **described: Any) -> "CommandFuture":
-        """As `Cluster.run`."""
+        """Run a program as `Cluster.run` does."""
         future: CommandFuture = self._cluster._run(words, described, self._given)
         return future
 
@@ -54,7 +55,7 @@ class Submitter(Signatures):
         return self._cluster._with_options({**self._given, **options})
 
     def _of(self, function: Any) -> tuple[Callable[..., Any], Options]:
-        """What is sent of a function, and its options: those of a task, and on top those given here."""
+        """The function to send, and its options: those of a task, and on top those given here."""
         if getattr(type(function), "_is_task", False):
             return function._sent_function(), options_of(**{**function._given, **self._given})
         return function, self._checked

@@ -59,7 +59,7 @@ class Task(Generic[P, T]):
         return Task(self.plain, {**self._given, **options}, self._named)
 
     def _sent_function(self) -> Callable[..., Any]:
-        """What is sent to workers."""
+        """The function that is sent to workers."""
         return self.plain if is_by_value(self._named) else self._sent
 
     def __get__(self, instance: object, owner: type | None = None) -> Any:

@@ -28,7 +28,8 @@ def begin() -> None:
 
 
 def end() -> None:
-    """It is closed. With the last one the thresholds are as before, unless the program has changed them meanwhile."""
+    """Undo `begin` for a cluster that is closed. With the last one the thresholds are as before, unless the program
+    has changed them meanwhile."""
     global _open
     with _lock:
         _open -= 1

@@ -3,9 +3,9 @@
 from typing import Any
 
 NAMED_MAX = 64
-"""Of so many failures it is kept what was raised."""
+"""The number of failures whose errors are kept."""
 COUNTED_MAX = 1 << 17
-"""So many failed tasks are known by number."""
+"""The number of failed tasks that are known by their numbers."""
 
 
 class Unseen:
@@ -38,7 +38,7 @@ class Unseen:
             self._named[task] = what
 
     def add_items(self, task: int, items: int, first: str) -> None:
-        """So many items of this task have failed; the task may not have ended yet."""
+        """Count items of a task that have failed; the task may not have ended yet."""
         self._spoiled[task] = None
         if len(self._spoiled) > COUNTED_MAX:
             del self._spoiled[next(iter(self._spoiled))]

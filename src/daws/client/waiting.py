@@ -21,9 +21,9 @@ NO_FUTURE = "is no future of daws; give what submit, map or run returned"
 
 
 def distinct(futures: Any) -> dict[Future[Any], list[Any]]:
-    """By future of a task, each once: what of the given futures ends with it. UsageError for what is no future.
+    """The futures of tasks, each once, with the given futures that end with each. UsageError for what is no future.
 
-    Given may be the futures of tasks or of items, and what `map` gives, which stands for all of its items: these are
+    Futures of tasks or of items may be given, and the result of `map`, which stands for all of its items. These are
     made when they are asked for, so here they are a range.
     """
     if isinstance(futures, (Future, ItemFuture)):
@@ -167,7 +167,7 @@ answer_to(AsCompleted)
 
 
 class _ToLoop:
-    """Tells an event loop that a future has ended."""
+    """A message to an event loop that a future has ended."""
 
     __slots__ = ("future", "loop", "tell")
 

@@ -30,7 +30,7 @@ class Complaints:
             self._lines += 1
             unsaid, self._unsaid = self._unsaid, 0
         more = f" (and {unsaid:,} more before that were not written down)" if unsaid else ""
-        logging.getLogger("daws").warning("%s%s", line, more)
+        logging.getLogger("daws.net").warning("%s%s", line, more)
 
 
 COMPLAINTS = Complaints()

@@ -43,6 +43,7 @@ from daws.core.events import (
 )
 from daws.core.node import NodeConfig, NodeCore
 from daws.data.files import ObjectFiles
+from daws.logs import about
 from daws.model.cluster import Members, NodeInfo
 from daws.model.errors import DawsError, InternalError
 from daws.model.task import INLINE_BYTES, NodeId, TaskSpec, Transfer
@@ -91,7 +92,7 @@ if TYPE_CHECKING:
 UNPACK_AGAIN_S = 0.25
 NO_TASK = -1
 """Printed by a run that nobody knows any more."""
-log = logging.getLogger("daws")
+log = logging.getLogger("daws.node")
 
 
 def journal_of(info: NodeInfo, strategy: Strategy, config: NodeConfig) -> "Journal":
@@ -597,4 +598,5 @@ class Engine:
         """A run whose worker has ended; the worker was on another one if `under` is given."""
         blamed = "" if under is None else self.functions.title(under[1])
         error = death_of(self.functions.title(spec), spec, report, self.core.node, self._attempt(spec.id), blamed)
+        logging.getLogger("daws.worker").info("%s", error, extra=about(node=self.core.node, task=spec.id))
         return self._failed(spec, report.run, 0, failure_of(error), not report.why, report.waited)

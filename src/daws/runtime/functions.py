@@ -14,7 +14,7 @@ from daws.model.errors import DawsError
 from daws.model.task import FIRST_SPAWNED_ID, NodeId, TaskSpec
 
 UNPACK_TRIES_MAX = 120
-log = logging.getLogger("daws")
+log = logging.getLogger("daws.node")
 
 
 class FunctionTable:

@@ -40,7 +40,7 @@ STALL_S = 15.0
 """Who takes nothing for so long while an object is on its way is gone."""
 ROOM_S, ROOM_AGAIN_S = 60.0, 0.25
 """For so long a node waits for room, and so often it looks; then it is of no use, and others take over."""
-log = logging.getLogger("daws")
+log = logging.getLogger("daws.node")
 
 
 class ObjectGiver:

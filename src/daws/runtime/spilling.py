@@ -47,7 +47,7 @@ class Spiller:
             try:
                 freed = self._files.make_room(stop=self._is_closed)
             except OSError as error:
-                logging.getLogger("daws").warning("objects cannot be spilled: %s", error)
+                logging.getLogger("daws.node").warning("objects cannot be spilled: %s", error)
                 freed = 0
             if not freed:
                 self._is_closed.wait(AGAIN_S)

@@ -46,5 +46,5 @@ class Emulated:
 
 
 def content_of(size_bytes: int) -> Content:
-    """So many bytes. Large ones are read by others where they lie instead of being copied."""
+    """Make an object of a size. Large ones are read by others where they lie instead of being copied."""
     return bytes(size_bytes) if size_bytes <= SMALL_BYTES else PickleBuffer(bytes(size_bytes))

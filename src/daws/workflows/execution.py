@@ -86,12 +86,12 @@ class CommandRun(GraphSubmission):
         return found
 
     def result(self) -> Graph:
-        """With the times that the commands took and the sizes that their files have."""
+        """The graph with the times that the commands took and the sizes that their files have."""
         start_ns, end_ns, _ = self.columns()
         return self.graph.changed(length_ns=end_ns - start_ns, object_bytes=self._sizes())
 
     def measured(self) -> Graph:
-        """As `result`, with the lengths of earlier runs for commands that were up to date."""
+        """The graph as `result` gives it, with the lengths of earlier runs for commands that were up to date."""
         graph = self.result()
         lengths = graph.length_ns.copy()
         for task, duration_ns in self.earlier_ns.items():
@@ -130,8 +130,8 @@ class CommandPlan:
         return self.workflow.task_ids[task], words, reads, writes, shared
 
     def reasons(self, mode: Mode) -> list[str]:
-        """For each task why it would run; empty for those that are up to date. What hangs on a task that runs may turn
-        out to be up to date, if its inputs are made again just as they are."""
+        """The reason why each task would run; empty for those that are up to date. A task that depends on one that
+        runs may turn out to be up to date, if its inputs are made again just as they are."""
         graph, records = self.workflow.graph, CommandRecords(self.folder)
         found = [""] * graph.task_count
         for task in submission_order(graph).tolist():
@@ -153,7 +153,7 @@ class CommandPlan:
 
 
 def words_of(command: tuple[str, ...], folder: str) -> Words:
-    """What to run. A program with spaces in it is a script for the shell; arguments such as `--size 3`, written as
+    """The words to run. A program with spaces in it is a script for the shell; arguments such as `--size 3`, written as
     one, are two. A program that is not on the path may lie in the folder."""
     program, *given = command
     if len(program.split()) > 1:

@@ -1,4 +1,4 @@
-"""Which commands of a workflow are up to date: a record of each, in the folder in which they run.
+"""Records of the commands of a workflow that say which are up to date, in the folder in which they run.
 
 A record says what a command was made of when it ended: its words, and the contents of the files that it read and
 wrote. A command is up to date if all of that is as it was. Before it begins, its record says so, so one that was
@@ -28,12 +28,12 @@ SETTLED_NS = 50_000_000
 
 T = TypeVar("T")
 Mode = Literal["content", "mtime", "rerun"]
-"""What decides whether a command runs: contents and words, times of change as in `make`, or nothing."""
+"""The rule by which a command runs or not: contents and words, times of change as in `make`, or always."""
 BEGUN, FAILED, DONE = "begun", "failed", "done"
 
 
 class Recorded(msgspec.Struct):
-    """What is known of a command: how far it came, its digest, those of its files by name, and how long it took."""
+    """The record of a command: how far it came, its digest, those of its files by name, and how long it took."""
 
     state: str
     command: str = ""
@@ -43,14 +43,14 @@ class Recorded(msgspec.Struct):
 
 
 class _Digest(msgspec.Struct):
-    """Of a file that had this size, time of change and inode."""
+    """The digest of a file that had this size, time of change and inode."""
 
     stamp: tuple[int, int, int]
     digest: str
 
 
 class CommandRecords:
-    """Those of one folder; `folder` is where commands run."""
+    """The records of one folder; `folder` is where commands run."""
 
     def __init__(self, folder: str) -> None:
         self.folder = folder
@@ -59,7 +59,7 @@ class CommandRecords:
     # -- commands ------------------------------------------------------------------------------------------------------
 
     def of(self, task: str) -> Recorded | None:
-        """What is known of a task, by its id; None if nothing is."""
+        """The record of a task, by its id; None if there is none."""
         return _read(self._path("tasks", task), Recorded)
 
     def begin(self, task: str) -> None:
@@ -111,7 +111,7 @@ class CommandRecords:
     # -- files ---------------------------------------------------------------------------------------------------------
 
     def digest(self, name: str) -> str:
-        """Of a file's content, by its name as seen from the folder, or of all files in a folder; empty if there is
+        """The digest of a file, by its name as seen from the folder, or of all files in a folder; empty if there is
         none."""
         path = os.path.join(self.folder, name)
         if os.path.isdir(path):
@@ -159,7 +159,7 @@ def alone_in(folder: str) -> Iterator[None]:
 
 
 def command_digest(words: str | tuple[str, ...], reads: Iterable[str], writes: Iterable[str]) -> str:
-    """Of what is run, and of the names of its files."""
+    """The digest of a command: its words, and the names of its files."""
     text = repr((words, sorted(reads), sorted(writes)))
     return blake2b(text.encode(errors="surrogateescape"), digest_size=DIGEST_BYTES).hexdigest()
 

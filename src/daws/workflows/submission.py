@@ -58,11 +58,11 @@ class GraphSubmission:
         self._ending = Lock()
 
     def _call(self, task: int, inputs: list[Future[Any]]) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-        """What to submit for a task: a function, and its arguments with `inputs` in them."""
+        """The call to submit for a task: a function, and its arguments with `inputs` in them."""
         raise NotImplementedError
 
     def prepare(self) -> None:
-        """What has to be there before the clock starts: nothing, usually."""
+        """Make all that has to be there before the clock starts: nothing, usually."""
 
     def start(self, tick: Callable[[], None] = lambda: None) -> None:
         """Submit everything; `tick` is called now and then. Tasks run meanwhile."""
@@ -154,8 +154,8 @@ class GraphSubmission:
         return self.graph
 
     def wait(self, tick: Callable[[], None]) -> None:
-        """Until all tasks have ended, or one has failed and no others are to be waited for; `tick` is called now and
-        then."""
+        """Wait until all tasks have ended, or one has failed and no others are to be waited for; `tick` is called now
+        and then."""
         while not self._over.wait(PERIOD_S):
             tick()
         # What a node in another process tells of its last runs may come a moment after the end of their tasks.
@@ -167,7 +167,7 @@ class GraphSubmission:
         return self.timeline.count - self._count_before < self.graph.task_count
 
     def columns(self) -> tuple[Int64s, Int64s, Int64s]:
-        """By task of the graph: start and end in ns since the first submission, and the node; -1 where none ended."""
+        """Start and end of each task in ns since the first submission, and its node; -1 where none ended."""
         columns = np.full((3, self.graph.task_count), -1, np.int64)
         for number, _, node, _, start_ns, end_ns, *_, is_good in self.timeline.rows():
             task = self.task_of.get(number, -1)

@@ -10,6 +10,7 @@ import pytest
 from daws import admin, logs
 from daws.cli import main, workloads
 from daws.cli.parser import COMMANDS, make_parser
+from tests.unit.runtime.cluster.machines import Machines, until
 
 
 @pytest.fixture
@@ -104,3 +105,14 @@ def test_no_log_file_is_made_where_there_is_no_cluster(
 ):
     assert main([command, "--cluster", str(tmp_path)]) != 0
     assert capsys.readouterr().err.count("\n") == 1 and not [*tmp_path.iterdir()]
+
+
+def test_nodes_and_the_store_write_their_log(tmp_path: Path):
+    with Machines(tmp_path) as machines:
+        machines.node()
+        (number,) = machines.wait_for(1).nodes
+        until(lambda: any("executor" in line["message"] for line in admin.read_log(machines.folder, node=number)))
+        (line,) = [one for one in admin.read_log(machines.folder, node=number) if "executor" in one["message"]]
+        assert (line["logger"], line["level"]) == ("daws.node", "info")
+        names = {path.name.partition("-")[0] for path in (machines.folder / logs.FOLDER).iterdir()}
+        assert names == {"node", "store"}

@@ -14,6 +14,7 @@ from typing import NoReturn
 
 import uvloop
 
+from daws.logs import set_up_by_environment
 from daws.model.errors import PeerError
 from daws.runtime.cluster.children import framed
 from daws.runtime.cluster.hosting import NodeHost
@@ -43,6 +44,7 @@ def _run(link: socket) -> int:
     start = _first(link)
     if start is None:
         return 0
+    set_up_by_environment()
     loop = uvloop.new_event_loop()
     asyncio.set_event_loop(loop)
     try:

@@ -20,6 +20,7 @@ from daws.core.events import EventType, Leave, NewStrategy
 from daws.data.files import ObjectFiles
 from daws.data.session import SessionFolders as Folders
 from daws.data.tags import root_of
+from daws.logs import set_place
 from daws.model.cluster import Members
 from daws.model.errors import UnavailableError
 from daws.model.task import NodeId
@@ -66,7 +67,7 @@ FAREWELL_S = 10.0
 LEFT = "left"
 STRUCK = "struck"
 STOPPED = "stopped"
-log = logging.getLogger("daws")
+log = logging.getLogger("daws.node")
 
 
 class NodeFolders(Protocol):
@@ -174,6 +175,7 @@ class NodeHost:
             return self._over.result()
         enrolled = self._enrolled.result()
         self.node = enrolled.node
+        set_place(node=self.node)
         life = Incarnation(self, enrolled)
         try:
             await life.open()

@@ -74,7 +74,7 @@ ALONE_S = 5.0
 DIAL_AGAIN_S = 0.1
 DIAL_AGAIN_S_MAX = 2.0
 T = TypeVar("T")
-log = logging.getLogger("daws")
+log = logging.getLogger("daws.client")
 
 
 class JoinedCluster(LoopThread):

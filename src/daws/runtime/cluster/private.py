@@ -48,7 +48,7 @@ DEATHS_MAX = 8
 LAST_WORDS_S = 1.0
 NODES_S, LOOK_S = 30.0, 0.05
 """So long an object that is put in waits for a node, and so often it is looked whether there is one."""
-log = logging.getLogger("daws")
+log = logging.getLogger("daws.client")
 
 
 class PrivateCluster(JoinedCluster):

@@ -15,6 +15,7 @@ from typing import Any
 from daws.core.effects import CallStore
 from daws.core.events import CallFine, NewStrategy, StoreAnswered
 from daws.data.tags import root_of
+from daws.logs import about
 from daws.model.errors import StoreFullError, StrategyError
 from daws.model.states import FINAL
 from daws.model.task import CLIENT, FIRST_SPAWNED_ID, NodeId, Ready
@@ -55,7 +56,7 @@ so many of a lease: a node asks again for what it has not heard for a quarter of
 SMALL_BYTES = 1 << 20
 """That objects may go is such a word if they are no larger; memory may be short."""
 ALL = 1 << 40
-log = logging.getLogger("daws")
+log = logging.getLogger("daws.store")
 
 
 def settings_of(lease_ns: int) -> StoreSettings:
@@ -570,7 +571,8 @@ class StoreServer:
                 if not self._cancels and now_s >= session.look_at_s:
                     self._end(session)
             elif session.is_abandoned(now_s, self._patience_s):
-                log.warning("the client of %s is gone: it ends", session.entry.name)
+                name = session.entry.name
+                log.warning("the client of %s is gone: it ends", name, extra=about(session=name))
                 self._end(session)
         self._send_cancels()
         self._tell_news()

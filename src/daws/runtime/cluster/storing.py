@@ -34,7 +34,7 @@ PRIVATE_LOG_BYTES_MIN = 1 << 29
 """Shortening the log of a private cluster takes the processors from its tasks."""
 PATIENCE_S = 60.0
 """So long a private cluster's store waits for its client, should both the store and the links to it be new."""
-log = logging.getLogger("daws")
+log = logging.getLogger("daws.store")
 
 
 def run_store(folder: Path, idle_s: float = 0.0, ready: Callable[[str], None] = lambda address: None) -> bool:

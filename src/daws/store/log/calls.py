@@ -173,7 +173,7 @@ class CallFiles:
             following = Segment(self.folder.log(self._number + 1), self._settings)
             self.folder.sync()
         except OSError as error:  # try again later
-            logging.getLogger("daws").warning("the store's log cannot be shortened: %s", error)
+            logging.getLogger("daws.store").warning("the store's log cannot be shortened: %s", error)
             return
         self._segment.close()
         self._segment = following

@@ -29,7 +29,7 @@ class Compaction:
         try:
             self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
         except OSError as error:
-            logging.getLogger("daws").warning("the store's log cannot be shortened: %s", error)
+            logging.getLogger("daws.store").warning("the store's log cannot be shortened: %s", error)
 
     def has_ended(self) -> bool:
         """Whether the process has ended, successfully or not. If it failed, the old files stay valid, and a longer log
@@ -40,7 +40,7 @@ class Compaction:
             return False
         self._process = None
         if code:
-            logging.getLogger("daws").warning("the store's log in %s was not shortened", self.folder.path)
+            logging.getLogger("daws.store").warning("the store's log in %s was not shortened", self.folder.path)
         self.state_bytes = self._newest_bytes()
         return True
 

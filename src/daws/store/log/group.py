@@ -62,7 +62,7 @@ class GroupSync:
         if isinstance(error, StoreFullError):
             if str(error) != self._said:  # once, not every second
                 self._said = str(error)
-                logging.getLogger("daws").error("%s", error)
+                logging.getLogger("daws.store").error("%s", error)
             self._timer = self._loop.call_later(RETRY_S, self._begin)
             return
         if error is not None:

@@ -55,7 +55,7 @@ class Reading:
             self.last_is_empty = False
             self._carry_out(_decoded(_CALLS, payload, path))
         if file.lost_bytes:
-            logging.getLogger("daws").warning(
+            logging.getLogger("daws.store").warning(
                 "%s: the last %s bytes were never finished and are cut off", path, f"{file.lost_bytes:,}"
             )
         if is_last:

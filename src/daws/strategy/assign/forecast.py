@@ -28,9 +28,9 @@ HOLDERS_MAX = 12
 """The number of nodes with most of a task's inputs that are compared, and of latest copies of an object that are
 used."""
 CHILDREN_MAX = 4
-"""The number of a task's children that are searched for the places of their other inputs, …"""
+"""The number of a task's children that are searched for the places of their other inputs."""
 SIBLINGS_MAX = 64
-"""… if they have no more parents than this."""
+"""The number of parents up to which a child is searched."""
 SPEEDS_MAX = 4
 """The number of different speeds up to which the first free node of each speed is compared; else the first of all."""
 

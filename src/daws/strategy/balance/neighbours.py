@@ -36,7 +36,7 @@ def _shuffled(nodes: list[NodeId], rng: Rng, count: int) -> list[NodeId]:
 
 
 def root(member_count: int) -> int:
-    """⌊√n⌋, at least one."""
+    """The integer square root of the number of members, at least one."""
     return max(1, isqrt(member_count))
 
 

@@ -73,7 +73,7 @@ UNNEEDED_MAX = 256
 DOUBT_S = 30.0
 """For so long after a change of the store, a task that it does not know may be on its way back."""
 DEFAULT_STRATEGY = "daws"
-log = logging.getLogger("daws")
+log = logging.getLogger("daws.node")
 
 
 class ClientDesk(Desk):

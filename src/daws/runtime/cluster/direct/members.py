@@ -42,7 +42,7 @@ LOOK_S = 0.5
 ASK_AGAIN_S = 0.05
 ALL = 1 << 40
 STRATEGY = "daws"
-log = logging.getLogger("daws")
+log = logging.getLogger("daws.node")
 
 
 class NodeDesk(Desk):

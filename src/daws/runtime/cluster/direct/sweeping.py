@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from daws.data.tags import root_of
+from daws.logs import about
 from daws.model.states import DONE, FINAL
 from daws.model.task import CLIENT, FIRST_SPAWNED_ID
 from daws.runtime.cluster.direct.book import ENDING, OPEN, Entry
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 CANCEL_AGAIN_S = 10.0
 ROWS_PER_CALL = 1000
-log = logging.getLogger("daws")
+log = logging.getLogger("daws.store")
 
 
 class Sweeper:
@@ -43,7 +44,7 @@ class Sweeper:
         for entry in entries:
             if entry.state == OPEN and not is_alive(entry.number):
                 if not entry.kept:
-                    log.warning("the client of %s is gone: it ends", entry.name)
+                    log.warning("the client of %s is gone: it ends", entry.name, extra=about(session=entry.name))
                     await book.change(entry, state=ENDING)
                 elif entry.nonce:
                     await book.change(entry, nonce=b"")
