@@ -268,11 +268,7 @@ class StoreServer:
         for index, (row, answer) in enumerate(zip(rows, answers, strict=True)):
             if row.__class__ is Submit:
                 if answer is None and not row.parents and not row.outputs and not known[index]:
-                    new = Ready(row.spec, 0, 0)  # a short way for the usual task, as below
-                    if row.node in ready:
-                        ready[row.node].append(new)
-                    else:
-                        ready[row.node] = [new]
+                    ready.setdefault(row.node, []).append(Ready(row.spec, 0, 0))  # the usual task, as below
                     continue
                 if isinstance(answer, int):
                     continue  # the client is told
