@@ -1,19 +1,22 @@
 """The error of a task whose worker process ended under it."""
 
+import logging
 from signal import SIGKILL
 
+from daws.logs import about
 from daws.model.errors import TaskKilledError, TaskTimeoutError
 from daws.model.task import NodeId, TaskSpec
 from daws.wire.worker import MEMORY, TIMEOUT, Died
 from daws.workers.programs import signal_name
 
 OUTPUT_SHOWN = 2000
+log = logging.getLogger("daws.worker")
 
 
 def death_of(
     who: str, spec: TaskSpec, report: Died, node: NodeId, attempt: int = 1, blamed: str = ""
 ) -> TaskKilledError:
-    """Say how the worker ended; `blamed` names the run that ended it, if it was another one."""
+    """Say how the worker ended, here and in the log; `blamed` names the run that ended it, if it was another one."""
     if report.why == TIMEOUT:
         how = f"it ran longer than its time limit of {spec.timeout_ns / 1e9:g} s on node {node} and was stopped"
     elif report.why == MEMORY:
@@ -33,4 +36,6 @@ def death_of(
         how += f" (attempt {attempt})"
     last = report.output.decode(errors="replace").strip()
     kind = TaskTimeoutError if report.why == TIMEOUT else TaskKilledError
-    return kind(f"{who}: {how}" + (f"; the last it wrote: {last[-OUTPUT_SHOWN:]}" if last else ""))
+    error = kind(f"{who}: {how}" + (f"; the last it wrote: {last[-OUTPUT_SHOWN:]}" if last else ""))
+    log.info("%s", error, extra=about(node=node, task=spec.id))
+    return error

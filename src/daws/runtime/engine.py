@@ -43,7 +43,6 @@ from daws.core.events import (
 )
 from daws.core.node import NodeCore
 from daws.data.files import ObjectFiles
-from daws.logs import about
 from daws.model.cluster import Members
 from daws.model.errors import DawsError, InternalError
 from daws.model.task import INLINE_BYTES, NodeId, TaskSpec, Transfer
@@ -592,5 +591,4 @@ class Engine:
         """A run whose worker has ended; the worker was on another one if `under` is given."""
         blamed = "" if under is None else self.functions.title(under[1])
         error = death_of(self.functions.title(spec), spec, report, self.core.node, self._attempt(spec.id), blamed)
-        logging.getLogger("daws.worker").info("%s", error, extra=about(node=self.core.node, task=spec.id))
         return self._failed(spec, report.run, 0, failure_of(error), not report.why, report.waited)

@@ -15,7 +15,6 @@ from typing import Any
 from daws.core.effects import CallStore
 from daws.core.events import CallFine, NewStrategy, StoreAnswered
 from daws.data.tags import root_of
-from daws.logs import about
 from daws.model.errors import StoreFullError, StrategyError
 from daws.model.states import FINAL
 from daws.model.task import CLIENT, FIRST_SPAWNED_ID, NodeId, Ready
@@ -567,8 +566,7 @@ class StoreServer:
                 if not self._cancels and now_s >= session.look_at_s:
                     self._end(session)
             elif session.is_abandoned(now_s, self._patience_s):
-                name = session.entry.name
-                log.warning("the client of %s is gone: it ends", name, extra=about(session=name))
+                log.warning("the client of %s is gone: it ends", session.entry.name)
                 self._end(session)
         self._send_cancels()
         self._tell_news()
