@@ -13,6 +13,7 @@ from contextlib import suppress
 from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
+from daws.core import view
 from daws.core.effects import (
     CallStore,
     DropObject,
@@ -229,7 +230,7 @@ class Engine:
 
     def counters(self) -> Counters:
         core = self.core
-        return Counters(core.node, core.done_count, core.steals, core.read_bytes, core.moved_bytes)
+        return Counters(core.node, *view.progress(core))
 
     def started(self) -> set[int]:
         """The tasks that were sent to workers and have not ended."""
@@ -424,8 +425,7 @@ class Engine:
 
     def _devices(self, effect: StartRun) -> tuple[int, ...] | None:
         """Those of all executors that a run has."""
-        run = self.core.running[effect.ready.spec.id]
-        found = [self.crew.device_of(slot) for slot in (run.slot, *run.more_slots)]
+        found = [self.crew.device_of(slot) for slot in (effect.slot, *effect.more_slots)]
         return None if NO_DEVICE in found else tuple(sorted(found))
 
     def _teach(self, effect: StartRun) -> bool:
@@ -523,7 +523,7 @@ class Engine:
         """A run creates tasks, or waits for them."""
         if isinstance(report, Spawned):
             slot, spec = self.runs[report.run]
-            events.append(self.nesting.spawned(report, slot, spec, self.core.running[spec.id].ready.attempt))
+            events.append(self.nesting.spawned(report, slot, spec, view.runs(self.core)[spec.id].ready.attempt))
         elif isinstance(report, WaitReport):
             slot, spec = self.runs[report.run]
             if self._attempt(spec.id) > 1:  # what it waits for may have ended its worker before
@@ -560,7 +560,7 @@ class Engine:
 
     def _attempt(self, task: int) -> int:
         """Which one a task is on, counted from 1 as people do."""
-        run = self.core.running.get(task)
+        run = view.runs(self.core).get(task)
         return 1 if run is None else run.ready.attempt + 1
 
     def _ended(self, spec: TaskSpec, report: Ended) -> RunEnded:
