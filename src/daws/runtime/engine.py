@@ -42,9 +42,9 @@ from daws.core.events import (
     Started,
     TimerFired,
 )
-from daws.core.node import NodeConfig, NodeCore
+from daws.core.node import NodeCore
 from daws.data.files import ObjectFiles
-from daws.model.cluster import Members, NodeInfo
+from daws.model.cluster import Members
 from daws.model.errors import DawsError, InternalError
 from daws.model.task import INLINE_BYTES, NodeId, TaskSpec, Transfer
 from daws.runs.notes import RunNotes
@@ -52,6 +52,7 @@ from daws.runtime.crew import NO_DEVICE, Crew, config_of, info_of
 from daws.runtime.deaths import death_of
 from daws.runtime.functions import FunctionTable
 from daws.runtime.inputs import RunInputs, inline_inputs
+from daws.runtime.journals import new_journal
 from daws.runtime.nesting import Nesting
 from daws.runtime.outcomes import LEASE_NS
 from daws.runtime.ports import Counters, Listener, Outcome, PeersPort, StorePort
@@ -86,19 +87,12 @@ from daws.workers.server import ForkServer
 from daws.workers.system import wait_for_turns
 
 if TYPE_CHECKING:
-    from daws.core.journal import Journal
     from daws.runs.watching import StrategyWatch
 
 UNPACK_AGAIN_S = 0.25
 NO_TASK = -1
 """Printed by a run that nobody knows any more."""
 log = logging.getLogger("daws.node")
-
-
-def journal_of(info: NodeInfo, strategy: Strategy, config: NodeConfig) -> "Journal":
-    from daws.core.journal import Journal  # few sessions want it
-
-    return Journal(info, strategy, config, 0)
 
 
 def watch_of(listener: Listener) -> "StrategyWatch":
@@ -145,7 +139,7 @@ class Engine:
         self.core = NodeCore(info, watched, config, seed=0)
         if self.watch is not None:
             self.core.read_strategy = self.watch.read
-        self.journal = journal_of(info, strategy, config) if journal else None
+        self.journal = new_journal(info, strategy, config) if journal else None
         self.runs: dict[int, tuple[int, TaskSpec]] = {}  # by number of the run: its executor, and the task
         self.inputs = RunInputs(files, crew.kind == "threads")
         self.nesting = Nesting(self.core, files, self._bring, lambda *what: self.pool.resume(*what), self._give_up_soon)
