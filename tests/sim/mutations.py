@@ -85,19 +85,19 @@ MUTANTS = (
         where=("last words", "cut off"),
     ),
     Mutant(
-        "calls that were not answered are not repeated", 1, "core/calls.py",
-        "        core.out.append(call)\n    core.old_token",
-        "        pass\n    core.old_token",
+        "calls that were not answered are not repeated", 1, "core/store_calls.py",
+        "            core.out.append(call)\n    store.old_token",
+        "            pass\n    store.old_token",
     ),
     Mutant(
-        "ends are kept as long as there is something to do", 1, "core/node.py",
-        "            self.urgent or self.plain_free or now_ns >= self.commit_by_ns or len(rows) >= COMMITS_HELD_MAX\n",
-        "            self.urgent or self.plain_free or len(rows) >= COMMITS_HELD_MAX\n",
+        "ends are kept as long as there is something to do", 1, "core/store_calls.py",
+        " or core.now_ns >= store.held_until_ns",
+        "",
     ),
     Mutant(
         "ends for which others wait are kept", 1, "core/commits.py",
-        "    core.rows_shard = shard\n    if not spec.leaf or error:\n        core.urgent = True\n",
-        "    core.rows_shard = shard\n    if error:\n        core.urgent = True\n",
+        "    add_end(core, task, row, not spec.leaf or bool(error))\n",
+        "    add_end(core, task, row, bool(error))\n",
     ),
     # -- 2. moving is claiming --------------------------------------------------------------------------------------
     Mutant(
@@ -111,38 +111,39 @@ MUTANTS = (
         "        record.owner = row.node\n        record.edges = ~row.why",
     ),
     Mutant(
-        "the receiver queues before it has claimed", 2, "core/moving.py",
-        "        core.claims[task] = (ready, message.sender, message.why)\n",
+        "the receiver queues before it has claimed", 2, "core/claims.py",
+        "        begin_claim(core, ready, message.sender, message.why)\n",
         "        _receive(core, ready, message.why)\n        continue\n",
     ),
     Mutant(
-        "the receiver queues what it was refused", 2, "core/moving.py",
-        "    elif why in (STOLEN, COPY) and not core.claims",
-        "    elif why == PUSH:\n        _receive(core, ready, why)\n    elif why in (STOLEN, COPY) and not core.claims",
+        "the receiver queues what it was refused", 2, "core/claims.py",
+        "    elif why in (STOLEN, COPY) and not core.transfer.claims",
+        "    elif why == PUSH:\n        _receive(core, ready, why)\n"
+        "    elif why in (STOLEN, COPY) and not core.transfer.claims",
     ),
     Mutant(
-        "the lender forgets at once", 2, "core/ready.py",
+        "the lender forgets at once", 2, "core/transfer.py",
         "    if why != COPY:\n",
         "    if False:\n",
     ),
     Mutant(
-        "the lender never takes back", 2, "core/moving.py",
+        "the lender never takes back", 2, "core/transfer.py",
         "(core.now_ns - since_ns >= older_than_ns or to not in core.members)",
         "to not in core.members",
     ),
     Mutant(
-        "the lender takes back without a claim", 2, "core/moving.py",
+        "the lender takes back without a claim", 2, "core/transfer.py",
         "    _claim_from_self(core, ready, BACK)\n",
-        "    enqueue(core, ready, False)\n",
+        "    from daws.core.placement import enqueue\n\n    enqueue(core, ready, False)\n",
     ),
     Mutant(
-        "what is told again is taken again", 2, "core/ready.py",
+        "what is told again is taken again", 2, "core/placement.py",
         "        if holds(core, ready.spec.id, ready.attempt, ready.move):\n",
         "        if False:\n",
         where=("rush",),
     ),
     Mutant(
-        "what is granted again is taken again", 2, "core/moving.py",
+        "what is granted again is taken again", 2, "core/claims.py",
         "        if not (again and _has_it(core, row.task, answer, why)):\n",
         "        if True:\n",
     ),
@@ -176,13 +177,13 @@ MUTANTS = (
     ),
     # -- 4. death ---------------------------------------------------------------------------------------------------
     Mutant(
-        "tasks start after the lease has run out", 4, "core/running.py",
-        "    if core.now_ns >= core.leased_until_ns:\n        return",
+        "tasks start after the lease has run out", 4, "core/schedule.py",
+        "    if core.now_ns >= core.membership.leased_until_ns:\n        return",
         "    if False:\n        return",
         where=("cut off", "exiled"),
     ),
     Mutant(
-        "a lease is trusted for too long", 4, "core/members.py",
+        "a lease is trusted for too long", 4, "core/lease.py",
         "row.asked_ns + core.config.lease_ns // 2",
         "core.now_ns + 2 * core.config.lease_ns",
         where=("cut off", "exiled"),
@@ -210,9 +211,9 @@ MUTANTS = (
         "    if False:\n",
     ),
     Mutant(
-        "buried when the first shard was taken over", 4, "core/members.py",
-        "    if not core.burying[row.dead]:\n",
-        "    if core.burying[row.dead] == core.config.shard_count - 1:\n",
+        "buried when the first shard was taken over", 4, "core/membership.py",
+        "        return not self.burying[dead]\n",
+        "        return self.burying[dead] >= 0\n",
         where=("heirs",),
     ),
     Mutant(
@@ -240,27 +241,27 @@ MUTANTS = (
         where=("deadly",),
     ),
     Mutant(
-        "tasks are sent ahead behind a suspect", 4, "core/running.py",
+        "tasks are sent ahead behind a suspect", 4, "core/send_ahead.py",
         " and spec.needs is None and not run.ready.mode & SUSPECT:\n                heap",
         " and spec.needs is None:\n                heap",
         where=("sent ahead", "rush"),
     ),
     Mutant(
-        "suspects are sent ahead", 4, "core/running.py",
+        "suspects are sent ahead", 4, "core/send_ahead.py",
         "        if ready is None or ready.spec.needs is not None or ready.mode & SUSPECT:\n"
         "            return\n        if core.ahead",
         "        if ready is None or ready.spec.needs is not None:\n            return\n        if core.ahead",
         where=("rush",),
     ),
     Mutant(
-        "suspects run unannounced", 4, "core/running.py",
-        "        if ready.mode & SUSPECT:\n            announce(core, ready)\n            continue\n",
+        "suspects run unannounced", 4, "core/schedule.py",
+        "        if ready.mode & SUSPECT:\n            claim_own(core, ready, ANNOUNCE)\n            continue\n",
         "",
         where=("deadly",),
     ),
     Mutant(
         "who leaves goes on starting tasks", 4, "core/leaving.py",
-        "        core.leased_until_ns = 0\n",
+        "        core.membership.lease(0)\n",
         "",
         where=("leaving",),
     ),
@@ -272,7 +273,7 @@ MUTANTS = (
     ),
     Mutant(
         "who leaves does not wait until its tasks are claimed", 4, "core/leaving.py",
-        '        ("tasks that it has offered", core.lent),\n',
+        '        ("tasks that it has offered", core.transfer.lent),\n',
         "",
         where=("leaving",),
     ),
@@ -284,7 +285,7 @@ MUTANTS = (
     ),
     Mutant(
         "who leaves does not wait for those who read", 4, "core/leaving.py",
-        "None if core.leaving.is_late else core.made",
+        "None if core.leaving.is_late else core.objects.made",
         "None",
         where=("leaving",),
     ),
@@ -296,7 +297,7 @@ MUTANTS = (
     ),
     # -- 5. lost objects --------------------------------------------------------------------------------------------
     Mutant(
-        "nobody asks for a remake", 5, "core/remaking.py",
+        "nobody asks for a remake", 5, "core/remake.py",
         "        ask_for_remakes(core, answer.key, answer.mark, row.task, row.producers, gone)\n",
         "        pass\n",
     ),
@@ -306,9 +307,9 @@ MUTANTS = (
         "    shard.marks += 1\n",
     ),
     Mutant(
-        "whoever asks for a remake runs it", 5, "core/remaking.py",
+        "whoever asks for a remake runs it", 5, "core/remake.py",
         "        claim_remake(core, answer, row.intent)",
-        "        from daws.core.ready import accept\n\n        accept(core, answer)",
+        "        from daws.core.placement import accept\n\n        accept(core, answer)",
     ),
     Mutant(
         "a remake counts as a first commit", 5, "store/memory/life.py",
@@ -333,9 +334,9 @@ MUTANTS = (
         where=("cut off", "last words",),
     ),
     Mutant(
-        "tasks start without what they read", 5, "core/staging.py",
-        "    objects, inputs = core.objects, ready.inputs\n",
-        "    objects, inputs = core.objects, [one for one in ready.inputs if one[2] < 0]\n",
+        "tasks start without what they read", 5, "core/objects.py",
+        "    objects, inputs = core.objects.sizes, ready.inputs\n",
+        "    objects, inputs = core.objects.sizes, [one for one in ready.inputs if one[2] < 0]\n",
     ),
     Mutant(
         "a late word has made again what was made since", 5, "store/memory/remaking.py",
@@ -344,41 +345,41 @@ MUTANTS = (
     ),
     # -- 6. references ----------------------------------------------------------------------------------------------
     Mutant(
-        "objects are freed after the first reader", 6, "core/staging.py",
-        "        core.made[producer] = (left, since_ns, objects)\n        return\n",
-        "        core.made[producer] = (left, since_ns, objects)\n",
+        "objects are freed after the first reader", 6, "core/objects.py",
+        "        here.made[producer] = (left, since_ns, objects)\n        return\n",
+        "        here.made[producer] = (left, since_ns, objects)\n",
     ),
     Mutant(
-        "objects are never freed", 6, "core/staging.py",
-        "    del core.made[producer]\n    for object_ in objects:\n",
+        "objects are never freed", 6, "core/objects.py",
+        "    del here.made[producer]\n    for object_ in objects:\n",
         "    return\n    for object_ in objects:\n",
     ),
     Mutant(
-        "nobody looks after releases that got lost", 6, "core/members.py",
-        "        audit(core, core.config.audit_ns)\n",
+        "nobody looks after releases that got lost", 6, "core/objects.py",
+        "        _audit(core, core.config.audit_ns)\n",
         "",
     ),
     Mutant(
-        "a node believes to have the objects that it has dropped", 6, "core/staging.py",
-        "        del core.objects[object_]\n        core.out.append(DropObject(object_))\n",
+        "a node believes to have the objects that it has dropped", 6, "core/objects.py",
+        "        del here.sizes[object_]\n        core.out.append(DropObject(object_))\n",
         "        core.out.append(DropObject(object_))\n",
         where=("failover", "fan-out", "fan-in"),
     ),
     Mutant(
-        "a node believes to have the copies that it has dropped", 6, "core/staging.py",
-        "    core.copied_bytes -= core.objects.pop(object_)\n    core.out.append(DropObject(object_))\n",
-        "    core.copied_bytes -= core.objects[object_]\n    core.out.append(DropObject(object_))\n",
+        "a node believes to have the copies that it has dropped", 6, "core/objects.py",
+        "    objects.copied_bytes -= objects.sizes.pop(object_)\n    core.out.append(DropObject(object_))\n",
+        "    objects.copied_bytes -= objects.sizes[object_]\n    core.out.append(DropObject(object_))\n",
         where=("failover", "little memory"),
     ),
     Mutant(
-        "a copy is dropped while others read it", 6, "core/staging.py",
+        "a copy is dropped while others read it", 6, "core/objects.py",
         "        copies[object_] = readers = max(0, readers - 1)\n",
         "        copies[object_] = readers = 0\n",
     ),
     Mutant(
-        "what is being read is evicted", 6, "core/staging.py",
-        "        if not readers:\n            _drop_copy(core, object_)\n",
-        "        _drop_copy(core, object_)\n",
+        "what is being read is evicted", 6, "core/objects.py",
+        "            if not readers:\n                _drop_copy(core, object_)\n",
+        "            _drop_copy(core, object_)\n",
         where=("little memory",),
     ),
     Mutant(
@@ -392,23 +393,23 @@ MUTANTS = (
         "record.rare.holders",
     ),
     Mutant(
-        "who has not heard from the store yet has kept it", 6, "core/handing.py",
-        "    for one in adoption.objects:\n        ask(core, producer, AddPlace(producer, one, core.node))\n",
-        "    _forget(core, adoption)\n    core.out.append(Send(adoption.sender, Kept(core.node, (producer,))))\n",
+        "who has not heard from the store yet has kept it", 6, "core/handover.py",
+        "        for one in adoption.objects:\n            ask(core, producer, AddPlace(producer, one, core.node))\n",
+        "        self.forget(adoption)\n        core.out.append(Send(adoption.sender, Kept(core.node, (producer,))))\n",
     ),
     # -- 7. growing graphs ------------------------------------------------------------------------------------------
     Mutant(
-        "a new task has no edge to itself", 7, "core/growing.py",
+        "a new task has no edge to itself", 7, "core/spawn.py",
         "Create(seedling.spec, seedling.parents, (), (), core.node, True, seedling.held)",
         "Create(seedling.spec, seedling.parents, (), (), core.node, False, seedling.held)",
     ),
     Mutant(
-        "nobody registers with the parents", 7, "core/growing.py",
+        "nobody registers with the parents", 7, "core/spawn.py",
         "        ask(core, parent, Register(parent, name, waits))\n    if not seedling.parents:\n",
         "        pass\n    if True:\n",
     ),
     Mutant(
-        "a parent that is done does not say so", 7, "core/growing.py",
+        "a parent that is done does not say so", 7, "core/spawn.py",
         "        ask(core, row.child, Satisfy(row.child, row.task, core.node, answer.inputs))\n",
         "        pass\n",
     ),
@@ -419,7 +420,7 @@ MUTANTS = (
         "",
     ),
     Mutant(
-        "a task is done before its children are safe", 7, "core/running.py",
+        "a task is done before its children are safe", 7, "core/schedule.py",
         "    if run.number != event.run or run.growing:\n",
         "    if run.number != event.run:\n",
         where=("growing", "long children",),
@@ -442,49 +443,49 @@ MUTANTS = (
         where=("growing", "long children",),
     ),
     Mutant(
-        "children of failed tasks are not born so", 7, "core/growing.py",
+        "children of failed tasks are not born so", 7, "core/spawn.py",
         "        ask(core, row.child, Cancel(row.child, core.node, error))\n",
         "        assert error\n",
         where=("born late",),
     ),
     # -- 8. no self-made deadlock -----------------------------------------------------------------------------------
     Mutant(
-        "a waiting task keeps its executor", 8, "core/growing.py",
+        "a waiting task keeps its executor", 8, "core/spawn.py",
         "    recall_behind(core, run)\n    release_slot(core, run)\n",
         "    recall_behind(core, run)\n",
     ),
     Mutant(
-        "tasks behind a waiting one are not recalled", 8, "core/growing.py",
+        "tasks behind a waiting one are not recalled", 8, "core/spawn.py",
         "    recall_behind(core, run)\n",
         "",
         where=("sent ahead",),
     ),
     Mutant(
         "a waiting task is not woken from afar", 8, "core/outbox.py",
-        "        core.wakes[number, task] = (owner, core.lease_count)\n"
+        "        own_outbox(core).wakes[number, task] = (owner, core.membership.lease_count)\n"
         "        core.out.append(Send(owner, Wake(core.node, task, number)))\n",
         "        told(core, number)\n",
     ),
     Mutant(
-        "kinds that nobody has seen are sent ahead", 8, "core/running.py",
+        "kinds that nobody has seen are sent ahead", 8, "core/send_ahead.py",
         "    seen = core.kinds.get(kind)\n    if seen is None:\n        return 0\n",
         "    seen = core.kinds.get(kind, (1, 0))\n",
         where=("sent ahead",),
     ),
     Mutant(
-        "tasks are sent behind kinds that nobody has seen", 8, "core/running.py",
+        "tasks are sent behind kinds that nobody has seen", 8, "core/send_ahead.py",
         "            seen = kinds.get(spec.kind)\n            if seen and seen[1]",
         "            seen = kinds.get(spec.kind, (1, 0))\n            if seen[1]",
         where=("sent ahead",),
     ),
     Mutant(
-        "an attempt that is over says that the next one waits", 8, "core/growing.py",
+        "an attempt that is over says that the next one waits", 8, "core/spawn.py",
         "    if seedling is None or seedling.run.ready.attempt != row.attempt:\n",
         "    if seedling is None:\n",
         where=("deserted",),
     ),
     Mutant(
-        "an attempt that is over has opened the wait of the next one", 8, "core/growing.py",
+        "an attempt that is over has opened the wait of the next one", 8, "core/spawn.py",
         "    if seedling is not None and seedling.opens:",
         "    if seedling is not None:",
         where=("deserted",),
@@ -554,31 +555,31 @@ MUTANTS = (
         "            elif isinstance(event, TimerFired):\n                self._send_cancels(out)\n",
     ),
     Mutant(
-        "a hand-out that comes twice is taken twice", 10, "core/moving.py",
+        "a hand-out that comes twice is taken twice", 10, "core/claims.py",
         "    if had_before(core, message.batch):\n        return\n",
         "",
     ),
     # -- 11. a store that forgets, and one that begins anew ----------------------------------------------------------
     Mutant(
-        "nothing is kept", 11, "core/keeping.py",
+        "nothing is kept", 11, "core/unsafe.py",
         "        if rows:\n            self.count += 1\n",
         "        if not call:\n            self.count += 1\n",
         where=("failover",),
     ),
     Mutant(
-        "what is said again is not kept", 11, "core/resending.py",
+        "what is said again is not kept", 11, "core/failover.py",
         "    keeping.keep(call, answers)  # this server may be replaced as well\n",
         "",
         where=("failover",),
     ),
     Mutant(
-        "nobody asks what it owns", 11, "core/resending.py",
+        "nobody asks what it owns", 11, "core/failover.py",
         "            ask_shard(core, shard, Owned(core.node, RECONCILES, OWNED_MAX, True))\n",
         "",
         where=("failover",),
     ),
     Mutant(
-        "nobody asks who owns something and is no member", 11, "core/resending.py",
+        "nobody asks who owns something and is no member", 11, "core/failover.py",
         "            if shard == MEMBERSHIP_SHARD:\n                _look_for_strangers(core)\n",
         "",
         where=("grown",),
@@ -590,7 +591,7 @@ MUTANTS = (
         where=("grown",),
     ),
     Mutant(
-        "nothing waits until it is safe", 11, "core/keeping.py",
+        "nothing waits until it is safe", 11, "core/unsafe.py",
         "    if keeping is None or not (keeping.rows or keeping.resending):\n",
         "    if True:\n",
         where=("failover",),
@@ -602,7 +603,7 @@ MUTANTS = (
         where=("failover",),
     ),
     Mutant(
-        "a task ends before what it has created is safe", 11, "core/growing.py",
+        "a task ends before what it has created is safe", 11, "core/spawn.py",
         "        when_safe(core, partial(_is_safe, core, seedling.run))\n",
         "        _is_safe(core, seedling.run)\n",
         where=("grown",),
@@ -632,8 +633,8 @@ MUTANTS = (
         where=("failover",),
     ),
     Mutant(
-        "a node may be unknown to the server that takes over", 11, "core/resending.py",
-        "        core.members = Members(0, core.members.infos)\n"
+        "a node may be unknown to the server that takes over", 11, "core/failover.py",
+        "        core.take_members(Members(0, core.members.infos))\n"
         "        ask_shard(core, shard, Lease(core.node, 0, core.info, asked_ns=core.now_ns))\n",
         "        pass\n",
         where=("failover",),
@@ -645,21 +646,21 @@ MUTANTS = (
         where=("failover",),
     ),
     Mutant(
-        "who is known to nobody is not taken over from", 11, "core/validating.py",
+        "who is known to nobody is not taken over from", 11, "core/membership.py",
         "    if owner < 0 or owner in core.members:\n",
         "    if True:\n",
         where=("grown",),
     ),
     Mutant(
-        "who waits is not told again", 11, "core/growing.py",
+        "who waits is not told again", 11, "core/spawn.py",
         "    for parent in row.parents:\n        ask(core, parent, Register(parent, row.task, True))\n",
         "    pass\n",
         where=("grown",),
     ),
     Mutant(
-        "a task that a store gives back is not claimed", 11, "core/moving.py",
+        "a task that a store gives back is not claimed", 11, "core/transfer.py",
         "    _claim_from_self(core, ready, RECOVERED)\n",
-        "    accept(core, ready)\n",
+        "    from daws.core.placement import accept\n\n    accept(core, ready)\n",
         where=("grown",),
     ),
     Mutant(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from daws.core import calls
+from daws.core import store_calls
 from daws.core.invariants import check
 from daws.sim.worlds import RANGES, draw_scenario, run_scenario
 from daws.sim.worlds.corpus import RANGE_SEEDS
@@ -27,7 +27,7 @@ def test_no_rule_is_violated_and_recorded_seeds_run_as_they_did(seed):
 
 @pytest.mark.parametrize("seed", HURRIED)
 def test_no_run_is_left_behind_however_soon_unknown_tasks_are_asked_for_again(seed, monkeypatch):
-    monkeypatch.setattr(calls, "UNKNOWN_WAIT_NS", 10_000_000)
+    monkeypatch.setattr(store_calls, "UNKNOWN_WAIT_NS", 10_000_000)
     run_scenario(seed, check)
 
 

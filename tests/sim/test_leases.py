@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from daws.bounds import bound
-from daws.core import members
+from daws.core import lease
 from daws.core.effects import STALL, TICK, CallStore
 from daws.core.events import RunEnded
 from daws.sim.cluster import cluster_of
@@ -80,15 +80,15 @@ def test_the_tick_imports_no_decision():
     """What is looked at again after a while has a timer of its own: see `daws.core.timers`."""
     imported = {
         alias.name
-        for one in ast.walk(ast.parse(inspect.getsource(members)))
+        for one in ast.walk(ast.parse(inspect.getsource(lease)))
         if isinstance(one, ast.ImportFrom) and one.module in DECIDING
         for alias in one.names
     }
     assert imported <= {"look_for_work_soon", "forget_lost_round"}, "at the start, and after a message that was lost"
-    assert ".strategy" not in inspect.getsource(members)
+    assert ".strategy" not in inspect.getsource(lease)
 
 
-DECIDING = {f"daws.core.{name}" for name in ("running", "relaxing", "balancing", "calling", "validating", "stragglers")}
+DECIDING = {f"daws.core.{name}" for name in ("schedule", "relax", "steal", "lifelines", "validating", "replicas")}
 
 
 def test_a_node_that_waits_for_nothing_sets_no_timer():

@@ -30,7 +30,7 @@ LINE = '"""The state of the store in memory'
 HARMLESS = Mutant("harmless", 1, STORE, LINE, f"# nothing\n{LINE}")
 BROKEN = Mutant("broken", 1, STORE, LINE, f"import nothing_of_the_kind\n{LINE}")
 DEADLY = Mutant("deadly", 3, STORE, LINE, f"import os\n\nos._exit(3)\n{LINE}")
-WILD = Mutant("wild", 2, "core/moving.py", "    core.claims[task] = (ready, core.node, why)\n", "    1 / 0\n")
+WILD = Mutant("wild", 2, "core/transfer.py", "    begin_claim(core, ready, core.node, why)\n", "    1 / 0\n")
 ROTTEN = Mutant("it rots", 1, STORE, "no such text", "anything")
 
 

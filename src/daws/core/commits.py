@@ -1,15 +1,28 @@
 """Finish and satisfy: a run is committed once, and its children are told."""
 
-from functools import partial
+from __future__ import annotations
 
-from daws.core.calls import add_row, answers, ask_later
-from daws.core.effects import COMMIT, Send, SetTimer
-from daws.core.keeping import when_safe
-from daws.core.moving import accept_once_more
-from daws.core.node import EMPTY, NO_COPIES, NodeCore
+from functools import partial
+from typing import TYPE_CHECKING
+
+from daws.core.claims import accept_once_more
+from daws.core.effects import Send
+from daws.core.objects import (
+    add_object,
+    add_stray,
+    begin_finishing,
+    drop_made,
+    end_finishing,
+    keep_made,
+    large_objects,
+    own_copies,
+    release_inputs,
+    release_made,
+)
 from daws.core.outbox import spread_stop, tell_children, told, wake
-from daws.core.ready import accept, accept_all
-from daws.core.staging import drop_made, own_objects, release_inputs, release_made
+from daws.core.placement import accept, accept_all
+from daws.core.store_calls import add_end, answers, ask_later
+from daws.core.unsafe import when_safe
 from daws.model.task import INLINE_BYTES, Input, NodeId, Ready
 from daws.wire.messages import StopOrder
 from daws.wire.store import (
@@ -17,7 +30,6 @@ from daws.wire.store import (
     DONE,
     FAILED,
     HELD,
-    SHARD_BLOCK_BITS,
     UNKNOWN,
     AnswerType,
     Committed,
@@ -28,10 +40,8 @@ from daws.wire.store import (
     Stopped,
 )
 
-ENDS_PER_LOOK = 64
-"""Whether kept rows are due is looked up once while so many tasks end."""
-FEW_READERS = 8
-"""Up to so many, a tuple is smaller and quicker than a set."""
+if TYPE_CHECKING:
+    from daws.core.node import NodeCore
 
 
 def finish(core: NodeCore, ready: Ready, sizes: tuple[int, ...], error: str, values: tuple[bytes, ...] = ()) -> None:
@@ -39,9 +49,7 @@ def finish(core: NodeCore, ready: Ready, sizes: tuple[int, ...], error: str, val
     spec = ready.spec
     task = spec.id
     if ready.inputs:
-        if core.finishing is None:
-            core.finishing = {}
-        core.finishing[task] = ready
+        begin_finishing(core, ready)
     outputs: tuple[Input, ...] = ()
     made = spec.outputs
     if made and not error:
@@ -49,46 +57,22 @@ def finish(core: NodeCore, ready: Ready, sizes: tuple[int, ...], error: str, val
         if not here:
             core.here = here = (core.node,)
         if spec.planned and spec.home != core.node:
-            if core.strays is NO_COPIES:
-                core.strays = set()
-            core.strays.update([one for one, size in zip(made, sizes, strict=True) if size > INLINE_BYTES])
+            add_stray(core, [one for one, size in zip(made, sizes, strict=True) if size > INLINE_BYTES])
         if len(made) == 1:  # most tasks of most graphs
             size = sizes[0]
             outputs = ((made[0], size, task, here, values[0] if values else b""),)
             if size > INLINE_BYTES:
-                if core.objects is EMPTY:
-                    core.objects = {}
-                core.objects[made[0]] = size
+                add_object(core, made[0], size)
                 _learn_size(core, spec.kind, size)
         else:
             each = zip(made, sizes, values or (b"",) * len(made), strict=True)
             outputs = tuple([(object_, size, task, here, value) for object_, size, value in each])
             large = [(one[0], one[1]) for one in outputs if one[1] > INLINE_BYTES]
-            own_objects(core).update(large)
+            for object_, size in large:
+                add_object(core, object_, size)
             _learn_size(core, spec.kind, sum([size for _, size in large]))
     row = Finish(task, ready.attempt, core.node, outputs, error)
-    shard = (task >> SHARD_BLOCK_BITS) % core.shard_count
-    if core.rows is not None:
-        if core.rows_shard == shard:
-            core.rows.append(row)
-        else:
-            add_row(core, shard, row)
-        if not spec.leaf or error:
-            core.urgent = True
-        return
-    core.rows = [row]
-    core.rows_shard = shard
-    if not spec.leaf or error:
-        core.urgent = True
-        return
-    # No other task waits for a leaf: while all executors are busy, its end may wait for others to share a call with.
-    delay_ns = core.config.commit_delay_ns
-    if core.one_group and core.mean_run_ns <= delay_ns:
-        core.commit_by_ns = core.now_ns + delay_ns
-        if not core.commit_armed:
-            look_later(core)
-    else:
-        core.commit_by_ns = 0
+    add_end(core, task, row, not spec.leaf or bool(error))
 
 
 def _learn_size(core: NodeCore, kind: int, size_bytes: int) -> None:
@@ -96,21 +80,6 @@ def _learn_size(core: NodeCore, kind: int, size_bytes: int) -> None:
     seen = core.kinds.get(kind)
     if seen is not None:
         seen[3] = size_bytes
-
-
-def look_later(core: NodeCore) -> None:
-    """The next end of a run wakes this node up, but that run may take unusually long. A timer for each kept row would
-    cost more than keeping rows saves: one comes after so many ends as it may cost."""
-    core.commit_armed = True
-    ends_ns = ENDS_PER_LOOK * core.mean_run_ns // core.cores
-    core.out.append(SetTimer(COMMIT, core.now_ns + max(core.config.commit_delay_ns, ends_ns)))
-
-
-def look_at_held(core: NodeCore) -> None:
-    """The step sends what is due; what was kept back only lately is looked at again."""
-    core.commit_armed = False
-    if core.rows is not None and core.now_ns < core.commit_by_ns:
-        look_later(core)
 
 
 @answers(FinishSmall)
@@ -121,9 +90,9 @@ def on_finish_small_answer(core: NodeCore, row: FinishSmall, answer: AnswerType)
 @answers(Finish)
 def on_finish_answer(core: NodeCore, row: Finish, answer: AnswerType) -> None:
     task = row.task
-    ready = core.finishing.pop(task, None) if core.finishing else None
+    ready = end_finishing(core, task)
     if core.waits_until_ns:
-        core.dirty = True  # an executor may have been kept for what follows
+        core.schedule_soon()  # an executor may have been kept for what follows
     if type(answer) is Committed:
         if ready is not None:
             if core.keeping is None:
@@ -136,19 +105,13 @@ def on_finish_answer(core: NodeCore, row: Finish, answer: AnswerType) -> None:
         if answer.held:
             readers = (*readers, HELD)
         if row.outputs:
-            if core.copies and (row.attempt or core.keeping is not None):  # there, a first attempt may run twice
-                own_copies(core, row.outputs)
+            # A store that forgets may let a first attempt run twice.
+            if core.objects.copies and (row.attempt or core.keeping is not None):
+                own_copies(core, [one[0] for one in row.outputs])
             if not readers:
                 drop_made(core, row.outputs)  # nobody reads them and nobody holds them
             elif objects := large_objects(row.outputs):
-                made = core.made
-                if made is EMPTY:
-                    core.made = made = {}
-                made[task] = (set(readers) if len(readers) > FEW_READERS else readers, core.now_ns, objects)
-                if row.attempt:
-                    if core.attempts is None:
-                        core.attempts = {}
-                    core.attempts[task] = row.attempt
+                keep_made(core, task, readers, objects, row.attempt)
         if answer.stop is not None:
             spread_stop(core, task, answer.stop)
         if answer.ready:
@@ -159,8 +122,8 @@ def on_finish_answer(core: NodeCore, row: Finish, answer: AnswerType) -> None:
         if answer.children:
             tell_children(core, answer.key, answer.mark, task, answer.children, row.outputs, answer.needs)
         return
-    copies = core.copies or ()
-    if task not in core.made:  # else a newer run of it has won here, and made the same objects
+    copies = core.objects.copies
+    if task not in core.objects.made:  # else a newer run of it has won here, and made the same objects
         drop_made(core, tuple([one for one in row.outputs if one[0] not in copies]))  # a copy of what won stays
     if isinstance(answer, Stopped):
         if ready is not None:
@@ -173,22 +136,6 @@ def stop_rivals(core: NodeCore, rivals: tuple[NodeId, ...], task: int, attempt: 
     for rival in rivals:
         if rival in core.members:
             core.out.append(Send(rival, StopOrder(core.node, task, -1, attempt)))
-
-
-def large_objects(outputs: tuple[Input, ...]) -> tuple[int, ...]:
-    """Those that do not travel inside records."""
-    if len(outputs) == 1:
-        return (outputs[0][0],) if outputs[0][1] > INLINE_BYTES else ()
-    return tuple([one[0] for one in outputs if one[1] > INLINE_BYTES])
-
-
-def own_copies(core: NodeCore, outputs: tuple[Input, ...]) -> None:
-    """What was fetched before has now been made here again: it is a copy no more."""
-    assert core.copies is not None
-    for one in outputs:
-        if core.copies.pop(one[0], None) is not None:
-            core.fresh.discard(one[0])
-            core.copied_bytes -= one[1]
 
 
 @answers(Satisfy)

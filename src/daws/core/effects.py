@@ -12,11 +12,13 @@ class Effect(Struct, frozen=True, array_like=True, gc=False, tag=True):
 
 
 class StartRun(Effect, frozen=True):
-    """Run a task on executor `slot` (behind what was sent to it before). All its inputs are here."""
+    """Run a task on executor `slot` (behind what was sent to it before), and on `more_slots` if it needs several cores.
+    All its inputs are here."""
 
     run: int
     slot: int
     ready: Ready
+    more_slots: tuple[int, ...] = ()
 
 
 class StartRuns(Effect, frozen=True):
@@ -42,11 +44,12 @@ class RecallRun(Effect, frozen=True):
 
 
 class ResumeRun(Effect, frozen=True):
-    """The tasks that a suspended run waited for have ended; it may go on, on executor `slot`."""
+    """The tasks that a suspended run waited for have ended; it may go on, on executor `slot` and `more_slots`."""
 
     task: int
     run: int
     slot: int
+    more_slots: tuple[int, ...] = ()
 
 
 class Send(Effect, frozen=True):

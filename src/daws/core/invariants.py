@@ -1,13 +1,21 @@
 """What holds for a node after any step. Checkers and property tests call `check`; nothing else does."""
 
-from collections import Counter
+from __future__ import annotations
 
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from daws.core.config import Phase
+from daws.core.executors import Group
 from daws.core.memory import memory_used
-from daws.core.node import Group, NodeCore
 from daws.core.places import places
 from daws.core.queues import ReadyQueue
+from daws.core.view import counts
 from daws.model.errors import InternalError
 from daws.model.task import INLINE_BYTES, REPLICA
+
+if TYPE_CHECKING:
+    from daws.core.node import NodeCore
 
 WAITING = frozenset(("dedicated", "shared", "staging", "staged"))
 """Places of tasks that are ready and do not run yet."""
@@ -15,7 +23,7 @@ WAITING = frozenset(("dedicated", "shared", "staging", "staged"))
 
 def check(core: NodeCore) -> None:
     """Raise InternalError, with what is known about the node, unless everything fits together."""
-    if core.restarting:
+    if core.phase == Phase.RESTARTING:
         return  # whatever it says is not heard any more
     wrong = [
         *_tasks(core),
@@ -46,7 +54,7 @@ def _tasks(core: NodeCore) -> list[str]:
         if task in known:
             wrong.append(f"task {task} is both {known[task][0]} and {name}")
         known[task] = (name, ready.move)
-    for task, (ready, to, since_ns) in core.lent.items():
+    for task, (ready, to, since_ns) in core.transfer.lent.items():
         if task in known and known[task][1] <= ready.move and not ready.mode & REPLICA:
             wrong.append(f"task {task} is both {known[task][0]} and lent to {to} with move {ready.move}")
         if since_ns > core.now_ns:
@@ -99,58 +107,58 @@ def _foreign(group: Group, first: int) -> list[str]:
 
 
 def _objects(core: NodeCore) -> list[str]:
-    copies = core.copies or {}
-    wrong = [f"object {one} is a copy and not here" for one in copies if one not in core.objects]
-    size_bytes = sum(core.objects.get(one, 0) for one in copies)
-    if size_bytes != core.copied_bytes:
-        wrong.append(f"copies have {size_bytes} bytes, counted as {core.copied_bytes}")
+    here = core.objects
+    wrong = [f"object {one} is a copy and not here" for one in here.copies if one not in here.sizes]
+    size_bytes = sum(here.sizes.get(one, 0) for one in here.copies)
+    if size_bytes != here.copied_bytes:
+        wrong.append(f"copies have {size_bytes} bytes, counted as {here.copied_bytes}")
     readers: Counter[int] = Counter()
     for name, ready in places(core):
         if name in ("staging", "staged", "running", "suspended"):
             readers.update({one[0] for one in ready.inputs})
-    for one, count in copies.items():
+    for one, count in here.copies.items():
         if count != readers[one]:
             wrong.append(f"object {one} is pinned by {count} tasks and read by {readers[one]}")
-    wrong += [f"object {one} is fresh and no copy" for one in core.fresh if one not in copies]
-    wrong += [f"object {one} has {size} bytes" for one, size in core.objects.items() if size < 0]
-    wrong += [f"task {task} keeps objects that nobody reads" for task, entry in core.made.items() if not entry[0]]
+    wrong += [f"object {one} is fresh and no copy" for one in here.fresh if one not in here.copies]
+    wrong += [f"object {one} has {size} bytes" for one, size in here.sizes.items() if size < 0]
+    wrong += [f"task {task} keeps objects that nobody reads" for task, entry in here.made.items() if not entry[0]]
     return wrong
 
 
 def _staging(core: NodeCore) -> list[str]:
-    fetching = core.fetching or {}
+    coming, tried = core.fetching.coming, core.fetching.tried
     wrong: list[str] = []
-    for task, (_, missing) in (core.staging or {}).items():
+    for task, (_, missing) in core.fetching.waiting.items():
         if not missing:
             wrong.append(f"task {task} is staging and has all it reads")
-        wrong += [f"task {task} waits for object {one}, which nobody fetches" for one in missing if one not in fetching]
+        wrong += [f"task {task} waits for object {one}, which nobody fetches" for one in missing if one not in coming]
         wrong += [
             f"task {task} waits for object {one} and will not be told"
             for one in missing
-            if one in fetching and task not in fetching[one]
+            if one in coming and task not in coming[one]
         ]
-    wrong += [f"places were tried for object {one}, which nobody fetches" for one in core.tried if one not in fetching]
-    for ready in core.staged or ():
-        missing = {one[0] for one in ready.inputs if one[1] > INLINE_BYTES and one[0] not in core.objects}
+    wrong += [f"places were tried for object {one}, which nobody fetches" for one in tried if one not in coming]
+    for ready in core.fetching.staged:
+        missing = {one[0] for one in ready.inputs if one[1] > INLINE_BYTES and one[0] not in core.objects.sizes}
         if missing:
             wrong.append(f"task {ready.spec.id} is staged without objects {sorted(missing)}")
     return wrong
 
 
 def _intents(core: NodeCore) -> list[str]:
-    wrong = [f"intent {one.key} waits for {one.left} answers" for one in core.telling.values() if one.left <= 0]
-    waiting = Counter([*(number for number, _ in core.wakes or ()), *(number for number, _ in core.stops or ())])
+    wrong = [f"intent {one.key} waits for {one.left} answers" for one in core.outbox.telling.values() if one.left <= 0]
+    waiting = Counter([number for number, _ in (*core.outbox.wakes, *core.outbox.stops)])
     for number, count in waiting.items():
-        left = core.telling[number].left if number in core.telling else 0
+        left = core.outbox.telling[number].left if number in core.outbox.telling else 0
         if count > left and (number or core.keeping is None):  # 0: what a store that forgot something brought to light
             wrong.append(f"{count} nodes are to be told for intent {number}, which waits for {left}")
-    known = {(one.key, one.mark) for one in core.telling.values()}.union(*core.clearing.values())
+    known = {(one.key, one.mark) for one in core.outbox.telling.values()}.union(*core.outbox.clearing.values())
     wrong += [
         f"the end under key {key} spreads, but nobody is told"
-        for key, mark in core.spreading or ()
+        for key, mark in core.outbox.spreading
         if (key, mark) not in known and core.keeping is None
     ]
-    wrong += [f"shard {shard} is to be cleared of nothing" for shard, keys in core.clearing.items() if not keys]
+    wrong += [f"shard {shard} is to be cleared of nothing" for shard, keys in core.outbox.clearing.items() if not keys]
     wrong += [f"order {batch} waits for {left} cancels" for batch, left in (core.cancelling or {}).items() if left <= 0]
     return wrong
 
@@ -167,13 +175,14 @@ def _growing(core: NodeCore) -> list[str]:
 
 
 def _leaving(core: NodeCore) -> list[str]:
-    """Whoever leaves starts nothing, asks for nothing, and keeps only what runs or what nobody is there to take."""
-    wrong = [f"node {node} is about to leave and is no member" for node in core.leavers if node not in core.members]
+    """A node that leaves starts nothing, asks for nothing, and keeps only its runs and what nobody is there to take."""
+    leavers = core.membership.leavers
+    wrong = [f"node {node} is about to leave and is no member" for node in leavers if node not in core.members]
     if core.leaving is None:
         return wrong
-    if core.leased_until_ns:
-        wrong.append(f"it leaves and may start tasks until {core.leased_until_ns}")
-    if core.probe is not None or core.stealing_since_ns >= 0:
+    if core.membership.leased_until_ns:
+        wrong.append(f"it leaves and may start tasks until {core.membership.leased_until_ns}")
+    if core.search.probe is not None or core.search.stealing_since_ns >= 0:
         wrong.append("it leaves and looks for work, or for takers one by one")
     if core.leaving.said:
         if core.running and not core.leaving.is_late:
@@ -182,7 +191,7 @@ def _leaving(core: NodeCore) -> list[str]:
     waiting = [f"task {ready.spec.id} is {name}" for name, ready in places(core) if name in WAITING]
     if waiting:
         wrong.append(f"it leaves and keeps what could run elsewhere: {waiting[0]}")
-    others = [node for node in core.members.nodes if node != core.node and node not in core.leavers]
+    others = [node for node in core.members.nodes if node != core.node and node not in core.membership.leavers]
     if core.stranded and others:
         wrong.append(f"it leaves and keeps {len(core.stranded)} tasks that node {others[0]} could be given")
     return wrong
@@ -190,13 +199,15 @@ def _leaving(core: NodeCore) -> list[str]:
 
 def _step(core: NodeCore) -> list[str]:
     wrong: list[str] = []
-    held = core.rows is not None and not core.urgent and core.now_ns < core.commit_by_ns
-    outgoing = core.outgoing != (core.leaving is not None)  # of a node that leaves every step has to look further
-    if (core.rows is not None and not held) or core.offers or core.taken or core.dirty or outgoing:
+    store, search, transfer = core.store, core.search, core.transfer
+    due = store.rows is not None and (store.urgent or core.now_ns >= store.held_until_ns)
+    if due or transfer.offers or transfer.taken or core.dirty:
         wrong.append("the step ended with something left to do")
-    if core.probe is not None and not (core.stealing_since_ns >= 0 and len(core.probe) < core.probe_count):
-        wrong.append(f"{len(core.probe)} of {core.probe_count} asked nodes have said their load, and nothing follows")
-    wrong += [f"call {token} is numbered above {core.token}" for token in core.calls if token > core.token]
-    counted = ("done_count", "moved_bytes", "read_bytes", "pushes", "steals", "gives", "failed_steals", "copied_bytes")
-    wrong += [f"{name} is {getattr(core, name)}" for name in counted if getattr(core, name) < 0]
+    if (core.phase == Phase.LEAVING) != (core.leaving is not None):
+        wrong.append(f"it is in phase {core.phase} and {'leaves' if core.leaving else 'stays'}")
+    if search.probe is not None and not (search.stealing_since_ns >= 0 and len(search.probe) < search.probe_count):
+        wrong.append(f"{len(search.probe)} of {search.probe_count} asked nodes have said their load, nothing follows")
+    wrong += [f"call {token} is numbered above {core.token}" for token in store.calls if token > core.token]
+    counted = counts(core)
+    wrong += [f"{name} is {getattr(counted, name)}" for name in counted.__struct_fields__ if getattr(counted, name) < 0]
     return wrong

@@ -25,7 +25,8 @@ from daws.model.errors import StrategyError, UsageError
 from daws.strategy import format_strategy, parse_strategy
 from daws.strategy.decisions import Strategy
 
-VERSION = 1
+VERSION = 2
+"""2: effects that start a run name all its executors."""
 MAGIC = b"daws-journal "
 LENGTH_BYTES = 4
 

@@ -9,30 +9,39 @@ lost objects made again.
 Not all that a node owns has it heard of: a client hands out tasks batch by batch. So when nothing is left to do it asks
 every shard what is still its own, and says farewell only when that is nothing, and nothing has happened since it asked.
 
-`leased_until_ns` is 0 from the first moment on, which keeps the scheduling pass from starting anything; `outgoing` is
-always set, so that every step comes by here (`go_on`).
+`leased_until_ns` is 0 from the first moment on, which keeps the scheduling pass from starting anything. Each step ends
+with `go_on`.
 """
+
+from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import chain
+from typing import TYPE_CHECKING
 
-from daws.core.calling import forget_others
-from daws.core.calling_off import call_off, is_doomed
-from daws.core.calls import answers, ask, ask_shard
-from daws.core.effects import DEADLINE, RecallRun, Send, SetTimer
+from daws.core.abort import call_off, is_doomed
+from daws.core.config import Phase
+from daws.core.effects import DEADLINE, RecallRun, SetTimer
 from daws.core.events import NEVER_NS, Leave
-from daws.core.handing import hand_over
-from daws.core.node import NodeCore, handles
+from daws.core.failover import RECONCILES, take_on
+from daws.core.fetching import unstage_all
+from daws.core.handlers import handles
+from daws.core.handover import hand_over
+from daws.core.lifelines import forget_others
+from daws.core.objects import send_all_releases, send_freed
 from daws.core.outbox import send_clears
+from daws.core.placement import NOWHERE, accept_all
 from daws.core.places import places
 from daws.core.queues import NO_TASKS
-from daws.core.ready import NOWHERE, accept_all, offer
-from daws.core.resending import RECONCILES, take_on
-from daws.core.running import resume
-from daws.core.staging import send_freed, unpin
+from daws.core.schedule import resume
+from daws.core.store_calls import answers, ask_shard, unanswered_rows
+from daws.core.transfer import claim_own, give_task
 from daws.model.task import AGAIN, REPLICA, Needs, NodeId, Ready
-from daws.wire.messages import LEAVING, Releases
-from daws.wire.store import MEMBERSHIP_SHARD, RETRY, AnswerType, Claim, Estate, Lease, Owned, Owners, Watch
+from daws.wire.messages import LEAVING
+from daws.wire.store import MEMBERSHIP_SHARD, RETRY, AnswerType, Estate, Lease, Owned, Owners, Watch
+
+if TYPE_CHECKING:
+    from daws.core.node import NodeCore
 
 TAKERS_MAX = 64
 """What is given away in one step is dealt to so many nodes at most, unless `place` wants it elsewhere."""
@@ -75,11 +84,10 @@ class Leaving:
 @handles(Leave)
 def on_leave(core: NodeCore, event: Leave) -> None:
     if core.leaving is None:
-        core.leaving = Leaving(core.leased_until_ns)
-        core.leased_until_ns = 0
-        core.outgoing = True
-        core.probe = None
-        core.stealing_since_ns = -1
+        core.leaving = Leaving(core.membership.leased_until_ns)
+        core.membership.lease(0)
+        core.enter(Phase.LEAVING)
+        core.search.end_round()
         forget_others(core)
         _call_back(core)
     leaving = core.leaving
@@ -104,7 +112,6 @@ def _call_back(core: NodeCore) -> None:
 def go_on(core: NodeCore) -> None:
     """At the end of each step of a node that leaves."""
     leaving = core.leaving
-    core.outgoing = True
     if leaving.said:
         return
     if core.resumable and core.now_ns < leaving.leased_until_ns:
@@ -112,10 +119,9 @@ def go_on(core: NodeCore) -> None:
     give_away(core)
     if core.now_ns >= leaving.deadline_ns and not leaving.is_late:
         _stop_waiting(core)
-    core.dirty = False
     if not core.running:
         _say_what_can_wait(core)
-        if core.made and not leaving.is_late and (takers := _some(core, core.members.nodes)):
+        if core.objects.made and not leaving.is_late and (takers := _some(core, core.members.nodes)):
             hand_over(core, takers)
     why = hindrance(core)
     if why:
@@ -142,17 +148,14 @@ def _stop_waiting(core: NodeCore) -> None:
             continue  # it has ended, and counts as soon as its children are safe
         ready = run.ready
         call_off(core, task, ready.attempt)
-        ask(core, task, Claim(task, core.node, ready.move, core.node, RETRY))
-        if core.announcing is None:
-            core.announcing = {}
-        core.announcing[task] = ready
+        claim_own(core, ready, RETRY)
 
 
 def _say_what_can_wait(core: NodeCore) -> None:
     """Others collect such words until there are many."""
-    if core.clearing:
+    if core.outbox.clearing:
         send_clears(core)
-    if core.freed:
+    if core.objects.freed:
         send_freed(core)
 
 
@@ -160,19 +163,19 @@ def hindrance(core: NodeCore) -> str:
     """What keeps a node from leaving, for those who ask why; empty if nothing does."""
     for what, waiting in (
         ("runs that have not ended", core.running),
-        ("tasks that it has offered", core.lent),
-        ("tasks that it has claimed", core.claims),
-        ("tasks that it wants to try again", core.announcing),
+        ("tasks that it has offered", core.transfer.lent),
+        ("tasks that it has claimed", core.transfer.claims),
+        ("tasks that it wants to try again", core.transfer.announcing),
         ("tasks that it creates", core.growing),
-        ("intents that others have to hear of", core.telling),
-        ("rows about unknown tasks", core.unknown),
+        ("intents that others have to hear of", core.outbox.telling),
+        ("rows about unknown tasks", core.store.unknown),
         ("orders of a client", core.cancelling),
         ("words that are not safe yet", core.keeping and (core.keeping.rows or core.keeping.resending)),
-        ("tasks whose objects are yet to be read", None if core.leaving.is_late else core.made),
+        ("tasks whose objects are yet to be read", None if core.leaving.is_late else core.objects.made),
     ):
         if waiting:
             return f"{len(waiting)} {what}"
-    if core.rows is not None or any(type(row) not in ASKS_ONLY for call in core.calls.values() for row in call.rows):
+    if core.store.rows is not None or any(type(row) not in ASKS_ONLY for row in unanswered_rows(core)):
         return "words that the store has not heard"
     return ""
 
@@ -181,8 +184,8 @@ def _left_behind(core: NodeCore) -> str:
     behind = []
     if core.stranded:
         behind.append(f"{len(core.stranded)} tasks that nobody is there to take")
-    if core.made:
-        behind.append(f"the objects of {len(core.made)} tasks, which are yet to be read")
+    if core.objects.made:
+        behind.append(f"the objects of {len(core.objects.made)} tasks, which are yet to be read")
     return ", ".join(behind)
 
 
@@ -190,10 +193,7 @@ def _say_farewell(core: NodeCore, behind: str) -> None:
     leaving = core.leaving
     leaving.said = True
     leaving.behind = behind
-    for place, pairs in (core.releases or {}).items():
-        if place in core.members:
-            core.out.append(Send(place, Releases(core.node, tuple(pairs))))
-    core.releases = None
+    send_all_releases(core)
     ask_shard(core, MEMBERSHIP_SHARD, Lease(core.node, core.members.version, leaving=True, asked_ns=core.now_ns))
 
 
@@ -207,7 +207,7 @@ def on_owned_answer(core: NodeCore, row: Owned, answer: AnswerType) -> None:
     if row.look != leaving.look or leaving.shards_left < 0 or leaving.said:
         return  # it is old: something has happened since we asked
     leaving.shards_left -= 1
-    held = {ready.spec.id for _, ready in places(core)} | core.lent.keys()
+    held = {ready.spec.id for _, ready in places(core)} | core.transfer.lent.keys()
     found = [ready for ready in answer.ready if ready.spec.id not in held]
     leaving.found.update([ready.spec.id for ready in found])
     accept_all(core, tuple([_without_again(ready) for ready in found]))
@@ -227,7 +227,7 @@ def give_away(core: NodeCore) -> None:
     stays here.
     """
     leaving = core.leaving
-    queued = core.dedicated.count or core.shared.count or core.staging or core.staged
+    queued = core.dedicated.count or core.shared.count or core.fetching.waiting or core.fetching.staged
     if not queued and leaving.stuck == (core.members.version, len(core.stranded or ())):
         return
     tasks = _take_out(core)
@@ -243,8 +243,7 @@ def give_away(core: NodeCore) -> None:
         if to == NOWHERE and takers[needs]:
             to = takers[needs][number % len(takers[needs])]
         if to != NOWHERE:
-            core.gives += 1
-            offer(core, to, LEAVING, ready)
+            give_task(core, to, LEAVING, ready)
         elif core.stranded is None:
             core.stranded = [ready]
         else:
@@ -258,7 +257,7 @@ def _some(core: NodeCore, nodes: Sequence[NodeId]) -> list[NodeId]:
     first = core.rng.below(len(nodes)) if nodes else 0
     for number in range(len(nodes)):
         node = nodes[(first + number) % len(nodes)]
-        if node != core.node and node not in core.leavers:
+        if node != core.node and node not in core.membership.leavers:
             found.append(node)
             if len(found) == TAKERS_MAX:
                 break
@@ -269,7 +268,9 @@ def _wanted_at(core: NodeCore, ready: Ready) -> NodeId:
     """Another node that `place` would push this task to, if it can run it."""
     choice = core.strategy.place.choose(core, ready, core.rng)
     info = core.members.info(choice) if choice >= 0 and choice != core.node else None
-    return choice if info is not None and choice not in core.leavers and info.can_run(ready.spec.needs) else NOWHERE
+    if info is None or choice in core.membership.leavers or not info.can_run(ready.spec.needs):
+        return NOWHERE
+    return choice
 
 
 def _take_out(core: NodeCore) -> list[Ready]:
@@ -281,10 +282,7 @@ def _take_out(core: NodeCore) -> list[Ready]:
     if core.shared.count:
         queued += core.shared.all()
         core.shared = NO_TASKS
-    pinned = [*(ready for ready, _ in (core.staging or {}).values()), *(core.staged or ())]
-    core.staging = core.staged = None
-    for ready in pinned:
-        unpin(core, ready)
+    pinned = unstage_all(core)
     return [ready for ready in chain(queued, pinned, core.stranded or ()) if _is_ours(core, ready)]
 
 

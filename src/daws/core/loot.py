@@ -1,14 +1,20 @@
 """What a thief gets: part of the shared queue, by the order of its owner, by the thief's wish, or by what it has."""
 
-from math import inf
+from __future__ import annotations
 
-from daws.core.hearsay import cached_bytes, most_cached_bytes, note_handed
-from daws.core.node import NodeCore
-from daws.core.patience import expected_ns
-from daws.core.staging import unpin
+from math import inf
+from typing import TYPE_CHECKING
+
+from daws.core.fetching import take_staged
+from daws.core.objects import unpin
+from daws.core.peers import cached_bytes, most_cached_bytes, note_handed
+from daws.core.reserve import expected_ns
 from daws.model.context import Context, Wish, matches
 from daws.model.task import INLINE_BYTES, REPLICA, Needs, NodeId, Ready
 from daws.strategy.decisions import SHARED
+
+if TYPE_CHECKING:
+    from daws.core.node import NodeCore
 
 STUCK_RUNS = 2
 """So many mean run times after the last task came to empty queues, what was staged for it should have started."""
@@ -34,20 +40,22 @@ def loot_for(
 def staged_count(core: NodeCore) -> int:
     """How many tasks have all that they read and wait for an executor, if that takes longer than tasks usually do and
     the strategy lets them go."""
-    if not (core.one_line and core.staged) or core.now_ns - core.waiting_since_ns < STUCK_RUNS * core.mean_run_ns:
+    if (
+        not (core.one_line and core.fetching.staged)
+        or core.now_ns - core.waiting_since_ns < STUCK_RUNS * core.mean_run_ns
+    ):
         return 0
-    return len(core.staged)
+    return len(core.fetching.staged)
 
 
 def _staged(core: NodeCore, contexts: Contexts) -> list[Ready]:
     """The last of those tasks, if it is quick to move: what runs here now may run for long."""
     if not staged_count(core) or not (contexts is None or any(matches(None, one) for one in contexts)):
         return []
-    assert core.staged is not None
-    ready = core.staged[-1]
+    ready = core.fetching.staged[-1]
     if ready.mode or ready.spec.needs is not None or core.strategy.place.choose(core, ready, core.rng) != SHARED:
         return []
-    core.staged.pop()
+    take_staged(core, -1)
     unpin(core, ready)
     return [ready]
 

@@ -9,8 +9,15 @@ it goes on.
 How much is in use is added up when somebody asks: only nodes with such tasks pay for it.
 """
 
-from daws.core.node import NodeCore
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from daws.core.fetching import add_staged, keep_memory_for
 from daws.model.task import Ready
+
+if TYPE_CHECKING:
+    from daws.core.node import NodeCore
 
 
 def memory_used(core: NodeCore) -> int:
@@ -37,26 +44,24 @@ def may_take_memory(core: NodeCore, ready: Ready) -> bool:
     if (first is not None and first is not ready) or _resumes(core):
         return False
     if memory_fits(core, needs.memory_bytes):
-        core.hungry = None
+        keep_memory_for(core, None)
         return True
-    core.hungry = ready
+    keep_memory_for(core, ready)
     return False
 
 
 def waits_for_memory(core: NodeCore) -> Ready | None:
     """The task for which memory is kept, if it was not called off meanwhile."""
-    first = core.hungry
-    return first if first is not None and any(one is first for one in core.staged or ()) else None
+    first = core.fetching.hungry
+    return first if first is not None and any(one is first for one in core.fetching.staged) else None
 
 
 def stand_in_line(core: NodeCore, ready: Ready) -> None:
     """Back to those whose inputs are here: who waits for memory to their head, others that want some right behind."""
     core.plain = False
-    if core.staged is None:
-        core.staged = []
     first = waits_for_memory(core)
-    at = 0 if first is None else 1 + next(index for index, one in enumerate(core.staged) if one is first)
-    core.staged.insert(at, ready)
+    at = 0 if first is None else 1 + next(index for index, one in enumerate(core.fetching.staged) if one is first)
+    add_staged(core, ready, at)
 
 
 def _resumes(core: NodeCore) -> bool:

@@ -4,143 +4,89 @@
 appends the effects to `out`. The handlers are plain functions in the modules beside this one, each of which owns a part
 of a task's life:
 
-    calls      rows to the store, collected per shard and answered in batches
-    bursts     many short runs that end together
-    running    executors: what runs where, what is sent ahead, what is suspended
-    patience   executors that are kept for a more critical task for a moment
-    relaxing   dedicated tasks that would wait too long are shared
-    calling_off runs that end before their time
+    store_calls rows to the store, collected per shard and answered in batches
+    run_end    many short runs that end together
+    schedule   executors: what runs where, what is sent ahead, what is suspended
+    reserve    executors that are kept for a more critical task for a moment
+    relax      dedicated tasks that would wait too long are shared
+    abort       runs that end before their time
     memory     what tasks that run together may need
     pressure   what may start while there is little room for objects
-    starting   a run begins
-    staging    objects: fetched before a run, kept, released
+    executors  a run begins
+    objects    objects: fetched before a run, kept, released
     commits    finish and satisfy: readiness is told
     outbox     telling children, stopping subtrees, waking waiters: intents that outlive the node
-    ready      where a ready task goes
-    moving     offers and claims: moving is claiming
-    balancing  idle nodes that steal, loaded nodes that give
-    calling    idle nodes that are remembered, nodes with work that invite others
+    placement  where a ready task goes
+    claims     offers and claims: moving is claiming
+    steal      idle nodes that steal, loaded nodes that give
+    lifelines  idle nodes that are remembered, nodes with work that invite others
     loot       what a thief gets
-    stragglers copies of runs that take too long
+    replicas   copies of runs that take too long
     validating copies of which the task has ended elsewhere
-    hearsay    what this node believes of others: how loaded they are, which objects they have
-    remaking   lost objects and the tasks that make them again
-    growing    tasks that create tasks and wait for them
+    peers      what this node believes of others: how loaded they are, which objects they have
+    remake     lost objects and the tasks that make them again
+    spawn      tasks that create tasks and wait for them
     outliving  runs that end after all tasks that they have created
-    sessions   what a live client submits and holds
-    stopping   cancelled and failed tasks and their subtrees
-    members    leases, deaths, take-over, and the tick that repeats what was not answered
+    submit     what a live client submits and holds
+    cancel     cancelled and failed tasks and their subtrees
+    lease      leases, deaths, take-over, and the tick that repeats what was not answered
     timers     what is done when a timer has fired
-    keeping    what was acknowledged and may yet be forgotten; `resending` says it again
+    unsafe     what was acknowledged and may yet be forgotten; `resending` says it again
     switching  another strategy while it runs
-    handing    objects that others are to have when a node leaves
+    handover   objects that others are to have when a node leaves
     leaving    a node that is told to leave: it starts nothing, gives away what waits, and says farewell
 """
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from functools import lru_cache
-from types import MappingProxyType
 from typing import Any
 
-from msgspec import Struct
-
-from daws.core.effects import CallStore, EffectType
+from daws.core import (
+    cancel,  # noqa: F401
+    claims,  # noqa: F401
+    commits,  # noqa: F401
+    damage,  # noqa: F401
+    failover,  # noqa: F401
+    lease,  # noqa: F401
+    lifelines,  # noqa: F401
+    remake,  # noqa: F401
+    spawn,  # noqa: F401
+    submit,  # noqa: F401
+    switching,  # noqa: F401
+    timers,  # noqa: F401
+)
+from daws.core.config import SECOND_NS as SECOND_NS
+from daws.core.config import NodeConfig as NodeConfig
+from daws.core.config import Phase
+from daws.core.effects import EffectType
+from daws.core.empty import EMPTY, same
 from daws.core.events import EventType
-from daws.core.keeping import Keeping
+from daws.core.executors import Group, Run
+from daws.core.fetching import NO_FETCHING, Fetching
+from daws.core.handlers import HANDLERS
+from daws.core.handover import Adoptions
+from daws.core.leaving import go_on
+from daws.core.lifelines import NO_LIFELINES, Lifelines
+from daws.core.membership import NodeMembership
+from daws.core.objects import NO_OBJECTS, NodeObjects
+from daws.core.outbox import NO_OUTBOX, Outbox
+from daws.core.peers import heard_of, load_of
 from daws.core.queues import NO_TASKS
+from daws.core.run_end import end_together
+from daws.core.schedule import schedule
+from daws.core.steal import Search
+from daws.core.store_calls import StoreCalls, send_due_rows
+from daws.core.transfer import NO_TRANSFER, Transfer, send_offers
+from daws.core.unsafe import Keeping
 from daws.model.cluster import Members, NodeInfo
-from daws.model.context import Context
 from daws.model.task import GUESS_NS, NodeId, Ready, TaskSpec
 from daws.strategy import parse_strategy
 from daws.strategy.decisions import Lately, Strategy
 from daws.strategy.rng import SplitMix64
-from daws.wire.store import Row
 
-SECOND_NS = 1_000_000_000
-NO_NEWS: tuple[NodeId, int, int] = (-1, 0, -(1 << 62))
-NO_CALL = 0
 SEVERAL = 4
 """Fewer events are taken one by one."""
-THIS_STEP = -1
-"""Instead of the token of a call: there is none, and the one that is to leave at the end of this step."""
-
-
-# Most nodes of a large cluster are idle most of the time, and memory per node decides how large it can be: what many
-# of them never need is one shared object, which cannot be changed, until a node has something to put there.
-EMPTY: dict[Any, Any] = MappingProxyType({})  # type: ignore[assignment]
-NO_COPIES: set[int] = frozenset()  # type: ignore[assignment]
 _NO_STEP: list[EffectType] = ()  # type: ignore[assignment]
-
-
-@lru_cache(maxsize=64)
-def same(number: int) -> int:
-    """One object for equal numbers: those with which all nodes of a cluster begin."""
-    return number
-
-
-class NodeConfig(Struct, frozen=True):
-    """What all nodes of a cluster agree on."""
-
-    shard_count: int = 1
-    lease_ns: int = 10 * SECOND_NS
-    net_bytes_per_s: float = 1.25e9
-    memory_bytes: int = 1 << 62
-    ahead_ns: int = 1_000_000  # so much work may wait at an executor itself
-    ahead_count_max: int = 64
-    ahead_bytes: int = 1 << 62  # ... and tasks that make so much, but one in any case
-    next_ns: int = 0  # and one task in any case, if its kind takes no longer than this
-    recall_ns: int = 0  # an executor is idle for so long before what waits at others is asked back for it
-    audit_ns: int = 600 * SECOND_NS
-    commit_delay_ns: int = 100_000_000  # so long may a busy node keep the ends of tasks for which nobody waits
-    tick_ns_max: int = 1 << 62  # where leases are long because nobody watches, what is not urgent leaves as often
-    freed_batch: int = 4096  # releases that a node collects before it tells the store
-    fetches_ahead: bool = True  # else an executor without its inputs waits for them and runs nothing meanwhile
-    starts_together: bool = False  # many plain runs are started by one effect
-    small_finishes: bool = False  # runs that made one small object are committed by `FinishSmall`
-    replicated: bool = False  # the store acknowledges what its replicas do not know yet, and may lose it
-
-    @property
-    def short_ns(self) -> int:
-        """Kinds of tasks that take no longer may be sent ahead."""
-        return max(self.ahead_ns, self.next_ns)
-
-    @property
-    def tick_ns(self) -> int:
-        return min(self.lease_ns // 4, self.tick_ns_max)
-
-
-class Run(Struct, gc=False):
-    """A task on an executor (or suspended, or sent ahead behind another)."""
-
-    number: int
-    ready: Ready
-    slot: int
-    more_slots: Sequence[int] = ()  # of a task that needs several cores
-    since_ns: int = 0  # when it was started, under strategies that look at that
-    suspended: bool = False
-    recalled: bool = False  # it was sent ahead and asked for again
-    spawned: int = 0
-    holds: bool = False  # they are its own, and it may ask for what they have made
-    growing: int = 0  # spawned tasks that are not yet safely in the store
-    outcome: Any = None  # the RunEnded that waits for them
-
-    def widen(self, group: "Group", cores: int) -> None:
-        """Take as many executors of the group as the task needs beside its first."""
-        first = len(group.free) - (cores - 1)
-        self.more_slots = group.free[first:]
-        del group.free[first:]
-
-
-class Group:
-    """Executors of this node that offer the same context."""
-
-    __slots__ = ("context", "count", "free")
-
-    def __init__(self, context: Any, slots: range) -> None:
-        self.context = context
-        self.count = len(slots)
-        self.free = list(reversed(slots))
 
 
 class NodeCore:
@@ -150,148 +96,80 @@ class NodeCore:
         "__dict__",
         "adapt_at",
         "ahead",
-        "cache_hits",
-        "calls",
         "calm_count",
-        "commit_armed",
-        "commit_by_ns",
         "config",
-        "copies",
         "copies_by_use",
         "copies_bytes_max",
         "cores",
         "dedicated",
         "dirty",
         "done_count",
-        "done_when_idle",
         "doomed",
-        "failed_steals",
-        "failed_steals_total",
-        "fetch_until_ns",
-        "fetching",
-        "finishing",
-        "freed",
-        "fresh",
         "groups",
         "has_short",
         "here",
-        "hoping",
-        "idle_since_ns",
         "inflight",
         "info",
         "is_giver",
         "kinds",
-        "lease_count",
-        "leased_until_ns",
-        "lent",
-        "local_hits",
-        "made",
         "mean_run_ns",
         "members",
-        "more_rows",
-        "moved_bytes",
-        "neighbour_count",
+        "membership",
         "net_bytes_per_s",
         "node",
         "now_ns",
-        "objects",
-        "old_token",
         "one_group",
         "one_kind",
         "one_line",
         "out",
-        "outgoing",
+        "phase",
         "plain",
         "plain_free",
-        "poll_armed",
-        "poll_ns",
-        "probe",
-        "probe_count",
-        "read_bytes",
         "relaxing",
-        "releases",
         "resumable",
-        "rich",
         "rng",
-        "rows",
-        "rows_shard",
         "running",
         "sampled_count",
         "sampled_ns",
+        "search",
         "sequence",
         "shard_count",
         "shared",
-        "staged",
-        "staging",
         "stall_armed",
-        "stealing_since_ns",
-        "steals",
+        "store",
         "strategy",
         "takes_plain",
         "threshold",
         "token",
         "tt_ns",
-        "urgent",
     )
 
     # What few nodes have at any time: it takes room only in a node that has set it.
+    objects: NodeObjects = NO_OBJECTS
+    fetching: Fetching = NO_FETCHING
+    outbox: Outbox = NO_OUTBOX
+    transfer: Transfer = NO_TRANSFER
+    lifelines: Lifelines = NO_LIFELINES
+    adoptions: Adoptions | None = None  # what is to be kept for nodes that leave
     # tasks on their way to or from here, and tasks that wait for something
-    offers: dict[tuple[NodeId, int], list[Ready]] | None = None
-    taken: dict[NodeId, list[tuple[int, int]]] | None = None
-    claims: dict[int, tuple[Ready, NodeId, int]] | None = None
-    seen_offers: deque[tuple[NodeId, int]] | None = None
-    announcing: dict[int, Ready] | None = None
-    attempts: dict[int, int] | None = None  # which attempt made what is in `made`, where it was not the first
-    batches: dict[int, None] | None = None  # that clients have handed out to us, the latest last
     stranded: list[Ready] | None = None
     pressed: bool = False  # there is too little room for objects
-    hungry: Ready | None = None  # among those that are staged: memory is kept for it
-    tried: dict[int, tuple[NodeId, ...]] = EMPTY  # by object that is fetched: places that did not have it
-    adopting: dict[int, Any] | None = None  # by object: what is to be kept for a node that leaves
-    doubted: list[int] | None = None  # objects that no member has as far as we know, while the store says who is one
-    doubted_since: tuple[int, ...] = ()  # ... and those that came up since it was asked
-    lacked: dict[int, int] = EMPTY  # how often a task found an object damaged here
     copied: dict[int, int] = EMPTY  # how many copies of a task were offered to others
     cancelling: dict[int, int] | None = None
     growing: dict[tuple[int, bool], Any] | None = None
     outliving: dict[int, tuple[Run, set[int]]] | None = None  # by task: who created it and has ended, and who is left
     # the store, and those who have to hear of something
-    unknown: list[Any] | None = None  # rows about records that are not in the store yet
-    unreachable: dict[int, tuple[NodeId, ...]] | None = None
-    given_up: dict[int, int] = EMPTY  # tasks, and the move up to which all that is said of them is known already
-    telling: dict[int, Any] = EMPTY  # intents that are being carried out
-    clearing: dict[int, list[tuple[int, int]]] = EMPTY
-    spreading: set[tuple[int, int]] | None = None  # key and mark of ends that are being spread, until they are cleared
-    wakes: dict[tuple[int, int], tuple[NodeId, int]] | None = None
-    stops: dict[tuple[int, NodeId], tuple[int, int]] | None = None
-    release_ticks: int = 0
     recall_armed: bool = False
     waits_until_ns: int = 0  # an executor is kept for a more critical task; 0 if none is
     patience: float = 0.0  # ... for such a part of the time that another would take
-    audit_at_ns: int = 0
     validating: bool = False  # the timer of the next look at copies is set
-    unknown_wait: tuple[int, int] = (0, 0)  # how long the last `unknown` rows waited to be sent again, and until when
-    copied_bytes: int = 0
     # membership
-    restarting: bool = False
     keeping: Any = None  # what was acknowledged and is not safe yet, where the store may forget it
-    orphans: dict[NodeId, int] | None = None
-    burying: dict[NodeId, int] | None = None
-    forgotten: dict[NodeId, int] | None = None  # owners that are no members, and when we came across them
     # balancing, under strategies that remember whom they have met
-    thieves: dict[NodeId, tuple[Context | None, ...] | None] | None = None  # who asked in vain and waits to be called
-    named: bool = False  # this node is remembered by others and need not ask
-    naming: bool = False  # ... if the answer to what it has just asked is no
-    invitations: dict[NodeId, int] | None = None  # who has more than it can run, and for how many tasks it has called
-    invited: int = 0  # so many of the shared tasks others were called for
-    call_armed: bool = False
-    call_wait: tuple[int, int] = (0, 0)  # how long the last timer took, and how many tasks had ended here by then
     loads: dict[NodeId, tuple[int, int]] | None = None  # what we have heard of others' loads, and when
     lengths: dict[int, deque[int]] | None = None  # of the last runs of each kind of task
     holders: dict[int, dict[NodeId, None]] | None = None  # objects, and the nodes that got tasks which read them
-    strays: set[int] = NO_COPIES  # objects that were made here by tasks planned for other nodes
     leaving: Any = None  # how far it has come, if it was told to leave
-    leavers: set[NodeId] = NO_COPIES  # members that are about to leave, as far as we know
     read_strategy: Callable[[str], Strategy] = staticmethod(parse_strategy)
     """How the text of a new strategy becomes one; a driver that watches decisions puts its own in here."""
     # what was seen
@@ -299,8 +177,6 @@ class NodeCore:
     stalled_ns: int = 0
     adapted: tuple[int, int, int, int, int] = (0, 0, 0, 0, 0)  # what had been seen when `adapt` was last asked
     waiting_since_ns: int = 0  # when a task was last put into empty queues
-    pushes: int = 0
-    gives: int = 0
     replicas: int = 0
 
     def __init__(self, info: NodeInfo, strategy: Strategy, config: NodeConfig, seed: int) -> None:
@@ -315,8 +191,6 @@ class NodeCore:
         self.out = _NO_STEP
         self.members = Members(0, ())
         self.dirty = False
-        self.outgoing = False  # something is to be sent to other nodes at the end of the step
-        self.urgent = False  # something waits for the answers to this step's calls
         self.sequence = 0
         self.token = 0
         self.shard_count = config.shard_count
@@ -324,7 +198,6 @@ class NodeCore:
         # ready tasks, and tasks on their way to or from here
         self.shared = NO_TASKS
         self.dedicated = NO_TASKS
-        self.lent: dict[int, tuple[Ready, NodeId, int]] = EMPTY
         self.doomed: dict[int, int] | None = None
         # executors
         first = 0
@@ -341,39 +214,12 @@ class NodeCore:
         self.inflight: dict[int, int] | None = None  # runs on a slot, where more than one was sent
         self.ahead = 0
         self.resumable: list[Run] | None = None
-        # objects
-        self.objects: dict[int, int] = EMPTY
-        self.copies: dict[int, int] | None = None  # fetched objects and how many tasks here still read them
-        self.fresh = NO_COPIES  # copies that no task has read yet
-        self.finishing: dict[int, Ready] | None = None  # tasks with inputs whose commit is on its way
-        # What was made here, by task: who has yet to read it, since when it waits for them, and the objects.
-        self.made: dict[int, tuple[set[int] | tuple[int, ...], int, tuple[int, ...]]] = EMPTY
-        self.staging: dict[int, tuple[Ready, set[int]]] | None = None
-        self.fetching: dict[int, list[int]] | None = None  # objects on their way here, and the tasks they are for
-        self.staged: list[Ready] | None = None
-        self.freed: list[int] | None = None  # tasks to be released in the store
-        self.releases: dict[NodeId, list[tuple[int, int]]] | None = None
-        # the store
-        self.rows: list[Row] | None = None  # that have not left yet, for one shard
-        self.commit_by_ns = 0  # when they have to leave, if they are all ends of tasks for which nobody waits
-        self.commit_armed = False
-        self.rows_shard = 0
-        self.more_rows: dict[int, list[Row]] | None = None  # for all other shards
-        self.calls: dict[int, CallStore] = {}
-        self.old_token = 0  # calls up to this one were sent before the last tick
+        self.store = StoreCalls()
+        self.membership = NodeMembership()
+        self.search = Search(0)
+        self.phase = Phase.JOINING
         # membership
-        self.leased_until_ns = 0
-        self.lease_count = 0  # renewals that were answered
         # balancing
-        self.hoping = NO_CALL  # the call whose answer may bring work: no need to look for it elsewhere yet
-        self.probe: list[tuple[NodeId, int]] | None = None
-        self.poll_armed = False
-        self.rich = NO_NEWS  # (node, what it had to steal, when we heard of it)
-        self.stealing_since_ns = -1
-        self.idle_since_ns = 0
-        self.done_when_idle = 0
-        self.probe_count = 0
-        self.fetch_until_ns = 0
         # what was seen
         # By kind of task: how many ran, for how long in all, and on average; the large objects that the last one made.
         self.kinds: dict[int, list[int]] = EMPTY
@@ -381,13 +227,6 @@ class NodeCore:
         self.sampled_count = 0  # how many runs were timed, and how long they took in all
         self.sampled_ns = 0
         self.mean_run_ns = 0
-        self.read_bytes = 0
-        self.moved_bytes = 0
-        self.local_hits = 0
-        self.cache_hits = 0
-        self.steals = 0
-        self.failed_steals = 0
-        self.failed_steals_total = 0
         if config.replicated:
             self.keeping = Keeping()
         self.go_by(strategy)
@@ -416,8 +255,7 @@ class NodeCore:
         self.tt_ns = same(strategy.relax.start_tt_ns())
         self.calm_count = 0  # so many dedicated tasks are not too many
         self.stall_armed = not hasattr(strategy.relax, "stall_ns")  # who never shares need not look
-        self.poll_ns = same(strategy.balance.start_poll_ns())
-        self.neighbour_count = 0
+        self.search.begin_anew(same(strategy.balance.start_poll_ns()))
         self.adapt_at = same(self.done_count + strategy.adapt.period)
 
     def step(self, now_ns: int, events: Sequence[EventType], out: list[EffectType]) -> None:
@@ -428,41 +266,39 @@ class NodeCore:
             events = end_together(self, events)
         for event in events:
             HANDLERS[type(event)](self, event)
-        if self.outgoing:
-            if self.restarting:
-                return
-            if self.dirty:
-                self.dirty = False
-                schedule(self)
-            self.outgoing = False
-            if self.leaving is not None:
-                go_on(self)
-            send_offers(self)
-        elif self.dirty:
+        if self.phase == Phase.RESTARTING:
+            return
+        if self.dirty:
             self.dirty = False
             schedule(self)
-            if self.outgoing:  # the pass may have found something to send
-                self.outgoing = False  # type: ignore[unreachable]
-                send_offers(self)
-        rows = self.rows
-        if rows is not None and (
-            self.urgent or self.plain_free or now_ns >= self.commit_by_ns or len(rows) >= COMMITS_HELD_MAX
-        ):
-            if self.more_rows is None and len(rows) <= ROWS_PER_CALL and self.keeping is None:
-                self.rows = None
-                self.token = token = self.token + 1
-                if self.urgent:
-                    self.urgent = False
-                    hopes = self.hoping == THIS_STEP
-                    if hopes:
-                        self.hoping = token
-                    call = CallStore(token, self.rows_shard, rows, False, hopes)  # type: ignore[arg-type]
-                else:
-                    call = CallStore(token, self.rows_shard, rows, True)  # type: ignore[arg-type]
-                self.calls[token] = call
-                out.append(call)
-            else:
-                send_rows(self)
+        if self.leaving is not None:
+            go_on(self)
+            self.dirty = False
+        transfer = self.transfer
+        if transfer.offers or transfer.taken:
+            send_offers(self)
+        if self.store.rows is not None:
+            send_due_rows(self)
+
+    def next_token(self) -> int:
+        """A number for a run, a call, an offer or an intent."""
+        self.token = token = self.token + 1
+        return token
+
+    def schedule_soon(self) -> None:
+        """There is something to decide: this step ends with a scheduling pass."""
+        self.dirty = True
+
+    def take_members(self, members: Members) -> None:
+        self.members = members
+
+    def forget_beliefs(self) -> None:
+        """The strategy changes or the node leaves: what was heard of others, or noted of runs, is of no use."""
+        self.loads = self.holders = self.lengths = None
+
+    def enter(self, phase: int) -> None:
+        """Begin another phase."""
+        self.phase = phase
 
     # -- the read-only view that decisions get -------------------------------------------------------------------------
 
@@ -499,11 +335,35 @@ class NodeCore:
         done = self.done_count - done
         return Lately(done, done * mean_ns, self.moved_bytes - moved_bytes, self.read_bytes - read_bytes)
 
+    @property
+    def poll_ns(self) -> int:
+        return self.search.poll_ns
+
+    @property
+    def neighbour_count(self) -> int:
+        return self.search.neighbour_count
+
+    @property
+    def idle_since_ns(self) -> int:
+        return self.search.idle_since_ns
+
+    @property
+    def failed_steals(self) -> int:
+        return self.search.failed_steals
+
+    @property
+    def moved_bytes(self) -> int:
+        return self.objects.moved_bytes
+
+    @property
+    def read_bytes(self) -> int:
+        return self.objects.read_bytes
+
     def has(self, object_: int) -> bool:
-        return object_ in self.objects
+        return object_ in self.objects.sizes
 
     def strayed(self, object_: int) -> bool:
-        return object_ in self.strays
+        return object_ in self.objects.strays
 
     def load_of(self, node: NodeId) -> int:
         return load_of(self, node)
@@ -518,44 +378,5 @@ class NodeCore:
     def __repr__(self) -> str:
         return (
             f"<node {self.node}: {len(self.running)} running, {self.dedicated.count} dedicated, "
-            f"{self.shared.count} shared, {len(self.staging or ())} staging, {len(self.lent)} lent>"
+            f"{self.shared.count} shared, {len(self.fetching.waiting)} staging, {len(self.transfer.lent)} lent>"
         )
-
-
-Handler = Callable[[NodeCore, Any], None]
-HANDLERS: dict[type, Handler] = {}
-
-
-def handles(*events: type) -> Callable[[Handler], Handler]:
-    """Enter a handler into the table; each event type has exactly one."""
-
-    def enter(handler: Handler) -> Handler:
-        for event in events:
-            assert event not in HANDLERS, event
-            HANDLERS[event] = handler
-        return handler
-
-    return enter
-
-
-# The handlers need NodeCore and `handles` from above.
-from daws.core import (  # noqa: E402
-    calling,  # noqa: F401
-    commits,  # noqa: F401
-    growing,  # noqa: F401
-    lacking,  # noqa: F401
-    members,  # noqa: F401
-    moving,  # noqa: F401
-    remaking,  # noqa: F401
-    resending,  # noqa: F401
-    sessions,  # noqa: F401
-    stopping,  # noqa: F401
-    switching,  # noqa: F401
-    timers,  # noqa: F401
-)
-from daws.core.bursts import end_together  # noqa: E402
-from daws.core.calls import COMMITS_HELD_MAX, ROWS_PER_CALL, send_rows  # noqa: E402
-from daws.core.hearsay import heard_of, load_of  # noqa: E402
-from daws.core.leaving import go_on  # noqa: E402
-from daws.core.ready import send_offers  # noqa: E402
-from daws.core.running import schedule  # noqa: E402

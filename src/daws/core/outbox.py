@@ -5,12 +5,16 @@ still waits for; at zero the entry is cleared (lazily, many at a time). If this 
 entry does it all again.
 """
 
-from functools import partial
+from __future__ import annotations
 
-from daws.core.calls import ANSWERED, add_row, ask, ask_shard
+from functools import partial
+from typing import TYPE_CHECKING
+
 from daws.core.effects import Send
-from daws.core.keeping import when_safe
-from daws.core.node import EMPTY, NodeCore, handles
+from daws.core.empty import shared_part
+from daws.core.handlers import handles
+from daws.core.store_calls import ANSWERED, add_row, ask, ask_shard
+from daws.core.unsafe import when_safe
 from daws.model.task import Input, NodeId
 from daws.wire.messages import Awake, StopDone, StopOrder, Wake
 from daws.wire.store import (
@@ -27,6 +31,9 @@ from daws.wire.store import (
     Stopped,
 )
 
+if TYPE_CHECKING:
+    from daws.core.node import NodeCore
+
 CLEAR_BATCH = 64
 EVERY_ATTEMPT = 1 << 30
 
@@ -42,23 +49,51 @@ class Intent:
         self.mark = mark
 
 
+class Outbox:
+    """The intents of this node, and the nodes that have to hear of them."""
+
+    __slots__ = ("clearing", "spreading", "stops", "telling", "wakes")
+
+    def __init__(self) -> None:
+        self.telling: dict[int, Intent] = {}  # intents that are being carried out
+        self.clearing: dict[int, list[tuple[int, int]]] = {}  # by shard: keys and marks of those that were carried out
+        self.spreading: set[tuple[int, int]] = set()  # key and mark of ends that are being spread, until cleared
+        self.wakes: dict[tuple[int, int], tuple[NodeId, int]] = {}
+        self.stops: dict[tuple[int, NodeId], tuple[int, int]] = {}
+
+
+NO_OUTBOX = shared_part(Outbox())
+"""Of all nodes that have never had an intent: `own_outbox` creates a node's own."""
+
+
+def own_outbox(core: NodeCore) -> Outbox:
+    """The outbox of this node, to change something."""
+    if core.outbox is NO_OUTBOX:
+        core.outbox = Outbox()
+    return core.outbox
+
+
+def spread_again(core: NodeCore, task: int, stopped: Stopped) -> None:
+    """Another node may run the task by now, though the mark is one of before."""
+    own_outbox(core).spreading.discard((stopped.key, stopped.mark))
+    spread_stop(core, task, stopped)
+
+
 def intend(core: NodeCore, left: int, key: int, mark: int) -> int:
     """Begin to carry out an entry; rows and messages that belong to it carry the number that this returns."""
-    core.token = number = core.token + 1
-    if core.telling is EMPTY:
-        core.telling = {}
-    core.telling[number] = Intent(left, key, mark)
+    number = core.next_token()
+    own_outbox(core).telling[number] = Intent(left, key, mark)
     return number
 
 
 def told(core: NodeCore, number: int) -> None:
     """One of those that an entry names has been told."""
-    intent = core.telling.get(number)
+    intent = core.outbox.telling.get(number)
     if intent is None:
         return
     intent.left -= 1
     if not intent.left:
-        del core.telling[number]
+        del core.outbox.telling[number]
         clear(core, intent.key, intent.mark)
 
 
@@ -72,29 +107,28 @@ def clear(core: NodeCore, key: int, mark: int) -> None:
 
 def _clear(core: NodeCore, key: int, mark: int) -> None:
     shard = (key >> 2 >> SHARD_BLOCK_BITS) % core.shard_count
-    pairs = core.clearing.get(shard)
+    clearing = own_outbox(core).clearing
+    pairs = clearing.get(shard)
     if pairs is None:
-        if core.clearing is EMPTY:
-            core.clearing = {}
-        core.clearing[shard] = [(key, mark)]
+        clearing[shard] = [(key, mark)]
         return
     pairs.append((key, mark))
     if len(pairs) >= CLEAR_BATCH:
-        del core.clearing[shard]
+        del clearing[shard]
         _send_clear(core, shard, pairs)
 
 
 def send_clears(core: NodeCore) -> None:
-    clearing, core.clearing = core.clearing, EMPTY
+    clearing, core.outbox.clearing = core.outbox.clearing, {}
     for shard, pairs in clearing.items():
         _send_clear(core, shard, pairs)
 
 
 def _send_clear(core: NodeCore, shard: int, pairs: list[tuple[int, int]]) -> None:
-    if core.spreading:
-        core.spreading.difference_update(pairs)
+    if core.outbox.spreading:
+        core.outbox.spreading.difference_update(pairs)
     row = Clear(core.node, tuple([key for key, _ in pairs]), tuple([mark for _, mark in pairs]))
-    if core.rows is None:
+    if core.store.rows is None:
         ask_shard(core, shard, row)
     else:
         add_row(core, shard, row)  # it leaves with what is there, which it does not hurry
@@ -117,13 +151,6 @@ def tell_children(
     else:
         for child, need in zip(children, needs, strict=True):
             ask(core, child, Satisfy(child, task, node, inputs, number, need))
-
-
-def ask_unknown_again(core: NodeCore) -> None:
-    """Rows about tasks that were not in the store yet."""
-    rows, core.unknown = core.unknown or (), None
-    for row in rows:
-        ask(core, row.task, row)
 
 
 def carry_out(core: NodeCore, entry: OutboxEntry) -> None:
@@ -153,11 +180,10 @@ def ask_for_remakes(
 
 def spread_stop(core: NodeCore, task: int, stopped: Stopped) -> None:
     """A task was cancelled or failed: so are its children, who runs it is told to stop, and who waited for it wakes."""
-    if core.spreading is None:
-        core.spreading = set()
-    if (stopped.key, stopped.mark) in core.spreading:
+    outbox = own_outbox(core)
+    if (stopped.key, stopped.mark) in outbox.spreading:
         return  # another of its parents brought the news: in a graph of diamonds, twice each layer is too often
-    core.spreading.add((stopped.key, stopped.mark))
+    outbox.spreading.add((stopped.key, stopped.mark))
     count = len(stopped.children) + len(stopped.nodes) + len(stopped.watchers)
     if not count:
         clear(core, stopped.key, stopped.mark)
@@ -168,15 +194,13 @@ def spread_stop(core: NodeCore, task: int, stopped: Stopped) -> None:
     for watcher in stopped.watchers:
         ask(core, watcher, Satisfy(watcher, task, core.node, (), number))
     for node in stopped.nodes:
-        if core.stops is None:
-            core.stops = {}
-        core.stops[number, node] = (task, core.lease_count)
+        outbox.stops[number, node] = (task, core.membership.lease_count)
         core.out.append(Send(node, StopOrder(core.node, task, number, EVERY_ATTEMPT)))
 
 
 @handles(StopDone)
 def on_stop_done(core: NodeCore, message: StopDone) -> None:
-    if core.stops is not None and core.stops.pop((message.key, message.sender), None) is not None:
+    if own_outbox(core).stops.pop((message.key, message.sender), None) is not None:
         told(core, message.key)
 
 
@@ -189,9 +213,7 @@ def wake(core: NodeCore, task: int, number: int, owner: NodeId) -> None:
         wake_here(core, task)
         told(core, number)
     else:
-        if core.wakes is None:
-            core.wakes = {}
-        core.wakes[number, task] = (owner, core.lease_count)
+        own_outbox(core).wakes[number, task] = (owner, core.membership.lease_count)
         core.out.append(Send(owner, Wake(core.node, task, number)))
 
 
@@ -201,7 +223,7 @@ def wake_here(core: NodeCore, task: int) -> None:
         if core.resumable is None:
             core.resumable = []
         core.resumable.append(run)
-        core.dirty = True
+        core.schedule_soon()
 
 
 @handles(Wake)
@@ -212,23 +234,22 @@ def on_wake(core: NodeCore, message: Wake) -> None:
 
 @handles(Awake)
 def on_awake(core: NodeCore, message: Awake) -> None:
-    if core.wakes is not None and core.wakes.pop((message.key, message.task), None) is not None:
+    if own_outbox(core).wakes.pop((message.key, message.task), None) is not None:
         told(core, message.key)
 
 
 def repeat_orders(core: NodeCore) -> None:
     """On each tick: say again what was not acknowledged; who has died need not be told."""
-    for (number, task), (owner, since) in list((core.wakes or {}).items()):
+    outbox = core.outbox
+    for (number, task), (owner, since) in list(outbox.wakes.items()):
         if _is_dead(core, owner, since):
-            assert core.wakes is not None
-            del core.wakes[number, task]
+            del outbox.wakes[number, task]
             told(core, number)  # whoever takes the task over runs it again from the start
         else:
             core.out.append(Send(owner, Wake(core.node, task, number)))
-    for (number, node), (task, since) in list((core.stops or {}).items()):
+    for (number, node), (task, since) in list(outbox.stops.items()):
         if _is_dead(core, node, since):
-            assert core.stops is not None
-            del core.stops[number, node]
+            del outbox.stops[number, node]
             told(core, number)
         else:
             core.out.append(Send(node, StopOrder(core.node, task, number, EVERY_ATTEMPT)))
@@ -236,7 +257,7 @@ def repeat_orders(core: NodeCore) -> None:
 
 def _is_dead(core: NodeCore, node: NodeId, since: int) -> bool:
     """No member, and not only because it joined after we last heard who is: two renewals were answered meanwhile."""
-    return node not in core.members and core.lease_count > since + 1
+    return node not in core.members and core.membership.lease_count > since + 1
 
 
 def ignore(core: NodeCore, row: Row, answer: AnswerType) -> None:

@@ -6,10 +6,17 @@ for what else it has created: if all of that has ended, it has had its effect, a
 when such a run ends the store is asked, once. If one of them has not ended, all have to be safe: it may need another.
 """
 
-from daws.core.calls import ask
-from daws.core.node import NodeCore, Run
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from daws.core.executors import Run
+from daws.core.store_calls import ask
 from daws.model.task import spawned_id
 from daws.wire.store import Inspect
+
+if TYPE_CHECKING:
+    from daws.core.node import NodeCore
 
 
 def spawned_by(run: Run) -> list[int]:

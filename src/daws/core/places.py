@@ -1,13 +1,16 @@
 """Where the tasks of a node are. A task has one place here, from when this node owns it until its run was reported."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from daws.core.calls import waiting_rows
-from daws.core.node import EMPTY, NodeCore
+from daws.core.store_calls import unanswered_rows, waiting_rows
 from daws.model.task import REPLICA, Ready
-from daws.wire.store import Finish, FinishSmall, Row, Unready
+from daws.wire.store import Finish, FinishSmall, Unready
 
-GIVEN_UP_MAX = 10_000
+if TYPE_CHECKING:
+    from daws.core.node import NodeCore
 
 
 def places(core: NodeCore) -> Iterator[tuple[str, Ready]]:
@@ -16,13 +19,13 @@ def places(core: NodeCore) -> Iterator[tuple[str, Ready]]:
         yield "dedicated", ready
     for ready in core.shared.all():
         yield "shared", ready
-    for ready, _ in (core.staging or {}).values():
+    for ready, _ in core.fetching.waiting.values():
         yield "staging", ready
-    for ready in core.staged or ():
+    for ready in core.fetching.staged:
         yield "staged", ready
     for run in core.running.values():
         yield "suspended" if run.suspended else "running", run.ready
-    for ready in (core.announcing or {}).values():
+    for ready in (core.transfer.announcing or {}).values():
         yield "announcing", ready
     for ready in core.stranded or ():
         yield "stranded", ready
@@ -31,7 +34,7 @@ def places(core: NodeCore) -> Iterator[tuple[str, Ready]]:
 def holds(core: NodeCore, task: int, attempt: int = 0, move: int = 0) -> bool:
     """Is this task anywhere here, or on its way out, with this attempt or a later one? What was lent before this move
     has come back to us since. (A long search, for rare doubts.)"""
-    lent = core.lent.get(task)
+    lent = core.transfer.lent.get(task)
     if lent is not None and lent[0].attempt >= attempt and lent[0].move >= move:
         return True
     if any(ready.spec.id == task and ready.attempt >= attempt for _, ready in places(core)):
@@ -41,7 +44,7 @@ def holds(core: NodeCore, task: int, attempt: int = 0, move: int = 0) -> bool:
 
 def holds_itself(core: NodeCore, task: int, move: int) -> bool:
     """Is this task here, and not only a copy of it, with this move number or a later one? (As long a search.)"""
-    lent = core.lent.get(task)
+    lent = core.transfer.lent.get(task)
     if lent is not None and lent[0].move >= move:
         return True
     return any(ready.spec.id == task and ready.move >= move and not ready.mode & REPLICA for _, ready in places(core))
@@ -50,21 +53,8 @@ def holds_itself(core: NodeCore, task: int, move: int) -> bool:
 def ends(core: NodeCore, task: int, attempt: int = 0) -> bool:
     """Has a run of it ended (of this attempt, or a later one), or was it given up, without the store's having answered?
     The end of a copy that has lost is none of what came after."""
-    waiting: list[Row] = [row for call in core.calls.values() for row in call.rows]
-    waiting += waiting_rows(core)
     return any(
         row.task == task and (not isinstance(row, Finish | FinishSmall) or row.attempt >= attempt)
-        for row in waiting
+        for row in (*unanswered_rows(core), *waiting_rows(core))
         if isinstance(row, Finish | FinishSmall | Unready)
     )
-
-
-def know_until(core: NodeCore, ready: Ready) -> None:
-    """Whatever is still said of a task up to this move is old. Only what is on its way can be: so those that were
-    noted long ago are forgotten."""
-    if core.given_up is EMPTY:
-        core.given_up = {}
-    elif len(core.given_up) >= GIVEN_UP_MAX:
-        core.given_up = dict([*core.given_up.items()][GIVEN_UP_MAX // 2 :])
-    core.given_up.pop(ready.spec.id, None)
-    core.given_up[ready.spec.id] = ready.move

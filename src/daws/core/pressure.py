@@ -7,10 +7,17 @@ before more is made, and a node under pressure still comes to an end. It takes b
 nothing ahead and looks for no work elsewhere; others may take what waits here.
 """
 
-from daws.core.node import NodeCore
-from daws.core.staging import missing_inputs, pin
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from daws.core.fetching import add_staged
+from daws.core.objects import missing_inputs, pin
 from daws.model.task import INLINE_BYTES, Ready
 from daws.wire.store import HELD
+
+if TYPE_CHECKING:
+    from daws.core.node import NodeCore
 
 
 def step_forward(core: NodeCore, ready: Ready) -> bool:
@@ -20,10 +27,8 @@ def step_forward(core: NodeCore, ready: Ready) -> bool:
     if not any(one[1] > INLINE_BYTES for one in ready.inputs) or missing_inputs(core, ready):
         return False
     pin(core, ready)
-    if core.staged is None:
-        core.staged = []
-    core.staged.append(ready)
-    core.dirty = True
+    add_staged(core, ready)
+    core.schedule_soon()
     return True
 
 
@@ -31,9 +36,9 @@ def makes_room(core: NodeCore, ready: Ready) -> bool:
     """Does it read something here that goes when its readers have ended? What a client holds does not."""
     for object_, size_bytes, producer, _, _ in ready.inputs:
         if size_bytes > INLINE_BYTES:
-            if core.copies and object_ in core.copies:
+            if object_ in core.objects.copies:
                 return True
-            made = core.made.get(producer)
+            made = core.objects.made.get(producer)
             if made is not None and HELD not in made[0]:
                 return True
     return False

@@ -4,14 +4,21 @@ What waits here is looked at once more, as if it had just become ready: placed, 
 is being fetched for or is on its way to another node goes on as it was decided.
 """
 
-from daws.core.calling import forget_others
-from daws.core.calling_off import is_doomed
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from daws.core.abort import is_doomed
 from daws.core.events import NewStrategy
-from daws.core.node import NodeCore, handles
+from daws.core.handlers import handles
+from daws.core.lengths import begin_period
+from daws.core.lifelines import forget_others
+from daws.core.placement import accept_all, enqueue
 from daws.core.queues import NO_TASKS
-from daws.core.ready import accept_all, enqueue
-from daws.core.running import begin_period
 from daws.model.task import REPLICA
+
+if TYPE_CHECKING:
+    from daws.core.node import NodeCore
 
 
 @handles(NewStrategy)
@@ -20,11 +27,10 @@ def on_new_strategy(core: NodeCore, event: NewStrategy) -> None:
     core.go_by(core.read_strategy(event.text))
     begin_period(core)
     core.plain = core.plain and core.one_kind
-    core.probe = None  # a round under the old strategy asked for something else
-    core.stealing_since_ns = -1
+    core.search.end_round()  # one under the old strategy asked for something else
     waiting = [*core.dedicated.oldest_first(), *core.shared.oldest_first()]
     core.dedicated = core.shared = NO_TASKS
-    core.dirty = True
+    core.schedule_soon()
     if core.doomed:
         waiting = [ready for ready in waiting if not is_doomed(core, ready)]
     accept_all(core, tuple([ready for ready in waiting if not ready.mode & REPLICA]))

@@ -1,18 +1,24 @@
 """What is done when a timer has fired: one function for each. The first is membership's; all others belong to decisions
 and to what a node does in time, and none of them hangs on how long a lease is."""
 
-from daws.core.balancing import poll
-from daws.core.calling import call_again
-from daws.core.commits import look_at_held
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from daws.core.effects import ASK_AGAIN, CALL, COMMIT, PATIENCE, POLL, RECALL, STALL, TICK, VALIDATE
 from daws.core.events import TimerFired
-from daws.core.members import tick
-from daws.core.node import NodeCore, handles
-from daws.core.outbox import ask_unknown_again
-from daws.core.patience import patience_is_over
-from daws.core.relaxing import look_for_stall
-from daws.core.running import recall_now
+from daws.core.handlers import handles
+from daws.core.lease import tick
+from daws.core.lifelines import call_again
+from daws.core.relax import look_for_stall
+from daws.core.reserve import patience_is_over
+from daws.core.send_ahead import recall_now
+from daws.core.steal import poll
+from daws.core.store_calls import ask_unknown_again, look_at_held
 from daws.core.validating import validate
+
+if TYPE_CHECKING:
+    from daws.core.node import NodeCore
 
 FIRED = {
     TICK: tick,

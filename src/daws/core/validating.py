@@ -5,16 +5,23 @@ question is asked about tasks that read what was made here, see `staging.audit`,
 created, see `outliving`.
 """
 
-from daws.core.calling_off import call_off
-from daws.core.calls import answers, ask
-from daws.core.growing import hear_of_end
-from daws.core.node import NodeCore
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from daws.core.abort import call_off
+from daws.core.membership import look_at_owner
+from daws.core.objects import release_for
 from daws.core.places import places
-from daws.core.staging import release_for
-from daws.core.stragglers import validate_later
+from daws.core.replicas import validate_later
+from daws.core.spawn import hear_of_end
+from daws.core.store_calls import answers, ask
 from daws.model.states import FINAL, REMAKING
-from daws.model.task import REPLICA, NodeId
+from daws.model.task import REPLICA
 from daws.wire.store import DONE, AnswerType, Inspect, OwnedBy, Owners, Story
+
+if TYPE_CHECKING:
+    from daws.core.node import NodeCore
 
 ROWS_MAX = 256
 """So many copies are asked about at once."""
@@ -43,21 +50,11 @@ def on_inspect_answer(core: NodeCore, row: Inspect, answer: AnswerType) -> None:
         for ready in [ready for _, ready in places(core) if ready.spec.id == row.task and ready.mode & REPLICA]:
             call_off(core, row.task, ready.attempt)
     if story is not None and not ended and core.keeping is not None:
-        _look_at_owner(core, story.owner)
+        look_at_owner(core, story.owner)
 
 
 @answers(Owners)
 def on_owners_answer(core: NodeCore, row: Owners, answer: AnswerType) -> None:
     assert isinstance(answer, OwnedBy)
     for node in answer.nodes:
-        _look_at_owner(core, node)
-
-
-def _look_at_owner(core: NodeCore, owner: NodeId) -> None:
-    """A store that forgets may not know any more that a node has joined, which owns something in another shard. If it
-    has died since, nobody is told to take over from it; so whoever comes across it remembers it (see `members`)."""
-    if owner < 0 or owner in core.members:
-        return
-    if core.forgotten is None:
-        core.forgotten = {}
-    core.forgotten.setdefault(owner, core.now_ns)
+        look_at_owner(core, node)

@@ -13,6 +13,7 @@ from contextlib import suppress
 from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
+from daws.core import view
 from daws.core.effects import (
     CallStore,
     DropObject,
@@ -41,9 +42,9 @@ from daws.core.events import (
     Started,
     TimerFired,
 )
-from daws.core.node import NodeConfig, NodeCore
+from daws.core.node import NodeCore
 from daws.data.files import ObjectFiles
-from daws.model.cluster import Members, NodeInfo
+from daws.model.cluster import Members
 from daws.model.errors import DawsError, InternalError
 from daws.model.task import INLINE_BYTES, NodeId, TaskSpec, Transfer
 from daws.runs.notes import RunNotes
@@ -51,6 +52,7 @@ from daws.runtime.crew import NO_DEVICE, Crew, config_of, info_of
 from daws.runtime.deaths import death_of
 from daws.runtime.functions import FunctionTable
 from daws.runtime.inputs import RunInputs, inline_inputs
+from daws.runtime.journals import new_journal
 from daws.runtime.nesting import Nesting
 from daws.runtime.outcomes import LEASE_NS
 from daws.runtime.ports import Counters, Listener, Outcome, PeersPort, StorePort
@@ -85,19 +87,12 @@ from daws.workers.server import ForkServer
 from daws.workers.system import wait_for_turns
 
 if TYPE_CHECKING:
-    from daws.core.journal import Journal
     from daws.runs.watching import StrategyWatch
 
 UNPACK_AGAIN_S = 0.25
 NO_TASK = -1
 """Printed by a run that nobody knows any more."""
 log = logging.getLogger("daws.node")
-
-
-def journal_of(info: NodeInfo, strategy: Strategy, config: NodeConfig) -> "Journal":
-    from daws.core.journal import Journal  # few sessions want it
-
-    return Journal(info, strategy, config, 0)
 
 
 def watch_of(listener: Listener) -> "StrategyWatch":
@@ -144,7 +139,7 @@ class Engine:
         self.core = NodeCore(info, watched, config, seed=0)
         if self.watch is not None:
             self.core.read_strategy = self.watch.read
-        self.journal = journal_of(info, strategy, config) if journal else None
+        self.journal = new_journal(info, strategy, config) if journal else None
         self.runs: dict[int, tuple[int, TaskSpec]] = {}  # by number of the run: its executor, and the task
         self.inputs = RunInputs(files, crew.kind == "threads")
         self.nesting = Nesting(self.core, files, self._bring, lambda *what: self.pool.resume(*what), self._give_up_soon)
@@ -235,7 +230,7 @@ class Engine:
 
     def counters(self) -> Counters:
         core = self.core
-        return Counters(core.node, core.done_count, core.steals, core.read_bytes, core.moved_bytes)
+        return Counters(core.node, *view.progress(core))
 
     def started(self) -> set[int]:
         """The tasks that were sent to workers and have not ended."""
@@ -430,8 +425,7 @@ class Engine:
 
     def _devices(self, effect: StartRun) -> tuple[int, ...] | None:
         """Those of all executors that a run has."""
-        run = self.core.running[effect.ready.spec.id]
-        found = [self.crew.device_of(slot) for slot in (run.slot, *run.more_slots)]
+        found = [self.crew.device_of(slot) for slot in (effect.slot, *effect.more_slots)]
         return None if NO_DEVICE in found else tuple(sorted(found))
 
     def _teach(self, effect: StartRun) -> bool:
@@ -529,7 +523,7 @@ class Engine:
         """A run creates tasks, or waits for them."""
         if isinstance(report, Spawned):
             slot, spec = self.runs[report.run]
-            events.append(self.nesting.spawned(report, slot, spec, self.core.running[spec.id].ready.attempt))
+            events.append(self.nesting.spawned(report, slot, spec, view.runs(self.core)[spec.id].ready.attempt))
         elif isinstance(report, WaitReport):
             slot, spec = self.runs[report.run]
             if self._attempt(spec.id) > 1:  # what it waits for may have ended its worker before
@@ -566,7 +560,7 @@ class Engine:
 
     def _attempt(self, task: int) -> int:
         """Which one a task is on, counted from 1 as people do."""
-        run = self.core.running.get(task)
+        run = view.runs(self.core).get(task)
         return 1 if run is None else run.ready.attempt + 1
 
     def _ended(self, spec: TaskSpec, report: Ended) -> RunEnded:

@@ -3,10 +3,19 @@
 import os
 from typing import TYPE_CHECKING
 
+from daws.core.node import NodeConfig
+from daws.model.cluster import NodeInfo
 from daws.model.task import NodeId
+from daws.strategy.decisions import Strategy
 
 if TYPE_CHECKING:
     from daws.core.journal import Journal
+
+
+def new_journal(info: NodeInfo, strategy: Strategy, config: NodeConfig) -> "Journal":
+    from daws.core.journal import Journal  # few sessions want it
+
+    return Journal(info, strategy, config, 0)
 
 
 def journal_path(folder: str, node: NodeId) -> str:

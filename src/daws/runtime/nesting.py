@@ -8,6 +8,7 @@ more, and if there is no other place, the run has to begin anew. Nothing here de
 
 from collections.abc import Callable, Sequence
 
+from daws.core import view
 from daws.core.effects import ResumeRun
 from daws.core.events import ObjectsFetched, RunSpawned, RunWaits
 from daws.core.node import NodeCore
@@ -123,7 +124,7 @@ class Nesting:
 
     def _unpin(self, object_: int) -> None:
         self._files.unpin(object_)
-        if object_ not in self._core.objects:
+        if object_ not in view.objects(self._core):
             self._files.drop(object_)  # it was brought here for a run
 
     def _refusal(self, nest: Nest, seed: Seed) -> str:

@@ -16,6 +16,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from daws.core import view
 from daws.core.client import ClientCore
 from daws.core.effects import (
     ASK_AGAIN,
@@ -518,7 +519,7 @@ class Kernel:
         machine = self.seats.pop(node, None)
         if machine is None:
             return False
-        for run in machine.core.running.values():
+        for run in view.runs(machine.core).values():
             if not run.suspended:
                 self.ends.append(self.now_ns)
         self.runs.forget_node(node)

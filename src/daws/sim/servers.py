@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct
 
+from daws.core import view
 from daws.core.effects import CallStore
 from daws.core.events import CallsSafe, StoreAnswered, StoreChanged
 from daws.model.task import CLIENT, NodeId
@@ -316,7 +317,7 @@ class Servers:
         if known < server:
             self.known[caller, shard] = server
             if caller in kernel.seats:
-                token = kernel.seats[caller].core.token
+                token = view.last_token(kernel.seats[caller].core)
                 self.begun.update({(caller, shard, before): token for before in range(known, server)})
             kernel.push(kernel.now_ns, caller, StoreChanged(shard))
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from msgspec import Struct
 
+from daws.core import view
 from daws.core.client import ClientCore
 from daws.core.journal import Journal
 from daws.core.node import SECOND_NS, NodeConfig
@@ -362,8 +363,10 @@ def summarise(kernel: Kernel, cluster: Cluster, settings: Settings, wall_s: floa
     states = [state for state, _ in kernel.client.ended.values()]
     peak = peak_of(kernel.graph, *kernel.ended)
 
+    counted = [view.counts(core) for core in cores]
+
     def total(name: str) -> Any:
-        return sum(getattr(core, name) for core in cores)
+        return sum(getattr(one, name) for one in counted)
 
     return Result(
         tasks=kernel.graph.task_count,

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from daws.core import view
 from daws.core.events import ObjectsFetched, RunEnded
 from daws.core.node import SECOND_NS
 from daws.model.context import format_context
@@ -42,7 +43,7 @@ class Watch:
             raise UsageError(f"all nodes have left, and {left} tasks have not ended: no node is left to run them")
         seen = (len(kernel.starts), len(kernel.ends), kernel.transfers.fetched_bytes, left)
         rests = seen == self.seen and len(kernel.starts) == len(kernel.ends) and bool(kernel.seats)
-        may_start = any(kernel.now_ns < machine.core.leased_until_ns for machine in kernel.seats.values())
+        may_start = any(view.may_start(machine.core, kernel.now_ns) for machine in kernel.seats.values())
         queues_ns = (*(machine.busy_ns for machine in kernel.seats.values()), *kernel.shard_free_ns)
         behind_ns = max(queues_ns) - kernel.now_ns
         if may_start:
@@ -75,7 +76,7 @@ def _matters(to: int, event: Any) -> bool:
 def _unable(kernel: Kernel, before: str) -> UsageError | InternalError:
     """Say which task no node can run; if there is none, something in daws is wrong."""
     for machine in kernel.seats.values():
-        for ready in machine.core.stranded or ():
+        for ready in view.stranded(machine.core):
             nodes = f"{len(kernel.seats)} node{'s' * (len(kernel.seats) != 1)}"
             return UsageError(f"{before}: {_wants(kernel, ready)}, which none of the {nodes} left offers")
     for shard in kernel.store.shards:

@@ -43,28 +43,54 @@ class Lately(Struct, frozen=True, array_like=True, gc=False):
 class View(Protocol):
     """What a decision may see of the node that asks. Nothing here may be changed by a decision."""
 
-    node: NodeId
-    now_ns: int
-    members: Members
-    cores: int
-    net_bytes_per_s: float
+    @property
+    def node(self) -> NodeId: ...
+    @property
+    def now_ns(self) -> int: ...
+    @property
+    def members(self) -> Members: ...
+    @property
+    def cores(self) -> int: ...
+    @property
+    def net_bytes_per_s(self) -> float: ...
 
     # Tuning that `adapt`, `relax` and `balance` change through their answers.
-    threshold: float
-    tt_ns: int
-    relaxing: bool
-    poll_ns: int
-    neighbour_count: int
-    idle_since_ns: int
+    @property
+    def threshold(self) -> float: ...
+    @property
+    def tt_ns(self) -> int: ...
+    @property
+    def relaxing(self) -> bool: ...
+    @property
+    def poll_ns(self) -> int: ...
+    @property
+    def neighbour_count(self) -> int: ...
+    @property
+    def idle_since_ns(self) -> int: ...
 
     # What the node has seen so far.
-    done_count: int
-    mean_run_ns: int  # of the tasks that finished here; 0 before the first
-    moved_bytes: int
-    read_bytes: int
-    failed_steals: int
-    stalled_ns: int  # for so long no run has ended here, while dedicated tasks wait; 0 if that is not looked at now
-    copied: dict[int, int]  # how many copies of a task were offered to others so far
+    @property
+    def done_count(self) -> int: ...
+    @property
+    def mean_run_ns(self) -> int:
+        """Of the tasks that finished here; 0 before the first."""
+        ...
+
+    @property
+    def moved_bytes(self) -> int: ...
+    @property
+    def read_bytes(self) -> int: ...
+    @property
+    def failed_steals(self) -> int: ...
+    @property
+    def stalled_ns(self) -> int:
+        """For so long no run has ended here, while dedicated tasks wait; 0 if that is not looked at now."""
+        ...
+
+    @property
+    def copied(self) -> dict[int, int]:
+        """How many copies of a task were offered to others so far."""
+        ...
 
     @property
     def run_ns(self) -> int:

@@ -197,7 +197,7 @@ class Flock:
             self.under_way.append((node, ObjectsFetched(fetched, failed)))
 
     def _has(self, place: NodeId, object_: int) -> bool:
-        return place == CLIENT or (place in self.cores and object_ in self.cores[place].objects)
+        return place == CLIENT or (place in self.cores and object_ in self.cores[place].objects.sizes)
 
     def _end_run(self, node: NodeId, run: int) -> None:
         effect = self.running[node].pop(run)

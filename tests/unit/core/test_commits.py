@@ -1,13 +1,12 @@
 """Ends of tasks: those that somebody waits for leave at once, those of leaves in company."""
 
-from daws.core.calls import COMMITS_HELD_MAX
-from daws.core.commits import ENDS_PER_LOOK
 from daws.core.effects import COMMIT, TICK, CallStore, DropObject, StartRun
 from daws.core.events import CallFine, RunEnded, TimerFired
 from daws.core.node import SECOND_NS, NodeConfig
 from daws.core.outbox import carry_out
+from daws.core.placement import enqueue
 from daws.core.places import holds
-from daws.core.ready import enqueue
+from daws.core.store_calls import ENDS_HELD_MAX, ENDS_PER_LOOK
 from daws.model.task import AGAIN, CLIENT, INLINE_BYTES, REPLICA
 from daws.store.memory import MemoryStore
 from daws.testing import Driver, ready
@@ -85,7 +84,7 @@ def test_a_renewal_hurries_nothing_that_is_kept():
         end(node, 0)
         node.give(TimerFired(TICK))
         (lease,) = node.expect(CallStore).rows
-        assert isinstance(lease, Lease) and node.core.rows == [Finish(0, 0, 0)]
+        assert isinstance(lease, Lease) and node.core.store.rows == [Finish(0, 0, 0)]
         node.expect(StartRun, task=1)
 
 
@@ -113,15 +112,15 @@ def test_what_was_kept_lately_is_looked_at_again():
         assert not node.effects, "nothing is due yet"
         node.fire(COMMIT)
         assert node.expect(CallStore).rows[-1] == Finish(62, 0, 0)
-        assert not node.core.commit_armed
+        assert not node.core.store.commit_armed
 
 
 def test_there_is_a_limit_to_company():
-    with busy(leaves=2 * COMMITS_HELD_MAX) as node:
-        for task in range(COMMITS_HELD_MAX):
+    with busy(leaves=2 * ENDS_HELD_MAX) as node:
+        for task in range(ENDS_HELD_MAX):
             end(node, task, took_ns=MS)
-        assert len(node.expect(CallStore).rows) == COMMITS_HELD_MAX
-        node.expect(StartRun, task=COMMITS_HELD_MAX)
+        assert len(node.expect(CallStore).rows) == ENDS_HELD_MAX
+        node.expect(StartRun, task=ENDS_HELD_MAX)
 
 
 def test_small_values_travel_inside_records():
@@ -173,7 +172,7 @@ def test_what_a_task_makes_that_was_planned_for_another_node_is_known_as_astray(
         assert [node.core.strayed(object_) for object_ in (1, 2)] == [False, True]
         call = node.expect(CallStore)
         node.answer(call, Committed(-1), Committed(-1))
-        assert not node.core.strays, "nobody reads it: it is gone"
+        assert not node.core.objects.strays, "nobody reads it: it is gone"
         node.drop(DropObject)
         node.drop(LoadQuery)
 
@@ -185,5 +184,5 @@ def test_what_travels_inside_records_is_nowhere_and_not_astray():
         run = node.expect(StartRun, task=1)
         node.give(RunEnded(1, run.run, MS, (INLINE_BYTES, BIG)))
         node.answer(node.expect(CallStore), Committed(-1, readers=(7,)))
-        assert node.core.strays == {2}
+        assert node.core.objects.strays == {2}
         node.drop(LoadQuery)

@@ -5,13 +5,17 @@ from collections.abc import Callable
 import pytest
 
 from daws.core import invariants
+from daws.core.config import Phase
 from daws.core.effects import StartRun
+from daws.core.fetching import own_fetching
 from daws.core.leaving import Leaving
-from daws.core.node import NO_COPIES, NodeCore
-from daws.core.outbox import Intent
+from daws.core.node import NodeCore
+from daws.core.objects import own_objects
+from daws.core.outbox import Intent, own_outbox
+from daws.core.placement import dedicated_queue
 from daws.core.places import holds, places
 from daws.core.queues import NO_TASKS
-from daws.core.ready import dedicated_queue
+from daws.core.transfer import own_transfer
 from daws.model.errors import InternalError
 from daws.model.task import CLIENT
 from daws.testing import Driver, ready
@@ -55,36 +59,36 @@ def run_what_is_queued(core: NodeCore) -> None:
 
 
 def lend_what_is_queued(core: NodeCore) -> None:
-    core.lent = {3: (ready(3), 2, 0)}
+    own_transfer(core).lent = {3: (ready(3), 2, 0)}
 
 
 def forget_a_pin(core: NodeCore) -> None:
-    assert core.copies is not None
-    core.copies[9] += 1
+    assert core.objects.copies is not None
+    core.objects.copies[9] += 1
 
 
 def miscount_bytes(core: NodeCore) -> None:
-    core.copied_bytes += 1
+    core.objects.copied_bytes += 1
 
 
 def drop_a_copy(core: NodeCore) -> None:
-    del core.objects[9]
+    del core.objects.sizes[9]
 
 
 def stage_nothing(core: NodeCore) -> None:
-    core.staging = {5: (ready(5), set())}
+    own_fetching(core).waiting = {5: (ready(5), set())}
 
 
 def wait_for_nothing(core: NodeCore) -> None:
-    core.staging = {5: (ready(5, object_at(8, 1)), {8})}
+    own_fetching(core).waiting = {5: (ready(5, object_at(8, 1)), {8})}
 
 
 def tell_nobody(core: NodeCore) -> None:
-    core.telling = {1: Intent(0, 1, 1)}
+    own_outbox(core).telling = {1: Intent(0, 1, 1)}
 
 
 def stop_for_nothing(core: NodeCore) -> None:
-    core.stops = {(77, 2): (1, 0)}
+    own_outbox(core).stops = {(77, 2): (1, 0)}
 
 
 def send_ahead_without_counting(core: NodeCore) -> None:
@@ -92,7 +96,7 @@ def send_ahead_without_counting(core: NodeCore) -> None:
 
 
 def wait_for_loads(core: NodeCore) -> None:
-    core.probe = []
+    core.search.probe = []
 
 
 def leave_work(core: NodeCore) -> None:
@@ -108,13 +112,13 @@ def grow_without_seedlings(core: NodeCore) -> None:
 
 
 def keep_what_nobody_reads(core: NodeCore) -> None:
-    core.made = {6: (set(), 0, (6,))}
+    own_objects(core).made = {6: (set(), 0, (6,))}
 
 
 def tell_to_leave(core: NodeCore) -> None:
     core.leaving = Leaving(0)
-    core.leased_until_ns = 0
-    core.outgoing = True
+    core.membership.leased_until_ns = 0
+    core.phase = Phase.LEAVING
 
 
 def keep_queues_while_it_leaves(core: NodeCore) -> None:
@@ -123,41 +127,41 @@ def keep_queues_while_it_leaves(core: NodeCore) -> None:
 
 def keep_a_lease_while_it_leaves(core: NodeCore) -> None:
     core.shared = NO_TASKS
-    core.staged = None
-    core.copies = None
-    core.copied_bytes = 0
-    core.fresh = NO_COPIES
+    core.fetching.staged = []
+    core.objects.copies = {}
+    core.objects.copied_bytes = 0
+    core.objects.fresh = set()
     tell_to_leave(core)
     invariants.check(core)
-    core.leased_until_ns = 1
+    core.membership.leased_until_ns = 1
 
 
 def keep_what_others_could_be_given(core: NodeCore) -> None:
     keep_a_lease_while_it_leaves(core)
-    core.leased_until_ns = 0
+    core.membership.leased_until_ns = 0
     core.stranded = [ready(7)]
 
 
 def look_for_work_while_it_leaves(core: NodeCore) -> None:
     keep_a_lease_while_it_leaves(core)
-    core.leased_until_ns = 0
-    core.stealing_since_ns = 0
+    core.membership.leased_until_ns = 0
+    core.search.stealing_since_ns = 0
 
 
 def say_farewell_while_a_task_runs(core: NodeCore) -> None:
     keep_a_lease_while_it_leaves(core)
-    core.leased_until_ns = 0
+    core.membership.leased_until_ns = 0
     core.leaving.said = True
 
 
 def stay_still_while_it_leaves(core: NodeCore) -> None:
     keep_a_lease_while_it_leaves(core)
-    core.leased_until_ns = 0
-    core.outgoing = False
+    core.membership.leased_until_ns = 0
+    core.phase = Phase.ACTIVE
 
 
 def remember_who_has_left(core: NodeCore) -> None:
-    core.leavers = {77}
+    core.membership.leavers = {77}
 
 
 BREAKS: list[Callable[[NodeCore], None]] = [
@@ -182,7 +186,7 @@ def test_what_is_broken_is_noticed_and_told(core: NodeCore, break_it: Callable[[
 
 def test_a_node_that_restarts_is_left_alone(core: NodeCore):
     count_wrongly(core)
-    core.restarting = True
+    core.phase = Phase.RESTARTING
     invariants.check(core)
 
 
@@ -194,4 +198,4 @@ def test_where_tasks_are(core: NodeCore):
         4: "shared",
     }
     assert holds(core, 3) and holds(core, 1) and not holds(core, 5)
-    assert core.objects == {9: BIG}
+    assert core.objects.sizes == {9: BIG}

@@ -109,7 +109,7 @@ def test_a_difference_is_seen_by_the_digest_alone():
 
 def test_other_versions_are_refused():
     with pytest.raises(JournalError, match="format '99'"):
-        Journal.from_bytes(WHOLE.replace(b"daws-journal 1", b"daws-journal 99", 1))
+        Journal.from_bytes(WHOLE.replace(b"daws-journal 2", b"daws-journal 99", 1))
 
 
 def test_a_strategy_that_is_not_known_here_is_named():
@@ -117,7 +117,7 @@ def test_a_strategy_that_is_not_known_here_is_named():
         Journal.from_bytes(WHOLE.replace(b"flds:", b"flxx:", 1))
 
 
-@pytest.mark.parametrize("data", [b"", b"\n", b"hello", b"daws-journal", b"daws-journal 1", b"daws-journal 1\n"])
+@pytest.mark.parametrize("data", [b"", b"\n", b"hello", b"daws-journal", b"daws-journal 2", b"daws-journal 2\n"])
 def test_what_is_no_journal_is_refused(data: bytes):
     with pytest.raises(JournalError):
         Journal.from_bytes(data)
@@ -145,4 +145,4 @@ def test_a_damaged_journal_is_refused_or_says_the_same_effects(at: int, change: 
 @given(st.binary(max_size=200))
 def test_rubbish_is_refused(data: bytes):
     with pytest.raises(JournalError):
-        Journal.from_bytes(b"daws-journal 1\n" + data)
+        Journal.from_bytes(b"daws-journal 2\n" + data)

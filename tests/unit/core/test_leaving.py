@@ -88,7 +88,7 @@ def given(node: Driver) -> list[int]:
 
 def taken(node: Driver) -> None:
     """Everything that was offered is claimed by whom it was offered to."""
-    for task, (one, to, _) in list(node.core.lent.items()):
+    for task, (one, to, _) in list(node.core.transfer.lent.items()):
         node.give(Taken(to, ((task, one.move),)))
 
 
@@ -138,7 +138,7 @@ def test_a_renewal_lets_nothing_start():
         node.drop(CallStore)
         node.fire(TICK)
         node.answer(node.expect(CallStore), Leased())
-        assert node.core.leased_until_ns == 0
+        assert node.core.membership.leased_until_ns == 0
         node.drop(CallStore)
 
 
@@ -159,7 +159,7 @@ def test_a_staged_task_and_one_whose_inputs_are_on_their_way_are_given_away():
         node.drop(FetchObjects)
         node.give(fetched(8, 1))
         run = node.expect(StartRun, task=1)
-        assert node.core.staging is not None and len(node.core.staging) == 2
+        assert len(node.core.fetching.waiting) == 2
         node.give(Leave())
         assert given(node) == [2, 3]
         node.give(fetched(9, 2))
@@ -295,7 +295,7 @@ def test_objects_are_kept_until_they_were_read():
         node.give(Releases(2, ((1, 2),)))
         node.drop(object)
         assert hindrance(node.core) == "words that the store has not heard"
-        (call,) = list(node.core.calls.values())
+        (call,) = list(node.core.store.calls.values())
         node.answer(call, OK)
         farewell(node)
         assert node.expect(Left).behind == ""
@@ -312,7 +312,7 @@ def test_who_leaves_asks_soon_whether_its_objects_were_read():
         asked = []
         for _ in range(4):
             node.fire(TICK)
-            asked += [row for call in node.core.calls.values() for row in call.rows if isinstance(row, Inspect)]
+            asked += [row for call in node.core.store.calls.values() for row in call.rows if isinstance(row, Inspect)]
             node.drop(CallStore)
         assert asked and {row.task for row in asked} == {2}
         node.drop(Send)
@@ -340,7 +340,7 @@ def test_at_the_deadline_runs_are_stopped_and_their_tasks_given_away():
         node.expect(StopRun, task=1)
         node.answer(node.expect_rows(Claim(1, 0, 4, 0, RETRY)), Granted(5, 1))
         assert given(node) == [1]
-        assert node.core.lent[1][0].attempt == 1
+        assert node.core.transfer.lent[1][0].attempt == 1
         taken(node)
         farewell(node)
         assert node.expect(Left).behind == ""
@@ -502,8 +502,8 @@ def test_what_is_refused_is_taken_back_at_once_and_not_offered_there_again():
                 node.give(Refusal(2, ((1, 5),)))
                 node.answer(node.expect_rows(Claim(1, 0, 5, 0)), Granted(6, 0))
                 node.expect_fetch(9, 2)
-                assert 1 in (node.core.staging or {})
-                node.core.staging = None
+                assert 1 in (node.core.fetching.waiting or {})
+                node.core.fetching.waiting.clear()
         assert not any(isinstance(effect, Offer) for effect in node.effects)
         node.drop(object)
 
@@ -515,7 +515,7 @@ def test_a_task_of_somebody_who_leaves_is_placed_anew():
         node.expect(Taken, to=2)
         assert [one.spec.id for one in node.expect(Offer, to=1).tasks] == [2], "its data is there"
         node.expect_fetch(9, 2)
-        assert node.core.leavers == {2}
+        assert node.core.membership.leavers == {2}
 
 
 def test_what_only_leavers_can_run_is_kept_until_somebody_joins():
@@ -527,7 +527,7 @@ def test_what_only_leavers_can_run_is_kept_until_somebody_joins():
         more = Members(2, (*labelled().infos[1:], NodeInfo(3, labelled().infos[0].executors)))
         node.answer(node.expect(CallStore), Leased(more))
         node.expect(Offer, to=3)
-        assert node.core.leavers == {2}
+        assert node.core.membership.leavers == {2}
 
 
 def test_nothing_is_given_to_who_leaves():
@@ -548,7 +548,7 @@ def test_nobody_is_left_to_steal_from():
         assert node.drop(LoadQuery) == 2
         node.give(LoadReply(1, 0, LEAVES))
         node.give(LoadReply(2, 0, LEAVES))
-        assert node.core.probe is None and node.core.failed_steals == 1
+        assert node.core.search.probe is None and node.core.search.failed_steals == 1
 
 
 def test_who_is_told_too_late_has_a_tick_to_hand_over():

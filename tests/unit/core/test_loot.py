@@ -22,7 +22,9 @@ def dispatcher(policy: str, *tasks: Ready) -> Driver:
 
 def handed(node: Driver, thief: int) -> int:
     node.give(StealRequest(thief))
-    if node.core.offers is None and any(isinstance(getattr(one, "message", None), StealDenied) for one in node.effects):
+    if not node.core.transfer.offers and any(
+        isinstance(getattr(one, "message", None), StealDenied) for one in node.effects
+    ):
         node.expect(StealDenied, to=thief)
         return -1
     [one] = node.expect(Offer, to=thief).tasks
@@ -87,7 +89,7 @@ def test_what_is_staged_behind_a_run_that_takes_long_can_be_stolen():
         node.expect(StealDenied, to=2)  # no executor of it could run this
         assert handed(node, 1) == 2
         node.drop(DropObject)
-        assert not node.core.staged
+        assert not node.core.fetching.staged
 
 
 def test_a_short_task_behind_a_long_run_stays_where_thieves_find_it():
@@ -100,7 +102,7 @@ def test_a_short_task_behind_a_long_run_stays_where_thieves_find_it():
         node.give(Submission(CLIENT, 1, (ready(2), ready(3, kind=7))))  # how long the first of them takes nobody knows
         node.drop(SubmissionTaken)
         node.expect(StartRun, task=2)
-        assert not node.core.staged
+        assert not node.core.fetching.staged
         assert handed(node, 1) == 3
 
 
@@ -131,7 +133,7 @@ def test_what_is_kept_for_its_data_is_shared_when_no_run_ends_for_a_while():
         node.give(TimerFired(STALL), later_ns=early_ns - node.now_ns)
         assert node.timers[STALL] == early_ns + 300_000, "timers of a real clock may be early"
         node.fire(STALL)
-        assert not node.core.staged
+        assert not node.core.fetching.staged
         node.give(later_ns=SECOND_NS)  # planned tasks settle for a moment
         assert handed(node, 1) == 2
         assert STALL not in node.timers, "nothing waits for this node any more"
@@ -144,13 +146,13 @@ def test_where_runs_end_nothing_is_stalled():
         node.drop(SubmissionTaken)
         node.core.done_count += 1
         node.fire(STALL)
-        assert node.core.staged and node.timers[STALL] == node.now_ns + STALL_NS, "it looks again"
+        assert node.core.fetching.staged and node.timers[STALL] == node.now_ns + STALL_NS, "it looks again"
 
 
 def test_who_never_shares_sets_no_timer():
     with behind_a_long_run("never") as node:
         assert STALL not in node.timers
-        assert node.core.staged
+        assert node.core.fetching.staged
 
 
 def test_what_nobody_planned_is_handed_over_at_once():

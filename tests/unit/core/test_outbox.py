@@ -1,9 +1,9 @@
 """Telling children, stopping subtrees, waking waiters: intents are carried out to the end, then cleared."""
 
-from daws.core.calls import UNKNOWN_WAIT_NS
 from daws.core.effects import ASK_AGAIN, CallStore, DropObject, StartRun
 from daws.core.events import RunEnded
 from daws.core.node import NodeConfig
+from daws.core.store_calls import UNKNOWN_WAIT_NS
 from daws.model.cluster import Members
 from daws.model.states import CANCELLED as STATE_CANCELLED
 from daws.model.states import DONE as STATE_DONE
@@ -93,7 +93,7 @@ def test_objects_stay_until_all_who_read_them_have_ended():
     with Driver("mlb", members=2, config=NodeConfig(freed_batch=1)) as node:
         node.answer(committed(node, 2, 3), OK, OK)
         node.give(Releases(1, ((1, 2),)))
-        assert 1 in node.core.objects
+        assert 1 in node.core.objects.sizes
         node.give(Releases(1, ((1, 3),)))
         node.expect(DropObject, object=1)
         assert node.expect(CallStore).rows == [Release(1)]
@@ -151,7 +151,7 @@ def test_an_end_that_comes_from_two_parents_spreads_once():
         node.answer(last, CANCELLED, CANCELLED)
         (clear,) = tick(node).rows[1:]
         assert isinstance(clear, Clear) and sorted(clear.marks) == [9, 10, 11, 12]
-        assert not node.core.spreading
+        assert not node.core.outbox.spreading
 
 
 def test_a_cancel_spreads_to_children_and_to_who_runs_it():
@@ -256,7 +256,7 @@ def test_a_graph_runs_to_its_end_and_nothing_is_kept():
     node, store = with_graph(DIAMOND)
     run_all(node, store)
     assert set(states(store, DIAMOND).values()) <= {STATE_DONE}
-    assert not node.core.objects and not node.core.made
+    assert not node.core.objects.sizes and not node.core.objects.made
     node.fire(TICK)
     node.serve(store)
     assert not store.shards[0].outbox
@@ -271,7 +271,7 @@ def test_a_failure_fails_all_below_with_the_same_cause():
     assert record is not None and record.more().error == "bad"
     node.fire(TICK)
     node.serve(store)
-    assert not store.shards[0].outbox and not node.core.objects
+    assert not store.shards[0].outbox and not node.core.objects.sizes
 
 
 def test_a_cancel_cancels_all_below():

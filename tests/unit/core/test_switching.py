@@ -25,7 +25,7 @@ class Noted:
         self.core = NodeCore(self.journal.info, self.journal.strategy, self.journal.config, 3)
         self.now_ns = 0
         self.step(Started(MEMBERS))
-        self.core.leased_until_ns = 1 << 60
+        self.core.membership.leased_until_ns = 1 << 60
 
     def step(self, *events: EventType) -> list[EffectType]:
         out: list[EffectType] = []
@@ -103,7 +103,7 @@ def test_all_that_strategies_tune_begins_anew():
         node.step(RunEnded(run.ready.spec.id, run.number, 1_000_000_000, (1,)))
     node.switch("flds:t=0.25,tt=5,poll-min-ms=7")
     core = node.core
-    assert (core.threshold, core.tt_ns, core.poll_ns, core.adapt_at) == (0.25, 5_000_000_000, 7_000_000, 2)
+    assert (core.threshold, core.tt_ns, core.search.poll_ns, core.adapt_at) == (0.25, 5_000_000_000, 7_000_000, 2)
     node.switch("matrix:period=10")
     assert core.adapt_at == 12
     node.switch("adage")

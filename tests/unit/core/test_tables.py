@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import get_args
 
 from daws.core import node
-from daws.core.calls import ANSWERED
 from daws.core.client import ClientCore
 from daws.core.events import EventType
-from daws.core.node import HANDLERS
+from daws.core.handlers import HANDLERS
+from daws.core.store_calls import ANSWERED
 from daws.wire import store as wire
 from daws.wire.messages import CancelTaken, SubmissionTaken
 

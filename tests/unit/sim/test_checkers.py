@@ -4,9 +4,11 @@ from types import SimpleNamespace
 
 import pytest
 
+from daws.core.config import Phase
 from daws.core.effects import CallStore, DropObject, Left, RecallRun, Restart, ResumeRun, StartRun, StopRun
 from daws.core.events import Leave, ObjectsPut, RunEnded, RunRecalled, RunWaits
 from daws.core.node import NodeCore
+from daws.core.objects import own_objects
 from daws.model.context import Label
 from daws.model.graph import Growth
 from daws.model.graph_builder import GraphBuilder
@@ -525,7 +527,7 @@ def test_invariants_are_checked_after_each_step_of_a_node_that_goes_on():
     checker = watched(bag())
     checker.deep = seen.append
     step(checker, 2)
-    checker.kernel.seats[3].core.restarting = True
+    checker.kernel.seats[3].core.phase = Phase.RESTARTING
     step(checker, 3)
     assert seen == [checker.kernel.seats[2].core]
 
@@ -587,12 +589,12 @@ def test_a_node_that_believes_to_have_what_it_has_dropped_is_found_out():
     checker = made()
     checker.deep = lambda core: None
     core = checker.kernel.seats[0].core
-    core.objects = {0: BIG}
+    own_objects(core).sizes = {0: BIG}
     step(checker, 0)
     checker.kernel.store.record(0).outputs = ()
     with complains("node 0 believes to have object 0, which its machine does not have"):
         step(checker, 0, out=[DropObject(0)])
-    core.objects = {7: BIG}
+    own_objects(core).sizes = {7: BIG}
     with complains("node 0 believes to have object 7, which its machine does not have"):
         step(checker, 0)
 
@@ -715,19 +717,19 @@ def test_what_nodes_hold_is_what_they_think():
     checker.kernel.store.record(0).state = DONE
     run_all(checker)
     machine = checker.kernel.seats[0]
-    machine.core.objects = {0: BIG, 3: BIG}
+    own_objects(machine.core).sizes = {0: BIG, 3: BIG}
     with complains(r"objects \[\], which its machine does not have, and does not know of \[2\]"):
         checker.finish()
-    machine.core.objects = {0: BIG, 2: BIG, 3: BIG}
+    own_objects(machine.core).sizes = {0: BIG, 2: BIG, 3: BIG}
     checker.finish()
     machine.objects.add(1)
-    machine.core.objects[1] = BIG
+    machine.core.objects.sizes[1] = BIG
     with complains(r"the machine of node 0 has \[1\] but not \[\]"):
         checker.finish()
     machine.objects.discard(1)
     with complains(r"objects \[1\], which its machine does not have, and does not know of \[\]"):
         checker.finish()
-    del machine.core.objects[1]
+    del machine.core.objects.sizes[1]
     checker.objects.fetched_bytes = 1
     with complains("1 bytes arrived but only 0 were sent"):
         checker.finish()
@@ -872,7 +874,7 @@ def test_no_cancel_of_the_client_is_left():
 
 def test_objects_that_nobody_will_read_are_freed():
     checker = made()
-    checker.kernel.seats[0].core.made = {0: ({1, 2}, 0, (0, 1))}
+    own_objects(checker.kernel.seats[0].core).made = {0: ({1, 2}, 0, (0, 1))}
     commit(checker, 0, 1)
     checker.objects.check_freed()
     checker.on_row(Cancel(2, 0), Stopped(0))

@@ -6,6 +6,7 @@ import pytest
 
 from daws.core.effects import FetchObjects
 from daws.core.events import ObjectsFetched, ObjectsLost, ObjectsPut
+from daws.core.objects import own_objects
 from daws.model.cluster import NodeInfo
 from daws.model.task import INLINE_BYTES, TaskSpec
 from daws.sim.cluster import cluster_of
@@ -66,7 +67,7 @@ def fetches(network, there, believed):
     if there:
         source.keep([0])
     if believed:
-        source.core.objects = {0: 1_000_000}
+        own_objects(source.core).sizes = {0: 1_000_000}
     monitor: Any = Monitor()
     reader.core = monitor
     kernel.transfers.fetch(kernel, reader, 1, 0, FetchObjects(((0, 1_000_000, 0),)))

@@ -1,5 +1,6 @@
 """The other ends of the links of a store's server, and the questions that it asks all nodes."""
 
+from asyncio import AbstractEventLoop
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,9 @@ from daws.wire.messages import LetGo
 
 if TYPE_CHECKING:
     from daws.runtime.cluster.sessions import Session
+
+COUNT_S = 5.0
+"""Nodes that have not answered a question after so long are left out."""
 
 
 class Caller:
@@ -76,3 +80,41 @@ class Counting:
         if not self.is_over:
             self.is_over = True
             self._done(self._counts)
+
+
+class Questions:
+    """The questions to all nodes that are not answered yet. `flush` sends what callers are told."""
+
+    def __init__(self, loop: AbstractEventLoop, flush: Callable[[], None]) -> None:
+        self._loop = loop
+        self._flush = flush
+        self._open: list[Counting] = []
+
+    def ask(self, nodes: list[Caller], question: Any, done: Callable[[list[Counted]], None]) -> None:
+        counting = Counting(nodes, done)
+        self._open.append(counting)
+        for node in nodes:
+            node.say(question)
+        self._loop.call_later(COUNT_S, self._end, counting)
+        counting.look()
+        self._forget()
+
+    def answered(self, caller: Caller, counted: Counted) -> None:
+        for counting in self._open:
+            if counting.answered(caller, counted):
+                break
+        self._forget()
+
+    def without(self, caller: Caller) -> None:
+        """It is gone and will not answer."""
+        for counting in self._open:
+            counting.without(caller)
+        self._forget()
+
+    def _end(self, counting: Counting) -> None:
+        counting.end()
+        self._forget()
+        self._flush()
+
+    def _forget(self) -> None:
+        self._open = [one for one in self._open if not one.is_over]

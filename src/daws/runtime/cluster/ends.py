@@ -25,18 +25,18 @@ class Ends:
     def __init__(self, store: MemoryStore) -> None:
         self._shard = store.shards[0]
         self._shard.log.clear()  # who was here before knows, or asks
-        self._failures: dict[int, bytes] = {}  # what the last run of a task raised, or of the one to blame
+        self.failures: dict[int, bytes] = {}  # what the last run of a task raised, or of the one to blame
         self._roots = FailureBook()  # those of tasks that were let go of as well
         self._sweep_at = FAILURES_MIN
 
     def keep_failure(self, task: int, failure: bytes) -> None:
-        self._failures[task] = failure
+        self.failures[task] = failure
         self._roots.keep(task, failure)
 
     def forget(self, task: int) -> None:
         """Its client has let go of it."""
-        if self._failures:
-            self._failures.pop(task, None)
+        if self.failures:
+            self.failures.pop(task, None)
 
     def news(self) -> list[Outcome]:
         """What was committed since the last time."""
@@ -44,14 +44,17 @@ class Ends:
         rows = log[:]
         log.clear()
         outcomes: list[Outcome] = []
+        record_of, is_usual = self._shard.records.get, not self.failures
         for row in rows:
             task = row if isinstance(row, int) else row[0]
-            record = self._shard.records.get(task)
-            if record is not None:  # else nobody holds it, and it is forgotten already
+            record = record_of(task)
+            if is_usual and record is not None and record.state == DONE:
+                outcomes.append(Outcome(task, record.outputs))  # as `_outcome` would
+            elif record is not None:  # else nobody holds it, and it is forgotten already
                 outcomes.append(self._outcome(task, record))
             elif not isinstance(row, int) and row[1] != DONE:
-                outcomes.append(Outcome(task, (), row[1], row[2], self._failures.get(task, b"")))
-        if len(self._failures) >= self._sweep_at:
+                outcomes.append(Outcome(task, (), row[1], row[2], self.failures.get(task, b"")))
+        if len(self.failures) >= self._sweep_at:
             self._sweep()
         return outcomes
 
@@ -59,8 +62,8 @@ class Ends:
         """Of tasks that nobody held when they failed, and of those that runs have created, nobody says here that they
         are let go of: what they raised goes when the store has forgotten them."""
         records = self._shard.records
-        self._failures = {task: one for task, one in self._failures.items() if records.get(task) is not None}
-        self._sweep_at = max(FAILURES_MIN, 2 * len(self._failures))
+        self.failures = {task: one for task, one in self.failures.items() if records.get(task) is not None}
+        self._sweep_at = max(FAILURES_MIN, 2 * len(self.failures))
 
     def of(self, tasks: Iterable[int], unknown_are_lost: bool) -> list[Outcome]:
         """Those of these tasks that have ended, or that nobody will ever hear of."""
@@ -93,9 +96,9 @@ class Ends:
 
     def _failure(self, task: int, error: str) -> bytes:
         """What a task raised, or the one that is to blame: who holds the task can ask for it again."""
-        failure = self._failures.get(task, b"")
+        failure = self.failures.get(task, b"")
         if not failure and (failure := self._roots.find(task, error)[1]):
-            self._failures[task] = failure
+            self.failures[task] = failure
         return failure
 
 

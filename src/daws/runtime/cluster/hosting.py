@@ -16,6 +16,7 @@ from typing import Any, Protocol
 
 import uvloop
 
+from daws.core import view
 from daws.core.events import EventType, Leave, NewStrategy
 from daws.data.files import ObjectFiles
 from daws.data.session import SessionFolders as Folders
@@ -300,7 +301,7 @@ class Incarnation:
             self.node,
             files,
             host._store,
-            lambda: self.engine.core.members,
+            lambda: view.members(self.engine.core),
             self._on_messages,
             self.on_broken,
         )

@@ -16,12 +16,12 @@ from daws.core.effects import CallStore
 from daws.core.events import CallFine, NewStrategy, StoreAnswered
 from daws.data.tags import root_of
 from daws.model.errors import StoreFullError, StrategyError
-from daws.model.states import FINAL, READY
-from daws.model.task import AGAIN, CLIENT, FIRST_SPAWNED_ID, NodeId, Ready
+from daws.model.states import FINAL
+from daws.model.task import CLIENT, FIRST_SPAWNED_ID, NodeId, Ready
 from daws.net.link import Link
 from daws.runtime.cluster import words
 from daws.runtime.cluster.book import Book
-from daws.runtime.cluster.callers import Caller, Counting
+from daws.runtime.cluster.callers import Caller, Questions
 from daws.runtime.cluster.ends import Ends, with_each_failure_once
 from daws.runtime.cluster.sessions import (
     LINGER_S,
@@ -31,6 +31,7 @@ from daws.runtime.cluster.sessions import (
     is_function,
     kinds_needed,
     tasks_of,
+    to_hand_out,
     unfinished_of,
 )
 from daws.runtime.cluster.words import NOBODY, TO_STORE, Count, Counted, KeepFailure, ToStore, in_use, session_of
@@ -38,7 +39,6 @@ from daws.runtime.cluster.words import Ends as EndsWord
 from daws.runtime.ports import Outcome
 from daws.store.log import StoreSettings
 from daws.store.memory import MemoryStore
-from daws.store.memory.record import ready_of
 from daws.strategy import format_strategy, parse_strategy
 from daws.wire.messages import CancelOrder, CancelTaken, LetGo, NewTasks, Submission
 from daws.wire.store import CLIENT_HOLDER, AnswerType, Owned, Release, RowType, Submit, Unheld, Watch, is_quiet
@@ -48,7 +48,6 @@ COPIES_MAX = 100
 RETIRED_MAX = 1 << 20
 LOOK_S = 0.5
 """So often it looks for leases that ran out, and for clients that are gone."""
-COUNT_S = 5.0
 QUIET_S_MAX = 0.5
 QUIET_SHARE = 16
 """A word for which nobody waits goes with the next one to the same node, but no later than this, and than one part in
@@ -97,7 +96,7 @@ class StoreServer:
         self._wanted: dict[int, set[Caller]] = {}  # functions that nobody has told yet, and who asked for them
         self._batches = time.time_ns()  # higher than all that a server before this one has used
         self._cancels: dict[int, tuple[tuple[int, ...], float]] = {}  # that no node has taken yet, and since when
-        self._counting: list[Counting] = []
+        self._questions = Questions(loop, self._flush)
         self._members_told = -1
         self._timer: TimerHandle = loop.call_later(LOOK_S, self._look)
         now_s = time.monotonic()
@@ -170,8 +169,7 @@ class StoreServer:
             if not self._wanted[function]:
                 del self._wanted[function]
         self._later = [one for one in self._later if one[0] is not caller]
-        for counting in self._counting:
-            counting.without(caller)
+        self._questions.without(caller)
         self._flush()
 
     def _call(self, caller: Caller, call: CallStore, now_ns: int) -> None:
@@ -238,14 +236,21 @@ class StoreServer:
     def _tell_ends(self, outcomes: list[Outcome]) -> None:
         """Clients hear of their own tasks, and nodes of those that were created there."""
         told: dict[Caller, list[Outcome]] = {}
+        of_session: dict[int, list[Outcome]] = {}
         for one in outcomes:
-            if one.task < FIRST_SPAWNED_ID:
-                session = self.sessions.get(session_of(one.task))
-                caller = session.client if session is not None else None
-            else:
-                caller = self.nodes.get(self.ends.creator_of(one.task))
-            if caller is not None:
-                told.setdefault(caller, []).append(one)
+            task = one.task
+            if task < FIRST_SPAWNED_ID:
+                number = session_of(task)
+                if number in of_session:
+                    of_session[number].append(one)
+                else:
+                    of_session[number] = [one]
+            elif (creator := self.nodes.get(self.ends.creator_of(task))) is not None:
+                told.setdefault(creator, []).append(one)
+        for number, some in of_session.items():
+            session = self.sessions.get(number)
+            if session is not None and session.client is not None:
+                told[session.client] = some
         for caller, some in told.items():
             caller.say(EndsWord(with_each_failure_once(some)))
 
@@ -254,17 +259,20 @@ class StoreServer:
     def _of_client(self, rows: list[RowType], now_ns: int) -> list[AnswerType]:
         """Carry out rows of a client, and tell those whom they concern. It is answered what was not taken."""
         records = self.store.shards[0].records
-        known = [isinstance(row, Submit) and row.spec.id in records for row in rows]
+        known = [row.__class__ is Submit and row.spec.id in records for row in rows]
         answers = self.store.apply(0, rows, now_ns)
         ready: dict[NodeId, list[Ready]] = {}
         put: dict[NodeId, list[Submit]] = {}
         unheld: dict[int, Unheld] = {}
         for index, (row, answer) in enumerate(zip(rows, answers, strict=True)):
-            if isinstance(row, Submit):
+            if row.__class__ is Submit:
+                if answer is None and not row.parents and not row.outputs and not known[index]:
+                    ready.setdefault(row.node, []).append(Ready(row.spec, 0, 0))  # the usual task, as below
+                    continue
                 if isinstance(answer, int):
                     continue  # the client is told
                 answers[index] = None
-                task = self._to_hand_out(row, answer, known[index])
+                task = to_hand_out(self.store, row, answer, known[index])
                 if task is not None:
                     ready.setdefault(row.node, []).append(task)
                 if row.outputs:
@@ -272,10 +280,11 @@ class StoreServer:
                         put.setdefault(place, []).append(row)
                     if not row.outputs[0][3]:
                         self._on_function(row.spec.id)
-            elif isinstance(row, Release):
+            elif row.__class__ is Release:
                 answers[index] = None
-                self.ends.forget(row.task)
-                if isinstance(answer, Unheld):
+                if self.ends.failures:
+                    self.ends.forget(row.task)
+                if answer.__class__ is Unheld:
                     unheld[row.task] = answer
         for node, objects in put.items():
             self._tell_node(node, NewTasks(CLIENT, self._batch(), tuple(objects)))
@@ -284,19 +293,6 @@ class StoreServer:
         for released, places in unheld.items():  # after all that may be put in by the same rows
             self._let_go(released, places)
         return answers
-
-    def _to_hand_out(self, row: Submit, answer: AnswerType, is_known: bool) -> Ready | None:
-        """A task that its owner has yet to hear of; perhaps it has, if the client says it again."""
-        if row.outputs:
-            return None
-        if is_known:
-            record = self.store.shards[0].records[row.spec.id]
-            if record is None or record.state != READY or record.owner != row.node:
-                return None
-            return ready_of(record, AGAIN)
-        if isinstance(answer, Ready):
-            return answer
-        return None if row.parents else Ready(row.spec, 0, 0)
 
     def _let_go(self, task: int, answer: Unheld) -> None:
         is_small = self._is_small(task)
@@ -463,23 +459,10 @@ class StoreServer:
 
     def _on_count(self, caller: Caller, word: Count) -> None:
         asked = [self.nodes[node] for node in self.store.members_now().nodes if node in self.nodes]
-        counting = Counting(asked, lambda counts: caller.say(words.Counts(counts)))
-        self._counting.append(counting)
-        for node in asked:
-            node.say(word)
-        self._loop.call_later(COUNT_S, self._end_counting, counting)
-        counting.look()
-        self._counting = [one for one in self._counting if not one.is_over]
-
-    def _end_counting(self, counting: "Counting") -> None:
-        counting.end()
-        self._flush()
+        self._questions.ask(asked, word, lambda counts: caller.say(words.Counts(counts)))
 
     def _on_counted(self, caller: Caller, word: Counted) -> None:
-        for counting in self._counting:
-            if counting.answered(caller, word):
-                break
-        self._counting = [one for one in self._counting if not one.is_over]
+        self._questions.answered(caller, word)
 
     def _on_new_strategy(self, caller: Caller, word: NewStrategy) -> None:
         try:

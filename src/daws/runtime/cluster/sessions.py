@@ -8,13 +8,14 @@ created and not waited for still run; its functions stay until they have.
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from daws.model.states import CANCELLED, DONE, FAILED, FINAL
-from daws.model.task import FIRST_SPAWNED_ID, FROM_OUTSIDE
+from daws.model.states import CANCELLED, DONE, FAILED, FINAL, READY
+from daws.model.task import AGAIN, FIRST_SPAWNED_ID, FROM_OUTSIDE, Ready
 from daws.runtime.cluster.book import Entry
 from daws.runtime.cluster.ends import has_ended
 from daws.runtime.cluster.words import SESSION_BITS, SessionInfo, session_of
 from daws.store.memory import MemoryStore
-from daws.store.memory.record import Record
+from daws.store.memory.record import Record, ready_of
+from daws.wire.store import AnswerType, Submit
 
 if TYPE_CHECKING:
     from daws.runtime.cluster.callers import Caller
@@ -102,3 +103,18 @@ def info_of(store: MemoryStore, session: Session) -> SessionInfo:
     return SessionInfo(
         entry.number, entry.name, entry.kept, session.client is not None, entry.since, waiting, done, failed
     )
+
+
+def to_hand_out(store: MemoryStore, row: Submit, answer: AnswerType, is_known: bool) -> Ready | None:
+    """A task of a client that its owner has yet to hear of. If it was known before, because the client says it again,
+    the owner may have heard of it."""
+    if row.outputs:
+        return None
+    if is_known:
+        record = store.record(row.spec.id)
+        if record is None or record.state != READY or record.owner != row.node:
+            return None
+        return ready_of(record, AGAIN)
+    if isinstance(answer, Ready):
+        return answer
+    return None if row.parents else Ready(row.spec, 0, 0)

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from daws.core import view
 from daws.core.effects import DropObject, EffectType, Left, ResumeRun, StartRun, StopRun
 from daws.core.events import EventType, Leave, ObjectsFetched, ObjectsPut, RunEnded, RunRecalled, RunWaits
 from daws.core.node import NodeCore
@@ -116,7 +117,7 @@ class Checker:
                 self._on_effect(core.node, effect)
         if self.prompt is not None:
             self.prompt.on_step(core.node, now_ns, out)
-        if self.deep is not None and not core.restarting:
+        if self.deep is not None and not view.is_restarting(core):
             self.deep(core)
             self.objects.check_belief(core, out)
 

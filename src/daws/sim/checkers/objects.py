@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Sequence
 
+from daws.core import view
 from daws.core.effects import DropObject, EffectType
 from daws.core.events import ObjectsFetched, ObjectsPut, RunEnded
 from daws.core.node import NodeCore
@@ -124,10 +125,10 @@ class Objects:
     def check_belief(self, core: NodeCore, out: Sequence[EffectType]) -> None:
         """After a step: a node believes to have nothing that its machine does not have, or is about to drop."""
         machine = self.known.kernel.seats.get(core.node)
-        if machine is None or core.restarting or not core.objects:
+        if machine is None or view.is_restarting(core) or not view.objects(core):
             return
         dropped = {effect.object for effect in out if isinstance(effect, DropObject)}
-        for object_ in core.objects:
+        for object_ in view.objects(core):
             if object_ not in machine.objects or object_ in dropped:
                 self.known.fail(f"node {core.node} believes to have object {object_}, which its machine does not have")
 
@@ -136,9 +137,9 @@ class Objects:
     def check_machines(self) -> None:
         """Each node believes to have exactly those objects that its machine has."""
         for node, machine in self.known.kernel.seats.items():
-            if machine.core.restarting:
+            if view.is_restarting(machine.core):
                 continue
-            believed, here = set(machine.core.objects), machine.objects
+            believed, here = set(view.objects(machine.core)), machine.objects
             if believed != here:
                 self.known.fail(
                     f"node {node} believes to have objects {sorted(believed - here)[:5]}, which its machine does not "
@@ -150,7 +151,7 @@ class Objects:
         kernel, fail = self.known.kernel, self.known.fail
         self.check_machines()
         for node, machine in kernel.seats.items():
-            if machine.core.restarting or not self.made:
+            if view.is_restarting(machine.core) or not self.made:
                 continue
             here, held = machine.objects, self.holdings[node]
             if here != held:
@@ -171,7 +172,7 @@ class Objects:
     def check_freed(self) -> None:
         """Long after the end: no node keeps objects for readers that have all finished."""
         for node, machine in self.known.kernel.seats.items():
-            for producer, (pending, _, objects) in machine.core.made.items():
+            for producer, pending, objects in view.made(machine.core):
                 if all(map(self.known.has_ended, pending)):
                     self.known.fail(
                         f"node {node} still keeps objects {objects[:3]} of task {producer}, which nobody will read"

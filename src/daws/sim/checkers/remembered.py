@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from daws.core import view
 from daws.model.states import DONE, FINAL, STATE_NAMES
 from daws.model.task import FIRST_SPAWNED_ID
 from daws.sim.checkers.commits import task_of
@@ -73,9 +74,9 @@ def _check_nodes(kernel: "Kernel") -> None:
     """Nobody runs anything, or waits for something to become safe."""
     for node, machine in kernel.seats.items():
         core = machine.core
-        if core.running:
-            _fail(kernel, f"node {node} still runs tasks {sorted(core.running)[:5]}")
-        if core.keeping.later or core.keeping.resending:
+        if view.runs(core):
+            _fail(kernel, f"node {node} still runs tasks {sorted(view.runs(core))[:5]}")
+        if view.unsafe_count(core):
             _fail(kernel, f"node {node} waits for its words to become safe")
 
 

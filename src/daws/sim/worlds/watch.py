@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from daws.core import view
 from daws.core.effects import EffectType, StartRun
 from daws.core.events import EventType
 from daws.core.node import NodeCore
@@ -41,6 +42,6 @@ class NodesChecker(KillerChecker):
         self.objects.check_on_machine(node, effect.ready.spec)
 
     def on_step(self, core: NodeCore, now_ns: int, batch: Sequence[EventType], out: Sequence[EffectType]) -> None:
-        if self.deep is not None and not core.restarting:
+        if self.deep is not None and not view.is_restarting(core):
             self.deep(core)
             self.objects.check_belief(core, out)

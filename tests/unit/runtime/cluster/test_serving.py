@@ -204,7 +204,7 @@ def test_what_tasks_raised_goes_with_the_last_that_is_known_of_them(site: Site):
     submit(client, held, number)
     for task in (held, *range(FIRST_SPAWNED_ID, FIRST_SPAWNED_ID + 2 * FAILURES_MIN)):
         node.tells(KeepFailure(task, b"failure"))
-    assert len(site.server.ends._failures) <= FAILURES_MIN
+    assert len(site.server.ends.failures) <= FAILURES_MIN
     finish(node, number, held, error="it failed")
     assert client.hears(Ends)[-1].outcomes[0].failure == b"failure"
 

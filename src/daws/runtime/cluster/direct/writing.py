@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from daws.core.keeping import tasks_of
+from daws.core.unsafe import tasks_of
 from daws.model.states import WAITING
 from daws.model.task import NodeId, Ready
 from daws.runtime.cluster.words import NOBODY

@@ -1,0 +1,40 @@
+"""Objects whose files turn out to be damaged, or gone: they are lost here, as if this node had never had them.
+
+Whoever was to read one looks for it at its other places, or has it made again (`staging`, `remaking`). A run that found
+out had not begun, so it comes back as if it had been recalled; it is nobody's failure. Only a run that has created
+tasks by then, and reads what one of them has made, has to run anew as if its worker had died.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from daws.core.events import RunEnded, RunLacks, RunRecalled
+from daws.core.handlers import handles
+from daws.core.objects import count_damage
+from daws.core.schedule import on_run_ended
+from daws.core.send_ahead import on_run_recalled
+
+if TYPE_CHECKING:
+    from daws.core.node import NodeCore
+
+LACKS_MAX = 8
+"""So often may a task find objects damaged on one node: there, making them again does not help."""
+
+
+@handles(RunLacks)
+def on_run_lacks(core: NodeCore, event: RunLacks) -> None:
+    task = event.task
+    run = core.running.get(task)
+    if run is None or run.number != event.run:
+        return
+    count = count_damage(core, task, LACKS_MAX)
+    text = f"ObjectLost: task {task} finds object {event.object} damaged on node {core.node}"
+    if count >= LACKS_MAX:
+        text += f", {count} times in a row; look after the memory and the disk of that machine"
+        on_run_ended(core, RunEnded(task, event.run, 0, error=text))
+    elif run.spawned or all(one[0] != event.object for one in run.ready.inputs):
+        error = text + "; submit it again"
+        on_run_ended(core, RunEnded(task, event.run, 0, error=error, retry=True, waited=True))
+    else:
+        on_run_recalled(core, RunRecalled(task, event.run))

@@ -1,0 +1,71 @@
+"""Starting a run on an executor of this node."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+
+from daws.core.effects import StartRun
+from daws.core.empty import EMPTY
+from daws.model.task import Ready
+
+if TYPE_CHECKING:
+    from daws.core.node import NodeCore
+
+
+class Run(Struct, gc=False):
+    """A task on an executor (or suspended, or sent ahead behind another)."""
+
+    number: int
+    ready: Ready
+    slot: int
+    more_slots: tuple[int, ...] = ()  # of a task that needs several cores
+    since_ns: int = 0  # when it was started, under strategies that look at that
+    suspended: bool = False
+    recalled: bool = False  # it was sent ahead and asked for again
+    spawned: int = 0
+    holds: bool = False  # they are its own, and it may ask for what they have made
+    growing: int = 0  # spawned tasks that are not yet safely in the store
+    outcome: Any = None  # the RunEnded that waits for them
+
+    def resume(self, slot: int, more_slots: tuple[int, ...]) -> None:
+        """It has executors again."""
+        self.slot, self.more_slots, self.suspended = slot, more_slots, False
+
+
+class Group:
+    """Executors of this node that offer the same context."""
+
+    __slots__ = ("context", "count", "free")
+
+    def __init__(self, context: Any, slots: range) -> None:
+        self.context = context
+        self.count = len(slots)
+        self.free = list(reversed(slots))
+
+    def take(self, count: int) -> tuple[int, ...]:
+        """So many more executors, for a task that needs several."""
+        if not count:
+            return ()
+        taken = tuple(self.free[-count:])
+        del self.free[-count:]
+        return taken
+
+    def take_for(self, run: Run) -> int:
+        """An executor for a run that goes on: the one that it had, if that is free, because its memory is there."""
+        if run.slot in self.free:
+            self.free.remove(run.slot)
+            return run.slot
+        return self.free.pop()
+
+
+def start(core: NodeCore, ready: Ready, slot: int, more_slots: tuple[int, ...] = ()) -> None:
+    """Everything it reads is here."""
+    core.token = number = core.token + 1
+    if core.running is EMPTY:
+        core.running = {}
+    core.running[ready.spec.id] = run = Run(number, ready, slot, more_slots)
+    if core.lengths is not None:
+        run.since_ns = core.now_ns
+    core.out.append(StartRun(number, slot, ready, more_slots))

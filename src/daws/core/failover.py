@@ -1,0 +1,255 @@
+"""Rule 11, the other half: when a shard is served by another server, what was acknowledged is said again.
+
+In order, before anything else: rows are idempotent, so those that were not lost do no harm. What one node said may rest
+on what another has yet to say again; rows that are refused though they were granted before are tried for some rounds,
+and then let go: who is not heard then has lost nothing but work. In the end the node asks what it owns and what it
+means to do, and takes what it did not know of: whoever had it since may be dead. (So rounds, new rows that wait for
+them, and intents that are carried out under new marks at once save time and work, which 600 fault seeds do not miss;
+what must not be left out is the order, and the look at the end.)
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from daws.core.abort import call_off
+from daws.core.effects import CallStore
+from daws.core.events import CallsSafe, StoreChanged
+from daws.core.handlers import handles
+from daws.core.outbox import ask_for_remakes, carry_out, spread_again, tell_children, wake
+from daws.core.places import holds
+from daws.core.remake import claim_remake
+from daws.core.spawn import tell_child, wait_again
+from daws.core.store_calls import ANSWERED, ROWS_PER_CALL, ask, ask_shard, call_now, forget_call, restart, take_calls
+from daws.core.transfer import forget_moves, recover
+from daws.core.unsafe import Keeping, Resending, Said, go_on, is_refused, tasks_of
+from daws.model.cluster import Members
+from daws.model.task import Ready
+from daws.wire.store import (
+    MEMBERSHIP_SHARD,
+    OK,
+    STRUCK,
+    AnswerType,
+    Available,
+    Claim,
+    Committed,
+    Estate,
+    Finish,
+    FinishSmall,
+    Granted,
+    Lease,
+    Noted,
+    Owned,
+    Owners,
+    Register,
+    Remake,
+    Resume,
+    Row,
+    Satisfy,
+    Spawn,
+    Stopped,
+    Suspend,
+)
+
+if TYPE_CHECKING:
+    from daws.core.node import NodeCore
+
+ROUNDS = 4
+"""So often a row is said again that others have to make possible first; there is a tick between rounds."""
+LOOKS_TICKS = (2, 4, 8, 16, 32)
+"""So long after all was said again, and after each look, a node asks what it owns. Mostly the others have said theirs
+by the first time, but some may have been out of reach."""
+OF_OWNERS = (Claim, Finish, FinishSmall, Spawn, Suspend)
+"""Rows that are granted to whoever owns the task."""
+OWNED_MAX = 1 << 30
+RECONCILES = -1
+"""In the place of a number of looks: not to leave, but to take on what it had not known of."""
+
+
+@handles(CallsSafe)
+def on_calls_safe(core: NodeCore, event: CallsSafe) -> None:
+    core.keeping.forget(event.shard, event.tokens)
+    go_on(core)
+
+
+# -- saying it again ---------------------------------------------------------------------------------------------------
+
+
+@handles(StoreChanged)
+def on_store_changed(core: NodeCore, event: StoreChanged) -> None:
+    keeping: Keeping = core.keeping
+    shard = event.shard
+    if shard == 0 and core.leaving is None:
+        # It may have gone back to earlier members, count on from there, and not know this node.
+        core.take_members(Members(0, core.members.infos))
+        ask_shard(core, shard, Lease(core.node, 0, core.info, asked_ns=core.now_ns))
+    forget_moves(core)
+    before = keeping.resending.pop(shard, None)
+    if before is not None:
+        forget_call(core, before.token)
+    calls = {token: [Said(row, True) for row in rows] for token, rows in keeping.take(shard).items()}
+    calls.update(_unanswered(core, shard))
+    said = [one for _, rows in sorted(calls.items()) for one in rows]
+    resending = keeping.resending[shard] = Resending(said, on_resent)
+    if before is not None:
+        resending.left.extend(before.all())
+        resending.waiting = before.waiting
+    _send_next(core, shard, resending)
+
+
+def _unanswered(core: NodeCore, shard: int) -> dict[int, list[Said]]:
+    """Rows that are under way to a shard. Should they get there before what comes first, that answer does not count.
+    A look at what is ours is not among them: it would come before others have said again what is theirs, and there is
+    another look after this round."""
+    calls = take_calls(core, shard)
+    return {call.token: [Said(row, False) for row in call.rows if not _is_asked_anew(row)] for call in calls}
+
+
+def _is_asked_anew(row: Row) -> bool:
+    return isinstance(row, Lease) or (isinstance(row, Owned) and row.look == RECONCILES)
+
+
+def _send_next(core: NodeCore, shard: int, resending: Resending) -> None:
+    """One call after the other: their order counts."""
+    left = resending.left
+    if not left:
+        _end_round(core, shard, resending)
+        return
+    resending.under_way = [left.popleft() for _ in range(min(len(left), ROWS_PER_CALL))]
+    resending.token = call_now(core, shard, [one.row for one in resending.under_way])
+
+
+def on_resent(core: NodeCore, call: CallStore, answers: Sequence[AnswerType]) -> None:
+    keeping: Keeping = core.keeping
+    resending = keeping.resending[call.shard]
+    said, resending.under_way, resending.token = resending.under_way, [], 0
+    keeping.keep(call, answers)  # this server may be replaced as well
+    stuck = {task for one in resending.failed for task in tasks_of(one.row)}
+    for one, answer in zip(said, answers, strict=True):
+        if answer.__class__ is int and answer == STRUCK:
+            restart(core, "its lease ran out and another node took over")
+            return
+        tasks = tasks_of(one.row)
+        if not stuck.isdisjoint(tasks) or (one.heard and is_refused(one.row, answer)):
+            resending.failed.append(Said(one.row, one.heard, answer))
+            stuck.update(tasks)
+        elif one.heard:
+            _intend_again(core, one.row, answer)
+        elif answer is not None:
+            ANSWERED[type(one.row)](core, one.row, answer)
+    _send_next(core, call.shard, resending)
+
+
+def _end_round(core: NodeCore, shard: int, resending: Resending) -> None:
+    keeping: Keeping = core.keeping
+    resending.round += 1
+    resending.stuck = {task for one in resending.failed for task in tasks_of(one.row)}
+    if resending.round == ROUNDS:
+        _let_go(core, resending)
+    waiting, resending.waiting = resending.waiting, []
+    for row in waiting:
+        ask_shard(core, shard, row)  # some may have to wait for the next round
+    if not resending.failed:
+        del keeping.resending[shard]
+        keeping.looks[shard] = (LOOKS_TICKS[0], 0)
+        keeping.wait_anew()
+
+
+def _let_go(core: NodeCore, resending: Resending) -> None:
+    """Whoever had to say something first is not there to say it: what is here is not ours any more, or ours anew."""
+    failed, resending.failed = resending.failed, []
+    resending.stuck = set()
+    for one in failed:
+        run = core.running.get(one.row.task) if isinstance(one.row, OF_OWNERS) else None
+        if run is not None:
+            call_off(core, run.ready.spec.id, run.ready.attempt)
+        if one.heard:
+            _intend_again(core, one.row, one.answer)
+        elif one.answer is not None:
+            ANSWERED[type(one.row)](core, one.row, one.answer)
+
+
+def say_again(core: NodeCore) -> None:
+    """On each tick: begin the next round of what was refused, and look whether something is ours."""
+    keeping: Keeping = core.keeping
+    for shard, resending in list(keeping.resending.items()):
+        if not resending.left and not resending.token:
+            resending.left, resending.failed = deque(resending.failed), []
+            _send_next(core, shard, resending)
+    for shard, (ticks, looked) in list(keeping.looks.items()):
+        if ticks:
+            keeping.looks[shard] = (ticks - 1, looked)
+        elif shard not in keeping.resending:
+            looked += 1
+            if looked < len(LOOKS_TICKS):
+                keeping.looks[shard] = (LOOKS_TICKS[looked], looked)
+            else:
+                del keeping.looks[shard]
+            ask_shard(core, shard, Owned(core.node, RECONCILES, OWNED_MAX, True))
+            if shard == MEMBERSHIP_SHARD:
+                _look_for_strangers(core)
+
+
+def _look_for_strangers(core: NodeCore) -> None:
+    """Of the members some may be forgotten: who had just joined, and died, is nobody's to take over from. But what it
+    has got meanwhile may be in other shards. The other way round, the shard of the members may have forgotten that this
+    node was struck. Other shards have not: they answer STRUCK to `Owned`, and this node begins anew. (The limit of 0
+    says that the tasks themselves are not asked for.)"""
+    for shard in range(core.shard_count):
+        if shard != MEMBERSHIP_SHARD:
+            ask_shard(core, shard, Owned(core.node, RECONCILES, 0))
+        ask_shard(core, shard, Owners())
+
+
+def _intend_again(core: NodeCore, row: Row, answer: AnswerType) -> None:
+    """What the store holds this node to, under marks that may be new. Tasks are none of this: a later look finds those
+    that are ours, once the others have claimed theirs again."""
+    task = getattr(row, "task", -1)
+    if isinstance(answer, Committed):
+        if answer.stop is not None:
+            spread_again(core, task, answer.stop)
+        if answer.children and answer.key >= 0:
+            tell_children(core, answer.key, answer.mark, task, answer.children, row.outputs, answer.needs)  # type: ignore[attr-defined]
+    elif isinstance(answer, Stopped):
+        spread_again(core, task, answer)
+    elif isinstance(answer, Granted) and answer.stop is not None:
+        spread_again(core, task, answer.stop)
+    elif isinstance(answer, Noted):
+        ask_for_remakes(core, answer.key, answer.mark, task, row.producers, ())  # type: ignore[attr-defined]
+    elif isinstance(answer, Estate):
+        for entry in answer.outbox:
+            carry_out(core, entry)
+    elif isinstance(answer, Resume):
+        wake(core, task, 0, answer.node)
+    elif isinstance(row, Register) and answer != OK:
+        tell_child(core, row, answer)
+    elif isinstance(row, Suspend):
+        wait_again(core, row, answer)
+    elif isinstance(row, Remake) and isinstance(answer, Available):
+        ask(core, row.waiter, Satisfy(row.waiter, row.task, core.node, answer.inputs, 0, row.need))
+    elif isinstance(row, Remake) and isinstance(answer, Ready):
+        claim_remake(core, answer, 0)
+
+
+def take_on(core: NodeCore, answer: Estate) -> None:
+    """What the store says is ours and we do not have: whoever had it since has not said so again. It can be done twice,
+    so nothing is lost by doing what only waits to be cleared."""
+    for ready in answer.ready:
+        if not _is_known(core, ready):
+            recover(core, ready)
+    intended = {(intent.key, intent.mark) for intent in core.outbox.telling.values()}
+    for entry in answer.outbox:
+        # Numbers of moves come again, so a word of before that was late may have been taken for one of now.
+        if (entry.key, entry.mark) not in intended:
+            carry_out(core, entry)
+
+
+def _is_known(core: NodeCore, ready: Ready) -> bool:
+    """Is it here, or is something about it under way whose answer is still to come?"""
+    task = ready.spec.id
+    if task in core.transfer.claims or (core.growing and (task, False) in core.growing):
+        return True
+    said_again = [one.row for resending in core.keeping.resending.values() for one in resending.all()]
+    return holds(core, task, ready.attempt, ready.move) or any(task in tasks_of(row) for row in said_again)

@@ -1,0 +1,106 @@
+"""What a node believes of others, from what it heard and from what it sent them. None of it is certain.
+
+Kept only under strategies that ask for it: how loaded others are (`loads`, for placements that weigh them), and which
+nodes have which objects because they were handed tasks that read them (`holders`, the index of a central dispatcher).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from daws.core.empty import EMPTY
+from daws.model.task import INLINE_BYTES, NodeId, Ready
+
+if TYPE_CHECKING:
+    from daws.core.node import NodeCore
+
+LOAD_NEWS_NS = 1_000_000_000
+"""Loads that were heard of longer ago are not believed any more."""
+LOADS_MAX = 1024
+HOLDERS_MAX = 65_536
+"""So many nodes' loads and so many objects are remembered, the latest ones."""
+UNKNOWN = -1
+
+
+def heard_load(core: NodeCore, node: NodeId, load: int) -> None:
+    """A node has said how much waits or runs there (a node that asks for work has nothing)."""
+    loads = core.loads
+    assert loads is not None
+    loads.pop(node, None)
+    if len(loads) >= LOADS_MAX:
+        del loads[next(iter(loads))]
+    loads[node] = (load, core.now_ns)
+
+
+def sent_task(core: NodeCore, node: NodeId) -> None:
+    """A task was sent there: one more than we have heard of."""
+    assert core.loads is not None
+    load, since_ns = core.loads.get(node, (0, core.now_ns))
+    if core.now_ns - since_ns > LOAD_NEWS_NS:
+        load, since_ns = 0, core.now_ns
+    core.loads[node] = (load + 1, since_ns)
+    if len(core.loads) > LOADS_MAX:
+        del core.loads[next(iter(core.loads))]
+
+
+def load_of(core: NodeCore, node: NodeId) -> int:
+    """How much waits or runs at a node as far as we know; UNKNOWN if nothing was heard of it lately."""
+    if node == core.node:
+        return core.shared.count + core.dedicated.count + len(core.running)
+    load, since_ns = (core.loads or {}).get(node, (UNKNOWN, 0))
+    return load if core.now_ns - since_ns <= LOAD_NEWS_NS else UNKNOWN
+
+
+def heard_of(core: NodeCore, most: int) -> list[NodeId]:
+    """Members of which a load was heard lately, the latest news first."""
+    found: list[NodeId] = []
+    for node, (_, since_ns) in reversed((core.loads or EMPTY).items()):
+        if core.now_ns - since_ns > LOAD_NEWS_NS or len(found) >= most:
+            break
+        if node in core.members and node not in core.membership.leavers:
+            found.append(node)
+    return found
+
+
+def note_handed(core: NodeCore, node: NodeId, ready: Ready) -> None:
+    """A task goes to a node, which will have what it reads."""
+    holders = core.holders
+    assert holders is not None
+    for object_, size_bytes, _, _, _ in ready.inputs:
+        if size_bytes > INLINE_BYTES:
+            nodes = holders.get(object_)
+            if nodes is None:
+                if len(holders) >= HOLDERS_MAX:
+                    del holders[next(iter(holders))]
+                holders[object_] = {node: None}
+            else:
+                nodes[node] = None
+
+
+def cached_bytes(core: NodeCore, node: NodeId, ready: Ready) -> int:
+    """How much of what a task reads is at a node, made there or fetched."""
+    holders = core.holders
+    assert holders is not None
+    cached = 0
+    for object_, size_bytes, _, places, _ in ready.inputs:
+        if size_bytes > INLINE_BYTES and (node in places or node in holders.get(object_, ())):
+            cached += size_bytes
+    return cached
+
+
+def most_cached_bytes(core: NodeCore, ready: Ready) -> int:
+    """How much of it is at the node that has most, of those that can run it."""
+    holders = core.holders
+    assert holders is not None
+    held: dict[NodeId, int] = {}
+    for object_, size_bytes, _, places, _ in ready.inputs:
+        if size_bytes > INLINE_BYTES:
+            for node in dict.fromkeys((*places, *holders.get(object_, ()))):
+                held[node] = held.get(node, 0) + size_bytes
+    able = [size for node, size in held.items() if _can_run(core, node, ready)]
+    return max(able, default=0)
+
+
+def _can_run(core: NodeCore, node: NodeId, ready: Ready) -> bool:
+    info = core.members.info(node)
+    return info is not None and node not in core.membership.leavers and info.can_run(ready.spec.needs)

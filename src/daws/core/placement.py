@@ -1,0 +1,238 @@
+"""Ready tasks: where one goes when this node becomes its owner, and tasks that leave for another node.
+
+Moving is claiming: a task that was offered stays in `lent` until its receiver says that it has claimed it; after a
+while this node claims it back from itself, so that a late claim fails.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from daws.core.abort import call_off
+from daws.core.executors import start
+from daws.core.objects import are_small, missing_inputs, pin
+from daws.core.places import holds
+from daws.core.pressure import step_forward
+from daws.core.queues import NO_TASKS, ReadyQueue
+from daws.core.transfer import know_until, push
+from daws.model.task import AGAIN, Ready
+from daws.strategy.decisions import DEDICATED, SHARED
+from daws.wire.messages import PUSH
+
+if TYPE_CHECKING:
+    from daws.core.node import NodeCore
+
+NOWHERE = -3
+"""No member can run this task: it waits beside the queues until one joins."""
+
+
+def shared_queue(core: NodeCore) -> ReadyQueue:
+    """The queue from which others may steal, to put something into it."""
+    if core.shared is NO_TASKS:
+        core.shared = ReadyQueue(core.strategy.match)
+    return core.shared
+
+
+def dedicated_queue(core: NodeCore) -> ReadyQueue:
+    """The queue of tasks that are to run here, to put something into it."""
+    if core.dedicated is NO_TASKS:
+        core.dedicated = ReadyQueue(core.strategy.match)
+    return core.dedicated
+
+
+def enqueue(core: NodeCore, ready: Ready, dedicated: bool) -> None:
+    if core.pressed and step_forward(core, ready):
+        return
+    if core.plain and (dedicated or ready.inputs or ready.mode or ready.spec.needs is not None):
+        core.plain = False
+    if not (core.shared.count or core.dedicated.count):
+        core.waiting_since_ns = core.now_ns
+    core.sequence = sequence = core.sequence + 1
+    queue = dedicated_queue(core) if dedicated else shared_queue(core)
+    queue.push(core.strategy.order.key(core, ready), sequence, ready)
+    core.schedule_soon()
+
+
+def accept(core: NodeCore, ready: Ready, alone: bool = False) -> None:
+    """This node has become the owner of a ready task: let the strategy say where it belongs.
+
+    A task that came `alone` may start at once; of several, `order` says which are the first.
+    """
+    if core.transfer.given_up and ready.move <= core.transfer.given_up.get(ready.spec.id, -1):
+        return  # said before it went back to waiting, or the first of two answers, which comes last
+    if ready.mode & AGAIN or (core.keeping is not None and core.keeping.doubts):
+        if holds(core, ready.spec.id, ready.attempt, ready.move):
+            return  # not heard for the first time
+        if ready.attempt:
+            call_off(core, ready.spec.id, ready.attempt - 1)  # the store has forgotten that it was ours: it is over
+        if ready.mode & AGAIN:
+            note_taken(core, ready)
+        ready = Ready(ready.spec, ready.attempt, ready.move, ready.inputs, ready.mode & ~AGAIN)
+    _settle(core, ready, core.strategy.place.choose(core, ready, core.rng), alone)
+
+
+def note_taken(core: NodeCore, ready: Ready) -> None:
+    """It was said twice, and the other answer may be yet to come, when the task has long ended."""
+    know_until(core, ready)
+
+
+def accept_all(core: NodeCore, tasks: tuple[Ready, ...]) -> None:
+    """Many tasks at once, from a client or when their parent has ended: those that run anywhere take a short way."""
+    if core.pressed or (core.keeping is not None and core.keeping.doubts):
+        for ready in tasks:
+            accept(core, ready)
+        core.schedule_soon()
+        return
+    place, order = core.strategy.place, core.strategy.order
+    choose, key = place.choose, order.key
+    rng, takes_plain = core.rng, core.takes_plain
+    shared, dedicated = shared_queue(core), core.dedicated
+    if not (shared.count or dedicated.count):
+        core.waiting_since_ns = core.now_ns
+    unlabelled = shared.labelled is None  # else those that came before and have a context would have to wait
+    neutral = unlabelled and plain_is_neutral(core)
+    light = neutral and core.threshold > 0 and getattr(place, "small_is_neutral", False)
+    light = light and getattr(order, "small_is_neutral", False)
+    plain: list[Ready] = []
+    sequence = core.sequence
+    for ready in tasks:
+        spec = ready.spec
+        if neutral and not (ready.mode or spec.priority or spec.rank) and spec.needs is None and takes_plain:
+            if not ready.inputs:
+                plain.append(ready)
+                continue
+            if light and are_small(ready.inputs):
+                plain.append(ready)
+                core.plain = False
+                continue
+        if ready.mode:
+            core.sequence = sequence
+            accept(core, ready)
+            sequence = core.sequence
+            continue
+        choice = choose(core, ready, rng)
+        if choice >= 0 or not takes_plain or spec.needs is not None:
+            core.sequence = sequence
+            _settle(core, ready, choice, False)
+            sequence = core.sequence
+            continue
+        rank = key(core, ready)
+        if choice == SHARED and unlabelled and not rank and (not ready.inputs or are_small(ready.inputs)):
+            plain.append(ready)
+            if ready.inputs:
+                core.plain = False
+        else:
+            sequence += 1
+            if choice == SHARED:
+                shared.push(rank, sequence, ready)
+            else:
+                if dedicated is NO_TASKS:
+                    dedicated = dedicated_queue(core)
+                dedicated.push(rank, sequence, ready)
+            core.plain = False
+    core.sequence = sequence
+    if plain:
+        shared.push_plain(plain)
+    core.schedule_soon()
+
+
+def plain_is_neutral(core: NodeCore) -> bool:
+    """Need the strategy not be asked about tasks that are like all others?"""
+    place, order = core.strategy.place, core.strategy.order
+    return getattr(place, "plain_is_neutral", False) and getattr(order, "plain_is_neutral", False)
+
+
+def accept_plain(core: NodeCore, tasks: list[Ready], alike: int | None) -> None:
+    """Many new tasks that read nothing, need nothing and are as urgent as any other; `alike` is their kind, if all are
+    of one."""
+    shared = core.shared
+    if (
+        core.pressed
+        or (core.keeping is not None and core.keeping.doubts)
+        or not core.takes_plain
+        or shared.labelled is not None
+        or not plain_is_neutral(core)
+    ):
+        accept_all(core, tuple(tasks))
+        return
+    if not (shared.count or core.dedicated.count):
+        core.waiting_since_ns = core.now_ns
+    shared_queue(core).push_plain(tasks, alike)
+    core.schedule_soon()
+
+
+def _settle(core: NodeCore, ready: Ready, choice: int, alone: bool) -> None:
+    """Carry out what the strategy chose."""
+    if choice < 0 and not (core.takes_plain if ready.spec.needs is None else can_run_here(core, ready)):
+        choice = _elsewhere(core, ready)
+        if choice == NOWHERE:
+            if core.stranded is None:
+                core.stranded = []
+            core.stranded.append(ready)
+            return
+    if choice == SHARED:
+        if not (alone and start_at_once(core, ready)):
+            enqueue(core, ready, False)
+    elif choice == DEDICATED or choice == core.node:
+        if not (alone and start_at_once(core, ready)):
+            enqueue(core, ready, True)
+    elif choice in core.membership.leavers:
+        _settle(core, ready, SHARED, alone)
+    else:
+        push(core, choice, PUSH, ready)
+
+
+def start_at_once(core: NodeCore, ready: Ready) -> bool:
+    """A task that finds an idle executor and empty queues need not stand in one: the scheduling pass would take it out
+    again. False if it is not as simple as that."""
+    if (
+        not core.plain_free
+        or core.shared.count
+        or core.dedicated.count
+        or core.fetching.staged
+        or core.resumable
+        or core.pressed
+        or ready.mode
+        or ready.spec.needs is not None
+        or core.groups[0].context is not None
+        or core.doomed
+        or core.now_ns >= core.membership.leased_until_ns
+    ):
+        return False
+    if ready.inputs:
+        if missing_inputs(core, ready):
+            return False
+        if core.objects.copies:
+            pin(core, ready)
+    core.plain = False
+    start(core, ready, core.plain_free.pop())
+    return True
+
+
+def _elsewhere(core: NodeCore, ready: Ready) -> int:
+    """A node that can run what this one cannot; which one follows from the task alone."""
+    capable = core.members.capable(ready.spec.needs)
+    if core.membership.leavers:
+        capable = tuple([node for node in capable if node not in core.membership.leavers])
+    return capable[(ready.spec.id * 0x9E3779B1 >> 8) % len(capable)] if capable else NOWHERE
+
+
+def can_run_here(core: NodeCore, ready: Ready) -> bool:
+    return core.takes_plain if ready.spec.needs is None else core.info.can_run(ready.spec.needs)
+
+
+def place_stranded(core: NodeCore) -> None:
+    """The members have changed: perhaps one of them can run what nobody could."""
+    stranded, core.stranded = core.stranded or [], None
+    for ready in stranded:
+        _settle(core, ready, core.strategy.place.choose(core, ready, core.rng), False)
+
+
+def next_queue(core: NodeCore) -> ReadyQueue:
+    """Where the next task is taken from: what is dedicated to this node comes first, unless the order counts across."""
+    dedicated, shared = core.dedicated, core.shared
+    if not dedicated.count:
+        return shared
+    if core.one_line and shared.count and shared.first_key() < dedicated.first_key():
+        return shared
+    return dedicated

@@ -1,0 +1,86 @@
+"""Dedicated tasks that would wait for this node for too long: they are shared, so that others may steal them.
+
+How long they would wait follows from how long tasks have taken here. Of a node on which no run ends for long that says
+nothing: what runs there is longer than what ran before. So while all executors are busy and tasks wait for this node
+alone, a timer looks whether any run has ended (`stall_ns` of `relax`). It is set only then, and asks nothing of a run
+that ends: it compares how many have ended.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from daws.core.effects import STALL, SetTimer
+from daws.core.fetching import unstage
+from daws.core.placement import enqueue, shared_queue
+from daws.model.task import Ready
+
+if TYPE_CHECKING:
+    from daws.core.node import NodeCore
+
+
+def relax(core: NodeCore) -> None:
+    """Share dedicated tasks that would wait here for too long."""
+    excess = core.strategy.relax.excess(core)
+    if excess <= 0:
+        core.calm_count = core.dedicated.count  # no need to ask again before there are more of them
+        return
+    core.dedicated.pour_into(shared_queue(core), excess)
+    core.plain = False
+    core.tt_ns = core.strategy.relax.after_sharing(core)
+
+
+def watch_for_stall(core: NodeCore) -> None:
+    """All executors are busy and tasks wait for this node alone: look again after a while."""
+    if core.pressed or not core.relaxing or not (core.dedicated.count or _waiting(core)):
+        return
+    core.stall_armed = True
+    core.stall_since = (core.now_ns, core.done_count)
+    core.out.append(SetTimer(STALL, core.now_ns + _stall_ns(core)))
+
+
+def look_for_stall(core: NodeCore) -> None:
+    """The timer has fired. (Timers of a real clock may be early by a part of a millisecond.)"""
+    stall_ns = _stall_ns(core)
+    core.stall_armed = not stall_ns  # the strategy may have changed meanwhile
+    if not stall_ns:
+        return
+    since_ns, done_count = core.stall_since
+    if core.done_count != done_count:
+        watch_for_stall(core)
+    elif core.now_ns - since_ns < stall_ns:
+        core.stall_armed = True
+        core.out.append(SetTimer(STALL, since_ns + stall_ns))
+    else:
+        relax_stalled(core, core.now_ns - since_ns)
+
+
+def relax_stalled(core: NodeCore, since_ns: int) -> None:
+    """No run has ended for so long. What runs here is long, so how long the next ones will wait does not follow from
+    how long others took. Those whose inputs are here already stand in line again with the others."""
+    if core.idle_count or core.pressed or not core.relaxing:
+        return
+    for ready in _waiting(core):
+        unstage(core, ready.spec.id, ready.attempt)
+        enqueue(core, ready, dedicated=True)
+    if core.dedicated.count:
+        core.stalled_ns = since_ns
+        relax(core)
+        core.stalled_ns = 0
+        core.schedule_soon()  # who looks for takers has some to offer
+
+
+def _stall_ns(core: NodeCore) -> int:
+    relax = core.strategy.relax
+    return relax.stall_ns(core) if hasattr(relax, "stall_ns") else 0
+
+
+def _waiting(core: NodeCore) -> list[Ready]:
+    """Tasks whose inputs are here and that may go back into a queue without losing what was fetched for them."""
+    return [one for one in core.fetching.staged if _can_wait(core, one)]
+
+
+def _can_wait(core: NodeCore, staged: Ready) -> bool:
+    if staged.mode or staged.spec.needs is not None:
+        return False
+    return all(core.strategy.cache.keeps(core, one[1]) for one in staged.inputs)

@@ -1,0 +1,80 @@
+"""Runs that take longer than they should: an idle node that asks for work may run a copy; whichever ends first counts.
+
+Only under strategies that want it (`overdue_ns` of `replicate`), where `lengths` keeps the last lengths of each kind of
+task. Nobody waits for a clock: runs are looked at when somebody asks for work.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING
+
+from daws.core.effects import VALIDATE, SetTimer
+from daws.core.empty import EMPTY
+from daws.core.executors import Run
+from daws.core.transfer import offer
+from daws.model.task import REPLICA, SUSPECT, NodeId
+from daws.wire.messages import COPY
+
+if TYPE_CHECKING:
+    from daws.core.node import NodeCore
+
+LENGTHS_MAX = 64
+"""So many lengths of each kind of task are looked at, the latest ones."""
+COPIED_MAX = 4096
+"""So many tasks of which copies were offered are remembered, beside those that are still queued."""
+
+
+def note_length(core: NodeCore, kind: int, duration_ns: int) -> None:
+    """A run has ended."""
+    assert core.lengths is not None
+    core.lengths.setdefault(kind, deque(maxlen=LENGTHS_MAX)).append(duration_ns)
+
+
+def overdue_runs(core: NodeCore) -> list[Run]:
+    """Runs that have taken too long and of which another copy may run, the longest over time first."""
+    replicate = core.strategy.replicate
+    found: list[tuple[int, int, Run]] = []
+    for task, run in core.running.items():
+        ready = run.ready
+        if not run.since_ns or ready.mode & (REPLICA | SUSPECT) or run.suspended or run.spawned:
+            continue
+        if core.copied.get(task, 0) >= replicate.copies_max:
+            continue
+        limit_ns = replicate.overdue_ns(core, ready.spec)  # type: ignore[attr-defined]
+        over_ns = core.now_ns - run.since_ns - limit_ns
+        if limit_ns and over_ns > 0:
+            found.append((-over_ns, run.number, run))
+    return [run for _, _, run in sorted(found)]
+
+
+def offer_copy(core: NodeCore, idle: NodeId) -> bool:
+    """Let an idle node run a copy of the run that is longest over its time, of those that it can run."""
+    info = core.members.info(idle)
+    if info is None:
+        return False
+    for run in overdue_runs(core):
+        ready = run.ready
+        if info.can_run(ready.spec.needs):
+            note_copy(core, ready.spec.id)
+            offer(core, idle, COPY, ready)
+            return True
+    return False
+
+
+def note_copy(core: NodeCore, task: int) -> None:
+    """A copy of this task was offered to somebody."""
+    if core.copied is EMPTY:
+        core.copied = {}
+    elif len(core.copied) >= COPIED_MAX + core.shared.count:
+        here = {ready.spec.id for ready in core.shared.all()}.union(core.running)
+        core.copied = {one: count for one, count in core.copied.items() if one in here}
+    core.copied[task] = core.copied.get(task, 0) + 1
+
+
+def validate_later(core: NodeCore) -> None:
+    """This node has copies of tasks: set the timer after which it asks the store about them, if `replicate` says so."""
+    every_ns = getattr(core.strategy.replicate, "validate_ns", 0)
+    if every_ns:
+        core.validating = True
+        core.out.append(SetTimer(VALIDATE, core.now_ns + every_ns))

@@ -1,0 +1,66 @@
+"""Executors that stay idle for a moment, because a more critical task is about to be ready.
+
+A plan puts tasks one behind the other to the microsecond. A node that starts whatever is there begins a long task
+because the one that was planned before it is late by a small transfer, or by the commit of its parent; and then that
+one, on which more depends, waits for all of it. How long an executor may wait is a small part of what the task would
+take that it could start instead (`patience` of `order`), so little is lost where waiting was in vain.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from daws.core.effects import PATIENCE, SetTimer
+from daws.model.task import RAISED, Ready, TaskSpec
+
+if TYPE_CHECKING:
+    from daws.core.node import NodeCore
+
+COMMIT_NS = 300_000
+"""From the end of a task until those that follow it are ready."""
+
+
+def expected_ns(core: NodeCore, spec: TaskSpec) -> int:
+    """How long a task takes, as far as that is known; else how long it and all that follows it take."""
+    seen = core.kinds.get(spec.kind)
+    return seen[2] if seen is not None else spec.estimate_ns or spec.rank % RAISED
+
+
+def waits_for_better(core: NodeCore, ready: Ready) -> bool:
+    """Everything that this task reads is here, and executors are idle: are they rather kept for others?"""
+    patience_ns = int(core.patience * expected_ns(core, ready.spec))
+    if not core.one_group or _coming_count(core, ready.spec, patience_ns) < len(core.plain_free):
+        core.waits_until_ns = 0  # there are executors for all of them
+        return False
+    if not core.waits_until_ns:
+        core.waits_until_ns = core.now_ns + patience_ns
+        core.out.append(SetTimer(PATIENCE, core.waits_until_ns))
+    if core.now_ns < core.waits_until_ns:
+        return True
+    core.waits_until_ns = 0
+    return False
+
+
+def patience_is_over(core: NodeCore) -> None:
+    """Perhaps: timers of a real clock may be early by a part of a millisecond."""
+    if core.now_ns < core.waits_until_ns:
+        core.out.append(SetTimer(PATIENCE, core.waits_until_ns))
+    else:
+        core.schedule_soon()
+
+
+def _coming_count(core: NodeCore, spec: TaskSpec, patience_ns: int) -> int:
+    """How many tasks are more critical than this one and will be ready so soon: what they read is on its way, or a task
+    that read something and has ended here is being committed. Tasks that were raised are not critical."""
+    rank, priority, count = spec.rank % RAISED, spec.priority, 0
+    if core.fetching.waiting:
+        most_bytes = patience_ns * core.net_bytes_per_s * 1e-9
+        for other, lacks in core.fetching.waiting.values():
+            if RAISED > other.spec.rank > rank and other.spec.priority >= priority:
+                count += sum([one[1] for one in other.inputs if one[0] in lacks]) <= most_bytes
+    if core.objects.finishing and patience_ns >= COMMIT_NS:
+        for done in core.objects.finishing.values():
+            before = done.spec
+            if RAISED > before.rank > rank and before.priority >= priority and not before.leaf:
+                count += before.rank - expected_ns(core, before) > rank
+    return count

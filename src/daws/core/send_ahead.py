@@ -1,0 +1,244 @@
+"""Short tasks that are sent ahead: they wait at the executors themselves, which then never wait for this node."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from heapq import heapify, heapreplace
+from itertools import compress, islice
+from typing import TYPE_CHECKING
+
+from daws.core.abort import is_doomed, release_slot
+from daws.core.effects import RECALL, RecallRun, SetTimer, StartRun, StartRuns
+from daws.core.empty import EMPTY
+from daws.core.events import RunRecalled
+from daws.core.executors import Run, start
+from daws.core.fetching import put_back
+from daws.core.handlers import handles
+from daws.core.objects import are_small, missing_inputs, pin
+from daws.core.placement import next_queue
+from daws.model.task import SUSPECT, Ready
+
+if TYPE_CHECKING:
+    from daws.core.node import NodeCore
+
+MANY = 8
+"""From so many tasks on that are sent ahead it is worth to look whether all of them are alike."""
+BAG_FACTOR = 4
+"""So many times more tasks may wait at an executor where they are started together and nothing is queued but new tasks
+of their kind. What a batch costs whatever is in it still shows then; but in a graph others would hear later of what
+they have made."""
+
+
+def send_ahead(core: NodeCore) -> None:
+    """Queue short tasks at the executors themselves, so that none of them waits for this node between two tasks.
+
+    Only kinds whose length is known, only where everything they read is here, and never beside a suspect task.
+    """
+    if not core.one_group or core.groups[0].context is not None:
+        return
+    slots: list[tuple[int, int]] | None = None
+    if core.shared.fifo and not (core.dedicated.count or core.shared.heap or core.doomed):
+        slots = _slots_to_queue_at(core)
+        if slots:
+            _send_plain_ahead(core, slots)
+    while True:
+        queue = next_queue(core)
+        ready = queue.peek() if queue.count else None
+        if ready is None or ready.spec.needs is not None or ready.mode & SUSPECT:
+            return
+        if core.ahead >= ahead_most(core, ready.spec.kind):
+            return
+        if ready.inputs and missing_inputs(core, ready):
+            return
+        if slots is None:
+            slots = _slots_to_queue_at(core)
+        if not slots:
+            return  # all that run here are long: who is idle elsewhere may have it
+        queue.pop_head()
+        if core.doomed and is_doomed(core, ready):
+            continue
+        if core.objects.copies:
+            pin(core, ready)
+        sent, slot = slots[0]
+        heapreplace(slots, (sent + 1, slot))
+        if core.inflight is None:
+            core.inflight = {}
+        core.inflight[slot] = sent + 1
+        core.ahead += 1
+        start(core, ready, slot)
+
+
+def ahead_most(core: NodeCore, kind: int, of_bag: bool = False) -> int:
+    """How many tasks of this kind may wait at the executors; none if it is not known to be short.
+
+    At each of them no more than were seen: one that is short by chance says little of those behind it, and what waits
+    there is hidden from thieves. Of a bag of tasks there may be more: no task that becomes ready stands behind them. Of
+    tasks that make large objects there are few: what follows them comes before the next ones, and frees memory.
+    """
+    seen = core.kinds.get(kind)
+    if seen is None:
+        return 0
+    config, cores = core.config, core.cores
+    most = config.ahead_ns * cores * seen[0] // (seen[1] or 1)
+    if most < cores and seen[1] <= config.next_ns * seen[0]:
+        return cores
+    count_max = config.ahead_count_max
+    if seen[3] > config.ahead_bytes // count_max:
+        count_max = config.ahead_bytes // seen[3] or 1
+    elif of_bag and config.starts_together:
+        count_max *= BAG_FACTOR
+    return min(most, cores * min(seen[0], count_max))
+
+
+def _send_plain_ahead(core: NodeCore, slots: list[tuple[int, int]]) -> None:
+    """`send_ahead` for tasks of one kind that read nothing large and came one after the other: most of them, where it
+    matters."""
+    shared, out = core.shared, core.out
+    fifo = shared.fifo
+    assert fifo
+    kind = fifo[0].spec.kind
+    most = ahead_most(core, kind, shared.alike is not None)
+    if not most:
+        return
+    if core.inflight is None:
+        core.inflight = {}
+    inflight, running = core.inflight, core.running
+    first = token = core.token
+    count = min(most - core.ahead, len(fifo))
+    if count >= MANY and (shared.alike is not None or _are_alike(islice(fifo, count), kind)):
+        some = [fifo.popleft() for _ in range(count)]
+        numbers = range(token + 1, token + count + 1)
+        dealt = _dealt(slots, count, inflight)
+        running.update(zip([ready.spec.id for ready in some], map(Run, numbers, some, dealt), strict=True))
+        if not core.config.starts_together:
+            out.extend(map(StartRun, numbers, dealt, some))
+        elif dealt.count(dealt[0]) == count:
+            out.append(StartRuns([*numbers], dealt[0], some))
+        else:
+            for slot in dict.fromkeys(dealt):
+                mine = [one == slot for one in dealt]
+                out.append(StartRuns([*compress(numbers, mine)], slot, [*compress(some, mine)]))
+        token += count
+        count = 0
+    for _ in range(count):
+        ready = fifo[0]
+        spec = ready.spec
+        if ready.mode or spec.needs is not None or spec.kind != kind:
+            break
+        if ready.inputs and not are_small(ready.inputs):
+            break
+        del fifo[0]
+        sent, slot = slots[0]
+        inflight[slot] = sent = sent + 1
+        heapreplace(slots, (sent, slot))
+        token += 1
+        running[spec.id] = Run(token, ready, slot)
+        out.append(StartRun(token, slot, ready))
+    shared.count -= token - first
+    core.token = token
+    core.ahead += token - first
+    if not inflight:
+        core.inflight = None
+
+
+def _are_alike(tasks: Iterable[Ready], kind: int) -> bool:
+    """Are all of this kind, do they make one object each, and is there nothing else to say about them?"""
+    for ready in tasks:
+        spec = ready.spec
+        if ready.mode or ready.inputs or spec.needs is not None or spec.kind != kind or spec.timeout_ns:
+            return False
+        if len(spec.outputs) != 1:
+            return False
+    return True
+
+
+def _dealt(slots: list[tuple[int, int]], count: int, inflight: dict[int, int]) -> list[int]:
+    """The executors of so many tasks, each of which goes to the one that has the fewest by then. `slots` and `inflight`
+    are brought up to date."""
+    dealt: list[int] = []
+    while len(dealt) < count:
+        slots.sort()
+        level = slots[0][0]
+        turn = [slot for sent, slot in slots if sent == level]
+        left = count - len(dealt)
+        rounds = left // len(turn)
+        if len(turn) < len(slots):
+            rounds = min(rounds, slots[len(turn)][0] - level)
+        if not rounds:  # the last ones, which are not enough for all
+            rounds, turn = 1, turn[:left]
+        dealt += turn * rounds
+        slots[: len(turn)] = [(level + rounds, slot) for slot in turn]
+    slots.sort()
+    sent_to = {slot: sent for sent, slot in slots}
+    for slot in dict.fromkeys(dealt):
+        inflight[slot] = sent_to[slot]
+    return dealt
+
+
+def _slots_to_queue_at(core: NodeCore) -> list[tuple[int, int]]:
+    """A heap of (runs that were sent to it, executor), leaving out those that run a task that is wide, suspect or not
+    known to be short: such a run is the only one of its executor."""
+    inflight, kinds, short_ns = core.inflight or EMPTY, core.kinds, core.config.short_ns
+    heap = [(sent, slot) for slot, sent in inflight.items()]
+    if len(heap) < core.cores:
+        for run in core.running.values():
+            if run.slot in inflight or run.suspended:
+                continue
+            spec = run.ready.spec
+            seen = kinds.get(spec.kind)
+            if seen and seen[1] <= short_ns * seen[0] and spec.needs is None and not run.ready.mode & SUSPECT:
+                heap.append((1, run.slot))
+    heapify(heap)
+    return heap
+
+
+def recall_soon(core: NodeCore) -> None:
+    """An executor has nothing to do while others have tasks waiting behind what they run, which may take long for once.
+    Mostly it does not, and asking for tasks costs more than a short one takes: ask only after a while."""
+    if not core.config.recall_ns:
+        recall_ahead(core)
+    elif not core.recall_armed:
+        core.recall_armed = True
+        core.out.append(SetTimer(RECALL, core.now_ns + core.config.recall_ns))
+
+
+def recall_now(core: NodeCore) -> None:
+    """If it is still so."""
+    core.recall_armed = False
+    if core.inflight and core.plain_free and not (core.dedicated.count or core.shared.count or core.fetching.staged):
+        recall_ahead(core)
+
+
+def recall_ahead(core: NodeCore, kept: int = 2) -> None:
+    """Ask for half of what waits at executors back, the last first. (One in `kept` stays, and what runs.)"""
+    assert core.inflight is not None
+    behind: dict[int, list[Run]] = {slot: [] for slot in core.inflight}
+    for run in core.running.values():
+        if run.slot in behind and not run.suspended:
+            behind[run.slot].append(run)
+    for runs in behind.values():
+        asked = sum(run.recalled for run in runs)
+        for run in runs[max(1, -(-len(runs) // kept)) :]:
+            if not asked and not run.recalled:
+                run.recalled = True
+                core.out.append(RecallRun(run.ready.spec.id, run.number))
+
+
+@handles(RunRecalled)
+def on_run_recalled(core: NodeCore, event: RunRecalled) -> None:
+    run = core.running.get(event.task)
+    if run is None or run.number != event.run:
+        return
+    del core.running[event.task]
+    release_slot(core, run)
+    put_back(core, run.ready)
+    core.schedule_soon()
+
+
+def recall_behind(core: NodeCore, run: Run) -> None:
+    """Whatever was sent ahead behind a suspended run must not wait for it."""
+    if core.inflight is None or run.slot not in core.inflight:
+        return
+    for other in core.running.values():
+        if other.slot == run.slot and other is not run and not other.suspended:
+            core.out.append(RecallRun(other.ready.spec.id, other.number))

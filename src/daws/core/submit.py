@@ -1,0 +1,112 @@
+"""Sessions whose graph grows task by task: what a live client submits, and what it holds.
+
+A client holds every task that it can still ask for; objects of such a task stay where they were made, as if the client
+were one of their readers, until it lets go. Runs hold what they spawn in the same way.
+"""
+
+from __future__ import annotations
+
+from itertools import repeat
+from typing import TYPE_CHECKING
+
+from daws.core.effects import Send
+from daws.core.handlers import handles
+from daws.core.objects import put_object, release_made, unhold
+from daws.core.placement import accept, accept_all, accept_plain
+from daws.core.store_calls import answers, ask, ask_all, ask_later
+from daws.core.transfer import had_before
+from daws.model.task import FIRST_SPAWNED_ID, Ready
+from daws.wire.messages import LetGo, NewTasks, PlainTasks, SubmissionTaken
+from daws.wire.store import CLIENT_HOLDER, HELD, UNKNOWN, AnswerType, Release, Submit, Unheld
+
+if TYPE_CHECKING:
+    from daws.core.node import NodeCore
+
+
+@handles(NewTasks)
+def on_new_tasks(core: NodeCore, message: NewTasks) -> None:
+    """Tasks without parents need no answer from the store to be queued: nobody else can know of them yet."""
+    if core.leaving is not None and core.leaving.said:
+        return  # who is as good as gone takes nothing on; the client, who hears nothing, asks another node
+    core.out.append(Send(message.sender, SubmissionTaken(core.node, message.batch)))
+    if had_before(core, message.batch):
+        return
+    ask_all(core, message.tasks)
+    ready: list[Ready] = []
+    for row in message.tasks:
+        if row.outputs:
+            put_object(core, row.spec.id, row.outputs)
+        elif not row.parents:
+            ready.append(Ready(row.spec, 0, 0))
+    accept_all(core, tuple(ready))
+
+
+@handles(PlainTasks)
+def on_plain_tasks(core: NodeCore, message: PlainTasks) -> None:
+    if core.leaving is not None and core.leaving.said:
+        return
+    core.out.append(Send(message.sender, SubmissionTaken(core.node, message.batch)))
+    if had_before(core, message.batch):
+        return
+    rows = message.rows(core.node)
+    ask_all(core, rows)
+    tasks = [*map(Ready, [row.spec for row in rows], repeat(0), repeat(0))]
+    accept_plain(core, tasks, message.kinds[0] if len(message.kinds) == 1 else None)
+
+
+@answers(Submit)
+def on_submit_answer(core: NodeCore, row: Submit, answer: AnswerType) -> None:
+    if isinstance(answer, Ready):
+        accept(core, answer)
+    elif answer == UNKNOWN:
+        ask_later(core, row)
+
+
+@handles(LetGo)
+def on_let_go(core: NodeCore, message: LetGo) -> None:
+    if message.readers:
+        for task, readers in zip(message.tasks, message.readers, strict=False):
+            _unhold(core, task, readers)
+        return
+    ask_all(core, [Release(task, CLIENT_HOLDER) for task in message.tasks])
+
+
+def let_go(core: NodeCore, task: int) -> None:
+    ask(core, task, Release(task, CLIENT_HOLDER))
+
+
+def _drop_spare(core: NodeCore, task: int) -> None:
+    """Objects that were put on several nodes, and another one has said already that nobody reads them any more."""
+    readers = core.objects.made[task][0]
+    if HELD in readers:
+        for reader in tuple(readers):
+            release_made(core, task, reader)
+
+
+@answers(Release)
+def on_release_answer(core: NodeCore, row: Release, answer: AnswerType) -> None:
+    """Objects that were made here and that the client does not hold any more wait for their readers alone, of whom this
+    node may never have heard: they were submitted elsewhere, after the objects had been made. Who has the objects is to
+    hear of it."""
+    if not isinstance(answer, Unheld):
+        if row.holder == CLIENT_HOLDER and row.task in core.objects.made:
+            _drop_spare(core, row.task)
+        return
+    if core.node not in answer.places:
+        for place in answer.places:
+            if place in core.members:
+                core.out.append(Send(place, LetGo(core.node, (row.task,))))
+        return
+    _unhold(core, row.task, answer.readers)
+
+
+def _unhold(core: NodeCore, task: int, unheard: tuple[int, ...]) -> None:
+    """Nobody but its readers holds it any more; the store knows of these."""
+    entry = core.objects.made.get(task)
+    if entry is None:
+        return
+    readers = entry[0]
+    if HELD in readers:
+        # Among the readers of a spawned task may be its spawner, who waited for it, and has ended.
+        known = readers if task < FIRST_SPAWNED_ID else ()
+        unhold(core, task, (*known, *unheard))
