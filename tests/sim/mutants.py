@@ -26,10 +26,12 @@ from typing import Any
 
 from msgspec import Struct
 
-from daws.sim.worlds import GROWN, draw_scenario
+from daws.sim.worlds import GROWN, SESSIONS, draw_scenario
 from tests.sim.faults import Failure, how_to_replay, try_seed
 from tests.sim.many import Ticker, run_all
-from tests.sim.mutations import MUTANTS, RULES, Mutant
+from tests.sim.mutations import MUTANTS as OTHER_MUTANTS
+from tests.sim.mutations import RULES, Mutant
+from tests.sim.session_mutations import SESSION_MUTANTS
 
 SEEDS = 600
 KEPT = 3
@@ -40,6 +42,9 @@ MORE = 40
 """Once a seed has noticed a mutant, so many others are tried for the rest."""
 TABLE = Path(__file__).with_name("mutant_seeds.json")
 """Which seeds noticed which mutant, the quickest first."""
+MUTANTS = tuple(sorted((*OTHER_MUTANTS, *SESSION_MUTANTS), key=lambda one: one.rule))
+OF_SESSIONS = ("core/session.py", "core/session_", "store/memory/sessions.py")
+"""Modules that only the seeds of sessions need."""
 SOURCE = Path(__file__).parents[2] / "src" / "daws"
 
 
@@ -146,7 +151,7 @@ def _kind(seed: int) -> str:
 
 def in_order(mutant: Mutant, count: int, without: Sequence[int] = ()) -> list[int]:
     """The first seeds, those before all others in whose scenarios this mutant is known to show."""
-    first = GROWN if "grown" in mutant.where else 0
+    first = GROWN if "grown" in mutant.where else SESSIONS if mutant.module.startswith(OF_SESSIONS) else 0
     seeds = [seed for seed in range(first, first + count) if seed not in without]
     return sorted(seeds, key=lambda seed: _kind(seed) not in mutant.where) if mutant.where else seeds
 

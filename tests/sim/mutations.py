@@ -389,7 +389,7 @@ MUTANTS = (
     ),
     Mutant(
         "a sink is forgotten while an intent of it stands", 6, "store/memory/references.py",
-        "(record.rare.holders or _has_intent(home, task))",
+        "(record.rare.holders or has_intent(home, task))",
         "record.rare.holders",
     ),
     Mutant(

@@ -4,7 +4,8 @@ import pytest
 
 from daws.core import store_calls
 from daws.core.invariants import check
-from daws.sim.worlds import RANGES, draw_scenario, run_scenario
+from daws.sim.user import CLOSE, DETACH, KILLED
+from daws.sim.worlds import RANGES, SESSIONS, draw_scenario, run_scenario
 from daws.sim.worlds.corpus import RANGE_SEEDS
 from daws.strategy import PRESETS
 from daws.workloads.registry import KINDS
@@ -13,12 +14,13 @@ from tests.sim.digests import how_to_record, recorded
 from tests.sim.faults import Failure, how_to_replay, main, of_all_ranges, summary, try_seed
 
 SAMPLE = range(150)
+SESSION_SAMPLE = range(SESSIONS, SESSIONS + 40)
 DEEP = range(3, 90, 7)
 """Seeds of the sample that look into every node after every step, beside those that always do."""
 DIGESTS = recorded()
 
 
-@pytest.mark.parametrize("seed", [*SAMPLE, *ONCE_WRONG])
+@pytest.mark.parametrize("seed", [*SAMPLE, *SESSION_SAMPLE, *ONCE_WRONG])
 def test_no_rule_is_violated_and_recorded_seeds_run_as_they_did(seed):
     found = try_seed(seed, check if seed in DEEP else None)
     assert not isinstance(found, Failure), f"{found.message}; again: {how_to_replay(seed)}"
@@ -46,6 +48,16 @@ def test_the_sample_meets_every_kind_of_graph_fault_and_strategy():
     kinds = ("loss", "duplication", "delay", "crashes", "crashes_at_store", "partitions", "slow_nodes", "cancels")
     for kind in kinds:
         assert any(getattr(one.plan, kind) for one in drawn)
+
+
+def test_the_sample_of_sessions_meets_all_that_can_happen_to_them():
+    drawn = [draw_scenario(seed) for seed in SESSION_SAMPLE]
+    assert {one.kind for one in drawn} == {"session", "session, store fails", "session, store forgets"}
+    plans = [one.user for one in drawn if one.user is not None]
+    assert {visit.leaves for plan in plans for visit in plan.visits} == {CLOSE, DETACH, KILLED}
+    for name in ("kept", "cancels", "let_go", "cuts", "sweeper_deaths", "rivals", "last_words"):
+        assert any(getattr(plan, name) for plan in plans)
+    assert any(one.shards > 1 for one in drawn)
 
 
 def test_the_summary_counts_what_struck():

@@ -10,6 +10,7 @@ import pytest
 
 from tests.sim.mutants import (
     KEPT,
+    MUTANTS,
     SOURCE,
     Hunter,
     StaleMutant,
@@ -20,7 +21,7 @@ from tests.sim.mutants import (
     main,
     mutate,
 )
-from tests.sim.mutations import MUTANTS, RULES, Mutant
+from tests.sim.mutations import RULES, Mutant
 
 MORE_SEEDS = 60
 """Tried if the known seeds notice nothing any more, as may happen when the core does things at other times."""

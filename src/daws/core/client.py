@@ -38,6 +38,9 @@ PERIOD_MIN_NS = 20_000_000
 class ClientCore:
     """One session: a graph on its way through a cluster."""
 
+    resends = False
+    """The whole graph is in the store, and safe, before anything else happens."""
+
     def __init__(self, graph: Graph, strategy: Strategy, site: Site, config: NodeConfig) -> None:
         self.graph = graph
         self.config = config

@@ -15,7 +15,7 @@ from daws.core.empty import shared_part
 from daws.core.events import ObjectsLost, ObjectsPut
 from daws.core.handlers import handles
 from daws.core.store_calls import ask
-from daws.model.task import INLINE_BYTES, Input, NodeId, Ready
+from daws.model.task import FIRST_SPAWNED_ID, INLINE_BYTES, Input, NodeId, Ready
 from daws.wire.messages import Releases
 from daws.wire.store import HELD, Inspect, Release
 
@@ -367,13 +367,23 @@ def release_made(core: NodeCore, producer: int, child: int) -> None:
         send_freed(core)
 
 
+def drop_held(core: NodeCore, task: int) -> None:
+    """Drop objects of a task that the store has forgotten: nobody holds it, and nobody will read it. They were put on
+    several nodes, or made again elsewhere, or their session has ended."""
+    readers = core.objects.made[task][0]
+    if HELD in readers:
+        for reader in tuple(readers):
+            release_made(core, task, reader)
+
+
 def send_freed(core: NodeCore) -> None:
     """Tell the store of all tasks whose objects have gone (those of first attempts). They only take up room there: that
     is not urgent."""
     freed = core.objects.freed
-    for task in freed:
-        ask(core, task, Release(task))
-    freed.clear()
+    if freed:  # not a node that has never had an object
+        for task in freed:
+            ask(core, task, Release(task))
+        freed.clear()
 
 
 def drop_made(core: NodeCore, outputs: tuple[Input, ...]) -> None:
@@ -430,6 +440,8 @@ def _audit(core: NodeCore, timeout_ns: int) -> None:
             continue
         made[producer] = (pending, core.now_ns, objects)
         children.update(dict.fromkeys(sorted(pending)[:AUDIT_ROWS_MAX]))
+        if HELD in pending and producer < FIRST_SPAWNED_ID:
+            children[producer] = None  # its client may have let go of it, or its session may have ended
     children.pop(HELD, None)
     for child in children:
         ask(core, child, Inspect(child, brief=True))

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING
 
 from daws.core.effects import Send
 from daws.core.handlers import handles
-from daws.core.objects import put_object, release_made, unhold
+from daws.core.objects import drop_held, put_object, send_freed, unhold
 from daws.core.placement import accept, accept_all, accept_plain
+from daws.core.places import ends
 from daws.core.store_calls import answers, ask, ask_all, ask_later
 from daws.core.transfer import had_before
-from daws.model.task import FIRST_SPAWNED_ID, Ready
+from daws.model.task import CLIENT, FIRST_SPAWNED_ID, Ready
 from daws.wire.messages import LetGo, NewTasks, PlainTasks, SubmissionTaken
 from daws.wire.store import CLIENT_HOLDER, HELD, UNKNOWN, AnswerType, Release, Submit, Unheld
 
@@ -69,18 +70,12 @@ def on_let_go(core: NodeCore, message: LetGo) -> None:
             _unhold(core, task, readers)
         return
     ask_all(core, [Release(task, CLIENT_HOLDER) for task in message.tasks])
+    if message.sender == CLIENT:
+        send_freed(core)  # a client that says it again waits until the store has heard of what is gone
 
 
 def let_go(core: NodeCore, task: int) -> None:
     ask(core, task, Release(task, CLIENT_HOLDER))
-
-
-def _drop_spare(core: NodeCore, task: int) -> None:
-    """Objects that were put on several nodes, and another one has said already that nobody reads them any more."""
-    readers = core.objects.made[task][0]
-    if HELD in readers:
-        for reader in tuple(readers):
-            release_made(core, task, reader)
 
 
 @answers(Release)
@@ -90,14 +85,18 @@ def on_release_answer(core: NodeCore, row: Release, answer: AnswerType) -> None:
     hear of it."""
     if not isinstance(answer, Unheld):
         if row.holder == CLIENT_HOLDER and row.task in core.objects.made:
-            _drop_spare(core, row.task)
+            drop_held(core, row.task)
         return
     if core.node not in answer.places:
         for place in answer.places:
             if place in core.members:
                 core.out.append(Send(place, LetGo(core.node, (row.task,))))
         return
-    _unhold(core, row.task, answer.readers)
+    if row.task in core.objects.made:
+        _unhold(core, row.task, answer.readers)
+    elif not answer.readers and not ends(core, row.task):
+        # They were dropped here when nobody had to hear of it: by then nobody held them. The store is to know.
+        ask(core, row.task, Release(row.task, -1, answer.attempt))
 
 
 def _unhold(core: NodeCore, task: int, unheard: tuple[int, ...]) -> None:

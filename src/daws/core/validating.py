@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 
 from daws.core.abort import call_off
 from daws.core.membership import look_at_owner
-from daws.core.objects import release_for
+from daws.core.objects import drop_held, release_for
 from daws.core.places import places
 from daws.core.replicas import validate_later
 from daws.core.spawn import hear_of_end
 from daws.core.store_calls import answers, ask
 from daws.model.states import FINAL, REMAKING
-from daws.model.task import REPLICA
+from daws.model.task import FIRST_SPAWNED_ID, REPLICA
 from daws.wire.store import DONE, AnswerType, Inspect, OwnedBy, Owners, Story
 
 if TYPE_CHECKING:
@@ -44,6 +44,8 @@ def on_inspect_answer(core: NodeCore, row: Inspect, answer: AnswerType) -> None:
     ended = answer == DONE or (story is not None and story.state in FINAL)
     if ended or (story is not None and story.state == REMAKING and story.owner == -1):
         release_for(core, row.task)
+    if answer == DONE and row.task in core.objects.made and row.task < FIRST_SPAWNED_ID:
+        drop_held(core, row.task)
     if ended and story is not None:  # of one that is not there yet, or not any more, the store may say so as well
         hear_of_end(core, row.task)
     if ended and core.replicas:

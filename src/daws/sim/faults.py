@@ -62,6 +62,8 @@ class Faults:
         self.rng = SplitMix64(seed * 7919 + 17)
         self.cut: dict[int, set[int]] = {}  # partition -> indices of the nodes that are alone with each other
         self.cut_from_store: set[int] = set()
+        self.client_cut_from_store = False
+        self.client_cut_from_nodes = False
         self.crash_countdown: list[int] = []
         self.injected: dict[str, int] = {}
         self._schedule(kernel)
@@ -114,13 +116,13 @@ class Faults:
         kernel.push(at_ns, to, event)
 
     def is_cut(self, one: int, other: int) -> bool:
+        if one == CLIENT or other == CLIENT:
+            return self.client_cut_from_store if STORE in (one, other) else self.client_cut_from_nodes
         if not self.cut and not self.cut_from_store:
             return False
         if one == STORE or other == STORE:
             node = other if one == STORE else one
             return node >= 0 and (node & NODE_INDEX_MASK) in self.cut_from_store
-        if one == CLIENT or other == CLIENT:
-            return False
         first, second = one & NODE_INDEX_MASK, other & NODE_INDEX_MASK
         return any((first in island) != (second in island) for island in self.cut.values())
 

@@ -119,7 +119,7 @@ class Kernel:
         self.graph = graph
         self.strategy = strategy
         self.store = store
-        self.client = client
+        self.client: Any = client  # of a graph, or a user with many (`daws.sim.user`)
         self.config = config
         self.costs = costs
         self.seed = seed

@@ -106,7 +106,7 @@ class Post:
             return
         servers.introduce(self.kernel, to, self.shard, self.server)
         self.kernel.push(self.now_ns, to, event)
-        if to != CLIENT and (to, event.token) not in servers.answered:
+        if (to != CLIENT or self.kernel.client.resends) and (to, event.token) not in servers.answered:
             # A call that was repeated may have two answers, of which only the first counts. Was it served anew for that
             # one, then it is no safer because it was served before to no avail.
             servers.answered.add((to, event.token))
@@ -316,17 +316,21 @@ class Servers:
         known = self.known.get((caller, shard), 0)
         if known < server:
             self.known[caller, shard] = server
-            if caller in kernel.seats:
-                token = view.last_token(kernel.seats[caller].core)
+            if self.resends(kernel, caller):
+                token = kernel.client.token if caller == CLIENT else view.last_token(kernel.seats[caller].core)
                 self.begun.update({(caller, shard, before): token for before in range(known, server)})
             kernel.push(kernel.now_ns, caller, StoreChanged(shard))
+
+    def resends(self, kernel: "Kernel", caller: int) -> bool:
+        """Does it send again what is lost? Then it has to hear what is safe."""
+        return kernel.client.resends if caller == CLIENT else caller in kernel.seats
 
     def _report(self, kernel: "Kernel") -> None:
         """Nodes hear now and then which of the calls that they know to be answered are on the replicas."""
         kernel.push(kernel.now_ns + REPORT_NS, FATE, self._report)
         safe_ns = kernel.now_ns - self.plan.lag_ns
         for (node, shard), heard in self.heard.items():
-            if node not in kernel.seats or kernel.faults.is_cut(STORE, node) or self.away.get(shard):
+            if not self.resends(kernel, node) or kernel.faults.is_cut(STORE, node) or self.away.get(shard):
                 continue
             if self.known.get((node, shard), 0) < self.server[shard]:
                 continue

@@ -8,6 +8,11 @@ of a task's).
 from msgspec import Struct
 
 from daws.model.cluster import Members, NodeInfo
+from daws.model.session import NO_SESSION as NO_SESSION
+from daws.model.session import SESSION_BITS as SESSION_BITS
+from daws.model.session import HeldTask as HeldTask
+from daws.model.session import SessionEntry as SessionEntry
+from daws.model.session import session_of as session_of
 from daws.model.task import Input, NodeId, Ready, TaskSpec
 
 SHARD_BLOCK_BITS = 6
@@ -16,9 +21,6 @@ MEMBERSHIP_SHARD = 0
 CLIENT_HOLDER = 0
 HELD = -1
 """A reader of an object that is no task: the client."""
-SESSION_BITS = 34
-"""The tasks of a session are numbered from `session << SESSION_BITS` on."""
-NO_SESSION = -1
 LOG_END = -1
 """A start of `ReadLog` that asks for no rows, only for the number that the next commit will have."""
 
@@ -26,11 +28,6 @@ LOG_END = -1
 def shard_of(task: int, shard_count: int) -> int:
     """Neighbouring ids share a shard, so the children of a task and the loot of a steal need few calls."""
     return (task >> SHARD_BLOCK_BITS) % shard_count
-
-
-def session_of(task: int) -> int:
-    """The session of a task that a client has submitted."""
-    return task >> SESSION_BITS
 
 
 class Row(Struct, frozen=True, array_like=True, gc=False, tag=True):
@@ -307,8 +304,7 @@ class Buried(Row, frozen=True):
 
 
 class ReadLog(Row, frozen=True):
-    """The commits of this shard from number `start` on; with a `session`, only those of the tasks that its client has
-    submitted. The other commits are counted, too."""
+    """The commits of this shard from number `start` on; with a `session`, only those of its tasks (all are counted)."""
 
     start: int
     limit: int = 100_000
@@ -324,11 +320,9 @@ TO_END = 2  # to end it, whoever uses it
 class AttachSession(Row, frozen=True):
     """Open a session, go on with one, or stay its client: repeated before the session's lease runs out.
 
-    `nonce` names the client: it gets the same answer each time. `session` is what it knows its session by; without one,
-    `name` says which session to go on with, and a new one is opened if there is none. `kept`: the session goes on when
-    its client is gone. Answered by SessionAttached, or by UNDERWAY (another client uses it), CANCELLED (it is about to
-    end) or REFUSED (it has ended, or belongs to another client by now).
-    """
+    `nonce` names the client. Without the `session` that it knows, `name` says which one to go on with; a new one is
+    opened if there is none. A `kept` session goes on without a client. Answered by SessionAttached, or by UNDERWAY
+    (another client uses it), CANCELLED (it is about to end) or REFUSED (it has ended, or is another client's)."""
 
     nonce: bytes
     name: str = ""
@@ -338,8 +332,7 @@ class AttachSession(Row, frozen=True):
 
 
 class DetachSession(Row, frozen=True):
-    """The client leaves its session. If it is to `keep`, others can go on with it; else nothing is left of it, and it
-    is forgotten. Answered with OK, also when the session is another client's by now or has ended."""
+    """The client leaves its session, which others can go on with (`keep`), or of which nothing is left. Always OK."""
 
     nonce: bytes
     session: int
@@ -356,9 +349,14 @@ class CloseSession(Row, frozen=True):
     session: int
 
 
+class ForgetSession(Row, frozen=True):
+    """Forget all tasks of a session that have ended and that nobody holds; OK when none is left, else UNDERWAY."""
+
+    session: int
+
+
 class FindHeld(Row, frozen=True):
-    """What has a session in this shard? Answered by HeldTasks (a long search, for clients that come and go). Tasks are
-    listed from `start` on, in the order of their numbers."""
+    """What has a session in this shard, from task `start` on? Answered by HeldTasks, after a long search."""
 
     session: int
     start: int = 0
@@ -400,10 +398,12 @@ class Available(Answer, frozen=True):
 
 
 class Unheld(Answer, frozen=True):
-    """The client has let go of a task whose objects lie in `places`; `readers` are tasks that have yet to read them."""
+    """The client has let go of a task whose objects lie in `places`, made by `attempt`; `readers` are tasks that have
+    yet to read them."""
 
     places: tuple[NodeId, ...]
     readers: tuple[int, ...] = ()
+    attempt: int = 0
 
 
 class Stopped(Answer, frozen=True):
@@ -493,24 +493,13 @@ class Story(Answer, frozen=True):
 
 
 class SessionAttached(Answer, frozen=True):
-    """The session is the caller's. `ending`: all that is left to do is to end it."""
+    """The session is the caller's, which is the `clients`-th to have it. `ending`: it is the caller who ends it."""
 
     session: int
     name: str
     kept: bool
     ending: bool = False
-
-
-class SessionEntry(Struct, frozen=True, array_like=True, gc=False):
-    """A session as the store knows it. `nonce` is that of its client, empty after that has detached; `since_ns` is when
-    it was opened, by the store's clock."""
-
-    number: int
-    name: str
-    kept: bool
-    nonce: bytes
-    since_ns: int = 0
-    ending: bool = False
+    clients: int = 1
 
 
 class SessionList(Answer, frozen=True):
@@ -518,17 +507,6 @@ class SessionList(Answer, frozen=True):
 
     sessions: tuple[SessionEntry, ...] = ()
     attached: tuple[int, ...] = ()
-
-
-class HeldTask(Struct, frozen=True, array_like=True, gc=False):
-    """A task that a session has in the store. `held` by its client; `listed`, unless it is a function, or only there to
-    read something: then its client need not hear of it when it goes on with the session."""
-
-    task: int
-    outputs: int
-    state: int
-    held: bool
-    listed: bool
 
 
 class HeldTasks(Answer, frozen=True):
@@ -597,6 +575,7 @@ RowType = (
     | DetachSession
     | ListSessions
     | CloseSession
+    | ForgetSession
     | FindHeld
 )
 

@@ -7,6 +7,7 @@ from daws.model.task import FROM_OUTSIDE, Ready, TaskSpec
 from daws.wire.store import (
     CANCELLED,
     CLIENT_HOLDER,
+    DONE,
     LOG_END,
     OK,
     REFUSED,
@@ -14,14 +15,15 @@ from daws.wire.store import (
     TO_END,
     TO_SWEEP,
     UNDERWAY,
-    UNKNOWN,
     AnswerType,
     AttachSession,
     Cancel,
+    Clear,
     CloseSession,
     Create,
     DetachSession,
     FindHeld,
+    ForgetSession,
     HeldTask,
     HeldTasks,
     Inspect,
@@ -32,6 +34,7 @@ from daws.wire.store import (
     SessionAttached,
     SessionEntry,
     SessionList,
+    Stopped,
     Submit,
 )
 from tests.contract.store.desk import ANN, Contract, Desk, made
@@ -80,7 +83,7 @@ class AttachingContract(Contract):
         assert attach(desk, TWO, "mine") == UNDERWAY
         desk.now_ns += 1
         assert listed(desk).attached == ()
-        assert attach(desk, TWO, "mine") == SessionAttached(1, "mine", True)
+        assert attach(desk, TWO, "mine") == SessionAttached(1, "mine", True, clients=2)
         assert attach(desk, ONE, session=1) == UNDERWAY
         desk.now_ns += self.lease_ns
         assert attach(desk, ONE, session=1) == REFUSED, "it went on with another client"
@@ -96,7 +99,7 @@ class AttachingContract(Contract):
         assert desk(DetachSession(ONE, 1, True)) == OK
         assert listed(desk) == SessionList((SessionEntry(1, "mine", True, b""),))
         assert attach(desk, BROOM, session=1, why=TO_SWEEP) == REFUSED
-        assert attach(desk, TWO, "mine") == SessionAttached(1, "mine", True)
+        assert attach(desk, TWO, "mine") == SessionAttached(1, "mine", True, clients=2)
         assert desk(DetachSession(ONE, 1, False)) == OK, "comes late"
         assert listed(desk).attached == (1,)
 
@@ -111,24 +114,24 @@ class AttachingContract(Contract):
         attach(desk, ONE)
         assert attach(desk, BROOM, why=TO_SWEEP) == REFUSED, "which one?"
         desk.now_ns = self.lease_ns
-        assert attach(desk, BROOM, session=1, why=TO_SWEEP) == SessionAttached(1, "session-1", False, True)
-        assert attach(desk, BROOM, session=1, why=TO_SWEEP) == SessionAttached(1, "session-1", False, True)
+        assert attach(desk, BROOM, session=1, why=TO_SWEEP) == SessionAttached(1, "session-1", False, True, 2)
+        assert attach(desk, BROOM, session=1, why=TO_SWEEP) == SessionAttached(1, "session-1", False, True, 2)
         desk.now_ns += self.lease_ns
         assert attach(desk, ONE, session=1) == REFUSED
         assert attach(desk, TWO, "session-1") == CANCELLED
-        another = SessionAttached(1, "session-1", False, True)
+        another = SessionAttached(1, "session-1", False, True, 3)
         assert attach(desk, b"another broom", session=1, why=TO_SWEEP) == another, "the first one is dead, too"
 
     def test_a_sweeper_looks_after_what_is_kept(self, desk: Desk):
         attach(desk, ONE, "mine", kept=True)
         desk.now_ns = self.lease_ns
-        assert attach(desk, BROOM, session=1, why=TO_SWEEP) == SessionAttached(1, "mine", True, False)
+        assert attach(desk, BROOM, session=1, why=TO_SWEEP) == SessionAttached(1, "mine", True, False, 2)
         desk(DetachSession(BROOM, 1, True))
-        assert attach(desk, TWO, "mine") == SessionAttached(1, "mine", True)
+        assert attach(desk, TWO, "mine") == SessionAttached(1, "mine", True, False, 3)
 
     def test_a_session_can_be_ended_whoever_uses_it(self, desk: Desk):
         attach(desk, ONE, "mine", kept=True)
-        assert attach(desk, TWO, "mine", why=TO_END) == SessionAttached(1, "mine", True, True)
+        assert attach(desk, TWO, "mine", why=TO_END) == SessionAttached(1, "mine", True, True, 2)
         assert attach(desk, ONE, session=1) == UNDERWAY
         assert attach(desk, b"three", "other", why=TO_END) == REFUSED
 
@@ -138,7 +141,8 @@ class AttachingContract(Contract):
         assert desk(CloseSession(1)) == OK
         assert submit(desk, FIRST + 1) == CANCELLED
         assert desk(Create(TaskSpec(FIRST + 2), (FIRST,), guarded=True)) == CANCELLED
-        assert desk.once(Inspect(FIRST + 1)) == UNKNOWN == desk.once(Inspect(FIRST + 2))
+        assert desk.once(Inspect(FIRST + 1)) == DONE == desk.once(Inspect(FIRST + 2)), "they never will be there"
+        assert desk(FindHeld(1)).next == FIRST + 1  # type: ignore[union-attr]
         assert submit(desk, FIRST) is None, "it was there before"
         assert submit(desk, 2 << SESSION_BITS) is None, "another session"
 
@@ -147,6 +151,25 @@ class AttachingContract(Contract):
         desk(CloseSession(1))
         rows = [Submit(TaskSpec(FIRST + number), (), ANN) for number in range(40)]
         assert desk.store.apply(0, rows, 0) == [CANCELLED] * 40
+
+    def test_a_session_is_forgotten_when_all_has_ended_and_nobody_holds_it(self, desk: Desk):
+        desk = Desk(self.make(shards=1), self.snapshot)
+        assert desk(ForgetSession(1)) == OK
+        for task in (5, FIRST, FIRST + 1, FIRST + 2):
+            desk.create(task, outputs=[task], held=task == FIRST)
+        desk.done(5, ANN, 0, made(5, 5, ANN))
+        desk.done(FIRST, ANN, 0, made(FIRST, FIRST, ANN))
+        stopped = desk.once(Cancel(FIRST + 1, ANN))
+        assert isinstance(stopped, Stopped)
+        assert desk(ForgetSession(1)) == UNDERWAY
+        desk(Release(FIRST, CLIENT_HOLDER))
+        desk.done(FIRST + 2)
+        assert desk(ForgetSession(1)) == UNDERWAY, "somebody is to spread that it was cancelled"
+        desk.once(Clear(ANN, (stopped.key,), (stopped.mark,)))
+        assert desk(ForgetSession(1)) == OK
+        assert [desk(Inspect(task)) for task in (FIRST, FIRST + 1, FIRST + 2)] == [DONE] * 3
+        assert desk.state(5) == STATE_DONE
+        assert desk(FindHeld(1)) == HeldTasks(FIRST)
 
     def test_what_a_session_has_is_found_in_parts(self, desk: Desk):
         desk = Desk(self.make(shards=1), self.snapshot)

@@ -141,7 +141,7 @@ class ReferencesContract(Contract):
         for task, attempt in ((PARENT, 0), (OTHER, 1)):
             desk.done(task, ANN, attempt, made(7, task, ANN))
             assert desk(Release(task, -1, attempt)) == REFUSED
-            assert desk(Release(task, CLIENT_HOLDER)) == Unheld((ANN,))
+            assert desk(Release(task, CLIENT_HOLDER)) == Unheld((ANN,), (), attempt)
             assert desk(Locate(task)) == Available((made(7, task, ANN),))
             assert desk(Release(task, -1, attempt)) == OK
             assert desk(Inspect(task)) == DONE

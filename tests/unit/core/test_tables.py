@@ -26,7 +26,7 @@ def test_each_row_that_a_node_sends_is_heard_of():
     rows = {row.__name__: row for row in get_args(wire.RowType)}
     sent = set()
     for path in CORE.glob("*.py"):
-        if path.name == "client.py":
+        if path.name in ("client.py", "session.py") or path.name.startswith("session_"):
             continue
         for call in ast.walk(ast.parse(path.read_text())):
             if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id in rows:

@@ -20,10 +20,20 @@ A *seed* is a number. A *world* is a kind of cluster in which something special 
     lost_workers workers that die while their runs wait
     failover     a store that loses what it has acknowledged
     grown        the same with graphs that grow: the second million seeds
+    sessions     users with clients that come and go, instead of a graph: the third million seeds
 """
 
-from daws.sim.worlds.corpus import GROWN, RANGES, draw_scenario
+from daws.sim.worlds.corpus import GROWN, RANGES, SESSIONS, draw_scenario
 from daws.sim.worlds.run import make_scenario_kernel, run_scenario
 from daws.sim.worlds.scenario import Outcome, Scenario
 
-__all__ = ["GROWN", "RANGES", "Outcome", "Scenario", "draw_scenario", "make_scenario_kernel", "run_scenario"]
+__all__ = [
+    "GROWN",
+    "RANGES",
+    "SESSIONS",
+    "Outcome",
+    "Scenario",
+    "draw_scenario",
+    "make_scenario_kernel",
+    "run_scenario",
+]

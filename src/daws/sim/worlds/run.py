@@ -11,11 +11,12 @@ from daws.sim.kernel import Kernel
 from daws.sim.machine import FATE
 from daws.sim.servers import Servers
 from daws.sim.simulate import FAIR, SIMPLE, Settings, make_kernel
+from daws.sim.user import SessionUser, install_user
 from daws.sim.worlds.aimed import AimedFaults
 from daws.sim.worlds.corpus import draw_scenario
 from daws.sim.worlds.graphs import MS
 from daws.sim.worlds.scenario import Outcome, Scenario
-from daws.sim.worlds.watch import KillerChecker, NodesChecker
+from daws.sim.worlds.watch import KillerChecker, NodesChecker, SessionChecker
 from daws.store.log.logged import StoreSettings
 
 LIVENESS_NS = 120_000 * MS
@@ -47,7 +48,9 @@ def make_scenario_kernel(scenario: Scenario, deep: Deep | None = None) -> Kernel
     )
     kernel = make_kernel(scenario.graph, scenario.cluster, scenario.strategy, settings)
     kernel.faults = faults = AimedFaults(kernel, scenario)
-    kernel.checker = checker = NodesChecker(kernel, deep) if scenario.is_forgetful else KillerChecker(kernel, deep)
+    if scenario.user is not None:
+        install_user(kernel, scenario.user)
+    kernel.checker = checker = _checker_of(scenario)(kernel, deep)
     checker.killers = scenario.killers
     if scenario.servers is not None:
         store = kernel.store
@@ -58,6 +61,12 @@ def make_scenario_kernel(scenario: Scenario, deep: Deep | None = None) -> Kernel
     _schedule(scenario, kernel, faults)
     kernel.progress = partial(_check_rest, kernel, scenario.seed)
     return kernel
+
+
+def _checker_of(scenario: Scenario) -> type[KillerChecker]:
+    if scenario.is_forgetful:
+        return NodesChecker
+    return SessionChecker if scenario.user is not None else KillerChecker
 
 
 def _schedule(scenario: Scenario, kernel: Kernel, faults: AimedFaults) -> None:
@@ -93,6 +102,8 @@ def run_scenario(seed: int, deep: Deep | None = None) -> Outcome:
     else:
         _check_all(scenario, kernel)
     _check_ends(scenario, kernel.client.ended)
+    if isinstance(kernel.client, SessionUser):
+        kernel.client.truth.check_left()
     ended = [state for state, _ in kernel.client.ended.values()]
     return Outcome(
         seed=seed,
@@ -149,4 +160,6 @@ def _stuck(kernel: Kernel) -> str:
                 found.append(
                     f"task {task} state {record.state} owner {record.owner} move {record.move} edges {record.edges}"
                 )
+    if isinstance(kernel.client, SessionUser):
+        found = [kernel.client.describe(), *found]
     return "; ".join(found[:4]) or "all records are final, but the client has not heard of it"

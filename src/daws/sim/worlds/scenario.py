@@ -7,6 +7,7 @@ from daws.model.graph import Graph
 from daws.sim.cluster import Cluster
 from daws.sim.faults import FaultPlan
 from daws.sim.servers import ServerPlan
+from daws.sim.user import UserPlan
 from daws.strategy.decisions import Strategy
 
 LEASE_S = 1.0
@@ -31,6 +32,7 @@ class Scenario(Struct, frozen=True):
     retired_max: int = 0  # records of ended tasks that the store keeps
     # what happens, beside the plan
     servers: ServerPlan | None = None  # what happens to the store
+    user: UserPlan | None = None  # who submits task by task, instead of a graph
     cancelled: tuple[tuple[int, int], ...] = ()  # tasks that the client cancels, and when
     leaves: tuple[tuple[int, int, int], ...] = ()  # nodes that are told to leave, when, and with which deadline
     returns: bool = False  # whether a node that has left comes back as a new incarnation
@@ -67,6 +69,7 @@ AIMED = (
     "cancelled",
     "leaves",
     "servers",
+    "user",
 )
 """Fields of a scenario that say what happens beside its plan of faults."""
 

@@ -54,7 +54,7 @@ def release(store: MemoryStore, shard: Shard, row: wire.Release, now_ns: int) ->
             if len(outputs) == 1 and outputs[0][1] <= INLINE_BYTES and not record.children and not record.inputs:
                 record.freed = True  # the usual case
                 if record.rare is None and not shard.outbox:
-                    _forget(store, shard, row.task)
+                    forget(store, shard, row.task)
                 else:
                     retire(store, record)
                 return None
@@ -63,7 +63,7 @@ def release(store: MemoryStore, shard: Shard, row: wire.Release, now_ns: int) ->
                 record.freed = True  # its readers have them in their own records
             elif not record.freed and not is_held(record):
                 places = dict.fromkeys([place for one in large for place in one[3]])
-                return wire.Unheld(tuple(places), _yet_to_read(store, record))
+                return wire.Unheld(tuple(places), _yet_to_read(store, record), record.attempt)
         elif store.retired_max and record.state in FINAL:
             record.freed = True  # it made nothing, and a repeated call hears that it is over
     elif row.holder >= 0:
@@ -106,9 +106,9 @@ def retire(store: MemoryStore, record: Record) -> None:
             continue
         task = one.spec.id
         home = shards[(task >> SHARD_BLOCK_BITS) % count]
-        if home.outbox and _has_intent(home, task):
+        if home.outbox and has_intent(home, task):
             continue  # clearing it will bring us back here
-        _forget(store, home, task)
+        forget(store, home, task)
         for _, _, producer, _, _ in one.inputs:
             if producer >= 0:
                 parent = shards[(producer >> SHARD_BLOCK_BITS) % count].records.get(producer)
@@ -125,13 +125,14 @@ def _have_retired(store: MemoryStore, tasks: Sequence[int]) -> bool:
             continue
         if not isinstance(record, Record) or record.children or not record.freed or record.state != STATE_DONE:
             return False
-        if record.held or (record.rare is not None and (record.rare.holders or _has_intent(home, task))):
+        if record.held or (record.rare is not None and (record.rare.holders or has_intent(home, task))):
             return False
-        _forget(store, home, task)  # no task reads its outputs: it retires with its parent
+        forget(store, home, task)  # no task reads its outputs: it retires with its parent
     return True
 
 
-def _forget(store: MemoryStore, home: Shard, task: int) -> None:
+def forget(store: MemoryStore, home: Shard, task: int) -> None:
+    """Keep nothing of a task but that there was one."""
     home.records[task] = None
     if store.retired_max:
         home.retired.append(task)
@@ -141,7 +142,8 @@ def _forget(store: MemoryStore, home: Shard, task: int) -> None:
                 home.records.pop(oldest, None)
 
 
-def _has_intent(home: Shard, task: int) -> bool:
+def has_intent(home: Shard, task: int) -> bool:
+    """Is there something about a task in the outbox of its shard?"""
     key, outbox = task << 2, home.outbox
     return key | SATISFY in outbox or key | REMAKE_FOR in outbox or key | STOP in outbox
 

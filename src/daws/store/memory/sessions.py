@@ -10,9 +10,10 @@ from collections.abc import Iterable
 from msgspec.structs import replace
 
 from daws.model.states import DONE as STATE_DONE
-from daws.model.states import READY, WAITING
+from daws.model.states import FINAL, READY, WAITING
 from daws.model.task import AGAIN, FROM_OUTSIDE, NodeId, Ready
-from daws.store.memory.record import Record, ready_of
+from daws.store.memory.record import Record, is_held, ready_of
+from daws.store.memory.references import forget, has_intent
 from daws.store.memory.store import MemoryStore, Shard, serves
 from daws.wire import store as wire
 from daws.wire.store import (
@@ -59,7 +60,9 @@ def attachment(store: MemoryStore, row: wire.AttachSession, now_ns: int) -> Sess
     if row.why == TO_USE and entry.ending:
         return CANCELLED
     ends = row.why == TO_END or (row.why == TO_SWEEP and not entry.kept)
-    return replace(entry, nonce=row.nonce, kept=entry.kept or row.kept, ending=entry.ending or ends)
+    clients = entry.clients + (entry.nonce != row.nonce)
+    kept, ending = entry.kept or row.kept, entry.ending or ends
+    return replace(entry, nonce=row.nonce, kept=kept, ending=ending, clients=clients)
 
 
 def _meant(store: MemoryStore, row: wire.AttachSession) -> SessionEntry | None:
@@ -79,7 +82,7 @@ def attach(store: MemoryStore, shard: Shard, row: wire.AttachSession, now_ns: in
     store.sessions[entry.number] = entry
     store.session_count = max(store.session_count, entry.number)
     store.session_leases[entry.number] = now_ns + store.lease_ns
-    return wire.SessionAttached(entry.number, entry.name, entry.kept, entry.ending)
+    return wire.SessionAttached(entry.number, entry.name, entry.kept, entry.ending, entry.clients)
 
 
 @serves(wire.DetachSession)
@@ -105,6 +108,19 @@ def list_sessions(store: MemoryStore, shard: Shard, row: wire.ListSessions, now_
 def close_session(store: MemoryStore, shard: Shard, row: wire.CloseSession, now_ns: int) -> AnswerType:
     shard.closed.add(row.session)
     return OK
+
+
+@serves(wire.ForgetSession)
+def forget_session(store: MemoryStore, shard: Shard, row: wire.ForgetSession, now_ns: int) -> AnswerType:
+    left = False
+    for task, record in list(shard.records.items()):
+        if record is None or session_of(task) != row.session:
+            continue
+        if _has_ended(record) and not is_held(record) and not has_intent(shard, task):
+            forget(store, shard, task)
+        else:
+            left = True
+    return UNDERWAY if left else OK
 
 
 @serves(wire.FindHeld)
@@ -135,9 +151,14 @@ def held_tasks(shard_count: int, row: wire.FindHeld, mine: Iterable[tuple[int, R
     return wire.HeldTasks(next_task, tuple(tasks), tuple(ready), tuple(unfinished), len(some) < len(found))
 
 
+def _has_ended(record: Record) -> bool:
+    """Whether a task has ended. While its objects are made again, it has: that is no second end."""
+    return record.state in FINAL or (record.rare is not None and record.rare.remaking)
+
+
 def _held_task(task: int, record: Record) -> HeldTask:
-    spec, rare = record.spec, record.rare
-    state = STATE_DONE if rare is not None and rare.remaking else record.state  # that is no second end
+    spec = record.spec
+    state = record.state if record.state in FINAL or not _has_ended(record) else STATE_DONE
     is_function = spec.kind == FROM_OUTSIDE and bool(record.outputs) and not record.outputs[0][3]
     return HeldTask(task, len(spec.outputs), state, record.held, not (spec.leaf or is_function))
 

@@ -115,8 +115,8 @@ class MemoryStore:
 
     def has_retired(self, shard: Shard, task: int) -> bool:
         """Whether a task without a record, which must have been created by now, has retired. A store that forgets
-        retired tasks assumes so."""
-        return task in shard.records or self.retired_max > 0
+        retired tasks assumes so; a task of a closed session is never created."""
+        return task in shard.records or self.retired_max > 0 or wire.session_of(task) in shard.closed
 
     def join(self, infos: Iterable[NodeInfo], now_ns: int = 0) -> Members:
         """Make many nodes members at once (a cluster that starts together)."""

@@ -133,6 +133,7 @@ class ShardCaller:
         self._marks = secrets.randbits(62)
         self._estates: dict[NodeId, list[int]] = {}
         self._outage: Outage | None = None
+        self._of_session: list[int] = []  # tasks of a session that is to be forgotten
         self._read: dict[int, bytes] = {}  # position up to which the log was read -> the last entry before
 
     @property
@@ -158,6 +159,8 @@ class ShardCaller:
             if isinstance(first, wire.FindHeld):
                 answers += yield from self._find_held(first)
                 continue
+            if isinstance(first, wire.ForgetSession):
+                self._of_session = [*(yield from self._find_records(first.session))]
             if isinstance(first, wire.TakeOver):
                 before = self.position
                 yield from self._update((Strike(first.dead, first.node),), now_ns, afterwards)
@@ -234,6 +237,8 @@ class ShardCaller:
             attempt.look_at_members(self._outage)
         if isinstance(first, _OF_SESSIONS):
             attempt.look_at_sessions(self._outage)
+        if isinstance(first, wire.ForgetSession):
+            attempt.here.records.estate += self._of_session
         if isinstance(first, (wire.TakeOver, wire.Buried, DropEstate)):
             attempt.look_at_estates()
         if isinstance(first, wire.TakeOver):
@@ -263,18 +268,22 @@ class ShardCaller:
                 return [wire.OwnedBy(tuple(sorted(found)))]
 
     def _find_held(self, row: wire.FindHeld) -> Script:
-        """The tasks that a session holds here. A change during the search may be included or not."""
-        low = row.session << wire.SESSION_BITS
+        found = yield from self._find_records(row.session)
+        return [held_tasks(self._options.shard_count, row, found.items())]
+
+    def _find_records(self, session: int) -> Script:
+        """The tasks that a session has here. A change during the search may be included or not."""
+        low = session << wire.SESSION_BITS
         found: dict[int, Record] = {}
         cursor = b"0"
         while True:
             cursor, page = yield Range(self.shard, cursor, low, low + (1 << wire.SESSION_BITS))
             for name, cell in zip(page[::2], page[1::2], strict=True):
                 record, _ = cells.unpack(cell)
-                if wire.session_of(int(name)) == row.session and record is not None:
+                if wire.session_of(int(name)) == session and record is not None:
                     found[int(name)] = record
             if cursor == b"0":
-                return [held_tasks(self._options.shard_count, row, found.items())]
+                return found
 
     def _find_estate(self, node: NodeId) -> Script:
         """Find all tasks that a node would leave behind. It can get no more of them once it was struck, so they are
@@ -339,7 +348,7 @@ _OF_NEW_TASKS = frozenset((wire.Submit, wire.Create))
 _OF_SESSIONS = (wire.AttachSession, wire.DetachSession, wire.ListSessions)
 _ALONE = frozenset(
     (
-        *(wire.ReadLog, wire.FindHeld, wire.TakeOver, wire.Owned, wire.Owners),
+        *(wire.ReadLog, wire.FindHeld, wire.ForgetSession, wire.TakeOver, wire.Owned, wire.Owners),
         *(wire.Lease, wire.Watch, wire.Buried, DropEstate, *_OF_SESSIONS),
     )
 )

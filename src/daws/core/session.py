@@ -1,0 +1,441 @@
+"""The session as a value: the client's side of a cluster, without a clock or a socket.
+
+`SessionCore.step` takes events (what the client asks for, answers of the store, messages of nodes, time that passed)
+and appends effects. The simulator drives it, and live clients can be driven by it, on every store. It attaches to a
+session, writes tasks into the store, hands those that are ready to their owners, cancels, reads how tasks end, sends
+again what a failover may have lost, and detaches or ends the session.
+
+    session_events   what comes in and goes out beside what nodes have, too
+    session_calls    calls to the store: repeated until answered, kept until safe
+    session_write    tasks on their way into the store
+    session_tell     messages to nodes: hand-outs, cancels, objects that may go
+    session_ends     how tasks end, from the logs
+    session_find     what a session has in the store
+
+One rule ends a session, for its client that closes it, for a tool, and for a sweeper that finds it abandoned: it is
+marked as ending, every shard is told to take no more tasks of it, what has not ended is cancelled, what is held is let
+go of, and when nothing is left it is forgotten. Whoever dies on the way is replaced by a sweeper.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from daws.core.effects import TICK, SetTimer
+from daws.core.events import CallFine, CallsSafe, Started, StoreAnswered, StoreChanged, TimerFired
+from daws.core.node import NodeConfig
+from daws.core.session_calls import SessionCalls
+from daws.core.session_ends import SessionEnds
+from daws.core.session_events import (
+    CloseAsked,
+    EndsHeard,
+    Reconnected,
+    SessionClosed,
+    SessionEffect,
+    SessionEvent,
+    SessionOpened,
+    SessionRefused,
+    TasksCancelled,
+    TasksLetGo,
+    TasksSubmitted,
+)
+from daws.core.session_find import Finding
+from daws.core.session_tell import Cancels, HandOuts, LettingGo
+from daws.core.session_write import NOBODY, Writing
+from daws.model.cluster import Members
+from daws.model.states import FINAL
+from daws.model.task import NodeId
+from daws.wire.messages import CancelTaken, SubmissionTaken
+from daws.wire.store import (
+    CLIENT_HOLDER,
+    MEMBERSHIP_SHARD,
+    NO_SESSION,
+    OK,
+    SESSION_BITS,
+    TO_END,
+    TO_SWEEP,
+    TO_USE,
+    AnswerType,
+    AttachSession,
+    Available,
+    CloseSession,
+    Create,
+    DetachSession,
+    FindHeld,
+    ForgetSession,
+    HeldTask,
+    Inspect,
+    Leased,
+    Locate,
+    Open,
+    ReadLog,
+    Register,
+    Release,
+    Row,
+    Satisfy,
+    SessionAttached,
+    Submit,
+    Watch,
+    shard_of,
+)
+
+# Where a session's client is in its life.
+ATTACHING = 0
+OPEN = 1
+DETACHING = 2  # all that was submitted goes into the store, then the client leaves
+CLOSING = 3  # the session ends
+CLOSED = 4
+
+READ_NS = 20_000_000
+"""So often ends are asked for while there are tasks that have not ended."""
+GAP = 1 << 16
+"""So many numbers of tasks are left out by a client that goes on with a session: the one before it may have used some
+that the store does not know, and may yet hear of."""
+
+
+class SessionCore:
+    """One client of one session."""
+
+    def __init__(
+        self,
+        nonce: bytes,
+        config: NodeConfig,
+        name: str = "",
+        kept: bool = False,
+        session: int = NO_SESSION,
+        why: int = TO_USE,
+        first_token: int = 0,
+    ) -> None:
+        """`nonce` tells this client from all others. A sweeper says which `session` it means."""
+        self.shard_count = config.shard_count
+        self.phase = ATTACHING
+        self.session = session
+        self.members = Members(0, ())
+        self.calls = SessionCalls(config.replicated, first_token)
+        self.writing = Writing()
+        self.hand_outs = HandOuts(nonce)
+        self.cancels = Cancels()
+        self.letting_go = LettingGo()
+        self.ends = SessionEnds(config.shard_count)
+        self.finding = Finding()
+        self.out: list[SessionEffect] = []
+        self._nonce = nonce
+        self._name = name
+        self._kept = kept
+        self._why = why
+        self._config = config
+        self._clients_before = 0
+        self._is_attached = False  # the store has said so, but it may not be safe yet
+        self._has_begun_to_close = False
+        self._unclosed: set[int] = set()  # shards that have yet to hear that the session takes no more tasks
+        self._released: set[int] = set()
+        self._unforgotten: set[int] | None = None  # shards that have yet to forget it, when nothing else is left
+        self._tick_at_ns = 0
+        self._timer_at_ns = -1
+        self._turn = 0
+
+    # -- what the parts ask --------------------------------------------------------------------------------------------
+
+    @property
+    def takes_tasks(self) -> bool:
+        """Tasks may still be written."""
+        return self.phase in (ATTACHING, OPEN, DETACHING)
+
+    def ask(self, task: int, row: Row) -> None:
+        """Send a row to the shard of this task."""
+        self.calls.ask(shard_of(task, self.shard_count), row)
+
+    def ask_once(self, task: int, row: Row) -> None:
+        self.calls.ask_once(shard_of(task, self.shard_count), row)
+
+    def node_for(self, task: int, row: Submit | None = None) -> NodeId:
+        """Who is to own a task: one after the other of the nodes that can run it. NOBODY if there are no nodes."""
+        self._turn += 1
+        nodes = self.members.nodes
+        if row is not None:
+            if row.spec.home in self.members:
+                return row.spec.home
+            nodes = self.members.capable(row.spec.needs) or nodes
+        return nodes[self._turn % len(nodes)] if nodes else NOBODY
+
+    # -- the one door --------------------------------------------------------------------------------------------------
+
+    def step(self, now_ns: int, events: Sequence[SessionEvent], out: list[SessionEffect]) -> None:
+        self.out = out
+        for event in events:
+            if self.phase != CLOSED:
+                HANDLERS[type(event)](self, now_ns, event)
+        if self.phase != CLOSED:
+            self._flush(now_ns)
+
+    def _flush(self, now_ns: int) -> None:
+        for shard in self.calls.take_resent():
+            self.ends.verify(self, shard)
+        self._go_on()
+        self.writing.flush(self)
+        if self.phase != ATTACHING:
+            self.hand_outs.flush(now_ns, self.out)
+            self.cancels.flush(self.hand_outs, self.writing.unwritten, self.out)
+            self.cancels.send(now_ns, self._config.tick_ns, self.members, self.out)
+        self.ends.flush(self)
+        self.calls.flush(now_ns, self.out)
+        self._set_timer(now_ns)
+
+    def _set_timer(self, now_ns: int) -> None:
+        busy = self.phase != OPEN or self.ends.pending
+        at_ns = min(self._tick_at_ns, now_ns + READ_NS) if busy else self._tick_at_ns
+        if self._timer_at_ns <= now_ns or at_ns < self._timer_at_ns - READ_NS:
+            self._timer_at_ns = at_ns = max(at_ns, now_ns + 1)
+            self.out.append(SetTimer(TICK, at_ns))
+
+    def _on_started(self, now_ns: int, event: Started) -> None:
+        self.members = event.members
+        self._tick_at_ns = now_ns + self._config.tick_ns
+        self._attach()
+
+    def _on_timer(self, now_ns: int, event: TimerFired) -> None:
+        if self.phase == OPEN and self.ends.pending:
+            self.ends.read(self)
+        if now_ns < self._tick_at_ns:
+            return
+        tick_ns = self._config.tick_ns
+        self._tick_at_ns = now_ns + tick_ns
+        self.calls.repeat(now_ns, tick_ns, self.out)
+        self.hand_outs.repeat(now_ns, tick_ns, self._config.lease_ns, self.members, self.out)
+        self._attach()  # the lease of the session
+        self.calls.ask_once(MEMBERSHIP_SHARD, Watch(self.members.version))
+        self.writing.send_early(self)
+        self.ends.look_up(self)
+        for task in self.letting_go.tasks:
+            self.ask_once(task, Locate(task))
+        if self._has_begun_to_close and not (self._unclosed or self._is_forgotten or self.finding.is_under_way):
+            self.finding.begin(self, _on_left, False)
+
+    def _on_reconnected(self, now_ns: int, event: Reconnected) -> None:
+        self.calls.repeat(now_ns, 0, self.out)
+        self.hand_outs.repeat(now_ns, 0, self._config.lease_ns, self.members, self.out)
+
+    # -- the session ---------------------------------------------------------------------------------------------------
+
+    def _attach(self) -> None:
+        why = TO_END if self.phase == CLOSING and self._why == TO_USE else self._why
+        row = AttachSession(self._nonce, self._name, self._kept, self.session, why)
+        self.calls.ask_once(MEMBERSHIP_SHARD, row)
+
+    def _on_attached(self, row: AttachSession, answer: AnswerType) -> None:
+        if not isinstance(answer, SessionAttached):
+            if self.phase != ATTACHING and row.session == NO_SESSION:
+                return  # asked before it was opened
+            self.phase = CLOSED
+            self.out.append(SessionRefused(answer if isinstance(answer, int) else OK))
+            return
+        if self.phase in (OPEN, DETACHING) and answer.ending:
+            self.phase = CLOSED  # somebody ends it
+            self.out.append(SessionRefused(OK))
+        elif self.phase == CLOSING:
+            self._is_attached = self._is_attached or answer.ending
+        elif self.phase == ATTACHING and not (self._is_attached and answer.session == self.session):
+            self._is_attached = True
+            self.session, self._name = answer.session, answer.name
+            self._clients_before = answer.clients - 1
+            if answer.ending:
+                self.phase = CLOSING
+
+    def _go_on(self) -> None:
+        """Do what waited for something to be written, answered or safe."""
+        if self.phase == ATTACHING and self._is_attached and self.calls.is_safe and not self.finding.is_under_way:
+            # Numbers of tasks follow from that of the session, so nobody may use it before it is safe.
+            self.finding.begin(self, _on_held, True)
+        elif self.phase == DETACHING and self._is_written and self.calls.is_safe:
+            self.calls.ask_once(MEMBERSHIP_SHARD, DetachSession(self._nonce, self.session, True))
+        elif self.phase == CLOSING and self._is_attached and not self._has_begun_to_close and self.calls.is_safe:
+            self._has_begun_to_close = True  # it is safe that the session ends, whatever becomes of us
+            self._close_shards()
+        elif self.phase == CLOSING and self._is_forgotten and self.calls.is_safe:
+            self.calls.ask_once(MEMBERSHIP_SHARD, DetachSession(self._nonce, self.session, False))
+
+    @property
+    def _is_forgotten(self) -> bool:
+        return self._unforgotten is not None and not self._unforgotten
+
+    @property
+    def _is_written(self) -> bool:
+        return not (self.writing or self.hand_outs or self.cancels or self.calls.writes)
+
+    def open(self, tasks: list[HeldTask], next_task: int) -> None:
+        """All shards have said what the session has."""
+        self._release([one for one in tasks if one.state in FINAL and not one.held])
+        if self._why == TO_SWEEP:
+            self.phase = DETACHING
+            return
+        self.phase = OPEN
+        listed = [one for one in tasks if one.held and one.listed]
+        unused = (self.session << SESSION_BITS) + self._clients_before * GAP
+        first = max(next_task + (GAP if tasks else 0), unused)
+        names = tuple([(one.task, one.outputs) for one in listed])
+        self.out.append(SessionOpened(self.session, self._name, first, names))
+        for one in listed:
+            self.ends.expect(one.task)
+            if one.state in FINAL:
+                self.ends.find(self, one.task, one.state)
+
+    def _on_close_asked(self, now_ns: int, event: CloseAsked) -> None:
+        if self.phase != OPEN:
+            return
+        if event.keep:
+            self.phase = DETACHING
+            return
+        self.phase = CLOSING
+        self._is_attached = False
+        self.writing.drop_unsent()
+        self.ends.drop_all()
+        self._attach()
+
+    def _close_shards(self) -> None:
+        self._unclosed = set(range(self.shard_count))
+        for shard in range(self.shard_count):
+            self.calls.ask(shard, CloseSession(self.session))
+
+    def _on_shard_closed(self, shard: int) -> None:
+        if shard in self._unclosed:
+            self._unclosed.discard(shard)
+            if not self._unclosed:
+                self.finding.begin(self, _on_left, False)
+
+    def end(self, tasks: list[HeldTask]) -> None:
+        """Cancel what has not ended, let go of what is held. When nothing is left, forget the session."""
+        unfinished = [one.task for one in tasks if one.state not in FINAL]
+        held = [one for one in tasks if one.state in FINAL and (one.held or one.task not in self._released)]
+        for task in unfinished:
+            self.cancels.want(task)
+        self._release(held)
+        if not unfinished and not held and not self.letting_go and not self.calls.writes:
+            self._unforgotten = set(range(self.shard_count))
+            for shard in self._unforgotten:
+                self.calls.ask_once(shard, ForgetSession(self.session))
+
+    def _release(self, tasks: list[HeldTask]) -> None:
+        """Let go of tasks that have ended. Of those that nobody holds any more, nodes may not have heard that: whoever
+        let go of them was killed before."""
+        for one in tasks:
+            self._released.add(one.task)
+            self.cancels.ended(one.task)
+            self.ask_once(one.task, Release(one.task, CLIENT_HOLDER))
+
+    def _on_forgotten(self, shard: int, answer: AnswerType) -> None:
+        if answer == OK and self._unforgotten is not None:
+            self._unforgotten.discard(shard)
+
+    def _on_detached(self, row: DetachSession) -> None:
+        self.phase = CLOSED
+        self.out.append(SessionClosed(row.keep))
+
+    # -- events --------------------------------------------------------------------------------------------------------
+
+    def _on_submitted(self, now_ns: int, event: TasksSubmitted) -> None:
+        for row in event.rows:
+            if not row.outputs:
+                self.ends.expect(row.spec.id)
+            self.writing.submit(self, row)
+
+    def _on_cancelled(self, now_ns: int, event: TasksCancelled) -> None:
+        for task in event.tasks:
+            if task in self.ends.pending:
+                self.cancels.want(task)
+
+    def _on_let_go(self, now_ns: int, event: TasksLetGo) -> None:
+        for task in event.tasks:
+            self.ends.forget(task)
+            self.writing.let_go(self, task)
+
+    def _on_ends_heard(self, now_ns: int, event: EndsHeard) -> None:
+        self.ends.hear(self, event.ends)
+
+    def _on_submission_taken(self, now_ns: int, event: SubmissionTaken) -> None:
+        self.hand_outs.taken(event.batch)
+
+    def _on_cancel_taken(self, now_ns: int, event: CancelTaken) -> None:
+        for task in self.cancels.taken(event.batch):
+            self.writing.on_cancelled(task)
+
+    def _on_safe(self, now_ns: int, event: CallsSafe) -> None:
+        self.calls.safe(event.shard, event.tokens)
+
+    def _on_changed(self, now_ns: int, event: StoreChanged) -> None:
+        self.calls.changed(event.shard, now_ns, self.out)
+        self.ends.begin_anew(event.shard)
+        self.cancels.want_again()
+        self._unforgotten = None
+        self._released.clear()
+        self.finding.begin_anew(self, event.shard)
+        if event.shard == MEMBERSHIP_SHARD:
+            self.members = Members(0, self.members.infos)
+
+    def _on_answered(self, now_ns: int, event: StoreAnswered) -> None:
+        self._hear(event.token, event.answers, now_ns)
+
+    def _on_fine(self, now_ns: int, event: CallFine) -> None:
+        self._hear(event.token, None, now_ns)
+
+    def _hear(self, token: int, answers: Sequence[AnswerType] | None, now_ns: int) -> None:
+        for shard, row, answer, again in self.calls.answered(token, answers, now_ns, self.out):
+            if self.phase != CLOSED:
+                ANSWERED[type(row)](self, shard, row, answer, again)
+
+    def _on_members(self, answer: AnswerType) -> None:
+        if isinstance(answer, Leased) and answer.members is not None:
+            self.members = answer.members
+
+    def _on_located(self, row: Locate, answer: AnswerType) -> None:
+        self.ends.on_located(self, row, answer)
+        if row.task in self.letting_go.tasks:
+            places = [place for one in answer.inputs for place in one[3]] if isinstance(answer, Available) else ()
+            self.letting_go.add(row.task, tuple(dict.fromkeys(places)), self.members, self.out)
+
+    def _on_story(self, row: Inspect, answer: AnswerType) -> None:
+        self.ends.on_story(self, row, answer)
+        self.writing.on_story(self, row, answer)
+
+
+def _on_held(core: SessionCore, tasks: list[HeldTask], next_task: int) -> None:
+    core.open(tasks, next_task)
+
+
+def _on_left(core: SessionCore, tasks: list[HeldTask], next_task: int) -> None:
+    core.end(tasks)
+
+
+HANDLERS: dict[type, Callable[[SessionCore, int, Any], None]] = {
+    Started: SessionCore._on_started,
+    TimerFired: SessionCore._on_timer,
+    TasksSubmitted: SessionCore._on_submitted,
+    TasksCancelled: SessionCore._on_cancelled,
+    TasksLetGo: SessionCore._on_let_go,
+    EndsHeard: SessionCore._on_ends_heard,
+    Reconnected: SessionCore._on_reconnected,
+    CloseAsked: SessionCore._on_close_asked,
+    SubmissionTaken: SessionCore._on_submission_taken,
+    CancelTaken: SessionCore._on_cancel_taken,
+    CallsSafe: SessionCore._on_safe,
+    StoreChanged: SessionCore._on_changed,
+    StoreAnswered: SessionCore._on_answered,
+    CallFine: SessionCore._on_fine,
+}
+
+Answered = Callable[[SessionCore, int, Any, AnswerType, bool], None]
+ANSWERED: dict[type, Answered] = {
+    AttachSession: lambda core, shard, row, answer, again: core._on_attached(row, answer),
+    DetachSession: lambda core, shard, row, answer, again: core._on_detached(row),
+    ForgetSession: lambda core, shard, row, answer, again: core._on_forgotten(shard, answer),
+    CloseSession: lambda core, shard, row, answer, again: core._on_shard_closed(shard),
+    FindHeld: lambda core, shard, row, answer, again: core.finding.on_found(core, shard, row, answer),
+    Watch: lambda core, shard, row, answer, again: core._on_members(answer),
+    Submit: lambda core, shard, row, answer, again: core.writing.on_submit(core, row, answer, again),
+    Create: lambda core, shard, row, answer, again: core.writing.on_create(core, row, answer),
+    Register: lambda core, shard, row, answer, again: core.writing.on_register(core, row, answer),
+    Satisfy: lambda core, shard, row, answer, again: core.writing.on_satisfy(core, row, answer),
+    Open: lambda core, shard, row, answer, again: core.writing.on_satisfy(core, row, answer),
+    Release: lambda core, shard, row, answer, again: core.writing.on_release(core, row, answer),
+    ReadLog: lambda core, shard, row, answer, again: core.ends.on_log(core, shard, row, answer),
+    Locate: lambda core, shard, row, answer, again: core._on_located(row, answer),
+    Inspect: lambda core, shard, row, answer, again: core._on_story(row, answer),
+}

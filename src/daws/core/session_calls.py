@@ -1,0 +1,161 @@
+"""A session's calls to the store: repeated until they are answered, and kept until they are safe (rule 11).
+
+Where the store is replicated asynchronously, rows that were acknowledged are kept until the driver says that they are
+safe. When another server answers for a shard, they are sent again, in order and one call after the other; new rows wait
+until that is done. All rows are idempotent, so those that were not lost do no harm.
+"""
+
+from collections import deque
+from collections.abc import Sequence
+
+from daws.core.effects import CallStore
+from daws.core.session_events import SessionEffect
+from daws.wire.store import (
+    REFUSED,
+    UNKNOWN,
+    AnswerType,
+    AttachSession,
+    FindHeld,
+    Inspect,
+    ListSessions,
+    Locate,
+    ReadLog,
+    Row,
+    Watch,
+)
+
+ROWS_PER_CALL = 1000
+_READS = frozenset((FindHeld, Inspect, ListSessions, Locate, ReadLog, Watch))
+Heard = list[tuple[int, Row, AnswerType, bool]]
+"""What was answered: the shard, the row, its answer, and whether the row may have taken effect before."""
+
+
+class _Sent:
+    __slots__ = ("again", "call", "sent_ns")
+
+    def __init__(self, call: CallStore, sent_ns: int, again: bool) -> None:
+        self.call = call
+        self.sent_ns = sent_ns
+        self.again = again
+
+
+class SessionCalls:
+    """Calls under way, rows that have yet to leave, and rows that may yet be lost."""
+
+    __slots__ = ("_is_replicated", "_kept", "_renewed", "_resending", "_resent", "_sent", "_waiting", "token")
+
+    def __init__(self, is_replicated: bool, first_token: int) -> None:
+        self.token = first_token
+        self._is_replicated = is_replicated
+        self._waiting: dict[int, list[Row]] = {}
+        self._sent: dict[int, _Sent] = {}
+        self._kept: dict[int, dict[int, list[Row]]] = {}  # shard -> token -> rows that are not safe
+        self._renewed: list[Row] = []  # attachments that were kept once: the others change nothing but a time
+        self._resent: list[int] = []
+        self._resending: dict[int, deque[Row]] = {}  # shard -> rows that come before all others
+
+    def ask(self, shard: int, row: Row) -> None:
+        self._waiting.setdefault(shard, []).append(row)
+
+    @property
+    def writes(self) -> bool:
+        """Is there a row that may change something, and was not answered?"""
+        sent = [row for one in self._sent.values() for row in one.call.rows]
+        waiting = [row for rows in (*self._waiting.values(), *self._resending.values()) for row in rows]
+        return any(type(row) not in _READS for row in (*sent, *waiting))
+
+    @property
+    def is_safe(self) -> bool:
+        """Nothing that was acknowledged can be lost any more."""
+        return not any(self._kept.values()) and not self._resending
+
+    def asks(self, shard: int, row: Row) -> bool:
+        """Is the answer of a shard to such a row yet to come?"""
+        if row in self._waiting.get(shard, ()) or row in self._resending.get(shard, ()):
+            return True
+        return any(one.call.shard == shard and row in one.call.rows for one in self._sent.values())
+
+    def ask_once(self, shard: int, row: Row) -> None:
+        """Ask, unless that was asked and the answer is yet to come."""
+        if not self.asks(shard, row):
+            self.ask(shard, row)
+
+    def flush(self, now_ns: int, out: list[SessionEffect]) -> None:
+        """Let rows leave that nothing has to come before."""
+        for shard in [shard for shard in self._waiting if shard not in self._resending]:
+            rows = self._waiting.pop(shard)
+            for start in range(0, len(rows), ROWS_PER_CALL):
+                self._send(shard, rows[start : start + ROWS_PER_CALL], False, now_ns, out)
+
+    def _send(self, shard: int, rows: list[Row], again: bool, now_ns: int, out: list[SessionEffect]) -> None:
+        self.token += 1
+        call = CallStore(self.token, shard, rows)  # type: ignore[arg-type]
+        self._sent[self.token] = _Sent(call, now_ns, again)
+        out.append(call)
+
+    def repeat(self, now_ns: int, after_ns: int, out: list[SessionEffect]) -> None:
+        """Send again what was not answered for so long. Its answer, or the call itself, may have been lost."""
+        for one in self._sent.values():
+            if now_ns - one.sent_ns >= after_ns:
+                one.sent_ns = now_ns
+                one.again = True
+                out.append(one.call)
+
+    def answered(
+        self, token: int, answers: Sequence[AnswerType] | None, now_ns: int, out: list[SessionEffect]
+    ) -> Heard:
+        """An answer came; None stands for one in which each row was answered with None. Only the first one counts."""
+        one = self._sent.pop(token, None)
+        if one is None:
+            return []
+        shard, rows = one.call.shard, one.call.rows
+        if answers is None:
+            answers = [None] * len(rows)
+        if self._is_replicated:
+            self._keep(token, shard, rows, answers)
+        if shard in self._resending and one.again:
+            self._resend(shard, now_ns, out)
+        return [(shard, row, answer, one.again) for row, answer in zip(rows, answers, strict=True)]
+
+    def _keep(self, token: int, shard: int, rows: Sequence[Row], answers: Sequence[AnswerType]) -> None:
+        said = [
+            row
+            for row, answer in zip(rows, answers, strict=True)
+            if type(row) not in _READS and row not in self._renewed and not _is_refused(answer)
+        ]
+        if said:
+            self._kept.setdefault(shard, {})[token] = said
+            self._renewed += [row for row in said if type(row) is AttachSession]
+
+    def safe(self, shard: int, tokens: Sequence[int]) -> None:
+        kept = self._kept.get(shard, {})
+        for token in tokens:
+            kept.pop(token, None)
+
+    def changed(self, shard: int, now_ns: int, out: list[SessionEffect]) -> None:
+        """Another server answers for this shard: say all again that may be lost, or was not answered, in order."""
+        said = self._kept.pop(shard, {})
+        self._renewed.clear()
+        for token in [token for token, one in self._sent.items() if one.call.shard == shard]:
+            said[token] = [row for row in self._sent.pop(token).call.rows if type(row) is not ReadLog]
+        rows = [row for token in sorted(said) for row in said[token]]
+        self._resending[shard] = deque((*rows, *self._resending.pop(shard, ())))
+        self._resend(shard, now_ns, out)
+
+    def _resend(self, shard: int, now_ns: int, out: list[SessionEffect]) -> None:
+        left = self._resending[shard]
+        if left:
+            rows = [left.popleft() for _ in range(min(len(left), ROWS_PER_CALL))]
+            self._send(shard, rows, True, now_ns, out)
+        elif not any(one.call.shard == shard and one.again for one in self._sent.values()):
+            del self._resending[shard]
+            self._resent.append(shard)
+
+    def take_resent(self) -> list[int]:
+        """Shards that know again all that may have been lost there."""
+        resent, self._resent = self._resent, []
+        return resent
+
+
+def _is_refused(answer: AnswerType) -> bool:
+    return answer.__class__ is int and answer in (REFUSED, UNKNOWN)

@@ -1,0 +1,92 @@
+"""What a session's client is asked to do, and what it wants done, beside what it shares with nodes.
+
+From nodes it has the events `Started`, `StoreAnswered`, `CallFine`, `CallsSafe`, `StoreChanged` and `TimerFired`, the
+messages `SubmissionTaken` and `CancelTaken`, and the effects `CallStore`, `Send` and `SetTimer`.
+"""
+
+from msgspec import Struct
+
+from daws.core.effects import Effect, EffectType
+from daws.core.events import Event, EventType
+from daws.model.task import Input
+from daws.wire.store import Submit
+
+# -- events ------------------------------------------------------------------------------------------------------------
+
+
+class TasksSubmitted(Event, frozen=True):
+    """New tasks, and objects that were put in from outside, in this order: parents come before their children. A node
+    of -1 leaves it to the session who gets the task."""
+
+    rows: tuple[Submit, ...]
+
+
+class TasksCancelled(Event, frozen=True):
+    tasks: tuple[int, ...]
+
+
+class TasksLetGo(Event, frozen=True):
+    """Nobody has a future of these tasks any more. They were named by no task that is yet to be submitted."""
+
+    tasks: tuple[int, ...]
+
+
+class EndsHeard(Event, frozen=True):
+    """Nodes, or the server of the store, have told how tasks ended: a hint that makes it fast."""
+
+    ends: "tuple[TaskEnd, ...]"
+
+
+class Reconnected(Event, frozen=True):
+    """The link to the store was lost and made anew: what was not answered is to be sent again at once."""
+
+
+class CloseAsked(Event, frozen=True):
+    """The client goes. A session that it is to `keep` goes on: then all that was submitted has to be in the store
+    first. Else what has not ended is cancelled."""
+
+    keep: bool
+
+
+# -- effects -----------------------------------------------------------------------------------------------------------
+
+
+class TaskEnd(Struct, frozen=True, array_like=True, gc=False):
+    """How a task ended: its state, the error if it failed, and what it made."""
+
+    task: int
+    state: int
+    error: str = ""
+    outputs: tuple[Input, ...] = ()
+
+
+class SessionOpened(Effect, frozen=True):
+    """The session can be used. `tasks` are those that it has and holds, with the number of their outputs; how those
+    end, or have ended, is told. `next_task` and all numbers above it are free."""
+
+    session: int
+    name: str
+    next_task: int
+    tasks: tuple[tuple[int, int], ...] = ()
+
+
+class SessionRefused(Effect, frozen=True):
+    """The session cannot be had, or is lost to another client. `why` is what the store has answered."""
+
+    why: int
+
+
+class TasksEnded(Effect, frozen=True):
+    """Each task is told of once."""
+
+    ends: tuple[TaskEnd, ...]
+
+
+class SessionClosed(Effect, frozen=True):
+    """There is nothing left to do: the session has ended, or everything of it is in the store."""
+
+    kept: bool
+
+
+SessionEvent = EventType | TasksSubmitted | TasksCancelled | TasksLetGo | EndsHeard | Reconnected | CloseAsked
+SessionEffect = EffectType | SessionOpened | SessionRefused | TasksEnded | SessionClosed

@@ -1,0 +1,153 @@
+"""What a session's client tells nodes: tasks that they own, objects that were put there, and what to cancel.
+
+A message is repeated until it was acknowledged. If its node dies first, whoever takes over finds the tasks in the
+store, and any other node can cancel.
+"""
+
+from collections.abc import Collection
+
+from daws.core.effects import Send
+from daws.core.session_events import SessionEffect
+from daws.model.cluster import Members
+from daws.model.task import CLIENT, NodeId, Ready
+from daws.wire.messages import CancelOrder, LetGo, NewTasks, Submission
+from daws.wire.store import Submit
+
+TASKS_PER_ORDER = 4096
+NONCE_BYTES = 5
+COUNTER_BITS = 23
+NOT_SENT = -1
+
+
+class HandOuts:
+    """Tasks and objects on their way to the nodes that own them."""
+
+    __slots__ = ("_number", "_objects", "_ready", "_under_way")
+
+    def __init__(self, nonce: bytes) -> None:
+        # A node that has heard of a batch takes no other one with its number: those of two clients must differ.
+        self._number = int.from_bytes(nonce[:NONCE_BYTES].ljust(NONCE_BYTES), "big") << COUNTER_BITS
+        self._ready: dict[NodeId, dict[int, Ready]] = {}
+        self._objects: dict[NodeId, list[Submit]] = {}
+        # batch -> node, message, when it was first sent, and last
+        self._under_way: dict[int, tuple[NodeId, Submission | NewTasks, int, int]] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._ready or self._objects or self._under_way)
+
+    def next_number(self) -> int:
+        self._number += 1
+        return self._number
+
+    def add(self, node: NodeId, ready: Ready) -> None:
+        self._ready.setdefault(node, {})[ready.spec.id] = ready
+
+    def put(self, row: Submit) -> None:
+        """Objects that a client has put on nodes: who has them has to know."""
+        for node in row.outputs[0][3]:
+            self._objects.setdefault(node, []).append(row)
+
+    def flush(self, now_ns: int, out: list[SessionEffect]) -> None:
+        for node, rows in self._objects.items():
+            self._send(node, NewTasks(CLIENT, self.next_number(), tuple(rows)), now_ns, out)
+        for node, tasks in self._ready.items():
+            self._send(node, Submission(CLIENT, self.next_number(), tuple(tasks.values())), now_ns, out)
+        self._objects.clear()
+        self._ready.clear()
+
+    def _send(self, node: NodeId, message: Submission | NewTasks, now_ns: int, out: list[SessionEffect]) -> None:
+        self._under_way[message.batch] = (node, message, now_ns, now_ns)
+        out.append(Send(node, message))
+
+    def taken(self, batch: int) -> None:
+        self._under_way.pop(batch, None)
+
+    def repeat(self, now_ns: int, after_ns: int, lease_ns: int, members: Members, out: list[SessionEffect]) -> None:
+        """Send again what was not taken. A node that is no member is dead, or so new that this client has not heard of
+        it, but not for as long as a lease."""
+        for batch, (node, message, first_ns, last_ns) in list(self._under_way.items()):
+            if node not in members and now_ns - first_ns > lease_ns:
+                del self._under_way[batch]
+            elif now_ns - last_ns >= after_ns:
+                self._under_way[batch] = (node, message, first_ns, now_ns)
+                out.append(Send(node, message))
+
+
+class Cancels:
+    """Tasks that are to be cancelled, until they have ended, and orders to see to it."""
+
+    __slots__ = ("_ordered", "_orders", "_turn", "_wanted")
+
+    def __init__(self) -> None:
+        self._wanted: dict[int, str] = {}  # tasks, and what they fail by, if they are to fail
+        self._ordered: set[int] = set()  # those for which there is an order, or was one that was taken
+        self._orders: dict[int, tuple[CancelOrder, int]] = {}  # by batch, and when it was sent
+        self._turn = 0
+
+    def __bool__(self) -> bool:
+        return bool(self._orders) or any(task not in self._ordered for task in self._wanted)
+
+    def want(self, task: int, error: str = "") -> None:
+        self._wanted.setdefault(task, error)
+
+    def ended(self, task: int) -> None:
+        self._wanted.pop(task, None)
+        self._ordered.discard(task)
+
+    def want_again(self) -> None:
+        """The store may have forgotten tasks when a node asked it to cancel them: order all that have not ended."""
+        self._ordered.clear()
+
+    def flush(self, hand_outs: HandOuts, unwritten: Collection[int], out: list[SessionEffect]) -> None:
+        """Order what the store knows of by now."""
+        by_error: dict[str, list[int]] = {}
+        for task, error in self._wanted.items():
+            if task not in self._ordered and task not in unwritten:
+                by_error.setdefault(error, []).append(task)
+        for error, tasks in by_error.items():
+            self._ordered.update(tasks)
+            for start in range(0, len(tasks), TASKS_PER_ORDER):
+                batch = hand_outs.next_number()
+                order = CancelOrder(CLIENT, batch, tuple(tasks[start : start + TASKS_PER_ORDER]), error)
+                self._orders[batch] = (order, NOT_SENT)
+
+    def send(self, now_ns: int, after_ns: int, members: Members, out: list[SessionEffect]) -> None:
+        """Any node can see to it; one after the other is asked until one has."""
+        nodes = members.nodes
+        for batch, (order, sent_ns) in self._orders.items():
+            if nodes and (sent_ns == NOT_SENT or now_ns - sent_ns >= after_ns):
+                self._turn += 1
+                self._orders[batch] = (order, now_ns)
+                out.append(Send(nodes[(batch + self._turn) % len(nodes)], order))
+
+    def taken(self, batch: int) -> tuple[int, ...]:
+        """An order is carried out. Answers its tasks."""
+        order, _ = self._orders.pop(batch, (None, 0))
+        return () if order is None else order.tasks
+
+
+class LettingGo:
+    """Tasks that nobody holds, and whose objects lie on nodes: these are told until the objects are gone."""
+
+    __slots__ = ("_places",)
+
+    def __init__(self) -> None:
+        self._places: dict[int, tuple[NodeId, ...]] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._places)
+
+    @property
+    def tasks(self) -> tuple[int, ...]:
+        return tuple(self._places)
+
+    def add(self, task: int, places: tuple[NodeId, ...], members: Members, out: list[SessionEffect]) -> None:
+        there = tuple([place for place in places if place in members])
+        if not there:
+            self._places.pop(task, None)  # the objects are gone with their nodes
+            return
+        self._places[task] = there
+        out.extend([Send(place, LetGo(CLIENT, (task,))) for place in there])
+
+    def gone(self, task: int) -> None:
+        self._places.pop(task, None)

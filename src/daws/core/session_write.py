@@ -1,0 +1,313 @@
+"""How a session's tasks get into the store.
+
+A task whose parents are in its own shard is one row. Another one is added as graphs grow (rule 7): it is written with
+an edge to itself, each parent is told of it, parents that are done answer what they have made, and then it loses that
+edge. Every step may be repeated. Rows that come too early, because what they need is yet to be written, are sent again.
+
+A task is let go of when all tasks that were submitted to read it are written.
+"""
+
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from daws.model.states import CANCELLED as STATE_CANCELLED
+from daws.model.states import FAILED as STATE_FAILED
+from daws.model.states import READY, WAITING
+from daws.model.task import AGAIN, NodeId, Ready
+from daws.wire.store import (
+    CANCELLED,
+    CLIENT_HOLDER,
+    FAILED,
+    OK,
+    STRUCK,
+    UNKNOWN,
+    AnswerType,
+    Available,
+    Create,
+    Inspect,
+    Open,
+    Register,
+    Release,
+    Row,
+    Satisfy,
+    Story,
+    Submit,
+    Unheld,
+    shard_of,
+)
+
+if TYPE_CHECKING:
+    from daws.core.session import SessionCore
+
+NOBODY: NodeId = -1
+
+
+class _Growing:
+    """A task with parents in other shards, while these are told. `left`: parents of which the answer is yet to come."""
+
+    __slots__ = ("left", "row")
+
+    def __init__(self, row: Submit) -> None:
+        self.row = row
+        self.left = set(row.parents)
+
+
+class Writing:
+    """Tasks on their way into the store."""
+
+    __slots__ = (
+        "_causes",
+        "_doomed",
+        "_doubted",
+        "_early",
+        "_growing",
+        "_let_go",
+        "_needed",
+        "_orphans",
+        "_sure",
+        "unwritten",
+    )
+
+    def __init__(self) -> None:
+        self.unwritten: dict[int, Submit] = {}
+        self._growing: dict[int, _Growing] = {}
+        self._early: list[Row] = []  # that are to be sent again
+        self._needed: dict[int, int] = {}  # tasks, and how many that read them are not written
+        self._let_go: dict[int, None] = {}
+        self._doubted: dict[int, Submit] = {}  # tasks of which it is not known whether their owners have them
+        self._doomed: dict[int, Submit] = {}  # tasks that are to end because of a parent
+        self._sure: set[tuple[int, int]] = set()  # parent and child: the parent was written when the child was told of
+        self._orphans: dict[int, int] = {}  # tasks whose parent is not in the store, and that parent
+        self._causes: dict[int, list[int]] = {}  # tasks that have failed, and those that fail by it
+
+    def __bool__(self) -> bool:
+        return bool(self.unwritten or self._early or self._let_go or self._doubted or self._causes or self._orphans)
+
+    # -- from the client -----------------------------------------------------------------------------------------------
+
+    def submit(self, core: "SessionCore", row: Submit) -> None:
+        self._expect(row)
+        self._write(core, row)
+
+    def _expect(self, row: Submit) -> None:
+        """A task is to be written, for the first time or once more: until then its parents are not let go of."""
+        if row.spec.id not in self.unwritten:
+            for parent in dict.fromkeys(row.parents):
+                self._needed[parent] = self._needed.get(parent, 0) + 1
+        self.unwritten[row.spec.id] = row
+
+    def let_go(self, core: "SessionCore", task: int) -> None:
+        self._let_go[task] = None
+
+    def flush(self, core: "SessionCore") -> None:
+        """Let go of tasks that nothing needs any more which is yet to be written."""
+        for task in [one for one in self._let_go if one not in self.unwritten and not self._needed.get(one)]:
+            del self._let_go[task]
+            core.ask(task, Release(task, CLIENT_HOLDER))
+
+    def send_early(self, core: "SessionCore") -> None:
+        """On each tick: what came too early, or had no node to own it."""
+        early, self._early = self._early, []
+        for row in early:
+            if isinstance(row, Submit):
+                self._write(core, row)
+            elif isinstance(row, Open):
+                core.ask(row.task, Open(row.task, core.node_for(row.task)))
+            elif isinstance(row, Satisfy):
+                core.ask(row.task, replace(row, node=core.node_for(row.task)))
+            else:
+                assert isinstance(row, Register)
+                self._tell_parent(core, row.task, row.child)
+
+    def drop_unsent(self) -> None:
+        """The session ends: what was not sent never will be."""
+        self._early = [row for row in self._early if not isinstance(row, Submit)]
+        sent = self._growing.keys()
+        self.unwritten = {task: row for task, row in self.unwritten.items() if task in sent}
+
+    def complete(self, core: "SessionCore", row: Submit) -> None:
+        """Tell all parents of a task that a client before this one may not have told."""
+        task = row.spec.id
+        if task not in self.unwritten:
+            self._expect(row)
+            self._growing[task] = _Growing(row)
+            self._register(core, self._growing[task])
+
+    # -- one task ------------------------------------------------------------------------------------------------------
+
+    def _write(self, core: "SessionCore", row: Submit) -> None:
+        task = row.spec.id
+        is_function = bool(row.outputs) and not row.outputs[0][3]
+        if not is_function and row.node not in core.members:
+            node = core.node_for(task, row)
+            if node == NOBODY:
+                self._early.append(row)
+                return
+            row = replace(row, node=node)
+        self.unwritten[task] = row  # with the node that it was given
+        count = core.shard_count
+        home = shard_of(task, count)
+        if all(shard_of(parent, count) == home for parent in row.parents):
+            if self.unwritten.keys().isdisjoint(row.parents):
+                self._sure.add((task, task))
+            core.ask(task, row)
+        else:
+            self._growing[task] = _Growing(row)
+            core.ask(task, Create(row.spec, row.parents, guarded=True, held=True))
+
+    def _written(self, task: int) -> None:
+        row = self.unwritten.pop(task, None)
+        self._growing.pop(task, None)
+        if row is not None:
+            self._let_go_of_parents(row)
+
+    def _let_go_of_parents(self, row: Submit) -> None:
+        for parent in dict.fromkeys(row.parents):
+            left = self._needed.get(parent, 0) - 1
+            if left > 0:
+                self._needed[parent] = left
+            else:
+                self._needed.pop(parent, None)
+
+    def on_submit(self, core: "SessionCore", row: Submit, answer: AnswerType, again: bool) -> None:
+        task = row.spec.id
+        is_sure = (task, task) in self._sure
+        self._sure.discard((task, task))
+        if answer.__class__ is int:
+            if answer == STRUCK or (answer == UNKNOWN and not is_sure):
+                if core.takes_tasks:
+                    self._expect(row)
+                    self._early.append(row)
+                else:
+                    self._written(task)
+                return
+            self._written(task)
+            core.ends.over(core, task, *_refusal(row, answer))
+            return
+        self._written(task)
+        if row.outputs:
+            core.hand_outs.put(row)
+        elif isinstance(answer, Ready):
+            core.hand_outs.add(row.node, answer)
+        elif not row.parents:
+            if again:  # its owner may have it, or may have had it before
+                self._doubted[task] = row
+                core.ask(task, Inspect(task, brief=True))
+            else:
+                core.hand_outs.add(row.node, Ready(row.spec, 0, 0))
+
+    def on_create(self, core: "SessionCore", row: Create, answer: AnswerType) -> None:
+        task = row.spec.id
+        if answer != OK:
+            self._written(task)
+            core.ends.over(core, task, *_refusal(row, answer))
+            return
+        if task not in self._growing:  # said again after a failover
+            submit = Submit(row.spec, row.parents, NOBODY)
+            self._expect(submit)
+            self._growing[task] = _Growing(submit)
+        self._register(core, self._growing[task])
+
+    def _register(self, core: "SessionCore", growing: _Growing) -> None:
+        task = growing.row.spec.id
+        for parent in growing.left:
+            self._tell_parent(core, parent, task)
+        if not growing.left:
+            core.ask(task, Open(task, core.node_for(task, growing.row)))
+
+    def _tell_parent(self, core: "SessionCore", parent: int, child: int) -> None:
+        if parent in self.unwritten:
+            self._sure.discard((parent, child))
+        else:
+            self._sure.add((parent, child))  # if it is not in the store now, it never will be
+        core.ask(parent, Register(parent, child))
+
+    def on_register(self, core: "SessionCore", row: Register, answer: AnswerType) -> None:
+        growing = self._growing.get(row.child)
+        is_sure = (row.task, row.child) in self._sure
+        self._sure.discard((row.task, row.child))
+        if isinstance(answer, Available):
+            node = core.node_for(row.child)
+            core.ask(row.child, Satisfy(row.child, row.task, node, answer.inputs))
+        elif answer == UNKNOWN and not is_sure:
+            self._early.append(row)
+            return
+        elif answer != OK and growing is None:
+            self._orphans[row.child] = row.task  # said again after a failover; it may have had all that it needs
+            core.ask(row.child, Inspect(row.child, brief=True))
+            return
+        elif answer != OK:
+            self._doom(core, row, answer)
+            return
+        if growing is not None and row.task in growing.left:
+            growing.left.discard(row.task)
+            if not growing.left:
+                core.ask(row.child, Open(row.child, core.node_for(row.child, growing.row)))
+
+    def _doom(self, core: "SessionCore", row: Register, answer: AnswerType) -> None:
+        """A parent has failed, was cancelled, or is not there any more: the task ends like that."""
+        if answer == FAILED:
+            self._causes.setdefault(row.task, []).append(row.child)
+            core.ask(row.task, Inspect(row.task, brief=True))
+            return
+        if answer == CANCELLED:
+            error = ""
+        else:
+            error = _forgotten(row.task)
+        self._end_as(core, row.child, error)
+
+    def _end_as(self, core: "SessionCore", task: int, error: str) -> None:
+        """Have a task end. Until a node has seen to that, its parents stay: another client may have to do it."""
+        row = self.unwritten.pop(task, None)
+        self._growing.pop(task, None)
+        if row is not None:
+            self._doomed[task] = row
+        core.cancels.want(task, error)
+
+    def on_cancelled(self, task: int) -> None:
+        """A node has seen to it that a task ends."""
+        row = self._doomed.pop(task, None)
+        if row is not None:
+            self._let_go_of_parents(row)
+
+    def on_story(self, core: "SessionCore", row: Inspect, answer: AnswerType) -> None:
+        """What became of a task: by what its children fail, and whether its owner may not have heard of it."""
+        parent = self._orphans.pop(row.task, None)
+        if parent is not None and isinstance(answer, Story) and answer.state == WAITING:
+            self._end_as(core, row.task, _forgotten(parent))
+        error = answer.error if isinstance(answer, Story) else _forgotten(row.task)
+        for child in self._causes.pop(row.task, ()):
+            self._end_as(core, child, error)
+        submit = self._doubted.pop(row.task, None)
+        if submit is None or not isinstance(answer, Story):
+            return
+        if answer.state == READY and answer.owner == submit.node and not answer.move and not answer.attempt:
+            core.hand_outs.add(submit.node, Ready(submit.spec, 0, 0, (), AGAIN))
+
+    def on_satisfy(self, core: "SessionCore", row: Satisfy | Open, answer: AnswerType) -> None:
+        if isinstance(answer, Ready):
+            core.hand_outs.add(row.node, answer)
+        elif answer in (STRUCK, UNKNOWN):
+            self._early.append(row)
+            return
+        if isinstance(row, Open):
+            self._written(row.task)
+
+    def on_release(self, core: "SessionCore", row: Release, answer: AnswerType) -> None:
+        if isinstance(answer, Unheld):
+            core.letting_go.add(row.task, answer.places, core.members, core.out)
+        else:
+            core.letting_go.gone(row.task)
+
+
+def _forgotten(parent: int) -> str:
+    return f"task {parent}, which it needs, is not in the store any more: its client was killed before that was safe"
+
+
+def _refusal(row: Submit | Create, answer: AnswerType) -> tuple[int, str]:
+    if answer == CANCELLED:
+        return STATE_CANCELLED, ""
+    if answer == UNKNOWN and row.parents:
+        return STATE_FAILED, _forgotten(row.parents[0])
+    return STATE_FAILED, f"the store has refused task {row.spec.id}: what it needs is gone"

@@ -1,0 +1,264 @@
+"""What sessions have promised: nothing that is in the store is lost, each end is told once, and nothing is left behind.
+
+Knows what the user has asked for and what the user was told, and looks at the store from outside. It believes nothing
+that a session's client thinks of itself.
+"""
+
+from typing import TYPE_CHECKING, NoReturn
+
+from daws.core import view
+from daws.core.effects import CallStore
+from daws.core.events import StoreAnswered
+from daws.core.session_events import SessionOpened, TaskEnd
+from daws.model.states import CANCELLED, DONE, FAILED, FINAL, STATE_NAMES
+from daws.model.task import Ready
+from daws.sim.checkers.known import Violation
+from daws.wire.store import OK, AttachSession, Open, RowType, SessionAttached, Submit, session_of
+
+if TYPE_CHECKING:
+    from daws.sim.kernel import Kernel
+
+
+class UserTask:
+    """A task as the user knows it. `client` is the number of the one that looks after it now."""
+
+    __slots__ = ("client", "end", "is_cancelled", "is_let_go", "is_lost", "is_orphan", "parents", "session")
+
+    def __init__(self, client: int, parents: tuple[int, ...], session: int) -> None:
+        self.client = client
+        self.parents = parents
+        self.session = session
+        self.end: TaskEnd | None = None
+        self.is_cancelled = False
+        self.is_let_go = False
+        self.is_orphan = False  # its client was killed before the store had acknowledged it for good
+        self.is_lost = False  # its client was killed before the store knew of it, or its session has ended
+
+
+class SessionTruth:
+    """All tasks of the user."""
+
+    def __init__(self, kernel: "Kernel", is_kept: bool) -> None:
+        self.kernel = kernel
+        self.is_kept = self.opens_kept = is_kept  # the session goes on without a client
+        self.renewed_ns: dict[int, int] = {}  # client -> when it asked for the last lease that it was given
+        self.wishes: dict[int, UserTask] = {}
+        self.session = 0
+        self.called: dict[int, tuple[int, list[RowType]]] = {}  # by token: when it was first sent, and what
+        self.unsafe: dict[int, set[int]] = {}  # by token: tasks that were acknowledged
+        self.acknowledged: set[int] = set()
+        self.is_closing = False  # the user has said that the session is to end
+        self.told: set[tuple[int, int]] = set()  # client, task
+        self.expected: set[int] = set()  # what the next client has to find
+        self.ended_sessions: set[int] = set()
+        self.seen_sessions: set[int] = set()
+
+    def fail(self, what: str) -> NoReturn:
+        raise Violation(f"at {self.kernel.now_ns / 1e9:.6f} s of seed {self.kernel.seed}: {what}")
+
+    @property
+    def _forgets(self) -> bool:
+        return bool(self.kernel.config.replicated)
+
+    # -- what was acknowledged -----------------------------------------------------------------------------------------
+
+    def on_call(self, call: CallStore) -> None:
+        self.called.setdefault(call.token, (self.kernel.now_ns, call.rows))
+
+    def on_answered(self, client: int, event: StoreAnswered) -> None:
+        """From the first answer on, what a call has written is acknowledged; where the store forgets, not yet safe."""
+        sent_ns, rows = self.called.pop(event.token, (0, []))
+        for row, answer in zip(rows, event.answers if rows else (), strict=True):
+            if isinstance(row, Submit) and (answer is None or isinstance(answer, Ready)):
+                self.unsafe.setdefault(event.token, set()).add(row.spec.id)
+            elif isinstance(row, Open) and (answer == OK or isinstance(answer, Ready)):
+                self.unsafe.setdefault(event.token, set()).add(row.task)
+            elif isinstance(row, AttachSession) and isinstance(answer, SessionAttached):
+                self.renewed_ns[client] = max(sent_ns, self.renewed_ns.get(client, 0))
+        if not self._forgets:
+            self.on_safe((event.token,))
+
+    def on_safe(self, tokens: tuple[int, ...]) -> None:
+        for token in tokens:
+            self.acknowledged |= self.unsafe.pop(token, set())
+
+    # -- what the user does --------------------------------------------------------------------------------------------
+
+    def usable(self) -> list[int]:
+        """Tasks of the session that the user has futures of."""
+        return [
+            task
+            for task, wish in self.wishes.items()
+            if wish.session == self.session and not wish.is_let_go and not wish.is_lost
+        ]
+
+    def unended(self, client: int) -> list[int]:
+        wishes = self.wishes
+        return [task for task in self.usable() if wishes[task].client == client and (client, task) not in self.told]
+
+    def on_submitted(self, client: int, task: int, parents: tuple[int, ...]) -> None:
+        if task in self.wishes:
+            self.fail(f"number {task} was given to two tasks")
+        self.wishes[task] = UserTask(client, parents, self.session)
+
+    def on_cancelled(self, task: int) -> None:
+        self.wishes[task].is_cancelled = True
+
+    def on_let_go(self, task: int) -> None:
+        self.wishes[task].is_let_go = True
+
+    # -- what the user is told -----------------------------------------------------------------------------------------
+
+    def on_opened(self, client: int, opened: SessionOpened, visit: int) -> None:
+        names = {task for task, _ in opened.tasks}
+        if opened.session in self.ended_sessions:
+            self.fail(f"session {opened.session} was opened again after it had ended")
+        self.seen_sessions.add(opened.session)
+        if opened.session != self.session:
+            self._begin_anew(opened.session)
+        self.is_closing = False
+        lost = sorted(self.expected - names)
+        if lost:
+            self.fail(f"task {lost[0]} of session {self.session} was in the store, and the next client lacks it")
+        self.expected = set()
+        for task, wish in self.wishes.items():
+            if wish.session != self.session or wish.is_let_go:
+                continue
+            if task in names:
+                wish.client = client
+            else:
+                wish.is_lost = True
+        for task in names:
+            if session_of(task) != opened.session:
+                self.fail(f"session {opened.session} has task {task} of another session")
+            if task >= opened.next_task:
+                self.fail(f"number {opened.next_task} is said to be free, but there is a task {task}")
+            if task not in self.wishes:
+                self.fail(f"session {opened.session} has task {task}, which nobody has submitted")
+
+    def check_rival(self, session: int, client: int) -> None:
+        """A session was opened while this client has it: was that one away for longer than a lease?"""
+        until_ns = self.renewed_ns.get(client, 0) + self.kernel.config.lease_ns
+        if session == self.session and self.kernel.now_ns < until_ns:
+            self.fail(f"session {session} has two clients")
+
+    def _begin_anew(self, session: int) -> None:
+        """The one before was swept: whatever it had is gone."""
+        if self.session and self.is_kept and not self.is_closing and self.session not in self.ended_sessions:
+            self.fail(f"session {self.session} was to be kept, and is gone")
+        for wish in self.wishes.values():
+            if wish.session == self.session:
+                wish.is_lost = True
+        self.expected = set()
+        self.session = session
+        self.is_kept = self.opens_kept
+
+    def on_ended(self, client: int, ends: tuple[TaskEnd, ...]) -> None:
+        for end in ends:
+            wish = self.wishes.get(end.task)
+            if wish is None or wish.session != self.session:
+                self.fail(f"client {client} was told of task {end.task}, which is not one of its tasks")
+            if (client, end.task) in self.told:
+                self.fail(f"client {client} was told twice how task {end.task} ended")
+            self.told.add((client, end.task))
+            self._check_end(end, wish)
+            if wish.end is None:
+                wish.end = end
+
+    def _check_end(self, end: TaskEnd, wish: UserTask) -> None:
+        task, state = end.task, end.state
+        if state not in FINAL:
+            self.fail(f"task {task} is said to have ended as {STATE_NAMES[state]}")
+        if wish.end is not None and wish.end.state != state and not self._forgets:
+            before = STATE_NAMES[wish.end.state]
+            self.fail(f"task {task} was {before}, and the next client hears that it is {STATE_NAMES[state]}")
+        if state == DONE:
+            if [one[0] for one in end.outputs] != [task]:
+                self.fail(f"task {task} is done, and its client does not hear what it has made")
+            if not self._forgets and self.kernel.checker.known.committed[task] is None:
+                self.fail(f"task {task} is said to be done, but no run of it was committed")
+        elif state == CANCELLED:
+            if not self._follows(task) and not self.is_closing:
+                self.fail(f"task {task} was cancelled, and nobody has asked for that")
+        elif state == FAILED and not self._may_fail(task, end.error):
+            self.fail(f"task {task} failed although nothing in it can fail: {end.error}")
+
+    def _follows(self, task: int) -> bool:
+        """Was it cancelled, or something that it needs?"""
+        todo, seen = [task], {task}
+        while todo:
+            wish = self.wishes.get(todo.pop())
+            if wish is None:
+                continue
+            if wish.is_cancelled:
+                return True
+            todo += [parent for parent in wish.parents if parent not in seen]
+            seen.update(wish.parents)
+        return False
+
+    def _may_fail(self, task: int, error: str) -> bool:
+        if "nodes when they died" in error:
+            return True
+        if "was killed before" in error:
+            return any(self._is_unsafe(one) for one in (task, *self._ancestors(task)))
+        return "which it needs" in error and self._follows(task)
+
+    def _is_unsafe(self, task: int) -> bool:
+        """Its client was killed, and was the only one to know of it, or to know that it may be lost."""
+        wish = self.wishes[task]
+        return wish.is_lost or (wish.is_orphan and self._forgets)
+
+    def _ancestors(self, task: int) -> set[int]:
+        found: set[int] = set()
+        todo = [task]
+        while todo:
+            for parent in self.wishes[todo.pop()].parents:
+                if parent not in found:
+                    found.add(parent)
+                    todo.append(parent)
+        return found
+
+    # -- how clients go ------------------------------------------------------------------------------------------------
+
+    def on_killed(self) -> None:
+        """What was acknowledged, and is safe, must not be lost with the client."""
+        for task in self.usable():
+            self.wishes[task].is_orphan = task not in self.acknowledged
+        self.expected = {task for task in self.usable() if task in self.acknowledged}
+
+    def _is_held(self, task: int) -> bool:
+        record = self.kernel.store.record(task)
+        return record is not None and record.held
+
+    def on_closed(self, kept: bool) -> None:
+        if kept:
+            self.is_kept = True
+            self.expected = set(self.usable())
+            for task in self.expected if not self._forgets else ():
+                if not self._is_held(task):
+                    self.fail(f"the client has detached, but its task {task} is not in the store")
+        else:
+            self.ended_sessions.add(self.session)
+            for wish in self.wishes.values():
+                wish.is_lost = wish.is_lost or wish.session == self.session
+
+    # -- at the end ----------------------------------------------------------------------------------------------------
+
+    def check_left(self) -> None:
+        """All sessions have ended, long ago: nothing of them is in the store, or on nodes."""
+        kernel = self.kernel
+        if kernel.store.sessions:
+            self.fail(f"there is still a session: {kernel.store.sessions}")
+        for shard in kernel.store.shards:
+            for task, record in shard.records.items():
+                if record is not None and session_of(task) in self.seen_sessions:
+                    state = STATE_NAMES[record.state]
+                    self.fail(f"task {task} is left in the store, {state}, held {record.held}, freed {record.freed}")
+            for key in shard.outbox:
+                self.fail(f"intent {key & 3} of task {key >> 2} is left in the store")
+        for node, machine in kernel.seats.items():
+            core = machine.core
+            for producer, readers, _ in view.made(core):
+                self.fail(f"node {node} keeps objects of {producer} for {readers}")
+            if any(True for _ in view.tasks(core)):
+                self.fail(f"node {node} still has tasks: {core!r}")

@@ -1,0 +1,184 @@
+"""The mutants of sessions: of the client's machine, and of what the store keeps of sessions. See `mutations`."""
+
+from tests.sim.mutations import Mutant
+
+SESSION_MUTANTS = (
+    # -- 4. death: clients that are gone ------------------------------------------------------------------------------
+    Mutant(
+        "a client does not renew the lease of its session", 4, "core/session.py",
+        "        self._attach()  # the lease of the session\n",
+        "",
+    ),
+    Mutant(
+        "a session that is in use can be had", 4, "store/memory/sessions.py",
+        "        if row.why != TO_END and is_attached(store, entry, now_ns):\n            return UNDERWAY\n",
+        "",
+    ),
+    Mutant(
+        "numbers of sessions are given again", 4, "store/memory/sessions.py",
+        "        number = store.session_count + 1\n",
+        "        number = len(store.sessions) + 1\n",
+    ),
+    Mutant(
+        "a sweeper ends what is kept", 4, "store/memory/sessions.py",
+        "(row.why == TO_SWEEP and not entry.kept)",
+        "row.why == TO_SWEEP",
+    ),
+    Mutant(
+        "a client that goes on does not hand out what was left", 4, "core/session_find.py",
+        "                core.hand_outs.add(owner, ready)\n",
+        "                pass\n",
+    ),
+    Mutant(
+        "a client that goes on gives numbers that were given", 4, "core/session.py",
+        "        first = max(next_task + (GAP if tasks else 0), unused)\n",
+        "        first = next_task\n",
+    ),
+    Mutant(
+        "a client that goes on does not ask how tasks have ended", 4, "core/session.py",
+        "                self.ends.find(self, one.task, one.state)\n",
+        "                pass\n",
+    ),
+    # -- 6. references ------------------------------------------------------------------------------------------------
+    Mutant(
+        "a task is let go of before those that read it are written", 6, "core/session_write.py",
+        "if one not in self.unwritten and not self._needed.get(one)]",
+        "if one not in self.unwritten]",
+    ),
+    Mutant(
+        "an ended session is not forgotten", 6, "store/memory/sessions.py",
+        "            forget(store, shard, task)\n",
+        "            pass\n",
+    ),
+    Mutant(
+        "a session ends before all shards have forgotten it", 6, "core/session.py",
+        "        if answer == OK and self._unforgotten is not None:\n",
+        "        if self._unforgotten is not None:\n",
+    ),
+    # -- 7. growing graphs --------------------------------------------------------------------------------------------
+    Mutant(
+        "parents in other shards are not told", 7, "core/session_write.py",
+        "        core.ask(parent, Register(parent, child))\n",
+        "        core.ask(child, Open(child, core.node_for(child)))\n",
+    ),
+    Mutant(
+        "a parent that is done gives nothing to a new task", 7, "core/session_write.py",
+        "            core.ask(row.child, Satisfy(row.child, row.task, node, answer.inputs))\n",
+        "            pass\n",
+    ),
+    Mutant(
+        "a new task is opened before all its parents know of it", 7, "core/session_write.py",
+        "            growing.left.discard(row.task)\n            if not growing.left:\n",
+        "            growing.left.discard(row.task)\n            if True:\n",
+    ),
+    Mutant(
+        "what a killed client has begun is not completed", 7, "core/session_find.py",
+        "                core.writing.complete(core, submit)\n",
+        "                pass\n",
+    ),
+    Mutant(
+        "a task with a parent that has failed waits for ever", 7, "core/session_write.py",
+        "        core.cancels.want(task, error)\n\n    def on_cancelled",
+        "        pass\n\n    def on_cancelled",
+    ),
+    # -- 9. cancel ----------------------------------------------------------------------------------------------------
+    Mutant(
+        "a cancel is sent once", 9, "core/session_tell.py",
+        "(sent_ns == NOT_SENT or now_ns - sent_ns >= after_ns)",
+        "sent_ns == NOT_SENT",
+    ),
+    Mutant(
+        "a task is cancelled before it is written", 9, "core/session_tell.py",
+        "            if task not in self._ordered and task not in unwritten:\n",
+        "            if task not in self._ordered:\n",
+    ),
+    Mutant(
+        "a session that ends cancels nothing", 9, "core/session.py",
+        "        for task in unfinished:\n            self.cancels.want(task)\n",
+        "",
+    ),
+    # -- 10. the client reads a log -----------------------------------------------------------------------------------
+    Mutant(
+        "a call is sent once", 10, "core/session_calls.py",
+        "                out.append(one.call)\n",
+        "                pass\n",
+    ),
+    Mutant(
+        "a hand-out is sent once", 10, "core/session_tell.py",
+        "                out.append(Send(node, message))\n\n\nclass Cancels",
+        "                pass\n\n\nclass Cancels",
+    ),
+    Mutant(
+        "a doubled answer counts twice", 10, "core/session_calls.py",
+        "        one = self._sent.pop(token, None)\n",
+        "        one = self._sent.get(token)\n",
+    ),
+    Mutant(
+        "an end is told whenever it is read", 10, "core/session_ends.py",
+        "        if task in self.pending:\n            del self.pending[task]\n",
+        "        if True:\n            self.pending.pop(task, None)\n",
+    ),
+    Mutant(
+        "what ends between a search and the end of the log is not seen", 10, "core/session_find.py",
+        "            if reads_logs:\n                core.calls.ask(shard, ReadLog(LOG_END))\n"
+        "            core.calls.ask(shard, FindHeld(core.session))\n",
+        "            core.calls.ask(shard, FindHeld(core.session))\n"
+        "            core.calls.ask(shard, ReadLog(LOG_END))\n",
+    ),
+    Mutant(
+        "a task that is done is told without what it has made", 10, "core/session_ends.py",
+        "                    self.find(core, task)\n",
+        "                    self.over(core, task, state)\n",
+    ),
+    Mutant(
+        "a client detaches while tasks are on their way", 10, "core/session.py",
+        "        elif self.phase == DETACHING and self._is_written and self.calls.is_safe:\n",
+        "        elif self.phase == DETACHING:\n",
+    ),
+    # -- 11. acknowledged is not yet safe -----------------------------------------------------------------------------
+    Mutant(
+        "a client forgets what was acknowledged", 11, "core/session_calls.py",
+        "            self._keep(token, shard, rows, answers)\n",
+        "            pass\n",
+    ),
+    Mutant(
+        "a client reads on in the log of another server", 11, "core/session_ends.py",
+        "        self._read_to[shard] = 0\n",
+        "        pass\n",
+    ),
+    Mutant(
+        "a session is used before it is safe", 11, "core/session.py",
+        "self._is_attached and self.calls.is_safe and not self.finding.is_under_way:\n",
+        "self._is_attached and not self.finding.is_under_way:\n",
+    ),
+    Mutant(
+        "a client detaches before all is safe", 11, "core/session.py",
+        "        elif self.phase == DETACHING and self._is_written and self.calls.is_safe:\n",
+        "        elif self.phase == DETACHING and self._is_written:\n",
+    ),
+    Mutant(
+        "a cancel of before a failover is not ordered again", 11, "core/session_tell.py",
+        "        self._ordered.clear()\n",
+        "        pass\n",
+    ),
+    Mutant(
+        "nobody looks for tasks that a failover has lost", 11, "core/session.py",
+        "            self.ends.verify(self, shard)\n",
+        "            pass\n",
+    ),
+    Mutant(
+        "new rows overtake what is sent again", 11, "core/session_calls.py",
+        "        for shard in [shard for shard in self._waiting if shard not in self._resending]:\n",
+        "        for shard in [*self._waiting]:\n",
+    ),
+    Mutant(
+        "a task that may be on its way is not handed out again", 11, "core/session_write.py",
+        "            core.hand_outs.add(submit.node, Ready(submit.spec, 0, 0, (), AGAIN))\n",
+        "            pass\n",
+    ),
+)  # fmt: skip
+"""Two rules are not here, because no seed needs them; other tests notice when one is taken out:
+
+- a closed session gets no more tasks: `AttachingContract`
+- nodes are told again that objects may go: test_what_is_let_go_of_is_told_to_those_who_have_it_until_it_is_gone
+"""

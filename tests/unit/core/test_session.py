@@ -1,0 +1,291 @@
+"""The session machine: it attaches, writes tasks, hands them out, hears how they end, and goes."""
+
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+from daws.core.effects import CallStore, Send, SetTimer
+from daws.core.events import CallFine, CallsSafe, Started, StoreAnswered, StoreChanged, TimerFired
+from daws.core.node import NodeConfig
+from daws.core.session import CLOSED, GAP, HANDLERS, OPEN, SessionCore
+from daws.core.session_events import (
+    CloseAsked,
+    EndsHeard,
+    Reconnected,
+    SessionClosed,
+    SessionEvent,
+    SessionOpened,
+    SessionRefused,
+    TaskEnd,
+    TasksCancelled,
+    TasksEnded,
+    TasksLetGo,
+    TasksSubmitted,
+)
+from daws.model.cluster import Members
+from daws.model.states import CANCELLED, DONE
+from daws.model.task import AGAIN, TaskSpec
+from daws.store.memory import MemoryStore
+from daws.store.memory.record import Record
+from daws.testing import members_of
+from daws.wire.messages import CancelOrder, CancelTaken, LetGo, Submission, SubmissionTaken
+from daws.wire.store import SESSION_BITS, TO_SWEEP, UNDERWAY, Cancel, Finish, Release, Submit
+
+MEMBERS = members_of(2)
+BASE = 1 << SESSION_BITS
+LEASE_NS = 1_000_000_000
+T = TypeVar("T")
+
+
+class Harness:
+    """One client, a store that answers at once unless answers are `lost`, and what the client wants done."""
+
+    def __init__(
+        self, store: MemoryStore | None = None, nonce: bytes = b"nonce-1", now_ns: int = 0, **more: Any
+    ) -> None:
+        self.store = store or MemoryStore(more.pop("shards", 1), LEASE_NS)
+        replicated = more.pop("replicated", False)
+        config = NodeConfig(shard_count=self.store.shard_count, lease_ns=LEASE_NS, replicated=replicated)
+        self.core = SessionCore(nonce, config, **more)
+        self.now_ns = now_ns
+        self.seen: list[Any] = []
+        self.lost = False
+        self.tokens: list[int] = []
+        self.store.join(MEMBERS.infos, now_ns)
+        self.step(Started(Members(1, MEMBERS.infos)))
+
+    def step(self, *events: SessionEvent) -> list[Any]:
+        """Returns what it wants done, calls included; those are answered at once."""
+        todo: list[SessionEvent] = [*events]
+        found: list[Any] = []
+        while todo:
+            out: list[Any] = []
+            self.core.step(self.now_ns, todo, out)
+            todo = []
+            for call in of(CallStore, out) if not self.lost else ():
+                answers = self.store.apply(call.shard, call.rows, self.now_ns)
+                self.tokens.append(call.token)
+                fine = answers.count(None) == len(answers)
+                todo.append(CallFine(call.token) if fine else StoreAnswered(call.token, answers))
+            found += out
+        self.seen += found
+        return found
+
+    def tick(self, times: int = 1) -> list[Any]:
+        found = []
+        for _ in range(times):
+            self.now_ns += LEASE_NS // 4
+            self.store.join(MEMBERS.infos, self.now_ns)
+            found += self.step(TimerFired(0))
+        return found
+
+    def submit(self, *tasks: int, parents: tuple[int, ...] = ()) -> list[Any]:
+        specs = [TaskSpec(task, inputs=parents, outputs=(task,)) for task in tasks]
+        return self.step(TasksSubmitted(tuple([Submit(spec, parents, -1) for spec in specs])))
+
+    def finish(self, task: int, size: int = 100) -> int:
+        """Returns on which node."""
+        record = self.record(task)
+        made = (task, size, task, (record.owner,), b"")
+        shard = (task >> 6) % self.store.shard_count
+        self.store.apply(shard, [Finish(task, record.attempt, record.owner, (made,))], self.now_ns)
+        return record.owner
+
+    def record(self, task: int) -> Record:
+        record = self.store.record(task)
+        assert record is not None
+        return record
+
+    def all_is_safe(self) -> None:
+        self.step(CallsSafe(0, tuple(self.tokens)))
+
+
+def of(kind: type[T], found: Sequence[Any]) -> list[T]:
+    return [one for one in found if isinstance(one, kind)]
+
+
+def sent(kind: type[T], found: Sequence[Any]) -> list[tuple[int, T]]:
+    return [(one.to, one.message) for one in of(Send, found) if isinstance(one.message, kind)]
+
+
+def handed(found: Sequence[Any]) -> list[int]:
+    return [ready.spec.id for _, one in sent(Submission, found) for ready in one.tasks]
+
+
+def ends(found: Sequence[Any]) -> list[TaskEnd]:
+    return [end for one in of(TasksEnded, found) for end in one.ends]
+
+
+def test_a_session_is_opened_and_its_numbers_are_free():
+    harness = Harness(name="mine")
+    assert of(SessionOpened, harness.seen) == [SessionOpened(1, "mine", BASE)]
+    assert harness.core.phase == OPEN and of(SetTimer, harness.seen)
+
+
+def test_a_task_without_parents_is_written_then_handed_out_until_it_is_taken():
+    harness = Harness()
+    found = harness.submit(BASE)
+    assert handed(found) == [BASE] == handed(harness.tick())
+    ((node, message),) = sent(Submission, found)
+    harness.step(SubmissionTaken(node, message.batch))
+    assert handed(harness.tick()) == []
+
+
+def test_a_task_waits_for_its_parents_and_is_handed_out_if_they_are_done():
+    harness = Harness()
+    harness.submit(BASE)
+    assert handed(harness.submit(BASE + 1, parents=(BASE,))) == []
+    harness.finish(BASE)
+    assert handed(harness.submit(BASE + 2, parents=(BASE,))) == [BASE + 2]
+
+
+def test_parents_in_other_shards_are_told_before_a_task_can_run():
+    harness = Harness(shards=2)
+    far = BASE + 64
+    harness.submit(BASE)
+    harness.finish(BASE)
+    assert handed(harness.submit(far, parents=(BASE,))) == [far]
+    harness.submit(BASE + 1)
+    assert handed(harness.submit(far + 1, parents=(BASE + 1, far))) == []
+    assert harness.record(far + 1).edges == (BASE + 1, far)
+
+
+def test_ends_are_read_from_the_log_and_told_once():
+    harness = Harness()
+    harness.submit(BASE, BASE + 1)
+    harness.finish(BASE)
+    assert [(end.task, end.state, end.outputs[0][0]) for end in ends(harness.tick())] == [(BASE, DONE, BASE)]
+    harness.step(EndsHeard((TaskEnd(BASE, DONE), TaskEnd(BASE + 1, DONE))))
+    harness.finish(BASE + 1)
+    assert ends(harness.tick(3)) == [] and len(ends(harness.seen)) == 2
+
+
+def test_a_call_that_was_not_answered_is_repeated_and_its_task_handed_out_with_care():
+    harness = Harness()
+    harness.lost = True
+    assert handed(harness.submit(BASE)) == []
+    harness.lost = False
+    found = harness.tick()
+    ((_, message),) = sent(Submission, found)
+    assert handed(found) == [BASE] and message.tasks[0].mode == AGAIN
+
+
+def test_what_was_not_answered_is_sent_at_once_on_a_new_link():
+    harness = Harness()
+    harness.lost = True
+    harness.submit(BASE)
+    harness.lost = False
+    assert handed(harness.step(Reconnected())) == [BASE]
+
+
+def test_a_cancel_is_ordered_from_one_node_after_the_other():
+    harness = Harness()
+    harness.submit(BASE)
+    orders = sent(CancelOrder, [*harness.step(TasksCancelled((BASE,))), *harness.tick(2)])
+    assert {node for node, _ in orders} == {0, 1} and {order.tasks for _, order in orders} == {(BASE,)}
+    harness.store.apply(0, [Cancel(BASE, 0)], harness.now_ns)
+    harness.step(CancelTaken(0, orders[0][1].batch))
+    found = harness.tick()
+    assert [end.state for end in ends(found)] == [CANCELLED] and not sent(CancelOrder, found)
+
+
+def test_a_task_is_let_go_of_when_those_that_read_it_are_written():
+    harness = Harness()
+    harness.submit(BASE)
+    harness.lost = True
+    harness.submit(BASE + 1, parents=(BASE,))
+    assert not of(CallStore, harness.step(TasksLetGo((BASE,))))
+    harness.lost = False
+    harness.step(Reconnected())
+    assert not harness.record(BASE).held
+
+
+def test_what_is_let_go_of_is_told_to_those_who_have_it_until_it_is_gone():
+    harness = Harness()
+    harness.submit(BASE)
+    owner = harness.finish(BASE, 10_000_000)
+    found = [*harness.step(TasksLetGo((BASE,))), *harness.tick()]
+    assert [node for node, _ in sent(LetGo, found)] == [owner, owner]
+    harness.store.apply(0, [Release(BASE)], harness.now_ns)
+    assert not sent(LetGo, harness.tick(2))
+
+
+def test_another_client_goes_on_with_a_session_that_was_kept():
+    first = Harness(name="mine", kept=True)
+    first.submit(BASE, BASE + 1, BASE + 2)
+    first.finish(BASE)
+    first.step(TasksLetGo((BASE + 2,)))
+    second = Harness(first.store, b"nonce-2", name="mine")
+    assert of(SessionRefused, second.seen) == [SessionRefused(UNDERWAY)] and second.core.phase == CLOSED
+    assert not of(SessionClosed, first.step(CloseAsked(True))), "hand-outs are on their way"
+    for node, message in sent(Submission, first.seen):
+        first.step(SubmissionTaken(node, message.batch))
+    assert of(SessionClosed, first.seen) == [SessionClosed(True)]
+    third = Harness(first.store, b"nonce-3", name="mine")
+    (opened,) = of(SessionOpened, third.seen)
+    assert opened.tasks == ((BASE, 1), (BASE + 1, 1)) and opened.next_task == BASE + 3 + GAP
+    assert [(end.task, end.state) for end in ends(third.seen)] == [(BASE, DONE)]
+    assert sorted(handed(third.seen)) == [BASE + 1, BASE + 2], "their owners may not have heard of them"
+
+
+def test_closing_cancels_lets_go_and_leaves_nothing():
+    harness = Harness()
+    harness.submit(BASE, BASE + 1)
+    harness.finish(BASE)
+    ((_, order),) = sent(CancelOrder, harness.step(CloseAsked(False)))
+    assert order.tasks == (BASE + 1,)
+    harness.store.apply(0, [Cancel(BASE + 1, 0)], harness.now_ns)
+    harness.store.shards[0].outbox.clear()
+    harness.step(CancelTaken(0, order.batch))
+    harness.tick(8)
+    assert of(SessionClosed, harness.seen) == [SessionClosed(False)]
+    assert not harness.store.sessions and set(harness.store.shards[0].records.values()) == {None}
+
+
+def test_a_sweeper_ends_an_abandoned_session():
+    first = Harness()
+    first.submit(BASE)
+    first.finish(BASE)
+    early = Harness(first.store, b"broom-1", session=1, why=TO_SWEEP)
+    assert of(SessionRefused, early.seen)
+    sweeper = Harness(first.store, b"broom-2", 2 * LEASE_NS, session=1, why=TO_SWEEP)
+    sweeper.tick(8)
+    assert of(SessionClosed, sweeper.seen) == [SessionClosed(False)] and not first.store.sessions
+
+
+def test_a_sweeper_hands_out_what_a_session_has_that_is_kept():
+    first = Harness(kept=True)
+    first.submit(BASE)
+    sweeper = Harness(first.store, b"broom", 2 * LEASE_NS, session=1, why=TO_SWEEP)
+    ((node, message),) = sent(Submission, sweeper.seen)
+    sweeper.step(SubmissionTaken(node, message.batch))
+    assert of(SessionClosed, sweeper.seen) == [SessionClosed(True)]
+    assert first.record(BASE).held and not first.store.sessions[1].nonce
+
+
+def test_what_a_failover_has_lost_is_sent_again_until_it_is_safe():
+    harness = Harness(replicated=True)
+    assert not of(SessionOpened, harness.seen), "not before that is safe"
+    harness.all_is_safe()
+    assert of(SessionOpened, harness.seen)
+    harness.submit(BASE)
+    harness.store.shards[0].records.clear()
+    assert handed(harness.step(StoreChanged(0))) == [BASE]
+    assert harness.record(BASE).held
+    harness.all_is_safe()
+    harness.store.shards[0].records.clear()
+    harness.step(StoreChanged(0))
+    assert harness.store.record(BASE) is None, "the store has said that it cannot be lost any more"
+
+
+def test_a_client_that_was_replaced_hears_of_it():
+    first = Harness(name="mine", kept=True)
+    second = Harness(first.store, b"nonce-2", 2 * LEASE_NS, name="mine")
+    assert of(SessionOpened, second.seen)
+    first.now_ns = 2 * LEASE_NS
+    assert of(SessionRefused, first.step(TimerFired(0))) == [SessionRefused(UNDERWAY)]
+
+
+def test_every_event_of_a_session_has_a_handler():
+    mine = {TasksSubmitted, TasksCancelled, TasksLetGo, EndsHeard, Reconnected, CloseAsked}
+    shared = {Started, TimerFired, StoreAnswered, CallFine, CallsSafe, StoreChanged, SubmissionTaken, CancelTaken}
+    assert set(HANDLERS) == mine | shared
