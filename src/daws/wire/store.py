@@ -66,10 +66,9 @@ class Create(Row, frozen=True):
 class Submit(Row, frozen=True):
     """A new task of a client, who holds what it will make. Its parents live in the same shard.
 
-    Answered with the task if it has parents and all of them are done; `node` owns it then. Otherwise answered with
-    None: the task has no parents and is ready at `node`, or waits for parents, or has ended because a parent failed or
-    was cancelled. With `outputs` it is no task to run, but objects that a client has put on `node`: done, and no run
-    can make them again.
+    Answered with the task if it has parents and all are done; `node` owns it then. Else answered with None: it is ready
+    at `node` without parents, waits for parents, or has ended because a parent failed or was cancelled. With `outputs`
+    it is no task to run, but objects that a client has put on `node`: done, and no run can make them again.
     """
 
     spec: TaskSpec
@@ -318,11 +317,10 @@ TO_END = 2  # to end it, whoever uses it
 
 
 class AttachSession(Row, frozen=True):
-    """Open a session, go on with one, or stay its client: repeated before the session's lease runs out.
-
-    `nonce` names the client. Without the `session` that it knows, `name` says which one to go on with; a new one is
-    opened if there is none. A `kept` session goes on without a client. Answered by SessionAttached, or by UNDERWAY
-    (another client uses it), CANCELLED (it is about to end) or REFUSED (it has ended, or is another client's)."""
+    """Open a session, go on with one, or stay its client: repeated before the session's lease runs out. `nonce` names
+    the client. `session` is the session that it knows; without one, `name` says which one to go on with, and a new one
+    is opened if there is none. A `kept` session goes on without a client. Answered by SessionAttached, or by UNDERWAY
+    (another client uses it), CANCELLED (it is about to end) or REFUSED (it has ended, or is another's)."""
 
     nonce: bytes
     name: str = ""
