@@ -58,7 +58,6 @@ PROSE = [
     "net",
     "runtime",
     "sim",
-    "strategy",
     "testing",
     "wire",
 ]
