@@ -53,13 +53,8 @@ STORE_READERS = {
 """Files outside of `store` that read its shards."""
 
 PROSE = [
-    "__init__",
     "core",
-    "net",
     "runtime",
-    "sim",
-    "testing",
-    "wire",
 ]
 """Packages whose docstrings are not in plain words yet."""
 
