@@ -258,26 +258,26 @@ class NodeCore:
     def go_by(self, strategy: Strategy) -> None:
         """From now on; whatever a strategy tunes begins anew."""
         self.strategy = strategy
-        balance = strategy.balance
-        self.is_giver = balance.mode in ("give", "invite") or hasattr(balance, "leaves_name")
-        if getattr(strategy.place, "weighs_loads", False):
+        traits = strategy.traits
+        self.is_giver = strategy.balance.mode in ("give", "invite") or traits.balance.leaves_name is not None
+        if traits.place.weighs_loads:
             self.loads = {}
-        self.one_line = getattr(strategy.place, "one_line", False)
-        self.patience = getattr(strategy.order, "patience", 0.0)
-        if getattr(balance, "keeps_index", False):
+        self.one_line = traits.place.one_line
+        self.patience = traits.order.patience
+        if traits.balance.keeps_index:
             self.holders = {}
-        watches = hasattr(strategy.replicate, "overdue_ns")
+        watches = traits.replicate.overdue_ns is not None
         if watches:
             self.lengths = {}
-        self.copies_bytes_max = min(self.config.memory_bytes, getattr(strategy.cache, "limit_bytes", 1 << 62))
-        self.copies_by_use = getattr(strategy.cache, "by_use", False)
+        self.copies_bytes_max = min(self.config.memory_bytes, traits.cache.limit_bytes)
+        self.copies_by_use = traits.cache.by_use
         self.one_kind = self.one_group and self.groups[0].context is None and not (self.is_giver or watches)
-        start = strategy.adapt.start(getattr(strategy.place, "t", 0.5))
+        start = strategy.adapt.start(traits.place.t)
         self.threshold = 0.5 if start.threshold is None else start.threshold
         self.relaxing = True if start.relaxing is None else start.relaxing
         self.tt_ns = same(strategy.relax.start_tt_ns())
         self.calm_count = 0  # so many dedicated tasks are not too many
-        self.stall_armed = not hasattr(strategy.relax, "stall_ns")  # who never shares need not look
+        self.stall_armed = traits.relax.stall_ns is None  # who never shares need not look
         self.search.begin_anew(same(strategy.balance.start_poll_ns()))
         self.adapt_at = same(self.done_count + strategy.adapt.period)
 
