@@ -178,7 +178,7 @@ class ObjectSource:
                 if now_s > until_s or is_over():
                     raise
                 large, *rest = [one for one in wanted if one[0] not in answered]
-                left = [*rest, large]  # others may be smaller
+                left = [*rest, large]  # the other objects may be smaller
             else:
                 left = []
             fetched = tuple([one for one in wanted if answered.get(one[0])])
@@ -231,7 +231,8 @@ class ObjectSource:
             self._close()
 
     def close_if_idle(self, since_s: float) -> bool:
-        """If nobody has asked for anything since then; was it? The next who does has it opened again."""
+        """Close the stream if it was not used since then, and return whether it was closed. The next request opens it
+        again."""
         if self._used_s < since_s and self._lock.acquire(blocking=False):
             try:
                 self._close()

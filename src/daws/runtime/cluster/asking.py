@@ -15,7 +15,7 @@ ANSWER_S = 10.0
 
 
 def ask(folder: str | Path, question: Any) -> FromStore:
-    """Its answer; UnavailableError if there is none, or if it was refused."""
+    """Ask, and return the answer. Raise UnavailableError if there is none, or if the question was refused."""
     return uvloop.run(_ask(Reach(folder, "client"), question))
 
 
