@@ -364,7 +364,7 @@ class Engine:
         elif isinstance(effect, Left):
             self.departed(effect.behind)
         else:
-            self._break(InternalError(f"nobody can carry out {effect}"))
+            self._break(InternalError(f"there is no way to carry out {effect}"))
 
     def _on_struck(self, reason: str) -> None:
         self._break(InternalError(f"the node was declared dead: {reason}"))

@@ -28,7 +28,7 @@ async def _ask(reach: Reach, question: Any) -> FromStore:
 
     def lost() -> None:
         if not answered.done():
-            answered.set_exception(UnavailableError("the store hung up; try again", retry=True))
+            answered.set_exception(UnavailableError("the store closed the connection; try again", retry=True))
 
     try:
         link = await open_for_tool(reach, received, lost)
