@@ -52,7 +52,6 @@ STORE_READERS = {
 PROSE = [
     "core",
     "runtime",
-    "strategy",
 ]
 """Packages whose docstrings are not in plain words yet."""
 
