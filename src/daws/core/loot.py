@@ -1,4 +1,5 @@
-"""What a thief gets: part of the shared queue, by the order of its owner, by the thief's wish, or by what it has."""
+"""The tasks that a thief gets: part of the shared queue, by the owner's order, the thief's wish, or the thief's
+objects."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from daws.core.node import NodeCore
 
 STUCK_RUNS = 2
-"""So many mean run times after the last task came to empty queues, what was staged for it should have started."""
+"""The number of mean run times after the last task came to empty queues by which staged tasks should have started."""
 
 Contexts = tuple[Context | None, ...] | None
 
@@ -27,7 +28,7 @@ def loot_for(
 ) -> list[Ready]:
     """Tasks that leave the shared queue for this thief, whose idle executors have these contexts (None: plain ones).
 
-    Who calls for several thieves in a row hands over the same `most` each time: by task, the bytes at its best node.
+    A caller that serves several thieves in a row passes the same `most` each time: by task, the bytes at its best node.
     """
     if not core.shared.count:
         return _staged(core, contexts)
@@ -62,7 +63,7 @@ def _staged(core: NodeCore, contexts: Contexts) -> list[Ready]:
 
 def _settles(core: NodeCore) -> bool:
     """Planned tasks have only just come, so others have yet to get theirs: who is idle now need not be so for long."""
-    share = getattr(core.strategy.balance, "settle", 0.0)
+    share = core.strategy.traits.balance.settle
     head = core.shared.peek() if share else None
     if head is None or not head.spec.planned:
         return False
@@ -70,7 +71,7 @@ def _settles(core: NodeCore) -> bool:
 
 
 def _without_copies(core: NodeCore, loot: list[Ready]) -> list[Ready]:
-    """Copies of others' tasks are not this node's to hand on."""
+    """Put copies of other nodes' tasks back into the queue: this node may not hand them on."""
     for ready in loot:
         if ready.mode & REPLICA:
             core.sequence += 1
@@ -87,7 +88,7 @@ def _chosen(
         return _by_index(core, thief, contexts, amount, {} if most is None else most)
     if wish is not None:
         return _wished(core, thief, contexts, amount, wish)
-    keeps = contexts is None and balance.from_head and getattr(core.strategy.order, "finishes", False)
+    keeps = contexts is None and balance.from_head and core.strategy.traits.order.finishes
     loot = (_beginnings(core, amount) if keeps else []) or shared.cut(amount, balance.from_head, contexts)
     return loot if core.plain else _within_reach(core, thief, contexts, amount, loot)
 
@@ -108,7 +109,7 @@ def _beginnings(core: NodeCore, amount: int) -> list[Ready]:
 
 
 def _wished(core: NodeCore, thief: NodeId, contexts: Contexts, amount: int, wish: Wish) -> list[Ready]:
-    """What the thief would like to have, among what it can run. (A search through the whole queue.)"""
+    """The tasks that the thief wishes for, among those that it can run. (A search through the whole queue.)"""
     info = core.members.info(thief)
     able = info.can_run if info is not None else _asks_nothing
     return core.shared.select(amount, core.strategy.balance.from_head, contexts, wish, able)
@@ -138,8 +139,8 @@ def _by_index(core: NodeCore, thief: NodeId, contexts: Contexts, amount: int, mo
     """The tasks of which the thief has most, among the first of the queue that it can run."""
     info = core.members.info(thief)
     able = info.can_run if info is not None else _asks_nothing
-    balance = core.strategy.balance
-    window, waits_for_best = balance.window, balance.waits_for_best  # type: ignore[attr-defined]
+    traits = core.strategy.traits.balance
+    window, waits_for_best = traits.window, traits.waits_for_best
 
     def worth(ready: Ready) -> float:
         """Infinite if it has all that is to be had, negative if another has more and is to be waited for."""

@@ -1,7 +1,7 @@
 """Ready tasks: where one goes when this node becomes its owner, and tasks that leave for another node.
 
-Moving is claiming: a task that was offered stays in `lent` until its receiver says that it has claimed it; after a
-while this node claims it back from itself, so that a late claim fails.
+Moving is claiming: a task that was offered stays in `lent` until its receiver says that it has claimed it. After a
+while this node claims the task back from itself, so that a late claim fails.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def accept(core: NodeCore, ready: Ready, alone: bool = False) -> None:
 
 
 def note_taken(core: NodeCore, ready: Ready) -> None:
-    """It was said twice, and the other answer may be yet to come, when the task has long ended."""
+    """Remember a task that this node was told of twice: the other answer may come when the task has long ended."""
     know_until(core, ready)
 
 
@@ -91,8 +91,7 @@ def accept_all(core: NodeCore, tasks: tuple[Ready, ...]) -> None:
         core.waiting_since_ns = core.now_ns
     unlabelled = shared.labelled is None  # else those that came before and have a context would have to wait
     neutral = unlabelled and plain_is_neutral(core)
-    light = neutral and core.threshold > 0 and getattr(place, "small_is_neutral", False)
-    light = light and getattr(order, "small_is_neutral", False)
+    light = neutral and core.threshold > 0 and _small_is_neutral(core)
     plain: list[Ready] = []
     sequence = core.sequence
     for ready in tasks:
@@ -138,8 +137,14 @@ def accept_all(core: NodeCore, tasks: tuple[Ready, ...]) -> None:
 
 def plain_is_neutral(core: NodeCore) -> bool:
     """Need the strategy not be asked about tasks that are like all others?"""
-    place, order = core.strategy.place, core.strategy.order
-    return getattr(place, "plain_is_neutral", False) and getattr(order, "plain_is_neutral", False)
+    traits = core.strategy.traits
+    return traits.place.plain_is_neutral and traits.order.plain_is_neutral
+
+
+def _small_is_neutral(core: NodeCore) -> bool:
+    """Need the strategy not be asked about such tasks that read only objects inside records?"""
+    traits = core.strategy.traits
+    return traits.place.small_is_neutral and traits.order.small_is_neutral
 
 
 def accept_plain(core: NodeCore, tasks: list[Ready], alike: int | None) -> None:

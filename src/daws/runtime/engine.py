@@ -1,8 +1,8 @@
-"""The driver of one node: gives it what happened, and does what it wants.
+"""The driver of one node: gives it events, and carries out its effects.
 
-Everything that happens between two turns of the loop is given to the node as one batch of events; what it wants done is
-carried out at once, and what the store answers at once goes back to it in the same turn. Whether the store, the other
-nodes and the client are in this process or behind sockets is known to the ports alone. Nothing here decides anything.
+All events between two turns of the loop are given to the node as one batch. Its effects are carried out at once.
+Answers that the store gives at once go back to the node in the same turn. The ports alone know whether the store, the
+other nodes and the client are in this process or behind sockets. Nothing here decides anything.
 """
 
 import logging
@@ -91,7 +91,7 @@ if TYPE_CHECKING:
 
 UNPACK_AGAIN_S = 0.25
 NO_TASK = -1
-"""Printed by a run that nobody knows any more."""
+"""The task of output that was printed by a run that is not known any more."""
 log = logging.getLogger("daws.node")
 
 
@@ -144,7 +144,7 @@ class Engine:
         self.inputs = RunInputs(files, crew.kind == "threads")
         self.nesting = Nesting(self.core, files, self._bring, lambda *what: self.pool.resume(*what), self._give_up_soon)
         self.spread: Callable[[int, bytes], None] = lambda function, pickled: None  # tell other nodes of a function
-        self.want: Callable[[int], None] = lambda function: None  # ask others for a function
+        self.want: Callable[[int], None] = lambda function: None  # ask other nodes for a function
         self.struck: Callable[[str], None] = self._on_struck  # told why this incarnation has to end
         self.departed: Callable[[str], None] = self._on_struck  # told what it has left behind when it leaves
         self._may_yield = crew.owns_process and crew.kind != "threads"
@@ -158,7 +158,7 @@ class Engine:
     # -- its life ------------------------------------------------------------------------------------------------------
 
     async def open(self, loop: AbstractEventLoop) -> None:
-        """Returns when the workers can take tasks."""
+        """Start the workers. Return when they can take tasks."""
         self.loop = loop
         crew = self.crew
         self.pool = pool_of(crew.kind)(
@@ -182,11 +182,11 @@ class Engine:
         await self.pool.start()
 
     def begin(self, members: Members) -> None:
-        """From now on the node is one of these."""
+        """Tell the node that it is one of these members."""
         self._step([Started(members)])
 
     async def close(self) -> None:
-        """End all workers. What has not ended never will."""
+        """End all workers. Tasks that have not ended never will."""
         self._is_closing = True
         if self._yields:  # what comes next on this thread is not to be so
             self._yields = False
@@ -196,11 +196,11 @@ class Engine:
             await self.pool.close()
 
     def on_exception(self, loop: AbstractEventLoop, context: dict[str, Any]) -> None:
-        """Something was raised in a callback of the loop."""
+        """Handle an exception that a callback of the loop has raised."""
         self._break(context.get("exception") or InternalError(str(context)))
 
     def _break(self, error: BaseException) -> None:
-        """A bug, or workers that cannot be started: whoever waits must hear of it."""
+        """Report a bug, or workers that cannot be started, to everything that waits for results."""
         if self._broken is not None:
             return
         if not isinstance(error, DawsError):
@@ -237,7 +237,7 @@ class Engine:
         return {spec.id for _, spec in self.runs.values()}
 
     def learn(self, function: int, pickled: bytes) -> None:
-        """From now on, tasks of this kind can run here."""
+        """Learn a function, and start the runs that have waited for it."""
         self.functions.known[function] = pickled
         self._release(function)
 
@@ -313,14 +313,14 @@ class Engine:
         ended = store.settle()
         if ended:
             self.on_ended(ended)
-        # While every worker has more at hand nobody waits for this thread. Where all processors are busy it would stop
+        # While every worker has more at hand, none waits for this thread. If all processors are busy, it would stop
         # the worker that has just reported, between two runs. (10 ms tasks that spin: 97.2 % efficiency, 98.4 % so.)
         if self._may_yield and (core.ahead >= core.cores) is not self._yields:
             self._yields = not self._yields
             wait_for_turns(self._yields)
 
     def _start_runs(self, effect: StartRuns) -> None:
-        """As `_start_run` would one by one."""
+        """Start several runs, with the same effect as `_start_run` for each."""
         numbers, slot, tasks = effect.runs, effect.slot, effect.tasks
         specs = [ready.spec for ready in tasks]
         kind = specs[0].kind
@@ -364,13 +364,13 @@ class Engine:
         elif isinstance(effect, Left):
             self.departed(effect.behind)
         else:
-            self._break(InternalError(f"nobody can carry out {effect}"))
+            self._break(InternalError(f"there is no way to carry out {effect}"))
 
     def _on_struck(self, reason: str) -> None:
         self._break(InternalError(f"the node was declared dead: {reason}"))
 
     def _on_pressure(self) -> None:
-        """In any thread: there is too little room for objects, or enough again."""
+        """Handle too little room for objects, or enough again. Any thread may call it."""
         self._spiller.look()
         with suppress(RuntimeError):  # the loop was closed meanwhile
             self.loop.call_soon_threadsafe(self._tell_pressure)
@@ -382,7 +382,7 @@ class Engine:
             self._step([Pressure(is_high)])
 
     def _on_damage(self, object_: int, why: str) -> None:
-        """In any thread: it was found out while an object was given away."""
+        """Handle an object that was found damaged while it was sent. Any thread may call it."""
         with suppress(RuntimeError):  # the loop was closed meanwhile
             self.loop.call_soon_threadsafe(self._tell_damage, object_, why)
 
@@ -392,8 +392,8 @@ class Engine:
         self._step(events)
 
     def _lose(self, object_: int, why: str, events: list[EventType]) -> None:
-        """The file of an object is not what was written: from now on it is not here. Logged once, by who comes first;
-        but whoever missed it must not miss it again because the node still counts on it."""
+        """Drop an object whose file is not what was written. The first caller logs it. Each caller tells the node,
+        which may still count on the object."""
         path = self.files.give_up(object_)
         if path:
             log.warning("node %s: object %s is damaged and dropped: %s (%s)", self.core.node, object_, why, path)
@@ -424,7 +424,7 @@ class Engine:
         )
 
     def _devices(self, effect: StartRun) -> tuple[int, ...] | None:
-        """Those of all executors that a run has."""
+        """The devices of all executors of a run, or None if one of them has none."""
         found = [self.crew.device_of(slot) for slot in (effect.slot, *effect.more_slots)]
         return None if NO_DEVICE in found else tuple(sorted(found))
 
@@ -544,11 +544,11 @@ class Engine:
                 self.nesting.on_fetched(event)
 
     def _give_up_soon(self, run: int, object_: int) -> None:
-        """It may be in the middle of something that it said."""
+        """Give up a run in the next turn of the loop: a message of this run may be half handled now."""
         self.loop.call_soon(self._give_up, run, object_)
 
     def _give_up(self, run: int, object_: int) -> None:
-        """A run cannot go on without an object that nobody has any more."""
+        """End a run that cannot go on without a lost object."""
         if self._is_closing:
             return
         slot, spec = self.runs.pop(run, (-1, None))
@@ -559,7 +559,7 @@ class Engine:
             self._step([RunLacks(spec.id, run, object_)])
 
     def _attempt(self, task: int) -> int:
-        """Which one a task is on, counted from 1 as people do."""
+        """The number of a task's current attempt, counted from 1."""
         run = view.runs(self.core).get(task)
         return 1 if run is None else run.ready.attempt + 1
 

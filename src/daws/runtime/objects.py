@@ -30,28 +30,29 @@ _BROUGHT = Struct("<QQ")
 _ADOPTED = Struct("<QQH")
 MISSING = (1 << 64) - 1
 BRINGS = (1 << 32) - 1
-"""Instead of how many objects are asked for: one is brought in; its id and its size follow, and its bytes."""
+"""Replaces the number of requested objects: an object follows with its id, its size and its bytes."""
 ADOPTS = BRINGS - 1
-"""The same for an object in a file: its id, its size, and the length of the path follow, and the path."""
+"""Replaces it for an object in a file: its id, its size, the length of the path and the path follow."""
 IDS_MAX = 1 << 20
 SIZE_MAX = 1 << 46
 MODE_SHIFT = 48
 STALL_S = 15.0
-"""Who takes nothing for so long while an object is on its way is gone."""
+"""A receiver that takes nothing for this long while an object is sent is gone."""
 ROOM_S, ROOM_AGAIN_S = 60.0, 0.25
-"""For so long a node waits for room, and so often it looks; then it is of no use, and others take over."""
+"""How long a node waits for room, and how often it checks. After that the node is of no use, and other nodes take
+over."""
 log = logging.getLogger("daws.node")
 
 
 class ObjectGiver:
-    """Gives away what is in `files`."""
+    """The sender of objects in `files`."""
 
     def __init__(self, files: ObjectFiles) -> None:
         self.files = files
         self.sent_bytes = 0
 
     def serve(self, sock: socket) -> None:
-        """Answer requests until the other side has no more. OSError or PeerError if it does not end as it should."""
+        """Answer requests until the other side has no more. Raise OSError or PeerError if the stream breaks off."""
         while True:
             sock.settimeout(None)
             head = receive_exactly(sock, _COUNT.size)
@@ -97,12 +98,12 @@ class ObjectGiver:
     def _take(self, sock: socket) -> None:
         object_, size = _BROUGHT.unpack(_expect(sock, _BROUGHT.size))
         if size > SIZE_MAX:
-            raise PeerError(f"an object of {size:,} bytes")
+            raise PeerError(f"the size of an object is not valid: {size}")
         try:
             self.files.put_packed(object_, _Incoming(sock, size, 0))
         except NoSpaceError as error:
             sock.sendall(_SIZE.pack(MISSING))
-            raise PeerError("there is no room for it") from error
+            raise PeerError("there is no room for the object") from error
         sock.sendall(_SIZE.pack(size))
 
     def _adopt(self, sock: socket) -> None:
@@ -121,12 +122,12 @@ def _size_word(size: int, mode: int) -> bytes:
 
 def _ids(sock: socket, count: int) -> Sequence[int]:
     if count > IDS_MAX:
-        raise PeerError(f"a request for {count:,} objects")
+        raise PeerError(f"too many objects in one request: {count:,}")
     return array("Q", _expect(sock, 8 * count))
 
 
 class ObjectSource:
-    """Somebody who gives objects away, as soon as `connect` has made a stream; one request at a time."""
+    """A process from which objects are fetched, on a stream that `connect` opens. There is one request at a time."""
 
     def __init__(self, connect: Callable[[], socket]) -> None:
         self._connect = connect
@@ -135,13 +136,14 @@ class ObjectSource:
         self._used_s = 0.0
 
     def fetch(self, objects: Sequence[int], files: ObjectFiles) -> list[int]:
-        """Bring objects here; answers those that came. Any of its errors (NoSpaceError) is one of this side."""
+        """Fetch objects, and return those that came. An error (NoSpaceError) is one of this side."""
         answered: dict[int, bool] = {}
         self._fetch(objects, files, answered)
         return [object_ for object_, came in answered.items() if came]
 
     def _fetch(self, objects: Sequence[int], files: ObjectFiles, answered: dict[int, bool]) -> None:
-        """As `fetch`; who asks knows which of them were answered, and which of those came, whatever happens then."""
+        """Fetch objects. `answered` has those that were answered, and whether they came, also if this raises an
+        error."""
         with self._lock, suppress(OSError, PeerError):
             try:
                 sock = self._open()
@@ -151,7 +153,7 @@ class ObjectSource:
                     if word != MISSING:
                         mode, size = divmod(word, 1 << MODE_SHIFT)
                         if size > SIZE_MAX or mode > 0o777:
-                            raise PeerError(f"an object of {word:,} bytes")
+                            raise PeerError(f"the size of an object is not valid: {word}")
                         files.put_packed(object_, _Incoming(sock, size, mode))
                     answered[object_] = word != MISSING
             except BaseException:
@@ -161,8 +163,8 @@ class ObjectSource:
     def fetch_patiently(
         self, wanted: Sequence[Transfer], files: ObjectFiles, is_over: Callable[[], bool]
     ) -> Iterator[ObjectsFetched]:
-        """The same, but what there is no room for is tried again: others may let go of something, or somebody clears
-        the disk. What came before it is told meanwhile. `is_over` says that nobody needs them any more."""
+        """Fetch objects, and retry those for which there is no room: objects may be dropped, or the disk may be
+        cleared. The others are reported meanwhile. `is_over` says that the objects are not needed any more."""
         until_s = 0.0
         while wanted:
             answered: dict[int, bool] = {}
@@ -176,7 +178,7 @@ class ObjectSource:
                 if now_s > until_s or is_over():
                     raise
                 large, *rest = [one for one in wanted if one[0] not in answered]
-                left = [*rest, large]  # others may be smaller
+                left = [*rest, large]  # the other objects may be smaller
             else:
                 left = []
             fetched = tuple([one for one in wanted if answered.get(one[0])])
@@ -229,7 +231,8 @@ class ObjectSource:
             self._close()
 
     def close_if_idle(self, since_s: float) -> bool:
-        """If nobody has asked for anything since then; was it? The next who does has it opened again."""
+        """Close the stream if it was not used since then, and return whether it was closed. The next request opens it
+        again."""
         if self._used_s < since_s and self._lock.acquire(blocking=False):
             try:
                 self._close()
@@ -263,5 +266,5 @@ class _Incoming(WholeFile):
 def _expect(sock: socket, count: int) -> bytes:
     data = receive_exactly(sock, count)
     if data is None:
-        raise PeerError("it is gone")
+        raise PeerError("the connection was closed")
     return data

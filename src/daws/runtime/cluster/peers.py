@@ -1,6 +1,7 @@
 """The ports of a node in a cluster of many machines: the store, and the other nodes. Any of them may be gone for now.
 
-What cannot be said is dropped: the core says again what was not answered, and asks elsewhere for what did not come.
+Messages that cannot be sent are dropped. The core sends again what was not answered, and requests objects that did not
+come from other places.
 """
 
 from asyncio import AbstractEventLoop
@@ -59,12 +60,12 @@ class StoreAcross:
             self.link.say(KeepFailure(task, failure))
 
     def settle(self) -> list[Outcome]:
-        """What was said leaves at the end of the turn; the store tells of ends by itself."""
+        """Return nothing: messages are sent at the end of the turn, and the store tells of ends by itself."""
         return []
 
 
 class PeersAcross:
-    """Nodes are connected to when there is something to say to them; what they say comes by `happened`."""
+    """The other nodes. A connection is opened when there is a message to send; received messages go to `happened`."""
 
     def __init__(
         self,
@@ -120,7 +121,7 @@ class PeersAcross:
             events.append(message)
         elif to >= 0:
             self._links.say(to, message)
-        elif isinstance(message, self._receipts):  # to whoever speaks for clients
+        elif isinstance(message, self._receipts):  # for the store's server, or the client of a store without one
             self._store.say(message)
 
     def _on_words(self, peer: NodeId, words: list[Word]) -> None:
@@ -143,7 +144,7 @@ class PeersAcross:
         info = self._members().info(node)
         return info.addresses[which] if info is not None and len(info.addresses) > which else None
 
-    # -- objects: small ones on the links, others by a thread for each node that gives us some, while it does ----------
+    # -- objects: small ones on the links, large ones by a thread for each node that we fetch from --------------------
 
     def fetch(self, wanted: Sequence[Transfer], events: list[EventType]) -> None:
         small: dict[NodeId, list[Transfer]] = {}
@@ -176,14 +177,14 @@ class PeersAcross:
         queue.put(tuple(wanted))
 
     def _fetch(self, source: NodeId, address: str, queue: "SimpleQueue[tuple[Transfer, ...]]") -> None:
-        wait_for_turns(False)  # whatever the node does that has started this thread: some executor may wait for us
+        wait_for_turns(False)  # unlike the thread that has started this one: an executor may wait for us
         from_there = ObjectSource(lambda: self._reach.open_stream(address, source))
         while not self._is_closed:
             try:
                 wanted = queue.get(timeout=IDLE_S)
             except Empty:
                 self._tell(self._retire, source, queue)
-                wanted = queue.get()  # whoever asked just before; or nothing, the last word
+                wanted = queue.get()  # a request that came just before, or the empty one that ends this thread
                 if not wanted:
                     break
             try:
@@ -195,7 +196,8 @@ class PeersAcross:
         from_there.close()
 
     def _retire(self, source: NodeId, queue: "SimpleQueue[tuple[Transfer, ...]]") -> None:
-        """On the loop's thread, which alone asks for objects: the last word is the last."""
+        """End the fetcher of a node if its queue is empty. This runs on the loop's thread, which alone requests
+        objects, so no request can follow the empty one that ends it."""
         if queue.empty():
             self._fetchers.pop(source, None)
             queue.put(())

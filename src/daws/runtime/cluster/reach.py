@@ -29,12 +29,13 @@ SILENT_S = 15.0
 """Somebody who promised an object and says nothing for so long does not have it."""
 T = TypeVar("T")
 TURNS_TO_END = 4
-"""Of the loop, after which a transport that was aborted is gone."""
+"""Turns of the loop after which an aborted transport is gone."""
 KEYS_OF = {"node": "node", "store": "node", "client": "client"}
 
 
 async def hang_up(*links: Link[Any]) -> None:
-    """At the end of a loop: nothing is left on it, and what was not sent yet never is."""
+    """Abort connections at the end of a loop, so that nothing is left on it. Messages that were not sent yet are
+    dropped."""
     for link in links:
         link.abort()
     for _ in range(TURNS_TO_END):
@@ -42,7 +43,7 @@ async def hang_up(*links: Link[Any]) -> None:
 
 
 class Reach:
-    """`folder` is the cluster's, `role` what this process is there: node, store or client."""
+    """How a process of a cluster reaches the others. `folder` is the cluster's; `role` is node, store or client."""
 
     keys: Keys | None
     loss_level = logging.WARNING
@@ -53,9 +54,9 @@ class Reach:
         self.role = role
         self.config = ClusterConfig.load(folder)
         self.keys = Keys(folder, KEYS_OF[role])
-        check_time(folder)  # others would only hang up on us
+        check_time(folder)  # other processes would close the connection
         if not self.is_embedded:
-            self.server_address()  # what is wrong with it is said at once
+            self.server_address()  # raises an error at once if it is wrong
 
     @property
     def is_embedded(self) -> bool:
@@ -63,11 +64,11 @@ class Reach:
 
     @property
     def store_where(self) -> str:
-        """For people; nothing in it is secret."""
+        """The address of the store, as shown to people. It contains no secret."""
         return self.store_address if self.is_embedded else ", ".join(map(shown, self.config.store_urls))
 
     def server_address(self) -> "Address":
-        """Of a store that is reached directly."""
+        """The address of a store that is reached directly."""
         from daws.store.valkey.server import Address  # needs an extra
 
         config = self.config
@@ -92,7 +93,7 @@ class Reach:
         received: Callable[[list[T]], None],
         lost: Callable[[], None],
     ) -> Link[T]:
-        """UnavailableError if nobody is there, or not who should be."""
+        """Connect to an address. Raise UnavailableError if no process answers, or a wrong one."""
         return await dial(address, self.keys, self.hello(), decoder, received, lost)
 
     async def serve(self, bind: str, accepted: Callable[[Link[Any]], None], node: NodeId = 0) -> Door:
