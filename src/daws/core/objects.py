@@ -297,8 +297,9 @@ def release_inputs(core: NodeCore, ready: Ready) -> None:
     task, node = ready.spec.id, core.node
     releases: dict[NodeId, list[tuple[int, int]]] | None = None
     for _, size_bytes, producer, places, _ in ready.inputs:
-        if size_bytes > INLINE_BYTES and producer >= 0 and places:
-            place = places[0]
+        if size_bytes <= INLINE_BYTES or producer < 0:
+            continue
+        for place in places:  # one, unless it was put in from outside
             if place == node:
                 release_made(core, producer, task)
                 continue
