@@ -315,12 +315,12 @@ def test_generators_of_random_numbers_change_only_with_use(case: Callable[[], An
     function, change = case()
     with daws.Cluster(1) as cluster:
         first = cluster.submit(function).result(DEADLINE_S)
-        count = len(session_of(cluster)._functions)
+        count = len(session_of(cluster).functions.by_content)
         cluster.submit(function).result(DEADLINE_S)
-        assert len(session_of(cluster)._functions) == count
+        assert len(session_of(cluster).functions.by_content) == count
         change(3)
         cluster.submit(function).result(DEADLINE_S)
-        assert len(session_of(cluster)._functions) == count + 1
+        assert len(session_of(cluster).functions.by_content) == count + 1
     assert isinstance(first, int)
 
 
@@ -342,7 +342,7 @@ def test_what_has_changed_very_often_goes_with_the_arguments(cluster: daws.Clust
         change(n)
         futures.append(cluster.submit(function))
     assert cluster.gather(futures) == [*range(count)]
-    assert len(session_of(cluster)._functions) < functions.CHANGES_MAX + 10
+    assert len(session_of(cluster).functions.by_content) < functions.CHANGES_MAX + 10
 
 
 def test_globals_of_main():

@@ -32,7 +32,7 @@ from daws.model.task import NodeId
 from daws.runtime.cluster.children import Child, Children
 from daws.runtime.cluster.joined import COPIES, JoinedCluster
 from daws.runtime.cluster.reach import PrivateReach
-from daws.runtime.cluster.words import Attached, Counted, NodeDied, StartNode, StartStore
+from daws.runtime.cluster.words import NOBODY, Attached, Counted, NodeDied, StartNode, StartStore
 from daws.runtime.crew import Crew
 from daws.runtime.ports import Listener
 from daws.strategy import format_strategy
@@ -191,7 +191,7 @@ class PrivateCluster(JoinedCluster):
         error: BaseException = UnavailableError(f"{child} has ended unexpectedly, {how}", retry=False)
         if child.failure:
             error, how = exception_of(child.failure), f"because of an error ({exception_of(child.failure)})"
-        if not child.is_up or self._die_too_often():
+        if not self._full.done() or self._die_too_often():
             self._give_up(error)
             return
         if child.is_store:
@@ -201,12 +201,13 @@ class PrivateCluster(JoinedCluster):
             return
         assert isinstance(child.start, StartNode)
         log.warning("%s has ended, %s; its tasks run elsewhere, and a new node takes its place", child, how)
-        self._died.add(child.node)
-        self._segments.pop(child.node, None)
-        self._say(NodeDied(child.node))
-        for folder in self._folders.node_folders(child.node):
-            if folder is not None:
-                remove_tree(str(folder))
+        if child.node != NOBODY:  # else it had not joined yet
+            self._died.add(child.node)
+            self._segments.pop(child.node, None)
+            self._say(NodeDied(child.node))
+            for folder in self._folders.node_folders(child.node):
+                if folder is not None:
+                    remove_tree(str(folder))
         self._start_node(child.start.crew.place)
 
     def _die_too_often(self) -> bool:
