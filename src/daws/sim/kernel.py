@@ -54,7 +54,7 @@ from daws.core.events import (
     TimerFired,
 )
 from daws.core.node import NodeConfig, NodeCore
-from daws.model.cluster import NodeInfo
+from daws.model.cluster import Members, NodeInfo
 from daws.model.graph import Graph, Growth
 from daws.model.task import (
     CLIENT,
@@ -556,7 +556,11 @@ class Kernel:
             self.journals[info.id] = type(next(iter(self.journals.values())))(
                 info, self.strategy, self.config, self.seed
             )
-        self.push(self.now_ns, info.id, Started(self.store.members))
+        members = self.store.members
+        if self.client.resends:  # else recorded seeds would change
+            # A node must not trust a version that a store may lose when it begins anew, and give to other members.
+            members = Members(0, members.infos)
+        self.push(self.now_ns, info.id, Started(members))
         return info.id
 
     def leave(self, index: int, deadline_ns: int = NEVER_NS) -> bool:

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from daws.sim.kernel import Kernel
 
 MS = 1_000_000
+TOKENS_BITS = 32
+"""Each client of a user counts its calls from its number and so many bits on."""
 REPORT_NS = 100 * MS
 BUSY_NS = 1_500 * MS
 """The time from the start in which the cluster is busy: a failover then has much to lose."""
@@ -122,6 +124,11 @@ class Notes(list[LoggedCall]):
     def check(self) -> None: ...
 
 
+def _caller(address: int, token: int) -> int:
+    """A caller as a server knows it: the clients of a user share an address, and each has tokens of its own."""
+    return address - (token >> TOKENS_BITS) if address == CLIENT else address
+
+
 class Servers:
     """The store of a simulation with faults, in the place of the kernel's own. Faults happen until `horizon_ns`."""
 
@@ -198,10 +205,13 @@ class Servers:
         shard.
         """
         shard, token = call.shard, call.token
+        who = _caller(caller, token)
         return any(
-            one.token < token <= self.begun.get((caller, shard, one.server), token)
+            one.token < token <= self.begun.get((who, shard, one.server), token)
             for one in self.heard.get((caller, shard), ())
-            if one.wrote and one.served_ns > self.kept_ns.get((shard, one.server), one.served_ns)
+            if _caller(caller, one.token) == who
+            and one.wrote
+            and one.served_ns > self.kept_ns.get((shard, one.server), one.served_ns)
         )
 
     def _sync(self, kernel: "Kernel") -> None:
@@ -324,8 +334,10 @@ class Servers:
         if known < server:
             self.known[caller, shard] = server
             if self.resends(kernel, caller):
-                token = kernel.client.token if caller == CLIENT else view.last_token(kernel.seats[caller].core)
-                self.begun.update({(caller, shard, before): token for before in range(known, server)})
+                tokens = kernel.client.tokens if caller == CLIENT else [view.last_token(kernel.seats[caller].core)]
+                for token in tokens:
+                    who = _caller(caller, token)
+                    self.begun.update({(who, shard, before): token for before in range(known, server)})
             kernel.push(kernel.now_ns, caller, StoreChanged(shard))
 
     def resends(self, kernel: "Kernel", caller: int) -> bool:

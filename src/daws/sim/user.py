@@ -30,6 +30,7 @@ from daws.model.graph import Graph, Growth
 from daws.model.task import CLIENT, TaskSpec
 from daws.sim.checkers.sessions import SessionTruth
 from daws.sim.machine import FATE, STORE
+from daws.sim.servers import TOKENS_BITS
 from daws.strategy.rng import SplitMix64
 from daws.wire.store import TO_END, TO_SWEEP, ListSessions, SessionList, Submit
 
@@ -39,8 +40,6 @@ if TYPE_CHECKING:
 MS = 1_000_000
 KIND = 5
 """The kind of the tasks that users submit."""
-TOKENS_BITS = 32
-"""The number of bits for the tokens of one client: its calls are counted from its number, shifted by this, on."""
 RETRY_NS = 300 * MS
 SWEEP_NS = 400 * MS
 NAME = "mine"
@@ -145,9 +144,9 @@ class SessionUser:
     # -- as the kernel sees it -----------------------------------------------------------------------------------------
 
     @property
-    def token(self) -> int:
-        """The last call of any client."""
-        return max([client.core.calls.token for client in self._clients], default=0)
+    def tokens(self) -> list[int]:
+        """The last call of each client."""
+        return [client.core.calls.token for client in self._clients]
 
     def create_calls(self) -> tuple[CallStore, ...]:
         return ()
