@@ -237,7 +237,10 @@ class Kernel:
             core = machine.core
             came = type(event)
             if came is RunEnded:
-                if not (stopped and runs.was_stopped(to, event.run)):
+                if stopped and runs.was_stopped(to, event.run):
+                    if (to, event.run) in runs.recalled:
+                        continue  # it has never begun
+                else:
                     ends.append(now_ns)
                     if notes_ends:
                         ended_task.append(event.task)

@@ -30,13 +30,14 @@ class SimulatedRuns:
     It has no reference to its kernel, which is handed in: a cycle would keep a simulation in memory after its end.
     """
 
-    __slots__ = ("output_start", "stopped", "suspended", "times", "unbegun_ns")
+    __slots__ = ("output_start", "recalled", "stopped", "suspended", "times", "unbegun_ns")
 
     def __init__(self, graph: Graph) -> None:
         self.output_start = graph.output_start.data  # by task: its first object
         self.times: dict[tuple[NodeId, int], RunTimes] = {}  # kept where runs can be recalled or stopped
         self.suspended: dict[NodeId, dict[int, Ready]] = {}  # by node and run: those that wait or will
         self.stopped: set[tuple[NodeId, int]] = set()  # runs whose end is still to come, but counts no more
+        self.recalled: set[tuple[NodeId, int]] = set()  # runs that were given back before they began: they have no end
         self.unbegun_ns = 0  # by how much runs that were called off before they began seem to have ended too early
 
     def was_stopped(self, node: NodeId, run: int) -> bool:
@@ -138,6 +139,7 @@ class SimulatedRuns:
         times = self.times.get((node, effect.run))
         if times is not None and times.begin_ns > leaves_ns:
             self.stop(kernel, node, machine, effect.run)
+            self.recalled.add((node, effect.run))
             kernel.push(leaves_ns + kernel.costs.dispatch_ns, node, RunRecalled(effect.task, effect.run))
 
     def stop(self, kernel: "Kernel", node: NodeId, machine: Machine, run: int) -> None:

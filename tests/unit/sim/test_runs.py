@@ -50,6 +50,30 @@ def test_runs_follow_one_another_on_an_executor_and_those_that_have_not_begun_co
     assert not kernel.runs.was_stopped(0, 0)
 
 
+class Listener:
+    """A node that does nothing but hear."""
+
+    node = 0
+
+    def __init__(self):
+        self.heard = []
+
+    def step(self, now_ns, batch, out):
+        self.heard.extend(batch)
+
+
+def test_a_node_does_not_hear_that_a_run_which_was_given_back_has_ended():
+    kernel = kernel_of()
+    machine = kernel.seats[0]
+    machine.core = node = Listener()
+    for task in (0, 1, 2):
+        start(kernel, task)
+    kernel.runs.recall(kernel, 0, machine, 5 * MS, RecallRun(1, 1))
+    kernel.run_on(100 * MS)
+    ends = [event.task for event in node.heard if type(event) is RunEnded]
+    assert (ends, RunRecalled(1, 1) in node.heard) == ([0, 2], True)
+
+
 def test_a_suspended_run_goes_on_once_and_not_after_its_worker_has_died():
     kernel = kernel_of([Growth(0, 1, 1, MS, waits=True)])
     machine = kernel.seats[0]
