@@ -8,6 +8,7 @@
     serving  the store's server: it answers calls, hands ready tasks to those who own them, and tells of ends
     peers    the ports of a node
     parcels  small objects on the links between nodes
+    noting   notes on runs and decisions, for the sessions that ask for them
     hosting  a node, from its start to its farewell; each start is a new incarnation
     joined   the whole cluster, as a client's session knows it
     private  the same for `Cluster(nodes=N)`, whose client starts all processes and replaces those that die
