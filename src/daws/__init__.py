@@ -1,7 +1,7 @@
-"""daws: data-aware work stealing.
+"""A Python engine for many-task computing: data-aware work stealing.
 
-What users need is imported when it is first asked for, so that `import daws` costs next to nothing and no layer is
-loaded that nobody uses. (`__init__.pyi` has the types.)
+The names that users need are imported when they are first used: `import daws` costs next to nothing, and a layer that
+is not used is not loaded. (`__init__.pyi` has the types.)
 """
 
 import sys

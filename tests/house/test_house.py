@@ -53,14 +53,8 @@ STORE_READERS = {
 """Files outside of `store` that read its shards."""
 
 PROSE = [
-    "__init__",
     "core",
-    "net",
     "runtime",
-    "sim",
-    "strategy",
-    "testing",
-    "wire",
 ]
 """Packages whose docstrings are not in plain words yet."""
 

@@ -114,7 +114,9 @@ def invite(core: NodeCore) -> None:
     if waiting and not lifelines.call_armed:
         call_later(core)
     if fresh > 0:
-        for node, count in core.strategy.balance.guests(core, fresh, core.rng):  # type: ignore[attr-defined]
+        guests = core.strategy.traits.balance.guests
+        assert guests is not None, "mode invite needs guests"
+        for node, count in guests(core, fresh, core.rng):
             if node not in core.membership.leavers:
                 core.out.append(Send(node, Invitation(core.node, count)))
 

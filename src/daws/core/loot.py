@@ -62,7 +62,7 @@ def _staged(core: NodeCore, contexts: Contexts) -> list[Ready]:
 
 def _settles(core: NodeCore) -> bool:
     """Planned tasks have only just come, so others have yet to get theirs: who is idle now need not be so for long."""
-    share = getattr(core.strategy.balance, "settle", 0.0)
+    share = core.strategy.traits.balance.settle
     head = core.shared.peek() if share else None
     if head is None or not head.spec.planned:
         return False
@@ -87,7 +87,7 @@ def _chosen(
         return _by_index(core, thief, contexts, amount, {} if most is None else most)
     if wish is not None:
         return _wished(core, thief, contexts, amount, wish)
-    keeps = contexts is None and balance.from_head and getattr(core.strategy.order, "finishes", False)
+    keeps = contexts is None and balance.from_head and core.strategy.traits.order.finishes
     loot = (_beginnings(core, amount) if keeps else []) or shared.cut(amount, balance.from_head, contexts)
     return loot if core.plain else _within_reach(core, thief, contexts, amount, loot)
 
@@ -138,8 +138,8 @@ def _by_index(core: NodeCore, thief: NodeId, contexts: Contexts, amount: int, mo
     """The tasks of which the thief has most, among the first of the queue that it can run."""
     info = core.members.info(thief)
     able = info.can_run if info is not None else _asks_nothing
-    balance = core.strategy.balance
-    window, waits_for_best = balance.window, balance.waits_for_best  # type: ignore[attr-defined]
+    traits = core.strategy.traits.balance
+    window, waits_for_best = traits.window, traits.waits_for_best
 
     def worth(ready: Ready) -> float:
         """Infinite if it has all that is to be had, negative if another has more and is to be waited for."""

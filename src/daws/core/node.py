@@ -1,40 +1,63 @@
 """A node as a value: its state, and the one door through which it changes.
 
 `NodeCore.step` takes a batch of events, lets one handler per event change the state, runs one scheduling pass and
-appends the effects to `out`. The handlers are plain functions in the modules beside this one, each of which owns a part
-of a task's life:
+appends the effects to `out`. The handlers are plain functions in the modules beside this one:
 
-    store_calls rows to the store, collected per shard and answered in batches
-    run_end    many short runs that end together
-    schedule   executors: what runs where, what is sent ahead, what is suspended
-    reserve    executors that are kept for a more critical task for a moment
-    relax      dedicated tasks that would wait too long are shared
-    abort       runs that end before their time
-    memory     what tasks that run together may need
-    pressure   what may start while there is little room for objects
-    executors  a run begins
-    objects    objects: fetched before a run, kept, released
-    commits    finish and satisfy: readiness is told
-    outbox     telling children, stopping subtrees, waking waiters: intents that outlive the node
-    placement  where a ready task goes
-    claims     offers and claims: moving is claiming
-    steal      idle nodes that steal, loaded nodes that give
-    lifelines  idle nodes that are remembered, nodes with work that invite others
-    loot       what a thief gets
-    replicas   copies of runs that take too long
-    validating copies of which the task has ended elsewhere
-    peers      what this node believes of others: how loaded they are, which objects they have
-    remake     lost objects and the tasks that make them again
-    spawn      tasks that create tasks and wait for them
-    outliving  runs that end after all tasks that they have created
-    submit     what a live client submits and holds
-    cancel     cancelled and failed tasks and their subtrees
-    lease      leases, deaths, take-over, and the tick that repeats what was not answered
-    timers     what is done when a timer has fired
-    unsafe     what was acknowledged and may yet be forgotten; `resending` says it again
-    switching  another strategy while it runs
-    handover   objects that others are to have when a node leaves
-    leaving    a node that is told to leave: it starts nothing, gives away what waits, and says farewell
+    events      what can happen to a node
+    effects     what a node asks its driver to do
+    handlers    the table of handlers, by type of event
+    config      settings that all nodes of a cluster share
+    view        the read-only view of a node
+    journal     the record of a node's events and effects
+    invariants  what holds after each step
+    empty       shared empty containers
+
+    places      where each task of the node is
+    queues      ready tasks, in the order of the strategy
+    placement   where a ready task goes
+    schedule    which ready task runs next on which executor
+    executors   the start of a run
+    send_ahead  short tasks that wait at an executor
+    run_end     many short runs that end together
+    abort       runs that end early
+    lengths     how long tasks take
+    reserve     executors kept idle for a more critical task
+    relax       dedicated tasks that are shared because they would wait too long
+    memory      declared memory of tasks that run together
+    pressure    which tasks may start while there is little room for objects
+
+    transfer    tasks on their way between nodes
+    claims      offers and claims
+    steal       nodes that look for work, and nodes that give it
+    loot        the tasks that a thief gets
+    lifelines   idle nodes that are remembered, and nodes that invite
+    peers       beliefs about other nodes: their load and objects
+    replicas    copies of runs that take too long
+    validating  copies whose task has ended elsewhere
+
+    objects     objects that are kept here, and their release
+    fetching    inputs that are fetched before a run
+    damage      damaged or missing files of objects
+    remake      lost objects, and the tasks that make them again
+    handover    objects that go to other nodes when a node leaves
+
+    store_calls calls to the store, in batches per shard
+    commits     commits of runs, and their children
+    outbox      intents in the store that outlive the node
+    spawn       tasks that create tasks and wait for them
+    outliving   runs that end after all tasks that they have created
+    submit      tasks that a live client submits and holds
+    cancel      cancelled and failed tasks
+    unsafe      acknowledged rows that the store may still lose (rule 11)
+    failover    sends these rows again to a new server
+
+    membership  the state of membership: lease, leaving and dead nodes
+    lease       renewal of the lease, deaths, takeover, and the tick
+    timers      one function for each timer
+    leaving     a node that leaves in good order
+    switching   change of the strategy while the node runs
+
+The machine of the client's side is `session` with its parts `session_*`; `client` submits one whole graph.
 """
 
 from collections import deque
@@ -235,26 +258,26 @@ class NodeCore:
     def go_by(self, strategy: Strategy) -> None:
         """From now on; whatever a strategy tunes begins anew."""
         self.strategy = strategy
-        balance = strategy.balance
-        self.is_giver = balance.mode in ("give", "invite") or hasattr(balance, "leaves_name")
-        if getattr(strategy.place, "weighs_loads", False):
+        traits = strategy.traits
+        self.is_giver = strategy.balance.mode in ("give", "invite") or traits.balance.leaves_name is not None
+        if traits.place.weighs_loads:
             self.loads = {}
-        self.one_line = getattr(strategy.place, "one_line", False)
-        self.patience = getattr(strategy.order, "patience", 0.0)
-        if getattr(balance, "keeps_index", False):
+        self.one_line = traits.place.one_line
+        self.patience = traits.order.patience
+        if traits.balance.keeps_index:
             self.holders = {}
-        watches = hasattr(strategy.replicate, "overdue_ns")
+        watches = traits.replicate.overdue_ns is not None
         if watches:
             self.lengths = {}
-        self.copies_bytes_max = min(self.config.memory_bytes, getattr(strategy.cache, "limit_bytes", 1 << 62))
-        self.copies_by_use = getattr(strategy.cache, "by_use", False)
+        self.copies_bytes_max = min(self.config.memory_bytes, traits.cache.limit_bytes)
+        self.copies_by_use = traits.cache.by_use
         self.one_kind = self.one_group and self.groups[0].context is None and not (self.is_giver or watches)
-        start = strategy.adapt.start(getattr(strategy.place, "t", 0.5))
+        start = strategy.adapt.start(traits.place.t)
         self.threshold = 0.5 if start.threshold is None else start.threshold
         self.relaxing = True if start.relaxing is None else start.relaxing
         self.tt_ns = same(strategy.relax.start_tt_ns())
         self.calm_count = 0  # so many dedicated tasks are not too many
-        self.stall_armed = not hasattr(strategy.relax, "stall_ns")  # who never shares need not look
+        self.stall_armed = traits.relax.stall_ns is None  # who never shares need not look
         self.search.begin_anew(same(strategy.balance.start_poll_ns()))
         self.adapt_at = same(self.done_count + strategy.adapt.period)
 

@@ -91,8 +91,7 @@ def accept_all(core: NodeCore, tasks: tuple[Ready, ...]) -> None:
         core.waiting_since_ns = core.now_ns
     unlabelled = shared.labelled is None  # else those that came before and have a context would have to wait
     neutral = unlabelled and plain_is_neutral(core)
-    light = neutral and core.threshold > 0 and getattr(place, "small_is_neutral", False)
-    light = light and getattr(order, "small_is_neutral", False)
+    light = neutral and core.threshold > 0 and _small_is_neutral(core)
     plain: list[Ready] = []
     sequence = core.sequence
     for ready in tasks:
@@ -138,8 +137,14 @@ def accept_all(core: NodeCore, tasks: tuple[Ready, ...]) -> None:
 
 def plain_is_neutral(core: NodeCore) -> bool:
     """Need the strategy not be asked about tasks that are like all others?"""
-    place, order = core.strategy.place, core.strategy.order
-    return getattr(place, "plain_is_neutral", False) and getattr(order, "plain_is_neutral", False)
+    traits = core.strategy.traits
+    return traits.place.plain_is_neutral and traits.order.plain_is_neutral
+
+
+def _small_is_neutral(core: NodeCore) -> bool:
+    """Need the strategy not be asked about such tasks that read only objects inside records?"""
+    traits = core.strategy.traits
+    return traits.place.small_is_neutral and traits.order.small_is_neutral
 
 
 def accept_plain(core: NodeCore, tasks: list[Ready], alike: int | None) -> None:

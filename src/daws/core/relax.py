@@ -71,8 +71,8 @@ def relax_stalled(core: NodeCore, since_ns: int) -> None:
 
 
 def _stall_ns(core: NodeCore) -> int:
-    relax = core.strategy.relax
-    return relax.stall_ns(core) if hasattr(relax, "stall_ns") else 0
+    stall_ns = core.strategy.traits.relax.stall_ns
+    return 0 if stall_ns is None else stall_ns(core)
 
 
 def _waiting(core: NodeCore) -> list[Ready]:

@@ -33,15 +33,16 @@ def note_length(core: NodeCore, kind: int, duration_ns: int) -> None:
 
 def overdue_runs(core: NodeCore) -> list[Run]:
     """Runs that have taken too long and of which another copy may run, the longest over time first."""
-    replicate = core.strategy.replicate
+    copies_max, overdue_ns = core.strategy.replicate.copies_max, core.strategy.traits.replicate.overdue_ns
+    assert overdue_ns is not None
     found: list[tuple[int, int, Run]] = []
     for task, run in core.running.items():
         ready = run.ready
         if not run.since_ns or ready.mode & (REPLICA | SUSPECT) or run.suspended or run.spawned:
             continue
-        if core.copied.get(task, 0) >= replicate.copies_max:
+        if core.copied.get(task, 0) >= copies_max:
             continue
-        limit_ns = replicate.overdue_ns(core, ready.spec)  # type: ignore[attr-defined]
+        limit_ns = overdue_ns(core, ready.spec)
         over_ns = core.now_ns - run.since_ns - limit_ns
         if limit_ns and over_ns > 0:
             found.append((-over_ns, run.number, run))
@@ -74,7 +75,7 @@ def note_copy(core: NodeCore, task: int) -> None:
 
 def validate_later(core: NodeCore) -> None:
     """This node has copies of tasks: set the timer after which it asks the store about them, if `replicate` says so."""
-    every_ns = getattr(core.strategy.replicate, "validate_ns", 0)
+    every_ns = core.strategy.traits.replicate.validate_ns
     if every_ns:
         core.validating = True
         core.out.append(SetTimer(VALIDATE, core.now_ns + every_ns))

@@ -8,7 +8,7 @@ from daws.model.errors import UsageError
 
 PORT_MAX = 65535
 UNIX_PATH_BYTES_MAX = 107
-"""What the kernel takes."""
+"""The longest path of a socket that the Linux kernel accepts."""
 
 
 class Tcp(NamedTuple):
@@ -42,7 +42,8 @@ def parse_address(text: str) -> Tcp | Unix:
 
 
 def check_private(path: str) -> None:
-    """A unix socket goes without keys because nobody else gets into its folder: UsageError if somebody does."""
+    """Raise UsageError if other users can enter the folder of this unix socket. A unix socket has no keys: its folder
+    protects it."""
     folder = os.path.dirname(path)
     try:
         status = os.stat(folder)

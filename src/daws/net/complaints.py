@@ -1,4 +1,5 @@
-"""What strangers do wrong goes to the log: a line each, and when there is a flood, a few of them and how many more."""
+"""A log of unknown peers that misbehave: one line each. In a flood of them it has a few lines and the number of the
+rest."""
 
 import logging
 import time
@@ -10,7 +11,7 @@ WINDOW_S = 60.0
 
 
 class Complaints:
-    """At most LINES_MAX lines in WINDOW_S. Any thread may complain."""
+    """A log with at most LINES_MAX lines in WINDOW_S. Any thread may complain."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -34,4 +35,4 @@ class Complaints:
 
 
 COMPLAINTS = Complaints()
-"""Of all doors and links of this process."""
+"""The log of all doors and links of this process."""

@@ -1,4 +1,4 @@
-"""What a cluster is told about itself: `cluster.toml` in its folder, checked before anything is done with it."""
+"""The configuration of a cluster: `cluster.toml` in its folder, checked before anything else is done with it."""
 
 import re
 import tomllib
@@ -13,7 +13,7 @@ from daws.net.address import PORT_MAX, Tcp
 
 FILE = "cluster.toml"
 PROTOCOL = 6
-"""What is said on links, and how. Both ends of a link must have the same."""
+"""The version of the protocol on links. Both ends of a link must have the same."""
 EMBEDDED = "embedded"
 STORES = ("redis://", "rediss://", "unix://")
 NAME_BYTES_MAX = 64
@@ -30,11 +30,16 @@ _HOST = re.compile(r"[A-Za-z0-9._:%-]{1,253}", re.ASCII)
 
 
 class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`hosts` are addresses of machines: the embedded store listens on the first of them, at `port`. Nodes listen on
-    any free port, or on one of `node_ports` (first and last). `lease_s` is how long a node may be silent before
-    others take over; links that nobody uses for `idle_s` are closed. `store` may be several addresses with commas
-    between them; the files beside it, for those that begin with rediss://, are looked for in the cluster's folder. Such
-    a store is cut into `store_shards`, 0 being as many as suit the server."""
+    """The content of `cluster.toml`.
+
+    `hosts` are addresses of machines: the embedded store listens on the first of them, at `port`. Nodes listen on any
+    free port, or on one of `node_ports` (first and last). A node that is silent for `lease_s` is taken for dead, and
+    other nodes take over its tasks. Links that are not used for `idle_s` are closed.
+
+    `store` may be several addresses with commas between them. The files beside it are for addresses that begin with
+    rediss:// and lie in the cluster's folder. Such a store is divided into `store_shards`; 0 lets the server's kind
+    decide.
+    """
 
     name: str
     protocol: int = PROTOCOL
@@ -80,7 +85,7 @@ class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         return config
 
     def check(self) -> None:
-        """ClusterError if it makes no sense."""
+        """Raise ClusterError if a value makes no sense."""
         if not _NAME.fullmatch(self.name):
             raise ClusterError(
                 f"name {self.name!r}: expected up to {NAME_BYTES_MAX} letters, digits, '.', '_' and '-', "
@@ -121,12 +126,12 @@ class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         return () if self.store == EMBEDDED else tuple([one.strip() for one in self.store.split(",")])
 
     def binds(self, host: str) -> Iterator[str]:
-        """Where a node on this address may listen: it tries one after the other."""
+        """The addresses on this host where a node may listen: it tries one after the other."""
         first, last = self.node_ports
         return (str(Tcp(host, port)) for port in range(first, last + 1))
 
     def to_toml(self) -> str:
-        """As a file that people can change."""
+        """The text of `cluster.toml`, with comments for people who edit it."""
         quoted = ", ".join(f'"{host}"' for host in self.hosts)
         store = _quoted(self.store)
         files = "".join(
@@ -165,7 +170,7 @@ idle_s = {self.idle_s}
 
 
 def _check_port(url: str) -> None:
-    """urlsplit has its say when it is asked for the port."""
+    """Raise ClusterError if the port of this URL is no port. `urlsplit` checks it only when the attribute is read."""
     try:
         _ = urlsplit(url).port
     except ValueError:
@@ -177,7 +182,7 @@ def _quoted(text: str) -> str:
 
 
 def shown(url: str) -> str:
-    """The address of a store without what is secret in it."""
+    """The address of a store without its password."""
     before, at, after = url.rpartition("@")
     scheme, _, who = before.partition("://")
     user, colon, _ = who.partition(":")

@@ -1,4 +1,4 @@
-"""Both ways to a link: `dial` somebody, or `serve` those who come.
+"""Two ways to a link: `dial` an address, or `serve` the peers that connect.
 
 All of it happens on the event loop; `daws.net.stream` has the same for threads.
 """
@@ -48,9 +48,10 @@ async def dial(
     node: int | None = None,
     timeout_s: float = HANDSHAKE_S,
 ) -> Link[T]:
-    """A link to who listens there, which has to be this `node` if one is given.
+    """Connect to an address and return the link. If a `node` is given, the peer must be that node.
 
-    UnavailableError if nobody answers (`retry`), or if the two cannot talk (which trying again does not cure).
+    Raise UnavailableError if nothing answers (`retry` is true), or if the two ends do not fit together (`retry` is
+    false).
     """
     where = parse_address(address)
     check_keys(where, keys)
@@ -81,14 +82,19 @@ async def dial(
 
 
 async def serve(bind: str, keys: Keys | None, hello: Hello, accepted: Callable[[Link[Any]], None]) -> "Door":
-    """Listen; `accepted` is called with each link whose other end is known, and has to call its `begin` at once, or to
-    close it. Whoever cannot say who it is gets a line in the log. UsageError or UnavailableError if that cannot be."""
+    """Listen at an address.
+
+    `accepted` is called with each link whose handshake succeeded. It must call the link's `begin` at once, or close the
+    link. A peer that fails the handshake gets a line in the log. Raise UsageError or UnavailableError if this process
+    cannot listen there.
+    """
     context = context_for(bind, keys)
     return Door(asyncio.get_running_loop(), listen(bind, keys), context, hello, accepted)
 
 
 class Door:
-    """Where others come in. `address` is where they find it, with the port that the system has chosen."""
+    """A listening socket on the event loop. `address` is where peers find it, with the port that the system has
+    chosen."""
 
     def __init__(
         self,
@@ -110,7 +116,7 @@ class Door:
         loop.add_reader(sock.fileno(), self._on_knock)
 
     def close(self) -> None:
-        """Nobody comes in any more; links that are there stay."""
+        """Stop listening. Links that exist stay open."""
         if self._sock.fileno() < 0:
             return
         self._loop.remove_reader(self._sock.fileno())
@@ -142,7 +148,8 @@ class Door:
             sock.close()  # it may have been cancelled before its first step
 
     def _take_a_breath(self) -> None:
-        """Who knocks keeps knocking, and the loop would do nothing else."""
+        """Accept nothing for BREATH_S. A peer that is not accepted keeps the socket readable, so the loop would do
+        nothing else."""
         self._loop.remove_reader(self._sock.fileno())
         self._rest = self._loop.call_later(BREATH_S, self._loop.add_reader, self._sock.fileno(), self._on_knock)
 

@@ -11,7 +11,7 @@ from daws.net.keys import AUTHORITY, ROLES_OF
 
 
 def init_cluster(folder: str | Path, config: ClusterConfig, days: float = DAYS) -> None:
-    """Make it, whole or not at all. ClusterError if there is something already."""
+    """Make the folder of a cluster, whole or not at all. Raise ClusterError if the folder exists already."""
     config.check()
     path = Path(folder)
     authority = make_authority(config.name, days)

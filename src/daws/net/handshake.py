@@ -1,9 +1,12 @@
-"""What both ends of a link tell each other before anything else is read. Knows no socket: bytes go in and come out.
+"""The handshake: both ends of a link say who they are before anything else is read. Knows no socket: bytes go in and
+come out.
 
-Each side sends a greeting (who it is, and a fresh nonce) and, when it has the other's, an answer: the other's nonce,
-and either nothing or the reason why the two cannot talk, which then stands in the same words on both sides. Both have
-fixed sizes, so nothing that a stranger says decides how much is read. Neither layout may ever change before the
-field `protocol` and in its size: it is what makes other versions readable enough to be refused.
+Each side sends a greeting (who it is, and a fresh nonce). Each side answers the other's greeting with the other's nonce
+and a refusal, which is empty if the two fit together. The reason of a refusal stands in the same words on both sides.
+Greeting and answer have fixed sizes, so nothing that a stranger sends decides how much is read.
+
+Two things may never change: the fields up to `protocol`, and the sizes. They make other versions readable enough to be
+refused.
 """
 
 import os
@@ -27,8 +30,11 @@ _ANSWER = Struct("<4s16s236s")  # magic, the other's nonce, the reason of a refu
 
 
 class Hello(msgspec.Struct, frozen=True):
-    """Who is at one end of a link, and what the link is for, which has to be the same on both ends. `node` is the id of
-    a node, which is new with each of its starts, or whatever number others know a client by."""
+    """One end of a link: its cluster, its role, its number, and the purpose of the link. Both ends must have the same
+    purpose.
+
+    `node` is the id of a node, which is new with each of its starts, or the number by which the cluster knows a client.
+    """
 
     cluster: str
     role: str
@@ -42,8 +48,11 @@ class Hello(msgspec.Struct, frozen=True):
 
 
 class Handshake:
-    """One end of it. Send `greeting()`; then fill `room` and call `arrived`, which says what to send, until `peer` is
-    set and that was sent. PeerError says why there is nobody to talk to."""
+    """One end of a handshake.
+
+    Send `greeting()`. Then fill `room`, call `arrived` and send what it returns, until `peer` is set. PeerError says
+    why the two ends do not fit together.
+    """
 
     def __init__(
         self,
@@ -52,7 +61,8 @@ class Handshake:
         node: int | None = None,
         nonce: bytes | None = None,
     ) -> None:
-        """`roles` is what the other may be, `node` who it has to be."""
+        """Prepare one end. `roles` are the roles that the peer may have; `node`, if given, is the node that it must
+        be."""
         self.peer: Hello | None = None
         self._ours = ours
         self._roles = roles
@@ -78,11 +88,11 @@ class Handshake:
 
     @property
     def room(self) -> memoryview:
-        """For what is still missing of the part that comes next, and not a byte more."""
+        """Space for the missing bytes of the next part, and not a byte more."""
         return memoryview(self._part)[self._filled :]
 
     def arrived(self, count: int) -> bytes:
-        """So many bytes were put into the room. What is to be sent now, if anything."""
+        """Take `count` bytes that were put into `room`, and return the bytes to send now (or none)."""
         self._filled += count
         seen = bytes(self._part[: min(self._filled, len(MAGIC))])
         if not MAGIC.startswith(seen):
@@ -98,8 +108,11 @@ class Handshake:
         return b""
 
     def ended(self) -> PeerError | ConnectionResetError:
-        """The other has hung up: because the two cannot talk, or for reasons of its own. It may have been killed, or
-        have had too much to do to hear us out, so that is worth another try."""
+        """The error for a peer that closed the connection during the handshake.
+
+        It is a PeerError if the two ends do not fit together. Otherwise the peer may have been killed, or was too busy
+        to finish the handshake: a ConnectionResetError, which is worth a retry.
+        """
         return PeerError(self._refusal) if self._refusal else ConnectionResetError()
 
     def _on_greeting(self, part: bytes) -> bytes:
@@ -126,7 +139,7 @@ class Handshake:
         self.peer = theirs
 
     def _reason(self, theirs: Hello) -> str:
-        """Why the two cannot talk, or nothing. Such that it can be read on either side."""
+        """Why the two ends do not fit together, in words for both sides. Empty if they do."""
         ours = self._ours
         if theirs.protocol != ours.protocol:
             return (
@@ -150,7 +163,7 @@ class Handshake:
 
 
 def _text(field: bytes) -> str:
-    """What a stranger wrote, fit for a log."""
+    """Text from a stranger, without characters that do not belong into a log."""
     text = field.rstrip(b"\0").decode(errors="replace")
     return "".join(one if one.isprintable() else "?" for one in text)
 

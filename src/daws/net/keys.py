@@ -1,6 +1,6 @@
-"""The keys of a cluster's folder, opened: TLS for both ends of a link. Keys that others can read are not used.
+"""The keys of a cluster's folder, opened: TLS for both ends of a link. Keys that other users can read are refused.
 
-The names of hosts are not checked, because nodes come and go with theirs: whoever has a node's key is a node of this
+Host names are not checked, because they change as nodes come and go. The owner of a node's key is a node of this
 cluster, and nobody else is.
 """
 
@@ -16,14 +16,14 @@ from daws.model.errors import ClusterError
 
 AUTHORITY = "ca"
 ROLES_OF = {"node": frozenset(["node", "store"]), "client": frozenset(["client"])}
-"""What the owner of a key may be."""
+"""The roles that the owner of a key may have."""
 
 
 class Keys:
-    """Those of a node or a client: `server` and `client` are TLS 1.3 with certificates on both sides."""
+    """The keys of a node or a client: `server` and `client` are TLS 1.3 with certificates on both sides."""
 
     def __init__(self, folder: str | Path, role: str) -> None:
-        """ClusterError if they are not there, or not as private as they must be."""
+        """Raise ClusterError if the keys are missing, or if other users can read them."""
         if role not in ROLES_OF:
             raise ClusterError(f"there are no keys for {role!r}; roles are {', '.join(ROLES_OF)}")
         self.folder = Path(folder)
@@ -38,7 +38,7 @@ class Keys:
         return f"<keys of a {self.role} in {self.folder}>"
 
     def check(self) -> None:
-        """ClusterError if they do not fit together."""
+        """Raise ClusterError if key, certificate and authority do not belong together."""
         self._context(ssl.PROTOCOL_TLS_CLIENT)
 
     @cached_property
@@ -67,7 +67,7 @@ class Keys:
 
 
 def good_until(folder: str | Path) -> datetime:
-    """When the cluster's own certificate ends, and with it all others."""
+    """The time at which the certificate of the cluster's authority ends, and with it all other certificates."""
     reader = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     try:
         reader.load_verify_locations(Path(folder) / f"{AUTHORITY}.pem")
@@ -82,7 +82,7 @@ def good_until(folder: str | Path) -> datetime:
 
 
 def check_time(folder: str | Path) -> None:
-    """ClusterError if the keys of this folder are too old."""
+    """Raise ClusterError if the certificates of this folder have expired."""
     end = good_until(folder)
     if end < datetime.now(UTC):
         raise ClusterError(
@@ -92,7 +92,7 @@ def check_time(folder: str | Path) -> None:
 
 
 def roles_of(certificate: dict[str, Any] | None) -> frozenset[str]:
-    """What a peer may be, by the certificate that TLS has verified."""
+    """The roles that a peer may have, by the certificate that TLS has verified."""
     for part in (certificate or {}).get("subject", ()):
         for key, value in part:
             if key == "organizationalUnitName":

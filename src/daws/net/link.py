@@ -1,8 +1,8 @@
 """A connection that carries batches of messages: mutual TLS 1.3 between hosts, a unix socket in a private folder inside
-one. What is said within one turn of the loop leaves as one frame.
+one. All messages of one turn of the loop leave as one frame.
 
-`daws.net.door` makes them (`dial`) and waits for them (`serve`). Nothing is decoded before TLS and the handshake have
-said who is there.
+`daws.net.door` makes links (`dial`) and accepts them (`serve`). Nothing is decoded before TLS and the handshake have
+verified the peer.
 """
 
 import asyncio
@@ -31,10 +31,10 @@ from daws.wire.worker import FRAME_HEAD_BYTES
 
 FRAME_BYTES_MAX = 1 << 28
 BACKLOG_BYTES_MAX = 1 << 29
-"""More than that, and a peer that does not read is given up."""
+"""The link to a peer that does not read is closed when more bytes than this wait for it."""
 SLOW_BYTES = 1 << 22
 STALL_S = 30.0
-"""A peer that has taken nothing for so long, while more than SLOW_BYTES wait, is given up as well."""
+"""The link is closed as well if the peer has read nothing for this long while more than SLOW_BYTES wait."""
 
 T = TypeVar("T")
 _encoder = msgpack.Encoder()
@@ -42,7 +42,8 @@ _GOODBYE = (1).to_bytes(FRAME_HEAD_BYTES, "little") + b"\x90"  # an empty batch
 
 
 def keep_alive(sock: socket) -> None:
-    """A host that lost its power says nothing: after two minutes of silence and no answer its links are lost."""
+    """Turn on TCP keep-alive. A host that lost its power sends nothing; its links are lost after two minutes without an
+    answer."""
     if sock.family != AF_UNIX:
         sock.setsockopt(SOL_SOCKET, SO_KEEPALIVE, 1)
         sock.setsockopt(IPPROTO_TCP, TCP_KEEPIDLE, 60)
@@ -51,11 +52,14 @@ def keep_alive(sock: socket) -> None:
 
 
 class Link(BufferedProtocol, Generic[T]):
-    """`received` gets what came; `lost` is called once when nothing can come any more, however that happened, unless
-    this side has closed it. A frame that makes no sense ends the link, with one line in the log.
+    """One end of a connection to a peer.
 
-    `peer` is who is there. While `is_slow`, the peer takes less than is said; what waits is bounded. Once `is_left`,
-    one of the two has said that it needs the link no more: that it ends is no sign of anything.
+    `received` gets the messages that arrive. `lost` is called once when nothing can arrive any more, for any reason but
+    a `close` of this side. A frame that makes no sense ends the link, with one line in the log.
+
+    `peer` is the other end, once the handshake is over. While `is_slow`, the peer reads more slowly than this side
+    writes; the bytes that wait are bounded. `is_left` means that one side has said that it needs the link no more: its
+    end is then no sign of a failure.
     """
 
     peer: Hello
@@ -68,8 +72,10 @@ class Link(BufferedProtocol, Generic[T]):
         greeted: "Callable[[Link[T]], None]",
         node: int | None = None,
     ) -> None:
-        """`name` is where it leads to, `node` who has to be there. `greeted` has to call `begin`; it is called as soon
-        as the other is known, before anything else is read."""
+        """Prepare one end. `name` is the address of the peer; `node`, if given, is the node that it must be.
+
+        `greeted` is called as soon as the handshake is over, before anything else is read. It must call `begin`.
+        """
         self.name = name
         self.is_open = False
         self.is_slow = False
@@ -93,13 +99,13 @@ class Link(BufferedProtocol, Generic[T]):
     def begin(
         self, decoder: "msgpack.Decoder[list[T]]", received: Callable[[list[T]], None], lost: Callable[[], None]
     ) -> None:
-        """Say what becomes of what comes. A link with which nobody does that is closed."""
+        """Set the decoder and the callbacks of this link. A link without them is closed."""
         self._decoder = decoder
         self._received = received
         self._lost = lost
 
     def say(self, message: Any) -> None:
-        """It leaves at the end of this turn. To somebody who is gone nothing can be said."""
+        """Send a message. It leaves at the end of this turn of the loop. On a closed link it is dropped."""
         if not self._unsaid:
             self._loop.call_soon(self.flush)
         self._unsaid.append(message)
@@ -110,15 +116,18 @@ class Link(BufferedProtocol, Generic[T]):
             self._write_batch(messages)
 
     def leave(self) -> None:
-        """Nothing more will be said here. The other closes the link when it has nothing to say either; until then it
-        is listened to, so that nothing is lost that was on its way."""
+        """Tell the peer that this side sends nothing more.
+
+        The peer closes the link when it has nothing to send either. This side reads until then, so that no message
+        under way is lost.
+        """
         self.flush()
         if self.is_open and not self.is_left:
             self.is_left = True
             self._write(_GOODBYE)
 
     def close(self) -> None:
-        """Nobody is told."""
+        """Close the connection without calling `lost`."""
         self.is_open = False
         self._unsaid.clear()
         self._forget_watch()
@@ -126,7 +135,7 @@ class Link(BufferedProtocol, Generic[T]):
             self._transport.close()
 
     def abort(self) -> None:
-        """As `close`, and what has not left yet never does."""
+        """Close the connection without calling `lost`, and drop the bytes that have not left yet."""
         self.close()
         if self._transport is not None:
             self._transport.abort()
@@ -156,7 +165,7 @@ class Link(BufferedProtocol, Generic[T]):
             self._on_frames(count)
 
     def eof_received(self) -> None:
-        """None: the other half is closed too."""
+        """Return None, so that the transport closes the other half too."""
 
     def connection_lost(self, error: Exception | None) -> None:
         if self._handshake is not None:

@@ -1,6 +1,7 @@
-"""One link for each peer: made when there is something to say, closed when nobody has used it for a while.
+"""One link for each peer: opened when there is a message to send, closed when it was not used for a while.
 
-A message may be lost, as in any network. What surely was not delivered is told, always in a later turn of the loop.
+A message may be lost, as in any network. Messages that surely were not delivered are reported, always in a later turn
+of the loop.
 """
 
 import asyncio
@@ -17,7 +18,7 @@ from daws.net.keys import Keys
 from daws.net.link import Link
 
 WAITING_MAX = 100_000
-"""Messages to one peer while it is dialled."""
+"""The most messages that wait for one peer while it is dialled."""
 FAREWELL_S = 10.0
 BACKOFF_S = 0.1
 BACKOFF_S_MAX = 5.0
@@ -25,8 +26,11 @@ T = TypeVar("T")
 
 
 class Links(Generic[T]):
-    """Peers are numbers of nodes. `address_of` says where one is (None: nobody knows), `received` gets the messages of
-    one, `undelivered` those that could not be brought to one, and why; `lost` is told whose link broke."""
+    """The links of one process to its peers, by number of node.
+
+    `address_of` returns the address of a peer (None: unknown). `received` gets the messages of a peer. `undelivered`
+    gets messages that could not be delivered to a peer, and the reason. `lost` gets the peer whose link broke.
+    """
 
     def __init__(
         self,
@@ -56,7 +60,7 @@ class Links(Generic[T]):
         self._is_closed = False
 
     def say(self, peer: int, message: Any) -> None:
-        """It leaves at the end of this turn, or when the peer has been reached."""
+        """Send a message to a peer. It leaves at the end of this turn of the loop, or when the peer is connected."""
         way = self._ways.get(peer)
         if way is not None:
             way.say(message)
@@ -69,13 +73,14 @@ class Links(Generic[T]):
                 self._loop.call_soon(self._undelivered, peer, [message], why)
 
     def adopt(self, link: Link[T]) -> None:
-        """A peer has come by itself. It is answered on that link, unless there is one already."""
+        """Add a link that a peer has opened. Messages to this peer use it unless there is another link already."""
         way = _Way(self, link.peer.node)
         link.begin(self._decoder, way.on_received, way.on_lost)
         self._add(way, link)
 
     def forget(self, peer: int) -> None:
-        """It is gone for good: nothing is told of it any more, and nothing more will come from it."""
+        """Drop a peer that is gone for good: nothing is reported about it any more, and none of its messages will be
+        received."""
         call = self._calls.pop(peer, None)
         if call is not None:
             call.task.cancel()
@@ -86,7 +91,7 @@ class Links(Generic[T]):
             way.link.abort()
 
     def close(self) -> None:
-        """What was said leaves; nothing is told of anybody any more."""
+        """Write the messages that wait in open links, and close all links. Nothing is reported any more."""
         self._is_closed = True
         self._sweep.cancel()
         for call in self._calls.values():
@@ -99,7 +104,7 @@ class Links(Generic[T]):
         self._all.clear()
 
     def abort(self) -> None:
-        """At the end of a loop: nothing is left on it, and what was not sent yet never is."""
+        """Close all links at the end of an event loop, and drop the bytes that were not sent yet."""
         links = [way.link for way in self._all]
         self.close()
         for link in links:
@@ -156,7 +161,8 @@ class Links(Generic[T]):
     # -- idle links ----------------------------------------------------------------------------------------------------
 
     def _on_sweep(self) -> None:
-        """A link is left after two sweeps without use. Who could not be reached may be gone for good."""
+        """Leave links that were not used for two sweeps, and drop old failures: a peer that was not reached may be gone
+        for good."""
         self._sweep = self._loop.call_later(self._sweep_s, self._on_sweep)
         old_s = self._loop.time() - self._sweep_s
         for peer in [peer for peer, failures in self._failures.items() if failures.rest_until_s < old_s]:
@@ -170,14 +176,14 @@ class Links(Generic[T]):
                 self._loop.call_later(FAREWELL_S, self._cut, way)
 
     def _cut(self, way: "_Way[T]") -> None:
-        """The peer had time enough to say goodbye."""
+        """Abort a link that was left. The peer had enough time to close it."""
         if way in self._all:
             self._all.discard(way)
             way.link.abort()
 
 
 class _Way(Generic[T]):
-    """A link to a peer, and for how many sweeps nobody has used it."""
+    """A link to a peer, and the number of sweeps for which it was not used."""
 
     link: Link[T]
 
@@ -199,7 +205,7 @@ class _Way(Generic[T]):
 
 
 class _Call:
-    """A peer is being dialled, and messages wait for it."""
+    """A peer that is being dialled, with the messages that wait for it."""
 
     task: Task[None]
 
@@ -208,7 +214,7 @@ class _Call:
 
 
 class _Failures:
-    """How often a peer could not be reached, one time after the other, and until when it is left alone."""
+    """The number of failed attempts in a row to reach a peer, and the time before which it is not dialled again."""
 
     def __init__(self) -> None:
         self.reason = ""

@@ -1,7 +1,7 @@
-"""Sockets that wait for others, for event loops and threads alike, and the limits for those who come.
+"""Listening sockets, for event loops and threads alike, and the limits for peers that connect.
 
-TCP always goes by keys, on the loopback too, where other users of the machine could come in; unix sockets go without,
-in a folder that is its owner's alone.
+TCP always needs keys, also on the loopback, which other users of the machine can reach. Unix sockets need none, in a
+folder that only its owner can enter.
 """
 
 import errno
@@ -16,9 +16,9 @@ from daws.net.complaints import COMPLAINTS
 from daws.net.keys import Keys
 
 HANDSHAKE_S = 10.0
-"""From the first byte until both sides know each other."""
+"""The time limit from the first byte to the end of the handshake."""
 STRANGERS_MAX = 256
-"""How many may be at a door at one time before they have said who they are."""
+"""The most peers that may be in the handshake of one door at one time."""
 TOO_MANY = f"{STRANGERS_MAX} others have not said yet who they are"
 BREATH_S = 0.5
 BACKLOG = 512
@@ -50,7 +50,7 @@ def listen(bind: str, keys: Keys | None) -> socket:
 
 
 def stop_listening(sock: socket) -> None:
-    """Close it, and leave nothing behind."""
+    """Close a listening socket and remove its file, if it has one."""
     name = sock.getsockname()
     sock.close()
     if isinstance(name, str):
@@ -59,7 +59,7 @@ def stop_listening(sock: socket) -> None:
 
 
 def check_keys(where: Tcp | Unix, keys: Keys | None) -> None:
-    """UsageError if somebody without keys could come in there."""
+    """Raise UsageError if a peer without keys could connect to this address."""
     if isinstance(where, Unix):
         check_private(where.path)
     elif keys is None:
@@ -69,23 +69,26 @@ def check_keys(where: Tcp | Unix, keys: Keys | None) -> None:
 
 
 def context_for(bind: str, keys: Keys | None) -> ssl.SSLContext | None:
-    """TLS for those who come to this address; none on unix sockets, whatever keys there are."""
+    """The TLS context for peers that connect to this address. None for unix sockets, with or without keys."""
     return None if keys is None or isinstance(parse_address(bind), Unix) else keys.server
 
 
 def address_of(sock: socket) -> str:
-    """As others dial it."""
+    """The address that peers dial to reach this socket."""
     name = sock.getsockname()
     return str(Tcp(name[0], name[1])) if isinstance(name, tuple) else str(name)
 
 
 def name_of(where: object, address: str) -> str:
-    """Of somebody who has come to this address."""
+    """The name, for the log, of a peer that has connected to this address."""
     return str(Tcp(where[0], where[1])) if isinstance(where, tuple) else f"somebody at {address}"
 
 
 def complain_if_full(error: OSError, address: str) -> bool:
-    """Nobody can come in because this process or the system has too many files open: say so, and how to cure it."""
+    """Log that no peer can connect because this process or the system has too many open files, and how to cure it.
+
+    Return whether this is the reason of the error.
+    """
     if error.errno not in FULL:
         return False
     COMPLAINTS.say(f"nobody can come in at {address}: {error.strerror}; raise the limit (ulimit -n)")

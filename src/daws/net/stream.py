@@ -1,8 +1,8 @@
-"""The bytes of files between processes, on connections of their own: blocking sockets, served by threads, so that no
-event loop waits for bytes or for their encryption. Keys and handshake are those of links.
+"""Streams of file contents between processes, on connections of their own. Sockets are blocking and served by threads,
+so that no event loop waits for bytes or for their encryption. Keys and handshake are those of links.
 
-What is asked for and answered is up to the two ends. Between hosts the bytes are encrypted; inside one, the kernel
-copies them from the file to the socket.
+The two ends agree on requests and answers; this module does not know them. Between hosts the bytes are encrypted;
+inside one host the kernel copies them from the file to the socket.
 """
 
 import os
@@ -36,13 +36,14 @@ from daws.net.tls import is_final, reason_of
 
 CHUNK_BYTES = 1 << 20
 SILENCE_S = 60.0
-"""How long either side waits for the other in the middle of something."""
+"""The longest wait of either side for the other in the middle of a transfer."""
 
 
 def connect(
     address: str, keys: Keys | None, hello: Hello, *, node: int | None = None, timeout_s: float = HANDSHAKE_S
 ) -> socket:
-    """A connection to who listens there, which has to be this `node` if one is given. Errors as those of `dial`."""
+    """Connect to an address and return the socket. If a `node` is given, the peer must be that node. Raises the same
+    errors as `dial`."""
     where = parse_address(address)
     check_keys(where, keys)
     deadline_s = time.monotonic() + timeout_s
@@ -66,7 +67,8 @@ def connect(
 
 
 def introduce(sock: socket, hello: Hello, deadline_s: float, node: int | None = None) -> Hello:
-    """TLS, if it is to be, and the handshake; who is there. OSError or PeerError if there is nobody to talk to."""
+    """Do the handshakes of TLS (on a TLS socket) and of daws, and return the peer. Raise OSError or PeerError if one
+    fails."""
     sock.settimeout(_left_s(deadline_s))
     roles: Collection[str] = ROLES
     if isinstance(sock, ssl.SSLSocket):
@@ -88,8 +90,10 @@ def introduce(sock: socket, hello: Hello, deadline_s: float, node: int | None = 
 
 
 class StreamDoor:
-    """Listens, and calls `serve` with each connection whose other end is known, on a thread of its own. When `serve`
-    returns, or raises OSError or PeerError because of the other side, the connection is closed."""
+    """A listening socket that calls `serve` on a new thread for each connection, after its handshake.
+
+    The connection is closed when `serve` returns, or when it raises OSError or PeerError because of the peer.
+    """
 
     def __init__(self, bind: str, keys: Keys | None, hello: Hello, serve: Callable[[socket, Hello], None]) -> None:
         self._hello = hello
@@ -104,7 +108,7 @@ class StreamDoor:
         Thread(target=self._accept, name="daws-streams", daemon=True).start()
 
     def close(self) -> None:
-        """Nobody comes in any more, and who is there is sent away."""
+        """Stop listening, and close all connections."""
         with self._lock:
             if self._is_closed:
                 return
@@ -171,7 +175,7 @@ class StreamDoor:
                 self._stranger_count -= 1
 
     def _attend(self, sock: socket, peer: Hello, name: str) -> str:
-        """What the other did wrong, if anything."""
+        """Serve one connection. Return a line for the log if the peer did something wrong, else an empty one."""
         try:
             self._serve(sock, peer)
         except PeerError as error:
@@ -182,7 +186,7 @@ class StreamDoor:
 
 
 def send_file(sock: socket, fd: int, size_bytes: int) -> None:
-    """The first so many bytes of a file. PeerError if it is shorter."""
+    """Send the first `size_bytes` bytes of a file. Raise PeerError if the file is shorter."""
     if isinstance(sock, ssl.SSLSocket):
         _send_chunks(sock, fd, size_bytes)
         return
@@ -204,7 +208,8 @@ def _send_chunks(sock: socket, fd: int, size_bytes: int) -> None:
 
 
 def receive_into(sock: socket, fd: int, size_bytes: int) -> None:
-    """So many bytes into a file. PeerError if the other side is gone before; OSError of the file as it is."""
+    """Receive `size_bytes` bytes into a file. Raise PeerError if the connection ends before that. An OSError of the
+    file is passed on."""
     room = memoryview(bytearray(min(CHUNK_BYTES, size_bytes)))
     left = size_bytes
     while left:
@@ -222,7 +227,8 @@ def receive_into(sock: socket, fd: int, size_bytes: int) -> None:
 
 
 def receive_file(sock: socket, path: str, size_bytes: int) -> None:
-    """So many bytes become a file, which gets its name when all of them are there; else nothing is left behind."""
+    """Receive `size_bytes` bytes as a file. It gets its name when all bytes are there; if that fails, no file is left
+    behind."""
     unfinished = f"{path}.{os.getpid()}-{get_ident()}.part"
     fd = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
@@ -239,7 +245,8 @@ def receive_file(sock: socket, path: str, size_bytes: int) -> None:
 
 
 def receive_exactly(sock: socket, count: int) -> bytes | None:
-    """So many bytes, or None if the other side has ended before the first. PeerError if it has in the middle."""
+    """Receive `count` bytes, or return None if the connection ends before the first. Raise PeerError if it ends in the
+    middle."""
     room = bytearray(count)
     view = memoryview(room)
     filled = 0

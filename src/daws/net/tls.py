@@ -1,4 +1,4 @@
-"""What went wrong while two were getting to know each other, TLS or not, in words."""
+"""Errors of a handshake, of TLS or of daws, in words for people."""
 
 import errno
 import ssl
@@ -12,12 +12,12 @@ _HUNG_UP = (errno.ECONNRESET, errno.EPIPE, errno.ECONNABORTED, errno.ENOTCONN)
 
 
 def is_final(error: BaseException) -> bool:
-    """Would it be the same if it were tried again? Not if the other was just gone."""
+    """Would a retry fail in the same way? Not if the peer just closed the connection."""
     return isinstance(error, (ssl.SSLError, PeerError)) and not isinstance(error, _GONE)
 
 
 def reason_of(error: BaseException) -> str:
-    """In one line, of the other side as "it"."""
+    """The reason of an error in one line, with "it" for the peer."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"its certificate is not one of this cluster's: {error.verify_message}"
     if isinstance(error, ssl.SSLError) and not isinstance(error, _GONE):
@@ -32,7 +32,7 @@ def reason_of(error: BaseException) -> str:
 
 
 def _words(reason: str) -> str:
-    """OpenSSL's own are shouted, and joined by underscores."""
+    """A reason of OpenSSL, which is in capitals joined by underscores, as a sentence."""
     if _ALERT in reason:
         alert = reason.partition(_ALERT)[2].replace("_", " ").lower()
         return f"it refuses the certificate of this side: {alert}"

@@ -13,18 +13,18 @@ AHEAD_NS = 8_000_000
 NEXT_NS = 25_000_000
 RECALL_NS = 1_000_000
 """How many tasks are sent ahead to a worker. A worker that has to ask for its next task waits for some tenths of a
-millisecond, and longer where all processors are busy: too long for short tasks. Of tasks up to NEXT_NS each worker has
-one more at hand, of shorter ones as many as take AHEAD_NS. A task behind a long one is recalled when another worker has
-been idle for RECALL_NS. (While every worker has more at hand the node is in no hurry and may wait for some
-milliseconds, see `Engine._step`.)"""
+millisecond, and longer where all processors are busy: too long for short tasks. Each worker has one more task at hand
+if tasks take up to NEXT_NS, and as many as take AHEAD_NS if they are shorter. A task behind a long one is recalled when
+another worker has been idle for RECALL_NS. (The node may wait for some milliseconds while every worker has more at
+hand, see `Engine._step`.)"""
 AHEAD_COUNT_MAX = 256
-"""The fixed cost of a batch (system calls, threads and processes that wake up) is shared by up to so many tasks. (Of
-bags the node sends more.)"""
+"""How many tasks share the fixed cost of a batch (system calls, threads and processes that wake up) at most. (The node
+sends larger batches of bags.)"""
 AHEAD_BYTES = 1 << 20
-"""Tasks sent ahead may make objects of so many bytes in all (but one task always may): the reader of the first object
-comes before the next producers."""
+"""How many bytes the objects of tasks sent ahead may have in all (one task may always have more): the reader of the
+first object comes before the next producers."""
 AUDIT_NS = 60_000_000_000
-"""An object that has waited for its readers for so long is looked up in the store: the node that should have released
+"""An object that has waited for its readers for this long is looked up in the store: the node that should have released
 it may be dead."""
 NO_DEVICE = -1
 COPIES_SHARE = 4

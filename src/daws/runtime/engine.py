@@ -1,8 +1,8 @@
-"""The driver of one node: gives it what happened, and does what it wants.
+"""The driver of one node: gives it events, and carries out its effects.
 
-Everything that happens between two turns of the loop is given to the node as one batch of events; what it wants done is
-carried out at once, and what the store answers at once goes back to it in the same turn. Whether the store, the other
-nodes and the client are in this process or behind sockets is known to the ports alone. Nothing here decides anything.
+All events between two turns of the loop are given to the node as one batch. Its effects are carried out at once.
+Answers that the store gives at once go back to the node in the same turn. The ports alone know whether the store, the
+other nodes and the client are in this process or behind sockets. Nothing here decides anything.
 """
 
 import logging
@@ -150,7 +150,7 @@ class Engine:
     # -- its life ------------------------------------------------------------------------------------------------------
 
     async def open(self, loop: AbstractEventLoop) -> None:
-        """Returns when the workers can take tasks."""
+        """Start the workers. Return when they can take tasks."""
         self.loop = loop
         crew = self.crew
         self.pool = pool_of(crew.kind)(
@@ -174,11 +174,11 @@ class Engine:
         await self.pool.start()
 
     def begin(self, members: Members) -> None:
-        """From now on the node is one of these."""
+        """Tell the node that it is one of these members."""
         self._step([Started(members)])
 
     async def close(self) -> None:
-        """End all workers. What has not ended never will."""
+        """End all workers. Tasks that have not ended never will."""
         self._is_closing = True
         if self._yields:  # what comes next on this thread is not to be so
             self._yields = False
@@ -188,11 +188,11 @@ class Engine:
             await self.pool.close()
 
     def on_exception(self, loop: AbstractEventLoop, context: dict[str, Any]) -> None:
-        """Something was raised in a callback of the loop."""
+        """Handle an exception that a callback of the loop has raised."""
         self._break(context.get("exception") or InternalError(str(context)))
 
     def _break(self, error: BaseException) -> None:
-        """A bug, or workers that cannot be started: whoever waits must hear of it."""
+        """Report a bug, or workers that cannot be started, to everything that waits for results."""
         if self._broken is not None:
             return
         if not isinstance(error, DawsError):
@@ -241,7 +241,7 @@ class Engine:
         return {spec.id for _, spec in self.runs.values()}
 
     def learn(self, function: int, pickled: bytes) -> None:
-        """From now on, tasks of this kind can run here."""
+        """Learn a function, and start the runs that have waited for it."""
         self.functions.known[function] = pickled
         self._release(function)
 
@@ -324,7 +324,7 @@ class Engine:
             wait_for_turns(self._yields)
 
     def _start_runs(self, effect: StartRuns) -> None:
-        """As `_start_run` would one by one."""
+        """Start several runs, with the same effect as `_start_run` for each."""
         numbers, slot, tasks = effect.runs, effect.slot, effect.tasks
         specs = [ready.spec for ready in tasks]
         kind = specs[0].kind
@@ -374,7 +374,7 @@ class Engine:
         self._break(InternalError(f"the node was declared dead: {reason}"))
 
     def _on_pressure(self) -> None:
-        """In any thread: there is too little room for objects, or enough again."""
+        """Handle too little room for objects, or enough again. Any thread may call it."""
         self._spiller.look()
         with suppress(RuntimeError):  # the loop was closed meanwhile
             self.loop.call_soon_threadsafe(self._tell_pressure)
@@ -386,7 +386,7 @@ class Engine:
             self._step([Pressure(is_high)])
 
     def _on_damage(self, object_: int, why: str) -> None:
-        """In any thread: it was found out while an object was given away."""
+        """Handle an object that was found damaged while it was sent. Any thread may call it."""
         with suppress(RuntimeError):  # the loop was closed meanwhile
             self.loop.call_soon_threadsafe(self._tell_damage, object_, why)
 
@@ -396,8 +396,8 @@ class Engine:
         self._step(events)
 
     def _lose(self, object_: int, why: str, events: list[EventType]) -> None:
-        """The file of an object is not what was written: from now on it is not here. Logged once, by who comes first;
-        but whoever missed it must not miss it again because the node still counts on it."""
+        """Drop an object whose file is not what was written. The first caller logs it. Each caller tells the node,
+        which may still count on the object."""
         path = self.files.give_up(object_)
         if path:
             log.warning("node %s: object %s is damaged and dropped: %s (%s)", self.core.node, object_, why, path)
@@ -428,7 +428,7 @@ class Engine:
         )
 
     def _devices(self, effect: StartRun) -> tuple[int, ...] | None:
-        """Those of all executors that a run has."""
+        """The devices of all executors of a run, or None if one of them has none."""
         found = [self.crew.device_of(slot) for slot in (effect.slot, *effect.more_slots)]
         return None if NO_DEVICE in found else tuple(sorted(found))
 
@@ -548,11 +548,11 @@ class Engine:
                 self.nesting.on_fetched(event)
 
     def _give_up_soon(self, run: int, object_: int) -> None:
-        """It may be in the middle of something that it said."""
+        """Give up a run in the next turn of the loop: a message of this run may be half handled now."""
         self.loop.call_soon(self._give_up, run, object_)
 
     def _give_up(self, run: int, object_: int) -> None:
-        """A run cannot go on without an object that nobody has any more."""
+        """End a run that cannot go on without a lost object."""
         if self._is_closing:
             return
         slot, spec = self.runs.pop(run, (-1, None))
@@ -563,7 +563,7 @@ class Engine:
             self._step([RunLacks(spec.id, run, object_)])
 
     def _attempt(self, task: int) -> int:
-        """Which one a task is on, counted from 1 as people do."""
+        """The number of a task's current attempt, counted from 1."""
         run = view.runs(self.core).get(task)
         return 1 if run is None else run.ready.attempt + 1
 

@@ -23,7 +23,7 @@ def journal_path(folder: str, node: NodeId) -> str:
 
 
 def write_journal(path: str, journal: "Journal") -> None:
-    """At the end, under its name only when it is whole."""
+    """Write a journal. The file gets its name only when it is complete."""
     part = f"{path}.part"
     with open(part, "wb") as file:
         file.write(journal.to_bytes())

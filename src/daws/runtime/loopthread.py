@@ -32,7 +32,7 @@ class LoopThread:
         self._broken: BaseException | None = None
 
     def start(self) -> None:
-        """Returns when tasks can be taken."""
+        """Start the thread. Return when tasks can be taken."""
         ready = threading.Event()
         self._thread = threading.Thread(target=self._lead, args=(ready,), name=self._name, daemon=True)
         self._thread.start()
@@ -47,7 +47,7 @@ class LoopThread:
             raise self._broken
 
     def _lead(self, ready: threading.Event) -> None:
-        """Whoever starts a thread that cannot even open an event loop is told so."""
+        """Run the thread. If it cannot even open an event loop, `start` raises the error."""
         try:
             self._run(ready)
         except BaseException as error:
@@ -84,7 +84,7 @@ class LoopThread:
             pass
 
     def stop(self) -> None:
-        """End all workers, then the thread. What has not ended never will."""
+        """End all workers, then the thread. Tasks that have not ended never will."""
         thread = self._thread
         if thread is None or not thread.is_alive():
             return
@@ -93,9 +93,9 @@ class LoopThread:
         self._thread = None  # whoever counts threads shall not find it
 
     def _run(self, ready: threading.Event) -> None:
-        """The thread: set `ready` when tasks can be taken, or `_broken` was set because none ever will."""
+        """Run in the thread. Set `ready` when tasks can be taken, or when `_broken` was set because none ever will."""
         raise NotImplementedError
 
     def _turn(self) -> None:
-        """Take in what the client has said since the last turn."""
+        """Take in what the client has submitted since the last turn."""
         raise NotImplementedError

@@ -1,9 +1,9 @@
 """Runs that create tasks and wait for them, between the workers and the node.
 
-Workers number the tasks of a run from zero; here they get their ids. How a task has ended is kept for the run that
-created it until that run asks or goes on. Results that lie on other nodes are brought here when the run waits for them,
-and stay until it has ended. One that cannot be had from where it was made may have been moved: it is asked for once
-more, and if there is no other place, the run has to begin anew. Nothing here decides anything.
+Workers number the tasks of a run from zero; here they get their ids. The outcome of a task is kept for the run that
+created it until that run asks or goes on. Results on other nodes are fetched when the run waits for them, and stay
+until it has ended. A result that cannot be fetched may have been moved. It is requested once more, and if there is no
+other place, the run has to begin anew. Nothing here decides anything.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,9 +20,10 @@ from daws.runtime.ports import Outcome
 from daws.wire.worker import ChildEnd, Dropped, ObjectFile, Seed, Spawned, WaitReport
 
 FURTHER_OUTPUT = 1 << 32
-"""In the place of an attempt: further outputs of a task get ids in the way of tasks that it would have spawned."""
+"""Replaces the attempt in ids of further outputs of a task, which are computed like ids of tasks that it has
+spawned."""
 REFUSED = -1
-"""In the place of the id of a task that was not created."""
+"""Replaces the id of a task that was not created."""
 
 
 class Nest:
@@ -149,7 +150,7 @@ class Nesting:
         return RunWaits(task, report.run, nest.awaited)
 
     def news(self, run: int) -> tuple[ChildEnd, ...]:
-        """What a run has not been told before."""
+        """The ends of tasks that a run has not been told before."""
         nest = self.nests.get(run)
         if nest is None:
             return ()
@@ -157,7 +158,7 @@ class Nesting:
         return ended
 
     def on_resume(self, effect: ResumeRun) -> None:
-        """The node lets a run go on; it does when all that it waited for was heard of and is here, too."""
+        """Let a run go on, as soon as all ends that it waited for are known and their results are here."""
         nest = self.nests.get(effect.run)
         if nest is not None:
             self._going_on[effect.run] = nest
@@ -188,14 +189,15 @@ class Nesting:
                 self._fetch(nest, outcome.task)
 
     def on_forgotten(self, tasks: list[int]) -> None:
-        """They have ended, and nobody knows any more how: a store may have lost that."""
+        """Give up the runs that created these tasks. The tasks have ended, but their outcome is lost: a store may have
+        lost it."""
         for task in tasks:
             nest, _ = self._creators.get(task, (None, 0))
             if nest is not None:
                 self._give_up(nest.run, task)
 
     def unheard(self) -> list[int]:
-        """Tasks that runs have created, of whose end nobody has told us; for a node that was cut off."""
+        """Tasks that runs have created and whose end is not known here; for a node that was cut off."""
         return [*self._creators]
 
     def _hear(self, nest: Nest, number: int, outcome: Outcome) -> None:

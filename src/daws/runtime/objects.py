@@ -30,28 +30,29 @@ _BROUGHT = Struct("<QQ")
 _ADOPTED = Struct("<QQH")
 MISSING = (1 << 64) - 1
 BRINGS = (1 << 32) - 1
-"""Instead of how many objects are asked for: one is brought in; its id and its size follow, and its bytes."""
+"""Replaces the number of requested objects: an object follows with its id, its size and its bytes."""
 ADOPTS = BRINGS - 1
-"""The same for an object in a file: its id, its size, and the length of the path follow, and the path."""
+"""Replaces it for an object in a file: its id, its size, the length of the path and the path follow."""
 IDS_MAX = 1 << 20
 SIZE_MAX = 1 << 46
 MODE_SHIFT = 48
 STALL_S = 15.0
-"""Who takes nothing for so long while an object is on its way is gone."""
+"""A receiver that takes nothing for this long while an object is sent is gone."""
 ROOM_S, ROOM_AGAIN_S = 60.0, 0.25
-"""For so long a node waits for room, and so often it looks; then it is of no use, and others take over."""
+"""How long a node waits for room, and how often it checks. After that the node is of no use, and other nodes take
+over."""
 log = logging.getLogger("daws.node")
 
 
 class ObjectGiver:
-    """Gives away what is in `files`."""
+    """The sender of objects in `files`."""
 
     def __init__(self, files: ObjectFiles) -> None:
         self.files = files
         self.sent_bytes = 0
 
     def serve(self, sock: socket) -> None:
-        """Answer requests until the other side has no more. OSError or PeerError if it does not end as it should."""
+        """Answer requests until the other side has no more. Raise OSError or PeerError if the stream breaks off."""
         while True:
             sock.settimeout(None)
             head = receive_exactly(sock, _COUNT.size)
@@ -126,7 +127,7 @@ def _ids(sock: socket, count: int) -> Sequence[int]:
 
 
 class ObjectSource:
-    """Somebody who gives objects away, as soon as `connect` has made a stream; one request at a time."""
+    """A process from which objects are fetched, on a stream that `connect` opens. There is one request at a time."""
 
     def __init__(self, connect: Callable[[], socket]) -> None:
         self._connect = connect
@@ -135,13 +136,14 @@ class ObjectSource:
         self._used_s = 0.0
 
     def fetch(self, objects: Sequence[int], files: ObjectFiles) -> list[int]:
-        """Bring objects here; answers those that came. Any of its errors (NoSpaceError) is one of this side."""
+        """Fetch objects, and return those that came. An error (NoSpaceError) is one of this side."""
         answered: dict[int, bool] = {}
         self._fetch(objects, files, answered)
         return [object_ for object_, came in answered.items() if came]
 
     def _fetch(self, objects: Sequence[int], files: ObjectFiles, answered: dict[int, bool]) -> None:
-        """As `fetch`; who asks knows which of them were answered, and which of those came, whatever happens then."""
+        """Fetch objects. `answered` has those that were answered, and whether they came, also if this raises an
+        error."""
         with self._lock, suppress(OSError, PeerError):
             try:
                 sock = self._open()
@@ -161,8 +163,8 @@ class ObjectSource:
     def fetch_patiently(
         self, wanted: Sequence[Transfer], files: ObjectFiles, is_over: Callable[[], bool]
     ) -> Iterator[ObjectsFetched]:
-        """The same, but what there is no room for is tried again: others may let go of something, or somebody clears
-        the disk. What came before it is told meanwhile. `is_over` says that nobody needs them any more."""
+        """Fetch objects, and retry those for which there is no room: objects may be dropped, or the disk may be
+        cleared. The others are reported meanwhile. `is_over` says that the objects are not needed any more."""
         until_s = 0.0
         while wanted:
             answered: dict[int, bool] = {}

@@ -1,6 +1,6 @@
-"""From the store's log to what a client wants to hear: every end of a task once, with what it made or raised.
+"""The ends of tasks for a client, from the store's log: each end once, with the outputs or the exception.
 
-What was passed on is taken out of the log: nobody else reads it, and a session may go on for days.
+Ends that were passed on are removed from the log: it has no other reader, and a session may go on for days.
 """
 
 from typing import Any
@@ -14,21 +14,21 @@ from daws.wire.store import LogRow, small_output
 from daws.workers.roots import Path
 
 NODE = 0
-"""The only node of a cluster that has it in the client's process."""
+"""The only node of a cluster whose node is in the client's process."""
 LEASE_NS = 1 << 60
 COPIES_MAX = 100
 RETIRED_MAX = 1 << 14
-"""So many tasks that nobody needs any more are remembered by the store of a live session: on one machine messages are
-not lost and come soon, so those that are about older ones are none."""
+"""How many tasks that are not needed any more the store of a live session remembers. On one machine messages are not
+lost and come soon, so there are no messages about older tasks."""
 
 
 def new_store() -> MemoryStore:
-    """The store of a live session. How many copies of a task may race is up to the strategy, which can be changed."""
+    """The store of a live session. The strategy decides how many copies of a task may race, and can be changed."""
     return MemoryStore(lease_ns=LEASE_NS, replicas_max=COPIES_MAX, direct=True, retired_max=RETIRED_MAX)
 
 
 def ended_here(task: int, made: tuple[Input, ...] | bytes) -> Outcome:
-    """How a task went well on the only node, from what `Outcomes.done` says of it."""
+    """The outcome of a task that ended well on the only node, from the answer of `Outcomes.done`."""
     return Outcome(task, made if isinstance(made, tuple) else small_output(task, NODE, made))
 
 
@@ -41,8 +41,8 @@ class Outcomes:
         self._records = store.shards[0].records
 
     def done(self) -> tuple[list[int], list[tuple[Input, ...] | bytes]] | None:
-        """What was committed since the last time, if there is nothing to say but which tasks it was, as usual, and what
-        they have made (bytes: the value of a single small object); else None, and `news` has it."""
+        """The tasks that were committed since the last call, with their outputs (bytes: the value of a single small
+        object). None if there is more to report, as for failed tasks; then `news` has it."""
         rows: list[Any] = self.log[:]
         if self.failures or set(map(type, rows)) != {int}:
             return None
@@ -53,7 +53,7 @@ class Outcomes:
         return rows, [record.made for record in records]
 
     def news(self) -> list[Outcome]:
-        """What was committed since the last time."""
+        """The outcomes of tasks that were committed since the last call."""
         rows = self.log[:]
         self.log.clear()
         outcomes: list[Outcome] = []
@@ -81,6 +81,6 @@ class Outcomes:
         return () if record is None else path_of(record, self._records.get)
 
     def creator_of(self, task: int) -> int:
-        """On which node the run was that has created a task."""
+        """The node of the run that has created a task."""
         record = self._records.get(task)
         return -1 if record is None else record.spec.home

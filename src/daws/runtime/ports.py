@@ -1,4 +1,4 @@
-"""What the driver of a node needs of others, wherever they are: in the same process, or behind sockets."""
+"""The ports of a node's driver: the store, the other nodes and the client, in the same process or behind sockets."""
 
 from collections import deque
 from collections.abc import Sequence
@@ -19,8 +19,8 @@ from daws.workers.roots import Path
 
 
 class Outcome(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """How a task ended: its outputs, or the state it is in now, why, and the exception as it travels. For one that
-    failed because of another, `path` is the way to that one (see `daws.workers.roots`)."""
+    """How a task ended: its outputs, or its state, the reason, and the exception as it travels. `path` leads from a
+    task that failed because of another task to that task (see `daws.workers.roots`)."""
 
     task: int
     outputs: tuple[Input, ...] = ()
@@ -31,8 +31,8 @@ class Outcome(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class PlainTask(msgspec.Struct, frozen=True, gc=False):
-    """A new task about which there is nothing to say but its function and its arguments. (A tuple would do, but the
-    garbage collector looks at tuples.)"""
+    """A new task that has only a function and its arguments. (A tuple would do, but the garbage collector looks at
+    tuples.)"""
 
     task: int
     kind: int
@@ -40,8 +40,8 @@ class PlainTask(msgspec.Struct, frozen=True, gc=False):
 
 
 class Counters(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """What one node has seen so far: tasks that ended well there, tasks that it has stolen, the bytes that its tasks
-    have read, and how many of them it had to fetch."""
+    """The counters of one node: tasks that ended well there, tasks that it has stolen, bytes that its tasks have read,
+    and bytes of these that it had to fetch."""
 
     node: NodeId
     done: int
@@ -51,12 +51,12 @@ class Counters(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class Listener(Protocol):
-    """Who wants to know how tasks end. Called on the thread of the loop."""
+    """The receiver of ends of tasks. Its methods are called on the thread of the loop."""
 
     def on_ended(self, outcomes: list[Outcome]) -> None: ...
 
     def on_printed(self, stream: int, text: bytes, task: int) -> None:
-        """`task` is -1 if nobody knows it any more."""
+        """Receive output of a task. `task` is -1 if the task is not known any more."""
         ...
 
     def on_ran(self, news: News) -> None: ...
@@ -86,13 +86,13 @@ class ClusterPort(Protocol):
     """The first number for tasks and functions, once it has started."""
 
     def start(self) -> None:
-        """Returns when workers can take tasks."""
+        """Start the cluster. Return when workers can take tasks."""
         ...
 
     def wake(self) -> None: ...
 
     def learn(self, function: int, pickled: bytes) -> None:
-        """Has to be said before the first task of that kind is submitted."""
+        """Learn a function. This has to be called before the first task of that kind is submitted."""
         ...
 
     @property
@@ -126,51 +126,53 @@ class ClusterPort(Protocol):
         ...
 
     def use_strategy(self, text: str) -> None:
-        """Returns when all nodes go by another strategy, which was checked before."""
+        """Change the strategy. Return when all nodes use it. The text was checked before."""
         ...
 
     def counters(self) -> list[Counters]:
-        """One for each node."""
+        """The counters of each node."""
         ...
 
     def bring(self, object_: int, places: tuple[NodeId, ...]) -> str:
-        """Where an object can be read that is a file itself."""
+        """The path at which an object that is a file itself can be read."""
         ...
 
     def fetch(self, object_: int, places: tuple[NodeId, ...]) -> None:
-        """Have an object among the client's own files; `read_and_drop` it then."""
+        """Fetch an object into the client's own files; `read_and_drop` it then."""
         ...
 
     def stop(self) -> None:
-        """End everything. What has not ended never will."""
+        """End everything. Tasks that have not ended never will."""
         ...
 
 
 class StorePort(Protocol):
-    """The store as one node calls it. What is answered at once goes into `events`, the rest comes later. From what is
-    `unsaid` nothing follows: the node hears of it with whatever happens next."""
+    """The store as one node calls it. Answers that are known at once go into `events`; the others come later. The
+    events in `unsaid` have no effects: the node receives them with its next events."""
 
     unsaid: list[EventType]
 
     def call(self, effect: CallStore, now_ns: int, events: list[EventType]) -> None: ...
 
     def keep_failure(self, task: int, failure: bytes) -> None:
-        """What the last run of a task raised: the client is told with the task's end, if that is how it ends."""
+        """Keep the exception of a task's last run. The client receives it with the end of the task, if the task
+        fails."""
         ...
 
     def settle(self) -> list[Outcome]:
-        """All calls of this turn have been made. Answers what has ended by them, if that can be known here."""
+        """End a turn: all of its calls have been made. Return the tasks that have ended by them, if that can be known
+        here."""
         ...
 
 
 class StoreLink(Protocol):
-    """A cluster's store, as a node, a client or a tool talks to it: with the words of `daws.runtime.cluster.words`. Its
-    server may be at the other end, or what stands for one where the store is reached directly."""
+    """A cluster's store, as a node, a client or a tool talks to it, with the messages of `daws.runtime.cluster.words`.
+    At the other end is the store's server, or a desk where the store is reached directly."""
 
     def say(self, word: Any) -> None: ...
 
     def welcome(self, link: Any) -> None:
-        """A client has come to this node."""
+        """Take a connection that a client has opened to this node."""
         ...
 
     async def hang_up(self) -> None:
@@ -179,16 +181,16 @@ class StoreLink(Protocol):
 
 
 class StorePeer(Protocol):
-    """Who talks to a cluster's store. All on the thread of the loop."""
+    """A node or a client that is connected to a cluster's store. Its methods are called on the thread of the loop."""
 
     def on_store(self, said: list[Any]) -> None: ...
 
     def waits_for(self) -> list[int]:
-        """Tasks of whose end it has yet to hear."""
+        """The tasks whose end it has yet to hear of."""
         ...
 
     def tell_node(self, node: NodeId, message: MessageType) -> None:
-        """Bring a message to another node."""
+        """Send a message to another node."""
         ...
 
 

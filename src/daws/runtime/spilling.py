@@ -1,7 +1,7 @@
 """Spilling while a node goes on: a thread that copies objects to disk as long as there is too little room for them.
 
-It lives only as long as it is needed, and when nothing can be spilled (all is being read, the disk is full) it tries
-again now and then: what is in the way may have gone.
+The thread lives only as long as it is needed. When nothing can be spilled (all objects are being read, or the disk is
+full), it retries from time to time.
 """
 
 import logging
@@ -13,7 +13,7 @@ AGAIN_S = 0.2
 
 
 class Spiller:
-    """`look` may be called by any thread, whenever a water mark of `files` was crossed."""
+    """The thread that spills objects. Any thread may call `look`, whenever a water mark of `files` was crossed."""
 
     def __init__(self, files: ObjectFiles) -> None:
         self._files = files
@@ -28,7 +28,7 @@ class Spiller:
                 self._thread.start()
 
     def close(self) -> None:
-        """Returns when nothing is written any more."""
+        """Stop spilling. Return when nothing is written any more."""
         self._is_closed.set()
         with self._lock:
             thread = self._thread

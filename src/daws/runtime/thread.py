@@ -63,7 +63,7 @@ class NodeThread(LoopThread):
     # -- from any thread -----------------------------------------------------------------------------------------------
 
     def learn(self, function: int, pickled: bytes) -> None:
-        """Has to be said before the first task of that kind is submitted."""
+        """Learn a function. This has to be called before the first task of that kind is submitted."""
         self.node.functions.known[function] = pickled
 
     def cancel(self, tasks: tuple[int, ...], running: bool = True) -> None:
@@ -111,7 +111,7 @@ class NodeThread(LoopThread):
         return files.path(object_)
 
     def fetch(self, object_: int, places: tuple[NodeId, ...]) -> None:
-        """It is here."""
+        """Do nothing: the object is in this process already."""
 
     # -- the thread ----------------------------------------------------------------------------------------------------
 
@@ -156,7 +156,7 @@ class NodeThread(LoopThread):
             self.node.happened(events)
 
     def _new(self, taken: list[Any]) -> EventType:
-        """What was submitted, as the node is told of it."""
+        """The event by which the node receives submitted tasks."""
         self.batches += 1
         if len(taken) < TOGETHER_MIN or set(map(type, taken)) != {PlainTask}:
             rows = [_row(one) if one.__class__ is PlainTask else one for one in taken]

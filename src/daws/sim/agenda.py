@@ -1,8 +1,9 @@
-"""What is still to happen in a simulation, in the order of time.
+"""The events that are still to happen in a simulation, in the order of time.
 
-A large cluster has an event for each of its cores under way, and a heap of a hundred thousand of them is in no cache:
-each that is taken out of it is compared with thirty others. So only those of the next moment are in the heap. The
-others lie in windows of time, unsorted, and become the heap when their window comes. A small cluster has one window.
+A large cluster has one event under way for each of its cores. A heap of a hundred thousand events fits into no cache,
+and each event that is taken out of it is compared with thirty others. Therefore only the events of the next window of
+time are in the heap. The others lie unsorted in later windows, and become the heap when their window comes. A small
+cluster has one window.
 """
 
 from collections.abc import Iterator
@@ -10,18 +11,19 @@ from heapq import heapify, heappop, heappush
 from typing import Any
 
 Entry = tuple[int, int, int, Any]
-"""(time, sequence number, address, event)."""
+"""An event with its time and address: (time, sequence number, address, event)."""
 
 WINDOWED_CORES_MIN = 4096
 WINDOW_EVENTS = 256
-"""About so many of the ends of runs are to be in one window."""
+"""The number of ends of runs that one window is to hold, about."""
 SHIFT_MIN, SHIFT_MAX = 20, 62
-"""A window is 2 to the power of so many nanoseconds long: a millisecond at least (in shorter ones the timers of idle
-nodes would be alone, and each list takes room), and at most all the time there is."""
+"""The least and the greatest length of a window, as the binary logarithm of nanoseconds. The least is a millisecond: a
+shorter window would often hold only the timers of idle nodes, and each list takes memory. The greatest is all the time
+there is."""
 
 
 class Windows(dict[int, list[Entry]]):
-    """Events by the number of their window; those that have none yet get one."""
+    """Events by the number of their window. A missing window is created when it is first used."""
 
     __slots__ = ("order",)
 
@@ -36,7 +38,7 @@ class Windows(dict[int, list[Entry]]):
 
 
 class Agenda:
-    """The events that are to come. Whoever has many of them to add does himself what `push` does."""
+    """The events that are to come. Code that adds many of them copies the body of `push` instead of calling it."""
 
     __slots__ = ("heap", "horizon_ns", "shift", "windows")
 
@@ -53,14 +55,14 @@ class Agenda:
             self.windows[entry[0] >> self.shift].append(entry)
 
     def refill(self) -> None:
-        """The heap is empty: the next window is it."""
+        """Turn the next window into the heap. Called when the heap is empty."""
         window = heappop(self.windows.order)
         self.heap += self.windows.pop(window)
         heapify(self.heap)
         self.horizon_ns = window + 1 << self.shift
 
     def clear(self) -> None:
-        """Nothing is to happen any more."""
+        """Drop all events."""
         self.heap.clear()
         self.windows.clear()
         self.windows.order.clear()
@@ -69,15 +71,15 @@ class Agenda:
         return len(self.heap) + sum(map(len, self.windows.values()))
 
     def __iter__(self) -> Iterator[Entry]:
-        """In no order."""
+        """Iterate over all events, in no order."""
         yield from self.heap
         for events in self.windows.values():
             yield from events
 
 
 def window_shift(cores: int, mean_length_ns: float) -> int:
-    """How long windows are where so many cores run tasks that take so long on average: their ends are spread over about
-    twice that time."""
+    """The length of a window, as a binary logarithm, for this many cores and this mean length of tasks. The ends of the
+    tasks that run are spread over about twice that length."""
     if cores < WINDOWED_CORES_MIN:
         return SHIFT_MAX
     width_ns = 2 * mean_length_ns * WINDOW_EVENTS / cores

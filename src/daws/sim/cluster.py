@@ -1,4 +1,4 @@
-"""Describing a simulated cluster: how many nodes, with which executors, how fast, in which clusters."""
+"""The description of a simulated cluster: how many nodes, with which executors, how fast, in which clusters."""
 
 import re
 from numbers import Integral
@@ -57,7 +57,7 @@ class NodeGroup(Struct, frozen=True):
 
     @property
     def cores(self) -> int:
-        """Of one node."""
+        """The number of cores of one node."""
         return sum(one.count for one in self.executors)
 
 
@@ -91,7 +91,7 @@ class Cluster(Struct, frozen=True):
 
     @property
     def core_count(self) -> int:
-        """Of all nodes together."""
+        """The number of cores of all nodes together."""
         return sum(group.count * group.cores for group in self.groups)
 
     @property
@@ -101,7 +101,7 @@ class Cluster(Struct, frozen=True):
 
     @property
     def cores_per_node(self) -> int:
-        """0 where nodes differ."""
+        """The number of cores of each node, or 0 if nodes differ."""
         sizes = {group.cores for group in self.groups}
         return sizes.pop() if len(sizes) == 1 else 0
 
@@ -142,7 +142,7 @@ def joined(groups: list[NodeGroup]) -> Cluster:
 def parse_group(text: str) -> NodeGroup:
     """Read `16x8` (16 nodes of 8 cores), `4x2[gpu>any]:speed=2,memory-gb=64`, or `4x8+1[gpu]` (two sorts of executors).
 
-    What stands in brackets is the context that these executors offer, as `parse_context` reads it.
+    The text in brackets is the context that these executors offer, as `parse_context` reads it.
     """
     found = _GROUP.fullmatch(text.strip())
     if found is None:
@@ -165,7 +165,7 @@ def _parse_executors(part: str, text: str) -> ExecutorClass:
 
 
 def memory_of(gigabytes: float) -> int:
-    """So many GB in bytes; ClusterError if no node has so much, or so little."""
+    """Convert GB to bytes. Raise ClusterError if no node has this much memory, or this little."""
     if not 0 < gigabytes <= MEMORY_GB_MAX:
         raise ClusterError(f"memory-gb={gigabytes:g}: a node has {_MEMORY}")
     return max(1, round(gigabytes * BYTES_PER_GB))

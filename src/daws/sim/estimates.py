@@ -1,7 +1,8 @@
-"""What is known of the lengths of tasks before they run: the truth by planners, by nodes too, or something near it.
+"""Estimates of the lengths of tasks before they run: true for planners only, true for nodes as well, or off by an
+error.
 
-The truth is `Graph.length_ns`, which in a workflow file is the recorded runtime. Estimates that are off are drawn by
-the seed, each for itself, so that one task's never depends on how many others there are.
+The true length is `Graph.length_ns`, which in a workflow file is the recorded runtime. Estimates with an error are
+drawn by the seed, each for itself: the estimate of one task never depends on the number of other tasks.
 """
 
 import re
@@ -13,11 +14,12 @@ from daws.model.graph import Graph
 from daws.strategy.rng import hash_u64
 
 EXACT = "exact"
-"""Who plans a graph knows the true lengths; nodes are told nothing and learn them from what they run."""
+"""Planners of a graph know the true lengths. Nodes get no estimates and learn the lengths from the tasks that they
+run."""
 TOLD = "told"
 """Each task says its true length, so that nodes know it too."""
 NONE = "none"
-"""What `exact` was called once."""
+"""The old name of `exact`."""
 SALT = 0x5EED_E571
 """Keeps these draws apart from others of the same seed."""
 
@@ -25,8 +27,8 @@ _ERROR = re.compile(r"(?:±|\+-|\+/-)?(?P<percent>\d{1,3}(?:\.\d{1,6})?)%", re.A
 
 
 def parse_estimates(text: str) -> float | None:
-    """How far off estimates are at most, as a share of the true length; None if tasks have none: planners know the true
-    lengths then, and nodes nothing."""
+    """The greatest error of an estimate, as a share of the true length. None if tasks have no estimates: then planners
+    know the true lengths, and nodes know nothing."""
     text = text.strip()
     if text == EXACT:
         return None

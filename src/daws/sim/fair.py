@@ -1,11 +1,12 @@
 """Links that are shared: all transfers under way at a node's link get a max-min fair part of it.
 
 A transfer takes part in two links, out of its source and into its receiver, and is as fast as the tighter of the two
-lets it be. Each link offers a share: what each transfer may have that is not held back by its other link already. When
-a transfer begins or ends its two links compute their shares anew, and pass a change on to the links at the other ends
-of their transfers, and so on; at rest this is the max-min fair allocation over all transfers. Gains of less than
-`TOLERANCE` are left unused, so a change stays near where it was made and costs a few links instead of all of them;
-losses are always passed on, so no link carries more than it can.
+lets it be. Each link offers a share: the rate of each transfer that its other link does not hold back already. When a
+transfer begins or ends, its two links compute their shares anew. A link passes a change of its share on to the links at
+the other ends of its transfers, and so on. At rest this is the max-min fair allocation over all transfers.
+
+Gains of less than `TOLERANCE` are left unused: a change then stays near its origin and costs a few links instead of all
+of them. Losses are always passed on: no link carries more than it can.
 """
 
 from collections import deque
@@ -16,7 +17,7 @@ from daws.sim.machine import FATE, Machine
 
 TOLERANCE = 0.01
 VISITS_MAX = 8
-"""So often a link computes its share for one change, which is more than was ever seen to be needed."""
+"""The most times that a link computes its share for one change. More was never seen to be needed."""
 NS_PER_S = 1_000_000_000
 EMPTY_BYTES = 0.5
 """Less than this is nothing: rates are floats, and times whole nanoseconds."""

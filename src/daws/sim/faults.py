@@ -172,7 +172,8 @@ class Faults:
         self.note("slowed")
 
     def _speed_up(self, kernel: "Kernel") -> None:
-        """Whoever lives there now; what runs already still takes the time that it was to take."""
+        """Give all machines their usual speed again. Runs that have begun still take the time that was set at their
+        start."""
         for machine in kernel.machines:
             machine.speed = machine.info.speed
 

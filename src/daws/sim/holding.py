@@ -1,4 +1,4 @@
-"""How much data a run held at once, found out after it has ended.
+"""The amount of data that a run held at once, computed after it has ended.
 
 An object is held from the end of the task that made it until all tasks that read it have ended. Copies that were
 fetched and files from outside do not count: a node drops copies when it needs room, and files are there anyway.
@@ -29,9 +29,9 @@ def has_large_objects(graph: Graph) -> bool:
 
 
 def peak_of(graph: Graph, tasks: Sequence[int], ends_ns: Sequence[int], nodes: Sequence[int]) -> Peak:
-    """From the runs in the order in which they ended: task, time and node of each.
+    """The peak of a simulation, from the task, time and node of each run, in the order in which the runs ended.
 
-    What was made more than once counts from the first time, on the node where that was.
+    An object that was made more than once counts from the first time, on the node where that was.
     """
     task, end_ns, node = (np.array(one, np.int64) for one in (tasks, ends_ns, nodes))
     known = task < graph.task_count  # tasks that were created while the graph ran make nothing large

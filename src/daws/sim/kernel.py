@@ -78,7 +78,7 @@ HEAVY = frozenset((Offer, Submission))
 UNUSUAL = HEAVY | BRING_OBJECTS
 """Events that concern a node's machine as well."""
 FIRED = tuple(map(TimerFired, (TICK, POLL, DEADLINE, COMMIT, RECALL, PATIENCE, STALL, CALL, VALIDATE, ASK_AGAIN)))
-"""By timer: every node of a large cluster has one under way."""
+"""The events of timers, by timer: every node of a large cluster has one under way."""
 PROGRESS_EVENTS = 1 << 16
 END_OF_TIME_NS = 1 << 62
 
@@ -98,7 +98,7 @@ def _pause(kernel: "Kernel") -> None:
 
 
 def is_end_of_time(event: Any) -> bool:
-    """Among what happens from outside: the simulation is over, and nothing else."""
+    """Whether an event from outside is the end of the simulation."""
     return event is _pause
 
 
@@ -184,7 +184,7 @@ class Kernel:
         self.push(0, CLIENT, started)
 
     def run(self, until_ns: int = END_OF_TIME_NS) -> None:
-        """Until the client has seen everything end, or until a given time, or until nothing is left to happen."""
+        """Run until the client has seen everything end, or until a given time, or until nothing is left to happen."""
         self.push(until_ns, FATE, _pause)
         try:
             while self.client.waiting_for:
@@ -401,8 +401,10 @@ class Kernel:
         return leaves_ns
 
     def _leave_mail(self, to: NodeId, message: EventType) -> None:
-        """Without faults a message from which nothing follows needs no event of its own: who gets it deals with it when
-        it wakes up for something else."""
+        """Leave a message from which nothing follows in the machine of its receiver. Used only without faults.
+
+        It needs no event of its own: the node reads it when it wakes up for something else.
+        """
         machine = self.seats.get(to)
         if machine is not None:
             mail = machine.mail
@@ -463,10 +465,11 @@ class Kernel:
             self.push(free_ns + costs.latency_ns, caller, event)
 
     def _serve_at_once(self, node: NodeId, machine: Machine, leaves_ns: int, call: CallStore) -> None:
-        """Without faults a call needs no event of its own: it takes effect in the order in which nodes decided on it,
-        and its answer comes after the way there, the queue at its shard, and the way back. (Calls of different nodes
-        that are under way at the same time may so take effect in another order than they arrive; none of their callers
-        can tell.)
+        """Apply a call to the store when it is sent, without an event of its own. Used only without faults.
+
+        Calls take effect in the order in which nodes decided on them. The answer comes after the way there, the queue
+        at the shard, and the way back. Calls of different nodes that are under way at the same time may take effect in
+        another order than they arrive; none of their callers can tell.
 
         An answer from which nothing follows waits until its node wakes up for something else.
         """

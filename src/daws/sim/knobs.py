@@ -1,4 +1,4 @@
-"""What can be set about a simulated cluster: numbers with a name each, which ends in their unit.
+"""The settings of a simulated cluster: numbers with a name each, which ends in their unit.
 
 Imports little: help texts list them.
 """

@@ -15,15 +15,15 @@ FATE = -3
 """The address of what happens to the cluster from outside; the event is a function of the simulation."""
 
 _NEVER_USED: list[int] = ()  # type: ignore[assignment]
-"""Most machines of a large cluster never run anything."""
+"""The executors of a machine that has run nothing yet, as most machines of a large cluster."""
 _NOTHING: set[int] = frozenset()  # type: ignore[assignment]
-"""... and have no objects."""
+"""The objects of a machine that has none."""
 BRING_OBJECTS = frozenset((ObjectsFetched, ObjectsPut, ObjectsLost, NewTasks))
 """Events by which the objects of a machine change, beside ends of runs."""
 
 
 class Machine:
-    """What a simulated node runs on. `busy_ns` is when its scheduler has dealt with all it got so far.
+    """The hardware of a simulated node. `busy_ns` is when its scheduler has dealt with all events so far.
 
     `objects` are the objects that are really here, whatever the node believes: other nodes fetch from them. An object
     that travels inside records is not among them.
@@ -43,13 +43,13 @@ class Machine:
         self.mail: list[EventType] | None = None  # answers that can wait until the node wakes up for something else
 
     def keep(self, objects: Iterable[int]) -> None:
-        """Objects were made here, or have arrived."""
+        """Add objects that were made here or have arrived."""
         if self.objects is _NOTHING:
             self.objects = set()
         self.objects.update(objects)
 
     def change_objects(self, event: EventType) -> None:
-        """The node is about to hear of objects that have arrived, or were lost."""
+        """Add or remove the objects of an event that the node is about to receive."""
         if isinstance(event, ObjectsFetched):
             self.keep([one[0] for one in event.fetched])
         elif isinstance(event, ObjectsPut):
@@ -64,7 +64,8 @@ class Machine:
         return self.slot_free_ns
 
     def transfer(self, to: "Machine", size_bytes: int, now_ns: int, bytes_per_s: float) -> int:
-        """When an object that leaves now has arrived: links carry one transfer after the other in each direction."""
+        """Send an object, and return the time at which it has arrived. A link carries one transfer after the other in
+        each direction."""
         took_ns = int(size_bytes * 1_000_000_000 / bytes_per_s)
         begin_ns = now_ns if now_ns > self.out_free_ns else self.out_free_ns
         self.out_free_ns = begin_ns + took_ns

@@ -1,4 +1,4 @@
-"""What has to be known of a run on pilots: which tasks have ended, and when objects were on their way."""
+"""A log of a run on pilots: which tasks have ended, and when objects were on their way."""
 
 from collections.abc import Sequence
 
@@ -28,7 +28,7 @@ class PilotLog(RunLog):
         return len(self.end_ns) - int(self.undone().sum())
 
     def undone(self) -> npt.NDArray[np.bool_]:
-        """By task: no run of it has ended yet."""
+        """A mask over the tasks: true where no run of the task has ended yet."""
         return np.frombuffer(self.end_ns, np.int64) < 0 if len(self.end_ns) else np.zeros(0, np.bool_)
 
     def on_step(self, core: NodeCore, now_ns: int, batch: Sequence[EventType], out: Sequence[EffectType]) -> None:

@@ -1,9 +1,9 @@
 """Pilots in a simulation: they wait in queues, their nodes join, and leave when the walltime is over.
 
-The clock of a simulation starts when the first pilot is active, because nothing happens before; `wait_s` is how long
-that took. Which pilots are asked for and which tasks are tied to them are decisions (`acquire`, `bind`). A task that is
-tied asks for a context that the nodes of its pilots alone offer; until the first of them is active it waits with the
-client, and if its last pilot has ended, with any node, until a new one is active.
+The clock of a simulation starts when the first pilot is active, because nothing happens before; `wait_s` is the wait
+until then. Strategies decide which pilots are requested (`acquire`) and which tasks are tied to them (`bind`). A tied
+task asks for a context that only the nodes of its pilots offer. Until the first of them is active, it waits at the
+client. If its last pilot has ended, it waits at any node until a new one is active.
 """
 
 from functools import partial
@@ -37,9 +37,9 @@ SALT = 0x91107
 """Keeps these draws apart from others of the same seed."""
 LOOK_NS = 60 * SECOND_NS
 IDLE_PILOTS_MAX = 200
-"""So many pilots may end one after the other without a task having ended; then what was asked for leads nowhere."""
+"""The most pilots that may end one after the other without the end of a task. After that the simulation gives up."""
 HANDOVER_TICKS = 3
-"""Before its end a pilot stops what still runs, and tells others of it."""
+"""The ticks before its end in which a pilot stops its runs and hands their tasks over."""
 
 
 class Pilot:
@@ -69,11 +69,13 @@ class Pilot:
 
 
 class PilotReport(Struct, frozen=True):
-    """How a run on pilots went, in seconds. As AIMES has it, `ttc_s` is from asking for pilots to the last task's end.
+    """The times of a run on pilots, in seconds. As AIMES has it, `ttc_s` is from the request for pilots to the last
+    task's end.
 
-    `tw_s` is until the first pilot was active; `tx_s` from the first task's start to the last one's end; `ts_s` is the
-    time in which objects were on their way, most of which overlaps with `tx_s`. `held_core_s` is what the pilots held
-    until they ended or all was done, `used` the share of it in which tasks ran that counted.
+    `tw_s` is the time until the first pilot was active. `tx_s` is from the first task's start to the last one's end.
+    `ts_s` is the time in which objects were on their way, most of which overlaps with `tx_s`. `held_core_s` are the
+    core seconds of the pilots until they ended or all tasks were done. `used` is the share of it in which tasks ran
+    that counted.
     """
 
     ttc_s: float
@@ -263,7 +265,7 @@ class Pilots:
         return left if self.share_of is None else left & (self.share_of == share)
 
     def _demand(self, graph: Graph, tasks: Mask) -> Demand:
-        """What these tasks need, level by level."""
+        """The cores and the longest task of each level of these tasks."""
         _, level = np.unique(self.levels[tasks], return_inverse=True)
         cores = np.bincount(level, weights=graph.cores[tasks]).astype(np.int64)
         longest_ns = np.zeros(len(cores), np.int64)

@@ -43,7 +43,7 @@ __all__ = [
 
 
 def panel_of(result: Result, kernel: Kernel, title: str, until_s: float = 0.0) -> Panel:
-    """What a simulation looked like until it ended, or else until the given time."""
+    """A panel with the busy executors of a simulation until its end, or until the given time."""
     shares = result.cores_total, result.utilization, result.makespan_s
     return panel_from(title, kernel.starts, kernel.ends, *shares, until_s)
 

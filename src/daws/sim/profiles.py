@@ -1,8 +1,9 @@
-"""What things cost in a simulation. Three profiles; every number can be set by name.
+"""The costs of steps, messages, transfers and store calls in a simulation. Three profiles; every number can be set by
+name.
 
-`measured` has the costs of a node in Python as measured on small machines and of a Valkey store; `simmatrix` has those
-of the papers' own simulator; `local` those of one live node with its store in the client's process, where nothing
-travels (`bench/calibrate.py`). Times are in nanoseconds.
+`measured` has the costs of a node in Python, as measured on small machines, and of a Valkey store. `simmatrix` has the
+costs of the papers' own simulator. `local` has those of one live node with its store in the client's process, where
+nothing travels (`bench/calibrate.py`). Times are in nanoseconds.
 """
 
 from math import inf

@@ -4,10 +4,11 @@
     gordon:wait-s=600,spread=0                      a known one, changed
     mine:nodes=32,cores=8,wait-s=120,walltime-h=24  one of your own
 
-The known ones are those of AIMES (2016). Their waits are fitted to what XDMoD recorded as mean hours per job on Gordon
-and Stampede (github.com/radical-experiments/AIMES-Swift, commit 27445b1): the lognormal distribution of the daily means
-of December 2015 to May 2016, up to the worst day, and for sizes the monthly means by cores of a job, as factors of the
-mean of all jobs in the same months. Nobody recorded the waits of the others here: they are given those of Stampede.
+The known ones are those of AIMES (2016). Their waits are fitted to the mean hours per job that XDMoD recorded on Gordon
+and Stampede (github.com/radical-experiments/AIMES-Swift, commit 27445b1). The distribution is the lognormal one of the
+daily means of December 2015 to May 2016, up to the worst day. The factors for sizes are the monthly means by cores of a
+job, divided by the mean of all jobs in the same months. The waits of the other resources were not recorded there: they
+have those of Stampede.
 """
 
 import re
@@ -31,7 +32,7 @@ _FORM = "NAME[:nodes=N,cores=C,wait-s=S,spread=SIGMA,jitter=SIGMA,walltime-h=H]"
 
 
 class Queue(Struct, frozen=True):
-    """A resource as the simulator knows it: what everybody knows, and how its queue really behaves."""
+    """A resource as the simulator knows it: the facts that users know, and the true behaviour of its queue."""
 
     name: str
     nodes: int
@@ -69,7 +70,7 @@ KNOWN: dict[str, Queue] = {
         Queue("blue-waters", 22_640, 32, STAMPEDE, 48 * HOUR_S),
     )
 }
-"""By name: nodes and cores of each as they were in 2016."""
+"""Resources by name, with their nodes and cores as they were in 2016."""
 
 
 def parse_queue(text: str) -> Queue:

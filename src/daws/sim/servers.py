@@ -1,9 +1,9 @@
-"""The processes behind the store's shards: out of reach, slow, begun anew from their log, or replaced by a replica.
+"""The processes behind the store's shards: unreachable, slow, restarted from their log, or replaced by a replica.
 
-Without one of these a simulated store is always there and forgets nothing. With a log its answers leave when they are
-safe: calls that were noted since the last fsync are lost when its process dies, and nobody has heard of them. With
-replicas answers leave at once: what was said in the last moments before a replica takes over is lost though many have
-heard of it (rule 11).
+Without one of these a simulated store is always there and forgets nothing. With a log, answers leave when the calls are
+safe: calls since the last fsync are lost when the process dies, and no caller has received their answers. With
+replicas, answers leave at once: the last calls before a replica takes over are lost although their callers have
+received the answers (rule 11).
 """
 
 from typing import TYPE_CHECKING, NamedTuple
@@ -25,21 +25,21 @@ if TYPE_CHECKING:
 MS = 1_000_000
 REPORT_NS = 100 * MS
 BUSY_NS = 1_500 * MS
-"""So long there is much to lose."""
+"""The time from the start in which the cluster is busy: a failover then has much to lose."""
 NOTICE_NS = 300 * MS
-"""So soon everybody has noticed that another server answers, also who has nothing to ask."""
+"""The time within which every caller has noticed that another server answers, even a caller without calls."""
 
 
 class ServerPlan(Struct, frozen=True):
-    """What happens to the store, all of it before the world heals."""
+    """The faults of the store. All of them happen before the world heals."""
 
-    outages: int = 0  # so often a shard is out of reach for a while
-    slow: int = 0  # so often one takes many times as long
-    restarts: int = 0  # so often the process of all shards is killed and comes back from its log
-    group_ns: int = 5 * MS  # so often there is an fsync
+    outages: int = 0  # times that a shard is unreachable for a while
+    slow: int = 0  # times that a shard becomes many times slower
+    restarts: int = 0  # times that the process of all shards is killed and restarts from its log
+    group_ns: int = 5 * MS  # the longest time between a call and its fsync
     away_ns_max: int = 1_500 * MS
-    failovers: int = 0  # so often a shard is continued by a replica; there is no log then
-    lag_ns: int = 1_000 * MS  # so far behind replicas are
+    failovers: int = 0  # times that a replica takes over a shard; there is no log then
+    lag_ns: int = 1_000 * MS  # how far replicas are behind
 
 
 def draw_server_plan(rng: SplitMix64) -> ServerPlan:
@@ -64,7 +64,7 @@ def draw_failovers(rng: SplitMix64) -> ServerPlan:
 
 
 class Held(Struct, frozen=True):
-    """An answer that leaves when what it tells is safe."""
+    """An answer that leaves when its call is safe."""
 
     caller: NodeId
     call: CallStore
@@ -82,8 +82,10 @@ class Heard(NamedTuple):
 
 
 class Post:
-    """Carries an answer to its caller, through whatever faults there are. What comes from a server that was replaced is
-    not passed on, once the caller knows of that."""
+    """The way of an answer to its caller, with all faults of the network.
+
+    An answer of a server that was replaced is dropped once the caller knows of the replacement.
+    """
 
     def __init__(self, kernel: "Kernel", servers: "Servers", shard: int, served_ns: int, wrote: bool) -> None:
         self.kernel = kernel
@@ -107,8 +109,8 @@ class Post:
         servers.introduce(self.kernel, to, self.shard, self.server)
         self.kernel.push(self.now_ns, to, event)
         if (to != CLIENT or self.kernel.client.resends) and (to, event.token) not in servers.answered:
-            # A call that was repeated may have two answers, of which only the first counts. Was it served anew for that
-            # one, then it is no safer because it was served before to no avail.
+            # A repeated call may have two answers; only the first counts. If the call was served twice, the serve of
+            # this answer decides whether it is safe, not the earlier serve whose answer was lost.
             servers.answered.add((to, event.token))
             heard = servers.heard.setdefault((to, self.shard), [])
             heard.append(Heard(self.served_ns, self.server, event.token, self.wrote))
@@ -121,7 +123,7 @@ class Notes(list[LoggedCall]):
 
 
 class Servers:
-    """Stands in the place of the kernel's own store. Until `horizon_ns` things go wrong."""
+    """The store of a simulation with faults, in the place of the kernel's own. Faults happen until `horizon_ns`."""
 
     def __init__(self, kernel: "Kernel", plan: ServerPlan, settings: StoreSettings, horizon_ns: int, seed: int) -> None:
         self.plan = plan
@@ -132,7 +134,7 @@ class Servers:
         self.notes = Notes()
         self.safe = 0
         self.held: list[Held] = []
-        self.away: dict[int, int] = {}  # shard -> how many outages it has just now
+        self.away: dict[int, int] = {}  # shard -> its outages just now
         self.slow: dict[int, int] = {}  # shard -> how many times as long it takes
         self.syncs = False
         self.server = [0] * settings.shard_count  # how often each shard was replaced
@@ -158,7 +160,7 @@ class Servers:
     # -- calls ---------------------------------------------------------------------------------------------------------
 
     def serve(self, kernel: "Kernel", caller: NodeId, call: CallStore) -> None:
-        """A call has arrived, if anybody is there."""
+        """Serve a call that has arrived, if the server is there."""
         shard, now_ns, costs = call.shard, kernel.now_ns, kernel.costs
         if self.away.get(shard):
             kernel.faults.note("store not there")
@@ -187,11 +189,14 @@ class Servers:
             kernel.push(now_ns + 1 + self.rng.below(self.plan.group_ns), FATE, self._sync)
 
     def _is_of_the_past(self, caller: NodeId, call: CallStore) -> bool:
-        """Does a call rest on answers that this server does not know? A real server refuses such a call: with each
-        commit a caller says how many of its commits were acknowledged, and a server that knows of fewer answers that
-        it has lost something (`_COMMIT` in `store/valkey/scripts.py`). Whatever a caller says before it hears of a
-        failover, and before it has said again what was lost, has no effect. So the end of a run never gets to a replica
-        that has lost the tasks which the run had created in the same shard."""
+        """Does a call rest on answers that this server does not know?
+
+        A real server refuses such a call. With each commit a caller says how many of its commits were acknowledged. A
+        server that knows of fewer answers that it has lost something (`_COMMIT` in `store/valkey/scripts.py`). A call
+        has no effect if its caller sends it before it hears of a failover, and before it has sent the lost calls again.
+        Hence the end of a run never reaches a replica that has lost the tasks which the run had created in the same
+        shard.
+        """
         shard, token = call.shard, call.token
         return any(
             one.token < token <= self.begun.get((caller, shard, one.server), token)
@@ -200,7 +205,7 @@ class Servers:
         )
 
     def _sync(self, kernel: "Kernel") -> None:
-        """All that was noted is on disk: whoever was to hear of it does, and so do those who watch."""
+        """Write all noted calls to disk, and then send their answers and show them to the checkers."""
         self.syncs = False
         if self.doomed and kernel.now_ns < self.horizon_ns:
             self._restart(kernel)
@@ -244,11 +249,11 @@ class Servers:
         kernel.shard_free_ns[shard] = min(kernel.shard_free_ns[shard], kernel.now_ns + MS)
 
     def _doom(self, kernel: "Kernel") -> None:
-        """It dies when that hurts most: just before an fsync."""
+        """Let the process die just before its next fsync, when that hurts most."""
         self.doomed = True
 
     def _restart(self, kernel: "Kernel") -> None:
-        """The process is killed: what was not safe yet is gone, and nobody was told of it."""
+        """Kill the process: calls that were not safe yet are lost, and their callers have received no answer."""
         self.doomed = False
         kernel.faults.note("store restarted")
         if len(self.notes) > self.safe:
@@ -275,7 +280,7 @@ class Servers:
     # -- replicas ------------------------------------------------------------------------------------------------------
 
     def _fail(self, kernel: "Kernel") -> None:
-        """A server is gone. After a while a replica takes its place, which does not know what was said lately."""
+        """Remove a server. After a while a replica takes its place, which does not know the latest calls."""
         shard = self.rng.below(self.settings.shard_count)
         self._go(kernel, shard, "failover")
         since_ns = max(0, kernel.now_ns - self.plan.lag_ns)
@@ -290,8 +295,10 @@ class Servers:
         kernel.push(back_ns, FATE, lambda kernel: self._continue(kernel, shard))
 
     def _take_along(self, kernel: "Kernel", lost: list[LoggedCall]) -> None:
-        """Often one of those dies with the server who would have to say something again: best one that has told a child
-        in another shard, or has taken over from a dead node."""
+        """Often kill a node together with its server: one that would have to send a lost call again.
+
+        The best choice is a node that has satisfied a child in another shard, or has taken over from a dead node.
+        """
         if not self.rng.below(4):
             return
         count = self.settings.shard_count
@@ -312,7 +319,7 @@ class Servers:
             kernel.push(at_ns, FATE, lambda kernel, to=caller: self.introduce(kernel, to, shard, server))
 
     def introduce(self, kernel: "Kernel", caller: int, shard: int, server: int) -> None:
-        """The caller hears that another server answers, if it has not."""
+        """Tell the caller that another server answers, unless it knows already."""
         known = self.known.get((caller, shard), 0)
         if known < server:
             self.known[caller, shard] = server
@@ -326,7 +333,7 @@ class Servers:
         return kernel.client.resends if caller == CLIENT else caller in kernel.seats
 
     def _report(self, kernel: "Kernel") -> None:
-        """Nodes hear now and then which of the calls that they know to be answered are on the replicas."""
+        """Tell nodes now and then which of their answered calls are on the replicas."""
         kernel.push(kernel.now_ns + REPORT_NS, FATE, self._report)
         safe_ns = kernel.now_ns - self.plan.lag_ns
         for (node, shard), heard in self.heard.items():

@@ -53,7 +53,7 @@ FILES = (SHUFFLED, IN_ORDER, SCATTERED)
 
 
 class Settings(Struct, frozen=True):
-    """What can be set about a simulation beside the workload, the cluster and the strategy."""
+    """The settings of a simulation beside the workload, the cluster and the strategy."""
 
     costs: Costs = Costs()
     seed: int = 0
@@ -96,17 +96,19 @@ DEFAULTS = Settings()
 
 
 SHOWN = ("tasks", "cores_total", "makespan_s", "throughput", "efficiency", "utilization", "bytes_moved", "steals")
-"""What notebooks show of a result."""
+"""The fields of a result that notebooks show."""
 
 
 class Result(Struct, frozen=True):
-    """What came of it. Times in seconds of simulated time unless they say `wall`.
+    """The result of a simulation. Times are in seconds of simulated time unless they say `wall`.
 
-    `efficiency` is the time that all cores would need if nothing ever waited, divided by `makespan_s`; `utilization`
+    `efficiency` is the time that all cores would need if nothing ever waited, divided by `makespan_s`. `utilization` is
     the share of the cores' time in which they ran anything, replicas and lost runs included. A task counts with all the
-    cores that it needs; where tasks need different numbers of cores, `utilization` counts each run with their mean
-    (weighted by length), which is exact if nodes are equally fast and each task ran once. Tasks that a graph grows
-    while it runs count in `utilization` alone, not in `tasks`, `throughput` and `efficiency`.
+    cores that it needs.
+
+    Where tasks need different numbers of cores, `utilization` counts each run with their mean, weighted by length. That
+    is exact if nodes are equally fast and each task ran once. Tasks that a graph grows while it runs count in
+    `utilization` alone, not in `tasks`, `throughput` and `efficiency`.
     """
 
     tasks: int
@@ -190,23 +192,25 @@ def _check_memory(graph: Graph, members: Members, able: tuple[NodeId, ...], task
 
 
 def lease_ns_of(settings: Settings, node_count: int, least_run_ns: int = 0) -> int:
-    """The lease that is asked for, or else one that a cluster of this size can renew, and not too often in a run that
-    takes at least so long."""
+    """The lease of the settings, or else one that a cluster of this size can renew, and not too often in a run of this
+    length."""
     if settings.lease_s:
         return int(settings.lease_s * SECOND_NS)
     return max(LEASE_NS, LEASE_NS_PER_NODE * node_count, least_run_ns // LEASES_PER_RUN)
 
 
 def audit_ns_of(settings: Settings, graph: Graph, cluster: Cluster) -> int:
-    """After how long it is asked what became of the readers of an object. News of them are seldom lost, while in a run
-    that takes days most objects wait for hours: such questions would be most of what the store is asked. So nobody asks
-    before one core could have run everything."""
+    """The time after which a node asks the store for the readers of an object.
+
+    Messages about readers are seldom lost. Most objects wait for hours in a run that takes days, and such questions
+    would be most of the calls to the store. Therefore no node asks before one core could have run everything.
+    """
     slowest = min(group.speed for group in cluster.groups)
     return int(settings.audit_s * SECOND_NS) or max(AUDIT_NS, min(int(graph.total_core_ns / slowest), AUDIT_NS_MAX))
 
 
 def least_run_ns(graph: Graph, cluster: Cluster) -> int:
-    """No run is shorter than its longest task, nor than all of them spread evenly over all cores."""
+    """The least length of a run: that of its longest task, or of all tasks spread evenly over all cores."""
     longest_ns = int(graph.length_ns.max()) if graph.task_count else 0
     fastest = max(group.speed for group in cluster.groups)
     return int(max(graph.total_core_ns / cluster.capacity, longest_ns / fastest))
@@ -215,7 +219,7 @@ def least_run_ns(graph: Graph, cluster: Cluster) -> int:
 def check_renewals(costs: Costs, lease_ns: int) -> None:
     """Refuse costs with which the answer to every renewal comes too late: past half of its lease a node starts nothing.
 
-    What a renewal waits for in the queues of its node and its shard cannot be known before; see `daws.sim.watch`.
+    The time of a renewal in the queues of its node and its shard cannot be known before; see `daws.sim.watch`.
     """
     parts = {
         "latency-us": 2 * costs.latency_ns,
@@ -235,8 +239,11 @@ def check_renewals(costs: Costs, lease_ns: int) -> None:
 
 
 class Opening(Struct, frozen=True):
-    """Who is there when the session begins: the first `present` nodes of the cluster. The others come later, and the
-    first `planned` nodes may be homes of tasks already. What comes from outside lies with the client."""
+    """The nodes that are there when the session begins: the first `present` nodes of the cluster.
+
+    The others join later. The first `planned` nodes may be homes of tasks already. Files from outside lie with the
+    client.
+    """
 
     present: int
     planned: int

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Transfers:
-    """Carries out fetches, on links that carry one transfer after the other or, with a `network`, share them.
+    """The fetches of a simulation, on links that carry one transfer after the other or, with a `network`, share them.
 
     It has no reference to its kernel, which is handed in: a cycle would keep a simulation in memory after its end.
     """

@@ -1,8 +1,8 @@
 """A user who works with a cluster as live clients do: by sessions, task by task.
 
 Stands in the place of the kernel's client. The user submits tasks over time with parents among earlier ones, cancels
-some, lets go of some, and is not always careful: clients are killed, or detach, and others go on under the same name.
-Everything follows from one number. Sweepers look after sessions whose clients are gone.
+some, and lets go of some. Clients are killed, or detach, and other clients go on under the same name. Everything
+follows from one number. Sweepers look after sessions whose clients are gone.
 """
 
 from collections.abc import Sequence
@@ -38,9 +38,9 @@ if TYPE_CHECKING:
 
 MS = 1_000_000
 KIND = 5
-"""Of the tasks that users submit."""
+"""The kind of the tasks that users submit."""
 TOKENS_BITS = 32
-"""Each client counts its calls from its number and so many bits on."""
+"""The number of bits for the tokens of one client: its calls are counted from its number, shifted by this, on."""
 RETRY_NS = 300 * MS
 SWEEP_NS = 400 * MS
 NAME = "mine"
@@ -61,7 +61,7 @@ class Visit(Struct, frozen=True, array_like=True):
 
 
 class UserPlan(Struct, frozen=True):
-    """What a user does. The last visit stays until all of its tasks have ended, unless it is killed."""
+    """The actions of a user. The last visit stays until all of its tasks have ended, unless it is killed."""
 
     seed: int
     visits: tuple[Visit, ...]
@@ -188,7 +188,7 @@ class SessionUser:
                 out.append(effect)
 
     def _tell(self, client: Client, event: Any) -> None:
-        """The user does something by itself."""
+        """Give a client an event that comes from the user itself."""
         if client.is_alive:
             out: list[Any] = []
             self._feed(client, event, out)
@@ -198,7 +198,7 @@ class SessionUser:
         self.kernel.push(self.kernel.now_ns + delay_ns, FATE, lambda kernel: then())
 
     def describe(self) -> str:
-        """Where everything is, for those who ask why it does not end."""
+        """The state of all clients and sessions, for the report of a simulation that does not end."""
         cores = [client.core for client in self._clients if client.is_alive]
         phases = ", ".join(f"phase {core.phase} with {len(core.ends.pending)} tasks" for core in cores)
         return f"visit {self._visit}; clients: {phases or 'none'}; sessions: {[*self.kernel.store.sessions.values()]}"
@@ -275,8 +275,8 @@ class SessionUser:
             self._tell(client, CloseAsked(how == DETACH))
 
     def _say_last_words(self, client: Client) -> None:
-        """Tasks that are submitted just before the client is killed, of which the store hears when others have taken
-        over, or have ended the session."""
+        """Submit tasks just before the client is killed. The store receives them when other clients have taken over or
+        have ended the session."""
         effects: list[Any] = []
         client.core.step(self.kernel.now_ns, (TasksSubmitted(self._new_rows(client, 2)),), effects)
         for call in effects:
@@ -285,7 +285,8 @@ class SessionUser:
                 self.kernel.push(at_ns, STORE, (CLIENT, call))
 
     def _rival(self) -> None:
-        """Another client wants the session. It may have it only if the one that has it is gone for a lease."""
+        """Let another client ask for the session. It may have the session only if the present client is gone for a
+        lease."""
         visitor = self._visitor
         if visitor is None or not visitor.is_alive or not self.truth.session or self.waiting_for == 0:
             return
@@ -296,7 +297,7 @@ class SessionUser:
         client.is_alive = False
 
     def _go_on(self) -> None:
-        """After a visit: the next one comes, or all that is left to do is the sweepers'."""
+        """After a visit: let the next one come, or leave the rest to the sweepers."""
         if self._is_last:
             self._at(50 * MS, self._wait_for_sweepers)
             return
@@ -304,7 +305,7 @@ class SessionUser:
         self._at(self.plan.visits[self._visit].after_ns, self._come)
 
     def _wait_for_sweepers(self) -> None:
-        """A session that is kept stays until somebody ends it."""
+        """Wait until no session is left. A kept session stays until a client ends it by name."""
         sessions = self.kernel.store.sessions.values()
         if sessions or any(client.is_alive for client in self._clients):
             self._at(300 * MS, self._wait_for_sweepers)
@@ -406,7 +407,7 @@ class SessionUser:
 
 
 def _share(client: Client, event: Any) -> Any:
-    """Of what comes to the address of the clients, the part for one of them."""
+    """The part of an event at the address of all clients that is for this client, or None."""
     first = client.number << TOKENS_BITS
     last = first + (1 << TOKENS_BITS)
     if isinstance(event, StoreAnswered):

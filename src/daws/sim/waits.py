@@ -1,4 +1,4 @@
-"""How long pilots wait in batch queues: drawn by seed, from a fitted distribution or from recorded waits.
+"""Waits of pilots in batch queues: drawn by seed, from a fitted distribution or from recorded waits.
 
 Two things vary. How full a queue is: that is drawn once for each resource and run, and all its jobs feel it. And the
 luck of each job (`jitter`). Jobs of other sizes wait longer or shorter by a factor.
@@ -16,10 +16,11 @@ _UNIT_MIN = 1e-12
 
 
 class Waits(Struct, frozen=True):
-    """Of one queue. `sigma` is that of a lognormal distribution around `median_s`, unless waits were `recorded`. Such
-    distributions have long tails: nothing above `most_s` is believed.
+    """The waits of one queue.
 
-    `by_cores` has (cores of a job at most, factor), smallest first; larger jobs wait as the last.
+    `sigma` is that of a lognormal distribution around `median_s`, unless waits were `recorded`. Such distributions have
+    long tails: longer waits than `most_s` are cut to that. `by_cores` has (cores of a job at most, factor), smallest
+    first; larger jobs wait as the last.
     """
 
     median_s: float
@@ -30,7 +31,7 @@ class Waits(Struct, frozen=True):
     most_s: float = inf
 
     def mean_s(self, cores: int) -> float:
-        """What experience tells of jobs of this size."""
+        """The mean wait of jobs of this size."""
         if self.recorded:
             mean_s = sum(self.recorded) / len(self.recorded)
         else:
@@ -38,18 +39,18 @@ class Waits(Struct, frozen=True):
         return mean_s * exp(self.jitter**2 / 2) * self._factor(cores)
 
     def fullness_s(self, rng: Rng) -> float:
-        """How full the queue is in one run: what a job of no particular size waits."""
+        """A draw of how full the queue is in one run: the wait of a job of no particular size."""
         if self.recorded:
             return self.recorded[rng.below(len(self.recorded))]
         return min(self.median_s * exp(self.sigma * _normal(rng)), self.most_s) if self.sigma else self.median_s
 
     def draw_s(self, fullness_s: float, cores: int, rng: Rng) -> float:
-        """What one job waits."""
+        """A draw of the wait of one job."""
         luck = exp(self.jitter * _normal(rng)) if self.jitter else 1.0
         return fullness_s * luck * self._factor(cores)
 
     def experience(self) -> tuple[tuple[int, float], ...]:
-        """By size of a job, as planners see it."""
+        """The mean waits by size of a job, as planners see them."""
         sizes = [most for most, _ in self.by_cores] or [1]
         return tuple([(most, self.mean_s(most)) for most in sizes])
 
@@ -61,7 +62,7 @@ class Waits(Struct, frozen=True):
 
 
 def _mean_s(median_s: float, sigma: float, most_s: float) -> float:
-    """Of a lognormal distribution, of which what is above `most_s` counts as that."""
+    """The mean of a lognormal distribution in which values above `most_s` count as `most_s`."""
     mean_s = median_s * exp(sigma**2 / 2)
     if most_s == inf or not sigma:
         return mean_s

@@ -1,4 +1,4 @@
-"""A simulation that comes to rest without an end is given up, with what is missing."""
+"""A watch that gives up a simulation which comes to rest without an end, with a message about what is missing."""
 
 from typing import Any
 
@@ -20,10 +20,10 @@ _CHANGES = (RunEnded, ObjectsFetched, Offer, Submission)
 
 
 class Watch:
-    """Looks every hundred leases whether anything started, ended or moved, or is still to come.
+    """A look, every hundred leases, whether anything started, ended or moved, or is still to come.
 
-    Nothing ever starts again where no node is left that may run what is left, or where steps, messages or calls cost
-    seconds: the queues before nodes or shards then grow faster than they are dealt with, and renewals of leases are
+    Nothing starts again if no living node may run the tasks that are left. The same happens if steps, messages or calls
+    cost seconds. The queues before nodes or shards then grow faster than they are served, and renewals of leases are
     answered later and later.
     """
 

@@ -4,11 +4,17 @@ A decision is pure: it gets a read-only view of a node (or a graph) and randomne
 carries it out. Every answer can say why: `explain` returns the numbers that the choice compared, and must agree with
 the choice. Answers keep no state: what changes while running (`t`, `tt`, polling interval, neighbours) lives in the
 node and is seen through the view.
+
+An answer is any class with the methods of its protocol. Some answers say more about themselves by optional attributes
+and methods. These are the fields of `PlaceTraits`, `OrderTraits` and so on, with their defaults. `Strategy.traits` has
+the values of a whole strategy.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Callable
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from msgspec import Struct
 
@@ -28,11 +34,13 @@ DEDICATED = -2
 """Keep the task here, for this node alone (until `relax` says otherwise)."""
 
 Reasons = dict[str, Any]
-"""What a decision compared: names to numbers, and under "choice" what it chose."""
+"""The numbers that a decision compared, by name. The decision itself is under "choice"."""
+
+TraitsOf = TypeVar("TraitsOf", bound=Struct)
 
 
 class Lately(Struct, frozen=True, array_like=True, gc=False):
-    """What a node has seen since `adapt` was last asked."""
+    """The counts of a node since `adapt` was last asked."""
 
     done_count: int = 0
     run_ns: int = 0
@@ -41,7 +49,7 @@ class Lately(Struct, frozen=True, array_like=True, gc=False):
 
 
 class View(Protocol):
-    """What a decision may see of the node that asks. Nothing here may be changed by a decision."""
+    """The part of a node that its decisions may see. A decision may change nothing here."""
 
     @property
     def node(self) -> NodeId: ...
@@ -73,7 +81,7 @@ class View(Protocol):
     def done_count(self) -> int: ...
     @property
     def mean_run_ns(self) -> int:
-        """Of the tasks that finished here; 0 before the first."""
+        """The mean run time of the tasks that finished here; 0 before the first."""
         ...
 
     @property
@@ -84,7 +92,7 @@ class View(Protocol):
     def failed_steals(self) -> int: ...
     @property
     def stalled_ns(self) -> int:
-        """For so long no run has ended here, while dedicated tasks wait; 0 if that is not looked at now."""
+        """The time for which no run has ended here while dedicated tasks wait; 0 unless `relax` is asked about that."""
         ...
 
     @property
@@ -123,7 +131,7 @@ class View(Protocol):
 
     def load_of(self, node: NodeId) -> int:
         """How many tasks wait or run at a node as far as this one has heard, -1 if it has not heard of it lately. News
-        are gathered only for an answer to `place` that has `weighs_loads = True`."""
+        are gathered only if `PlaceTraits.weighs_loads` is set."""
         ...
 
     def heard_of(self, most: int) -> list[NodeId]:
@@ -131,8 +139,8 @@ class View(Protocol):
         ...
 
     def quantile_ns(self, spec: TaskSpec, share: float, least: int) -> int:
-        """So many of the last runs of such tasks here were shorter; 0 if fewer than `least` were seen. They are noted
-        only for an answer to `replicate` that has `overdue_ns`."""
+        """The run time below which this share of the last runs of such tasks here stayed; 0 if fewer than `least` runs
+        were seen. Runs are noted only if `ReplicateTraits.overdue_ns` is set."""
         ...
 
 
@@ -144,7 +152,7 @@ class Rng(Protocol):
 
 
 class PilotView(Struct, frozen=True):
-    """What `acquire` may know: what is left to do, where pilots could run, and how many wait or run on each."""
+    """The facts for `acquire`: the work that is left, the resources, and how many pilots wait or run on each."""
 
     demand: Demand
     resources: tuple[Resource, ...]
@@ -166,7 +174,7 @@ class Acquire(Protocol):
 
 
 class Binding(Struct, frozen=True):
-    """Which share of the tasks each pilot works for, and to which share each task belongs.
+    """The share of the tasks that each pilot works for, and the share to which each task belongs.
 
     Tasks run on pilots of their own share alone. `share_of` is None where there is one share: everything.
     """
@@ -179,14 +187,14 @@ class Bind(Protocol):
     """Is a task tied to a pilot before that pilot runs?"""
 
     def bind(self, graph: Graph, pilots: tuple[PilotRequest, ...]) -> Binding:
-        """For the pilots that are asked for at the start. Shares are numbered from 0; each has a pilot."""
+        """The shares of the pilots that are asked for at the start. Shares are numbered from 0; each has a pilot."""
         ...
 
     def explain(self, graph: Graph, pilots: tuple[PilotRequest, ...], task: int) -> Reasons: ...
 
 
 class Site(Struct, frozen=True):
-    """What a planner may know of the cluster that a graph is submitted to.
+    """The facts that a planner may know about the cluster to which a graph is submitted.
 
     `places[i]` is the position (in `members.nodes`) of the node that has the i-th external object, -1 if none has it.
     """
@@ -219,9 +227,8 @@ class Newcomer(Struct, frozen=True, array_like=True, gc=False):
 class Assign(Protocol):
     """Which node receives each submitted task?
 
-    A whole graph is planned at once. Where tasks come one by one, as from a live client, nobody knows what will follow:
-    `home` is asked for each of them. An answer that is another one then has `needs_graph = True` (False where it says
-    nothing), and whoever chooses it live is told so (`fitting.lacks_live`).
+    A whole graph is planned at once. If tasks come one by one, as from a live client, the tasks that will follow are
+    not known, and `home` is asked for each task.
     """
 
     def plan(self, graph: Graph, site: Site) -> Plan: ...
@@ -232,33 +239,51 @@ class Assign(Protocol):
     def explain(self, graph: Graph, site: Site, task: int) -> Reasons: ...
 
 
-class Place(Protocol):
-    """A task became ready here: share it, keep it, or push it to another node?
+class AssignTraits(Struct, frozen=True):
+    """Optional attributes of an answer to `assign`."""
 
-    An answer with `plain_is_neutral = True` shares every task that reads nothing, needs no particular executor and has
-    neither priority nor rank, so nobody needs to ask about those. (The same name in an `Order`: the key of such a task
-    is 0.) `small_is_neutral = True`: the same holds for a task that reads only what travels inside records, unless the
-    threshold is 0. With `one_line = True` what is dedicated does not come before what is shared: the order counts for
-    both, and a task is dedicated only to keep it from thieves (asked again by who gets a task, about that alone).
-    """
+    needs_graph: bool = False
+    """Whether the answer decides differently where tasks come one by one. Users who choose it for a live cluster are
+    told so (`fitting.lacks_live`)."""
+
+
+class Place(Protocol):
+    """A task became ready here: share it, keep it, or push it to another node?"""
 
     def choose(self, view: View, ready: Ready, rng: Rng) -> int:
         """SHARED, DEDICATED, or the node to push it to."""
         ...
 
     def explain(self, view: View, ready: Ready, rng: Rng) -> Reasons:
-        """What `choose` would compare and choose now. It leaves `rng` as it is: asking why changes nothing."""
+        """The numbers that `choose` would compare now, and its choice. The state of `rng` does not change."""
         ...
 
 
-class Order(Protocol):
-    """Which ready task runs first? Smaller keys first; equal keys in the order in which they came.
+class PlaceTraits(Struct, frozen=True):
+    """Optional attributes of an answer to `place`."""
 
-    An answer that has `raised(graph, ranks, members)` says by which ranks nodes go where a graph is known, from those
-    of the plan; without it they go by the plan's. With `finishes = True` thieves that get what would run first get
-    tasks that begin something new rather than those that go on with what was begun. With `patience` executors wait for
-    more critical tasks, for so long a part of a task's length; 0 without it.
-    """
+    plain_is_neutral: bool = False
+    """Whether the answer shares every plain task, so that the core need not ask about it. A plain task reads nothing,
+    needs no particular executor and has neither priority nor rank. `OrderTraits` must say the same."""
+
+    small_is_neutral: bool = False
+    """Whether the same holds for a task that reads only objects that travel inside records. The core asks all the same
+    if the threshold is 0."""
+
+    one_line: bool = False
+    """Whether dedicated and shared tasks form one queue, in the order of `order`. If not, dedicated tasks run before
+    shared ones. With one queue a task is dedicated only to protect it from thieves, and the node that receives a task
+    asks `place` again about that alone."""
+
+    weighs_loads: bool = False
+    """Whether the answer reads `View.load_of` and `View.heard_of`, so that the node has to note the loads of others."""
+
+    t: float = 0.5
+    """The threshold that `adapt` starts with."""
+
+
+class Order(Protocol):
+    """Which ready task runs first? Smaller keys first; equal keys in the order in which they came."""
 
     @property
     def needs_ranks(self) -> bool:
@@ -269,9 +294,30 @@ class Order(Protocol):
     def explain(self, view: View, ready: Ready) -> Reasons: ...
 
 
+class OrderTraits(Struct, frozen=True):
+    """Optional attributes and methods of an answer to `order`."""
+
+    plain_is_neutral: bool = False
+    """Whether the key of every plain task (see `PlaceTraits.plain_is_neutral`) is 0."""
+
+    small_is_neutral: bool = False
+    """Whether the same holds for a task that reads only objects that travel inside records."""
+
+    finishes: bool = False
+    """Whether thieves that receive the first tasks of the queue get tasks that begin something new, instead of tasks
+    that continue work that was begun here."""
+
+    patience: float = 0.0
+    """How long an executor waits for a more critical task, as a part of the length of the task that it could start."""
+
+    raised: Callable[[Graph, np.ndarray, Members], np.ndarray] | None = None
+    """The ranks that nodes use, from the graph, the ranks of the plan, and the members. Without it nodes use the ranks
+    of the plan."""
+
+
 def raised_ranks(order: Order, graph: Graph, ranks: np.ndarray, members: Members) -> np.ndarray:
-    """The ranks by which nodes go, from those of the plan."""
-    raised = getattr(order, "raised", None)
+    """The ranks that nodes use, from the ranks of the plan."""
+    raised = traits_of(OrderTraits, order).raised
     return ranks if raised is None else raised(graph, ranks, members)
 
 
@@ -287,13 +333,8 @@ class Balance(Protocol):
 
     `mode` is "steal" (an idle node asks), "give" (a loaded node offers), "invite" (a loaded node calls others, who ask
     when they have time) or "none". With `asks_load` a node first asks all its targets for their load and then turns to
-    one of them; without it a request goes straight to the first target (of who leaves its name, to all of them).
-
-    Some answers have more than what is listed here. With mode "invite": `guests(view, fresh, rng)`, whom to call for so
-    many tasks, as (node, for how many). Thieves that do not ask for loads may have `leaves_name(view)`: whether those
-    who have nothing now are to remember this node and to send it what comes up. And they may have `keeps_index`: then a
-    victim hands over what the thief has most bytes of, of the first `window` tasks, and if `waits_for_best` only what
-    nobody has more of.
+    one of them. Without it the node sends its request to the first target at once, or to all targets if
+    `BalanceTraits.leaves_name` says yes.
     """
 
     @property
@@ -312,33 +353,55 @@ class Balance(Protocol):
 
     @property
     def wish(self) -> Wish | None:
-        """What an idle node asks its victim for, if not for what the victim's own order hands over."""
+        """The tasks that an idle node asks its victim for. With None the victim chooses by its own order."""
         ...
 
     def start_poll_ns(self) -> int: ...
     def start_neighbours(self, member_count: int) -> int: ...
     def targets(self, view: View, rng: Rng) -> list[NodeId]: ...
     def pick(self, view: View, loads: list[tuple[NodeId, int]]) -> NodeId:
-        """Which of those who answered: the victim of a steal or the receiver of a gift; -1 for nobody."""
+        """Choose one of the nodes that answered: the victim of a steal or the receiver of a gift; -1 for none."""
         ...
 
     def amount(self, view: View, available: int) -> int: ...
     def after_success(self, view: View) -> tuple[int, int]:
-        """(poll_ns, neighbour_count) after work was moved."""
+        """The new `(poll_ns, neighbour_count)` after work was moved."""
         ...
 
     def after_failure(self, view: View) -> tuple[int, int]:
-        """(poll_ns, neighbour_count) after nothing was found."""
+        """The new `(poll_ns, neighbour_count)` after nothing was found."""
         ...
 
     def explain(self, view: View, loads: list[tuple[NodeId, int]]) -> Reasons: ...
 
 
+class BalanceTraits(Struct, frozen=True):
+    """Optional attributes and methods of an answer to `balance`."""
+
+    guests: Callable[[View, int, Rng], list[tuple[NodeId, int]]] | None = None
+    """The nodes to call for a number of new tasks, as (node, for how many tasks). Mode "invite" needs it."""
+
+    leaves_name: Callable[[View], bool] | None = None
+    """Whether targets that have no work now shall remember this node and send it work later. Only thieves that do not
+    ask for loads may have it."""
+
+    keeps_index: bool = False
+    """Whether a victim chooses among its first `window` tasks those of whose inputs the thief has most bytes."""
+
+    window: int = 128
+    """The number of tasks that the victim looks at, with `keeps_index`."""
+
+    waits_for_best: bool = False
+    """Whether the victim, with `keeps_index`, hands over a task only if no node has more of its inputs."""
+
+    settle: float = 0.0
+    """How long planned tasks that have just come are not given to thieves, as a part of the length of the first."""
+
+
 class Relax(Protocol):
     """When does a dedicated task become shared?
 
-    Asked whenever tasks have come or ended. An answer may have `stall_ns(view)`, a number above 0: where all executors
-    are busy and no run has ended for so long, it is asked again, with `stalled_ns` in the view. Without it nobody asks.
+    The core asks whenever tasks have come or ended.
     """
 
     def start_tt_ns(self) -> int: ...
@@ -354,17 +417,20 @@ class Relax(Protocol):
     def explain(self, view: View) -> Reasons: ...
 
 
-class Replicate(Protocol):
-    """When does a second copy run?
+class RelaxTraits(Struct, frozen=True):
+    """Optional methods of an answer to `relax`."""
 
-    An answer that has `overdue_ns(view, spec)` says after how long a run should have ended (0: it cannot say); who asks
-    a node for work that has none to give, but such runs, gets a copy of one. With `validate_ns` nodes ask the store
-    that often what became of the tasks of which they have copies, as long as they have any.
-    """
+    stall_ns: Callable[[View], int] | None = None
+    """A time above 0. If all executors are busy and no run has ended for that long, the core asks `relax` again, with
+    `View.stalled_ns`. Without this method the core does not look for such stalls."""
+
+
+class Replicate(Protocol):
+    """When does a second copy run?"""
 
     @property
     def copies_max(self) -> int:
-        """The store allows so many runs of a task beside the owner's."""
+        """The number of runs of a task that the store allows beside the owner's."""
         ...
 
     def copies(self, view: View, spec: TaskSpec) -> int:
@@ -374,19 +440,36 @@ class Replicate(Protocol):
     def explain(self, view: View, spec: TaskSpec) -> Reasons: ...
 
 
-class Cache(Protocol):
-    """Which moved data is kept?
+class ReplicateTraits(Struct, frozen=True):
+    """Optional attributes and methods of an answer to `replicate`."""
 
-    An answer may have `limit_bytes`, the room for copies (beside the node's own limit), and `by_use = True`: beyond the
-    limit those go first that were not read for the longest time, instead of those that came first.
-    """
+    overdue_ns: Callable[[View, TaskSpec], int] | None = None
+    """The time after which a run should have ended; 0 if the answer cannot say. A thief gets a copy of such a run if
+    its victim has no other task to give."""
+
+    validate_ns: int = 0
+    """The interval at which a node with copies asks the store about the tasks that they are copies of; 0 is never."""
+
+
+class Cache(Protocol):
+    """Which moved data is kept?"""
 
     def keeps(self, view: View, size_bytes: int) -> bool: ...
     def explain(self, view: View, size_bytes: int) -> Reasons: ...
 
 
+class CacheTraits(Struct, frozen=True):
+    """Optional attributes of an answer to `cache`."""
+
+    limit_bytes: int = 1 << 62
+    """The room for copies. The node's own limit (`NodeConfig.memory_bytes`) holds too."""
+
+    by_use: bool = False
+    """Whether the copies that were not read for the longest time are evicted first, instead of the oldest copies."""
+
+
 class Changes(Struct, frozen=True, array_like=True):
-    """What `adapt` wants changed; None leaves a value as it is."""
+    """The values that `adapt` changes; None leaves a value as it is."""
 
     threshold: float | None = None
     relaxing: bool | None = None
@@ -406,7 +489,24 @@ class Adapt(Protocol):
     def explain(self, view: View) -> Reasons: ...
 
 
-class Strategy(Struct, frozen=True):
+class Traits(Struct, frozen=True):
+    """The optional attributes and methods of all answers of a strategy."""
+
+    assign: AssignTraits
+    place: PlaceTraits
+    order: OrderTraits
+    balance: BalanceTraits
+    relax: RelaxTraits
+    replicate: ReplicateTraits
+    cache: CacheTraits
+
+
+def traits_of(traits: type[TraitsOf], answer: object) -> TraitsOf:
+    """Read the optional attributes of an answer, with defaults for those that it does not have."""
+    return traits(**{name: getattr(answer, name) for name in traits.__struct_fields__ if hasattr(answer, name)})
+
+
+class Strategy(Struct, frozen=True, dict=True):
     """An answer to each question. Presets are Strategies; anything else is a Strategy too."""
 
     name: str
@@ -421,3 +521,16 @@ class Strategy(Struct, frozen=True):
     replicate: Replicate
     cache: Cache
     adapt: Adapt
+
+    @cached_property
+    def traits(self) -> Traits:
+        """The optional attributes of the answers, read once."""
+        return Traits(
+            assign=traits_of(AssignTraits, self.assign),
+            place=traits_of(PlaceTraits, self.place),
+            order=traits_of(OrderTraits, self.order),
+            balance=traits_of(BalanceTraits, self.balance),
+            relax=traits_of(RelaxTraits, self.relax),
+            replicate=traits_of(ReplicateTraits, self.replicate),
+            cache=traits_of(CacheTraits, self.cache),
+        )

@@ -62,7 +62,7 @@ def check_fitting(strategy: Strategy) -> None:
 
 def lacks_live(strategy: Strategy) -> str:
     """A line that says what a strategy lacks when tasks come one by one; empty if it lacks nothing important."""
-    if not getattr(strategy.assign, "needs_graph", False):
+    if not strategy.traits.assign.needs_graph:
         return ""
     return (
         f"strategy {strategy.name!r} works differently on a live cluster, where tasks come one by one: "

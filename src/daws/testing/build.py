@@ -32,22 +32,22 @@ def task(id: int, reads: Iterable[int] = (), makes: Iterable[int] = (), **more: 
 def ready(
     id: int, *inputs: Input, attempt: int = 0, move: int = 0, mode: int = 0, makes: Iterable[int] = (), **more: Any
 ) -> Ready:
-    """A task in the hands of its owner."""
+    """A ready task, as its owner has it."""
     return Ready(task(id, [one[0] for one in inputs], makes, **more), attempt, move, inputs, mode)
 
 
 def object_at(producer: int, *places: NodeId, size_bytes: int = BIG) -> Input:
-    """What task `producer` made, and where it is."""
+    """An object that task `producer` made, with its places."""
     return (producer, size_bytes, producer, places, b"")
 
 
 def fetched(object_: int, source: NodeId, size_bytes: int = BIG) -> ObjectsFetched:
-    """An object has arrived."""
+    """The report that an object has arrived."""
     return ObjectsFetched(((object_, size_bytes, source),))
 
 
 def not_fetched(object_: int, source: NodeId, size_bytes: int = BIG) -> ObjectsFetched:
-    """The source did not have it."""
+    """The report that the source did not have an object."""
     return ObjectsFetched((), ((object_, size_bytes, source),))
 
 

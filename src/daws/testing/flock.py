@@ -1,8 +1,8 @@
-"""A few nodes, a store and a client whose messages arrive in an order that somebody else chooses, some of them twice.
+"""A few nodes, a store and a client whose messages arrive in an order that a chooser decides, some of them twice.
 
-Where the simulator asks how long things take, a flock asks only whether they come out right in any order. Time passes
-when a timer fires; a timer fires when nothing else is under way, or when the chooser wants it to and no call to the
-store is under way (a lease might depend on it).
+The simulator asks how long things take. A flock asks only whether the results are right in any order. Time passes when
+a timer fires. A timer fires when nothing else is under way, or when the chooser wants it and no call to the store is
+under way (a lease might depend on that call).
 """
 
 from typing import Any, Protocol
@@ -62,8 +62,11 @@ class Flock:
         deaths: int = 0,
         leaves: int = 0,
     ) -> None:
-        """One of `doubled` deliveries is doubled (0: none); up to `deaths` nodes die, but never the last; as many as
-        `leaves` are told to leave, but never the one with the lowest number that lives."""
+        """Set up the nodes, the store and the client.
+
+        One of `doubled` deliveries is doubled (0: none). Up to `deaths` nodes die, but never the last one. Up to
+        `leaves` nodes are told to leave, but never the living node with the lowest number.
+        """
         self.chooser = chooser
         self.doubled = doubled
         self.deaths = deaths

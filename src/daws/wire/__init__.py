@@ -1,1 +1,2 @@
-"""What travels between nodes and to the store, as tagged structs. Knows no socket and no codec but msgspec."""
+"""Messages between nodes, workers, clients and the store, as tagged structs. Knows no socket and no codec but
+msgspec."""

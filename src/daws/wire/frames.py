@@ -1,4 +1,5 @@
-"""Bytes into frames, for both ends of a link. Knows no socket: it lends out room and is told how much came."""
+"""Cutting bytes into frames, for both ends of a link. Knows no socket: it lends a buffer and is told how many bytes
+came."""
 
 from msgspec import MsgspecError
 
@@ -7,20 +8,22 @@ from daws.wire.worker import FRAME_HEAD_BYTES
 
 ROOM_BYTES = 1 << 16
 SMALL_ROOM_BYTES = 1 << 12
-"""Enough for a link on which little is said; many nodes have very many of those."""
+"""Enough for a link with few messages; a large cluster has very many of those."""
 NO_LIMIT = 1 << 32
 LIST_OF_FEW = 0x9
 LISTS = (0xDC, 0xDD)
-"""How lists begin in msgpack."""
+"""The first bytes of long lists in msgpack."""
 NONSENSE = (MsgspecError, UnicodeDecodeError, RecursionError, PeerError)
-"""What bytes that mean nothing may raise when they are cut into frames and decoded."""
+"""The errors that meaningless bytes may raise when they are cut into frames and decoded."""
 
 
 class FrameReader:
-    """Collects what arrives, and cuts it into frames. PeerError if one says that it is longer than `limit_bytes`, or,
-    where frames are `lists` of messages, begins with something else: nobody waits for the rest of it then.
+    """A buffer that collects the bytes of a link and cuts them into frames.
 
-    It begins with `room_bytes`, and has ROOM_BYTES as soon as that was too little."""
+    PeerError if a frame says that it is longer than `limit_bytes`. With `lists`, frames are lists of messages, and one
+    that begins with something else is a PeerError as well, before the rest of it has arrived. The buffer begins with
+    `room_bytes`, and has ROOM_BYTES as soon as that was too little.
+    """
 
     __slots__ = ("_buffer", "_filled", "_limit_bytes", "_lists", "_room_bytes", "_view")
 
@@ -34,11 +37,12 @@ class FrameReader:
 
     @property
     def room(self) -> memoryview:
-        """Where the next bytes belong; never empty."""
+        """The place for the next bytes; never empty."""
         return self._view[self._filled :]
 
     def arrived(self, count: int) -> list[memoryview]:
-        """So many bytes were put into the room: the frames that are complete now, good until the next arrival."""
+        """Take `count` bytes that were put into `room`. Return the frames that are complete now, valid until the next
+        call."""
         end = self._filled + count
         if end == len(self._buffer):
             self._room_bytes = ROOM_BYTES
@@ -57,7 +61,8 @@ class FrameReader:
         return frames
 
     def _keep(self, begin: int, end: int, needed: int) -> None:
-        """The bytes from begin to end are part of a frame with this many bytes: make room for the rest of it."""
+        """Keep the bytes from begin to end, part of a frame with `needed` bytes (0: unknown), and make room for the
+        rest of it."""
         self._filled = end - begin
         if self._lists and needed and self._filled > FRAME_HEAD_BYTES:
             first = self._view[begin + FRAME_HEAD_BYTES]

@@ -1,4 +1,4 @@
-"""What nodes (and the client) say to each other. Every message names its sender, one start of a node.
+"""Messages between nodes, and between a node and the client. Every message names its sender, one start of a node.
 
 Any message may be lost, doubled or late. None of them decides anything by itself: ownership moves in the store, and a
 message is a hint about it or a request that its sender repeats until it was answered.
@@ -21,7 +21,8 @@ COPY = 3  # run a second copy; the sender keeps its own
 LEAVING = 4  # the sender is about to leave the cluster: find a place for them
 
 LEAVES = -1
-"""Instead of a load: the sender is about to leave, count it neither among the idle nor among the rich."""
+"""A load that means: the sender is about to leave, count it neither among the idle nodes nor among those with many
+tasks."""
 
 
 class Message(Struct, frozen=True, array_like=True, gc=False, tag=True):
@@ -33,8 +34,10 @@ class LoadQuery(Message, frozen=True):
 
 
 class LoadReply(Message, frozen=True):
-    """`stealable` tasks may leave; `load` is all that waits or runs, or LEAVES. `rich` is a node that had `riches` to
-    steal when the sender last heard of it, -1 if it knows none."""
+    """The load of a node. `stealable` tasks may leave; `load` is the number of all that wait or run, or LEAVES.
+
+    `rich` is a node that had `riches` tasks to steal when the sender last heard of it (-1: it knows none).
+    """
 
     stealable: int
     load: int
@@ -45,8 +48,8 @@ class LoadReply(Message, frozen=True):
 class StealRequest(Message, frozen=True):
     """An idle node asks for work that executors with these contexts may run (None: executors without a context).
 
-    Without a wish it takes what the victim's own order hands over. If there is nothing, and it `waits`, the victim
-    remembers it and hands over what comes up later.
+    Without a wish it takes the tasks that come next in the victim's own order. If the victim has none, and the thief
+    `waits`, the victim remembers the thief and hands over tasks that become ready later.
     """
 
     contexts: tuple[Context | None, ...] | None = None
@@ -59,7 +62,8 @@ class StealDenied(Message, frozen=True):
 
 
 class Invitation(Message, frozen=True):
-    """More is ready at the sender than it can run: who has time may ask it for a task, up to `count` times."""
+    """More tasks are ready at the sender than it can run: a node with free executors may ask it for a task, up to
+    `count` times."""
 
     count: int
 
@@ -79,26 +83,30 @@ class Taken(Message, frozen=True):
 
 
 class Refusal(Message, frozen=True):
-    """The sender of this is about to leave and claims nothing: whoever offered these tasks may take them back."""
+    """The sender is about to leave and claims nothing: the node that offered these tasks may take them back."""
 
     tasks: tuple[tuple[int, int], ...]
 
 
 class Releases(Message, frozen=True):
-    """(producer, child) pairs: the child has finished and needs the producer's objects no more."""
+    """A list of (producer, child) pairs: the child has finished and needs the producer's objects no more."""
 
     pairs: tuple[tuple[int, int], ...]
 
 
 class HandOver(Message, frozen=True):
-    """Of a node that is about to leave: (producer, attempt, who is yet to read it, its objects and their sizes). The
-    receiver is to have them instead."""
+    """Objects of a node that is about to leave; the receiver is to keep them instead.
+
+    An entry has the producer, its attempt, the tasks that have yet to read the objects, and the objects with their
+    sizes.
+    """
 
     entries: tuple[tuple[int, int, tuple[int, ...], tuple[tuple[int, int], ...]], ...]
 
 
 class Kept(Message, frozen=True):
-    """The objects of these tasks are here, as the store knows, or nobody needs them: who handed them over may go."""
+    """The objects of these tasks are here, as the store knows, or no task needs them: the node that handed them over
+    may go."""
 
     producers: tuple[int, ...]
 
@@ -116,7 +124,7 @@ class Awake(Message, frozen=True):
 
 
 class StopOrder(Message, frozen=True):
-    """Runs of `task` up to `attempt` are pointless: it was cancelled, failed, or another run won."""
+    """An order to stop all runs of `task` up to `attempt`: it was cancelled, failed, or another run won."""
 
     task: int
     key: int
@@ -143,9 +151,11 @@ class NewTasks(Message, frozen=True):
 
 
 class PlainTasks(Message, frozen=True):
-    """The same for many tasks about which there is nothing to say but their kinds and arguments, as columns: each makes
-    one object, which has its number. They belong to the node that is told. If all have the same kind, or the same
-    arguments, these are there once."""
+    """`NewTasks` for many plain tasks, as columns. A plain task has a kind and arguments and nothing else.
+
+    Each task makes one object, which has the task's number. The tasks belong to the node that receives this message. If
+    all have the same kind, or the same arguments, the column has one entry.
+    """
 
     batch: int
     tasks: list[int]
@@ -153,7 +163,7 @@ class PlainTasks(Message, frozen=True):
     payloads: list[bytes]
 
     def rows(self, node: NodeId) -> list[Submit]:
-        """One by one."""
+        """The tasks as one row each."""
         tasks = self.tasks
         kinds, payloads = each(self.kinds, len(tasks)), each(self.payloads, len(tasks))
         none, zero, nodes = repeat(()), repeat(0), repeat(node)
@@ -163,9 +173,12 @@ class PlainTasks(Message, frozen=True):
 
 
 class LetGo(Message, frozen=True):
-    """The client does not hold these tasks any more: what they made may go when no other task reads it. The store's
-    server says for each of them which tasks have yet to read it, before it answers the end of any of those; the nodes
-    that ran them then say `Releases`. To others, who say no readers, a node does not listen: it asks the store."""
+    """The client does not hold these tasks any more: their objects may go when no other task reads them.
+
+    The store's server adds, for each task, the tasks that have yet to read its objects, before it answers the end of
+    any of those. The nodes that ran the readers then send `Releases`. If a message names no readers, the receiver does
+    not rely on it: it asks the store.
+    """
 
     tasks: tuple[int, ...]
     readers: tuple[tuple[int, ...], ...] = ()
@@ -176,8 +189,8 @@ class SubmissionTaken(Message, frozen=True):
 
 
 class CancelOrder(Message, frozen=True):
-    """Somebody with the right to do so wants these tasks cancelled; repeated until it is answered. With an `error` they
-    have failed by that: something that they need has."""
+    """A request to cancel these tasks, repeated until it is answered. With an `error`, they fail instead: a task that
+    they need has failed."""
 
     batch: int
     tasks: tuple[int, ...]
@@ -185,7 +198,7 @@ class CancelOrder(Message, frozen=True):
 
 
 class CancelTaken(Message, frozen=True):
-    """The store knows: whatever happens to the sender now, the cancel will spread."""
+    """The store has accepted the cancel: it will spread even if the sender dies now."""
 
     batch: int
 

@@ -17,12 +17,12 @@ from daws.model.task import Input, NodeId, Ready, TaskSpec
 
 SHARD_BLOCK_BITS = 6
 MEMBERSHIP_SHARD = 0
-"""The one that knows who is a member."""
+"""The shard that keeps the members of the cluster."""
 CLIENT_HOLDER = 0
 HELD = -1
-"""Among the readers of an object: the client, who is no task."""
+"""A reader of an object that is no task: the client."""
 LOG_END = -1
-"""As the start of a `ReadLog`: no rows, only the number that the next commit will have."""
+"""A start of `ReadLog` that asks for no rows, only for the number that the next commit will have."""
 
 
 def shard_of(task: int, shard_count: int) -> int:
@@ -66,9 +66,9 @@ class Create(Row, frozen=True):
 class Submit(Row, frozen=True):
     """A new task of a client, who holds what it will make. Its parents live in the same shard.
 
-    Answered with the task if it has parents and all of them are done (`node` owns it then), else with None: it is ready
-    and belongs to `node` if it has no parents, waits for those that are not done, or is over because one of them is.
-    With `outputs` it is no task to run but what a client has put on `node`: done, and nobody can make it again.
+    Answered with the task if it has parents and all are done; `node` owns it then. Else answered with None: it is ready
+    at `node` without parents, waits for parents, or has ended because a parent failed or was cancelled. With `outputs`
+    it is no task to run, but objects that a client has put on `node`: done, and no run can make them again.
     """
 
     spec: TaskSpec
@@ -88,9 +88,9 @@ class Finish(Row, frozen=True):
 
 
 class FinishSmall(Row, frozen=True):
-    """The `Finish` of a run whose only output is a small object with the task's own number. Neither the row nor the
-    record of the task refers to a tuple then, which the garbage collector of a client's process would look at: that
-    took a tenth of the time of a small task. Sent by nodes in the process of their client (`small_finishes`)."""
+    """The `Finish` of a run whose only output is a small object with the task's own number, from a node in the process
+    of its client (`small_finishes`). Neither row nor record refers to a tuple then. The garbage collector of that
+    process would look at each tuple, which took a tenth of the time of a small task."""
 
     task: int
     attempt: int
@@ -170,8 +170,8 @@ class Register(Row, frozen=True):
 
 
 class Spawn(Row, frozen=True):
-    """An attempt of `task` is about to create these tasks; refused once another attempt has the task. What a remake
-    creates is for itself alone, and stopped when it is committed."""
+    """An attempt of `task` is about to create these tasks; refused once another attempt has the task. Tasks that a
+    remake creates are for this remake alone: they are stopped when it is committed."""
 
     task: int
     attempt: int
@@ -207,7 +207,7 @@ class Retain(Row, frozen=True):
 
 class Release(Row, frozen=True):
     """A holder lets go (`holder`), or all children have finished and the bytes that `attempt` made are gone (`holder` =
-    -1). What a later attempt has made anew is not meant."""
+    -1). Bytes that a later attempt has made are not meant."""
 
     task: int
     holder: int = -1
@@ -280,9 +280,9 @@ class TakeOver(Row, frozen=True):
 
 
 class Owned(Row, frozen=True):
-    """Which ready tasks of this shard belong to the caller? Answered by an Estate, without an outbox unless the caller
-    wants to know its `intents` as well; for a node that leaves, which may not have heard of all of them, and after a
-    failover. `look` is the caller's own number; the store ignores it."""
+    """Which ready tasks of this shard belong to the caller? Answered by an Estate, with an outbox if the caller asks
+    for its `intents`. A node asks when it leaves, as it may not have heard of all its tasks, and after a failover.
+    `look` is the caller's own number; the store ignores it."""
 
     node: NodeId
     look: int = 0
@@ -317,11 +317,10 @@ TO_END = 2  # to end it, whoever uses it
 
 
 class AttachSession(Row, frozen=True):
-    """Open a session, go on with one, or stay its client: repeated before the session's lease runs out.
-
-    `nonce` names the client. Without the `session` that it knows, `name` says which one to go on with; a new one is
-    opened if there is none. A `kept` session goes on without a client. Answered by SessionAttached, or by UNDERWAY
-    (another client uses it), CANCELLED (it is about to end) or REFUSED (it has ended, or is another client's)."""
+    """Open a session, go on with one, or stay its client: repeated before the session's lease runs out. `nonce` names
+    the client. `session` is the session that it knows; without one, `name` says which one to go on with, and a new one
+    is opened if there is none. A `kept` session goes on without a client. Answered by SessionAttached, or by UNDERWAY
+    (another client uses it), CANCELLED (it is about to end) or REFUSED (it has ended, or is another's)."""
 
     nonce: bytes
     name: str = ""
@@ -466,7 +465,7 @@ def outbox_key(task: int, verb: int) -> int:
 
 
 class Estate(Answer, frozen=True):
-    """What a dead incarnation left in one shard, or what a node that leaves still has there."""
+    """The ready tasks and the outbox of a dead incarnation in one shard, or of a node that leaves."""
 
     ready: tuple[Ready, ...] = ()
     outbox: tuple[OutboxEntry, ...] = ()
@@ -530,7 +529,7 @@ class Log(Answer, frozen=True):
 
 
 def is_quiet(row: Row, answer: "AnswerType") -> bool:
-    """Nobody waits for this answer: the caller may be told of it when it wakes up for something else."""
+    """Whether no one waits for this answer: the caller may get it when it wakes up for something else."""
     if type(row) is Finish or type(row) is FinishSmall:
         return answer is None or (
             type(answer) is Committed

@@ -1,11 +1,11 @@
-"""What a node and one of its workers say to each other: orders go down, reports come up.
+"""Messages between a node and one of its workers: orders go down, reports come up.
 
-A frame is the length of what follows, four bytes, little endian, and then a msgpack list of messages. Whatever one side
-has to say at one time leaves as one frame. The link is a pair of sockets inside one machine and between two processes
-of one user: nothing is lost or doubled on it, and when it breaks, the worker is gone.
+A frame is the length of what follows, four bytes, little endian, and then a msgpack list of messages. All messages that
+one side has at one time leave as one frame. The link is a pair of sockets between two processes of one user on one
+machine: nothing is lost or doubled on it, and when it breaks, the worker is gone.
 
-Before all frames comes one byte, and with it the descriptor of a bell (an eventfd). It rings when orders have left that
-a worker must not leave lying until the run is over that it is on.
+One byte comes before all frames, and with it the descriptor of an eventfd. The node signals it after orders that the
+worker must read before its current run is over.
 """
 
 from collections.abc import Sequence
@@ -20,9 +20,11 @@ FRAME_HEAD_BYTES = 4
 
 
 class ObjectFile(Struct, frozen=True, array_like=True, gc=False):
-    """An input that lies in a file; the worker maps it into memory. Its object and its size, if they are known, are
-    what a file that was damaged is known by. One that has no file (yet) is `held` instead, as what would be in that:
-    only workers that are threads of the node are given such."""
+    """An input in a file; the worker maps it into memory.
+
+    The object and its size, if they are known, serve to recognise a damaged file. An input that has no file (yet) is
+    `held` instead: the content that the file would have. Only workers that are threads of the node get such inputs.
+    """
 
     path: str
     object: int | None = None
@@ -39,9 +41,9 @@ class Written(Struct, frozen=True, array_like=True, gc=False):
 
 
 class RunOptions(Struct, frozen=True, array_like=True, gc=False):
-    """What one run needs beyond the usual. Limits of zero are none.
+    """Options of a run that is not the usual one. A limit of zero is no limit.
 
-    `cores` becomes OMP_NUM_THREADS and its friends unless the user has set them, `devices` CUDA_VISIBLE_DEVICES (None
+    `cores` becomes OMP_NUM_THREADS and the like unless the user has set them, `devices` CUDA_VISIBLE_DEVICES (None
     leaves it as it is).
     """
 
@@ -54,8 +56,10 @@ class RunOptions(Struct, frozen=True, array_like=True, gc=False):
 
 
 class Seed(Struct, frozen=True, array_like=True, gc=False):
-    """A task that a run creates. Those of one run are numbered from zero; `inputs` are pairs of such a number and which
-    of its outputs is meant."""
+    """A task that a run creates. The tasks of one run are numbered from zero.
+
+    An entry of `inputs` is the number of such a task, and which of its outputs is meant.
+    """
 
     function: int
     arguments: bytes
@@ -70,9 +74,12 @@ class Seed(Struct, frozen=True, array_like=True, gc=False):
 
 
 class ChildEnd(Struct, frozen=True, array_like=True, gc=False):
-    """How a task that a run created has ended: its results, or in which state it is now (`daws.model.states`), why, and
-    the encoded Failure if it raised something. If it failed because of another, `path` is the way from this `task` to
-    that one."""
+    """The end of a task that a run created.
+
+    If it is done, `results` are its results. Else `state` is its state (`daws.model.states`), `error` the reason, and
+    `failure` the encoded Failure if it raised an exception. If it failed because of another task, `path` is the way
+    from this `task` to that one.
+    """
 
     number: int
     results: tuple[bytes | ObjectFile, ...] = ()
@@ -119,7 +126,7 @@ class Forget(WorkerOrder, frozen=True):
 
 
 INPUTS_ALONE = b""
-"""The arguments of a call are its inputs and nothing else, as often in graphs: there is nothing to pickle."""
+"""The arguments of a call are its inputs and nothing else, which is common in graphs: there is nothing to pickle."""
 
 
 class Execute(WorkerOrder, frozen=True):
@@ -153,27 +160,28 @@ class ExecuteTogether(WorkerOrder, frozen=True):
 
 
 class Recall(WorkerOrder, frozen=True):
-    """Give a run back if it has not started: answered by Recalled or, too late, by what became of it."""
+    """Give a run back if it has not started. Answered by Recalled or, if it has started, by the end of the run."""
 
     run: int
 
 
 class ResumeOrder(WorkerOrder, frozen=True):
-    """What a run waited for has ended; it may go on. `ended` is all that it has not been told before."""
+    """A run may go on: the tasks that it waited for have ended. `ended` has all ends that were not sent to it
+    before."""
 
     run: int
     ended: tuple[ChildEnd, ...] = ()
 
 
 class Told(WorkerOrder, frozen=True):
-    """The answer to Asks: what has ended and was not told before."""
+    """The answer to Asks: the tasks that have ended and were not sent before."""
 
     run: int
     ended: tuple[ChildEnd, ...] = ()
 
 
 class Discard(WorkerOrder, frozen=True):
-    """Nobody needs this run any more, which waits: let it come to its end."""
+    """A run that waits is not needed any more: let it come to its end."""
 
     run: int
 
@@ -184,7 +192,7 @@ class Exit(WorkerOrder, frozen=True):
 
 OrderType = Prepare | Learn | Forget | Execute | ExecuteTogether | Recall | ResumeOrder | Told | Discard | Exit
 AT_ONCE = frozenset((Recall, ResumeOrder, Told, Discard))
-"""Orders that do not stand in line."""
+"""Orders that do not wait for the orders before them."""
 
 
 class Report(Struct, frozen=True, array_like=True, gc=False, tag=True):
@@ -204,8 +212,11 @@ class Unfit(Report, frozen=True):
 
 
 class Ended(Report, frozen=True):
-    """A run went well. Each result is a serialized value, the number of bytes that were written to the file that the
-    order named, or the file that was written. `began_ns` is of the machine's monotonic clock."""
+    """A run went well.
+
+    A result is a serialized value, the number of bytes that were written to the file that the order named, or the file
+    that the worker has written. `began_ns` is of the machine's monotonic clock.
+    """
 
     run: int
     duration_ns: int
@@ -228,7 +239,7 @@ class EndedTogether(Report, frozen=True):
 class Raised(Report, frozen=True):
     """A run raised an exception, or its arguments or results cannot be serialized. `error` is an encoded Failure.
 
-    `lacks` is an object that it was to read and whose file is damaged or gone, which is not the run's fault.
+    `lacks` is an input whose file is damaged or gone, which is not the run's fault.
     """
 
     run: int
@@ -248,9 +259,12 @@ LOGGED, WARNED, ITEMS_FAILED = 3, 4, 5
 
 
 class Printed(Report, frozen=True):
-    """What a run wrote to its standard output (1) or error (2): complete lines, or the end of what it wrote. Also what
-    it LOGGED or WARNED of, as msgpack; see `daws.workers.logs`. ITEMS_FAILED says of a task of `map` how many of its
-    items failed and what the first of them raised, as msgpack."""
+    """Output of a run: complete lines, or the last part of it. `stream` says which output: 1 is standard output, 2
+    standard error.
+
+    LOGGED and WARNED are its log records and warnings as msgpack; see `daws.workers.logs`. ITEMS_FAILED is for a task
+    of `map`: how many of its items failed, and the exception of the first of them, as msgpack.
+    """
 
     run: int
     stream: int
@@ -258,7 +272,7 @@ class Printed(Report, frozen=True):
 
 
 class Taught(Report, frozen=True):
-    """A function that a run brings in, under the number that its tasks name."""
+    """A function that a run brings in, with the number by which its tasks name it."""
 
     function: int
     pickled: bytes
@@ -280,7 +294,7 @@ class WaitReport(Report, frozen=True):
 
 
 class Dropped(Report, frozen=True):
-    """A run reads no more what these tasks of its own make, nor will it create tasks that read that."""
+    """A run reads the results of these tasks of its own no more, and it will create no task that reads them."""
 
     run: int
     tasks: tuple[int, ...]
@@ -299,10 +313,10 @@ MEMORY = "memory"
 
 
 class Died(Report, frozen=True):
-    """The worker ended during this run; said by the pool. `code` is an exit code or, negative, a signal.
+    """The worker ended during this run; reported by the pool. `code` is an exit code or, negative, a signal.
 
-    `why` is empty unless the pool itself ended the worker. `output` is the last that the worker has written. A run that
-    only waited there (`waited`) is not to blame; `under` is the run that the worker was on.
+    `why` is empty unless the pool itself ended the worker. `output` is the last text that the worker has written. A run
+    that only waited there (`waited`) is not to blame; `under` is the run that the worker executed.
     """
 
     run: int
@@ -331,7 +345,7 @@ ReportType = (
 
 
 class Failure(Struct, frozen=True, array_like=True, gc=False):
-    """An exception as it travels: words for everybody, and the pickled exception for those who can read it."""
+    """An exception as a message: words for everybody, and the pickled exception for processes that can read it."""
 
     kind: str
     message: str
@@ -346,18 +360,19 @@ FAILURE = msgpack.Decoder(Failure)
 
 
 TOGETHER_MIN = 8
-"""Fewer calls, or ends of runs, are not worth a second look."""
+"""The least number of calls, or of ends of runs, that are sent as columns."""
 
 
 def calls_apart(order: ExecuteTogether) -> list[Execute]:
-    """One by one."""
+    """The calls of an order as one order each."""
     runs = order.runs
     arguments = each(order.arguments, len(runs))
     return list(map(Execute, runs, repeat(order.function), arguments, repeat(()), zip(order.outputs)))
 
 
 def ends_together(reports: list[ReportType]) -> Sequence[ReportType]:
-    """Reports of usual ends as one, if there are many and nothing else; otherwise as they are."""
+    """Join reports of usual ends into one, if there are many of them and no other reports; otherwise return them as
+    they are."""
     if len(reports) < TOGETHER_MIN or set(map(type, reports)) != {Ended}:
         return reports
     ends: list[Ended] = reports  # type: ignore[assignment]
@@ -372,13 +387,13 @@ def ends_together(reports: list[ReportType]) -> Sequence[ReportType]:
 
 
 def ends_apart(report: EndedTogether) -> list[Ended]:
-    """One by one."""
+    """The ends of a report as one report each."""
     runs = report.runs
     return list(map(Ended, runs, report.durations_ns, zip(each(report.results, len(runs))), report.began_ns))
 
 
 def apart(reports: list[ReportType]) -> list[ReportType]:
-    """Reports in which each end stands by itself."""
+    """Split joined reports, so that each end has a report of its own."""
     if EndedTogether not in map(type, reports):
         return reports
     found: list[ReportType] = []

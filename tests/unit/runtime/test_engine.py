@@ -247,20 +247,23 @@ def test_notes_are_taken_only_while_they_are_asked_for():
             given.extend(events)
             engine.core.step(0, events, [])
 
+        def taken() -> Any:
+            return engine.notes
+
         engine._step = step  # type: ignore[method-assign]
         engine.listener = Mock()
         bare = engine.core.strategy
-        assert engine.notes is None
+        assert taken() is None
         engine.take_notes(True, False)
-        notes = engine.notes
-        assert notes is not None and notes.watch is engine.watch is None and not given
+        notes = taken()
+        assert notes.watch is engine.watch and not given
         engine.take_notes(True, True)
-        assert engine.notes is notes and notes.watch is engine.watch is not None
+        assert taken() is notes and notes.watch is engine.watch
         assert isinstance(engine.core.strategy.place, WatchedPlace)
         engine.take_notes(True, True)
         assert given == [NewStrategy(format_strategy(bare))], "once"
         engine.take_notes(False, False)
-        assert engine.notes is engine.watch is None and given == 2 * [NewStrategy(format_strategy(bare))]
+        assert taken() is engine.watch is None and given == 2 * [NewStrategy(format_strategy(bare))]
         assert format_strategy(engine.core.strategy) == format_strategy(bare)
         assert type(engine.core.strategy.place) is type(bare.place)
 

@@ -12,14 +12,14 @@ from daws.runtime.ports import StoreLink, StorePeer
 
 
 class ServerLink:
-    """To the server of the embedded store."""
+    """The connection to the server of the embedded store."""
 
     def __init__(self, link: Link[Any]) -> None:
         self._link = link
         self.say = link.say
 
     def welcome(self, link: Link[Any]) -> None:
-        """Clients come to the server, and to nodes for objects alone."""
+        """Close the connection of a client: clients connect to the server, and to nodes for objects alone."""
         link.close()
 
     async def hang_up(self) -> None:
@@ -27,15 +27,15 @@ class ServerLink:
 
 
 async def open_store(reach: Reach, peer: StorePeer, lost: Callable[[], None]) -> StoreLink:
-    """What the store says comes to `peer` from now on; `lost` is called when the way to it is, which never is where it
-    is reached directly. UnavailableError if nobody is there, or not who should be."""
+    """Connect to the store. Its messages go to `peer`. `lost` is called when the connection is lost; a store that is
+    reached directly never calls it. Raise UnavailableError if no server answers, or a wrong one."""
     if reach.is_embedded:
         return await _dial_server(reach, peer.on_store, lost)
     return await _open_desk(reach, peer)
 
 
 async def open_for_tool(reach: Reach, received: Callable[[list[Any]], None], lost: Callable[[], None]) -> StoreLink:
-    """The same for who asks a question."""
+    """Connect to the store for a tool that asks a question."""
     if reach.is_embedded:
         return await _dial_server(reach, received, lost)
     from daws.runtime.cluster.direct.tools import ToolDesk

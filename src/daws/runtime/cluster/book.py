@@ -1,9 +1,10 @@
-"""What the server of a store keeps beside it: how many nodes there were, and which sessions there are.
+"""The file that the server of a store keeps beside it: how many nodes there were, and which sessions there are.
 
-A small file, written anew under its name whenever something in it changes. Numbers of nodes are set aside many at a
-time, so most starts of nodes write nothing; a number is never given twice, whatever becomes of the server.
+The file is small, and is written anew under its name whenever something in it changes. Numbers of nodes are set aside
+many at a time, so most starts of nodes write nothing. A number is never given twice, whatever happens to the server.
 
-While there is no room for it nobody gets a new number. What else has changed is remembered, and written when there is.
+While the disk is full, no further numbers can be set aside, and no session can be opened. All other changes stay in
+memory, and are written when there is room.
 """
 
 import os
@@ -37,8 +38,8 @@ class _Page(msgspec.Struct):
 
 class Book:
     def __init__(self, path: Path | None, durable: bool = True, first_session: int = 1) -> None:
-        """Without a path nothing outlives the process. What is `durable` outlives the machine. Sessions are numbered
-        from `first_session` on."""
+        """Read the file, if it exists. With `path=None` nothing outlives the process. A `durable` file survives a crash
+        of the machine. Sessions are numbered from `first_session` on."""
         self._path = path
         self._durable = durable
         self._first_session = first_session
@@ -97,12 +98,12 @@ class Book:
         return None
 
     def write_again(self) -> None:
-        """What there was no room for, if anything."""
+        """Write the changes for which there was no room, if there are any."""
         if self._is_late:
             self._write_soon()
 
     def _write_soon(self) -> None:
-        """Nobody waits for it."""
+        """Write the file, or note that it is late if the disk is full. No caller depends on it."""
         self._is_late = True
         with suppress(StoreFullError):
             self._write()

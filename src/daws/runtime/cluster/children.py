@@ -1,8 +1,8 @@
 """The processes of a private cluster, as the client that starts them sees them.
 
-The fork server forks them, and tells when one has ended. Each has a link of its own to the client: the first message
-there says what the process is to be, and the process answers `Up` when it can be used, or `Broken` before it ends
-because of an error. When the client closes its side of the link, the process ends in good order.
+The fork server forks them, and tells when one has ended. Each process has its own link to the client. The first message
+on it says what the process is to be. The process answers `Up` when it can be used, or `Broken` before it ends because
+of an error. When the client closes its side of the link, the process ends in good order.
 """
 
 import asyncio

@@ -1,6 +1,7 @@
-"""What has ended, for those who wait for it: told as it happens, and again to those who ask.
+"""Ends of tasks: told as they happen, and again to callers that ask.
 
-Who was away while something ended asks for it by the task: the record says all, as long as somebody holds the task.
+A client or node that was not connected when a task ended asks for it by the task. The record has the outcome as long as
+the task is held.
 """
 
 from collections.abc import Iterable
@@ -20,7 +21,7 @@ LOST = "the store does not know task {} any more: it was restarted without what 
 
 
 class Ends:
-    """Stands beside a store of one shard, and empties its log."""
+    """The ends of tasks in a store of one shard. It empties the log of that shard."""
 
     def __init__(self, store: MemoryStore) -> None:
         self._shard = store.shards[0]
@@ -39,7 +40,7 @@ class Ends:
             self.failures.pop(task, None)
 
     def news(self) -> list[Outcome]:
-        """What was committed since the last time."""
+        """The outcomes of tasks that were committed since the last call."""
         log = self._shard.log
         rows = log[:]
         log.clear()
@@ -59,14 +60,15 @@ class Ends:
         return outcomes
 
     def _sweep(self) -> None:
-        """Of tasks that nobody held when they failed, and of those that runs have created, nobody says here that they
-        are let go of: what they raised goes when the store has forgotten them."""
+        """Drop failures of tasks that the store has forgotten. No client releases tasks that were not held when they
+        failed, or tasks that runs have created."""
         records = self._shard.records
         self.failures = {task: one for task, one in self.failures.items() if records.get(task) is not None}
         self._sweep_at = max(FAILURES_MIN, 2 * len(self.failures))
 
     def of(self, tasks: Iterable[int], unknown_are_lost: bool) -> list[Outcome]:
-        """Those of these tasks that have ended, or that nobody will ever hear of."""
+        """The outcomes of those tasks that have ended. With `unknown_are_lost`, a task that the store does not know has
+        failed."""
         outcomes: list[Outcome] = []
         records = self._shard.records
         for task in tasks:
@@ -82,7 +84,7 @@ class Ends:
         return [task for task in tasks if self._shard.records.get(task) is None]
 
     def creator_of(self, task: int) -> NodeId:
-        """On which node the run was that has created a task."""
+        """The node of the run that has created a task."""
         record = self._shard.records.get(task)
         return -1 if record is None else record.spec.home
 
@@ -95,7 +97,8 @@ class Ends:
         return Outcome(task, record.outputs)
 
     def _failure(self, task: int, error: str) -> bytes:
-        """What a task raised, or the one that is to blame: who holds the task can ask for it again."""
+        """The exception of a task, or of the task that it failed because of. It is kept, because a holder of the task
+        may ask again."""
         failure = self.failures.get(task, b"")
         if not failure and (failure := self._roots.find(task, error)[1]):
             self.failures[task] = failure
@@ -103,7 +106,8 @@ class Ends:
 
 
 def with_each_failure_once(outcomes: list[Outcome]) -> list[Outcome]:
-    """What is said to one listener at a time: a hundred thousand tasks may have failed because of one."""
+    """Keep each failure in one outcome only, for a message to one listener. A hundred thousand tasks may have failed
+    because of one."""
     bad = [at for at, one in enumerate(outcomes) if one.failure]
     if len(bad) > 1:
         for at, failure in zip(bad, once_each([(outcomes[at].error, outcomes[at].failure) for at in bad]), strict=True):
@@ -113,5 +117,5 @@ def with_each_failure_once(outcomes: list[Outcome]) -> list[Outcome]:
 
 
 def has_ended(record: Record) -> bool:
-    """Also while its objects are made again: that is no second end."""
+    """Has this task ended? A task whose objects are made again has: that is no second end."""
     return record.state in (DONE, FAILED, CANCELLED) or (record.rare is not None and record.rare.remaking)

@@ -1,10 +1,11 @@
-"""Small objects between nodes: asked for and given on the link that both have anyway.
+"""Small objects between nodes: requested and sent on the link that both nodes have anyway.
 
-A stream has to be opened, and needs a thread on either side; for an object of some kilobytes that costs many times what
-the object does. What cannot be given here (it is large after all, on disk, or gone) is withheld, and asked for by
-stream. How much may be on its way from one node is limited, so that other messages need not wait for it.
+A stream has to be opened, and needs a thread on either side. For an object of some kilobytes that costs many times as
+much as the object itself. An object that cannot be sent here (it is large after all, on disk, or gone) is withheld, and
+is requested by stream. The number of bytes that may be on their way from one node is limited, so that other messages
+need not wait for them.
 
-All of it happens on the thread of the loop, so nothing here may wait for a disk.
+All of this happens on the thread of the loop, so nothing here may wait for a disk.
 """
 
 from asyncio import AbstractEventLoop, TimerHandle
@@ -19,29 +20,29 @@ from daws.model.errors import UnavailableError
 from daws.model.task import NodeId, Transfer
 
 SMALL_BYTES = 64 * 1024
-"""Larger ones are worth a stream, and would keep other messages waiting."""
+"""Larger objects are worth a stream, and would delay other messages."""
 WINDOW_BYTES = 1 << 20
-"""Of what one node was asked for, and has not given yet."""
+"""How much may be requested from one node and not yet received."""
 SILENT_S = 15.0
-"""A node that was asked and gives nothing for so long does not have it."""
+"""A node that sends nothing for this long after a request does not have the object."""
 
 
 class AskObjects(Struct, frozen=True, array_like=True, gc=False, tag=True):
-    """Give me these. Answered by GiveObjects, once or in parts."""
+    """A request for objects. It is answered by GiveObjects, once or in parts."""
 
     objects: tuple[int, ...]
 
 
 class GiveObjects(Struct, frozen=True, array_like=True, gc=False, tag=True):
-    """Objects that were asked for, and those that have to be asked for by stream."""
+    """Objects that were requested, and ids of those that have to be requested by stream."""
 
     given: tuple[tuple[int, bytes], ...]
     withheld: tuple[int, ...] = ()
 
 
 class Parcels:
-    """`say` brings words to a node. What was asked for comes by `on_give`; `failed` is told if the node is gone or
-    silent, and `withheld` what is to be asked for by stream."""
+    """Requests for small objects. `say` sends a message to a node. `on_give` takes the answers. `failed` is called if
+    the node is gone or silent, and `withheld` with objects to request by stream."""
 
     def __init__(
         self,
@@ -86,7 +87,7 @@ class Parcels:
         self._say(peer, GiveObjects(tuple(given), tuple(withheld)))
 
     def on_give(self, peer: NodeId, word: GiveObjects) -> list[Transfer]:
-        """Those that have come, and are in the files now."""
+        """Put the objects of an answer into the files, and return them."""
         supplier = self._suppliers.get(peer)
         if supplier is None:
             return []  # it was given up
@@ -156,7 +157,7 @@ class _Supplier:
         self.heard_s = now_s
 
     def next(self) -> tuple[int, ...]:
-        """What it can be asked for now."""
+        """Move on to the next objects, as many as may be requested now, and return them."""
         objects: list[int] = []
         while self.waiting and self.asked_bytes < WINDOW_BYTES:
             transfer = self.waiting.popleft()
@@ -167,7 +168,8 @@ class _Supplier:
         return tuple(objects)
 
     def take(self, object_: int) -> Transfer | None:
-        """It has come, or will not come this way. None if it was not asked for, or has come before."""
+        """Forget a request: its object has come, or will not come this way. None if it was not requested, or has come
+        before."""
         transfer = self.asked.pop(object_, None)
         if transfer is not None:
             self.asked_bytes -= transfer[1]

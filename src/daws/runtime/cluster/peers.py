@@ -1,6 +1,7 @@
 """The ports of a node in a cluster of many machines: the store, and the other nodes. Any of them may be gone for now.
 
-What cannot be said is dropped: the core says again what was not answered, and asks elsewhere for what did not come.
+Messages that cannot be sent are dropped. The core sends again what was not answered, and requests objects that did not
+come from other places.
 """
 
 from asyncio import AbstractEventLoop
@@ -59,12 +60,12 @@ class StoreAcross:
             self.link.say(KeepFailure(task, failure))
 
     def settle(self) -> list[Outcome]:
-        """What was said leaves at the end of the turn; the store tells of ends by itself."""
+        """Return nothing: messages are sent at the end of the turn, and the store tells of ends by itself."""
         return []
 
 
 class PeersAcross:
-    """Nodes are connected to when there is something to say to them; what they say comes by `happened`."""
+    """The other nodes. A connection is opened when there is a message to send; received messages go to `happened`."""
 
     def __init__(
         self,
@@ -195,7 +196,8 @@ class PeersAcross:
         from_there.close()
 
     def _retire(self, source: NodeId, queue: "SimpleQueue[tuple[Transfer, ...]]") -> None:
-        """On the loop's thread, which alone asks for objects: the last word is the last."""
+        """End the fetcher of a node if its queue is empty. This runs on the loop's thread, which alone requests
+        objects, so no request can follow the empty one that ends it."""
         if queue.empty():
             self._fetchers.pop(source, None)
             queue.put(())

@@ -29,12 +29,13 @@ SILENT_S = 15.0
 """Somebody who promised an object and says nothing for so long does not have it."""
 T = TypeVar("T")
 TURNS_TO_END = 4
-"""Of the loop, after which a transport that was aborted is gone."""
+"""Turns of the loop after which an aborted transport is gone."""
 KEYS_OF = {"node": "node", "store": "node", "client": "client"}
 
 
 async def hang_up(*links: Link[Any]) -> None:
-    """At the end of a loop: nothing is left on it, and what was not sent yet never is."""
+    """Abort connections at the end of a loop, so that nothing is left on it. Messages that were not sent yet are
+    dropped."""
     for link in links:
         link.abort()
     for _ in range(TURNS_TO_END):
@@ -42,7 +43,7 @@ async def hang_up(*links: Link[Any]) -> None:
 
 
 class Reach:
-    """`folder` is the cluster's, `role` what this process is there: node, store or client."""
+    """How a process of a cluster reaches the others. `folder` is the cluster's; `role` is node, store or client."""
 
     keys: Keys | None
     loss_level = logging.WARNING
@@ -63,11 +64,11 @@ class Reach:
 
     @property
     def store_where(self) -> str:
-        """For people; nothing in it is secret."""
+        """The address of the store, as shown to people. It contains no secret."""
         return self.store_address if self.is_embedded else ", ".join(map(shown, self.config.store_urls))
 
     def server_address(self) -> "Address":
-        """Of a store that is reached directly."""
+        """The address of a store that is reached directly."""
         from daws.store.valkey.server import Address  # needs an extra
 
         config = self.config

@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 CANCELLED_AT_ONCE = 4096
 LINGER_S = 5.0
-"""So often it is looked whether tasks have ended for which a session that is about to end has to linger."""
+"""How often a session that is about to end checks whether the tasks that it has to wait for have ended."""
 
 
 class Session:
-    """`nonce` tells the client that has opened it, should it ask twice."""
+    """A session and its client. `nonce` identifies the client that has opened it, in case it asks twice."""
 
     def __init__(self, entry: Entry, nonce: bytes = b"") -> None:
         self.entry = entry
@@ -57,7 +57,8 @@ def is_function(record: Record) -> bool:
 
 
 def kinds_needed(store: MemoryStore) -> set[int]:
-    """Those of tasks that runs have created and that have not ended: they may outlive the session of these runs."""
+    """The kinds of tasks that runs have created and that have not ended. Such tasks may outlive the session of these
+    runs."""
     return {
         record.spec.kind
         for task, record in store.shards[0].records.items()
@@ -66,8 +67,8 @@ def kinds_needed(store: MemoryStore) -> set[int]:
 
 
 def tasks_of(store: MemoryStore, session: int) -> tuple[list[tuple[int, int]], int]:
-    """The tasks that it holds, with the number of their outputs, but for leaves, which clients make to read something;
-    and the first number that is free."""
+    """The tasks that a session holds, with the number of their outputs, and the first number that is free. Leaves are
+    left out: clients make them to read something."""
     tasks: list[tuple[int, int]] = []
     next_task = session << SESSION_BITS
     for task, record in records_of(store, session):

@@ -31,14 +31,14 @@ STRATEGY = "daws"
 START_AGAIN_S = 3.0
 LINE_BYTES_MAX = 1000
 PRIVATE_LOG_BYTES_MIN = 1 << 29
-"""Shortening the log of a private cluster takes the processors from its tasks."""
+"""Shortening the log of a private cluster takes processors away from its tasks."""
 PATIENCE_S = 60.0
-"""So long a private cluster's store waits for its client, should both the store and the links to it be new."""
+"""How long a private cluster's store waits for its client when both the store and the links to it are new."""
 log = logging.getLogger("daws.store")
 
 
 def run_store(folder: Path, idle_s: float = 0.0, ready: Callable[[str], None] = lambda address: None) -> bool:
-    """Serve until SIGTERM, or until nobody was connected for `idle_s` seconds: what is kept is kept in files. False if
+    """Serve until SIGTERM, or until there was no connection for `idle_s` seconds; all data is in files. Return False if
     another process serves already."""
     reach = Reach(folder, "store")
     if not reach.is_embedded:
@@ -86,7 +86,7 @@ def serve_privately(loop: asyncio.AbstractEventLoop, start: StartStore) -> None:
 
 
 class DirectSync(GroupSync):
-    """Writes what was noted at once, on the thread of the loop. If there is no room, answers wait as elsewhere."""
+    """Write noted calls at once, on the thread of the loop. If there is no room, answers wait as in GroupSync."""
 
     def when_safe(self, then: Callable[[], None]) -> None:
         if not self._waiting and self._write is None:
@@ -122,7 +122,7 @@ def _lock(path: Path) -> int:
 
 
 class StoreStarter:
-    """Starts the store of a cluster when it does not answer, if this is its machine."""
+    """A callable that starts the store of a cluster when it does not answer, if this is its machine."""
 
     def __init__(self, reach: Reach, idle_s: float) -> None:
         self._reach = reach
@@ -170,7 +170,7 @@ class StoreStarter:
 
 
 def _last_line(path: Path) -> str:
-    """Or what there is of it."""
+    """The last line of a log file, or an error message if the file cannot be read."""
     try:
         with open(path, "rb") as file:
             file.seek(max(0, os.fstat(file.fileno()).st_size - LINE_BYTES_MAX))

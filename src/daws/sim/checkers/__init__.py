@@ -1,17 +1,17 @@
-"""Checkers: small independent programs that watch what a simulated cluster does, and stop at the first thing that
-must not happen.
+"""Checkers: small independent programs that watch a simulated cluster, and stop at the first thing that must not
+happen.
 
 They believe nothing that a node says about itself: they see the rows that reached the store and its answers, the
-effects that were carried out, and the graph. What they know of the truth they keep themselves.
+effects that were carried out, and the graph. They keep their own record of the truth.
 
-    known      what was seen so far, whichever of them needs it
-    checker    the one that the kernel talks to: it deals with what is usual, and hands everything else on
-    commits    each task ends once, and what it spawned ends with it or stands on its own feet
-    runs       who may begin what, where, and beside what else
+    known      facts that more than one checker needs
+    checker    the checker that the kernel calls: it handles the usual events, and passes all others on
+    commits    each task ends once, and its spawned tasks end with it or become independent
+    runs       which node may begin which task, on which executor, and beside which other tasks
     objects    nothing is read that is not there, nothing is dropped that will be read
-    leaving    whoever leaves in good order leaves nothing behind
-    prompt     what must not take long
-    ends       when all has ended: what is left, and whether anything was lost
+    leaving    a node that leaves in good order leaves nothing behind
+    prompt     things that must not take long
+    ends       when all has ended: nothing is left over, and nothing was lost
 """
 
 from daws.sim.checkers.checker import Checker

@@ -1,4 +1,4 @@
-"""The checker that the kernel talks to."""
+"""The checker that the kernel calls."""
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
@@ -41,10 +41,10 @@ WATCHED_EFFECTS = frozenset((DropObject, StopRun, ResumeRun, Left))  # and Start
 
 
 class Checker:
-    """Watches one simulation. `deep` also checks the invariants of a node after each of its steps.
+    """A watcher of one simulation. `deep` also checks the invariants of a node after each of its steps.
 
-    What happens to nearly every task is written out at the top of `on_start`, `on_step` and `on_row`; all else goes to
-    the checker whose matter it is. Where there are faults it also watches how long things take.
+    The events of nearly every task are handled at the top of `on_start`, `on_step` and `on_row`; all others are passed
+    on to the checker of their subject. If there are faults, it also checks how long things take.
     """
 
     def __init__(self, kernel: "Kernel", deep: Callable[[NodeCore], None] | None = None) -> None:

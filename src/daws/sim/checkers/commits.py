@@ -6,7 +6,7 @@ from daws.sim.checkers.known import NODE_BITS, NODE_MASK, Known, run_key
 from daws.wire.store import Finish, LogRow, Spawn
 
 ORPHAN_LEASES = 4
-"""Tasks whose spawner was lost may live on for so many leases."""
+"""The number of leases for which a task may live on after its spawner was lost."""
 
 
 def task_of(row: LogRow) -> int:
@@ -14,7 +14,7 @@ def task_of(row: LogRow) -> int:
 
 
 class Commits:
-    """Watches what the store accepts: commits, failures, cancels, and tasks that are spawned."""
+    """A watcher of the rows that the store accepts: commits, failures, cancels, and spawned tasks."""
 
     def __init__(self, known: Known) -> None:
         self.known = known
@@ -23,7 +23,8 @@ class Commits:
         self.remade_ns: dict[tuple[int, int], int] = {}  # (task, attempt) of remakes -> when they were committed
 
     def on_commit(self, row: Finish) -> None:
-        """Any commit; the checker has dealt with that of a first attempt, while nothing else has happened."""
+        """Check a commit. The checker itself handles the commit of a first attempt, as long as nothing unusual has
+        happened."""
         known = self.known
         task, attempt = row.task, row.attempt
         run = run_key(row.node, attempt)
@@ -48,8 +49,11 @@ class Commits:
             known.fail(f"task {task}: an outdated run {row.node, attempt} was committed, attempt {latest} is under way")
 
     def _check_spawner(self, task: int) -> None:
-        """What an attempt spawned that never committed is to be cancelled, and what a remake spawned at its end; some
-        may end before they hear of it."""
+        """Check that a task which is committed late still has a reason to run.
+
+        The tasks of an attempt that never committed must be cancelled, and those of a remake when the remake ends. Some
+        of them may end before they hear of that.
+        """
         known = self.known
         spawner, attempt = self.spawners[task]
         if known.committed[spawner] is not None and attempt == known.first.get(spawner, 0):
@@ -84,7 +88,7 @@ class Commits:
         self.spawners.update(dict.fromkeys(row.tasks, (row.task, row.attempt)))
 
     def check_spawned(self, node: NodeId, spec: TaskSpec) -> None:
-        """What was spawned begins when the task is done that it waits for."""
+        """Check that a spawned task begins only when the task that it waits for is done."""
         parent = self.after.get(spec.kind)
         if parent is not None and self.known.committed[parent] is None:
             self.known.fail(f"task {spec.id} started on node {node} before its parent {parent} was done")

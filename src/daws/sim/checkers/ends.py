@@ -1,4 +1,4 @@
-"""When all has ended: what is left, and whether anything was lost or done twice."""
+"""Checks after all tasks have ended: nothing is left over, nothing was lost or done twice."""
 
 from collections import Counter
 
@@ -12,7 +12,7 @@ from daws.sim.checkers.runs import Runs
 
 
 class Ends:
-    """Looks at the store, the client and what was seen, once."""
+    """A final look at the store, the client and the facts that the checkers have collected."""
 
     def __init__(self, known: Known, runs: Runs) -> None:
         self.known = known
@@ -81,7 +81,8 @@ class Ends:
             self.known.fail(f"task {task} was begun {attempt + 1} times, although nodes only left")
 
     def check_grown(self) -> None:
-        """Whatever the committed attempt of a task spawned has ended too, and the client knows of it."""
+        """Check that the tasks which the committed attempt of a task spawned have ended too, and that the client knows
+        of them."""
         known, kernel = self.known, self.known.kernel
         todo = [(task, int(known.graph.kind[task])) for task in range(known.count)] if kernel.growth else []
         while todo:

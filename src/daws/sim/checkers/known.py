@@ -1,4 +1,4 @@
-"""What the checkers have seen so far."""
+"""Facts that the checkers have collected so far."""
 
 from collections import defaultdict
 from typing import TYPE_CHECKING, NoReturn
@@ -27,7 +27,7 @@ class Sparse(dict[int, int | None]):
 
 
 PerTask = list[int | None] | Sparse
-"""A number per task, None where there is none yet. Eight bytes per task, in all graphs but those that grow."""
+"""A number per task, None while it has none. Eight bytes per task, in all graphs but those that grow."""
 
 
 class Violation(InternalError):
@@ -35,10 +35,10 @@ class Violation(InternalError):
 
 
 class Known:
-    """What more than one checker needs to know.
+    """Facts that more than one checker needs.
 
-    What happens to nearly every task (one attempt, started and committed once) is kept in columns; what is known of the
-    others is in dictionaries that stay small.
+    Nearly every task has one attempt, started and committed once: these facts are kept in columns. The facts about all
+    other tasks are in dictionaries that stay small.
     """
 
     def __init__(self, kernel: "Kernel") -> None:
@@ -66,6 +66,6 @@ class Known:
 
     @property
     def healed_ns(self) -> int:
-        """From when on nothing goes wrong any more, and everybody knows of all that did."""
+        """The time after which no fault happens any more, and every node knows of all the faults before."""
         faults = self.kernel.faults
         return 0 if faults is None else int(faults.plan.horizon_ns + self.kernel.config.lease_ns)

@@ -1,4 +1,4 @@
-"""Whoever leaves in good order leaves nothing behind."""
+"""A node that leaves in good order leaves nothing behind."""
 
 from daws.core.events import Leave
 from daws.model.states import FINAL
@@ -7,7 +7,7 @@ from daws.sim.checkers.known import Known
 
 
 class Leavers:
-    """Watches who was told to leave, and in which state it left."""
+    """A watcher of the nodes that were told to leave, and of the state in which they left."""
 
     def __init__(self, known: Known) -> None:
         self.known = known
@@ -18,7 +18,7 @@ class Leavers:
         self.told[node] = min(event.deadline_ns, self.told.get(node, event.deadline_ns))
 
     def on_left(self, node: NodeId, behind: str) -> None:
-        """A node says that it may go: the store must not expect anything of it."""
+        """Check that the store expects nothing more of a node that says that it may go."""
         fail, store = self.known.fail, self.known.kernel.store
         if node not in self.told:
             fail(f"node {node} left although nobody told it to")
@@ -39,7 +39,8 @@ class Leavers:
                     fail(f"node {node} left in good order, but intent {key & 3} of task {key >> 2} is still its own")
 
     def check_left(self, orderly: bool) -> None:
-        """Long after the end: whoever was told to leave has left, in good order if nothing else went wrong."""
+        """Check, long after the end, that each node that was told to leave has left: in good order if nothing else went
+        wrong."""
         for node in self.known.kernel.seats:
             if node in self.told:
                 self.known.fail(f"node {node} was told to leave and is still there")

@@ -13,7 +13,8 @@ from daws.wire.store import Remake
 
 
 class Objects:
-    """Watches what is made, fetched and dropped; objects that travel inside records are nowhere."""
+    """A watcher of objects: which are made, fetched and dropped, and on which node. Objects that travel inside records
+    are on no node."""
 
     def __init__(self, known: Known) -> None:
         self.known = known

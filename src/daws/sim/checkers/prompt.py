@@ -1,4 +1,4 @@
-"""What must not take long."""
+"""Time limits: things that must not take long."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -9,11 +9,12 @@ from daws.sim.checkers.known import NODE_BITS, Known
 from daws.wire.store import Finish
 
 LATE_TICKS = 1
-"""Who runs what another has won hears of it within so many ticks, once the world has healed."""
+"""The number of ticks within which a node hears that another run of its task has won, once no faults happen any
+more."""
 
 
 class Prompt:
-    """Watches what could wait for ever without anything going wrong."""
+    """A watcher of things that could wait for ever without an error."""
 
     def __init__(self, known: Known) -> None:
         self.known = known
@@ -29,7 +30,7 @@ class Prompt:
             self.outrun.setdefault(task, known.kernel.now_ns)
 
     def check_rival(self, node: NodeId, task: int, attempt: int, does: str) -> None:
-        """A run of a task begins or ends of which another run may have won."""
+        """Check a run that begins or ends although another run of its task may have won."""
         won_ns = self.outrun.get(task)
         if won_ns is None or task in self.known.remade:
             return
@@ -49,7 +50,8 @@ class Prompt:
             self.untold[node][spec.id] = (now_ns, spec)
 
     def on_step(self, node: NodeId, now_ns: int, out: Sequence[EffectType]) -> None:
-        """Ends for which others wait leave at once; a busy node may keep the others for a while."""
+        """Check that the end of a run leaves at once if other tasks wait for it. A busy node may keep other ends for a
+        while."""
         untold = self.untold[node]
         if not untold:
             return

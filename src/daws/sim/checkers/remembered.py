@@ -1,4 +1,5 @@
-"""Where the store forgets what it has acknowledged, only the end can be judged: all is there, once, and fits."""
+"""Checks for a store that forgets what it has acknowledged. Only the end can be judged: all tasks are there, once, and
+fit together."""
 
 from typing import TYPE_CHECKING
 
@@ -22,7 +23,8 @@ def check_remembered(kernel: "Kernel") -> None:
 
 
 def _check_records(kernel: "Kernel") -> None:
-    """Every task has ended, with its parents if it ended well, as its client has heard; and nobody means to do more."""
+    """Check that every task has ended as its client has heard, that the parents of each done task are done, and that no
+    intent is left."""
     cancelled = kernel.faults.injected.get("cancelled")  # perhaps after what the store has forgotten
     for task in range(kernel.graph.task_count):
         record = kernel.store.record(task)
@@ -45,7 +47,8 @@ def _check_records(kernel: "Kernel") -> None:
 
 
 def _is_for_lost_tasks(kernel: "Kernel", task: int, others: Others) -> bool:
-    """Tasks that a task had created, both lost with their node and the store's last moments, are asked for in vain."""
+    """Whether an intent concerns only spawned tasks that were lost, with their node and with the last writes of the
+    store."""
     record = kernel.store.record(task)
     names = others if others is not None else audience(record) if record is not None else ()
     tasks = [one if isinstance(one, int) else one[0] for one in names]
@@ -54,7 +57,7 @@ def _is_for_lost_tasks(kernel: "Kernel", task: int, others: Others) -> bool:
 
 
 def _is_suspected(record: Record) -> bool:
-    """It was done, the store has forgotten that, and then too many nodes died under it."""
+    """Whether this task was done, the store has forgotten that, and then too many nodes died while they ran it."""
     return record.rare is not None and "nodes when they died" in record.rare.error
 
 
@@ -71,7 +74,7 @@ def _check_log(kernel: "Kernel") -> None:
 
 
 def _check_nodes(kernel: "Kernel") -> None:
-    """Nobody runs anything, or waits for something to become safe."""
+    """Check that no node runs a task, or waits for a write to become safe."""
     for node, machine in kernel.seats.items():
         core = machine.core
         if view.runs(core):

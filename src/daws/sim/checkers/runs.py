@@ -1,4 +1,4 @@
-"""Who may begin what, where, and beside what else."""
+"""Rules for runs: which node may begin which task, on which executor, and beside which other tasks."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ def cores_of(run: StartRun) -> int:
 
 
 class Runs:
-    """Watches what begins, waits, resumes and comes back."""
+    """A watcher of runs that begin, wait, resume and come back."""
 
     def __init__(self, known: Known) -> None:
         self.known = known
@@ -110,7 +110,8 @@ class Runs:
     # -- executors ---------------------------------------------------------------------------------------------------
 
     def check_executor(self, node: NodeId, run: StartRun) -> None:
-        """What a node runs fits onto its executors; runs share one only if all of them are known to be short."""
+        """Check that the runs of a node fit onto its executors. Runs share an executor only if all of them are known to
+        be short."""
         known, info = self.known, self.known.kernel.seats[node].info
         used: dict[int, int] = {}  # executor -> cores that the run needs which has it
         for other in self.running[node].values():
@@ -129,7 +130,7 @@ class Runs:
             self._check_memory(node)
 
     def _check_ahead(self, node: NodeId, one: StartRun, other: StartRun) -> None:
-        """Both are on the same executor, one of them behind the other."""
+        """Check one of two runs on the same executor: it must be known to be short."""
         spec = one.ready.spec
         why = ""
         if spec.needs is not None:

@@ -1,7 +1,7 @@
-"""What sessions have promised: nothing that is in the store is lost, each end is told once, and nothing is left behind.
+"""The promises of sessions: no task in the store is lost, each end is reported once, and nothing is left behind.
 
-Knows what the user has asked for and what the user was told, and looks at the store from outside. It believes nothing
-that a session's client thinks of itself.
+The checker knows what the user has asked for and what the user was told, and looks at the store from outside. It
+believes nothing that a session's client thinks of itself.
 """
 
 from typing import TYPE_CHECKING, NoReturn
@@ -66,7 +66,8 @@ class SessionTruth:
         self.called.setdefault(call.token, (self.kernel.now_ns, call.rows))
 
     def on_answered(self, client: int, event: StoreAnswered) -> None:
-        """From the first answer on, what a call has written is acknowledged; where the store forgets, not yet safe."""
+        """Note the tasks of a call as acknowledged from its first answer on. Where the store forgets, they are not yet
+        safe."""
         sent_ns, rows = self.called.pop(event.token, (0, []))
         for row, answer in zip(rows, event.answers if rows else (), strict=True):
             if isinstance(row, Submit) and (answer is None or isinstance(answer, Ready)):
@@ -143,7 +144,7 @@ class SessionTruth:
             self.fail(f"session {session} has two clients")
 
     def _begin_anew(self, session: int) -> None:
-        """The one before was swept: whatever it had is gone."""
+        """Take all tasks of the session before for lost: it was swept."""
         if self.session and self.is_kept and not self.is_closing and self.session not in self.ended_sessions:
             self.fail(f"session {self.session} was to be kept, and is gone")
         for wish in self.wishes.values():
@@ -204,7 +205,8 @@ class SessionTruth:
         return "which it needs" in error and self._follows(task)
 
     def _is_unsafe(self, task: int) -> bool:
-        """Its client was killed, and was the only one to know of it, or to know that it may be lost."""
+        """Whether the client of a task was killed, and was the only one to know of the task, or to know that it may be
+        lost."""
         wish = self.wishes[task]
         return wish.is_lost or (wish.is_orphan and self._forgets)
 
@@ -221,7 +223,7 @@ class SessionTruth:
     # -- how clients go ------------------------------------------------------------------------------------------------
 
     def on_killed(self) -> None:
-        """What was acknowledged, and is safe, must not be lost with the client."""
+        """Expect that no task which was acknowledged and is safe is lost with the client."""
         for task in self.usable():
             self.wishes[task].is_orphan = task not in self.acknowledged
         self.expected = {task for task in self.usable() if task in self.acknowledged}
@@ -245,7 +247,7 @@ class SessionTruth:
     # -- at the end ----------------------------------------------------------------------------------------------------
 
     def check_left(self) -> None:
-        """All sessions have ended, long ago: nothing of them is in the store, or on nodes."""
+        """Check, long after all sessions have ended, that nothing of them is in the store or on nodes."""
         kernel = self.kernel
         if kernel.store.sessions:
             self.fail(f"there is still a session: {kernel.store.sessions}")

@@ -97,7 +97,7 @@ class AimedFaults(Faults):
         return any(isinstance(row, Finish) for row in rows) and self.rng.below(80) == 0
 
     def _repeats_clear(self, kernel: Kernel, sender: NodeId, at_ns: int, event: Any) -> bool:
-        """When a node writes an intent under a key that it has cleared before, that clear arrives once more."""
+        """Repeat an old clear of a node when the node writes an intent under the key that was cleared."""
         for row in event[1].rows:
             if isinstance(row, Clear):
                 self.clears.update({(sender, key): event for key in row.keys})

@@ -1,10 +1,10 @@
 """The corpus: which seeds belong to which worlds, for ever.
 
 Many seeds are remembered because they once brought a bug to light, or because they notice a mutant; the digests of
-others are recorded. So a seed must keep its meaning. Each mixture of worlds owns a range of seeds, and nothing but the
-function of that range decides what one of its seeds means. A range is closed: its function does not change any more.
-New worlds get a new range at the end of `RANGES`. `tests/sim/corpus.json` has a fingerprint of many scenarios, and a
-test compares them.
+others are recorded. Therefore a seed must keep its meaning. Each mixture of worlds owns a range of seeds, and nothing
+but the function of that range decides what one of its seeds means. A range is closed: its function does not change any
+more. New worlds get a new range at the end of `RANGES`. `tests/sim/corpus.json` has a fingerprint of many scenarios,
+and a test compares them.
 """
 
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Plain worlds whose store loses what it has acknowledged. In many of them the graph grows, or there is much to do."""
+"""Plain worlds whose store loses what it has acknowledged. Many of them have a graph that grows, or many tasks."""
 
 from msgspec import structs
 
@@ -12,7 +12,7 @@ from daws.strategy.rng import SplitMix64
 from daws.workloads import parse_workload
 
 HELD = (3, 4, 7)
-"""Of 8 seeds in a row, those in which tasks that were created belong to their creators."""
+"""The seeds (modulo 8) in which tasks that were created belong to their creators."""
 
 
 def draw_failover(seed: int) -> Scenario:

@@ -66,8 +66,8 @@ def growing_graph(rng: SplitMix64, waits: bool, roots: int = 4, longer: int = 1,
 def short_graph(rng: SplitMix64) -> Graph:
     """Many tasks so short that nodes send them ahead, and some that create such tasks and wait for them.
 
-    Nodes send nothing behind a run that is not known to be short. In half of the graphs the tasks that wait are few
-    and take milliseconds; in the others they are many and short as well.
+    Nodes send nothing behind a run that is not known to be short. The tasks that wait are few and take milliseconds in
+    half of the graphs. They are many and short as well in the others.
     """
     short, waiting, spawned = 0, 1, 2
     every, unit_ns = (12, MS) if rng.below(2) else (3, 10_000)

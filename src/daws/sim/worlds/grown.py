@@ -12,7 +12,7 @@ from daws.strategy import parse_strategy
 from daws.strategy.rng import SplitMix64
 
 UNDIVIDED = (3, 10)
-"""Of 16 seeds in a row, those whose store has one shard."""
+"""The seeds (modulo 16) whose store has one shard."""
 
 
 def draw_grown(seed: int) -> Scenario:

@@ -34,7 +34,7 @@ def draw_leaving(seed: int) -> Scenario:
 
 
 def _draw_leaves(rng: SplitMix64, count: int) -> tuple[tuple[int, int, int], ...]:
-    """Which nodes of so many leave, when, and with which deadline."""
+    """A draw of the nodes that leave, with the time and the deadline of each."""
     indices = list(range(count))
     leaves = []
     hurried = rng.below(2)

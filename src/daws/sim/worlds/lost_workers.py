@@ -13,7 +13,7 @@ from daws.strategy.rng import SplitMix64
 
 
 def draw_lost_workers(seed: int, forgets: bool) -> Scenario:
-    """With `forgets`, the store loses what it has acknowledged as well."""
+    """The scenario of a seed. With `forgets`, the store loses what it has acknowledged as well."""
     rng = SplitMix64(seed * 0x2545F4914F6CDD1D + 17)
     scenario = draw_plain(seed)
     graph = growing_graph(rng, waits=True, roots=3 + rng.below(12)) if rng.below(3) else short_graph(rng)

@@ -50,7 +50,7 @@ def _forgets(servers: ServerPlan | None) -> bool:
 
 
 def _without_cancels(plan: FaultPlan) -> FaultPlan:
-    """Those of a graph; users cancel their own tasks."""
+    """The plan without cancels of tasks of a graph; users cancel their own tasks."""
     return FaultPlan(
         horizon_ns=plan.horizon_ns,
         loss=plan.loss,

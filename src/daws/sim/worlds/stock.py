@@ -20,21 +20,21 @@ from daws.strategy import parse_strategy
 from daws.strategy.rng import SplitMix64
 
 BY_DEFAULT = (0, 10, 13, 20, 28, 29)
-"""Of 31 seeds in a row, those that run the default strategy or a variant of it."""
+"""The seeds (modulo 31) that run the default strategy or a variant of it."""
 LOST_WORKERS = (29, 38)
-"""Of 43 seeds in a row, those in which workers die whose runs wait; in the second the store forgets as well."""
+"""The seeds (modulo 43) in which workers die whose runs wait; in the second the store forgets as well."""
 LOGGED = (0, 8, 10)
-"""Of 23 seeds in a row, those whose store may fail and comes back from its log."""
+"""The seeds (modulo 23) whose store may fail and comes back from its log."""
 REPLICATED = (3, 6)
-"""Of 23 seeds in a row, those whose store loses what it has acknowledged."""
+"""The seeds (modulo 23) whose store loses what it has acknowledged."""
 WITH_LATER = (3, 12, 15)
-"""Of 19 seeds in a row, those that run a preset that was added later."""
+"""The seeds (modulo 19) that run a preset that was added later."""
 LEAVING = (6, 12)
-"""Of 17 seeds in a row, those in which nodes leave."""
+"""The seeds (modulo 17) in which nodes leave."""
 SPECIAL = (2, 3)
-"""Of 7 seeds in a row, those in one of the special worlds."""
+"""The seeds (modulo 7) in one of the special worlds."""
 BORN_LATE, RUSH = 4, 9
-"""Of 29 seeds in a row, the one of each of these worlds."""
+"""The seeds (modulo 29) of these two worlds."""
 RETIRED_MAX = 1 << 20
 
 

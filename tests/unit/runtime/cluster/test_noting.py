@@ -33,9 +33,9 @@ def test_each_session_is_sent_its_own_runs_and_decisions():
     news = News(3, (row(FIRST), row(SECOND), row(NESTED, NESTED)), 1, 7, links)
     notes.ran(news, functions)
     notes.learnt(sent(FIRST))
-    assert not said and not notes.runs and not notes.decisions, "nobody has asked"
+    assert (said, notes.runs, notes.decisions) == ([], False, False), "nobody has asked"
     notes.ask(TakeNotes([1, 2], [2]))
-    assert notes.runs and notes.decisions
+    assert (notes.runs, notes.decisions) == (True, True)
     notes.ran(news, functions)
     for task in (FIRST, SECOND, NESTED):
         notes.learnt(sent(task))
@@ -44,7 +44,7 @@ def test_each_session_is_sent_its_own_runs_and_decisions():
     assert two.session == 2 and two.news == News(3, (row(SECOND), row(NESTED, NESTED)), 1, 7, links[1:])
     assert learnt.session == 2 and learnt.fact == sent(SECOND)
     notes.keep({1})
-    assert notes.runs and not notes.decisions
+    assert (notes.runs, notes.decisions) == (True, False)
 
 
 def test_times_of_other_machines_are_converted(monkeypatch: pytest.MonkeyPatch):

@@ -1,17 +1,17 @@
-"""A cluster whose store is a Valkey server: nodes and clients call it themselves, and there is no process of ours in
-between. What the embedded store's server does beside its store is done here by those whom it concerns.
+"""A cluster whose store is a Valkey server: nodes and clients call it themselves, without a process of ours in between.
+They also do what the embedded store's server does beside its store.
 
-    words     what clients and nodes say to each other on links of their own
-    book      which sessions there are, as notes on the server
-    ends      what has ended: read from the store's logs by those who wait for it
-    writing   a client's rows, in the shards where their tasks live
-    desk      what all who talk to the store have in common
-    members   the desk of a node; one of them also ends what clients have left behind (`sweeping`)
-    clients   the desk of a client: it writes its tasks into the store, and hands those that are ready to their owners
-    tools     the desk of tools, which ask one question
+    words     messages between clients and nodes, on links of their own
+    book      the list of sessions, as notes on the server
+    ends      ends of tasks, read from the store's logs
+    writing   rows of a client, written to the shards of their tasks
+    desk      the base class of all callers of the store
+    members   the desk of a node
+    sweeping  ends sessions whose client is gone; one node does it
+    clients   the desk of a client: it writes tasks into the store, and sends ready ones to their owners
+    tools     the desk of a tool, which asks one question
 
-A desk is talked to with the same words as the embedded store's server (`daws.runtime.cluster.words`), so nodes and
-clients do not know which of the two it is. Whatever is said on links may be lost: tasks that a client has handed out
-are handed out again until their owner says that it has them, and when a client is gone, nodes ask the store what is
-theirs.
+A desk takes the same messages as the embedded store's server (`daws.runtime.cluster.words`), so nodes and clients do
+not know which of the two it is. Messages on links may be lost. A client sends ready tasks again until their owner has
+acknowledged them. When a client is gone, nodes ask the store which tasks they own.
 """

@@ -1,4 +1,4 @@
-"""What nodes, clients and tools have in common that call a store on a Valkey server themselves."""
+"""The base class of nodes, clients and tools that call a store on a Valkey server themselves."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
@@ -19,10 +19,10 @@ from daws.wire.store import Row
 COPIES_MAX = 100
 IDLE_S = 1.0
 OPEN_S = 2.0
-"""So long each attempt to reach the server lasts."""
+"""How long each attempt to reach the server lasts."""
 SILENCE_S = 3.0
-"""A client that was not seen for so long beyond a lease is gone: one that could not reach the server tries again within
-a second or so."""
+"""A client that was not seen for this long beyond a lease is gone. A client that could not reach the server retries
+within a second or so."""
 Received = Callable[[list[Any]], None]
 
 
@@ -32,7 +32,7 @@ async def open_store(reach: Reach) -> ValkeyStore:
 
 
 class Desk:
-    """Who is at it hears by `received`, what was said in one turn of the loop together."""
+    """The store as its user sees it. `received` is called with all messages of one turn of the loop together."""
 
     def __init__(self, reach: Reach, store: ValkeyStore, received: Received) -> None:
         self.reach = reach
@@ -52,14 +52,14 @@ class Desk:
 
     @property
     def patience_s(self) -> float:
-        """With clients."""
+        """How long a client may be silent before it counts as gone."""
         return self.reach.config.lease_s + SILENCE_S
 
     def say(self, word: Any) -> None:
         raise NotImplementedError
 
     def welcome(self, link: Any) -> None:
-        """A client has come to this node."""
+        """Close a connection that a client has opened. The desk of a node overrides this."""
         link.close()
 
     async def hang_up(self) -> None:
@@ -105,13 +105,14 @@ class Desk:
             self._loop.call_exception_handler({"message": str(error), "exception": error})
 
     def call(self, shard: int, rows: Sequence[Row]) -> Answers:
-        """Ends with `StoreChangedError` if another server answers for the shard than the last one that we know of."""
+        """Call a shard. The call fails with `StoreChangedError` if another server answers for the shard than the last
+        one that we know of."""
         return self.store.call(shard, rows, identity=self.identities[shard])
 
     # -- rule 11 -------------------------------------------------------------------------------------------------------
 
     def see_change(self) -> None:
-        """Another server answers for a shard, or one that has lost something: if that is news, `on_changed`."""
+        """Call `on_changed` for each shard that is served by another server now, or by one that has lost something."""
         if self._is_closed:
             return
         for shard, known in enumerate(self.identities):

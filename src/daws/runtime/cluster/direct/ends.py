@@ -1,6 +1,6 @@
-"""What has ended, for those who wait for it: read from the store's log, and from the records of tasks.
+"""Ends of tasks, read from the store's logs and from the records of tasks.
 
-Nodes tell clients of ends at once where they can; what is read here is what was not told.
+Nodes tell clients of ends at once if they can. The ends that are read here are those that no node has told.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ UNNEEDED_MAX = 256
 
 
 class _Reader:
-    """How far the log of a shard was read."""
+    """The place up to which the log of a shard was read."""
 
     def __init__(self) -> None:
         self.start = 0
@@ -30,14 +30,14 @@ class _Reader:
 
     @property
     def first(self) -> int:
-        """From where on to read: the last entry again, to see whether it still is there."""
+        """The place to read from. The last entry is read again, to check that it is still there."""
         return self.start - bool(self.last)
 
     def goes_on_with(self, entries: list[bytes]) -> bool:
         return not self.last or entries[:1] == [self.last]
 
     def take(self, entries: list[bytes]) -> list[bytes]:
-        """Those that are new."""
+        """Move on past the entries, and return the new ones."""
         new = entries[bool(self.last) :]
         if new:
             self.start += len(new)
@@ -46,7 +46,7 @@ class _Reader:
 
 
 class Ends:
-    """In all shards."""
+    """The ends of tasks in all shards."""
 
     def __init__(self, looking: Looking, notes: ClusterNotes) -> None:
         self._looking = looking
@@ -54,7 +54,8 @@ class Ends:
         self.begin_anew()
 
     async def of(self, tasks: Iterable[int], unknown_are_lost: bool) -> list[Outcome]:
-        """Those of these tasks that have ended, or that nobody will ever hear of."""
+        """The outcomes of those tasks that have ended. With `unknown_are_lost`, a task that the store does not know has
+        failed."""
         ended: list[tuple[int, Record]] = []
         outcomes: list[Outcome] = []
         for task, record in (await self._looking.records(list(tasks))).items():
@@ -87,7 +88,8 @@ class Ends:
         ]
 
     async def _find_roots(self, errors: dict[int, str]) -> None:
-        """Of those that name a parent: what that has failed because of. Its end may be in a log that is read later."""
+        """Replace each error that names a parent by the error of that parent. The parent's end may be in a log that is
+        read later."""
         for _ in range(STEPS_MAX):
             parents = {task: parent for task, error in errors.items() if (parent := parent_in(error)) >= 0}
             if not parents:
@@ -99,13 +101,13 @@ class Ends:
                     errors[task] = record.rare.error
 
     def begin_anew(self) -> None:
-        """The logs may be others: all is looked up that somebody waits for."""
+        """Start again, because the logs may be new ones: look up all tasks that are waited for."""
         self._readers = [_Reader() for _ in range(self._looking.shard_count)]
         self._has_begun = False
 
     async def news(self, wanted: Callable[[], Collection[int]]) -> list[Outcome]:
-        """Which of the `wanted` tasks have ended since the last time. Asked for when the logs were read: a task that
-        was wanted and has ended meanwhile would not be read of again."""
+        """The outcomes of `wanted` tasks that have ended since the last call. `wanted` is called after the logs were
+        read: a task that becomes wanted and ends meanwhile would otherwise be missed."""
         readers = self._readers
         if not self._has_begun:
             lengths = await asyncio.gather(*map(self._looking.log_length, range(self._looking.shard_count)))
@@ -139,7 +141,7 @@ class Ends:
         return outcomes + [Outcome(task, (), state, error) for task, state, error in gone if state != DONE]
 
     async def follow(self, wanted: Callable[[], Collection[int]], told: Callable[[list[Outcome]], None]) -> None:
-        """For ever: tell of each end that somebody waits for, rarely while there are none."""
+        """Call `told` with the ends of wanted tasks, for ever. Poll more rarely while there are none."""
         period_s = PERIOD_S
         while True:
             await asyncio.sleep(period_s)

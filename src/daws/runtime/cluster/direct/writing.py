@@ -1,10 +1,12 @@
-"""A client's rows, in the shards where their tasks live.
+"""Rows of a client, written to the shards where their tasks live.
 
-A task whose parents are in its own shard is one row of one update. Another one is added as graphs grow (rule 7): it is
-written with an edge to itself, each parent is told of it, and those that are done already answer what they have made;
-then it loses that edge. Every step may be repeated. A client that is killed between two of them leaves a task that
-waits for itself, or for somebody who does not know of it: who goes on with its session finds such tasks (`unfinished`)
-and says what is left to be said (`complete`).
+A task whose parents are in its own shard is one row of one update. Any other task is added as graphs grow (rule 7). It
+is written with an edge to itself, and is registered with each parent. Parents that are done already answer with their
+outputs. Then the task loses the edge to itself.
+
+Every step may be repeated. A client that is killed between two steps leaves a task that waits for itself, or for a
+parent that does not know of it. The next client of the session finds such tasks (`unfinished`) and carries out the
+missing steps (`complete`).
 """
 
 import asyncio
@@ -51,7 +53,7 @@ Write: TypeAlias = Callable[[Call, int, Sequence[RowType]], Awaitable[Written]]
 
 
 async def write(call: Call, shard_count: int, rows: Sequence[RowType]) -> Written:
-    """Whatever `call` raises is raised when all calls that are under way have ended."""
+    """Write rows to their shards. An error of `call` is raised when all calls that are under way have ended."""
     if shard_count == 1:
         return Written(await call(0, rows))
     writer = _Writer(call, shard_count, rows)
@@ -60,15 +62,15 @@ async def write(call: Call, shard_count: int, rows: Sequence[RowType]) -> Writte
 
 
 async def complete(call: Call, shard_count: int, rows: Sequence[RowType]) -> Written:
-    """Say what may be left to be said of tasks that are `unfinished`."""
+    """Carry out the missing steps of tasks that are `unfinished`."""
     writer = _Writer(call, shard_count, rows)
     await writer.complete()
     return Written(writer.answers, writer.doomed, frozenset(writer.unknown.values()))
 
 
 def unfinished(task: int, record: Record, shard_count: int) -> Submit | None:
-    """Of a task that waits, what its client may have died in the middle of, for a node to be chosen; or what a server
-    that has lost something may have forgotten."""
+    """A row that completes a waiting task, or None if nothing can be missing. Its client may have died between two
+    steps, or a server that lost data may have forgotten one. The caller chooses the node."""
     if record.state != WAITING or not isinstance(record.edges, tuple | set):
         return None
     home = shard_of(task, shard_count)
@@ -117,13 +119,14 @@ class _Writer:
         await self._open(left)
 
     def _is_apart(self, row: Submit) -> bool:
-        """From one of its parents."""
+        """Does a parent of this task live in another shard?"""
         count = self._shard_count
         home = shard_of(row.spec.id, count)
         return any(shard_of(parent, count) != home for parent in row.parents)
 
     async def _register(self, grown: Sequence[tuple[int, Submit]]) -> dict[int, list[Row]]:
-        """With the parents of new tasks. Returns what is left to be said of each task, by its row's place."""
+        """Register new tasks with their parents. Return the rows that are left to send for each task, by the place of
+        its row."""
         nodes: dict[int, NodeId] = {}
         left: dict[int, list[Row]] = {}
         asked: list[tuple[int, Register]] = []
