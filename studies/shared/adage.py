@@ -23,7 +23,7 @@ from daws.model.cluster import ExecutorClass
 from daws.model.errors import UsageError
 from daws.model.graph import Graph
 from daws.model.states import FAILED
-from daws.sim.cluster import Cluster, NodeGroup
+from daws.sim.cluster import NodeGroup, SimulatedCluster
 from daws.sim.estimates import with_estimates
 from daws.sim.kernel import Kernel
 from daws.sim.machine import FATE
@@ -123,7 +123,7 @@ class Found(Struct, frozen=True):
 
 def run_case(case: Case) -> Found:
     costs = profile("measured").changed(net_bytes_per_s=BYTES_PER_S)
-    cluster = Cluster((NodeGroup(case.nodes, (ExecutorClass(case.cores),), SPEED),))
+    cluster = SimulatedCluster((NodeGroup(case.nodes, (ExecutorClass(case.cores),), SPEED),))
     graph = graph_for(read_source(case.workload), cluster, case.seed)
     if case.has_shared_files:
         graph = on_shared_files(graph)

@@ -16,14 +16,11 @@ ROOT = SOURCE.parents[1]
 
 REBUILT = "one of them goes when the runtime is written once"
 SHARED_NAMES = {
-    "Cluster": "the users' cluster, and the simulator's",
     "Ends": REBUILT,
     "Entry": REBUILT,
-    "Link": "that of `net`, and the simulator's",
     "Outcome": REBUILT,
     "Printed": REBUILT,
     "Session": REBUILT,
-    "Watch": "a row of the store, and the simulator's",
     "Written": REBUILT,
 }
 """Names of classes that two modules still have."""

@@ -9,7 +9,7 @@ from daws.model.cluster import ExecutorClass
 from daws.model.context import parse_context
 from daws.model.graph import Graph, Growth
 from daws.model.graph_builder import GraphBuilder, TaskHandle
-from daws.sim.cluster import Cluster, NodeGroup
+from daws.sim.cluster import NodeGroup, SimulatedCluster
 from daws.sim.faults import FaultPlan
 from daws.sim.kernel import Kernel
 from daws.sim.runlog import RunLog
@@ -46,7 +46,7 @@ def graphs(draw: st.DrawFn) -> Graph:
 
 EXECUTORS = (ExecutorClass(2), ExecutorClass(2, parse_context("gpu")))
 clusters = st.builds(
-    lambda count, room, more: Cluster(
+    lambda count, room, more: SimulatedCluster(
         (
             NodeGroup(count, (ExecutorClass(4),), memory_bytes=room),
             NodeGroup(1, EXECUTORS, memory_bytes=more),
@@ -65,7 +65,9 @@ def rests(kernel: Kernel) -> None:
 
 @settings(max_examples=80)
 @given(graphs(), clusters, st.sampled_from(list(PRESETS)), st.integers(0, 1000))
-def test_all_tasks_end_and_no_node_holds_more_than_it_has(graph: Graph, cluster: Cluster, preset: str, seed: int):
+def test_all_tasks_end_and_no_node_holds_more_than_it_has(
+    graph: Graph, cluster: SimulatedCluster, preset: str, seed: int
+):
     logs: list[RunLog] = []
 
     def prepare(kernel: Kernel) -> None:
@@ -91,7 +93,7 @@ def test_all_tasks_end_and_no_node_holds_more_than_it_has(graph: Graph, cluster:
 
 @settings(max_examples=60)
 @given(graphs(), clusters, st.sampled_from(list(PRESETS)), st.integers(0, 1000), st.integers(0, 2))
-def test_also_when_nodes_die(graph: Graph, cluster: Cluster, preset: str, seed: int, crashes: int):
+def test_also_when_nodes_die(graph: Graph, cluster: SimulatedCluster, preset: str, seed: int, crashes: int):
     if graph.task_count > 1 and graph.kinds == ("a", "b"):
         graph = graph.changed(growth=[Growth(0, 1, 2, 5 * MS)])  # tasks that wait hold none meanwhile
     plan = FaultPlan(horizon_ns=400 * MS, crashes=crashes, loss=0.05, duplication=0.05, restart_ns_max=300 * MS)

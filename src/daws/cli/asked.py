@@ -8,7 +8,7 @@ from daws.model.graph import Graph
 from daws.predict import asked
 from daws.predict.asked import Asked
 from daws.predict.source import Source
-from daws.sim.cluster import Cluster
+from daws.sim.cluster import SimulatedCluster
 from daws.sim.knobs import Fields
 from daws.sim.simulate import Settings
 
@@ -30,7 +30,7 @@ def check_seed(seed: int) -> None:
     asked.check_seed(seed, "--seed")
 
 
-def read_world(arguments: argparse.Namespace, seed: int, check: bool = False) -> tuple[Cluster, Settings]:
+def read_world(arguments: argparse.Namespace, seed: int, check: bool = False) -> tuple[SimulatedCluster, Settings]:
     """The cluster, and what is set about simulating it."""
     wanted = asked_of(arguments)
     return wanted.cluster(), wanted.settings(seed, check)
@@ -41,7 +41,7 @@ def read_settings_alone(arguments: argparse.Namespace, seed: int, check: bool) -
     return asked_of(arguments).settings_alone(seed, check)
 
 
-def read_graph(arguments: argparse.Namespace, source: Source, cluster: Cluster, seed: int) -> Graph:
+def read_graph(arguments: argparse.Namespace, source: Source, cluster: SimulatedCluster, seed: int) -> Graph:
     """The graph of a source at its scale, with what its tasks ask for and what is said of their lengths."""
     return asked_of(arguments).graph(source, cluster, seed)
 
@@ -50,7 +50,7 @@ def title_of(arguments: argparse.Namespace, source: Source) -> str:
     return arguments.workload if isinstance(source, Workflow) else str(source)
 
 
-def read_cluster(arguments: argparse.Namespace, given: dict[str, int | float]) -> Cluster:
+def read_cluster(arguments: argparse.Namespace, given: dict[str, int | float]) -> SimulatedCluster:
     """The cluster of `--group`, or else of `--nodes`, `--cores` and `--memory-gb`."""
     return asked_of(arguments, {"costs": {}, "cluster": given, "settings": {}}).cluster()
 

@@ -28,7 +28,7 @@ from daws.formats import Workflow
 from daws.model.errors import UnavailableError, UsageError
 from daws.model.graph import Graph
 from daws.runs.progress import BAR_WIDTH, Progress, clock
-from daws.sim.cluster import Cluster
+from daws.sim.cluster import SimulatedCluster
 from daws.sim.plot import bytes_of, new_figure, write_figure
 from daws.sim.plot import check_target as check_picture
 from daws.sim.simulate import Settings, check_runnable
@@ -56,7 +56,7 @@ class World:
         self.options = options
         self.source = read_source(str(options["workload"]))
 
-    def make(self, nodes: int, seed: int) -> tuple[Graph, Cluster, Settings]:
+    def make(self, nodes: int, seed: int) -> tuple[Graph, SimulatedCluster, Settings]:
         arguments = argparse.Namespace(**self.options, nodes=nodes)
         cluster, settings = read_world(arguments, seed)
         return read_graph(arguments, self.source, cluster, seed), cluster, settings

@@ -11,7 +11,7 @@ from daws.cli.table import as_json, count, grid, seconds, share, significant
 from daws.model.cluster import ExecutorClass
 from daws.model.errors import UsageError
 from daws.runs.progress import Progress
-from daws.sim.cluster import Cluster, NodeGroup, joined
+from daws.sim.cluster import NodeGroup, SimulatedCluster, joined
 from daws.sim.pilots import PilotReport, simulate_pilots
 from daws.sim.resources import Queue, parse_queues
 from daws.sim.simulate import Result
@@ -51,7 +51,7 @@ def run_on_pilots(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def one_node_each(queues: tuple[Queue, ...]) -> Cluster:
+def one_node_each(queues: tuple[Queue, ...]) -> SimulatedCluster:
     """The cluster that a workload may know before anybody has asked for pilots: it says how large nodes are."""
     return joined([NodeGroup(1, (ExecutorClass(queue.cores),)) for queue in queues])
 

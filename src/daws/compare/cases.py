@@ -11,7 +11,7 @@ from daws.bounds import bound
 from daws.model.errors import UsageError
 from daws.model.graph import Graph
 from daws.model.numbers import read_whole
-from daws.sim.cluster import NODE_COUNT_MAX, Cluster
+from daws.sim.cluster import NODE_COUNT_MAX, SimulatedCluster
 from daws.sim.simulate import Settings, simulate
 from daws.strategy import PRESETS, parse_strategy
 
@@ -58,7 +58,7 @@ class CaseResult(Struct, frozen=True):
 class Recipe(Protocol):
     """How the world of a case is made. It travels to other processes, so it must be possible to pickle it."""
 
-    def make(self, nodes: int, seed: int) -> tuple[Graph, Cluster, Settings]: ...
+    def make(self, nodes: int, seed: int) -> tuple[Graph, SimulatedCluster, Settings]: ...
 
 
 def run_case(recipe: Recipe, case: Case) -> CaseResult:

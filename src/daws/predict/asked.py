@@ -13,7 +13,7 @@ from daws.model.context import Context, parse_context
 from daws.model.errors import UsageError
 from daws.model.graph import Graph
 from daws.predict.source import Source, graph_for
-from daws.sim.cluster import BYTES_PER_GB, MEMORY_GB_MAX, Cluster, cluster_of, joined, memory_of, parse_group
+from daws.sim.cluster import BYTES_PER_GB, MEMORY_GB_MAX, SimulatedCluster, cluster_of, joined, memory_of, parse_group
 from daws.sim.estimates import EXACT, parse_estimates, with_estimates
 from daws.sim.knobs import KNOBS, Fields
 from daws.sim.profiles import profile
@@ -51,7 +51,7 @@ class Asked(Struct, frozen=True, kw_only=True):
     spelled: Callable[[str], str] = in_python
     spelled_setting: Callable[[str], str] = lambda key: f"{key.replace('-', '_')}="
 
-    def cluster(self) -> Cluster:
+    def cluster(self) -> SimulatedCluster:
         """The cluster of groups, or else of equal nodes."""
         given = self.set["cluster"]
         if not self.group:
@@ -84,7 +84,7 @@ class Asked(Struct, frozen=True, kw_only=True):
     def _set_about_nodes(self) -> list[str]:
         return [knob.key for knob in KNOBS.values() if knob.target == "cluster" and knob.field in self.set["cluster"]]
 
-    def graph(self, source: Source, cluster: Cluster, seed: int) -> Graph:
+    def graph(self, source: Source, cluster: SimulatedCluster, seed: int) -> Graph:
         """The graph of a source at its scale, with the needs of its tasks and the estimates of their lengths."""
         estimates = parse_estimates(self.estimates)
         graph = graph_for(source, cluster, seed, self.spelled("cores")).scaled(self.time_scale, self.data_scale)

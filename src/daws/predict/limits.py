@@ -18,7 +18,7 @@ from daws.predict.frames import frame_of
 from daws.predict.simulation import asked_of
 from daws.predict.source import Source, source_of, title_of
 from daws.predict.tables import Row, bound_rows, grid, html_grid
-from daws.sim.cluster import Cluster
+from daws.sim.cluster import SimulatedCluster
 from daws.sim.estimates import EXACT
 from daws.sim.plot import BUSY_COLOUR, IDLE_COLOUR, check_target, new_figure, write_figure
 from daws.sim.simulate import Settings, check_runnable
@@ -181,7 +181,7 @@ def bound(
 
 def bound_graph(
     graph: Graph,
-    cluster: Cluster,
+    cluster: SimulatedCluster,
     settings: Settings,
     asked: Asked,
     source: Source,
@@ -218,7 +218,7 @@ def bound_graph(
     )
 
 
-def _may_not_run(graph: Graph, cluster: Cluster) -> bool:
+def _may_not_run(graph: Graph, cluster: SimulatedCluster) -> bool:
     """Is it worth looking at every single task? Plain tasks run on plain executors."""
     plain = all(one.context is None for group in cluster.groups for one in group.executors)
     return not plain or len(graph.contexts) > 1 or graph.memory_bytes is not None or bool((graph.cores > 1).any())

@@ -18,7 +18,7 @@ from daws.predict.frames import frame_of
 from daws.predict.source import Source, named, source_of, title_of
 from daws.predict.tables import Row, grid, html_grid, result_rows
 from daws.runs.progress import Progress
-from daws.sim.cluster import Cluster
+from daws.sim.cluster import SimulatedCluster
 from daws.sim.estimates import EXACT
 from daws.sim.knobs import fields_of
 from daws.sim.plot import check_target, figure_of_run, write_figure
@@ -45,7 +45,7 @@ class Simulation(Result, frozen=True, kw_only=True, eq=False, dict=True):
     profile: str
     estimates: str
     graph: Graph
-    cluster: Cluster
+    cluster: SimulatedCluster
     costs: Costs
     source: Source
     notes: tuple[str, ...] = ()
@@ -236,7 +236,7 @@ def simulate(
 
 def simulate_graph(
     graph: Graph,
-    cluster: Cluster,
+    cluster: SimulatedCluster,
     strategy: Strategy,
     settings: Settings,
     asked: Asked,

@@ -10,7 +10,7 @@ from daws.formats.values import shown
 from daws.graphs import TaskGraph
 from daws.model.errors import UsageError
 from daws.model.graph import Graph
-from daws.sim.cluster import Cluster
+from daws.sim.cluster import SimulatedCluster
 from daws.workloads import KINDS, Workload, parse_workload
 
 SUFFIXES = (".json", ".xml", ".dax", ".gz")
@@ -53,7 +53,7 @@ def _is_file_name(text: str) -> bool:
     return os.sep in text or text.lower().endswith(SUFFIXES) or ("\0" not in text and Path(text).is_file())
 
 
-def graph_for(source: Source, cluster: Cluster, seed: int, option: str = "--cores") -> Graph:
+def graph_for(source: Source, cluster: SimulatedCluster, seed: int, option: str = "--cores") -> Graph:
     """The graph that will run on a cluster; UsageError if a task of a file needs more cores than any node has.
 
     The memory that a file declares counts if nodes have a limit; without a limit, tasks without needs are simpler.

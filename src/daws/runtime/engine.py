@@ -89,7 +89,7 @@ from daws.workers.system import wait_for_turns
 
 UNPACK_AGAIN_S = 0.25
 NO_TASK = -1
-"""Printed by a run that nobody knows any more."""
+"""The task of output that was printed by a run that is not known any more."""
 log = logging.getLogger("daws.node")
 
 
@@ -136,7 +136,7 @@ class Engine:
         self.inputs = RunInputs(files, crew.kind == "threads")
         self.nesting = Nesting(self.core, files, self._bring, lambda *what: self.pool.resume(*what), self._give_up_soon)
         self.spread: Callable[[int, bytes], None] = lambda function, pickled: None  # tell other nodes of a function
-        self.want: Callable[[int], None] = lambda function: None  # ask others for a function
+        self.want: Callable[[int], None] = lambda function: None  # ask other nodes for a function
         self.struck: Callable[[str], None] = self._on_struck  # told why this incarnation has to end
         self.departed: Callable[[str], None] = self._on_struck  # told what it has left behind when it leaves
         self._may_yield = crew.owns_process and crew.kind != "threads"
@@ -317,7 +317,7 @@ class Engine:
         ended = store.settle()
         if ended:
             self.on_ended(ended)
-        # While every worker has more at hand nobody waits for this thread. Where all processors are busy it would stop
+        # While every worker has more at hand, none waits for this thread. If all processors are busy, it would stop
         # the worker that has just reported, between two runs. (10 ms tasks that spin: 97.2 % efficiency, 98.4 % so.)
         if self._may_yield and (core.ahead >= core.cores) is not self._yields:
             self._yields = not self._yields
@@ -368,7 +368,7 @@ class Engine:
         elif isinstance(effect, Left):
             self.departed(effect.behind)
         else:
-            self._break(InternalError(f"nobody can carry out {effect}"))
+            self._break(InternalError(f"there is no way to carry out {effect}"))
 
     def _on_struck(self, reason: str) -> None:
         self._break(InternalError(f"the node was declared dead: {reason}"))

@@ -18,7 +18,8 @@ log = logging.getLogger("daws.node")
 
 
 class FunctionTable:
-    """All methods belong to the thread of the node's loop. `scratch` is the folder for modules of clients."""
+    """The functions of one node. All methods belong to the thread of the node's loop. `scratch` is the folder for
+    modules of clients."""
 
     def __init__(self, node: NodeId, scratch: str) -> None:
         self.known: dict[int, bytes] = {}  # pickled, by kind of task
@@ -99,6 +100,6 @@ class FunctionTable:
         return task if task < FIRST_SPAWNED_ID else root_of(kind, self.known.get(kind, b""))
 
     def title(self, spec: TaskSpec) -> str:
-        """A task as people know it."""
+        """The name of a task, as shown to people."""
         name = name_in(self.known.get(spec.kind, b""))
         return f"task {spec.id} ({name})" if name else f"task {spec.id}"

@@ -1,4 +1,4 @@
-"""Store and peers of a node that has both in its own process: answers come at once, and there is nobody else."""
+"""Store and peers of the only node of a cluster, both in its own process: answers come at once."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

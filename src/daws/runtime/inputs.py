@@ -16,8 +16,8 @@ def inline_inputs(ready: Ready) -> tuple[bytes, ...] | None:
 
 
 class RunInputs:
-    """Files are pinned until the run that reads them is over: to spill a file that a run may open would free nothing.
-    With `shares_memory` workers are threads and take the bytes themselves."""
+    """The inputs of runs. Files are pinned until the run that reads them is over: to spill a file that a run may open
+    would free nothing. With `shares_memory` workers are threads and take the bytes themselves."""
 
     def __init__(self, files: ObjectFiles, shares_memory: bool) -> None:
         self.pinned: dict[int, list[int]] = {}  # objects, by run
@@ -47,6 +47,6 @@ class RunInputs:
         return ObjectFile(files.path(one[0]), one[0], files.size_bytes(one[0]))
 
     def unpin(self, run: int) -> None:
-        """A run is over."""
+        """Release the files of a run that is over."""
         for object_ in self.pinned.pop(run, ()):
             self._files.unpin(object_)

@@ -63,12 +63,12 @@ class LoopThread:
         self.awake = True
         try:
             self._call(self._turn)
-        except BaseException:  # Ctrl-C: nobody would ever wake it again
+        except BaseException:  # Ctrl-C: else no call would ever wake it again
             self.awake = False
             raise
 
     def _call(self, function: Callable[..., object], *args: object) -> None:
-        with suppress(RuntimeError):  # the loop was closed by another thread, and everybody who waits was told so
+        with suppress(RuntimeError):  # another thread has closed the loop, and has told all waiting threads
             self.loop.call_soon_threadsafe(function, *args)
 
     @property
@@ -90,7 +90,7 @@ class LoopThread:
             return
         self._call(self.loop.stop)
         thread.join()
-        self._thread = None  # whoever counts threads shall not find it
+        self._thread = None  # keep no reference to a thread that has ended
 
     def _run(self, ready: threading.Event) -> None:
         """Run in the thread. Set `ready` when tasks can be taken, or when `_broken` was set because none ever will."""

@@ -62,10 +62,10 @@ class Nesting:
         self._bring = bring
         self._resume = resume
         self._give_up = give_up
-        self.ask: Callable[[list[int]], None] | None = None  # unless whoever tells of ends tells of all by itself
+        self.ask: Callable[[list[int]], None] | None = None  # None if all ends are told without asking
         self.nests: dict[int, Nest] = {}  # by run
-        self._creators: dict[int, tuple[Nest, int]] = {}  # by task: whose it is, and under which number
-        self._going_on: dict[int, Nest] = {}  # runs that may go on, and were not told everything yet
+        self._creators: dict[int, tuple[Nest, int]] = {}  # by task: the run that created it, and its number there
+        self._going_on: dict[int, Nest] = {}  # runs that may go on, but do not know all ends yet
         self._coming: dict[int, tuple[Nest, int, list[int]]] = {}  # by object: for whom, of which task, other places
 
     # -- tasks that are created ----------------------------------------------------------------------------------------
@@ -129,7 +129,7 @@ class Nesting:
             self._files.drop(object_)  # it was brought here for a run
 
     def _refusal(self, nest: Nest, seed: Seed) -> str:
-        """Why nobody could ever run it."""
+        """The reason why no node could ever run a task, or an empty text."""
         for other, _ in seed.inputs:
             if nest.tasks[other][0] == REFUSED:
                 return "a task that it needs was refused"

@@ -98,12 +98,12 @@ class ObjectGiver:
     def _take(self, sock: socket) -> None:
         object_, size = _BROUGHT.unpack(_expect(sock, _BROUGHT.size))
         if size > SIZE_MAX:
-            raise PeerError(f"an object of {size:,} bytes")
+            raise PeerError(f"the size of an object is not valid: {size}")
         try:
             self.files.put_packed(object_, _Incoming(sock, size, 0))
         except NoSpaceError as error:
             sock.sendall(_SIZE.pack(MISSING))
-            raise PeerError("there is no room for it") from error
+            raise PeerError("there is no room for the object") from error
         sock.sendall(_SIZE.pack(size))
 
     def _adopt(self, sock: socket) -> None:
@@ -122,7 +122,7 @@ def _size_word(size: int, mode: int) -> bytes:
 
 def _ids(sock: socket, count: int) -> Sequence[int]:
     if count > IDS_MAX:
-        raise PeerError(f"a request for {count:,} objects")
+        raise PeerError(f"too many objects in one request: {count:,}")
     return array("Q", _expect(sock, 8 * count))
 
 
@@ -153,7 +153,7 @@ class ObjectSource:
                     if word != MISSING:
                         mode, size = divmod(word, 1 << MODE_SHIFT)
                         if size > SIZE_MAX or mode > 0o777:
-                            raise PeerError(f"an object of {word:,} bytes")
+                            raise PeerError(f"the size of an object is not valid: {word}")
                         files.put_packed(object_, _Incoming(sock, size, mode))
                     answered[object_] = word != MISSING
             except BaseException:
@@ -178,7 +178,7 @@ class ObjectSource:
                 if now_s > until_s or is_over():
                     raise
                 large, *rest = [one for one in wanted if one[0] not in answered]
-                left = [*rest, large]  # others may be smaller
+                left = [*rest, large]  # the other objects may be smaller
             else:
                 left = []
             fetched = tuple([one for one in wanted if answered.get(one[0])])
@@ -231,7 +231,8 @@ class ObjectSource:
             self._close()
 
     def close_if_idle(self, since_s: float) -> bool:
-        """If nobody has asked for anything since then; was it? The next who does has it opened again."""
+        """Close the stream if it was not used since then, and return whether it was closed. The next request opens it
+        again."""
         if self._used_s < since_s and self._lock.acquire(blocking=False):
             try:
                 self._close()
@@ -265,5 +266,5 @@ class _Incoming(WholeFile):
 def _expect(sock: socket, count: int) -> bytes:
     data = receive_exactly(sock, count)
     if data is None:
-        raise PeerError("it is gone")
+        raise PeerError("the connection was closed")
     return data

@@ -47,7 +47,7 @@ class Outcomes:
         if self.failures or set(map(type, rows)) != {int}:
             return None
         records: list[Any] = [*map(self._records.get, rows)]
-        if not all(records):  # of some that nobody holds it is forgotten already
+        if not all(records):  # the store has forgotten some, which are not held
             return None
         self.log.clear()
         return rows, [record.made for record in records]
@@ -61,7 +61,7 @@ class Outcomes:
         for row in rows:
             if not isinstance(row, tuple):
                 record = record_of(row)
-                if record is not None:  # else nobody holds it, and it is forgotten already
+                if record is not None:  # else it is not held, and already forgotten
                     outcomes.append(Outcome(row, record.outputs))
                 if failures:
                     failures.pop(row, None)  # of an earlier run

@@ -40,7 +40,7 @@ class Spiller:
 
     def _spill(self) -> None:
         while True:
-            with self._lock:  # whoever crosses a mark from now on finds no thread
+            with self._lock:  # so that the next `look` sees whether there is a thread
                 if not self._is_needed():
                     self._thread = None
                     return

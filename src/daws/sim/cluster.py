@@ -61,7 +61,7 @@ class NodeGroup(Struct, frozen=True):
         return sum(one.count for one in self.executors)
 
 
-class Cluster(Struct, frozen=True):
+class SimulatedCluster(Struct, frozen=True):
     """Groups of nodes, in the order of their ids; ClusterError if there are none or too many to simulate."""
 
     groups: tuple[NodeGroup, ...]
@@ -113,7 +113,7 @@ def cluster_of(
     slow: float = 0.0,
     slow_speed: float = 0.5,
     memory_bytes: int = 0,
-) -> Cluster:
+) -> SimulatedCluster:
     """Equal nodes in `clusters` equal clusters; a share of each (`slow`) runs at another speed."""
     _check_range("nodes", nodes, NODE_COUNT_MAX, "a cluster has", "nodes")
     _check_range("cores", cores, CORE_COUNT_MAX, "a node has", "cores")
@@ -134,9 +134,9 @@ def cluster_of(
     return joined(groups)
 
 
-def joined(groups: list[NodeGroup]) -> Cluster:
+def joined(groups: list[NodeGroup]) -> SimulatedCluster:
     """The cluster made of these groups."""
-    return Cluster(tuple(groups))
+    return SimulatedCluster(tuple(groups))
 
 
 def parse_group(text: str) -> NodeGroup:

@@ -27,7 +27,7 @@ Done = Callable[[int], None]
 """Called with the time when the last byte has left the link."""
 
 
-class Link:
+class FairLink:
     """One direction of a node's network card."""
 
     __slots__ = ("bytes_per_s", "flows", "is_out", "share")
@@ -65,7 +65,7 @@ class Flow:
 
     __slots__ = ("armed_ns", "done", "left_bytes", "most", "rate", "since_ns", "source", "to")
 
-    def __init__(self, source: Link, to: Link, size_bytes: int, most: float, now_ns: int, done: Done) -> None:
+    def __init__(self, source: FairLink, to: FairLink, size_bytes: int, most: float, now_ns: int, done: Done) -> None:
         self.source = source
         self.to = to
         self.most = most  # bytes per second, whatever the links have left
@@ -93,17 +93,17 @@ class FairNetwork:
         self.bytes_per_s = bytes_per_s
         self.push = push
         self.tolerance = tolerance
-        self.outs: dict[Machine, Link] = {}
-        self.ins: dict[Machine, Link] = {}
+        self.outs: dict[Machine, FairLink] = {}
+        self.ins: dict[Machine, FairLink] = {}
 
     def begin(self, source: Machine, to: Machine, size_bytes: int, most: float, now_ns: int, done: Done) -> None:
         """A transfer begins now; it is never faster than `most` bytes per second."""
         out = self.outs.get(source)
         if out is None:
-            self.outs[source] = out = Link(self.bytes_per_s, True)
+            self.outs[source] = out = FairLink(self.bytes_per_s, True)
         into = self.ins.get(to)
         if into is None:
-            self.ins[to] = into = Link(self.bytes_per_s, False)
+            self.ins[to] = into = FairLink(self.bytes_per_s, False)
         flow = Flow(out, into, size_bytes, most, now_ns, done)
         out.flows[flow] = into.flows[flow] = None
         self._share_anew(flow, now_ns)
@@ -111,7 +111,7 @@ class FairNetwork:
 
     def _share_anew(self, changed: Flow, now_ns: int) -> None:
         """A transfer has come or gone."""
-        visits: dict[Link, int] = {}
+        visits: dict[FairLink, int] = {}
         dirty = deque((changed.source, changed.to))
         waiting = {changed.source, changed.to}
         touched: dict[Flow, None] = {}

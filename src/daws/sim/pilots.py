@@ -22,7 +22,7 @@ from daws.model.graph import Graph
 from daws.model.pilots import Demand, PilotRequest, Stage
 from daws.model.states import FINAL
 from daws.model.task import NODE_INDEX_MASK, NodeId
-from daws.sim.cluster import Cluster, NodeGroup, joined
+from daws.sim.cluster import NodeGroup, SimulatedCluster, joined
 from daws.sim.kernel import Kernel
 from daws.sim.machine import FATE
 from daws.sim.pilotlog import PilotLog
@@ -134,7 +134,7 @@ class Pilots:
             for group in pilot.groups(queues[pilot.queue].cores):
                 groups.append(group)
                 self._number_nodes(pilot, group.count)
-        self.cluster: Cluster = joined(groups)
+        self.cluster: SimulatedCluster = joined(groups)
 
     def opening(self) -> Opening:
         present = len(self.all[0].nodes)

@@ -23,12 +23,12 @@ from daws.model.html import table
 from daws.model.states import CANCELLED, FAILED
 from daws.model.task import CLIENT, Needs, NodeId
 from daws.sim.checkers import Checker
-from daws.sim.cluster import Cluster
+from daws.sim.cluster import SimulatedCluster
 from daws.sim.fair import FairNetwork
 from daws.sim.holding import peak_of
 from daws.sim.kernel import Kernel
 from daws.sim.profiles import Costs
-from daws.sim.watch import Watch
+from daws.sim.watch import StallWatch
 from daws.store.memory import MemoryStore
 from daws.strategy.decisions import Site, Strategy
 from daws.strategy.fitting import check_fitting
@@ -199,7 +199,7 @@ def lease_ns_of(settings: Settings, node_count: int, least_run_ns: int = 0) -> i
     return max(LEASE_NS, LEASE_NS_PER_NODE * node_count, least_run_ns // LEASES_PER_RUN)
 
 
-def audit_ns_of(settings: Settings, graph: Graph, cluster: Cluster) -> int:
+def audit_ns_of(settings: Settings, graph: Graph, cluster: SimulatedCluster) -> int:
     """The time after which a node asks the store for the readers of an object.
 
     Messages about readers are seldom lost. Most objects wait for hours in a run that takes days, and such questions
@@ -209,7 +209,7 @@ def audit_ns_of(settings: Settings, graph: Graph, cluster: Cluster) -> int:
     return int(settings.audit_s * SECOND_NS) or max(AUDIT_NS, min(int(graph.total_core_ns / slowest), AUDIT_NS_MAX))
 
 
-def least_run_ns(graph: Graph, cluster: Cluster) -> int:
+def least_run_ns(graph: Graph, cluster: SimulatedCluster) -> int:
     """The least length of a run: that of its longest task, or of all tasks spread evenly over all cores."""
     longest_ns = int(graph.length_ns.max()) if graph.task_count else 0
     fastest = max(group.speed for group in cluster.groups)
@@ -264,7 +264,7 @@ def places_of(count: int, nodes: int, settings: Settings) -> Int64s:
 
 
 def make_kernel(
-    graph: Graph, cluster: Cluster, strategy: Strategy, settings: Settings, opening: Opening | None = None
+    graph: Graph, cluster: SimulatedCluster, strategy: Strategy, settings: Settings, opening: Opening | None = None
 ) -> Kernel:
     """A cluster that is about to start."""
     graph.check()
@@ -318,7 +318,7 @@ def _collect_later() -> None:
 
 def simulate(
     graph: Graph,
-    cluster: Cluster,
+    cluster: SimulatedCluster,
     strategy: Strategy,
     settings: Settings = DEFAULTS,
     progress: Callable[[int], None] | None = None,
@@ -343,7 +343,7 @@ def simulate(
         if prepare is not None:
             prepare(kernel)
         kernel.start()
-        Watch(kernel)
+        StallWatch(kernel)
         kernel.run()
         if kernel.client.waiting_for:
             raise InternalError(
@@ -357,7 +357,7 @@ def simulate(
     return summarise(kernel, cluster, settings, time.perf_counter() - began), kernel
 
 
-def summarise(kernel: Kernel, cluster: Cluster, settings: Settings, wall_s: float) -> Result:
+def summarise(kernel: Kernel, cluster: SimulatedCluster, settings: Settings, wall_s: float) -> Result:
     cores = [*(machine.core for machine in kernel.seats.values()), *kernel.departed]
     end_ns = max(kernel.ends, default=0)
     makespan_s = end_ns / SECOND_NS

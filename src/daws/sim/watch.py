@@ -19,7 +19,7 @@ _CHANGES = (RunEnded, ObjectsFetched, Offer, Submission)
 """Events after which something may start; timers, renewals and questions for work go on for ever."""
 
 
-class Watch:
+class StallWatch:
     """A look, every hundred leases, whether anything started, ended or moved, or is still to come.
 
     Nothing starts again if no living node may run the tasks that are left. The same happens if steps, messages or calls

@@ -8,7 +8,7 @@ from daws.model.cluster import ExecutorClass
 from daws.model.context import Context, parse_context
 from daws.model.graph import Graph
 from daws.model.graph_builder import GraphBuilder
-from daws.sim.cluster import Cluster, NodeGroup, cluster_of, joined, parse_group
+from daws.sim.cluster import NodeGroup, SimulatedCluster, cluster_of, joined, parse_group
 from daws.sim.profiles import PROFILES, Costs
 from daws.sim.simulate import FILES, NETWORKS, SCATTERED, Settings, simulate
 from daws.sim.worlds import draw_scenario
@@ -23,7 +23,7 @@ NO_LATENCY = Costs(
 )
 
 
-def random_cluster(rng: np.random.Generator) -> Cluster:
+def random_cluster(rng: np.random.Generator) -> SimulatedCluster:
     """Every task that `random_graph` makes can run on its first group."""
     memory = int(rng.choice([0, 4_000 * MB]))
     speeds = [1.0, 1.0, 0.7, 3.0]

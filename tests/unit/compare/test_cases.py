@@ -5,7 +5,7 @@ import pytest
 from daws.compare.cases import Case, cases_of, read_sizes, run_case, split_strategies
 from daws.model.errors import UsageError
 from daws.model.graph import Graph
-from daws.sim.cluster import Cluster, cluster_of
+from daws.sim.cluster import SimulatedCluster, cluster_of
 from daws.sim.simulate import Settings
 from daws.workloads import parse_workload
 
@@ -13,7 +13,7 @@ from daws.workloads import parse_workload
 class Small:
     """A recipe for tests."""
 
-    def make(self, nodes: int, seed: int) -> tuple[Graph, Cluster, Settings]:
+    def make(self, nodes: int, seed: int) -> tuple[Graph, SimulatedCluster, Settings]:
         return (
             parse_workload("fan-in:tasks=30,degree=5").build(nodes, 2, seed),
             cluster_of(nodes, 2),

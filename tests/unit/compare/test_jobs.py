@@ -10,7 +10,7 @@ from daws.compare.cases import Case, CaseResult, cases_of
 from daws.compare.jobs import run_cases
 from daws.model.errors import InternalError, UnavailableError, UsageError
 from daws.model.graph import Graph
-from daws.sim.cluster import Cluster, cluster_of
+from daws.sim.cluster import SimulatedCluster, cluster_of
 from daws.sim.simulate import Settings
 from daws.workloads import parse_workload
 
@@ -18,22 +18,22 @@ CASES = cases_of(["daws", "random"], [1, 2], 2)
 
 
 class Small:
-    def make(self, nodes: int, seed: int) -> tuple[Graph, Cluster, Settings]:
+    def make(self, nodes: int, seed: int) -> tuple[Graph, SimulatedCluster, Settings]:
         return parse_workload("bot:tasks=20").build(nodes, 2, seed), cluster_of(nodes, 2), Settings(seed=seed)
 
 
 class Wrong(Small):
-    def make(self, nodes: int, seed: int) -> tuple[Graph, Cluster, Settings]:
+    def make(self, nodes: int, seed: int) -> tuple[Graph, SimulatedCluster, Settings]:
         raise UsageError("cannot be")
 
 
 class Broken(Small):
-    def make(self, nodes: int, seed: int) -> tuple[Graph, Cluster, Settings]:
+    def make(self, nodes: int, seed: int) -> tuple[Graph, SimulatedCluster, Settings]:
         raise ZeroDivisionError("a bug")
 
 
 class Deadly(Small):
-    def make(self, nodes: int, seed: int) -> tuple[Graph, Cluster, Settings]:
+    def make(self, nodes: int, seed: int) -> tuple[Graph, SimulatedCluster, Settings]:
         if seed == 1 and multiprocessing.parent_process() is not None:
             os.kill(os.getpid(), signal.SIGKILL)
         return super().make(nodes, seed)

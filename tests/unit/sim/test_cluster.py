@@ -5,7 +5,7 @@ import pytest
 from daws.model.cluster import ExecutorClass
 from daws.model.context import parse_context
 from daws.model.errors import ClusterError, ContextError, UsageError
-from daws.sim.cluster import Cluster, NodeGroup, cluster_of, joined, parse_group
+from daws.sim.cluster import NodeGroup, SimulatedCluster, cluster_of, joined, parse_group
 
 
 def test_equal_nodes():
@@ -53,8 +53,8 @@ def test_impossible_clusters_are_refused(wrong):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Cluster(()), "nodes=0: a cluster has between 1 and 1000000 nodes"),
-        (lambda: Cluster((NodeGroup(600_000), NodeGroup(600_000))), "nodes=1200000: a cluster has"),
+        (lambda: SimulatedCluster(()), "nodes=0: a cluster has between 1 and 1000000 nodes"),
+        (lambda: SimulatedCluster((NodeGroup(600_000), NodeGroup(600_000))), "nodes=1200000: a cluster has"),
         (lambda: NodeGroup(-2), "nodes=-2: a group has between 1 and 1000000 nodes"),
         (
             lambda: NodeGroup(float(1)),  # type: ignore[arg-type]

@@ -15,7 +15,7 @@ ANSWER_S = 10.0
 
 
 def ask(folder: str | Path, question: Any) -> FromStore:
-    """Its answer; UnavailableError if there is none, or if it was refused."""
+    """Ask, and return the answer. Raise UnavailableError if there is none, or if the question was refused."""
     return uvloop.run(_ask(Reach(folder, "client"), question))
 
 
@@ -28,7 +28,7 @@ async def _ask(reach: Reach, question: Any) -> FromStore:
 
     def lost() -> None:
         if not answered.done():
-            answered.set_exception(UnavailableError("the store hung up; try again", retry=True))
+            answered.set_exception(UnavailableError("the store closed the connection; try again", retry=True))
 
     try:
         link = await open_for_tool(reach, received, lost)

@@ -25,7 +25,7 @@ class Ends:
 
     def __init__(self, store: MemoryStore) -> None:
         self._shard = store.shards[0]
-        self._shard.log.clear()  # who was here before knows, or asks
+        self._shard.log.clear()  # callers know of these ends, or ask
         self.failures: dict[int, bytes] = {}  # what the last run of a task raised, or of the one to blame
         self._roots = FailureBook()  # those of tasks that were let go of as well
         self._sweep_at = FAILURES_MIN
@@ -51,7 +51,7 @@ class Ends:
             record = record_of(task)
             if is_usual and record is not None and record.state == DONE:
                 outcomes.append(Outcome(task, record.outputs))  # as `_outcome` would
-            elif record is not None:  # else nobody holds it, and it is forgotten already
+            elif record is not None:  # else it is not held, and already forgotten
                 outcomes.append(self._outcome(task, record))
             elif not isinstance(row, int) and row[1] != DONE:
                 outcomes.append(Outcome(task, (), row[1], row[2], self.failures.get(task, b"")))

@@ -76,7 +76,7 @@ class Parcels:
     def on_ask(self, peer: NodeId, word: AskObjects) -> None:
         given: list[tuple[int, bytes]] = []
         withheld: list[int] = []
-        room = WINDOW_BYTES + SMALL_BYTES  # more than that nobody asks for at a time
+        room = WINDOW_BYTES + SMALL_BYTES  # no node requests more at a time
         for object_ in word.objects:
             content = self._content(object_)
             if content is None or len(content) > room:

@@ -121,7 +121,7 @@ class PeersAcross:
             events.append(message)
         elif to >= 0:
             self._links.say(to, message)
-        elif isinstance(message, self._receipts):  # to whoever speaks for clients
+        elif isinstance(message, self._receipts):  # for the store's server, or the client of a store without one
             self._store.say(message)
 
     def _on_words(self, peer: NodeId, words: list[Word]) -> None:
@@ -144,7 +144,7 @@ class PeersAcross:
         info = self._members().info(node)
         return info.addresses[which] if info is not None and len(info.addresses) > which else None
 
-    # -- objects: small ones on the links, others by a thread for each node that gives us some, while it does ----------
+    # -- objects: small ones on the links, large ones by a thread for each node that we fetch from --------------------
 
     def fetch(self, wanted: Sequence[Transfer], events: list[EventType]) -> None:
         small: dict[NodeId, list[Transfer]] = {}
@@ -177,14 +177,14 @@ class PeersAcross:
         queue.put(tuple(wanted))
 
     def _fetch(self, source: NodeId, address: str, queue: "SimpleQueue[tuple[Transfer, ...]]") -> None:
-        wait_for_turns(False)  # whatever the node does that has started this thread: some executor may wait for us
+        wait_for_turns(False)  # unlike the thread that has started this one: an executor may wait for us
         from_there = ObjectSource(lambda: self._reach.open_stream(address, source))
         while not self._is_closed:
             try:
                 wanted = queue.get(timeout=IDLE_S)
             except Empty:
                 self._tell(self._retire, source, queue)
-                wanted = queue.get()  # whoever asked just before; or nothing, the last word
+                wanted = queue.get()  # a request that came just before, or the empty one that ends this thread
                 if not wanted:
                     break
             try:

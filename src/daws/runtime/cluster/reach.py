@@ -54,9 +54,9 @@ class Reach:
         self.role = role
         self.config = ClusterConfig.load(folder)
         self.keys = Keys(folder, KEYS_OF[role])
-        check_time(folder)  # others would only hang up on us
+        check_time(folder)  # other processes would close the connection
         if not self.is_embedded:
-            self.server_address()  # what is wrong with it is said at once
+            self.server_address()  # raises an error at once if it is wrong
 
     @property
     def is_embedded(self) -> bool:
@@ -93,7 +93,7 @@ class Reach:
         received: Callable[[list[T]], None],
         lost: Callable[[], None],
     ) -> Link[T]:
-        """UnavailableError if nobody is there, or not who should be."""
+        """Connect to an address. Raise UnavailableError if no process answers, or a wrong one."""
         return await dial(address, self.keys, self.hello(), decoder, received, lost)
 
     async def serve(self, bind: str, accepted: Callable[[Link[Any]], None], node: NodeId = 0) -> Door:

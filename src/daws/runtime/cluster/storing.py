@@ -1,5 +1,5 @@
-"""The process of a cluster's store: it holds the lock of its folder, so there is one. When it is killed, the next one
-begins with all that it has ever answered."""
+"""The process of a cluster's store. It holds the lock of its folder, so there is one at most. When it is killed, the
+next process begins with everything that it has ever acknowledged."""
 
 import asyncio
 import fcntl
@@ -111,7 +111,7 @@ def _end_when_idle(loop: asyncio.AbstractEventLoop, server: StoreServer, idle_s:
 
 
 def _lock(path: Path) -> int:
-    """-1 if somebody has it."""
+    """Take the lock, and return its file descriptor, or -1 if another process has it."""
     fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -4,7 +4,7 @@ import numpy as np
 
 from daws.model.cluster import ExecutorClass
 from daws.model.graph import Graph, Growth
-from daws.sim.cluster import Cluster, NodeGroup
+from daws.sim.cluster import NodeGroup, SimulatedCluster
 from daws.sim.faults import FaultPlan, draw_plan
 from daws.sim.worlds.graphs import MS, draw_length_ns
 from daws.sim.worlds.scenario import Scenario
@@ -21,7 +21,7 @@ def draw_born_late(seed: int) -> Scenario:
     graph = _draw_graph(rng)
     plan = draw_plan(rng) if rng.below(2) else FaultPlan(horizon_ns=MS)
     cancelled = ((0, rng.below(200 * MS)),) if rng.below(3) else ()
-    cluster = Cluster((NodeGroup(nodes, (ExecutorClass(cores),)),))
+    cluster = SimulatedCluster((NodeGroup(nodes, (ExecutorClass(cores),)),))
     return Scenario(seed, "born late", graph, cluster, strategy, plan, 1 + rng.below(4), cancelled=cancelled)
 
 

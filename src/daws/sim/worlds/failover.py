@@ -3,7 +3,7 @@
 from msgspec import structs
 
 from daws.model.cluster import ExecutorClass
-from daws.sim.cluster import Cluster, NodeGroup
+from daws.sim.cluster import NodeGroup, SimulatedCluster
 from daws.sim.servers import draw_failovers
 from daws.sim.worlds.graphs import LARGE, growing_graph
 from daws.sim.worlds.plain import draw_plain
@@ -25,6 +25,8 @@ def draw_failover(seed: int) -> Scenario:
         scenario = structs.replace(scenario, graph=graph)
     elif kind == 1:
         graph = parse_workload(LARGE[rng.below(len(LARGE))]).build(scenario.cluster.node_count, 1, seed)
-        scenario = structs.replace(scenario, graph=graph, cluster=Cluster((NodeGroup(4, (ExecutorClass(2),)),)))
+        scenario = structs.replace(
+            scenario, graph=graph, cluster=SimulatedCluster((NodeGroup(4, (ExecutorClass(2),)),))
+        )
     shards = max(scenario.shards, 1 + seed % 3)
     return structs.replace(scenario, kind="failover", servers=servers, shards=shards)

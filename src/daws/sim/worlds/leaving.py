@@ -4,7 +4,7 @@ from msgspec import structs
 
 from daws.core.events import NEVER_NS
 from daws.model.cluster import ExecutorClass
-from daws.sim.cluster import Cluster, NodeGroup
+from daws.sim.cluster import NodeGroup, SimulatedCluster
 from daws.sim.faults import FaultPlan
 from daws.sim.worlds.graphs import LARGE, MS, short_graph
 from daws.sim.worlds.plain import draw_plain
@@ -18,11 +18,13 @@ def draw_leaving(seed: int) -> Scenario:
     scenario = draw_plain(seed)
     if rng.below(8) == 0:
         scenario = structs.replace(
-            scenario, graph=short_graph(rng), cluster=Cluster((NodeGroup(3, (ExecutorClass(2),)),))
+            scenario, graph=short_graph(rng), cluster=SimulatedCluster((NodeGroup(3, (ExecutorClass(2),)),))
         )
     elif rng.below(4) == 0:
         graph = parse_workload(LARGE[rng.below(len(LARGE))]).build(3, 1, seed)
-        scenario = structs.replace(scenario, graph=graph, cluster=Cluster((NodeGroup(4, (ExecutorClass(2),)),)))
+        scenario = structs.replace(
+            scenario, graph=graph, cluster=SimulatedCluster((NodeGroup(4, (ExecutorClass(2),)),))
+        )
     return structs.replace(
         scenario,
         kind="leaving",

@@ -3,7 +3,7 @@
 from msgspec import structs
 
 from daws.model.cluster import ExecutorClass
-from daws.sim.cluster import Cluster, NodeGroup
+from daws.sim.cluster import NodeGroup, SimulatedCluster
 from daws.sim.faults import FaultPlan
 from daws.sim.servers import draw_failovers
 from daws.sim.worlds.graphs import MS, growing_graph, short_graph
@@ -23,7 +23,7 @@ def draw_lost_workers(seed: int, forgets: bool) -> Scenario:
         scenario,
         kind="deserted",
         graph=graph,
-        cluster=Cluster(groups),
+        cluster=SimulatedCluster(groups),
         plan=plan,
         worker_deaths=1 + rng.below(12),
         servers=draw_failovers(rng) if forgets else None,

@@ -2,7 +2,7 @@
 
 from daws.model.cluster import ExecutorClass
 from daws.model.context import Label, parse_context
-from daws.sim.cluster import Cluster, NodeGroup
+from daws.sim.cluster import NodeGroup, SimulatedCluster
 from daws.sim.faults import draw_plan
 from daws.sim.worlds.graphs import growing_graph, labelled_graph, wide_graph
 from daws.sim.worlds.scenario import Scenario
@@ -43,4 +43,4 @@ def draw_plain(seed: int) -> Scenario:
         groups = (NodeGroup(nodes, (ExecutorClass(4),)),)
     else:
         name, graph = "growing", growing_graph(rng, waits=kind == 8 or rng.below(2) == 0)
-    return Scenario(seed, name, graph, Cluster(groups), strategy, draw_plan(rng), 1 + rng.below(4))
+    return Scenario(seed, name, graph, SimulatedCluster(groups), strategy, draw_plan(rng), 1 + rng.below(4))

@@ -4,7 +4,7 @@ It has tasks that are sent ahead, or many tasks of which some read an object tha
 """
 
 from daws.model.cluster import ExecutorClass
-from daws.sim.cluster import Cluster, NodeGroup
+from daws.sim.cluster import NodeGroup, SimulatedCluster
 from daws.sim.faults import FaultPlan
 from daws.sim.worlds.graphs import MS, twofold_graph
 from daws.sim.worlds.scenario import Scenario
@@ -17,7 +17,7 @@ from daws.workloads import parse_workload
 def draw_rush(seed: int) -> Scenario:
     rng = SplitMix64(seed * 0xD6E8FEB86659FD93 + 2862933555777941757)
     nodes = 3 + rng.below(2)
-    cluster, shards = Cluster((NodeGroup(nodes, (ExecutorClass(1),)),)), 1 + rng.below(3)
+    cluster, shards = SimulatedCluster((NodeGroup(nodes, (ExecutorClass(1),)),)), 1 + rng.below(3)
     if rng.below(3) == 0:
         strategy = parse_strategy(FIRST[rng.below(len(FIRST))])
         graph = parse_workload("bot:tasks=700,length-ms=0.4").build(nodes, 1, seed)

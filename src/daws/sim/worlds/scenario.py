@@ -4,7 +4,7 @@ from msgspec import Struct
 
 from daws.core.events import NEVER_NS
 from daws.model.graph import Graph
-from daws.sim.cluster import Cluster
+from daws.sim.cluster import SimulatedCluster
 from daws.sim.faults import FaultPlan
 from daws.sim.servers import ServerPlan
 from daws.sim.user import UserPlan
@@ -19,7 +19,7 @@ class Scenario(Struct, frozen=True):
     seed: int
     kind: str
     graph: Graph
-    cluster: Cluster
+    cluster: SimulatedCluster
     strategy: Strategy
     plan: FaultPlan
     shards: int

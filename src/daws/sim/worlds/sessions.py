@@ -4,7 +4,7 @@ Nodes, messages and the store fail as in the other worlds, and links of the clie
 """
 
 from daws.model.cluster import ExecutorClass
-from daws.sim.cluster import Cluster, NodeGroup
+from daws.sim.cluster import NodeGroup, SimulatedCluster
 from daws.sim.faults import FaultPlan, draw_plan
 from daws.sim.servers import ServerPlan, draw_failovers, draw_server_plan
 from daws.sim.user import CLOSE, DETACH, KILLED, UserPlan, Visit, empty_graph
@@ -33,7 +33,7 @@ def draw_sessions(seed: int) -> Scenario:
         seed,
         kind,
         empty_graph(),
-        Cluster((NodeGroup(nodes, (ExecutorClass(cores),)),)),
+        SimulatedCluster((NodeGroup(nodes, (ExecutorClass(cores),)),)),
         strategy,
         _without_cancels(plan),
         shards,

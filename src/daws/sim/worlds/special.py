@@ -7,7 +7,7 @@ from msgspec import Struct, structs
 
 from daws.model.cluster import ExecutorClass
 from daws.model.graph import Graph
-from daws.sim.cluster import Cluster, NodeGroup
+from daws.sim.cluster import NodeGroup, SimulatedCluster
 from daws.sim.faults import FaultPlan, draw_plan
 from daws.sim.worlds.graphs import LARGE, MS, deadly_graph, growing_graph, short_graph
 from daws.sim.worlds.scenario import Scenario
@@ -40,16 +40,16 @@ class SpecialDraft(Struct):
     plan: FaultPlan
     shards: int
 
-    def scenario(self, kind: str, graph: Graph, cluster: Cluster | None = None, **more: Any) -> Scenario:
+    def scenario(self, kind: str, graph: Graph, cluster: SimulatedCluster | None = None, **more: Any) -> Scenario:
         usual = Scenario(
             self.seed, kind, graph, cluster or self.cluster(self.nodes), self.strategy, self.plan, self.shards
         )
         return structs.replace(usual, **more)
 
-    def cluster(self, nodes: int, cores: int = 0) -> Cluster:
-        return Cluster((NodeGroup(nodes, (ExecutorClass(cores or self.cores),)),))
+    def cluster(self, nodes: int, cores: int = 0) -> SimulatedCluster:
+        return SimulatedCluster((NodeGroup(nodes, (ExecutorClass(cores or self.cores),)),))
 
-    def single_cores(self, more: int = 1) -> Cluster:
+    def single_cores(self, more: int = 1) -> SimulatedCluster:
         """A cluster of nodes with one executor each: a node that dies loses one run."""
         return self.cluster(self.nodes + more, 1)
 
@@ -89,7 +89,9 @@ def _little_memory(draft: SpecialDraft) -> Scenario:
 
 def _unlike_nodes(draft: SpecialDraft) -> Scenario:
     slow = NodeGroup(draft.nodes, (ExecutorClass(draft.cores),), 0.5)
-    return draft.scenario("unlike nodes", draft.graph(), Cluster((slow, NodeGroup(2, (ExecutorClass(4),), 2.0, 1))))
+    return draft.scenario(
+        "unlike nodes", draft.graph(), SimulatedCluster((slow, NodeGroup(2, (ExecutorClass(4),), 2.0, 1)))
+    )
 
 
 def _cut_off(draft: SpecialDraft) -> Scenario:

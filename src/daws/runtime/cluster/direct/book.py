@@ -43,7 +43,7 @@ class SessionBook:
         return decode(noted) if noted else None
 
     async def open(self, name: str, kept: bool, since: float, nonce: bytes) -> Entry | None:
-        """A new session; without a name it gets one. None if there is one of that name already."""
+        """Open a session; without a name it gets one. None if there is a session of that name already."""
         number = await self._notes.new_number("session")
         entry = Entry(number, name or f"session-{number}", kept, since, nonce)
         if not await self.restore(entry):
@@ -51,7 +51,7 @@ class SessionBook:
         return entry
 
     async def restore(self, entry: Entry) -> bool:
-        """Write an entry that is new, or that the server may have forgotten. False if its name is another's."""
+        """Write an entry that is new, or that the server may have forgotten. False if another session has its name."""
         mine = b"%d" % entry.number
         await self._notes.swap(SESSIONS, entry.number, b"", encode(entry))
         if await self._notes.swap(NAMES, entry.name, b"", mine) != mine:
@@ -60,13 +60,13 @@ class SessionBook:
         return True
 
     async def change(self, entry: Entry, **fields: object) -> Entry | None:
-        """The entry as it is now; None if somebody else has changed it meanwhile."""
+        """Change an entry, and return the new one. None if another process has changed it meanwhile."""
         wanted = msgspec.structs.replace(entry, **fields)
         now = await self._notes.swap(SESSIONS, entry.number, encode(entry), encode(wanted))
         return wanted if now == encode(wanted) else None
 
     async def end(self, entry: Entry) -> None:
-        """Nothing is left of it."""
+        """Remove a session from the notes, and note that it has ended."""
         await self._notes.put(ENDED, (entry.number, b"1"))
         await self._notes.swap(NAMES, entry.name, b"%d" % entry.number, b"")
         await self._notes.drop(SESSIONS, [entry.number])

@@ -1,6 +1,6 @@
-"""Sessions that are to end: what has not ended in them is cancelled, and what has is let go of.
+"""Sessions that are to end: their unfinished tasks are cancelled, and the tasks that they hold are released.
 
-The first of a cluster's nodes sees to it; should two of them think that they are the first, no harm is done.
+The first node of a cluster does it. Two nodes that both think that they are the first do no harm.
 """
 
 import logging
@@ -52,7 +52,7 @@ class Sweeper:
                 await self._end(entry)
 
     async def _end(self, entry: Entry) -> None:
-        """Looked at again until nothing is left."""
+        """Take the next step to end a session. This is called again until nothing is left of it."""
         now_s = time.monotonic()
         self._cancelling = {one: since for one, since in self._cancelling.items() if now_s - since < CANCEL_AGAIN_S}
         if self._cancelling or now_s < self._lingering.get(entry.number, 0.0):
@@ -61,7 +61,7 @@ class Sweeper:
         low = entry.number << SESSION_BITS
         unfinished: list[int] = []
         held: list[int] = []
-        left: list[int] = []  # not yet forgotten, perhaps because nobody has said that its children are
+        left: list[int] = []  # not yet forgotten, perhaps because its children are not known to be
         async for task, record in desk.looking.between(low, low + (1 << SESSION_BITS)):
             if not has_ended(record):
                 unfinished.append(task)

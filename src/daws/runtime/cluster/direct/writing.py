@@ -109,7 +109,8 @@ class _Writer:
         await self._say(gone)
 
     async def complete(self) -> None:
-        """A parent that is not there now will never be: it was to be written by whoever was killed."""
+        """Carry out the missing steps. A parent that is not in the store now never will be: the client that was to
+        write it was killed."""
         rows = [(place, row) for place, row in enumerate(self._rows) if isinstance(row, Submit)]
         left = await self._register(rows)
         for place, row in rows:
