@@ -91,7 +91,9 @@ class SessionListener:
     def _with_failure(self, outcome: Outcome) -> Outcome:
         """The outcome with the error of the task, or of the one that is to blame, whose future may be gone."""
         error, failure = self._raised.find(outcome.task, outcome.error, outcome.failure)
-        return outcome if failure == outcome.failure else replace(outcome, error=error, failure=failure)
+        if failure is outcome.failure:
+            return outcome
+        return replace(outcome, error=error, failure=failure)  # equal ones come again: all share the first
 
     def on_done(self, tasks: list[int], made: list[tuple[Input, ...] | bytes]) -> None:
         if self.outputs or self.brake.sizes or self.watched:

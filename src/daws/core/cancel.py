@@ -36,7 +36,7 @@ def on_cancel_order(core: NodeCore, message: CancelOrder) -> None:
 
 
 def ordered(batch: int) -> int:
-    """In the place of a parent: the cancel comes from a client's order."""
+    """A number in the place of the parent, which says that the cancel comes from this order of a client."""
     return -2 - batch
 
 

@@ -107,8 +107,8 @@ def _mine(ready: Ready, granted: Granted) -> Ready:
 
 
 def _replace_copy(core: NodeCore, ready: Ready) -> bool:
-    """What stands here as a copy of a task belongs to this node now. True if it runs already: that run counts, unless
-    it is of an earlier attempt."""
+    """Let a copy of a task that is here count as the task itself, which belongs to this node now. True if the copy runs
+    already: that run counts, unless it is of an earlier attempt."""
     task = ready.spec.id
     run = core.running.get(task)
     if run is not None and run.ready.attempt == ready.attempt:
@@ -122,8 +122,8 @@ def _replace_copy(core: NodeCore, ready: Ready) -> bool:
 
 
 def accept_once_more(core: NodeCore, ready: Ready) -> None:
-    """A task that had gone back to waiting is ready again: a copy of it may stand here, or it may itself, if others
-    have told it too and the store's answers came in another order."""
+    """Accept a task that had gone back to waiting and is ready again. A copy of it may be here. The task itself may be
+    here too, if other nodes have told it as well and the store's answers came in another order."""
     task, move = ready.spec.id, ready.move
     if move <= core.transfer.given_up.get(task, -1) or holds_itself(core, task, move):
         return

@@ -76,7 +76,8 @@ def finish(core: NodeCore, ready: Ready, sizes: tuple[int, ...], error: str, val
 
 
 def _learn_size(core: NodeCore, kind: int, size_bytes: int) -> None:
-    """What a run of this kind has made and does not travel inside records."""
+    """Note how many bytes of large objects a run of this kind has made. Objects that travel inside records do not
+    count."""
     seen = core.kinds.get(kind)
     if seen is not None:
         seen[3] = size_bytes
@@ -132,7 +133,8 @@ def on_finish_answer(core: NodeCore, row: Finish, answer: AnswerType) -> None:
 
 
 def stop_rivals(core: NodeCore, rivals: tuple[NodeId, ...], task: int, attempt: int) -> None:
-    """Others that run the same task: a hint is enough, a second commit would be refused anyway."""
+    """Tell other nodes that run the same task to stop. The message may get lost: the store refuses a second commit
+    anyway."""
     for rival in rivals:
         if rival in core.members:
             core.out.append(Send(rival, StopOrder(core.node, task, -1, attempt)))

@@ -15,7 +15,7 @@ class Phase:
 
 
 class NodeConfig(Struct, frozen=True):
-    """What all nodes of a cluster agree on."""
+    """The settings that are the same on all nodes of a cluster."""
 
     shard_count: int = 1
     lease_ns: int = 10 * SECOND_NS

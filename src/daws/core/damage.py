@@ -1,8 +1,8 @@
 """Objects whose files turn out to be damaged, or gone: they are lost here, as if this node had never had them.
 
-Whoever was to read one looks for it at its other places, or has it made again (`staging`, `remaking`). A run that found
-out had not begun, so it comes back as if it had been recalled; it is nobody's failure. Only a run that has created
-tasks by then, and reads what one of them has made, has to run anew as if its worker had died.
+A task that was to read such an object looks for it at its other places, or has it made again (`fetching`, `remake`). A
+run that found out had not begun, so it comes back as if it had been recalled; it is nobody's failure. Only a run that
+has created tasks by then, and reads what one of them has made, has to run anew as if its worker had died.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from daws.core.node import NodeCore
 
 LACKS_MAX = 8
-"""So often may a task find objects damaged on one node: there, making them again does not help."""
+"""How often a task may find objects damaged on one node. After that, making them again there does not help."""
 
 
 @handles(RunLacks)

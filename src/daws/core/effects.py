@@ -1,4 +1,5 @@
-"""What a node wants done. Drivers carry effects out and report back with events; they decide nothing."""
+"""Effects: the actions that a node wants done. Drivers carry effects out and report back with events; they decide
+nothing."""
 
 from msgspec import Struct
 
@@ -60,9 +61,9 @@ class Send(Effect, frozen=True):
 class CallStore(Effect, frozen=True):
     """A batch of rows for one shard, answered by StoreAnswered with the same token.
 
-    Nothing follows from the answer of a `lazy` call but that other runs of the same tasks are told to stop: where tasks
-    have no copies, the driver may keep it until the node wakes up for something else.
-    An idle node `hopes` for work from the answer, and must be woken by it even when it brings none.
+    The only consequence of the answer to a `lazy` call is that other runs of the same tasks are told to stop. If tasks
+    have no copies, the driver may keep that answer until the node wakes up for something else. An idle node `hopes` for
+    work from the answer, and must be woken by it even when it brings none.
     """
 
     token: int

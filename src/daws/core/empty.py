@@ -1,7 +1,8 @@
 """Shared empty objects.
 
-Most nodes of a large cluster are idle most of the time, and memory per node decides how large it can be. So a container
-that most nodes never need is one shared object, which cannot be changed, until a node has something to put there.
+Most nodes of a large cluster are idle most of the time, and memory per node decides how large it can be. A container
+that most nodes never need is therefore one shared object, which cannot be changed. A node gets its own when it has
+something to put there.
 """
 
 from functools import lru_cache

@@ -1,4 +1,4 @@
-"""What can happen to a node. Messages of other nodes (`daws.wire.messages`) are events too."""
+"""Events: all that can happen to a node. Messages of other nodes (`daws.wire.messages`) are events too."""
 
 from msgspec import Struct
 
@@ -122,7 +122,7 @@ class CallFine(Event, frozen=True):
 
 
 class CallsSafe(Event, frozen=True):
-    """Of a store that is replicated asynchronously: these calls were acknowledged, and are on its replicas by now."""
+    """Acknowledged calls of a store that is replicated asynchronously have reached its replicas by now."""
 
     shard: int
     tokens: tuple[int, ...]
@@ -147,7 +147,7 @@ class Leave(Event, frozen=True):
 
 
 class NewStrategy(Event, frozen=True):
-    """From now on the node goes by another strategy, which was checked before. `text` spells all of it out."""
+    """The node uses another strategy from now on, which was checked before. `text` spells all of it out."""
 
     text: str
 

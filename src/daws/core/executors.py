@@ -30,7 +30,7 @@ class Run(Struct, gc=False):
     outcome: Any = None  # the RunEnded that waits for them
 
     def resume(self, slot: int, more_slots: tuple[int, ...]) -> None:
-        """It has executors again."""
+        """Note the executors that the run has got again."""
         self.slot, self.more_slots, self.suspended = slot, more_slots, False
 
 
@@ -45,7 +45,7 @@ class Group:
         self.free = list(reversed(slots))
 
     def take(self, count: int) -> tuple[int, ...]:
-        """So many more executors, for a task that needs several."""
+        """Take this many more executors, for a task that needs several."""
         if not count:
             return ()
         taken = tuple(self.free[-count:])

@@ -1,11 +1,11 @@
-"""Rule 11, the other half: when a shard is served by another server, what was acknowledged is said again.
+"""Rule 11, the other half: when another server serves a shard, acknowledged rows are sent again.
 
-In order, before anything else: rows are idempotent, so those that were not lost do no harm. What one node said may rest
-on what another has yet to say again; rows that are refused though they were granted before are tried for some rounds,
-and then let go: who is not heard then has lost nothing but work. In the end the node asks what it owns and what it
-means to do, and takes what it did not know of: whoever had it since may be dead. (So rounds, new rows that wait for
-them, and intents that are carried out under new marks at once save time and work, which 600 fault seeds do not miss;
-what must not be left out is the order, and the look at the end.)
+They are sent in order, before anything else. Rows are idempotent, so those that were not lost do no harm. A row of one
+node may depend on rows that another node has yet to send again. Such a row is refused though it was granted before. It
+is tried for some rounds and then given up, which loses nothing but work. In the end the node asks what it owns and what
+it means to do. It takes on what it did not know of, because the node that had it since may be dead. (Three parts only
+save time and work: the rounds, new rows that wait for them, and intents that are carried out under new marks at once.
+600 fault seeds do not miss them. The order and the look at the end must not be left out.)
 """
 
 from __future__ import annotations
@@ -57,15 +57,16 @@ if TYPE_CHECKING:
     from daws.core.node import NodeCore
 
 ROUNDS = 4
-"""So often a row is said again that others have to make possible first; there is a tick between rounds."""
+"""How often a row is sent again that depends on rows of other nodes; there is a tick between rounds."""
 LOOKS_TICKS = (2, 4, 8, 16, 32)
-"""So long after all was said again, and after each look, a node asks what it owns. Mostly the others have said theirs
-by the first time, but some may have been out of reach."""
+"""The ticks until a node asks what it owns, after all rows were sent again and after each such look. Mostly the others
+have sent their rows by the first look, but some may have been out of reach."""
 OF_OWNERS = (Claim, Finish, FinishSmall, Spawn, Suspend)
 """Rows that are granted to whoever owns the task."""
 OWNED_MAX = 1 << 30
 RECONCILES = -1
-"""In the place of a number of looks: not to leave, but to take on what it had not known of."""
+"""A value of `Owned.look`, in the place of a number of looks: the node does not leave, but takes on what it had not
+known of."""
 
 
 @handles(CallsSafe)
@@ -158,7 +159,8 @@ def _end_round(core: NodeCore, shard: int, resending: Resending) -> None:
 
 
 def _let_go(core: NodeCore, resending: Resending) -> None:
-    """Whoever had to say something first is not there to say it: what is here is not ours any more, or ours anew."""
+    """Give up the rows that still fail: the node that had to send its rows first is not there. The tasks of these rows
+    are not ours any more, or ours anew."""
     failed, resending.failed = resending.failed, []
     resending.stuck = set()
     for one in failed:
@@ -172,7 +174,7 @@ def _let_go(core: NodeCore, resending: Resending) -> None:
 
 
 def say_again(core: NodeCore) -> None:
-    """On each tick: begin the next round of what was refused, and look whether something is ours."""
+    """Begin the next round of rows that were refused, and look whether something is ours; called on each tick."""
     keeping: Keeping = core.keeping
     for shard, resending in list(keeping.resending.items()):
         if not resending.left and not resending.token:
@@ -193,10 +195,10 @@ def say_again(core: NodeCore) -> None:
 
 
 def _look_for_strangers(core: NodeCore) -> None:
-    """Of the members some may be forgotten: who had just joined, and died, is nobody's to take over from. But what it
-    has got meanwhile may be in other shards. The other way round, the shard of the members may have forgotten that this
-    node was struck. Other shards have not: they answer STRUCK to `Owned`, and this node begins anew. (The limit of 0
-    says that the tasks themselves are not asked for.)"""
+    """Ask every shard which nodes own something. The shard of the members may have forgotten a node that had just
+    joined and then died, so no node takes over from it. But other shards may have what it got meanwhile. The other way
+    round, the shard of the members may have forgotten that this node was struck. Other shards have not: they answer
+    STRUCK to `Owned`, and this node begins anew. (The limit of 0 says that the tasks themselves are not asked for.)"""
     for shard in range(core.shard_count):
         if shard != MEMBERSHIP_SHARD:
             ask_shard(core, shard, Owned(core.node, RECONCILES, 0))
@@ -204,8 +206,8 @@ def _look_for_strangers(core: NodeCore) -> None:
 
 
 def _intend_again(core: NodeCore, row: Row, answer: AnswerType) -> None:
-    """What the store holds this node to, under marks that may be new. Tasks are none of this: a later look finds those
-    that are ours, once the others have claimed theirs again."""
+    """Carry out the intents that the store holds this node to, under marks that may be new. Tasks are not among them: a
+    later look finds those that are ours, once the others have claimed theirs again."""
     task = getattr(row, "task", -1)
     if isinstance(answer, Committed):
         if answer.stop is not None:
@@ -234,8 +236,8 @@ def _intend_again(core: NodeCore, row: Row, answer: AnswerType) -> None:
 
 
 def take_on(core: NodeCore, answer: Estate) -> None:
-    """What the store says is ours and we do not have: whoever had it since has not said so again. It can be done twice,
-    so nothing is lost by doing what only waits to be cleared."""
+    """Take on what the store says is ours and is not here: the node that had it since has not sent its rows again.
+    Intents can be carried out twice, so those that only wait to be cleared do no harm."""
     for ready in answer.ready:
         if not _is_known(core, ready):
             recover(core, ready)

@@ -1,8 +1,8 @@
 """Fetching: what a task reads is brought here before it runs. It holds no executor meanwhile.
 
-A place that does not have an object is followed by the next one; if no member has it, the store is asked who is a
-member, and then the object is given up (`remake`). A task whose inputs are all here is staged: it stands beside the
-queues and is the next to start.
+If a place does not have an object, the next place is asked. If no member has it, the node asks the store who is a
+member, and then gives the object up (`remake`). A task whose inputs are all here is staged: it stands beside the queues
+and is the next to start.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ class Fetching:
 
 
 NO_FETCHING = shared_part(Fetching())
-"""Of all nodes that have never fetched anything: `own_fetching` creates a node's own."""
+"""Shared by all nodes that have never fetched anything. `own_fetching` creates a node's own."""
 
 
 def own_fetching(core: NodeCore) -> Fetching:
-    """What is fetched here, to change something."""
+    """The `Fetching` of this node, to change something."""
     if core.fetching is NO_FETCHING:
         core.fetching = Fetching()
     return core.fetching
@@ -75,7 +75,8 @@ def take_staged(core: NodeCore, index: int) -> Ready:
 
 
 def sort_staged(core: NodeCore) -> None:
-    """In the order that the strategy wants; else they stand in the order in which they came."""
+    """Sort the staged tasks in the order that the strategy wants. Without this they stay in the order in which they
+    came."""
     key = core.strategy.order.key
     core.fetching.staged.sort(key=lambda ready: key(core, ready))
 
@@ -271,7 +272,7 @@ def look_again(core: NodeCore) -> None:
 
 
 def _input_of(core: NodeCore, tasks: list[int], object_: int) -> Input | None:
-    """What those that still wait for an object know of it."""
+    """The description of an object, from a task that still waits for it."""
     for task in tasks:
         entry = core.fetching.waiting.get(task)
         for one in entry[0].inputs if entry is not None else ():

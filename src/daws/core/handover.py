@@ -1,9 +1,9 @@
-"""What was made here and is still needed goes to others before a node leaves: freed is not lost, but gone would be.
+"""Objects of a node that leaves: those that are still needed go to other nodes before it leaves, so that none is lost.
 
-The leaver names such objects to some of those who stay. Who is named one fetches it, tells the store that it has it,
-and keeps it from then on as if it had made it; the leaver lets go of it when it hears of that. Whoever does not answer
-has been asked in vain: after some ticks the leaver asks another. Who reads such an object later is told of its new
-place by the store, when the old one does not have it any more (see `remaking`).
+The leaver names such objects to some of the nodes that stay. A node that is named an object fetches it, tells the store
+that it has it, and keeps it from then on as if it had made it. The leaver lets go of the object when it hears of that.
+If a node does not answer, the leaver asks another one after some ticks. A task that reads such an object later learns
+its new place from the store, when the old place does not have it any more (see `remake`).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 PATIENCE_TICKS = 8
 ENTRIES_MAX = 256
-"""So many tasks' objects are named to one node in one message."""
+"""The largest number of tasks whose objects are named to one node in one message."""
 
 
 class Adoption:

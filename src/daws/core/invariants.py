@@ -1,4 +1,5 @@
-"""What holds for a node after any step. Checkers and property tests call `check`; nothing else does."""
+"""Invariants: statements that hold for a node after any step. Checkers and property tests call `check`; nothing else
+does."""
 
 from __future__ import annotations
 

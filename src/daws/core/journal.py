@@ -4,9 +4,10 @@ The driver notes each step: the time, the batch of events, the effects. Replayin
 the same version must give the same effects byte for byte; if it does not, `replay` says where and how. Nothing here
 opens a file: a journal is turned into bytes and back.
 
-A saved journal is a line of text (what it is, and in which format), then msgpack values, each with its length before
-it: a header, and one (time, events, effects) per step. Events and effects are kept as the bytes they had, so saving
-costs no more than a copy. Journals without effects (`effects=False`) are smaller; they keep a digest of them instead.
+A saved journal is a line of text that says what it is and in which format. Then come msgpack values, each with its
+length before it: a header, and one (time, events, effects) per step. Events and effects are kept as the bytes they had,
+so saving costs no more than a copy. Journals without effects (`effects=False`) are smaller; they keep a digest of them
+instead.
 """
 
 from collections.abc import Iterator, Sequence

@@ -1,12 +1,13 @@
 """Membership: the lease that keeps a node alive, the deaths of others, and the tick that repeats what was not answered.
 
 A node renews its lease long before it runs out, counts from when it sent the renewal, and starts nothing new past half
-of it. When a lease has run out any node may take over what the dead one owned; a hash says who tries first. Safety
-rests on the store alone.
+of it. When a lease has run out, any node may take over the tasks of the dead one; a hash says which node tries first.
+Safety rests on the store alone.
 
-How long a lease is must not change where or when tasks run as long as nobody dies and no message is lost. So neither
-the tick nor the answer to a renewal asks the strategy anything or starts a scheduling pass, unless a lease had run out
-or the members have changed. Whatever has to be looked at again after a while has a timer of its own (`timers`).
+How long a lease is must not change where or when tasks run as long as nobody dies and no message is lost. Therefore
+neither the tick nor the answer to a renewal asks the strategy anything or starts a scheduling pass, unless a lease had
+run out or the members have changed. Everything else that has to be looked at after a while has a timer of its own
+(`timers`).
 """
 
 from __future__ import annotations

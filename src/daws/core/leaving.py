@@ -1,13 +1,14 @@
 """A node that is told to leave: it starts nothing new, gives away what waits here, lets its runs end, and goes.
 
-Whoever leaves in good order leaves nothing behind, so nobody has to take over from it and no task runs again because of
-it. Until its deadline it waits for its runs (suspended ones too), for what it has told, offered or asked, and until all
-that was made here was read, or is with others (`handing`). At the deadline it stops its runs, whose tasks become new
-attempts elsewhere, and leaves a tick later whatever is still undone: then others take over as from the dead, and have
-lost objects made again.
+A node that leaves in good order leaves nothing behind, so no other node has to take over from it and no task runs again
+because of it. Until its deadline it waits for its runs (suspended ones too), and for answers to all that it has told,
+offered or asked. It also waits until every object that was made here was read or is on another node (`handover`). At
+the deadline it stops its runs, whose tasks become new attempts elsewhere. A tick later it leaves, even if something is
+still undone. Then others take over as from a dead node, and have lost objects made again.
 
-Not all that a node owns has it heard of: a client hands out tasks batch by batch. So when nothing is left to do it asks
-every shard what is still its own, and says farewell only when that is nothing, and nothing has happened since it asked.
+A node may own tasks that it has not heard of, because a client hands out tasks batch by batch. When nothing is left to
+do, the node therefore asks every shard what it still owns. It says farewell only if it owns nothing and nothing has
+happened since it asked.
 
 `leased_until_ns` is 0 from the first moment on, which keeps the scheduling pass from starting anything. Each step ends
 with `go_on`.
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
     from daws.core.node import NodeCore
 
 TAKERS_MAX = 64
-"""What is given away in one step is dealt to so many nodes at most, unless `place` wants it elsewhere."""
+"""The largest number of nodes to which the tasks of one step are dealt, unless `place` wants them elsewhere."""
 ASKS_ONLY = frozenset((Lease, Owned, Owners, Watch))
 """Rows that change nothing: whoever leaves need not wait for their answers."""
 
@@ -73,7 +74,7 @@ class Leaving:
         self.leased_until_ns = max(self.leased_until_ns, until_ns)
 
     def last_words(self, reason: str) -> str:
-        """What it could not hand over; or why it was struck before it could."""
+        """The text about tasks that it could not hand over, or the reason why it was struck before it could."""
         return self.behind if self.said else reason
 
     def unheard(self, tasks: tuple[Ready, ...]) -> tuple[Ready, ...]:
@@ -97,7 +98,7 @@ def on_leave(core: NodeCore, event: Leave) -> None:
 
 
 def _call_back(core: NodeCore) -> None:
-    """What was sent ahead has not begun yet. Copies need not end: whoever owns their tasks runs them too."""
+    """Recall runs that were sent ahead and have not begun yet. Stop copies: the owners of their tasks run them too."""
     for run in [run for run in core.running.values() if run.ready.mode & REPLICA]:
         call_off(core, run.ready.spec.id, run.ready.attempt)
     begun: set[int] = set()
@@ -110,7 +111,7 @@ def _call_back(core: NodeCore) -> None:
 
 
 def go_on(core: NodeCore) -> None:
-    """At the end of each step of a node that leaves."""
+    """Do the next part of leaving, at the end of each step of a node that leaves."""
     leaving = core.leaving
     if leaving.said:
         return
@@ -152,7 +153,7 @@ def _stop_waiting(core: NodeCore) -> None:
 
 
 def _say_what_can_wait(core: NodeCore) -> None:
-    """Others collect such words until there are many."""
+    """Send messages at once that other nodes collect until there are many."""
     if core.outbox.clearing:
         send_clears(core)
     if core.objects.freed:
@@ -160,7 +161,7 @@ def _say_what_can_wait(core: NodeCore) -> None:
 
 
 def hindrance(core: NodeCore) -> str:
-    """What keeps a node from leaving, for those who ask why; empty if nothing does."""
+    """The reason why a node cannot leave yet, for users who ask; empty if there is none."""
     for what, waiting in (
         ("runs that have not ended", core.running),
         ("tasks that it has offered", core.transfer.lent),
@@ -223,8 +224,8 @@ def _without_again(ready: Ready) -> Ready:
 def give_away(core: NodeCore) -> None:
     """Offer everything that waits here to others: where `place` wants it, or dealt out to those who can run it.
 
-    What nobody can run goes to anybody, who keeps it until somebody joins that can; only if there is nobody at all it
-    stays here.
+    A task that no member can run goes to any member, which keeps it until a node joins that can run it. It stays here
+    only if there is no other member at all.
     """
     leaving = core.leaving
     queued = core.dedicated.count or core.shared.count or core.fetching.waiting or core.fetching.staged

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 SAMPLE_ALL = 16
 SAMPLE_MASK = 7
 KINDS_MAX = 10_000
-"""Of so many kinds of tasks it is known how long they take."""
+"""The largest number of kinds of tasks whose lengths are remembered."""
 
 
 def is_sampled(done: int) -> bool:
@@ -23,7 +23,7 @@ def is_sampled(done: int) -> bool:
 
 
 def learn_length(core: NodeCore, kind: int, duration_ns: int, count: int = 1) -> None:
-    """So many runs of this kind took so long in all."""
+    """Note that `count` runs of this kind took this long in all."""
     seen = core.kinds.get(kind)
     if seen is None:
         if core.kinds is EMPTY:
@@ -70,5 +70,5 @@ def adapt(core: NodeCore) -> None:
 
 
 def begin_period(core: NodeCore) -> None:
-    """What is seen from now on is what `adapt` will be asked about."""
+    """Begin the period that `adapt` will be asked about next."""
     core.adapted = (core.done_count, core.sampled_count, core.sampled_ns, core.moved_bytes, core.read_bytes)

@@ -1,10 +1,11 @@
 """Work that finds its taker without being asked for again: idle nodes that are remembered, and nodes that invite.
 
-A thief whose strategy lets it leave its name asks once; who has nothing remembers it (`thieves`) and hands over what
-comes up later. The other way round, a node with more than it can run invites others (`invitations`), who ask it for a
-task when they have time: a task is bound to a node only then. Names and invitations may get lost, and nothing rests on
-them: whatever is queued runs where it is in any case. After a while both are given anew, and then, as long as no task
-has ended here, after twice as long each time: who waits for hours sends a few messages, not thousands.
+A thief whose strategy lets it leave its name asks once. A node that has no work remembers the thief (`thieves`) and
+hands over tasks that come later. The other way round, a node with more tasks than it can run invites others
+(`invitations`). They ask it for a task when they have time, and only then is a task bound to a node. Names and
+invitations may get lost, and nothing rests on them: whatever is queued runs where it is in any case. After a while both
+are given anew, and then, as long as no task has ended here, after twice as long each time. A node that waits for hours
+thus sends a few messages, not thousands.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ class Lifelines:
 
 
 NO_LIFELINES = shared_part(Lifelines())
-"""Of all nodes that wait for nobody: `own_lifelines` creates a node's own."""
+"""Shared by all nodes that have no such agreements. `own_lifelines` creates a node's own."""
 
 
 def own_lifelines(core: NodeCore) -> Lifelines:
@@ -52,7 +53,7 @@ def own_lifelines(core: NodeCore) -> Lifelines:
 
 
 def remember(core: NodeCore, thief: NodeId, contexts: Contexts) -> None:
-    """It found nothing here and waits."""
+    """Remember a thief that found nothing here and waits."""
     own_lifelines(core).thieves[thief] = contexts
 
 
@@ -79,7 +80,7 @@ def be_unnamed(core: NodeCore) -> None:
 
 
 def uninvite(core: NodeCore, count: int) -> None:
-    """So many of the tasks for which others were called have gone."""
+    """Note that this many of the tasks for which others were called have gone."""
     if core.lifelines.invited:
         core.lifelines.invited = max(0, core.lifelines.invited - count)
 

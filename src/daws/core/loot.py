@@ -1,4 +1,5 @@
-"""What a thief gets: part of the shared queue, by the order of its owner, by the thief's wish, or by what it has."""
+"""The tasks that a thief gets: part of the shared queue, by the owner's order, the thief's wish, or the thief's
+objects."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from daws.core.node import NodeCore
 
 STUCK_RUNS = 2
-"""So many mean run times after the last task came to empty queues, what was staged for it should have started."""
+"""The number of mean run times after the last task came to empty queues by which staged tasks should have started."""
 
 Contexts = tuple[Context | None, ...] | None
 
@@ -27,7 +28,7 @@ def loot_for(
 ) -> list[Ready]:
     """Tasks that leave the shared queue for this thief, whose idle executors have these contexts (None: plain ones).
 
-    Who calls for several thieves in a row hands over the same `most` each time: by task, the bytes at its best node.
+    A caller that serves several thieves in a row passes the same `most` each time: by task, the bytes at its best node.
     """
     if not core.shared.count:
         return _staged(core, contexts)
@@ -70,7 +71,7 @@ def _settles(core: NodeCore) -> bool:
 
 
 def _without_copies(core: NodeCore, loot: list[Ready]) -> list[Ready]:
-    """Copies of others' tasks are not this node's to hand on."""
+    """Put copies of other nodes' tasks back into the queue: this node may not hand them on."""
     for ready in loot:
         if ready.mode & REPLICA:
             core.sequence += 1
@@ -108,7 +109,7 @@ def _beginnings(core: NodeCore, amount: int) -> list[Ready]:
 
 
 def _wished(core: NodeCore, thief: NodeId, contexts: Contexts, amount: int, wish: Wish) -> list[Ready]:
-    """What the thief would like to have, among what it can run. (A search through the whole queue.)"""
+    """The tasks that the thief wishes for, among those that it can run. (A search through the whole queue.)"""
     info = core.members.info(thief)
     able = info.can_run if info is not None else _asks_nothing
     return core.shared.select(amount, core.strategy.balance.from_head, contexts, wish, able)

@@ -1,10 +1,10 @@
 """Memory: tasks that run together never declare more than their node has.
 
-A task that does not fit waits beside the queues, as a wide task waits for executors. What falls free meanwhile is kept
-for it: no other task that declares memory starts before it, so a big one is not starved by many small ones. Tasks that
-declare nothing may go on, on executors that it does not need. Who is suspended gives its memory back together with its
-executor (else a task and those that it waits for could be too much for their node), and comes before all others when
-it goes on.
+A task that does not fit waits beside the queues, as a wide task waits for executors. Memory that falls free meanwhile
+is kept for it: no other task that declares memory starts before it, so a big task is not starved by many small ones.
+Tasks that declare nothing may go on, on executors that it does not need. A suspended run gives its memory back together
+with its executor, because a task and those that it waits for could be too much for their node. It comes before all
+others when it goes on.
 
 How much is in use is added up when somebody asks: only nodes with such tasks pay for it.
 """
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def memory_used(core: NodeCore) -> int:
-    """What the tasks that run here have declared."""
+    """The bytes that the tasks that run here have declared."""
     used = 0
     for run in core.running.values():
         needs = run.ready.spec.needs

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 AUDIT_ROWS_MAX = 256
 AUDITS = 4
-"""So many audits take place in the time after which something is audited."""
+"""The number of audits in the time after which an object is audited."""
 RELEASES_MIN = 16
 RELEASE_TICKS = 4
 """Fewer releases than that for one place wait for so many ticks."""
@@ -32,7 +32,7 @@ FEW_READERS = 8
 """Up to so many readers, a tuple is smaller and quicker than a set."""
 
 Made = tuple[set[int] | tuple[int, ...], int, tuple[int, ...]]
-"""Of one task: the readers that have yet to finish, since when they are waited for, and the objects."""
+"""The entry of one task: the readers that have yet to finish, since when they are waited for, and the objects."""
 
 
 class NodeObjects:
@@ -64,7 +64,7 @@ class NodeObjects:
 
 
 NO_OBJECTS = shared_part(NodeObjects())
-"""Of all nodes that have never had an object: `own_objects` creates a node's own."""
+"""Shared by all nodes that have never had an object. `own_objects` creates a node's own."""
 
 
 def own_objects(core: NodeCore) -> NodeObjects:
@@ -80,7 +80,7 @@ def add_object(core: NodeCore, object_: int, size_bytes: int) -> None:
 
 
 def add_stray(core: NodeCore, objects: Iterable[int]) -> None:
-    """These objects were made here by a task that was planned for another node."""
+    """Note objects that were made here by a task that was planned for another node."""
     own_objects(core).strays.update(objects)
 
 
@@ -121,7 +121,7 @@ def are_small(inputs: tuple[Input, ...]) -> bool:
 
 
 def large_objects(outputs: tuple[Input, ...]) -> tuple[int, ...]:
-    """Those that do not travel inside records."""
+    """The outputs that do not travel inside records."""
     if len(outputs) == 1:
         return (outputs[0][0],) if outputs[0][1] > INLINE_BYTES else ()
     return tuple([one[0] for one in outputs if one[1] > INLINE_BYTES])
@@ -202,7 +202,7 @@ def unpin_copy(core: NodeCore, object_: int) -> None:
 
 
 def own_copies(core: NodeCore, objects: Iterable[int]) -> None:
-    """Copies count as made here from now on."""
+    """Let copies count as made here from now on."""
     here = core.objects
     for one in objects:
         if here.copies.pop(one, None) is not None:
@@ -313,7 +313,8 @@ def release_inputs(core: NodeCore, ready: Ready) -> None:
 
 
 def send_releases(core: NodeCore) -> None:
-    """On each tick: a message to each place for which there are many, and now and then to all (they are not urgent)."""
+    """Send releases, on each tick: to each place for which there are many, and now and then to all (they are not
+    urgent)."""
     objects = core.objects
     objects.release_ticks += 1
     all_ = not objects.release_ticks % RELEASE_TICKS
@@ -327,7 +328,7 @@ def send_releases(core: NodeCore) -> None:
 
 
 def send_all_releases(core: NodeCore) -> None:
-    """To all places, at last."""
+    """Send the releases for all places now."""
     releases = own_objects(core).releases
     for place, pairs in releases.items():
         if place in core.members:
@@ -420,7 +421,7 @@ def release_for(core: NodeCore, reader: int) -> None:
 
 
 def audit_in_time(core: NodeCore) -> None:
-    """On each tick: look through all that was made here, if that is due."""
+    """Look through all that was made here, if that is due; called on each tick."""
     here = core.objects
     if core.now_ns >= here.audit_at_ns:
         here.audit_at_ns = core.now_ns + core.config.audit_ns // AUDITS

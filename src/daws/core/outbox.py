@@ -1,8 +1,8 @@
 """Carrying out what stands in outboxes of the store: intents that outlive the node that had them.
 
-Whoever commits, fails or cancels a task finds its children in the answer and tells them. `telling` counts what an entry
-still waits for; at zero the entry is cleared (lazily, many at a time). If this node dies before, the next owner of the
-entry does it all again.
+A node that commits, fails or cancels a task finds the task's children in the answer and tells them. `telling` counts
+what an entry still waits for; at zero the entry is cleared (lazily, many at a time). If this node dies before, the next
+owner of the entry does it all again.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Outbox:
 
 
 NO_OUTBOX = shared_part(Outbox())
-"""Of all nodes that have never had an intent: `own_outbox` creates a node's own."""
+"""Shared by all nodes that have never had an intent. `own_outbox` creates a node's own."""
 
 
 def own_outbox(core: NodeCore) -> Outbox:
@@ -239,7 +239,7 @@ def on_awake(core: NodeCore, message: Awake) -> None:
 
 
 def repeat_orders(core: NodeCore) -> None:
-    """On each tick: say again what was not acknowledged; who has died need not be told."""
+    """Send again, on each tick, the orders that were not acknowledged; a dead node need not be told."""
     outbox = core.outbox
     for (number, task), (owner, since) in list(outbox.wakes.items()):
         if _is_dead(core, owner, since):

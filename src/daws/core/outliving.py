@@ -1,9 +1,10 @@
 """Runs that have outlived all tasks that they created, and so need not wait until these are safe (rule 11).
 
 A run ends no sooner than what it has created is safe, because a store of several shards may forget the one and remember
-the other. That is for tasks which are yet to run, and for others which need them. What a run holds is for itself and
-for what else it has created: if all of that has ended, it has had its effect, and nobody is left who could miss it. So
-when such a run ends the store is asked, once. If one of them has not ended, all have to be safe: it may need another.
+the other. That is for tasks which are yet to run, and for others which need them. The tasks that a run holds serve the
+run itself and the other tasks that it has created. If all of these have ended, they have had their effect, and no task
+is left that could miss them. Therefore the node asks the store once when such a run ends. If one of them has not ended,
+all have to be safe: it may need another.
 """
 
 from __future__ import annotations

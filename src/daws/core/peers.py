@@ -1,7 +1,8 @@
-"""What a node believes of others, from what it heard and from what it sent them. None of it is certain.
+"""The beliefs of a node about others, from what it heard and from what it sent them. None of them is certain.
 
-Kept only under strategies that ask for it: how loaded others are (`loads`, for placements that weigh them), and which
-nodes have which objects because they were handed tasks that read them (`holders`, the index of a central dispatcher).
+They are kept only under strategies that ask for them. `loads` says how loaded others are, for placements that weigh
+loads. `holders`, the index of a central dispatcher, says which nodes have which objects because they were handed tasks
+that read them.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ LOAD_NEWS_NS = 1_000_000_000
 """Loads that were heard of longer ago are not believed any more."""
 LOADS_MAX = 1024
 HOLDERS_MAX = 65_536
-"""So many nodes' loads and so many objects are remembered, the latest ones."""
+"""The numbers of loads and of objects that are remembered, the latest ones."""
 UNKNOWN = -1
 
 

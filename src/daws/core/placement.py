@@ -1,7 +1,7 @@
 """Ready tasks: where one goes when this node becomes its owner, and tasks that leave for another node.
 
-Moving is claiming: a task that was offered stays in `lent` until its receiver says that it has claimed it; after a
-while this node claims it back from itself, so that a late claim fails.
+Moving is claiming: a task that was offered stays in `lent` until its receiver says that it has claimed it. After a
+while this node claims the task back from itself, so that a late claim fails.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def accept(core: NodeCore, ready: Ready, alone: bool = False) -> None:
 
 
 def note_taken(core: NodeCore, ready: Ready) -> None:
-    """It was said twice, and the other answer may be yet to come, when the task has long ended."""
+    """Remember a task that this node was told of twice: the other answer may come when the task has long ended."""
     know_until(core, ready)
 
 

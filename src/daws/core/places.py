@@ -32,8 +32,8 @@ def places(core: NodeCore) -> Iterator[tuple[str, Ready]]:
 
 
 def holds(core: NodeCore, task: int, attempt: int = 0, move: int = 0) -> bool:
-    """Is this task anywhere here, or on its way out, with this attempt or a later one? What was lent before this move
-    has come back to us since. (A long search, for rare doubts.)"""
+    """Is this task anywhere here, or on its way out, with this attempt or a later one? A task that was lent before this
+    move has come back since. (A long search, for rare doubts.)"""
     lent = core.transfer.lent.get(task)
     if lent is not None and lent[0].attempt >= attempt and lent[0].move >= move:
         return True

@@ -2,9 +2,9 @@
 
 The driver says when the objects here take more room than they may, and when there is enough again (`Pressure`). In
 between, tasks that read objects which lie here come before all others, and those whose end lets go of some may start as
-always. Any other task could only make more: one of them starts when nothing else runs. So whatever was made is read
-before more is made, and a node under pressure still comes to an end. It takes back what it has sent ahead, fetches
-nothing ahead and looks for no work elsewhere; others may take what waits here.
+always. Any other task could only make more: one of them starts when nothing else runs. Thus objects are read before
+more are made, and a node under pressure still comes to an end. It takes back what it has sent ahead, fetches nothing
+ahead and looks for no work elsewhere; others may take what waits here.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def step_forward(core: NodeCore, ready: Ready) -> bool:
-    """Under pressure, a task that reads objects and has them all here does not stand in a queue behind others."""
+    """Stage a task that reads objects and has them all here, so that under pressure it does not wait behind others."""
     if ready.mode or (core.doomed and ready.spec.id in core.doomed):
         return False
     if not any(one[1] > INLINE_BYTES for one in ready.inputs) or missing_inputs(core, ready):
@@ -33,7 +33,7 @@ def step_forward(core: NodeCore, ready: Ready) -> bool:
 
 
 def makes_room(core: NodeCore, ready: Ready) -> bool:
-    """Does it read something here that goes when its readers have ended? What a client holds does not."""
+    """Does it read something here that goes when its readers have ended? An object that a client holds does not."""
     for object_, size_bytes, producer, _, _ in ready.inputs:
         if size_bytes > INLINE_BYTES:
             if object_ in core.objects.copies:
@@ -45,5 +45,5 @@ def makes_room(core: NodeCore, ready: Ready) -> bool:
 
 
 def is_busy(core: NodeCore) -> bool:
-    """Does anything run here? Who is suspended may wait for tasks that have not started."""
+    """Does anything run here? A suspended run does not count: it may wait for tasks that have not started."""
     return any(not run.suspended for run in core.running.values())

@@ -25,7 +25,7 @@ Offered = tuple[Context | None, ...]
 PLAIN: Offered = (None,)
 TAKEN_MAX = 64
 SORTED_MAX = 512
-"""Of a longer heap the exact end is taken only if that is a good part of it."""
+"""The longest heap that is always sorted to cut its end. A longer one is sorted only to cut a good part of it."""
 
 
 class ReadyQueue:
@@ -227,7 +227,8 @@ class ReadyQueue:
         wish: Wish,
         able: Callable[[Needs | None], bool],
     ) -> list[Ready]:
-        """As `cut`, but by rank, within a range of ranks, and only what `able` allows. (A search through all tasks.)"""
+        """Cut tasks by rank, within a range of ranks, and only those that `able` allows. (A search through all
+        tasks.)"""
         offered = contexts if contexts is not None else PLAIN
         found: list[Entry] = []
         for entry in self._entries():
@@ -274,7 +275,7 @@ class ReadyQueue:
         return best
 
     def _first(self, window: int, offered: Offered) -> list[Ready]:
-        """Of those that these contexts may run, the ones that would run first. (A search through all tasks.)"""
+        """The tasks that would run first, among those that these contexts may run. (A search through all tasks.)"""
         entries = sorted([entry for entry in self._entries() if self._fits(entry, offered)], key=itemgetter(0, 1))
         return [ready for _, _, ready in entries[:window]]
 
@@ -308,7 +309,8 @@ class ReadyQueue:
             other.push(key, sequence, ready)
 
     def _cut_last(self, amount: int, offered: Offered | None) -> tuple[list[Ready], list[Entry]]:
-        """What would run last, among what these contexts may run (None: all): from `fifo`, and from the heaps.
+        """The tasks that would run last, among those that these contexts may run (None: all): from `fifo`, and from the
+        heaps.
 
         The last entry of a heap is a leaf: what stays is still a heap. Where it is the last in order too, see `_sort`.
         """
@@ -401,9 +403,9 @@ class ReadyQueue:
 
 
 def _sort(heap: list[Entry], amount: int) -> None:
-    """A sorted list is a heap whose last entries are the last in order. To take a small part of a long one, sorting
-    would cost too much: there, leaves are taken, before each of which at least as many others come as the heap is
-    deep."""
+    """Sort a heap if that pays. A sorted list is a heap whose last entries are the last in order. Sorting would cost
+    too much for a small part of a long heap. There, leaves are taken instead: before each leaf come at least as many
+    others as the heap is deep."""
     if len(heap) <= SORTED_MAX or 4 * amount >= len(heap):
         heap.sort()
 
@@ -413,7 +415,8 @@ def _names(offered: Offered) -> dict[str, None]:
 
 
 def _tiers(offered: Offered) -> list[Offered]:
-    """What executors offer, in parts of which one is emptied after the other: only a priority list has several."""
+    """The contexts that executors offer, in parts of which one is emptied after the other. Only a priority list has
+    several."""
     if len(offered) == 1 and isinstance(offered[0], AnyOf) and offered[0].ordered:
         return [(option,) for option in offered[0].options]
     return [offered]

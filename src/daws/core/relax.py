@@ -1,9 +1,9 @@
 """Dedicated tasks that would wait for this node for too long: they are shared, so that others may steal them.
 
-How long they would wait follows from how long tasks have taken here. Of a node on which no run ends for long that says
-nothing: what runs there is longer than what ran before. So while all executors are busy and tasks wait for this node
-alone, a timer looks whether any run has ended (`stall_ns` of `relax`). It is set only then, and asks nothing of a run
-that ends: it compares how many have ended.
+How long they would wait follows from how long tasks have taken here. That says nothing about a node on which no run
+ends for long: its tasks are longer now than those that ran before. Therefore a timer looks whether any run has ended
+(`stall_ns` of `relax`), while all executors are busy and tasks wait for this node alone. It is set only then, and asks
+nothing of a run that ends: it compares how many have ended.
 """
 
 from __future__ import annotations
@@ -56,8 +56,9 @@ def look_for_stall(core: NodeCore) -> None:
 
 
 def relax_stalled(core: NodeCore, since_ns: int) -> None:
-    """No run has ended for so long. What runs here is long, so how long the next ones will wait does not follow from
-    how long others took. Those whose inputs are here already stand in line again with the others."""
+    """Share dedicated tasks because no run has ended for this long. The tasks that run here are long, so the time that
+    the next ones will wait does not follow from the lengths of others. Staged tasks, whose inputs are here already, go
+    back into the queue first."""
     if core.idle_count or core.pressed or not core.relaxing:
         return
     for ready in _waiting(core):

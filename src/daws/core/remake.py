@@ -1,8 +1,7 @@
 """Lost objects: when no place has an object any more, the task that made it runs again.
 
-The consumer goes back to waiting in the store, which in the same update notes in an outbox that its producers are to be
-remade for it; so the request survives this node. However many ask, one remake runs, and it satisfies only those who
-asked.
+The consumer goes back to waiting in the store. The same update notes in an outbox that its producers are to be remade
+for it, so the request survives this node. However many ask, one remake runs, and it satisfies only those who asked.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Runs that take longer than they should: an idle node that asks for work may run a copy; whichever ends first counts.
 
 Only under strategies that want it (`overdue_ns` of `replicate`), where `lengths` keeps the last lengths of each kind of
-task. Nobody waits for a clock: runs are looked at when somebody asks for work.
+task. There is no timer: a node looks at its runs when another node asks it for work.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from daws.core.node import NodeCore
 
 LENGTHS_MAX = 64
-"""So many lengths of each kind of task are looked at, the latest ones."""
+"""The number of lengths of each kind of task that are kept, the latest ones."""
 COPIED_MAX = 4096
-"""So many tasks of which copies were offered are remembered, beside those that are still queued."""
+"""The number of tasks of which copies were offered that are remembered, beside those that are still queued."""
 
 
 def note_length(core: NodeCore, kind: int, duration_ns: int) -> None:
@@ -32,7 +32,7 @@ def note_length(core: NodeCore, kind: int, duration_ns: int) -> None:
 
 
 def overdue_runs(core: NodeCore) -> list[Run]:
-    """Runs that have taken too long and of which another copy may run, the longest over time first."""
+    """The runs that have taken too long and of which another copy may run, the longest over time first."""
     copies_max, overdue_ns = core.strategy.replicate.copies_max, core.strategy.traits.replicate.overdue_ns
     assert overdue_ns is not None
     found: list[tuple[int, int, Run]] = []

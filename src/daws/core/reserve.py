@@ -1,9 +1,9 @@
 """Executors that stay idle for a moment, because a more critical task is about to be ready.
 
-A plan puts tasks one behind the other to the microsecond. A node that starts whatever is there begins a long task
-because the one that was planned before it is late by a small transfer, or by the commit of its parent; and then that
-one, on which more depends, waits for all of it. How long an executor may wait is a small part of what the task would
-take that it could start instead (`patience` of `order`), so little is lost where waiting was in vain.
+A plan puts tasks one behind the other to the microsecond. Without this module a node would begin a long task because
+the task that was planned before it is late, by a small transfer or by the commit of its parent. Then the late task, on
+which more depends, would wait for all of the long one. An executor waits only for a small part of the length of the
+task that it could start instead (`patience` of `order`). Little is lost if it waited in vain.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from daws.core.node import NodeCore
 
 COMMIT_NS = 300_000
-"""From the end of a task until those that follow it are ready."""
+"""The time from the end of a task until the tasks that follow it are ready."""
 
 
 def expected_ns(core: NodeCore, spec: TaskSpec) -> int:
@@ -50,8 +50,8 @@ def patience_is_over(core: NodeCore) -> None:
 
 
 def _coming_count(core: NodeCore, spec: TaskSpec, patience_ns: int) -> int:
-    """How many tasks are more critical than this one and will be ready so soon: what they read is on its way, or a task
-    that read something and has ended here is being committed. Tasks that were raised are not critical."""
+    """How many tasks are more critical than this one and will be ready within that time? Their inputs are on the way,
+    or a task that read something and has ended here is being committed. Tasks that were raised are not critical."""
     rank, priority, count = spec.rank % RAISED, spec.priority, 0
     if core.fetching.waiting:
         most_bytes = patience_ns * core.net_bytes_per_s * 1e-9

@@ -1,8 +1,8 @@
 """Short runs end in bursts: what `on_run_ended` does with each of them, in one go for all that are alike.
 
 A worker that has short tasks waiting reports many ends at once. Where all of them are the plain kind (sent ahead, read
-nothing large, made one small object, spawned nothing), a tight loop does the same in a third of the time. Whatever is
-not of that kind is left to the usual handlers, in its turn.
+nothing large, made one small object, spawned nothing), a tight loop does the same in a third of the time. Any other
+event is left to the usual handlers, in its turn.
 """
 
 from __future__ import annotations

@@ -37,9 +37,10 @@ if TYPE_CHECKING:
 CRASHES_MAX = 3
 """A task whose worker died under it is tried again so often, if it may not be tried more often anyway."""
 DEATHS_WAITED_MAX = 16
-"""So often if it was suspended: others are to blame, but they may be tasks that it spawned itself, each time anew."""
+"""The same number for a task that was suspended: other tasks are to blame, but these may be tasks that it spawned
+itself, each time anew."""
 LOOKED_AT_MAX = 1024
-"""Under pressure, so many tasks are looked through for one that makes room."""
+"""The number of tasks that are looked through, under pressure, for one that makes room."""
 
 
 def schedule(core: NodeCore) -> None:
@@ -328,9 +329,9 @@ def _goes_first(core: NodeCore, ready: Ready) -> bool:
 
 
 def _is_followed(core: NodeCore, run: Run) -> bool:
-    """Where each executor has one task at hand beside the one that it runs, the next task of the queue takes the place
-    of the run that has ended: a scheduling pass would come to that, ten times as slowly. Not if there is more to think
-    about."""
+    """Let the next task of the queue take the place of a run that has ended, if each executor has one task at hand
+    beside the one that it runs. A scheduling pass would decide the same, ten times as slowly. False if there is more to
+    decide."""
     inflight, shared, slot = core.inflight, core.shared, run.slot
     if inflight is None or len(inflight) != core.cores or inflight.get(slot) != 2 or run.suspended:
         return False

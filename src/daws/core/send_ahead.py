@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from daws.core.node import NodeCore
 
 MANY = 8
-"""From so many tasks on that are sent ahead it is worth to look whether all of them are alike."""
+"""The number of tasks sent ahead from which it pays to look whether all of them are alike."""
 BAG_FACTOR = 4
-"""So many times more tasks may wait at an executor where they are started together and nothing is queued but new tasks
-of their kind. What a batch costs whatever is in it still shows then; but in a graph others would hear later of what
-they have made."""
+"""How many times more tasks may wait at an executor if they are started together and only new tasks of their kind are
+queued. The fixed cost of a batch still shows then. In a graph, though, other tasks would hear later of what these have
+made."""
 
 
 def send_ahead(core: NodeCore) -> None:
@@ -72,8 +72,8 @@ def ahead_most(core: NodeCore, kind: int, of_bag: bool = False) -> int:
     """How many tasks of this kind may wait at the executors; none if it is not known to be short.
 
     At each of them no more than were seen: one that is short by chance says little of those behind it, and what waits
-    there is hidden from thieves. Of a bag of tasks there may be more: no task that becomes ready stands behind them. Of
-    tasks that make large objects there are few: what follows them comes before the next ones, and frees memory.
+    there is hidden from thieves. Of a bag of tasks there may be more: no task that becomes ready stands behind them.
+    Few tasks that make large objects may wait: the tasks that follow them come before the next ones, and free memory.
     """
     seen = core.kinds.get(kind)
     if seen is None:
@@ -176,8 +176,8 @@ def _dealt(slots: list[tuple[int, int]], count: int, inflight: dict[int, int]) -
 
 
 def _slots_to_queue_at(core: NodeCore) -> list[tuple[int, int]]:
-    """A heap of (runs that were sent to it, executor), leaving out those that run a task that is wide, suspect or not
-    known to be short: such a run is the only one of its executor."""
+    """A heap of (number of runs that were sent to the executor, executor). It leaves out executors that run a task that
+    is wide, suspect or not known to be short: such a run is the only one of its executor."""
     inflight, kinds, short_ns = core.inflight or EMPTY, core.kinds, core.config.short_ns
     heap = [(sent, slot) for slot, sent in inflight.items()]
     if len(heap) < core.cores:
@@ -236,7 +236,7 @@ def on_run_recalled(core: NodeCore, event: RunRecalled) -> None:
 
 
 def recall_behind(core: NodeCore, run: Run) -> None:
-    """Whatever was sent ahead behind a suspended run must not wait for it."""
+    """Recall runs that were sent ahead behind a suspended run, so that they do not wait for it."""
     if core.inflight is None or run.slot not in core.inflight:
         return
     for other in core.running.values():

@@ -1,9 +1,9 @@
 """Graphs that grow: tasks that create tasks, and wait for them without holding an executor.
 
-A new task is written with an edge to itself, then registered with each parent, and only then may it lose that edge; so
-it cannot start before all its parents know of it, and every step can be repeated. Before all that its spawner's record
-lists it: if the attempt that spawned it never commits, it is cancelled. Waiting for tasks works the same way, with the
-waiting task in the place of the new one.
+A new task is written with an edge to itself, then registered with each parent, and only then may it lose that edge.
+Thus it cannot start before all its parents know of it, and every step can be repeated. Before all that its spawner's
+record lists it: if the attempt that spawned it never commits, it is cancelled. Waiting for tasks works the same way,
+with the waiting task in the place of the new one.
 """
 
 from __future__ import annotations
@@ -60,7 +60,8 @@ class Seedling:
 
 
 def _seedlings(core: NodeCore) -> dict[tuple[int, bool], Seedling]:
-    """By task, and whether it waits: where the store has forgotten things, a task may be created that waits already."""
+    """The seedlings by task, and by whether the task waits. If the store has forgotten things, a task may be created
+    that waits already."""
     if core.growing is None:
         core.growing = {}
     return core.growing
@@ -197,7 +198,8 @@ def _is_safe(core: NodeCore, run: Run) -> None:
 
 
 def hear_of_end(core: NodeCore, task: int) -> None:
-    """A task has ended. If it was the last that a run had created which has ended too, none of them need be safe."""
+    """Note the end of a task. If a run has ended, and this was the last of the tasks that it had created, none of them
+    need be safe."""
     run = outlived_by(core, task)
     if run is not None:
         run.growing = 0

@@ -1,7 +1,7 @@
 """Another strategy, while the node runs.
 
-What waits here is looked at once more, as if it had just become ready: placed, and queued by the new order. What runs,
-is being fetched for or is on its way to another node goes on as it was decided.
+Tasks that wait here are placed and queued by the new strategy, as if they had just become ready. Tasks that run, wait
+for their inputs or are on their way to another node go on as it was decided.
 """
 
 from __future__ import annotations

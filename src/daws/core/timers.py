@@ -1,5 +1,5 @@
-"""What is done when a timer has fired: one function for each. The first is membership's; all others belong to decisions
-and to what a node does in time, and none of them hangs on how long a lease is."""
+"""The functions that are called when a timer has fired, one for each timer. The first is membership's; all others
+belong to decisions and to what a node does in time, and none of them hangs on how long a lease is."""
 
 from __future__ import annotations
 

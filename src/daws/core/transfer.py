@@ -1,7 +1,7 @@
 """Tasks on their way between nodes: what was offered to others, what was claimed, and what was heard before.
 
-Moving is claiming: a task that was offered stays in `lent` until its receiver says that it has claimed it; after a
-while this node claims it back from itself, so that a late claim fails. How a claim is answered is `claims`.
+Moving is claiming: a task that was offered stays in `lent` until its receiver says that it has claimed it. After a
+while this node claims the task back from itself, so that a late claim fails. How a claim is answered is `claims`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 SEEN_OFFERS_MAX = 64
 BATCHES_MAX = 1024
-"""So many hand-outs are remembered, in case one of them comes twice."""
+"""The number of hand-outs that are remembered, in case one of them comes twice."""
 GIVEN_UP_MAX = 10_000
 
 # Reasons of a claim beside those of offers.
@@ -55,7 +55,7 @@ class Transfer:
 
 
 NO_TRANSFER = shared_part(Transfer())
-"""Of all nodes that have never moved a task: `own_transfer` creates a node's own."""
+"""Shared by all nodes that have never moved a task. `own_transfer` creates a node's own."""
 
 
 def own_transfer(core: NodeCore) -> Transfer:
@@ -95,7 +95,7 @@ def count_steal(core: NodeCore) -> None:
 
 
 def send_offers(core: NodeCore) -> None:
-    """At the end of a step."""
+    """Send the offers of this step, and the names of tasks that were taken, at its end."""
     transfer = core.transfer
     for (to, why), tasks in transfer.offers.items():
         core.out.append(Send(to, Offer(core.node, core.next_token(), why, tuple(tasks))))
@@ -144,7 +144,7 @@ def on_refusal(core: NodeCore, message: Refusal) -> None:
 
 
 def take_back(core: NodeCore, older_than_ns: int) -> None:
-    """On each tick: claim from ourselves what was offered long ago, or to a node that is gone."""
+    """Claim from this node itself, on each tick, tasks that were offered long ago or to a node that is gone."""
     back = [
         (task, ready)
         for task, (ready, to, since_ns) in core.transfer.lent.items()
@@ -169,9 +169,9 @@ def forget_lent(core: NodeCore, task: int, attempt: int) -> None:
 
 def recover(core: NodeCore, ready: Ready) -> None:
     """Take a task that the store says is this node's own, after a failover. This node may have lent the task, and the
-    store may have forgotten the receiver's claim, which the receiver sends again. So this node claims the task from
-    itself before it runs it: of the two claims one fails. Otherwise both nodes would run the same attempt, and the run
-    that lost the task while it was suspended would never be woken or stopped."""
+    store may have forgotten the receiver's claim, which the receiver sends again. Therefore this node claims the task
+    from itself before it runs it: one of the two claims fails. Otherwise both nodes would run the same attempt, and the
+    run that lost the task while it was suspended would never be woken or stopped."""
     own_transfer(core).lent.pop(ready.spec.id, None)
     _claim_from_self(core, ready, RECOVERED)
 

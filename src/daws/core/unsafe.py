@@ -1,11 +1,12 @@
 """Rule 11, acknowledged is not yet safe: what is kept of what a store has acknowledged and may yet forget.
 
-A store that is replicated asynchronously (`NodeConfig.replicated`) answers before its replicas know. So a node keeps
-rows that were acknowledged until its driver says that they are safe, to say them again if they get lost (`resending`).
+A store that is replicated asynchronously (`NodeConfig.replicated`) answers before its replicas know. A node therefore
+keeps rows that were acknowledged until its driver says that they are safe, and sends them again if they get lost
+(`failover`).
 
-A dead node says nothing again. So nobody does what cannot be taken back before the ground for it is safe (`when_safe`):
-an intent stays in its outbox, the dead are not buried, inputs are not let go of, a task that has created others does
-not end, and a client does not hear that its cancel was heard.
+A dead node sends nothing again. Therefore no node does what cannot be taken back before the rows that justify it are
+safe (`when_safe`). Until then an intent stays in its outbox, dead nodes are not removed, and inputs are not released. A
+task that has created others does not end, and a client is not told that its cancel was received.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ class Resending:
         self.waiting: list[Row] = []
 
     def all(self) -> list[Said]:
-        """What has yet to be said, or to succeed."""
+        """All rows that have yet to be sent again, or to succeed."""
         return [*self.under_way, *self.failed, *self.left]
 
     def holds_back(self, row: Row) -> bool:
@@ -73,7 +74,7 @@ class Resending:
 
 
 def tasks_of(row: Row) -> tuple[int, ...]:
-    """What a row is about."""
+    """The tasks that a row is about."""
     if type(row) is Create or type(row) is Submit:
         return (row.spec.id,)
     if type(row) is Register:
@@ -83,12 +84,13 @@ def tasks_of(row: Row) -> tuple[int, ...]:
 
 
 def is_refused(row: Row, answer: AnswerType) -> bool:
-    """Was a row to no avail? Not if another has created the task: but that may get lost, and then it is ours to do."""
+    """Did the store reject this row, so that there is nothing to keep? A refused Create counts as accepted: another
+    node created the task, but that write may be lost, and then ours must be resent."""
     return answer.__class__ is int and answer in (REFUSED, UNKNOWN) and type(row) is not Create
 
 
 class Keeping:
-    """What a node was told that is not safe yet, and what it may do only then."""
+    """The acknowledged rows that are not safe yet, and the actions that wait until they are."""
 
     __slots__ = ("count", "later", "looks", "order", "resending", "rows")
 
@@ -132,7 +134,7 @@ class Keeping:
         return {token: self.rows.pop(number) for token, number in self.order.pop(shard, {}).items()}
 
     def wait_anew(self) -> None:
-        """What was said again is as unsafe as the first time, and so is the ground of all that waits for it."""
+        """Let all waiting actions wait for the rows that were sent again, which are as unsafe as the first time."""
         self.later = deque([(self.count, then) for _, then in self.later])
 
     def forget(self, shard: int, tokens: Sequence[int]) -> None:
@@ -154,7 +156,8 @@ class Keeping:
         return not any(map(resending.holds_back, call.rows))
 
     def hold_back(self, shard: int, rows: list[Row]) -> list[Row]:
-        """Of the rows for a shard those that may leave; the others wait until it has heard what comes before them."""
+        """The rows for a shard that may leave now. The others wait until the shard has received the rows that come
+        before them."""
         resending = self.resending.get(shard)
         if resending is None:
             return rows

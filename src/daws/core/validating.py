@@ -1,8 +1,8 @@
 """Copies of which the task has ended elsewhere: whoever commits tells all other runs to stop, but that may get lost.
 
-So a node that has copies asks the store about them now and then, if `replicate` says so (ADAGE's validator). The same
-question is asked about tasks that read what was made here, see `staging.audit`, and about those that a run has
-created, see `outliving`.
+A node that has copies therefore asks the store about them now and then, if `replicate` says so (ADAGE's validator). The
+same question is asked about tasks that read what was made here, see `objects.audit_in_time`, and about those that a run
+has created, see `outliving`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from daws.core.node import NodeCore
 
 ROWS_MAX = 256
-"""So many copies are asked about at once."""
+"""The largest number of copies that are asked about at once."""
 
 
 def validate(core: NodeCore) -> None:

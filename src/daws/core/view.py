@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class NodeCounts(Struct, frozen=True):
-    """What a node has counted so far."""
+    """The counts of a node so far."""
 
     done_count: int
     read_bytes: int
@@ -72,7 +72,7 @@ def may_start(core: NodeCore, now_ns: int) -> bool:
 
 
 def runs(core: NodeCore) -> Mapping[int, Run]:
-    """By task: what was started here and has not ended."""
+    """The runs that were started here and have not ended, by task."""
     return core.running
 
 
@@ -92,7 +92,7 @@ def objects(core: NodeCore) -> Mapping[int, int]:
 
 
 def made(core: NodeCore) -> Iterator[tuple[int, Sequence[int], tuple[int, ...]]]:
-    """By task that ran here: the readers that it waits for, and its objects."""
+    """The tasks that ran here, each with the readers that it waits for and its objects."""
     for task, (readers, _, names) in core.objects.made.items():
         yield task, tuple(readers), names
 

@@ -200,5 +200,5 @@ def test_real_workflows_run(capsys, name):
 
 def test_a_strategy_that_needs_a_graph_says_so_once(capsys):
     assert main([*SMALL, "--strategy", "heft"]) == 0
-    said = [line for line in capsys.readouterr().err.splitlines() if "is not itself" in line]
+    said = [line for line in capsys.readouterr().err.splitlines() if "works differently" in line]
     assert len(said) == 1 and said[0].startswith("daws: strategy 'heft'") and "'daws sim'" in said[0]

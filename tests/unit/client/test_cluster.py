@@ -586,7 +586,7 @@ def test_workers_may_be_threads():
         Cluster(2, kind="fibres")  # type: ignore[arg-type]
 
 
-@pytest.mark.filterwarnings("ignore:strategy .* is not itself")
+@pytest.mark.filterwarnings("ignore:strategy .* works differently")
 @pytest.mark.parametrize("strategy", PRESETS)
 def test_every_preset_runs_a_graph(strategy: str):
     with Cluster(2, strategy=strategy) as one:

@@ -20,7 +20,7 @@ def part(number: int, *above: bytes) -> bytes:
     return number.to_bytes(4, "big") * 2000 + b"".join([one[:4] for one in above])
 
 
-@pytest.mark.filterwarnings("ignore:strategy .* is not itself")
+@pytest.mark.filterwarnings("ignore:strategy .* works differently")
 @pytest.mark.parametrize("form", [{}, {"nodes": 2}], ids=["thread", "nodes"])
 def test_a_graph_comes_out_right_whatever_strategies_it_runs_by(form: dict[str, Any], tmp_path: Path):
     names = ("mdl", "adage", "mlb:order=submission", "flds:tt=5")
@@ -46,13 +46,14 @@ def test_a_graph_comes_out_right_whatever_strategies_it_runs_by(form: dict[str, 
 
 @pytest.mark.parametrize(("name", "planner"), [("heft", "heft"), ("adage", "critical-path")])
 def test_who_is_not_itself_without_a_graph_says_so_when_it_is_chosen(name: str, planner: str):
-    with pytest.warns(UserWarning, match=f"^strategy '{name}' is not itself .* assign={planner} .* 'daws sim'") as told:
+    said = f"^strategy '{name}' works differently .* assign={planner} .* 'daws sim'"
+    with pytest.warns(UserWarning, match=said) as told:
         cluster = Cluster(1, kind="threads", strategy=name)
     assert len(told) == 1 and told[0].filename == __file__
     with cluster:
         for other in ("flds", "daws"):
             cluster.use_strategy(other)  # a warning would be an error here
-        with pytest.warns(UserWarning, match=f"^strategy '{name}' is not itself") as told:
+        with pytest.warns(UserWarning, match=f"^strategy '{name}' works differently") as told:
             cluster.use_strategy(name)
         assert told[0].filename == __file__
         assert cluster.submit(part, 3).result() == part(3)
@@ -109,7 +110,8 @@ def test_tasks_that_need_something_else_go_around_by_themselves():
         session: Any = cluster._session
         session._assign = Noted()
         cluster.gather([cluster.options(cores=1 + number % 2).submit(abs, number) for number in range(8)])
-    assert [one.turn for one in asked] == [0, 1, 1, 2, 2, 3, 3, 4]
+    first = asked[0].number  # the function has a number of the same series
+    assert [one.turn - first for one in asked] == [0, 1, 1, 2, 2, 3, 3, 4]
 
 
 def test_what_is_no_strategy_is_refused_in_words():

@@ -31,7 +31,7 @@ def batches() -> list[list[EventType]]:
     return [[Started(MEMBERS)], [Submission(CLIENT, 1, some)], [RunEnded(1, 1, 10_000_000, (5,))]]
 
 
-@pytest.mark.filterwarnings("ignore:strategy .* is not itself")
+@pytest.mark.filterwarnings("ignore:strategy .* works differently")
 @pytest.mark.parametrize("name", [*PRESETS, "flds:place=random"])
 def test_a_watched_node_does_what_it_would_do_otherwise(name: str):
     strategy = parse_strategy(name)

@@ -142,7 +142,7 @@ GRAPHS: list[Callable[[Cluster], tuple[int, int]]] = [bag, fan_out, fan_in, pipe
 
 
 @pytest.mark.parametrize("nodes", [1, 4])
-@pytest.mark.filterwarnings("ignore:strategy .* is not itself")
+@pytest.mark.filterwarnings("ignore:strategy .* works differently")
 @pytest.mark.parametrize("strategy", PRESETS)
 def test_every_preset_is_right_on_every_graph(strategy: str, nodes: int, tmp_path: Path):
     with Cluster(1, nodes=nodes, strategy=strategy, journal=tmp_path) as cluster:
