@@ -555,7 +555,10 @@ def test_nothing_is_lost_when_workers_are_killed_at_random(tmp_path: Path, seed:
             goal = rng.randrange(len(crew.reports), len(crew.orders) + 1) if left else len(crew.orders)
             if kills:
                 kills -= 1
-                if pid := rng.choice(crew.pool.pids):
+                # A worker that dies before it is ready counts as one that cannot be started.
+                ready = [link.pid for link in crew.pool._links if link.is_fit]
+                if ready:
+                    pid = rng.choice(ready)
                     crew.pool.flush()
                     with suppress(ProcessLookupError):  # killed before, which the pool has not heard yet
                         os.kill(pid, signal.SIGKILL)
