@@ -318,7 +318,8 @@ class Cluster(Lifetime, ClusterMethods):
             tuning.end()
         self._remove_folders()
         if self._recording is not None:
-            self._recording.write(_program(), self._nodes, self.workers // self._nodes)
+            nodes = max(1, self._nodes)
+            self._recording.write(_program(), nodes, self.workers // nodes)
 
     def _tune(self, tune: bool) -> None:
         self._is_tuned = tune

@@ -5,6 +5,7 @@ import os
 import re
 import sys
 from collections.abc import Iterable
+from contextlib import suppress
 from threading import Lock
 from typing import Any, TypeVar
 
@@ -13,14 +14,17 @@ from daws.client.admin import NodeDescription, SessionDescription
 from daws.client.cluster import Cluster
 from daws.client.future import Future, output_futures
 from daws.client.modules import OwnModules, ShippedFunctions
+from daws.client.recording import Recording
 from daws.client.results import MovingResults, objects_of
 from daws.client.session import Session
-from daws.client.starting import check_memory, memo_layer, start_janitor
+from daws.client.starting import check_memory, memo_layer, recording_from, start_janitor
 from daws.data.session import SessionFolders as Folders
 from daws.model.cluster import Members
 from daws.model.context import format_context
 from daws.model.errors import DawsError, UnavailableError, UsageError
 from daws.model.task import Needs
+from daws.runs.facts import Facts
+from daws.runs.timeline import Timeline
 from daws.runtime.cluster.joined import JoinedCluster
 from daws.runtime.cluster.reach import Reach
 from daws.runtime.crew import Crew
@@ -44,6 +48,11 @@ def connect(
     timeout: float = 10.0,
     modules: bool | Iterable[str] = True,
     memo: str | os.PathLike[str] | None = None,
+    trace: str | os.PathLike[str] | None = None,
+    export: str | os.PathLike[str] | None = None,
+    plot: str | os.PathLike[str] | None = None,
+    timeline: Timeline | None = None,
+    explain: bool = False,
 ) -> "ConnectedCluster":
     """Use the cluster of this folder, which `daws cluster init` has made and whose nodes `daws node` starts.
 
@@ -55,8 +64,11 @@ def connect(
     - `modules`: the names of your own modules to send to the nodes. By default these are all modules that are loaded
       here and that a function may need, with the modules that they import. False sends none.
     - `memo`: a folder of this machine for the results of tasks with `memo=True`.
+    - `trace`, `export`, `plot`, `timeline`, `explain`: as in `daws.Cluster`, for the tasks of this session while this
+      client is connected. Files are written on this machine.
     """
-    return ConnectedCluster(folder, session, keep, memory_bytes, timeout, modules, memo)
+    recording = recording_from(trace, export, plot, timeline)
+    return ConnectedCluster(folder, session, keep, memory_bytes, timeout, modules, memo, recording, timeline, explain)
 
 
 class ConnectedCluster(Cluster):
@@ -71,17 +83,22 @@ class ConnectedCluster(Cluster):
         timeout: float = 10.0,
         modules: bool | Iterable[str] = True,
         memo: str | os.PathLike[str] | None = None,
+        recording: Recording | None = None,
+        timeline: Timeline | None = None,
+        explain: bool = False,
     ) -> None:
         _check_folder(folder)
         if len(session) > NAME_LENGTH_MAX or not session.isprintable():
             raise UsageError(f"session={session!r}: give a name of up to {NAME_LENGTH_MAX} letters")
         if keep and not session:
             raise UsageError("keep=True: give the session a name, so that it can be found again (session='…')")
+        if type(explain) is not bool:
+            raise UsageError(f"explain={explain!r}: give True or False")
         memory_bytes = check_memory(memory_bytes)
         shipped = OwnModules(modules)
         layer = memo_layer(memo)
-        self._timeline = None
-        self._recording = None
+        self._timeline = timeline if recording is None else recording.timeline
+        self._recording = recording
         self._lock = Lock()
         self._session = None
         self._folder = os.path.abspath(folder)
@@ -89,7 +106,10 @@ class ConnectedCluster(Cluster):
         self._folders = Folders()
         self._janitor = start_janitor(*self._folders.all())
         try:
-            joined = JoinedSession(reach, session, keep, self._folders, memory_bytes, timeout, shipped)
+            facts = Facts() if explain else None
+            joined = JoinedSession(
+                reach, session, keep, self._folders, memory_bytes, timeout, shipped, self._timeline, facts
+            )
             joined.start()
         except DawsError as error:
             self._remove_folders()
@@ -206,12 +226,18 @@ class JoinedSession(Session):
         limit_bytes: int | None,
         timeout_s: float,
         modules: OwnModules,
+        timeline: Timeline | None = None,
+        facts: Facts | None = None,
     ) -> None:
+        notes = (timeline is not None, facts is not None)
+
         def join(session: Session) -> JoinedCluster:
-            return JoinedCluster(reach, name, kept, session.files, session, session.futures.keys, timeout_s)
+            return JoinedCluster(reach, name, kept, session.files, session, session.futures.keys, timeout_s, *notes)
 
         self._modules = modules
-        super().__init__(Crew(1), parse_strategy("daws"), folders, limit_bytes, join=join)
+        self._takes_notes = any(notes)
+        strategy = parse_strategy("daws")
+        super().__init__(Crew(1), strategy, folders, limit_bytes, timeline=timeline, facts=facts, join=join)
         assert isinstance(self.engine, JoinedCluster)
         self.joined = self.engine
         self.found: list[Future[Any]] = []
@@ -220,12 +246,15 @@ class JoinedSession(Session):
         return FarResults(self)
 
     def _make_functions(self) -> ShippedFunctions:
-        return ShippedFunctions(self.engine.learn, self._modules)
+        return ShippedFunctions(self.engine.learn, self._modules, self.timeline)
 
     def start(self) -> None:
         super().start()
         self.strategy = parse_strategy(self.joined.strategy)
-        self._assign = self.strategy.assign
+        self._assign = self._watched(self.strategy.assign)
+        if self._takes_notes:
+            with suppress(UnavailableError):
+                self.joined.counters()  # a node that answers has been told to take notes
         for task, outputs in self.joined.tasks:
             future, *others = output_futures(self, task, objects_of(task, outputs))
             self.futures[task] = future

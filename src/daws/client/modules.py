@@ -11,6 +11,7 @@ from daws.data.revisions import own as revisions
 from daws.data.shipping import Shipment
 from daws.data.uses import is_by_value, names_in
 from daws.model.errors import UsageError
+from daws.runs.timeline import Timeline
 
 
 class OwnModules:
@@ -82,8 +83,10 @@ def _imported_by_main() -> tuple[str, ...]:
 class ShippedFunctions(Functions):
     """Functions that are sent together with the user's own modules that they may need."""
 
-    def __init__(self, learn: Callable[[int, bytes], None], modules: OwnModules) -> None:
-        super().__init__(learn, None)
+    def __init__(
+        self, learn: Callable[[int, bytes], None], modules: OwnModules, timeline: Timeline | None = None
+    ) -> None:
+        super().__init__(learn, timeline)
         self._modules = modules
         self._tag = b""
         self._tags: dict[bytes, bytes] = {b"": b""}  # by digest of the shipment

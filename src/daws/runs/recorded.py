@@ -229,11 +229,15 @@ class _Names:
 def _execution(parts: list[RunPart], nodes: int, workers: int) -> Execution:
     begun_ns = min([part.start_ns for part in parts], default=0)
     started_at = datetime.now(UTC) - timedelta(microseconds=(time.monotonic_ns() - begun_ns) // 1000)
-    machines = [RecordedMachine(f"node-{number}", workers) for number in range(nodes)]
+    numbers = sorted({part.node for part in parts})
+    if not numbers or numbers[-1] < nodes:
+        numbers = [*range(nodes)]  # also nodes on which nothing ran
+    place = {number: at for at, number in enumerate(numbers)}
+    machines = [RecordedMachine(f"node-{number}", workers) for number in numbers]
     return Execution(
         np.array([part.start_ns - begun_ns for part in parts], np.int64),
         np.array([part.end_ns - begun_ns for part in parts], np.int64),
-        np.array([part.node % nodes for part in parts], np.int64),
+        np.array([place[part.node] for part in parts], np.int64),
         machines,
         started_at,
     )

@@ -39,6 +39,11 @@ class StrategyWatch:
             balance=WatchedBalance(strategy.balance, self),
         )
 
+    def under(self, strategy: Strategy) -> Strategy:
+        """The strategy that a watched one was made of."""
+        bare = {name: getattr(strategy, name).answer for name in ("place", "order", "balance")}
+        return msgspec.structs.replace(strategy, **bare)
+
     def read(self, text: str) -> Strategy:
         """A strategy that is named while the node runs."""
         return self.over(parse_strategy(text))

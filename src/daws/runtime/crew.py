@@ -50,6 +50,11 @@ class Crew(msgspec.Struct, frozen=True, array_like=True):
     place: int = 0
 
     @property
+    def notes(self) -> tuple[bool, bool]:
+        """Whether runs are told, and decisions."""
+        return self.tells_runs, self.explains
+
+    @property
     def slots(self) -> int:
         return self.count + sum([count for _, count in self.devices])
 

@@ -11,7 +11,7 @@ from asyncio import AbstractEventLoop
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from itertools import repeat
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from daws.core import view
 from daws.core.effects import (
@@ -57,6 +57,7 @@ from daws.runtime.nesting import Nesting
 from daws.runtime.outcomes import LEASE_NS
 from daws.runtime.ports import Counters, Listener, Outcome, PeersPort, StorePort
 from daws.runtime.spilling import Spiller
+from daws.runtime.watch import rename_strategy, watch_of
 from daws.strategy.decisions import Strategy
 from daws.wire.columns import each, once
 from daws.wire.messages import LetGo
@@ -86,19 +87,10 @@ from daws.workers.port import pool_of
 from daws.workers.server import ForkServer
 from daws.workers.system import wait_for_turns
 
-if TYPE_CHECKING:
-    from daws.runs.watching import StrategyWatch
-
 UNPACK_AGAIN_S = 0.25
 NO_TASK = -1
 """The task of output that was printed by a run that is not known any more."""
 log = logging.getLogger("daws.node")
-
-
-def watch_of(listener: Listener) -> "StrategyWatch":
-    from daws.runs.watching import StrategyWatch  # few sessions want it
-
-    return StrategyWatch(listener.on_fact)
 
 
 class Engine:
@@ -209,6 +201,18 @@ class Engine:
             error = broken
         self._broken = error
         self.listener.on_broken(error)
+
+    def take_notes(self, runs: bool, decisions: bool) -> None:
+        """Tell the listener of runs and of decisions from now on, or no longer. Runs that began before are left out."""
+        before = self.watch
+        self.watch = (before or watch_of(self.listener)) if decisions else None
+        if not runs and not decisions:
+            self.notes = None
+        else:
+            self.notes = self.notes or RunNotes(self.core.node)
+            self.notes.watch = self.watch
+        if self.watch is not before:
+            self._step([rename_strategy(self.core, before, self.watch)])
 
     # -- what happens, and what is to be done --------------------------------------------------------------------------
 

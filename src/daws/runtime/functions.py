@@ -93,7 +93,11 @@ class FunctionTable:
     def session_task(self, spec: TaskSpec) -> int:
         """A number that tells the session of a task: its own or, if a run has created it, that of the function which a
         client has brought in."""
-        return spec.id if spec.id < FIRST_SPAWNED_ID else root_of(spec.kind, self.known.get(spec.kind, b""))
+        return self.session_number(spec.id, spec.kind)
+
+    def session_number(self, task: int, kind: int) -> int:
+        """As `session_task`, for a task and the number of its function."""
+        return task if task < FIRST_SPAWNED_ID else root_of(kind, self.known.get(kind, b""))
 
     def title(self, spec: TaskSpec) -> str:
         """The name of a task, as shown to people."""

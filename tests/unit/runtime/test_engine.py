@@ -5,12 +5,13 @@ import threading
 import time
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
 from daws.client.cluster import Cluster
 from daws.core.effects import RecallRun, StartRun, StartRuns, StopRun
-from daws.core.events import EventType, RunEnded, RunRecalled, RunsDone
+from daws.core.events import EventType, NewStrategy, RunEnded, RunRecalled, RunsDone
 from daws.data.files import ObjectFiles
 from daws.data.local import LocalModule
 from daws.data.session import SessionFolders as Folders
@@ -18,13 +19,14 @@ from daws.data.shipping import Shipment
 from daws.data.tags import folder_of, rooted
 from daws.model.errors import ClosedError, InternalError, TaskKilledError
 from daws.model.task import CLIENT, INLINE_BYTES, Ready, TaskSpec
+from daws.runs.watching import WatchedPlace
 from daws.runtime.crew import Crew
 from daws.runtime.engine import Engine
 from daws.runtime.here import NobodyElse, StoreHere
 from daws.runtime.ports import PlainTask
 from daws.runtime.thread import NodeThread
 from daws.store.memory import MemoryStore
-from daws.strategy import parse_strategy
+from daws.strategy import format_strategy, parse_strategy
 from daws.testing.build import object_at, ready
 from daws.wire.messages import NewTasks, PlainTasks
 from daws.wire.store import Submit
@@ -234,6 +236,33 @@ def engine_with(files: ObjectFiles, kind: str = "processes") -> Engine:
     engine._step = lambda events: None  # type: ignore[method-assign]
     engine.learn(7, b"seven")
     return engine
+
+
+def test_notes_are_taken_only_while_they_are_asked_for():
+    with Folders() as folders:
+        engine = engine_with(ObjectFiles(*folders.node_folders(0)))
+        given: list[Any] = []
+
+        def step(events: list[Any]) -> None:
+            given.extend(events)
+            engine.core.step(0, events, [])
+
+        engine._step = step  # type: ignore[method-assign]
+        engine.listener = Mock()
+        bare = engine.core.strategy
+        assert engine.notes is None
+        engine.take_notes(True, False)
+        notes = engine.notes
+        assert notes is not None and notes.watch is engine.watch is None and not given
+        engine.take_notes(True, True)
+        assert engine.notes is notes and notes.watch is engine.watch is not None
+        assert isinstance(engine.core.strategy.place, WatchedPlace)
+        engine.take_notes(True, True)
+        assert given == [NewStrategy(format_strategy(bare))], "once"
+        engine.take_notes(False, False)
+        assert engine.notes is engine.watch is None and given == 2 * [NewStrategy(format_strategy(bare))]
+        assert format_strategy(engine.core.strategy) == format_strategy(bare)
+        assert type(engine.core.strategy.place) is type(bare.place)
 
 
 ENDS: list[ReportType] = [

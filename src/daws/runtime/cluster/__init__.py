@@ -12,6 +12,7 @@
     hosting  a node, from its start to its farewell; each start is a new incarnation
     peers    the ports of a node
     parcels  small objects on the links between nodes
+    noting   notes on runs and decisions, for the sessions that ask for them
     joined   the client of a cluster
     private  the client of `Cluster(nodes=N)`: starts all processes and replaces those that die
     children the processes of a private cluster, as their client sees them

@@ -51,6 +51,35 @@ class Caller:
             self.unheld = {}
 
 
+class QuietWords:
+    """Messages for which nobody waits: they leave after `quiet_s`, or with the next message to the same caller."""
+
+    def __init__(
+        self, loop: AbstractEventLoop, quiet_s: float, callers: set[Caller], flush: Callable[[], None]
+    ) -> None:
+        """`callers` are those that are connected. `flush` sends what callers are told."""
+        self._loop = loop
+        self._quiet_s = quiet_s
+        self._callers = callers
+        self._flush = flush
+
+    def say(self, caller: Caller, word: Any) -> None:
+        caller.quiet.append(word)
+        self.say_later(caller)
+
+    def say_later(self, caller: Caller) -> None:
+        """Have the quiet words of this caller sent in a while."""
+        if not caller.is_timed:
+            caller.is_timed = True
+            self._loop.call_later(self._quiet_s, self._on_time, caller)
+
+    def _on_time(self, caller: Caller) -> None:
+        caller.is_timed = False
+        if (caller.quiet or caller.unheld) and caller in self._callers:
+            caller.say_quiet()
+            self._flush()
+
+
 class Counting:
     """A question to all nodes; who does not answer in time is left out."""
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import uvloop
+from msgspec.structs import replace
 
 from daws.core import view
 from daws.core.events import EventType, Leave, NewStrategy
@@ -29,6 +30,7 @@ from daws.net.link import Link
 from daws.runs.facts import FactType
 from daws.runs.notes import News
 from daws.runtime.cluster.access import open_store
+from daws.runtime.cluster.noting import SessionNotes
 from daws.runtime.cluster.peers import PeersAcross, StoreAcross
 from daws.runtime.cluster.reach import Reach
 from daws.runtime.cluster.words import (
@@ -43,11 +45,10 @@ from daws.runtime.cluster.words import (
     Enrolled,
     Forgotten,
     FromStore,
-    Learnt,
     OpenSessions,
     Printed,
-    Ran,
     Refused,
+    TakeNotes,
     session_of,
 )
 from daws.runtime.crew import Crew
@@ -111,6 +112,7 @@ class NodeHost:
         self._folders: NodeFolders = Folders() if folders is None else folders
         self._opened = opened
         self._store = StoreAcross()
+        self.notes = SessionNotes(self._store.say)
         self._life: Incarnation | None = None
         self._enrolled: Future[Enrolled] = loop.create_future()
         self._over: Future[str] = loop.create_future()
@@ -182,6 +184,7 @@ class NodeHost:
             await life.open()
             self._life = life
             life.engine.begin(Members(0, ()))
+            self._take_notes()
             self._opened(self.node)
             return await self._over
         finally:
@@ -250,6 +253,9 @@ class NodeHost:
                     self._enrolled.set_result(word)
             elif isinstance(word, Refused):
                 self._fail(UnavailableError(word.reason, retry=False))
+            elif isinstance(word, TakeNotes):
+                self.notes.ask(word)
+                self._take_notes()
             elif self._life is None:
                 continue  # it is about an incarnation that is over
             elif isinstance(word, Ends):
@@ -272,8 +278,20 @@ class NodeHost:
         if events and self._life is not None:
             self._life.engine.happened(events)
 
+    def crew_now(self) -> Crew:
+        """The crew of a new incarnation: it takes notes at once if a session asks for them."""
+        crew, notes = self._crew, self.notes
+        return replace(crew, tells_runs=crew.tells_runs or notes.runs, explains=crew.explains or notes.decisions)
+
+    def _take_notes(self) -> None:
+        if self._life is not None:
+            crew = self.crew_now()
+            self._life.engine.take_notes(crew.tells_runs, crew.explains)
+
     def _forget(self, open_: set[int]) -> None:
-        """Functions of sessions that have ended."""
+        """Let go of functions and notes of sessions that have ended."""
+        self.notes.keep(open_)
+        self._take_notes()
         taught = self._taught.items()
         self._taught = {one: pickled for one, pickled in taught if session_of(root_of(one, pickled)) in open_}
         if self._life is not None:
@@ -310,7 +328,7 @@ class Incarnation:
         self._closing.append(door.close)
         self.engine = Engine(
             self.node,
-            host._crew,
+            host.crew_now(),
             host._strategy or parse_strategy(self._enrolled.strategy),
             files,
             host._store,
@@ -378,10 +396,10 @@ class Incarnation:
         self._host.on_printed(stream, text, task)
 
     def on_ran(self, news: News) -> None:
-        self._host._store.say(Ran(news))
+        self._host.notes.ran(news, self.engine.functions)
 
     def on_fact(self, fact: FactType) -> None:
-        self._host._store.say(Learnt(fact))
+        self._host.notes.learnt(fact)
 
     def on_broken(self, error: BaseException) -> None:
         self._host._fail(error)

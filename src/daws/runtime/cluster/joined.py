@@ -29,6 +29,7 @@ from daws.model.errors import ClosedError, DawsError, InternalError, Unavailable
 from daws.model.states import FAILED
 from daws.model.task import FROM_OUTSIDE, INLINE_BYTES, NodeId, TaskSpec
 from daws.runtime.cluster.access import open_store
+from daws.runtime.cluster.noting import fact_here, news_here
 from daws.runtime.cluster.reach import Reach
 from daws.runtime.cluster.words import (
     NOBODY,
@@ -66,6 +67,7 @@ ENOUGH = 4
 COPIES = 2
 """An object from outside cannot be made again: so many nodes get it."""
 ALIVE_S = 0.5
+LAST_WORDS_S = 1.0
 FAREWELL_S = 10.0
 """So long does a client that goes wait for a store that takes nothing more."""
 LOOK_S = 0.005
@@ -89,9 +91,12 @@ class JoinedCluster(LoopThread):
         listener: Listener,
         pending: Callable[[], Collection[int]],
         patience_s: float,
+        runs: bool = False,
+        decisions: bool = False,
     ) -> None:
         """`files` is where results arrive that are asked for, `pending` says what has not ended as far as the session
-        knows. With a `name`, a session of that name is gone on with. `patience_s` is for the first answer."""
+        knows. With a `name`, a session of that name is gone on with. `patience_s` is for the first answer. The
+        listener is told of `runs`, and of `decisions`."""
         super().__init__("daws-client")
         self.members = Members(0, ())
         self.session = NOBODY
@@ -104,6 +109,8 @@ class JoinedCluster(LoopThread):
         self._reach = reach
         self._pending = pending
         self._patience_s = patience_s
+        self._runs = runs
+        self._decisions = decisions
         self._nonce = os.urandom(16)
         self._link: StoreLink | None = None
         self._new_functions: deque[Submit] = deque()
@@ -291,6 +298,8 @@ class JoinedCluster(LoopThread):
         is_known = attached.done() and not attached.cancelled() and attached.exception() is None
         if self.kept and is_known:
             await self._hand_in()
+        if self._runs or self._decisions:
+            await self._last_words()
         link = self._link
         if link is None:
             return
@@ -301,6 +310,15 @@ class JoinedCluster(LoopThread):
                     await self._closed
         self._link = None
         await link.hang_up()
+
+    async def _last_words(self) -> None:
+        """Wait for the notes that nodes have sent: they come before the answer to this question."""
+        if self._link is not None and self._broken is None:
+            asked: Future[list[Counted]] = Future()
+            self._count(asked)
+            with suppress(TimeoutError, UnavailableError):
+                async with asyncio.timeout(LAST_WORDS_S):
+                    await asyncio.wrap_future(asked)
 
     async def _hand_in(self) -> None:
         """What is not in the store would be lost with us: wait for it as long as it takes more."""
@@ -335,7 +353,7 @@ class JoinedCluster(LoopThread):
                 wait_s = min(2 * wait_s, DIAL_AGAIN_S_MAX)
                 continue
             self._link, since_s = link, time.monotonic()
-            link.say(Attach(self._nonce, self.name, self.kept, self.session))
+            link.say(Attach(self._nonce, self.name, self.kept, self.session, self._runs, self._decisions))
             await lost
             self._link = None
             if not self._is_closing:
@@ -494,9 +512,9 @@ class JoinedCluster(LoopThread):
             elif isinstance(word, Printed):
                 self.listener.on_printed(word.stream, word.text, word.task)
             elif isinstance(word, Ran):
-                self.listener.on_ran(word.news)
+                self.listener.on_ran(news_here(word))
             elif isinstance(word, Learnt):
-                self.listener.on_fact(word.fact)
+                self.listener.on_fact(fact_here(word))
             elif isinstance(word, Attached):
                 self._on_attached(word)
             elif isinstance(word, Counts):

@@ -14,7 +14,6 @@ import os
 import pickle
 from collections import deque
 from collections.abc import Callable, Collection
-from concurrent.futures import Future
 from contextlib import suppress
 from time import monotonic, sleep
 
@@ -32,7 +31,7 @@ from daws.model.task import NodeId
 from daws.runtime.cluster.children import Child, Children
 from daws.runtime.cluster.joined import COPIES, JoinedCluster
 from daws.runtime.cluster.reach import PrivateReach
-from daws.runtime.cluster.words import NOBODY, Attached, Counted, NodeDied, StartNode, StartStore
+from daws.runtime.cluster.words import NOBODY, Attached, NodeDied, StartNode, StartStore
 from daws.runtime.crew import Crew
 from daws.runtime.ports import Listener
 from daws.strategy import format_strategy
@@ -45,7 +44,6 @@ ANYWHERE = "daws"
 DEATHS_S = 60.0
 DEATHS_MAX = 8
 """More processes than this, and than there are nodes, do not die within DEATHS_S by chance: the cluster is broken."""
-LAST_WORDS_S = 1.0
 NODES_S, LOOK_S = 30.0, 0.05
 """So long an object that is put in waits for a node, and so often it is looked whether there is one."""
 log = logging.getLogger("daws.client")
@@ -68,7 +66,9 @@ class PrivateCluster(JoinedCluster):
         server: ForkServer | None = None,
     ) -> None:
         """`journal` is a folder. The forks of `server`, if it is there already, become `daws.runtime.cluster.child`."""
-        super().__init__(PrivateReach(str(folders.run), "client"), "", False, files, listener, pending, 0.0)
+        super().__init__(
+            PrivateReach(str(folders.run), "client"), "", False, files, listener, pending, 0.0, *crew.notes
+        )
         limit_bytes = files.limit_bytes if limit_bytes is None else limit_bytes
         self._start = StartNode(
             str(folders.run),
@@ -162,15 +162,6 @@ class PrivateCluster(JoinedCluster):
             await self._children.let_go()
         elif self._server is not None:
             self._server.bury(kill=True)
-
-    async def _last_words(self) -> None:
-        """What nodes have said comes before the answer to this."""
-        if self._link is not None and self._broken is None:
-            asked: Future[list[Counted]] = Future()
-            self._count(asked)
-            with suppress(TimeoutError, UnavailableError):
-                async with asyncio.timeout(LAST_WORDS_S):
-                    await asyncio.wrap_future(asked)
 
     def _look_around(self) -> None:
         """There are nodes, or there will be soon."""

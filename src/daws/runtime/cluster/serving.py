@@ -21,8 +21,9 @@ from daws.model.task import CLIENT, FIRST_SPAWNED_ID, NodeId, Ready
 from daws.net.link import Link
 from daws.runtime.cluster import words
 from daws.runtime.cluster.book import Book
-from daws.runtime.cluster.callers import Caller, Questions
+from daws.runtime.cluster.callers import Caller, Questions, QuietWords
 from daws.runtime.cluster.ends import Ends, with_each_failure_once
+from daws.runtime.cluster.noting import NO_NOTES, asked_by
 from daws.runtime.cluster.sessions import (
     LINGER_S,
     Session,
@@ -91,13 +92,15 @@ class StoreServer:
         self._later: list[tuple[Caller, CallStore]] = []  # of clients, that the store had no room for
         self._is_private = patience_s > 0
         self._patience_s = patience_s or store.lease_ns / 1e9
-        self._quiet_s = min(QUIET_S_MAX, self._patience_s / QUIET_SHARE)
+        quiet_s = min(QUIET_S_MAX, self._patience_s / QUIET_SHARE)
+        self._quietly = QuietWords(loop, quiet_s, self.callers, self._flush)
         self._functions: dict[int, bytes] = {}  # that runs have brought in
         self._wanted: dict[int, set[Caller]] = {}  # functions that nobody has told yet, and who asked for them
         self._batches = time.time_ns()  # higher than all that a server before this one has used
         self._cancels: dict[int, tuple[tuple[int, ...], float]] = {}  # that no node has taken yet, and since when
         self._questions = Questions(loop, self._flush)
         self._members_told = -1
+        self._notes_asked = NO_NOTES
         self._timer: TimerHandle = loop.call_later(LOOK_S, self._look)
         now_s = time.monotonic()
         for session in self.sessions.values():
@@ -192,7 +195,7 @@ class StoreServer:
         if call.hopes or caller.session is not None or not all(map(self._is_quiet, rows, answers)):
             caller.say(answer)
         else:
-            self._say_quietly(caller, answer)
+            self._quietly.say(caller, answer)
 
     def _is_quiet(self, row: RowType, answer: AnswerType) -> bool:
         if isinstance(row, Release) and (answer is None or isinstance(answer, Unheld)):
@@ -206,21 +209,6 @@ class StoreServer:
     def _has_ended(self, task: int) -> bool:
         record = self.store.record(task)
         return record is None or record.state in FINAL
-
-    def _say_quietly(self, caller: Caller, word: Any) -> None:
-        caller.quiet.append(word)
-        self._say_in_a_while(caller)
-
-    def _say_in_a_while(self, caller: Caller) -> None:
-        if not caller.is_timed:
-            caller.is_timed = True
-            self._loop.call_later(self._quiet_s, self._on_quiet, caller)
-
-    def _on_quiet(self, caller: Caller) -> None:
-        caller.is_timed = False
-        if (caller.quiet or caller.unheld) and caller in self.callers:
-            caller.say_quiet()
-            self._flush()
 
     def _tell_news(self) -> None:
         outcomes = self.ends.news()
@@ -300,7 +288,7 @@ class StoreServer:
             caller = self.nodes.get(place)
             if caller is not None and is_small:
                 caller.unheld[task] = answer.readers
-                self._say_in_a_while(caller)
+                self._quietly.say_later(caller)
             elif caller is not None:
                 caller.say(LetGo(CLIENT, (task,), (answer.readers,)))
 
@@ -327,6 +315,8 @@ class StoreServer:
         caller.link.name = f"node {node}"
         self.nodes[node] = caller
         caller.say(words.Enrolled(node, self.store.lease_ns, self.strategy))
+        if self._notes_asked != NO_NOTES:  # else it may know more: clients come back to a new server one by one
+            caller.say(self._notes_asked)
         if word.node != NOBODY:
             answer = self.store.apply(0, [Owned(node, 0, ALL)], time.monotonic_ns())[0]
             ready = getattr(answer, "ready", ())
@@ -377,10 +367,19 @@ class StoreServer:
             session.client.say(word)
 
     def _on_notes(self, caller: Caller, word: words.Ran | words.Learnt) -> None:
-        """What a node notes of its runs, for clients that keep a timeline or explain."""
-        for session in self.sessions.values():
-            if session.client is not None:
-                session.client.say(word)
+        """Pass on the notes that a node took for one session."""
+        session = self.sessions.get(word.session)
+        if session is not None and session.client is not None:
+            session.client.say(word)
+
+    def _ask_notes(self, session: Session, runs: bool = False, decisions: bool = False) -> None:
+        """Tell nodes if the notes change that the client of a session wants."""
+        session.notes = (runs, decisions)
+        asked = asked_by([(number, *one.notes) for number, one in self.sessions.items()])
+        if asked != self._notes_asked:
+            self._notes_asked = asked
+            for node in self.nodes.values():
+                node.say(asked)
 
     def _on_node_died(self, caller: Caller, word: words.NodeDied) -> None:
         if not self._is_private:
@@ -407,6 +406,7 @@ class StoreServer:
         session.nonce = word.nonce
         caller.session = session
         caller.link.name = f"the client of {session.entry.name}"
+        self._ask_notes(session, word.runs, word.decisions)
         number = session.entry.number
         tasks, next_task = tasks_of(self.store, number)
         caller.say(
@@ -480,6 +480,7 @@ class StoreServer:
             caller.session = session.client = None
             session.gone_at_s = time.monotonic()
             session.nonce = b""
+            self._ask_notes(session)
         caller.say(words.Closed())
         if session is not None and not word.keep:
             self._end(session)
@@ -487,6 +488,7 @@ class StoreServer:
     def _end(self, session: Session) -> None:
         """Cancel what has not ended, then let go of everything; looked at again until nothing is left."""
         session.is_ending = True
+        self._ask_notes(session)
         number = session.entry.number
         unfinished = unfinished_of(self.store, number)
         if unfinished:
@@ -511,7 +513,7 @@ class StoreServer:
             if function < FIRST_SPAWNED_ID and session_of(function) not in self.sessions:
                 del self._wanted[function]
         for caller in self.nodes.values():
-            self._say_quietly(caller, words.OpenSessions([*self.sessions]))
+            self._quietly.say(caller, words.OpenSessions([*self.sessions]))
 
     # -- tools ---------------------------------------------------------------------------------------------------------
 
@@ -562,6 +564,8 @@ class StoreServer:
             self._call(caller, call, now_ns)
         now_s = time.monotonic()
         for session in list(self.sessions.values()):
+            if any(session.notes) and session.is_away(now_s, self._patience_s):
+                self._ask_notes(session)
             if session.is_ending:
                 if not self._cancels and now_s >= session.look_at_s:
                     self._end(session)

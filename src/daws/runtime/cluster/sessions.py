@@ -34,10 +34,14 @@ class Session:
         self.client: Caller | None = None
         self.gone_at_s = 0.0  # since when it has no client
         self.is_ending = False
+        self.notes = (False, False)  # does its client want to hear of runs, and of decisions?
         self.look_at_s = 0.0  # when it is looked at again whether it can end
 
+    def is_away(self, now_s: float, patience_s: float) -> bool:
+        return self.client is None and now_s - self.gone_at_s > patience_s
+
     def is_abandoned(self, now_s: float, patience_s: float) -> bool:
-        return self.client is None and not self.entry.kept and now_s - self.gone_at_s > patience_s
+        return not self.entry.kept and self.is_away(now_s, patience_s)
 
 
 def records_of(store: MemoryStore, session: int) -> Iterator[tuple[int, Record]]:

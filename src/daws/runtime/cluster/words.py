@@ -97,16 +97,29 @@ class Printed(Word, frozen=True):
     text: bytes
 
 
-class Ran(Word, frozen=True):
-    """Runs that have ended on a node, for clients that keep a timeline."""
+class TakeNotes(Word, frozen=True):
+    """Sent to nodes: the sessions that want to hear of runs, and those that want to hear of decisions. Nodes take notes
+    only while there are such sessions."""
 
+    runs: list[int] = []
+    decisions: list[int] = []
+
+
+class Ran(Word, frozen=True):
+    """Runs of a session's tasks that have ended on a node. `clock_ns` is the time of day at which the node's monotonic
+    clock was 0."""
+
+    session: int
     news: News
+    clock_ns: int
 
 
 class Learnt(Word, frozen=True):
-    """A fact about one task, for clients that explain."""
+    """A fact about one task of a session. `clock_ns` as in `Ran`."""
 
+    session: int
     fact: FactType
+    clock_ns: int
 
 
 class Count(Word, frozen=True):
@@ -131,12 +144,15 @@ class Depart(Word, frozen=True):
 
 class Attach(Word, frozen=True):
     """A client opens a session, or goes on with one: with the `session` that it knows, or a `name` that it was kept
-    under. If it is `kept`, it goes on when the client is gone. Answered by Attached or Refused."""
+    under. If it is `kept`, it goes on when the client is gone. With `runs` and `decisions` the client wants to hear of
+    each run and each decision about its tasks. Answered by Attached or Refused."""
 
     nonce: bytes
     name: str = ""
     kept: bool = False
     session: int = NOBODY
+    runs: bool = False
+    decisions: bool = False
 
 
 class Attached(Word, frozen=True):
@@ -303,6 +319,7 @@ FromStore = (
     | CancelOrder
     | Depart
     | OpenSessions
+    | TakeNotes
     | NewStrategy
     | Count
     | Attached

@@ -13,6 +13,8 @@ from daws.core.events import CallFine, NewStrategy, StoreAnswered
 from daws.data.tags import rooted
 from daws.model.states import CANCELLED, FAILED
 from daws.model.task import AGAIN, CLIENT, FIRST_SPAWNED_ID, FROM_OUTSIDE, TaskSpec
+from daws.runs.facts import Sent
+from daws.runs.notes import News
 from daws.runtime.cluster import words
 from daws.runtime.cluster.book import NODES_AT_ONCE, Book
 from daws.runtime.cluster.ends import FAILURES_MIN
@@ -246,7 +248,7 @@ def test_functions_go_with_their_session_and_nodes_hear_of_it(site: Site):
     node.tells(Learn(others, rooted(task_of(other, 0), b"code")))
     client.tells(words.Close(keep=False))
     assert set(site.server._functions) == {others} and set(site.server._wanted) == {task_of(other, 9)}
-    site.server._on_quiet(site.server.nodes[number])
+    site.server._quietly._on_time(site.server.nodes[number])
     assert node.hears(words.OpenSessions) == [words.OpenSessions([other.session])]
     node.lose()
     back = Party(site.server)
@@ -286,7 +288,7 @@ def test_what_is_put_in_and_let_go_of_at_once_is_told_in_this_order(site: Site):
     task = task_of(attached, 0)
     put = Submit(TaskSpec(task, FROM_OUTSIDE, outputs=(task,)), (), number, ((task, 100_000, task, (number,), b""),))
     client.tells(CallStore(1, 0, [put, Release(task, CLIENT_HOLDER)]))
-    site.server._on_quiet(site.server.nodes[number])
+    site.server._quietly._on_time(site.server.nodes[number])
     assert [type(one) for one in node.said if isinstance(one, NewTasks | LetGo)] == [NewTasks, LetGo]
 
 
@@ -311,7 +313,7 @@ def test_what_goes_with_the_next_word_goes_alone_after_a_while(site: Site):
     node.hears(Submission)
     finish(node, number, task_of(attached, 0))
     assert not node.said
-    site.server._on_quiet(site.server.nodes[number])  # as its timer does
+    site.server._quietly._on_time(site.server.nodes[number])  # as its timer does
     assert [word.token for word in node.said] == [1]
 
 
@@ -466,6 +468,45 @@ def test_what_a_task_prints_is_told_to_its_client_alone(site: Site):
     node.tells(printed)
     assert one.hears(words.Printed) == [printed]
     assert not other.hears(words.Printed)
+
+
+def attach(site: Site, nonce: bytes, runs: bool, decisions: bool, name: str = "") -> tuple[Party, int]:
+    party = Party(site.server, "client")
+    party.tells(words.Attach(nonce, name, bool(name), runs=runs, decisions=decisions))
+    (attached,) = party.hears(words.Attached)
+    return party, attached.session
+
+
+def test_nodes_take_notes_while_a_client_asks_and_each_client_hears_its_own(site: Site):
+    early, _ = site.node()
+    _, quiet = attach(site, b"0" * 16, False, False)
+    assert not early.hears(words.TakeNotes)
+    one, first = attach(site, b"1" * 16, True, False)
+    two, second = attach(site, b"2" * 16, True, True)
+    late, _ = site.node()
+    assert early.hears(words.TakeNotes) == [words.TakeNotes([first]), words.TakeNotes([first, second], [second])]
+    assert late.hears(words.TakeNotes) == [words.TakeNotes([first, second], [second])]
+    ran = words.Ran(first, News(0, (), 0, 0), 5)
+    learnt = words.Learnt(second, Sent(second << SESSION_BITS, 0, 1, 0, 0, 0, 0), 5)
+    early.tells(ran, learnt, words.Ran(quiet, News(0, (), 0, 0), 5))
+    assert one.hears(words.Ran) == [ran] and not one.hears(words.Learnt)
+    assert two.hears(words.Learnt) == [learnt] and not two.hears(words.Ran)
+    two.tells(words.Close(keep=True))
+    assert early.hears(words.TakeNotes) == [words.TakeNotes([first])]
+    one.tells(words.Close(keep=False))
+    assert early.hears(words.TakeNotes) == [words.TakeNotes()]
+    assert not site.node()[0].hears(words.TakeNotes)
+
+
+def test_notes_are_not_taken_for_a_client_that_stays_away(site: Site):
+    node, _ = site.node()
+    client, session = attach(site, b"1" * 16, True, False, "kept")
+    client.lose()
+    site.server._look()
+    assert node.hears(words.TakeNotes) == [words.TakeNotes([session])], "it may come back"
+    site.server.sessions[session].gone_at_s = -1e9
+    site.server._look()
+    assert node.hears(words.TakeNotes) == [words.TakeNotes()] and session in site.server.sessions
 
 
 def test_with_a_clients_key_nobody_is_a_node(site: Site):

@@ -27,6 +27,7 @@ from daws.net.links import Links
 from daws.runtime.cluster import words
 from daws.runtime.cluster.direct.book import OPEN, Entry, decode
 from daws.runtime.cluster.direct.desk import Desk, Received
+from daws.runtime.cluster.direct.ends import BlamedTasks
 from daws.runtime.cluster.direct.words import TO_CLIENT, Batches, Fresh, Here, Sealed, ToClient
 from daws.runtime.cluster.direct.writing import Write, Written, complete, unfinished, write
 from daws.runtime.cluster.reach import Reach
@@ -52,7 +53,6 @@ from daws.wire.store import (
     Unheld,
     Watch,
 )
-from daws.workers.roots import root_in
 
 LOOK_S = 0.25
 AGAIN_S = 1.0
@@ -68,8 +68,6 @@ given, the store may have forgotten some."""
 END_S = 10.0
 BEATS = 4
 """Who was seen so often is there; a failover may show a client once more that is gone."""
-UNNEEDED_MAX = 256
-"""So many failures stay noted that no future is of any more."""
 DOUBT_S = 30.0
 """For so long after a change of the store, a task that it does not know may be on its way back."""
 DEFAULT_STRATEGY = "daws"
@@ -81,9 +79,10 @@ class ClientDesk(Desk):
         super().__init__(reach, store, received)
         self.session = NOBODY
         self.entry: Entry | None = None
+        self._here = Here(NOBODY)
         self.members = Members(0, ())
         self._wanted: set[int] = set()  # tasks whose ends nobody has told yet
-        self._blamed = _Blamed()
+        self._blamed = BlamedTasks()
         self._queue: deque[Any] = deque()
         self._wake = asyncio.Event()
         self._kept: deque[_Kept] = deque()  # acknowledged, and not yet safe
@@ -306,6 +305,7 @@ class ClientDesk(Desk):
             return
         self.entry = entry
         self.session = number = entry.number
+        self._here = Here(number, word.runs, word.decisions)
         self._batches = Batches(number, False)
         await self._see_members()
         low = number << SESSION_BITS
@@ -522,7 +522,7 @@ class ClientDesk(Desk):
             if answer.members is not None or time.monotonic() - self._here_at_s > HERE_S:
                 self._here_at_s = time.monotonic()
                 for node in self.members.nodes:
-                    self._links.say(node, Here(self.session))
+                    self._links.say(node, self._here)
             return
         self.see_change()
         self.members = Members(0, self.members.infos)
@@ -541,38 +541,6 @@ class _Repeat(Struct, frozen=True):
 
     rows: list[Submit]
     how: Write
-
-
-class _Blamed:
-    """Whose failure is noted on the server: that of a task itself, or of the one that it failed because of. It stays
-    while a future of such a task does, and a little longer: others may be yet to fail."""
-
-    def __init__(self) -> None:
-        self._roots: dict[int, int] = {}  # by task
-        self._counts: dict[int, int] = {}  # by root: of how many tasks it is
-        self._unneeded: deque[int] = deque()
-
-    def add(self, outcome: Outcome) -> None:
-        if outcome.task not in self._roots:
-            root = root_in(outcome.error)
-            root = self._roots[outcome.task] = outcome.task if root < 0 else root
-            self._counts[root] = self._counts.get(root, 0) + 1
-
-    def let_go(self, task: int) -> list[int]:
-        """Nobody has the future of this task any more. Answers roots whose notes can go."""
-        root = self._roots.pop(task, None)
-        if root is None:
-            return []
-        self._counts[root] -= 1
-        if not self._counts[root]:
-            del self._counts[root]
-            self._unneeded.append(root)
-        unneeded: list[int] = []
-        while len(self._unneeded) > UNNEEDED_MAX:
-            oldest = self._unneeded.popleft()
-            if oldest not in self._counts:
-                unneeded.append(oldest)
-        return unneeded
 
 
 class _Counting:

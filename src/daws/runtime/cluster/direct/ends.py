@@ -4,6 +4,7 @@ Nodes tell clients of ends at once if they can. The ends that are read here are 
 """
 
 import asyncio
+from collections import deque
 from collections.abc import Callable, Collection, Iterable
 
 from daws.model.states import CANCELLED, DONE, FAILED
@@ -16,6 +17,8 @@ from daws.store.valkey.notes import FAILURES, ClusterNotes
 from daws.workers.roots import parent_in, root_in
 
 PERIOD_S, IDLE_S, PERIOD_S_MAX = 0.005, 0.1, 0.2
+UNNEEDED_MAX = 256
+"""So many failures stay noted that no future is of any more."""
 
 
 class _Reader:
@@ -150,3 +153,35 @@ class Ends:
             period_s = PERIOD_S if outcomes else min(2 * period_s, PERIOD_S_MAX)
             if outcomes:
                 told(outcomes)
+
+
+class BlamedTasks:
+    """Whose failure is noted on the server: that of a task itself, or of the one that it failed because of. It stays
+    while a future of such a task does, and a little longer: others may be yet to fail."""
+
+    def __init__(self) -> None:
+        self._roots: dict[int, int] = {}  # by task
+        self._counts: dict[int, int] = {}  # by root: of how many tasks it is
+        self._unneeded: deque[int] = deque()
+
+    def add(self, outcome: Outcome) -> None:
+        if outcome.task not in self._roots:
+            root = root_in(outcome.error)
+            root = self._roots[outcome.task] = outcome.task if root < 0 else root
+            self._counts[root] = self._counts.get(root, 0) + 1
+
+    def let_go(self, task: int) -> list[int]:
+        """Nobody has the future of this task any more. Answers roots whose notes can go."""
+        root = self._roots.pop(task, None)
+        if root is None:
+            return []
+        self._counts[root] -= 1
+        if not self._counts[root]:
+            del self._counts[root]
+            self._unneeded.append(root)
+        unneeded: list[int] = []
+        while len(self._unneeded) > UNNEEDED_MAX:
+            oldest = self._unneeded.popleft()
+            if oldest not in self._counts:
+                unneeded.append(oldest)
+        return unneeded

@@ -25,6 +25,7 @@ from daws.runtime.cluster.direct.desk import Desk, Received
 from daws.runtime.cluster.direct.sweeping import Sweeper
 from daws.runtime.cluster.direct.words import TO_NODE, Batches, Fresh, Here, Sealed, ToNode
 from daws.runtime.cluster.ends import FAILURES_MIN
+from daws.runtime.cluster.noting import NO_NOTES, asked_by
 from daws.runtime.cluster.reach import Reach
 from daws.runtime.cluster.sessions import is_function
 from daws.runtime.cluster.words import NOBODY, Count, Counted, Ends, KeepFailure, session_of
@@ -72,6 +73,7 @@ class NodeDesk(Desk):
         self._taught: dict[int, bytes] = {}
         self._links: set[Link[Any]] = set()
         self._clients: dict[int, Link[Any]] = {}  # by session
+        self._heres: dict[int, Here] = {}  # of clients that want notes, by session
         self._senders: dict[int, Link[Any]] = {}  # by batch, until it was taken
         self._askers: deque[Link[Any]] = deque()
         self._seen: dict[int, _Seen] = {}
@@ -256,6 +258,20 @@ class NodeDesk(Desk):
         if link is not None:
             link.say(word)
 
+    def _on_notes(self, word: words.Ran | words.Learnt) -> None:
+        link = self._clients.get(word.session)
+        if link is not None:
+            link.say(word)
+
+    def _ask_notes(self, here: Here) -> None:
+        """Tell the node if the notes change that the client of a session wants."""
+        if here == self._heres.get(here.session, Here(here.session)):
+            return
+        self._heres[here.session] = here
+        if not here.runs and not here.decisions:
+            del self._heres[here.session]
+        self.tell(asked_by([(one.session, one.runs, one.decisions) for one in self._heres.values()]))
+
     def _on_counted(self, word: Counted) -> None:
         if self._askers:
             self._askers.popleft().say(word)
@@ -277,6 +293,7 @@ class NodeDesk(Desk):
         for word in said:
             if isinstance(word, Here):
                 self._clients[word.session] = link
+                self._ask_notes(word)
                 continue
             if isinstance(word, Fresh):
                 stamps, word = word.stamps, word.submission
@@ -291,6 +308,7 @@ class NodeDesk(Desk):
         self._links.discard(link)
         for number in [number for number, known in self._clients.items() if known is link]:
             del self._clients[number]
+            self._ask_notes(Here(number))
         for batch in [batch for batch, known in self._senders.items() if known is link]:
             del self._senders[batch]
 
@@ -299,6 +317,8 @@ class NodeDesk(Desk):
         for link in links:
             link.close()
         self._clients.clear()
+        self._heres.clear()
+        self.tell(NO_NOTES)
         self._senders.clear()
 
     # -- now and then --------------------------------------------------------------------------------------------------
@@ -393,6 +413,8 @@ _HEARD: dict[type, Callable[[NodeDesk, Any], None]] = {
     words.AskFunction: NodeDesk._on_ask_function,
     Learn: NodeDesk._on_learn,
     words.Printed: NodeDesk._on_printed,
+    words.Ran: NodeDesk._on_notes,
+    words.Learnt: NodeDesk._on_notes,
     Counted: NodeDesk._on_counted,
     CancelTaken: NodeDesk._on_taken,
     SubmissionTaken: NodeDesk._on_taken,

@@ -5,7 +5,7 @@ import time
 from msgspec import msgpack
 
 from daws.core.events import NewStrategy
-from daws.runtime.cluster.words import Count, Counted, Depart, Ends, Printed, Word
+from daws.runtime.cluster.words import Count, Counted, Depart, Ends, Learnt, Printed, Ran, Word
 from daws.runtime.ports import Outcome
 from daws.store.valkey.told import Runs, Seal
 from daws.wire.messages import CancelOrder, CancelTaken, LetGo, NewTasks, Submission, SubmissionTaken
@@ -16,9 +16,12 @@ WHO_BITS = 16
 
 
 class Here(Word, frozen=True):
-    """A client says whose it is: what its tasks print, and how they end, is told on this link."""
+    """A client says whose it is: what its tasks print, and how they end, is told on this link. With `runs` and
+    `decisions` so are each run and each decision about its tasks."""
 
     session: int
+    runs: bool = False
+    decisions: bool = False
 
 
 class Fresh(Word, frozen=True):
@@ -36,7 +39,7 @@ class Sealed(Word, frozen=True):
 
 
 ToNode = Here | Fresh | Submission | NewTasks | LetGo | CancelOrder | Depart | NewStrategy | Count
-ToClient = Ends | Sealed | Printed | Counted | CancelTaken | SubmissionTaken
+ToClient = Ends | Sealed | Printed | Ran | Learnt | Counted | CancelTaken | SubmissionTaken
 
 TO_NODE: msgpack.Decoder[list[ToNode]] = msgpack.Decoder(list[ToNode])
 TO_CLIENT: msgpack.Decoder[list[ToClient]] = msgpack.Decoder(list[ToClient])

@@ -9,7 +9,8 @@ from daws.model.cluster import ExecutorClass, Members, NodeInfo
 from daws.model.states import FAILED, READY
 from daws.model.task import NodeId, TaskSpec
 from daws.runtime.cluster.direct import clients
-from daws.runtime.cluster.direct.clients import UNNEEDED_MAX, ClientDesk, _Blamed
+from daws.runtime.cluster.direct.clients import ClientDesk
+from daws.runtime.cluster.direct.ends import UNNEEDED_MAX, BlamedTasks
 from daws.runtime.cluster.direct.words import Fresh
 from daws.runtime.cluster.direct.writing import write
 from daws.runtime.ports import Outcome
@@ -51,7 +52,7 @@ class Desk(ClientDesk):
         self._queue = deque()
         self._wake = asyncio.Event()
         self._has_changed = False
-        self._wanted, self._blamed, self._handed, self._cancels = set(), _Blamed(), {}, {}
+        self._wanted, self._blamed, self._handed, self._cancels = set(), BlamedTasks(), {}, {}
         self._batches = iter(range(1000)).__next__  # type: ignore[assignment]
         self.begin(self._work())
 
@@ -129,7 +130,7 @@ def test_a_child_that_is_ready_while_its_node_is_dead_gets_another(monkeypatch: 
 
 
 def test_a_failure_stays_noted_while_somebody_may_ask_for_it():
-    blamed = _Blamed()
+    blamed = BlamedTasks()
     error = "task 1 (load) failed on node 0: ValueError: bad"
     for task in (1, 2, 3, 3):
         blamed.add(Outcome(task, (), FAILED, error, b"why"))

@@ -1,0 +1,56 @@
+"""Notes of a node, by session, and the clocks of machines."""
+
+from typing import Any
+
+import pytest
+
+from daws.data.tags import rooted
+from daws.model.task import FIRST_SPAWNED_ID
+from daws.runs.facts import Sent
+from daws.runs.notes import News, Row, RunLinks
+from daws.runtime.cluster import noting
+from daws.runtime.cluster.noting import SessionNotes, clock_ns, fact_here, news_here
+from daws.runtime.cluster.words import SESSION_BITS, Learnt, Ran, TakeNotes
+from daws.runtime.functions import FunctionTable
+
+FIRST, SECOND = (session << SESSION_BITS for session in (1, 2))
+NESTED = FIRST_SPAWNED_ID + 5
+
+
+def row(task: int, kind: int = 0) -> Row:
+    return (task, kind, 3, 0, 100, 200, 1, 0, 0, 1)
+
+
+def sent(task: int) -> Sent:
+    return Sent(task, 3, 50, 0, 0, 0, 0)
+
+
+def test_each_session_is_sent_its_own_runs_and_decisions():
+    said: list[Any] = []
+    notes, functions = SessionNotes(said.append), FunctionTable(3, "/nowhere")
+    functions.known[NESTED] = rooted(SECOND + 1, b"pickled")
+    links = (RunLinks(FIRST, 100), RunLinks(NESTED, 100))
+    news = News(3, (row(FIRST), row(SECOND), row(NESTED, NESTED)), 1, 7, links)
+    notes.ran(news, functions)
+    notes.learnt(sent(FIRST))
+    assert not said and not notes.runs and not notes.decisions, "nobody has asked"
+    notes.ask(TakeNotes([1, 2], [2]))
+    assert notes.runs and notes.decisions
+    notes.ran(news, functions)
+    for task in (FIRST, SECOND, NESTED):
+        notes.learnt(sent(task))
+    one, two, learnt = said
+    assert one.session == 1 and one.news == News(3, (row(FIRST),), 1, 7, links[:1])
+    assert two.session == 2 and two.news == News(3, (row(SECOND), row(NESTED, NESTED)), 1, 7, links[1:])
+    assert learnt.session == 2 and learnt.fact == sent(SECOND)
+    notes.keep({1})
+    assert notes.runs and not notes.decisions
+
+
+def test_times_of_other_machines_are_converted(monkeypatch: pytest.MonkeyPatch):
+    news = News(3, (row(FIRST),), 1, 7, (RunLinks(FIRST, 100),))
+    assert news_here(Ran(1, news, clock_ns())) is news, "the clock of this machine"
+    monkeypatch.setattr(noting, "clock_ns", lambda: 10**15)
+    moved = news_here(Ran(1, news, 10**15 + 10**9))
+    assert moved.rows[0][3:6] == (0, 100 + 10**9, 200 + 10**9) and moved.links[0].start_ns == 100 + 10**9
+    assert fact_here(Learnt(1, sent(FIRST), 10**15 - 10**9)).at_ns == 50 - 10**9
