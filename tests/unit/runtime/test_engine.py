@@ -240,20 +240,20 @@ def engine_with(files: ObjectFiles, kind: str = "processes") -> Engine:
 
 def test_notes_are_taken_only_while_they_are_asked_for():
     with Folders() as folders:
-        engine = engine_with(ObjectFiles(*folders.node_folders(0)))
+        engine: Any = engine_with(ObjectFiles(*folders.node_folders(0)))
         given: list[Any] = []
 
         def step(events: list[Any]) -> None:
             given.extend(events)
             engine.core.step(0, events, [])
 
-        engine._step = step  # type: ignore[method-assign]
+        engine._step = step
         engine.listener = Mock()
         bare = engine.core.strategy
         assert engine.notes is None
         engine.take_notes(True, False)
         notes = engine.notes
-        assert notes is not None and notes.watch is engine.watch is None and not given
+        assert notes is not None and (notes.watch, engine.watch, given) == (None, None, [])
         engine.take_notes(True, True)
         assert engine.notes is notes and notes.watch is engine.watch is not None
         assert isinstance(engine.core.strategy.place, WatchedPlace)

@@ -33,9 +33,9 @@ def test_each_session_is_sent_its_own_runs_and_decisions():
     news = News(3, (row(FIRST), row(SECOND), row(NESTED, NESTED)), 1, 7, links)
     notes.ran(news, functions)
     notes.learnt(sent(FIRST))
-    assert not said and not notes.runs and not notes.decisions, "nobody has asked"
+    assert (said, bool(notes.runs), bool(notes.decisions)) == ([], False, False), "nobody has asked"
     notes.ask(TakeNotes([1, 2], [2]))
-    assert notes.runs and notes.decisions
+    assert (bool(notes.runs), bool(notes.decisions)) == (True, True)
     notes.ran(news, functions)
     for task in (FIRST, SECOND, NESTED):
         notes.learnt(sent(task))
