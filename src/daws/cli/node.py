@@ -19,7 +19,7 @@ from daws.model.errors import UsageError
 ABOUT = """\
 Be a node of a cluster: run its tasks on executors of this machine until told to leave. The
 first node on the store's machine starts the store. SIGTERM (or Ctrl-C) has the node leave in
-good order: it gives away what waits, finishes what runs, and goes; a second one ends it."""
+good order: it gives away what waits, finishes what runs, and goes; another one after 2 seconds ends it at once."""
 
 EXAMPLES = """\
 examples:
