@@ -63,6 +63,8 @@ from daws.wire.worker import Learn
 
 DIAL_AGAIN_S = 0.1
 DIAL_AGAIN_S_MAX = 2.0
+SIGNALS_S = 2.0
+"""Signals within this time count as one: batch systems send SIGTERM twice within milliseconds."""
 FAREWELL_S = 10.0
 """So long after its deadline a node that cannot say farewell goes without."""
 
@@ -413,17 +415,21 @@ def run_node(
     leave_within_s: float,
     store_is_away: Callable[[], None],
 ) -> str:
-    """A node on the main thread of this process, until it has left. SIGTERM and SIGINT have it leave in good order; the
-    second one ends it at once."""
+    """A node on the main thread of this process, until it has left. SIGTERM and SIGINT have it leave in good order; one
+    that comes seconds later ends it at once."""
     loop = uvloop.new_event_loop()
     asyncio.set_event_loop(loop)
     host = NodeHost(loop, reach, crew, bind, limit_bytes, store_is_away)
 
+    first_s = 0.0
+
     def on_signal() -> None:
-        if host.is_leaving:
-            host.stop()
-        else:
+        nonlocal first_s
+        if not host.is_leaving:
+            first_s = time.monotonic()
             host.leave(leave_within_s)
+        elif time.monotonic() - first_s > SIGNALS_S:
+            host.stop()
 
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, on_signal)
