@@ -2,8 +2,8 @@
 
 A file gets its name when its beginning is safe, a state when it is complete; the newest of several states is valid. A
 log that another one continues ends with a seal. A store that was closed in good order leaves a note of its last log and
-of the length of that. So a file that has lost its end is noticed, unless the store was killed: then the last log may
-end in the middle of a write that nobody was told of.
+of the length of that. A file that has lost its end is therefore noticed, unless the store was killed: the last log may
+then end in the middle of a write that was never reported as safe.
 
 A process that has the folder open holds a lock on it, which the kernel drops when the process ends, in whatever way.
 """
@@ -33,7 +33,7 @@ _CLOSED = "closed"
 _SETTINGS = msgspec.msgpack.Decoder(StoreSettings)
 
 
-class Closed(msgspec.Struct):
+class ClosedNote(msgspec.Struct):
     """The note of a store that was closed in good order: the number of its last log, and the length of that."""
 
     log: int
@@ -96,7 +96,7 @@ class Folder:
     def note_closed(self, log: int, size_bytes: int, durable: bool) -> None:
         part = self.unfinished(self.log(log))
         with open(part, "wb", opener=_private) as file:
-            file.write(msgspec.json.encode(Closed(log, size_bytes)))
+            file.write(msgspec.json.encode(ClosedNote(log, size_bytes)))
             file.flush()
             if durable:
                 os.fsync(file.fileno())
@@ -108,7 +108,7 @@ class Folder:
         """Whether the store was closed in good order. Raise LogError if its last log has changed since then."""
         path = self.path / _CLOSED
         try:
-            noted = msgspec.json.decode(path.read_bytes(), type=Closed)
+            noted = msgspec.json.decode(path.read_bytes(), type=ClosedNote)
         except FileNotFoundError:
             return False
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
