@@ -2,8 +2,8 @@
 
 A file gets its name when its beginning is safe, a state when it is complete; the newest of several states is valid. A
 log that another one continues ends with a seal. A store that was closed in good order leaves a note of its last log and
-of the length of that. A file that has lost its end is therefore noticed, unless the store was killed: the last log may
-then end in the middle of a write that was never reported as safe.
+of the length of that. A file that has lost its end is therefore noticed. If the store was killed, the last log may end
+in the middle of a write that was never reported as safe.
 
 A process that has the folder open holds a lock on it, which the kernel drops when the process ends, in whatever way.
 """
