@@ -50,7 +50,7 @@ def answer(folder: Path, told: Connection) -> None:
     def accepted(link: Link[Any]) -> None:
         def received(messages: list[bytes]) -> None:
             for message in messages:
-                link.say(message)
+                link.send(message)
 
         link.begin(DECODER, received, lambda: None)
 
@@ -91,7 +91,7 @@ class Caller:
         self._left = count
         self._done.clear()
         for _ in range(count):
-            link.say(MESSAGE)
+            link.send(MESSAGE)
         await self._done.wait()
 
 

@@ -18,19 +18,19 @@ class Complaints:
         self._lock = Lock()
         self._began_s = clock()
         self._lines = 0
-        self._unsaid = 0
+        self._left_out = 0
 
-    def say(self, line: str) -> None:
+    def warn(self, line: str) -> None:
         with self._lock:
             now_s = self._clock()
             if now_s - self._began_s >= WINDOW_S:
                 self._began_s, self._lines = now_s, 0
             if self._lines >= LINES_MAX:
-                self._unsaid += 1
+                self._left_out += 1
                 return
             self._lines += 1
-            unsaid, self._unsaid = self._unsaid, 0
-        more = f" (and {unsaid:,} more before that were not written down)" if unsaid else ""
+            left_out, self._left_out = self._left_out, 0
+        more = f" (and {left_out:,} more before that were not written down)" if left_out else ""
         logging.getLogger("daws.net").warning("%s%s", line, more)
 
 

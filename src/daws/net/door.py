@@ -136,7 +136,7 @@ class Door:
         name = name_of(where, self.address)
         if len(self._strangers) >= STRANGERS_MAX:
             sock.close()
-            COMPLAINTS.say(f"{name} was turned away: {TOO_MANY}")
+            COMPLAINTS.warn(f"{name} was turned away: {TOO_MANY}")
             return
         task = self._loop.create_task(self._welcome(sock, name))
         self._strangers.add(task)
@@ -171,7 +171,7 @@ class Door:
                 await link.ready
         except (OSError, PeerError) as error:
             link.abort()
-            COMPLAINTS.say(f"{name} was turned away: {reason_of(error)}")
+            COMPLAINTS.warn(f"{name} was turned away: {reason_of(error)}")
         except BaseException:
             link.abort()
             raise

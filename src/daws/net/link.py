@@ -87,8 +87,8 @@ class Link(BufferedProtocol, Generic[T]):
         self._transport: Transport | None = None
         self._handshake: Handshake | None = None
         self._decoder: msgpack.Decoder[list[T]] | None = None
-        self._unsaid: list[Any] = []
-        self._said_bytes = 0
+        self._unsent: list[Any] = []
+        self._sent_bytes = 0
         self._taken_bytes = 0
         self._watch: asyncio.TimerHandle | None = None
         self.is_left = False
@@ -104,14 +104,14 @@ class Link(BufferedProtocol, Generic[T]):
         self._received = received
         self._lost = lost
 
-    def say(self, message: Any) -> None:
+    def send(self, message: Any) -> None:
         """Send a message. It leaves at the end of this turn of the loop. On a closed link it is dropped."""
-        if not self._unsaid:
+        if not self._unsent:
             self._loop.call_soon(self.flush)
-        self._unsaid.append(message)
+        self._unsent.append(message)
 
     def flush(self) -> None:
-        messages, self._unsaid = self._unsaid, []
+        messages, self._unsent = self._unsent, []
         if messages and self.is_open:
             self._write_batch(messages)
 
@@ -129,7 +129,7 @@ class Link(BufferedProtocol, Generic[T]):
     def close(self) -> None:
         """Close the connection without calling `lost`."""
         self.is_open = False
-        self._unsaid.clear()
+        self._unsent.clear()
         self._forget_watch()
         if self._transport is not None:
             self._transport.close()
@@ -176,7 +176,7 @@ class Link(BufferedProtocol, Generic[T]):
 
     def pause_writing(self) -> None:
         self.is_slow = True
-        self._taken_bytes = self._said_bytes - self._waiting_bytes()
+        self._taken_bytes = self._sent_bytes - self._waiting_bytes()
         self._watch = self._loop.call_later(STALL_S, self._on_watch)
 
     def resume_writing(self) -> None:
@@ -251,7 +251,7 @@ class Link(BufferedProtocol, Generic[T]):
 
     def _write(self, frame: bytes | bytearray) -> None:
         assert self._transport is not None
-        self._said_bytes += len(frame)
+        self._sent_bytes += len(frame)
         self._transport.write(frame)
         if self._waiting_bytes() > max(BACKLOG_BYTES_MAX, len(frame)):
             self._give_up(f"it does not read what it is told, and {self._waiting_bytes():,} bytes wait")
@@ -261,7 +261,7 @@ class Link(BufferedProtocol, Generic[T]):
         return self._transport.get_write_buffer_size()
 
     def _on_watch(self) -> None:
-        taken_bytes = self._said_bytes - self._waiting_bytes()
+        taken_bytes = self._sent_bytes - self._waiting_bytes()
         if taken_bytes > self._taken_bytes:
             self._taken_bytes = taken_bytes
             self._watch = self._loop.call_later(STALL_S, self._on_watch)
@@ -274,7 +274,7 @@ class Link(BufferedProtocol, Generic[T]):
             self._watch = None
 
     def _give_up(self, why: str) -> None:
-        COMPLAINTS.say(f"the link to {self.name} is closed: {why}")
+        COMPLAINTS.warn(f"the link to {self.name} is closed: {why}")
         self.abort()
         self._lost()
 

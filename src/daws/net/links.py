@@ -59,11 +59,11 @@ class Links(Generic[T]):
         self._sweep = self._loop.call_later(self._sweep_s, self._on_sweep)
         self._is_closed = False
 
-    def say(self, peer: int, message: Any) -> None:
+    def send(self, peer: int, message: Any) -> None:
         """Send a message to a peer. It leaves at the end of this turn of the loop, or when the peer is connected."""
         way = self._ways.get(peer)
         if way is not None:
-            way.say(message)
+            way.send(message)
         elif not self._is_closed:
             call = self._calls.get(peer) or self._call(peer)
             if len(call.waiting) < WAITING_MAX:
@@ -137,7 +137,7 @@ class Links(Generic[T]):
         self._failures.pop(peer, None)
         self._add(way, link)
         for message in call.waiting:
-            way.say(message)
+            way.send(message)
 
     async def _dial(self, peer: int, way: "_Way[T]") -> Link[T]:
         failures = self._failures.get(peer)
@@ -192,9 +192,9 @@ class _Way(Generic[T]):
         self.unused = 0
         self._links = links
 
-    def say(self, message: Any) -> None:
+    def send(self, message: Any) -> None:
         self.unused = 0
-        self.link.say(message)
+        self.link.send(message)
 
     def on_received(self, messages: list[T]) -> None:
         self.unused = 0

@@ -91,5 +91,5 @@ def complain_if_full(error: OSError, address: str) -> bool:
     """
     if error.errno not in FULL:
         return False
-    COMPLAINTS.say(f"nobody can come in at {address}: {error.strerror}; raise the limit (ulimit -n)")
+    COMPLAINTS.warn(f"nobody can come in at {address}: {error.strerror}; raise the limit (ulimit -n)")
     return True

@@ -135,13 +135,13 @@ class StreamDoor:
                     sock = self._context.wrap_socket(sock, server_side=True, do_handshake_on_connect=False)
             except OSError as error:
                 sock.close()
-                COMPLAINTS.say(f"{name} was turned away: {reason_of(error)}")
+                COMPLAINTS.warn(f"{name} was turned away: {reason_of(error)}")
                 continue
             if self._let_in(sock):
                 Thread(target=self._welcome, args=(sock, name), name="daws-stream", daemon=True).start()
             else:
                 sock.close()
-                COMPLAINTS.say(f"{name} was turned away: {TOO_MANY}")
+                COMPLAINTS.warn(f"{name} was turned away: {TOO_MANY}")
 
     def _let_in(self, sock: socket) -> bool:
         with self._lock:
@@ -165,7 +165,7 @@ class StreamDoor:
             with self._lock:
                 self._visitors.discard(sock)
         if why and not self._is_closed:
-            COMPLAINTS.say(why)
+            COMPLAINTS.warn(why)
 
     def _introduced(self, sock: socket) -> Hello:
         try:

@@ -271,9 +271,9 @@ class Engine:
         core, store, journal = self.core, self.store, self.journal
         runs, taught, is_quiet = self.runs, self.functions.taught, self.notes is None
         orders: dict[int, list[Execute]] = {}  # by executor: usual runs, which are handed over together
-        if store.unsaid:
-            events = [*events, *store.unsaid]
-            store.unsaid = []
+        if store.deferred:
+            events = [*events, *store.deferred]
+            store.deferred = []
         while events:
             out: list[EffectType] = []
             core.step(now_ns, events, out)

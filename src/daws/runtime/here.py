@@ -21,7 +21,7 @@ class StoreHere:
         self.store = store
         self.listener = listener
         self.outcomes = Outcomes(store)
-        self.unsaid: list[EventType] = []
+        self.deferred: list[EventType] = []
         self.nests: Mapping[int, Any] = {}  # runs of the node that want to hear of ends as well
 
     def call(self, effect: CallStore, now_ns: int, events: list[EventType]) -> None:
@@ -31,7 +31,7 @@ class StoreHere:
         elif effect.hopes:
             events.append(CallFine(effect.token))
         else:
-            self.unsaid.append(CallFine(effect.token))
+            self.deferred.append(CallFine(effect.token))
 
     def keep_failure(self, task: int, failure: bytes) -> None:
         self.outcomes.failures[task] = failure

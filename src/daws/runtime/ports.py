@@ -148,9 +148,9 @@ class ClusterPort(Protocol):
 
 class StorePort(Protocol):
     """The store as one node calls it. Answers that are known at once go into `events`; the others come later. The
-    events in `unsaid` have no effects: the node receives them with its next events."""
+    events in `deferred` have no effects: the node receives them with its next events."""
 
-    unsaid: list[EventType]
+    deferred: list[EventType]
 
     def call(self, effect: CallStore, now_ns: int, events: list[EventType]) -> None: ...
 
@@ -169,13 +169,13 @@ class StoreLink(Protocol):
     """A cluster's store, as a node, a client or a tool talks to it, with the messages of `daws.runtime.cluster.words`.
     At the other end is the store's server, or a desk where the store is reached directly."""
 
-    def say(self, word: Any) -> None: ...
+    def send(self, word: Any) -> None: ...
 
     def welcome(self, link: Any) -> None:
         """Take a connection that a client has opened to this node."""
         ...
 
-    async def hang_up(self) -> None:
+    async def close(self) -> None:
         """Nothing is left on the loop, and what was not sent yet never is."""
         ...
 

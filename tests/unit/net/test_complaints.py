@@ -10,12 +10,12 @@ def test_a_flood_becomes_a_few_lines_and_a_number(caplog):
     complaints = Complaints(lambda: now_s[0])
     with caplog.at_level(logging.WARNING, "daws"):
         for number in range(LINES_MAX + 1234):
-            complaints.say(f"line {number}")
+            complaints.warn(f"line {number}")
         assert [record.message for record in caplog.records] == [f"line {number}" for number in range(LINES_MAX)]
         caplog.clear()
         now_s[0] = WINDOW_S
-        complaints.say("later")
-        complaints.say("again")
+        complaints.warn("later")
+        complaints.warn("again")
     assert [record.message for record in caplog.records] == [
         "later (and 1,234 more before that were not written down)",
         "again",

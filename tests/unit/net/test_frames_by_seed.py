@@ -137,7 +137,7 @@ def test_good_frames_arrive_whatever_the_pieces():
 def test_broken_frames(part: int, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(link_module, "FRAME_BYTES_MAX", 1 << 20)
     complained: list[str] = []
-    monkeypatch.setattr(COMPLAINTS, "say", complained.append)
+    monkeypatch.setattr(COMPLAINTS, "warn", complained.append)
 
     async def main() -> int:
         ended = 0
@@ -180,7 +180,7 @@ def test_broken_handshakes():
 
 def test_lengths_that_are_too_large_are_not_believed(monkeypatch: pytest.MonkeyPatch):
     complained: list[str] = []
-    monkeypatch.setattr(COMPLAINTS, "say", complained.append)
+    monkeypatch.setattr(COMPLAINTS, "warn", complained.append)
 
     async def main() -> None:
         fed = Fed(asyncio.get_running_loop())

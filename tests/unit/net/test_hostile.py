@@ -119,7 +119,7 @@ def besiege(world: World, attack: Attack, says: str, log: Log) -> None:
             await asyncio.to_thread(log.await_line)
             assert here.inside.link is None
             link = await here.dial(End())
-            link.say(b"still there?")
+            link.send(b"still there?")
             await here.inside.until(lambda: here.inside.heard)
             link.close()
             await here.inside.until(lambda: here.inside.lost)

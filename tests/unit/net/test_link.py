@@ -34,14 +34,14 @@ def test_what_is_said_in_one_turn_is_one_batch(world):
             link = await here.dial(end)
             assert (str(link.peer), str(here.inside.link.peer)) == ("node 1", "a client")
             for number in range(3):
-                link.say(bytes([number]))
+                link.send(bytes([number]))
             await here.inside.until(lambda: here.inside.heard)
             assert here.inside.heard == [[b"\0", b"\1", b"\2"]]
-            here.inside.link.say(b"yes")
+            here.inside.link.send(b"yes")
             await end.until(lambda: end.heard)
             link.close()
             await here.inside.until(lambda: here.inside.lost)
-            here.inside.link.say(b"to nobody")
+            here.inside.link.send(b"to nobody")
             await asyncio.sleep(0)
             assert (end.lost, here.inside.lost) == (0, 1), "who closes it knows"
 
@@ -55,7 +55,7 @@ def test_much_that_is_said_arrives_in_order(world):
             link = await here.dial(end)
             said = [bytes([number]) * 1_000_000 for number in range(8)]
             for part in said:
-                link.say(part)
+                link.send(part)
                 link.flush()
             await here.inside.until(lambda: len(here.inside.all) == 8)
             assert here.inside.all == said
@@ -73,10 +73,10 @@ def test_batches_that_are_too_large_for_a_frame_are_cut(world, monkeypatch):
             link = await here.dial(end)
             said = [bytes([number]) * 60_000 for number in range(20)]
             for part in said:
-                link.say(part)
+                link.send(part)
             await here.inside.until(lambda: len(here.inside.all) == 20)
             assert here.inside.all == said
-            link.say(bytes(200_000))
+            link.send(bytes(200_000))
             link.flush()
             assert (link.is_open, end.lost) == (False, 1), "one message alone cannot be cut"
 
@@ -88,9 +88,9 @@ def test_who_leaves_still_hears_what_was_on_its_way(world):
         async with world() as here:
             end = End()
             link = await here.dial(end)
-            link.say(b"last")
+            link.send(b"last")
             link.leave()
-            here.inside.link.say(b"met it on the way")
+            here.inside.link.send(b"met it on the way")
             await end.until(lambda: end.lost)
             assert (end.all, here.inside.all) == ([b"met it on the way"], [b"last"])
             assert here.inside.lost == 1 and not link.is_open and not here.inside.link.is_open
@@ -109,7 +109,7 @@ def test_a_peer_that_does_not_read_is_given_up(world, monkeypatch, caplog):
             said = 0
             while link.is_open:
                 assert said < 100, "it would go on for ever"
-                link.say(bytes(1_000_000))
+                link.send(bytes(1_000_000))
                 said += 1
                 await asyncio.sleep(0)
             assert end.lost == 1
@@ -130,7 +130,7 @@ def test_a_peer_that_stopped_reading_is_given_up_after_a_while(world, monkeypatc
             link = await here.dial(end)
             here.inside.link._transport.pause_reading()
             while not link.is_slow:
-                link.say(bytes(1_000_000))
+                link.send(bytes(1_000_000))
                 await asyncio.sleep(0)
             await end.until(lambda: end.lost)
 
@@ -174,9 +174,9 @@ def test_asyncio_alone_will_do(world):
         async with world() as here:
             end = End()
             link = await here.dial(end)
-            link.say(bytes(300_000))
+            link.send(bytes(300_000))
             await here.inside.until(lambda: here.inside.heard)
-            here.inside.link.say(b"yes")
+            here.inside.link.send(b"yes")
             await end.until(lambda: end.heard)
             link.leave()
             await end.until(lambda: end.lost)

@@ -79,10 +79,10 @@ def test_answers_come_back_on_the_same_link(cluster: Path):
         keys = Keys(cluster, "node")
         one = await Peer(1, book, keys).open("127.0.0.1:0")
         two = await Peer(2, book, keys).open("127.0.0.1:0")
-        one.links.say(2, b"a")
-        one.links.say(2, b"b")
+        one.links.send(2, b"a")
+        one.links.send(2, b"b")
         await two.until(lambda: len(two.heard) == 2)
-        two.links.say(1, b"c")
+        two.links.send(1, b"c")
         await one.until(lambda: one.heard)
         assert (one.heard, two.heard) == ([(2, b"c")], [(1, b"a"), (1, b"b")])
         assert (one.open_count, two.open_count) == (1, 1)
@@ -100,8 +100,8 @@ def test_who_dial_each_other_at_once_hear_everything(folder: Path):
         one = await Peer(1, book).open(f"{folder}/1")
         two = await Peer(2, book).open(f"{folder}/2")
         for number in range(20):
-            one.links.say(2, b"%d" % number)
-            two.links.say(1, b"%d" % number)
+            one.links.send(2, b"%d" % number)
+            two.links.send(1, b"%d" % number)
             await asyncio.sleep(0)
         await one.until(lambda: len(one.heard) == 20)
         await two.until(lambda: len(two.heard) == 20)
@@ -125,20 +125,20 @@ def test_what_cannot_be_delivered_is_told_and_the_peer_is_left_alone_for_a_while
 
     async def main() -> None:
         one = await Peer(1, {2: f"{folder}/nobody"}).open(f"{folder}/1")
-        one.links.say(2, b"a")
+        one.links.send(2, b"a")
         assert one.undelivered == [], "not while it is being said"
         await one.until(lambda: one.undelivered)
-        one.links.say(2, b"b")
-        one.links.say(3, b"c")
+        one.links.send(2, b"b")
+        one.links.send(3, b"c")
         await one.until(lambda: len(one.undelivered) == 3)
         assert [told[:2] for told in one.undelivered] == [(2, b"a"), (2, b"b"), (3, b"c")]
         assert "No such file" in one.undelivered[0][2] and "not tried again" in one.undelivered[1][2]
         assert "nobody knows where node 3 is" in one.undelivered[2][2]
         assert len(dialled) == 1
         two = await Peer(2, one.book).open(f"{folder}/2")
-        two.links.say(1, b"I am back")
+        two.links.send(1, b"I am back")
         await one.until(lambda: one.heard)
-        one.links.say(2, b"d")
+        one.links.send(2, b"d")
         await two.until(lambda: two.heard)
         assert len(dialled) == 2, "only its own call"
         one.close()
@@ -150,7 +150,7 @@ def test_what_cannot_be_delivered_is_told_and_the_peer_is_left_alone_for_a_while
 def test_who_is_gone_for_good_is_forgotten(folder: Path):
     async def main() -> None:
         one = await Peer(1, {2: f"{folder}/nobody"}, idle_s=0.01).open(f"{folder}/1")
-        one.links.say(2, b"a")
+        one.links.send(2, b"a")
         await one.until(lambda: one.undelivered)
         async with asyncio.timeout(WAIT_S):
             while one.links._failures:
@@ -165,7 +165,7 @@ def test_another_incarnation_at_the_same_address_is_not_told(folder: Path):
         one = await Peer(1, {}).open(f"{folder}/1")
         seven = await Peer(7, {}).open(f"{folder}/2")
         one.book[2] = seven.door.address
-        one.links.say(2, b"for the one before")
+        one.links.send(2, b"for the one before")
         await one.until(lambda: one.undelivered)
         assert "node 2 is not here any more, but node 7" in one.undelivered[0][2]
         assert seven.heard == []
@@ -181,7 +181,7 @@ def test_idle_links_are_closed_and_come_back(folder: Path):
         one = await Peer(1, book, idle_s=0.02).open(f"{folder}/1")
         two = await Peer(2, book).open(f"{folder}/2")
         for round_ in range(3):
-            one.links.say(2, b"%d" % round_)
+            one.links.send(2, b"%d" % round_)
             await two.until(lambda wanted=round_ + 1: len(two.heard) == wanted)
             async with asyncio.timeout(WAIT_S):
                 while one.open_count or two.open_count:
@@ -199,9 +199,9 @@ def test_nothing_is_lost_when_idle_links_are_closed_all_the_time(folder: Path):
         peers = [await Peer(number, book, idle_s=0.004).open(f"{folder}/{number}") for number in (1, 2)]
         one, two = peers
         for number in range(120):
-            one.links.say(2, b"%d" % number)
+            one.links.send(2, b"%d" % number)
             if number % 3 == 0:
-                two.links.say(1, b"%d" % number)
+                two.links.send(1, b"%d" % number)
             await asyncio.sleep(0.0005 * (number % 17))  # now within the time for which links stay, now beyond
         await two.until(lambda: len(two.heard) >= 120)
         await one.until(lambda: len(one.heard) >= 40)
@@ -220,7 +220,7 @@ def test_a_peer_that_never_says_goodbye_is_cut_off(folder: Path, monkeypatch):
         end = End()
         mute = await serve(f"{folder}/2", None, Hello("lab", "node", 2), end.accept)
         one = await Peer(1, {2: mute.address}, idle_s=0.01).open(f"{folder}/1")
-        one.links.say(2, b"a")
+        one.links.send(2, b"a")
         await end.until(lambda: end.heard)
         assert end.link is not None
         monkeypatch.setattr(end.link, "_end", lambda: None)  # it hears the goodbye and does nothing
@@ -238,14 +238,14 @@ def test_who_is_forgotten_is_cut_off(folder: Path):
         book: dict[int, str] = {}
         one = await Peer(1, book).open(f"{folder}/1")
         two = await Peer(2, book).open(f"{folder}/2")
-        one.links.say(2, b"a")
+        one.links.send(2, b"a")
         await two.until(lambda: two.heard)
-        one.links.say(3, b"b")
+        one.links.send(3, b"b")
         one.links.forget(3)
         one.links.forget(2)
         await two.until(lambda: two.lost)
         assert one.lost == [] and one.undelivered == []
-        one.links.say(2, b"c")
+        one.links.send(2, b"c")
         await two.until(lambda: len(two.heard) == 2)
         one.close()
         two.close()
@@ -261,7 +261,7 @@ def test_what_waits_for_a_peer_is_bounded(folder: Path, monkeypatch):
         one = await Peer(1, book).open(f"{folder}/1")
         two = await Peer(2, book).open(f"{folder}/2")
         for number in range(5):
-            one.links.say(2, bytes([number]))
+            one.links.send(2, bytes([number]))
         await two.until(lambda: len(two.heard) == 3)
         assert [told[1] for told in one.undelivered] == [b"\3", b"\4"]
         one.close()

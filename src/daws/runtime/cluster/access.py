@@ -6,7 +6,7 @@ from typing import Any
 
 from daws.model.errors import DawsError, UnavailableError
 from daws.net.link import Link
-from daws.runtime.cluster.reach import Reach, hang_up
+from daws.runtime.cluster.reach import Reach, close_links
 from daws.runtime.cluster.words import FROM_STORE
 from daws.runtime.ports import StoreLink, StorePeer
 
@@ -16,14 +16,14 @@ class ServerLink:
 
     def __init__(self, link: Link[Any]) -> None:
         self._link = link
-        self.say = link.say
+        self.send = link.send
 
     def welcome(self, link: Link[Any]) -> None:
         """Close the connection of a client: clients connect to the server, and to nodes for objects alone."""
         link.close()
 
-    async def hang_up(self) -> None:
-        await hang_up(self._link)
+    async def close(self) -> None:
+        await close_links(self._link)
 
 
 async def open_store(reach: Reach, peer: StorePeer, lost: Callable[[], None]) -> StoreLink:

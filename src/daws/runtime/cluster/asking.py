@@ -37,14 +37,14 @@ async def _ask(reach: Reach, question: Any) -> FromStore:
             raise
         cure = "; 'daws node' starts it" if isinstance(error.__cause__, ConnectionRefusedError) else ""
         raise UnavailableError(f"the store does not answer: {error}{cure}", True) from error
-    link.say(question)
+    link.send(question)
     try:
         async with asyncio.timeout(ANSWER_S):
             answer = await answered
     except TimeoutError:
         raise UnavailableError("the store did not answer in time; try again", retry=True) from None
     finally:
-        await link.hang_up()
+        await link.close()
     if isinstance(answer, Refused):
         raise UnavailableError(answer.reason, retry=False)
     return answer

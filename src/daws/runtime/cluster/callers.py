@@ -22,7 +22,7 @@ class Caller:
     def __init__(
         self,
         link: Link[ToStore],
-        unsaid: "list[tuple[Caller, Any]]",
+        unsent: "list[tuple[Caller, Any]]",
         has_read: Callable[[int], bool] = lambda task: False,
     ) -> None:
         """`has_read` says whether a task has ended, so that it needs nothing any more."""
@@ -32,22 +32,22 @@ class Caller:
         self.quiet: list[Any] = []  # what need not be said on its own
         self.unheld: dict[int, tuple[int, ...]] = {}  # the same: what clients have let go of, and who is to read it
         self.is_timed = False  # it will be said in a while
-        self._unsaid = unsaid
+        self._unsent = unsent
         self._has_read = has_read
 
-    def say(self, word: Any) -> None:
+    def send(self, word: Any) -> None:
         """It leaves when all that it tells is safe."""
         if self.quiet or self.unheld:
-            self.say_quiet()
-        self._unsaid.append((self, word))
+            self.send_quiet()
+        self._unsent.append((self, word))
 
-    def say_quiet(self) -> None:
-        self._unsaid += [(self, word) for word in self.quiet]
+    def send_quiet(self) -> None:
+        self._unsent += [(self, word) for word in self.quiet]
         self.quiet.clear()
         if self.unheld:
             # Who has ended meanwhile may have said so to the node already, and would be waited for in vain.
             left = [tuple([one for one in readers if not self._has_read(one)]) for readers in self.unheld.values()]
-            self._unsaid.append((self, LetGo(CLIENT, tuple(self.unheld), tuple(left))))
+            self._unsent.append((self, LetGo(CLIENT, tuple(self.unheld), tuple(left))))
             self.unheld = {}
 
 
@@ -63,11 +63,11 @@ class QuietWords:
         self._callers = callers
         self._flush = flush
 
-    def say(self, caller: Caller, word: Any) -> None:
+    def send(self, caller: Caller, word: Any) -> None:
         caller.quiet.append(word)
-        self.say_later(caller)
+        self.send_later(caller)
 
-    def say_later(self, caller: Caller) -> None:
+    def send_later(self, caller: Caller) -> None:
         """Have the quiet words of this caller sent in a while."""
         if not caller.is_timed:
             caller.is_timed = True
@@ -76,7 +76,7 @@ class QuietWords:
     def _on_time(self, caller: Caller) -> None:
         caller.is_timed = False
         if (caller.quiet or caller.unheld) and caller in self._callers:
-            caller.say_quiet()
+            caller.send_quiet()
             self._flush()
 
 
@@ -123,7 +123,7 @@ class Questions:
         counting = Counting(nodes, done)
         self._open.append(counting)
         for node in nodes:
-            node.say(question)
+            node.send(question)
         self._loop.call_later(COUNT_S, self._end, counting)
         counting.look()
         self._forget()

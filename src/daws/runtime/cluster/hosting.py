@@ -114,7 +114,7 @@ class NodeHost:
         self._folders: NodeFolders = Folders() if folders is None else folders
         self._opened = opened
         self._store = StoreAcross()
-        self.notes = SessionNotes(self._store.say)
+        self.notes = SessionNotes(self._store.send)
         self._life: Incarnation | None = None
         self._enrolled: Future[Enrolled] = loop.create_future()
         self._over: Future[str] = loop.create_future()
@@ -134,7 +134,7 @@ class NodeHost:
         finally:
             connecting.cancel()
             if self._store.link is not None:
-                await self._store.link.hang_up()
+                await self._store.link.close()
             self._folders.close()
 
     def leave(self, within_s: float) -> None:
@@ -151,7 +151,7 @@ class NodeHost:
         self._end(STOPPED)
 
     def on_printed(self, stream: int, text: bytes, task: int = NO_TASK) -> None:
-        self._store.say(Printed(task, stream, text))
+        self._store.send(Printed(task, stream, text))
 
     def _end(self, how: str) -> None:
         if not self._over.done():
@@ -173,7 +173,7 @@ class NodeHost:
         self.node = NOBODY
         self._over = self._loop.create_future()
         self._enrolled = self._loop.create_future()
-        self._store.say(Enrol())
+        self._store.send(Enrol())
         first: list[Future[Any]] = [self._enrolled, self._over]
         await asyncio.wait(first, return_when=asyncio.FIRST_COMPLETED)
         if not self._enrolled.done():
@@ -236,16 +236,16 @@ class NodeHost:
             self._life.tell(node, message)
 
     def _say_what_was_missed(self, link: StoreLink) -> None:
-        link.say(Enrol(self.node))
+        link.send(Enrol(self.node))
         for function, pickled in self._taught.items():
-            link.say(Learn(function, pickled))
+            link.send(Learn(function, pickled))
         if self._life is not None:
             engine = self._life.engine
             for function in engine.functions.held_back:
-                link.say(AskFunction(function))
+                link.send(AskFunction(function))
             unheard = engine.nesting.unheard()
             if unheard:
-                link.say(AskEnds(unheard))
+                link.send(AskEnds(unheard))
 
     def on_store(self, said: list[FromStore]) -> None:
         events: list[EventType] = []
@@ -272,7 +272,7 @@ class NodeHost:
                 self.leave(word.within_s)
             elif isinstance(word, Count):
                 engine = self._life.engine
-                self._store.say(Counted(engine.counters(), [*engine.started()]))
+                self._store.send(Counted(engine.counters(), [*engine.started()]))
             else:
                 if isinstance(word, NewStrategy):
                     self._strategy = None  # later incarnations use the store's
@@ -343,8 +343,8 @@ class Incarnation:
             shard_count=self._enrolled.shard_count,
         )
         self.engine.spread = self._teach
-        self.engine.want = lambda function: host._store.say(AskFunction(function))
-        self.engine.nesting.ask = lambda tasks: host._store.say(AskEnds(tasks, have_ended=True))
+        self.engine.want = lambda function: host._store.send(AskFunction(function))
+        self.engine.nesting.ask = lambda tasks: host._store.send(AskEnds(tasks, have_ended=True))
         self.engine.struck = lambda reason: host._end(STRUCK)
         self.engine.departed = self._on_departed
         host._loop.set_exception_handler(self.engine.on_exception)
@@ -382,7 +382,7 @@ class Incarnation:
 
     def _teach(self, function: int, pickled: bytes) -> None:
         self._host._taught[function] = pickled
-        self._host._store.say(Learn(function, pickled))
+        self._host._store.send(Learn(function, pickled))
 
     def _on_departed(self, behind: str) -> None:
         if behind:

@@ -306,10 +306,10 @@ class JoinedCluster(LoopThread):
         if is_known:
             with suppress(TimeoutError):
                 async with asyncio.timeout(FAREWELL_S):
-                    link.say(Close(self.kept))
+                    link.send(Close(self.kept))
                     await self._closed
         self._link = None
-        await link.hang_up()
+        await link.close()
 
     async def _last_words(self) -> None:
         """Wait for the notes that nodes have sent: they come before the answer to this question."""
@@ -353,7 +353,7 @@ class JoinedCluster(LoopThread):
                 wait_s = min(2 * wait_s, DIAL_AGAIN_S_MAX)
                 continue
             self._link, since_s = link, time.monotonic()
-            link.say(Attach(self._nonce, self.name, self.kept, self.session, self._runs, self._decisions))
+            link.send(Attach(self._nonce, self.name, self.kept, self.session, self._runs, self._decisions))
             await lost
             self._link = None
             if not self._is_closing:
@@ -392,7 +392,7 @@ class JoinedCluster(LoopThread):
 
     def _say(self, word: Any) -> None:
         if self._link is not None:
-            self._link.say(word)
+            self._link.send(word)
 
     # -- what the client says ------------------------------------------------------------------------------------------
 

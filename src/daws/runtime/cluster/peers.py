@@ -37,27 +37,27 @@ class StoreAcross:
 
     def __init__(self) -> None:
         self.link: StoreLink | None = None
-        self.unsaid: list[EventType] = []  # every answer wakes the node
+        self.deferred: list[EventType] = []  # every answer wakes the node
         self._failures: dict[int, bytes] = {}  # that could not be told yet
 
-    def say(self, word: Any) -> None:
+    def send(self, word: Any) -> None:
         if self.link is not None:
-            self.link.say(word)
+            self.link.send(word)
 
     def connected(self, link: StoreLink) -> None:
         self.link = link
         for task, failure in self._failures.items():
-            link.say(KeepFailure(task, failure))
+            link.send(KeepFailure(task, failure))
         self._failures.clear()
 
     def call(self, effect: CallStore, now_ns: int, events: list[EventType]) -> None:
-        self.say(effect)
+        self.send(effect)
 
     def keep_failure(self, task: int, failure: bytes) -> None:
         if self.link is None:
             self._failures[task] = failure
         else:
-            self.link.say(KeepFailure(task, failure))
+            self.link.send(KeepFailure(task, failure))
 
     def settle(self) -> list[Outcome]:
         """Return nothing: messages are sent at the end of the turn, and the store tells of ends by itself."""
@@ -102,7 +102,7 @@ class PeersAcross:
         self._parcels = Parcels(
             loop,
             files,
-            self._links.say,
+            self._links.send,
             lambda failed: self._on_fetched(ObjectsFetched((), tuple(failed))),
             self._fetch_by_stream,
         )
@@ -120,9 +120,9 @@ class PeersAcross:
         if to == self._node:
             events.append(message)
         elif to >= 0:
-            self._links.say(to, message)
+            self._links.send(to, message)
         elif isinstance(message, self._receipts):  # for the store's server, or the client of a store without one
-            self._store.say(message)
+            self._store.send(message)
 
     def _on_words(self, peer: NodeId, words: list[Word]) -> None:
         events: list[EventType] = []

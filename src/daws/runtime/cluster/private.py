@@ -157,7 +157,7 @@ class PrivateCluster(JoinedCluster):
             await self._last_words()
         if self._link is not None:
             link, self._link = self._link, None
-            await link.hang_up()
+            await link.close()
         if self._children is not None:
             await self._children.let_go()
         elif self._server is not None:

@@ -36,7 +36,7 @@ TURNS_TO_END = 4
 KEYS_OF = {"node": "node", "store": "node", "client": "client"}
 
 
-async def hang_up(*links: Link[Any]) -> None:
+async def close_links(*links: Link[Any]) -> None:
     """Abort connections at the end of a loop, so that nothing is left on it. Messages that were not sent yet are
     dropped."""
     for link in links:

@@ -88,7 +88,7 @@ class StoreServer:
         self.sessions = {number: Session(entry) for number, entry in book.sessions.items()}
         self._loop = loop
         self._when_safe = when_safe
-        self._unsaid: list[tuple[Caller, Any]] = []
+        self._unsent: list[tuple[Caller, Any]] = []
         self._later: list[tuple[Caller, CallStore]] = []  # of clients, that the store had no room for
         self._is_private = patience_s > 0
         self._patience_s = patience_s or store.lease_ns / 1e9
@@ -107,7 +107,7 @@ class StoreServer:
             session.gone_at_s = now_s
 
     def welcome(self, link: Link[ToStore]) -> None:
-        caller = Caller(link, self._unsaid, self._has_ended)
+        caller = Caller(link, self._unsent, self._has_ended)
         self.callers.add(caller)
         link.begin(TO_STORE, lambda said: self._hear(caller, said), lambda: self.lose(caller))
 
@@ -126,7 +126,7 @@ class StoreServer:
             if caller.link.peer.role == "node":  # it would end; so it comes back, until there is room
                 self._cut_off(caller, str(error))
                 return
-            caller.say(words.Refused(str(error)))
+            caller.send(words.Refused(str(error)))
             self._flush()
         except (LookupError, TypeError, ValueError, ArithmeticError) as error:
             self._cut_off(caller, f"it said what cannot be ({error!r})")
@@ -147,14 +147,14 @@ class StoreServer:
         self._flush()
 
     def _flush(self) -> None:
-        if not self._unsaid:
+        if not self._unsent:
             return
-        said = self._unsaid[:]
-        self._unsaid.clear()
+        said = self._unsent[:]
+        self._unsent.clear()
 
         def let_go() -> None:
             for caller, word in said:
-                caller.link.say(word)
+                caller.link.send(word)
 
         self._when_safe(let_go)
 
@@ -193,9 +193,9 @@ class StoreServer:
         fine = answers.count(None) == len(answers)
         answer = CallFine(call.token) if fine else StoreAnswered(call.token, answers)
         if call.hopes or caller.session is not None or not all(map(self._is_quiet, rows, answers)):
-            caller.say(answer)
+            caller.send(answer)
         else:
-            self._quietly.say(caller, answer)
+            self._quietly.send(caller, answer)
 
     def _is_quiet(self, row: RowType, answer: AnswerType) -> bool:
         if isinstance(row, Release) and (answer is None or isinstance(answer, Unheld)):
@@ -219,7 +219,7 @@ class StoreServer:
             self._members_told = members.version
             for session in self.sessions.values():
                 if session.client is not None:
-                    session.client.say(words.NowMembers(members))
+                    session.client.send(words.NowMembers(members))
 
     def _tell_ends(self, outcomes: list[Outcome]) -> None:
         """Clients hear of their own tasks, and nodes of those that were created there."""
@@ -240,7 +240,7 @@ class StoreServer:
             if session is not None and session.client is not None:
                 told[session.client] = some
         for caller, some in told.items():
-            caller.say(EndsWord(with_each_failure_once(some)))
+            caller.send(EndsWord(with_each_failure_once(some)))
 
     # -- what a client writes ------------------------------------------------------------------------------------------
 
@@ -288,15 +288,15 @@ class StoreServer:
             caller = self.nodes.get(place)
             if caller is not None and is_small:
                 caller.unheld[task] = answer.readers
-                self._quietly.say_later(caller)
+                self._quietly.send_later(caller)
             elif caller is not None:
-                caller.say(LetGo(CLIENT, (task,), (answer.readers,)))
+                caller.send(LetGo(CLIENT, (task,), (answer.readers,)))
 
     def _tell_node(self, node: NodeId, word: Any) -> None:
         """Who is not connected hears when it is, or others hear who take over from it."""
         caller = self.nodes.get(node)
         if caller is not None:
-            caller.say(word)
+            caller.send(word)
 
     def _batch(self) -> int:
         self._batches += 1
@@ -306,7 +306,7 @@ class StoreServer:
 
     def _on_enrol(self, caller: Caller, word: words.Enrol) -> None:
         if caller.link.peer.role != "node":
-            caller.say(words.Refused("only who has a node's key can be a node"))
+            caller.send(words.Refused("only who has a node's key can be a node"))
             return
         if self.nodes.get(caller.node) is caller:
             del self.nodes[caller.node]
@@ -314,24 +314,24 @@ class StoreServer:
         caller.node = node
         caller.link.name = f"node {node}"
         self.nodes[node] = caller
-        caller.say(words.Enrolled(node, self.store.lease_ns, self.strategy))
+        caller.send(words.Enrolled(node, self.store.lease_ns, self.strategy))
         if self._notes_asked != NO_NOTES:  # else it may know more: clients come back to a new server one by one
-            caller.say(self._notes_asked)
+            caller.send(self._notes_asked)
         if word.node != NOBODY:
             answer = self.store.apply(0, [Owned(node, 0, ALL)], time.monotonic_ns())[0]
             ready = getattr(answer, "ready", ())
             if ready:
-                caller.say(Submission(CLIENT, self._batch(), ready))
-            caller.say(words.OpenSessions([*self.sessions]))
+                caller.send(Submission(CLIENT, self._batch(), ready))
+            caller.send(words.OpenSessions([*self.sessions]))
 
     def _on_keep_failure(self, caller: Caller, word: KeepFailure) -> None:
         self.ends.keep_failure(word.task, word.failure)
 
     def _on_ask_ends(self, caller: Caller, word: words.AskEnds) -> None:
         ended = self.ends.of(word.tasks, unknown_are_lost=caller.session is not None)
-        caller.say(EndsWord(with_each_failure_once(ended)))
+        caller.send(EndsWord(with_each_failure_once(ended)))
         if word.have_ended and (forgotten := self.ends.forgotten(word.tasks)):
-            caller.say(words.Forgotten(forgotten))
+            caller.send(words.Forgotten(forgotten))
 
     def _on_learn(self, caller: Caller, word: Learn) -> None:
         """A run has brought in a function."""
@@ -343,7 +343,7 @@ class StoreServer:
         if pickled is None:
             self._wanted.setdefault(word.function, set()).add(caller)
         else:
-            caller.say(Learn(word.function, pickled))
+            caller.send(Learn(word.function, pickled))
 
     def _on_function(self, function: int) -> None:
         """It is known now."""
@@ -351,7 +351,7 @@ class StoreServer:
         pickled = self._function(function) if waiting else None
         if pickled is not None:
             for caller in waiting:
-                caller.say(Learn(function, pickled))
+                caller.send(Learn(function, pickled))
 
     def _function(self, function: int) -> bytes | None:
         record = self.store.shards[0].records.get(function)
@@ -364,13 +364,13 @@ class StoreServer:
         if session is None and word.task < 0 and len(self.sessions) == 1:
             (session,) = self.sessions.values()  # a thread printed it that runs no task
         if session is not None and session.client is not None:
-            session.client.say(word)
+            session.client.send(word)
 
     def _on_notes(self, caller: Caller, word: words.Ran | words.Learnt) -> None:
         """Pass on the notes that a node took for one session."""
         session = self.sessions.get(word.session)
         if session is not None and session.client is not None:
-            session.client.say(word)
+            session.client.send(word)
 
     def _ask_notes(self, session: Session, runs: bool = False, decisions: bool = False) -> None:
         """Tell nodes if the notes change that the client of a session wants."""
@@ -379,11 +379,11 @@ class StoreServer:
         if asked != self._notes_asked:
             self._notes_asked = asked
             for node in self.nodes.values():
-                node.say(asked)
+                node.send(asked)
 
     def _on_node_died(self, caller: Caller, word: words.NodeDied) -> None:
         if not self._is_private:
-            caller.say(words.Refused("only the client of a private cluster can know that a node has died"))
+            caller.send(words.Refused("only the client of a private cluster can know that a node has died"))
             return
         self.store.expire(word.node)
         self.store.apply(0, [Watch(0)], time.monotonic_ns())
@@ -395,7 +395,7 @@ class StoreServer:
     def _on_attach(self, caller: Caller, word: words.Attach) -> None:
         session = self._session_for(word)
         if isinstance(session, str):
-            caller.say(words.Refused(session))
+            caller.send(words.Refused(session))
             return
         if session.client is not None and session.client is not caller:
             before = session.client  # its link is dead without our knowing
@@ -409,7 +409,7 @@ class StoreServer:
         self._ask_notes(session, word.runs, word.decisions)
         number = session.entry.number
         tasks, next_task = tasks_of(self.store, number)
-        caller.say(
+        caller.send(
             words.Attached(number, session.entry.name, next_task, self.store.members_now(), self.strategy, tasks)
         )
 
@@ -459,7 +459,7 @@ class StoreServer:
 
     def _on_count(self, caller: Caller, word: Count) -> None:
         asked = [self.nodes[node] for node in self.store.members_now().nodes if node in self.nodes]
-        self._questions.ask(asked, word, lambda counts: caller.say(words.Counts(counts)))
+        self._questions.ask(asked, word, lambda counts: caller.send(words.Counts(counts)))
 
     def _on_counted(self, caller: Caller, word: Counted) -> None:
         self._questions.answered(caller, word)
@@ -471,7 +471,7 @@ class StoreServer:
             log.warning("a client asked for a strategy that is none: %s", error)
             return
         for node in self.nodes.values():
-            node.say(word)
+            node.send(word)
 
     def _on_close(self, caller: Caller, word: words.Close) -> None:
         session = caller.session
@@ -481,7 +481,7 @@ class StoreServer:
             session.gone_at_s = time.monotonic()
             session.nonce = b""
             self._ask_notes(session)
-        caller.say(words.Closed())
+        caller.send(words.Closed())
         if session is not None and not word.keep:
             self._end(session)
 
@@ -513,37 +513,37 @@ class StoreServer:
             if function < FIRST_SPAWNED_ID and session_of(function) not in self.sessions:
                 del self._wanted[function]
         for caller in self.nodes.values():
-            self._quietly.say(caller, words.OpenSessions([*self.sessions]))
+            self._quietly.send(caller, words.OpenSessions([*self.sessions]))
 
     # -- tools ---------------------------------------------------------------------------------------------------------
 
     def _on_ask_members(self, caller: Caller, word: words.AskMembers) -> None:
-        caller.say(words.NowMembers(self.store.members_now()))
+        caller.send(words.NowMembers(self.store.members_now()))
 
     def _on_ask_sessions(self, caller: Caller, word: words.AskSessions) -> None:
         open_ = [one for one in self.sessions.values() if not one.is_ending]
-        caller.say(words.Sessions([info_of(self.store, one) for one in open_]))
+        caller.send(words.Sessions([info_of(self.store, one) for one in open_]))
 
     def _on_drain(self, caller: Caller, word: words.Drain) -> None:
         if word.node not in self.store.members_now():
-            caller.say(words.Refused(f"there is no node {word.node}; 'daws nodes' lists those that are there"))
+            caller.send(words.Refused(f"there is no node {word.node}; 'daws nodes' lists those that are there"))
             return
         if word.node not in self.nodes:
-            caller.say(words.Refused(f"node {word.node} does not answer just now; try again, or wait for its lease"))
+            caller.send(words.Refused(f"node {word.node} does not answer just now; try again, or wait for its lease"))
             return
         self._tell_node(word.node, words.Depart(word.within_s))
-        caller.say(words.Done())
+        caller.send(words.Done())
 
     def _on_end_session(self, caller: Caller, word: words.EndSession) -> None:
         entry = self.book.named(word.name)
         session = self.sessions.get(entry.number) if entry is not None else None
         if session is None:
-            caller.say(words.Refused(f"there is no session {word.name!r}; 'daws sessions' lists those that are there"))
+            caller.send(words.Refused(f"there is no session {word.name!r}; 'daws sessions' lists those that are there"))
             return
         if not session.is_ending:
             self.book.keep(session.entry, False)  # a server that begins anew ends it too
             self._end(session)
-        caller.say(words.Done())
+        caller.send(words.Done())
 
     # -- now and then --------------------------------------------------------------------------------------------------
 

@@ -18,7 +18,7 @@ import uvloop
 
 from daws.model.errors import StoreFullError, UsageError
 from daws.runtime.cluster.book import Book
-from daws.runtime.cluster.reach import PrivateReach, Reach, hang_up
+from daws.runtime.cluster.reach import PrivateReach, Reach, close_links
 from daws.runtime.cluster.serving import StoreServer, settings_of
 from daws.runtime.cluster.words import StartStore
 from daws.runtime.outcomes import LEASE_NS
@@ -62,7 +62,7 @@ def run_store(folder: Path, idle_s: float = 0.0, ready: Callable[[str], None] = 
         ready(door.address)
         loop.run_forever()
         door.close()
-        loop.run_until_complete(hang_up(*[caller.link for caller in server.callers]))
+        loop.run_until_complete(close_links(*[caller.link for caller in server.callers]))
     finally:
         group.close()
         server.close()

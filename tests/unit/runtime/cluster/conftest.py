@@ -31,7 +31,7 @@ class Party:
     def begin(self, decoder: Any, received: Any, lost: Any) -> None:
         self.decoder, self.tell, self.lose = decoder, received, lost
 
-    def say(self, word: Any) -> None:
+    def send(self, word: Any) -> None:
         self.said.append(word)
 
     def close(self) -> None:

@@ -33,7 +33,7 @@ class Link:
     def __init__(self) -> None:
         self.said: list[Any] = []
 
-    def say(self, word: Any) -> None:
+    def send(self, word: Any) -> None:
         self.said.append(word)
 
 
@@ -325,12 +325,12 @@ def test_a_store_that_hangs_up_on_everybody_is_not_called_all_the_time(tmp_path:
     init_cluster(tmp_path / "lab", config)
     store, calls = Reach(tmp_path / "lab", "store"), [0]
 
-    def hang_up(link: Any) -> None:
+    def close_links(link: Any) -> None:
         calls[0] += 1
         link.close()
 
     async def main() -> None:
-        door = await store.serve(store.store_address, hang_up)
+        door = await store.serve(store.store_address, close_links)
         try:
             with pytest.raises(UnavailableError, match="does not answer"):
                 await asyncio.to_thread(connect, tmp_path / "lab", timeout=1.0)

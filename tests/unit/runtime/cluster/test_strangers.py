@@ -279,7 +279,7 @@ async def said(reach: Reach, address: str, *words_: object) -> None:
     lost = asyncio.Event()
     link = await reach.dial(address, FROM_STORE, lambda said: None, lost.set)
     for word in words_:
-        link.say(word)
+        link.send(word)
     async with asyncio.timeout(DEADLINE_S):
         await lost.wait()
 

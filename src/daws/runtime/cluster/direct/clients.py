@@ -104,11 +104,11 @@ class ClientDesk(Desk):
         )
         self.begin(self._work())
 
-    async def hang_up(self) -> None:
+    async def close(self) -> None:
         self._links.abort()
-        await super().hang_up()
+        await super().close()
 
-    def say(self, word: Any) -> None:
+    def send(self, word: Any) -> None:
         self._queue.append(word)
         self._wake.set()
 
@@ -189,7 +189,7 @@ class ClientDesk(Desk):
             if isinstance(row, Submit) and answer in (STRUCK, UNKNOWN)
         ]
         if left:
-            self._loop.call_later(LOOK_S, self.say, _Repeat(left, how))
+            self._loop.call_later(LOOK_S, self.send, _Repeat(left, how))
 
     def _keep(self, rows: Sequence[RowType], how: Write) -> None:
         positions = [self.store.position(shard) for shard in range(self.store.shard_count)]
@@ -251,7 +251,7 @@ class ClientDesk(Desk):
             stamps = stamps_of(self.store.cache_of, tasks, node)
             self._hand(node, Fresh(Submission(CLIENT, self._batches(), tuple(tasks)), stamps))
         for node, gone in let_go.items():
-            self._links.say(node, LetGo(CLIENT, tuple(gone)))
+            self._links.send(node, LetGo(CLIENT, tuple(gone)))
         return told
 
     async def _find_ready(self, rows: list[Submit], ready: dict[NodeId, list[Ready]]) -> None:
@@ -265,7 +265,7 @@ class ClientDesk(Desk):
     def _hand(self, node: NodeId, message: Fresh | NewTasks) -> None:
         batch = message.submission.batch if isinstance(message, Fresh) else message.batch
         self._handed[batch] = (node, message, time.monotonic())
-        self._links.say(node, message)
+        self._links.send(node, message)
 
     # -- what nodes say ------------------------------------------------------------------------------------------------
 
@@ -319,7 +319,7 @@ class ClientDesk(Desk):
             if (submit := unfinished(task, record, self.store.shard_count)) is not None:
                 left.append(submit)
         for start in range(0, len(left), ROWS_MAX):
-            self.say(_Repeat(left[start : start + ROWS_MAX], complete))
+            self.send(_Repeat(left[start : start + ROWS_MAX], complete))
         _, _, strategy = await self.notes.look()
         strategy = strategy or DEFAULT_STRATEGY
         self.tell(words.Attached(number, entry.name, next_task, self.members, strategy, sorted(tasks)))
@@ -413,19 +413,19 @@ class ClientDesk(Desk):
             records = await self.looking.records(unknown)
             lost = [task for task in unknown if records[task] is None]
             if lost:
-                self._loop.call_later(AGAIN_S, self.say, words.AskEnds(lost))
+                self._loop.call_later(AGAIN_S, self.send, words.AskEnds(lost))
 
     async def _on_repeat(self, word: "_Repeat") -> None:
         """With nodes that are there now."""
         if not self.members:  # nobody could own a task
-            self._loop.call_later(LOOK_S, self.say, word)
+            self._loop.call_later(LOOK_S, self.send, word)
             return
         rows = [replace(row, node=self._node_for(row)) for row in word.rows]
         try:
             written = await word.how(self.call, self.store.shard_count, rows)
         except StoreChangedError:
             self.see_change()
-            self.say(word)
+            self.send(word)
             return
         self._keep(rows, word.how)
         await self._hand_out(rows, written.answers, True)
@@ -470,13 +470,13 @@ class ClientDesk(Desk):
         for batch, (tasks, error, since_s) in self._cancels.items():
             if nodes and now_s - since_s > self.reach.config.lease_s / 2:
                 self._cancels[batch] = (tasks, error, now_s)
-                self._links.say(nodes[int(now_s * 1000) % len(nodes)], CancelOrder(CLIENT, batch, tasks, error))
+                self._links.send(nodes[int(now_s * 1000) % len(nodes)], CancelOrder(CLIENT, batch, tasks, error))
 
     async def _on_count(self, word: Count) -> None:
         counting = _Counting(set(self.members.nodes), time.monotonic() + COUNT_S)
         self._counting.append(counting)
         for node in self.members.nodes:
-            self._links.say(node, word)
+            self._links.send(node, word)
         self._end_countings()
 
     def _end_countings(self) -> None:
@@ -491,7 +491,7 @@ class ClientDesk(Desk):
             return
         await self.notes.put(NUMBERS, (STRATEGY, text))
         for node in self.members.nodes:
-            self._links.say(node, NewStrategy(text))
+            self._links.send(node, NewStrategy(text))
 
     # -- now and then --------------------------------------------------------------------------------------------------
 
@@ -507,7 +507,7 @@ class ClientDesk(Desk):
                     del self._handed[batch]  # who takes over from it finds them in the store
                 elif now_s - since_s > AGAIN_S:
                     self._handed[batch] = (node, message, now_s)
-                    self._links.say(node, message)
+                    self._links.send(node, message)
 
     async def _see_members(self) -> None:
         with suppress(StoreChangedError):
@@ -522,7 +522,7 @@ class ClientDesk(Desk):
             if answer.members is not None or time.monotonic() - self._here_at_s > HERE_S:
                 self._here_at_s = time.monotonic()
                 for node in self.members.nodes:
-                    self._links.say(node, self._here)
+                    self._links.send(node, self._here)
             return
         self.see_change()
         self.members = Members(0, self.members.infos)

@@ -8,7 +8,7 @@ from typing import Any
 from daws.model.errors import DawsError
 from daws.runtime.cluster.direct.book import SessionBook
 from daws.runtime.cluster.direct.ends import Ends
-from daws.runtime.cluster.reach import Reach, hang_up
+from daws.runtime.cluster.reach import Reach, close_links
 from daws.runtime.cluster.words import Refused
 from daws.store.valkey.attempt import StoreOptions
 from daws.store.valkey.looking import Looking
@@ -44,7 +44,7 @@ class Desk:
         self.identities = [store.identity(shard) for shard in range(store.shard_count)]
         self._received = received
         self._loop = asyncio.get_running_loop()
-        self._unsaid: list[Any] = []
+        self._unsent: list[Any] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self._is_closed = False
         store.on_changed = lambda shard: self.see_change()
@@ -55,14 +55,14 @@ class Desk:
         """How long a client may be silent before it counts as gone."""
         return self.reach.config.lease_s + SILENCE_S
 
-    def say(self, word: Any) -> None:
+    def send(self, word: Any) -> None:
         raise NotImplementedError
 
     def welcome(self, link: Any) -> None:
         """Close a connection that a client has opened. The desk of a node overrides this."""
         link.close()
 
-    async def hang_up(self) -> None:
+    async def close(self) -> None:
         self._is_closed = True
         tasks = list(self._tasks)
         for task in tasks:
@@ -72,15 +72,15 @@ class Desk:
             async with asyncio.timeout(IDLE_S):
                 await self.store.idle()  # what is left to be done in other shards
         await self.store.close()
-        await hang_up()
+        await close_links()
 
     def tell(self, *words: Any) -> None:
-        if not self._unsaid:
+        if not self._unsent:
             self._loop.call_soon(self._flush)
-        self._unsaid += words
+        self._unsent += words
 
     def _flush(self) -> None:
-        words, self._unsaid = self._unsaid, []
+        words, self._unsent = self._unsent, []
         if not self._is_closed:
             self._received(words)
 

@@ -59,7 +59,7 @@ class NodeDesk(Desk):
         super().__init__(reach, store, received)
         self.node = NOBODY
         self.members = Members(0, ())
-        self.send = send
+        self.send_to_node = send
         shards = range(store.shard_count)
         self._lives = [0 for _ in shards]  # answers to calls of the one before are not for this one
         self._under_way: list[set[int]] = [set() for _ in shards]
@@ -81,14 +81,14 @@ class NodeDesk(Desk):
         self.begin(self._look_after())
         self.begin(self.ends.follow(lambda: set(waits_for()), lambda outcomes: self.tell(Ends(outcomes))))
 
-    async def hang_up(self) -> None:
+    async def close(self) -> None:
         log.info("node %s has asked the store for %s rows", self.node, f"{self.store.rows:,}")
         for link in self._links:
             link.flush()
             link.abort()
-        await super().hang_up()
+        await super().close()
 
-    def say(self, word: Any) -> None:
+    def send(self, word: Any) -> None:
         if isinstance(word, CallStore):
             self._call(word)
         else:
@@ -190,7 +190,7 @@ class NodeDesk(Desk):
         if here:
             self.tell(Ends(here))
         for (link, seal), outcomes in ends.items():
-            link.say(Ends(outcomes) if seal is None else Sealed(outcomes, seal))
+            link.send(Ends(outcomes) if seal is None else Sealed(outcomes, seal))
 
     # -- what else the node says ---------------------------------------------------------------------------------------
 
@@ -256,12 +256,12 @@ class NodeDesk(Desk):
     def _on_printed(self, word: words.Printed) -> None:
         link = self._clients.get(session_of(word.task))
         if link is not None:
-            link.say(word)
+            link.send(word)
 
     def _on_notes(self, word: words.Ran | words.Learnt) -> None:
         link = self._clients.get(word.session)
         if link is not None:
-            link.say(word)
+            link.send(word)
 
     def _ask_notes(self, here: Here) -> None:
         """Tell the node if the notes change that the client of a session wants."""
@@ -274,12 +274,12 @@ class NodeDesk(Desk):
 
     def _on_counted(self, word: Counted) -> None:
         if self._askers:
-            self._askers.popleft().say(word)
+            self._askers.popleft().send(word)
 
     def _on_taken(self, word: SubmissionTaken | CancelTaken) -> None:
         link = self._senders.pop(word.batch, None)
         if link is not None:
-            link.say(word)
+            link.send(word)
         elif isinstance(word, CancelTaken):
             self._sweeper.on_cancel_taken(word.batch)
 

@@ -112,5 +112,5 @@ class Sweeper:
                     if place == desk.node:
                         desk.tell(LetGo(CLIENT, (task,)))
                     else:
-                        desk.send(place, LetGo(CLIENT, (task,)))
+                        desk.send_to_node(place, LetGo(CLIENT, (task,)))
         await desk.notes.drop(FAILURES, tasks)

@@ -20,7 +20,7 @@ ANSWER_S = 5.0
 
 
 class ToolDesk(Desk):
-    def say(self, word: Any) -> None:
+    def send(self, word: Any) -> None:
         self.begin(self._answer(word))
 
     async def _answer(self, word: Any) -> None:
@@ -69,8 +69,8 @@ class ToolDesk(Desk):
             link = await self.reach.dial(info.addresses[0], TO_CLIENT, hear, hear)
         except UnavailableError as error:
             return words.Refused(f"node {word.node} does not answer: {error}")
-        link.say(words.Depart(word.within_s))
-        link.say(Count())  # it is answered, so both were heard
+        link.send(words.Depart(word.within_s))
+        link.send(Count())  # it is answered, so both were heard
         try:
             async with asyncio.timeout(ANSWER_S):
                 await heard

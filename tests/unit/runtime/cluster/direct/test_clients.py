@@ -68,10 +68,10 @@ class Desk(ClientDesk):
     def tell(self, *words: Any) -> None:
         pass
 
-    def say(self, *words: Any) -> None:
+    def send(self, *words: Any) -> None:
         """To itself, or to a node."""
         if len(words) == 1:
-            super().say(words[0])
+            super().send(words[0])
         elif isinstance(words[1], Fresh):
             self.handed.setdefault(words[0], []).extend([one.spec.id for one in words[1].submission.tasks])
 

@@ -166,10 +166,10 @@ def test_a_call_that_changes_nothing_is_as_safe_as_what_was_before_it(
         desk, heard = desk_at(store)
         await store.call(0, [Submit(TaskSpec(SESSION, 1, outputs=(SESSION,)), (), ANN)])
         for token in (7, 8):  # the second one was said before
-            desk.say(CallStore(token, 0, [Finish(SESSION, 0, ANN, ())]))
+            desk.send(CallStore(token, 0, [Finish(SESSION, 0, ANN, ())]))
             while CallsSafe(0, (token,)) not in heard:
                 await asyncio.sleep(0)
-        await desk.hang_up()
+        await desk.close()
 
     on(server, "nothing", work)
 
@@ -186,9 +186,9 @@ def test_no_end_is_written_before_the_failure_that_explains_it_is(server: LocalS
             await put(*what)
 
         desk.notes.put = put_late  # type: ignore[method-assign,assignment]
-        desk.say(KeepFailure(task, b"why"))
-        desk.say(CallStore(7, 0, [Finish(task, 0, ANN, (), "no")]))
-        desk.say(CallStore(8, 0, [Finish(other, 0, ANN, ())]))
+        desk.send(KeepFailure(task, b"why"))
+        desk.send(CallStore(7, 0, [Finish(task, 0, ANN, (), "no")]))
+        desk.send(CallStore(8, 0, [Finish(other, 0, ANN, ())]))
         await desk.notes.look()  # whatever was sent before is done by now
         assert not await desk.ends.of([task, other], unknown_are_lost=True)
         may_note.set()
@@ -196,9 +196,9 @@ def test_no_end_is_written_before_the_failure_that_explains_it_is(server: LocalS
             await asyncio.sleep(0)
         ended = await desk.ends.of([task, other], unknown_are_lost=True)
         assert [(one.task, one.failure) for one in ended] == [(task, b"why"), (other, b"")]
-        desk.say(CallStore(9, 0, [Finish(other, 0, ANN, ())]))
+        desk.send(CallStore(9, 0, [Finish(other, 0, ANN, ())]))
         assert not desk._held, "nothing waits where nothing is to be noted"
-        await desk.hang_up()
+        await desk.close()
 
     on(server, "failure", work)
 
@@ -210,12 +210,12 @@ def test_a_node_hears_at_once_of_ends_that_it_asks_for_and_of_what_nobody_knows(
         await store.call(0, [Submit(TaskSpec(one, 1, outputs=(one,)), (), ANN) for one in (done, waits)])
         await store.call(0, [Finish(done, 0, ANN, ())])
         for have_ended in (False, True):
-            desk.say(AskEnds([done, waits, unknown], have_ended))
+            desk.send(AskEnds([done, waits, unknown], have_ended))
             while Told([Outcome(done, ())]) not in heard:
                 await asyncio.sleep(0)
             assert heard == [Told([Outcome(done, ())]), *([Forgotten([unknown])] * have_ended)]
             heard.clear()
-        await desk.hang_up()
+        await desk.close()
 
     on(server, "asked", work)
 
@@ -226,7 +226,7 @@ def test_what_tasks_raised_that_runs_have_created_goes_when_nobody_holds_them(se
         held, failed, unknown = [FIRST_SPAWNED_ID + number for number in range(3)]
         await store.call(0, [Submit(TaskSpec(one, 1, outputs=(one,)), (), ANN) for one in (held, failed)])
         for task in (held, failed, unknown, SESSION):
-            desk.say(KeepFailure(task, b"why"))
+            desk.send(KeepFailure(task, b"why"))
         while len(desk._unclaimed) < 3:
             await asyncio.sleep(0)
         await store.call(0, [Finish(one, 0, ANN, (), "no") for one in (held, failed)])
@@ -234,7 +234,7 @@ def test_what_tasks_raised_that_runs_have_created_goes_when_nobody_holds_them(se
         await desk._sweep_failures()
         assert await desk.notes.get(FAILURES, [held, failed, unknown, SESSION]) == [b"why", b"", b"", b"why"]
         assert desk._unclaimed == [held]
-        await desk.hang_up()
+        await desk.close()
 
     on(server, "raised", run)
 
@@ -245,14 +245,14 @@ def test_functions_that_runs_have_brought_in_go_with_their_session(server: Local
         opened = [await desk.book.open("", False, 1.0, b"me") for _ in range(3)]
         ended, hidden, other = [one for one in opened if one is not None]
         for number, entry in enumerate((ended, hidden, other)):
-            desk.say(Learn(100 + number, rooted(entry.number << SESSION_BITS, b"code")))
+            desk.send(Learn(100 + number, rooted(entry.number << SESSION_BITS, b"code")))
         await desk.book.end(ended)
         heard.clear()
         await desk._forget_functions([other.number])  # a failover has hidden one
         assert sorted(desk._taught) == [101, 102]
         assert [*map(bool, await desk.notes.get(FUNCTIONS, [100, 101, 102]))] == [False, True, True]
         assert OpenSessions([other.number, hidden.number]) in heard
-        await desk.hang_up()
+        await desk.close()
 
     on(server, "functions", run)
 
