@@ -18,7 +18,6 @@ REBUILT = "one of them goes when the runtime is written once"
 SHARED_NAMES = {
     "Ends": REBUILT,
     "Entry": REBUILT,
-    "Outcome": REBUILT,
     "Printed": REBUILT,
     "Session": REBUILT,
     "Written": REBUILT,

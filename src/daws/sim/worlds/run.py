@@ -15,7 +15,7 @@ from daws.sim.user import SessionUser, install_user
 from daws.sim.worlds.aimed import AimedFaults
 from daws.sim.worlds.corpus import draw_scenario
 from daws.sim.worlds.graphs import MS
-from daws.sim.worlds.scenario import Outcome, Scenario
+from daws.sim.worlds.scenario import Scenario, WorldOutcome
 from daws.sim.worlds.watch import KillerChecker, NodesChecker, SessionChecker
 from daws.store.log.logged import StoreSettings
 
@@ -84,7 +84,7 @@ def _check_rest(kernel: Kernel, seed: int, done: int) -> None:
         raise Violation(f"seed {seed}: {kernel.client.waiting_for} tasks have not ended at event {kernel.event_count}")
 
 
-def run_scenario(seed: int, deep: Deep | None = None) -> Outcome:
+def run_scenario(seed: int, deep: Deep | None = None) -> WorldOutcome:
     """One run with faults, then without, until everything has ended; raises a Violation if anything is wrong."""
     scenario = draw_scenario(seed)
     kernel = make_scenario_kernel(scenario, deep)
@@ -105,7 +105,7 @@ def run_scenario(seed: int, deep: Deep | None = None) -> Outcome:
     if isinstance(kernel.client, SessionUser):
         kernel.client.truth.check_left()
     ended = [state for state, _ in kernel.client.ended.values()]
-    return Outcome(
+    return WorldOutcome(
         seed=seed,
         kind=scenario.kind,
         strategy=scenario.strategy.name,
