@@ -451,12 +451,12 @@ MUTANTS = (
     # -- 8. no self-made deadlock -----------------------------------------------------------------------------------
     Mutant(
         "a waiting task keeps its executor", 8, "core/spawn.py",
-        "    recall_behind(core, run)\n    release_slot(core, run)\n",
-        "    recall_behind(core, run)\n",
+        "    core.recall_behind(run)\n    release_slot(core, run)\n",
+        "    core.recall_behind(run)\n",
     ),
     Mutant(
         "tasks behind a waiting one are not recalled", 8, "core/spawn.py",
-        "    recall_behind(core, run)\n",
+        "    core.recall_behind(run)\n",
         "",
         where=("sent ahead",),
     ),

@@ -77,7 +77,7 @@ def test_neither_the_tick_nor_a_renewal_asks_the_strategy_anything(preset: str):
 
 
 def test_the_tick_imports_no_decision():
-    """What is looked at again after a while has a timer of its own: see `daws.core.timers`."""
+    """What is looked at again after a while has a timer of its own: see `daws.core.handlers.fires`."""
     imported = {
         alias.name
         for one in ast.walk(ast.parse(inspect.getsource(lease)))

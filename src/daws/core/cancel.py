@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from daws.core.abort import call_off
 from daws.core.effects import Send
 from daws.core.handlers import handles
 from daws.core.outbox import spread_stop, told
@@ -69,6 +68,6 @@ def _say_taken(core: NodeCore, batch: int) -> None:
 
 @handles(StopOrder)
 def on_stop_order(core: NodeCore, message: StopOrder) -> None:
-    call_off(core, message.task, message.attempt)
+    core.call_off(message.task, message.attempt)
     if message.key >= 0:
         core.out.append(Send(message.sender, StopDone(core.node, message.task, message.key)))

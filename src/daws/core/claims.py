@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from daws.core.abort import call_off
 from daws.core.effects import Send
 from daws.core.fetching import add_staged, stage, unstage
 from daws.core.handlers import handles
@@ -19,7 +18,6 @@ from daws.core.outbox import EVERY_ATTEMPT, spread_stop, told
 from daws.core.placement import accept, accept_all, can_run_here, enqueue, note_taken
 from daws.core.places import ends, holds, holds_itself
 from daws.core.replicas import validate_later
-from daws.core.steal import heard_of, round_failed, round_succeeded
 from daws.core.store_calls import answers, ask
 from daws.core.transfer import (
     BACK,
@@ -63,7 +61,7 @@ def on_offer(core: NodeCore, message: Offer) -> None:
         core.out.append(Send(message.sender, Refusal(core.node, refused)))
         return
     if message.why == STOLEN:
-        heard_of(core, message.sender, len(message.tasks))  # it has about as many left
+        core.note_rich(message.sender, len(message.tasks))  # it has about as many left
     copy = message.why == COPY
     for ready in message.tasks:
         task = ready.spec.id
@@ -92,7 +90,7 @@ def on_claim_answer(core: NodeCore, row: Claim, answer: AnswerType) -> None:
         if why not in (COPY, BACK, REMADE, RECOVERED):
             say_taken(core, sender, row.task, row.move)
     elif why in (STOLEN, COPY) and not core.transfer.claims and _is_stealing(core):
-        round_failed(core)  # all of the loot had gone elsewhere
+        core.round_failed()  # all of the loot had gone elsewhere
 
 
 def _has_it(core: NodeCore, task: int, granted: Granted, why: int) -> bool:
@@ -115,7 +113,7 @@ def _replace_copy(core: NodeCore, ready: Ready) -> bool:
         run.ready = ready
         return True
     if run is not None:
-        call_off(core, task, ready.attempt - 1)  # it could not commit any more
+        core.call_off(task, ready.attempt - 1)  # it could not commit any more
     core.shared.remove(task)
     unstage(core, task, EVERY_ATTEMPT)
     return False
@@ -156,7 +154,7 @@ def _receive(core: NodeCore, ready: Ready, why: int) -> None:
         be_unnamed(core)
         enqueue(core, ready, False)
         if core.search.stealing_since_ns >= 0:
-            round_succeeded(core)
+            core.round_succeeded()
     elif why in (PUSH, GIVEN):
         enqueue(core, ready, not (core.one_line and core.strategy.place.choose(core, ready, core.rng) == SHARED))
     elif why in (REMADE, LEAVING):
@@ -169,7 +167,7 @@ def _receive(core: NodeCore, ready: Ready, why: int) -> None:
             if not core.validating:
                 validate_later(core)
             if _is_stealing(core):
-                round_succeeded(core)
+                core.round_succeeded()
         if can_run_here(core, ready):
             enqueue(core, ready, False)  # copies run when there is nothing of our own to do
         else:

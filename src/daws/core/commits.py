@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from daws.core.claims import accept_once_more
 from daws.core.effects import Send
 from daws.core.objects import (
     add_object,
@@ -144,7 +143,7 @@ def stop_rivals(core: NodeCore, rivals: tuple[NodeId, ...], task: int, attempt: 
 def on_satisfy_answer(core: NodeCore, row: Satisfy, answer: AnswerType) -> None:
     if answer.__class__ is Ready:
         if row.need:
-            accept_once_more(core, answer)
+            core.accept_once_more(answer)
         else:
             accept(core, answer)
     elif answer == UNKNOWN:

@@ -69,3 +69,32 @@ def start(core: NodeCore, ready: Ready, slot: int, more_slots: tuple[int, ...] =
     if core.lengths is not None:
         run.since_ns = core.now_ns
     core.out.append(StartRun(number, slot, ready, more_slots))
+
+
+def release_slot(core: NodeCore, run: Run) -> None:
+    """An executor falls free (or loses one of the runs that were sent to it)."""
+    slot, inflight = run.slot, core.inflight
+    if inflight is not None:
+        sent = inflight.get(slot)
+        if sent is not None:
+            core.ahead -= 1
+            if sent > 2:
+                inflight[slot] = sent - 1
+            else:
+                del inflight[slot]
+            return
+    group = core.groups[0] if len(core.groups) == 1 else group_of(core, slot)
+    group.free.append(slot)
+    if run.more_slots:
+        group.free.extend(run.more_slots)
+        run.more_slots = ()
+
+
+def group_of(core: NodeCore, slot: int) -> Group:
+    """The executors among which this one is."""
+    first = 0
+    for group in core.groups:
+        if slot < first + group.count:
+            return group
+        first += group.count
+    raise AssertionError(f"node {core.node} has no executor {slot}")

@@ -14,17 +14,15 @@ from collections import deque
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from daws.core.abort import call_off
 from daws.core.effects import CallStore
 from daws.core.events import CallsSafe, StoreChanged
 from daws.core.handlers import handles
 from daws.core.outbox import ask_for_remakes, carry_out, spread_again, tell_children, wake
 from daws.core.places import holds
 from daws.core.remake import claim_remake
-from daws.core.spawn import tell_child, wait_again
 from daws.core.store_calls import ANSWERED, ROWS_PER_CALL, ask, ask_shard, call_now, forget_call, restart, take_calls
 from daws.core.transfer import forget_moves, recover
-from daws.core.unsafe import Keeping, Resending, Said, go_on, is_refused, tasks_of
+from daws.core.unsafe import RECONCILES, Keeping, Resending, Said, go_on, is_refused, tasks_of
 from daws.model.cluster import Members
 from daws.model.task import Ready
 from daws.wire.store import (
@@ -64,9 +62,6 @@ have sent their rows by the first look, but some may have been out of reach."""
 OF_OWNERS = (Claim, Finish, FinishSmall, Spawn, Suspend)
 """Rows that are granted to whoever owns the task."""
 OWNED_MAX = 1 << 30
-RECONCILES = -1
-"""A value of `Owned.look`, in the place of a number of looks: the node does not leave, but takes on what it had not
-known of."""
 
 
 @handles(CallsSafe)
@@ -166,7 +161,7 @@ def _let_go(core: NodeCore, resending: Resending) -> None:
     for one in failed:
         run = core.running.get(one.row.task) if isinstance(one.row, OF_OWNERS) else None
         if run is not None:
-            call_off(core, run.ready.spec.id, run.ready.attempt)
+            core.call_off(run.ready.spec.id, run.ready.attempt)
         if one.heard:
             _intend_again(core, one.row, one.answer)
         elif one.answer is not None:
@@ -226,9 +221,9 @@ def _intend_again(core: NodeCore, row: Row, answer: AnswerType) -> None:
     elif isinstance(answer, Resume):
         wake(core, task, 0, answer.node)
     elif isinstance(row, Register) and answer != OK:
-        tell_child(core, row, answer)
+        core.tell_child(row, answer)
     elif isinstance(row, Suspend):
-        wait_again(core, row, answer)
+        core.wait_again(row, answer)
     elif isinstance(row, Remake) and isinstance(answer, Available):
         ask(core, row.waiter, Satisfy(row.waiter, row.task, core.node, answer.inputs, 0, row.need))
     elif isinstance(row, Remake) and isinstance(answer, Ready):

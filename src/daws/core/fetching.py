@@ -15,7 +15,6 @@ from daws.core.empty import shared_part
 from daws.core.events import ObjectsFetched
 from daws.core.handlers import handles
 from daws.core.objects import add_copy, evict, pin, unpin
-from daws.core.remake import give_up_inputs
 from daws.core.store_calls import ask_shard
 from daws.model.task import CLIENT, Input, NodeId, Ready, Transfer
 from daws.wire.store import MEMBERSHIP_SHARD, Watch
@@ -290,4 +289,4 @@ def _lost(core: NodeCore, objects: list[int]) -> None:
         entry = fetching.waiting.pop(task, None)
         if entry is not None:
             unpin(core, entry[0])
-            give_up_inputs(core, entry[0], tried)
+            core.give_up_inputs(entry[0], tried)

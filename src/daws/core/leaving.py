@@ -20,23 +20,20 @@ from collections.abc import Sequence
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from daws.core.abort import call_off, is_doomed
 from daws.core.config import Phase
 from daws.core.effects import DEADLINE, RecallRun, SetTimer
 from daws.core.events import NEVER_NS, Leave
-from daws.core.failover import RECONCILES, take_on
 from daws.core.fetching import unstage_all
 from daws.core.handlers import handles
-from daws.core.handover import hand_over
 from daws.core.lifelines import forget_others
 from daws.core.objects import send_all_releases, send_freed
 from daws.core.outbox import send_clears
 from daws.core.placement import NOWHERE, accept_all
 from daws.core.places import places
-from daws.core.queues import NO_TASKS
-from daws.core.schedule import resume
+from daws.core.queues import NO_TASKS, is_doomed
 from daws.core.store_calls import answers, ask_shard, unanswered_rows
 from daws.core.transfer import claim_own, give_task
+from daws.core.unsafe import RECONCILES
 from daws.model.task import AGAIN, REPLICA, Needs, NodeId, Ready
 from daws.wire.messages import LEAVING
 from daws.wire.store import MEMBERSHIP_SHARD, RETRY, AnswerType, Estate, Lease, Owned, Owners, Watch
@@ -100,7 +97,7 @@ def on_leave(core: NodeCore, event: Leave) -> None:
 def _call_back(core: NodeCore) -> None:
     """Recall runs that were sent ahead and have not begun yet. Stop copies: the owners of their tasks run them too."""
     for run in [run for run in core.running.values() if run.ready.mode & REPLICA]:
-        call_off(core, run.ready.spec.id, run.ready.attempt)
+        core.call_off(run.ready.spec.id, run.ready.attempt)
     begun: set[int] = set()
     for run in core.running.values():
         if run.suspended:
@@ -116,14 +113,14 @@ def go_on(core: NodeCore) -> None:
     if leaving.said:
         return
     if core.resumable and core.now_ns < leaving.leased_until_ns:
-        resume(core)
+        core.resume()
     give_away(core)
     if core.now_ns >= leaving.deadline_ns and not leaving.is_late:
         _stop_waiting(core)
     if not core.running:
         _say_what_can_wait(core)
         if core.objects.made and not leaving.is_late and (takers := _some(core, core.members.nodes)):
-            hand_over(core, takers)
+            core.hand_over(takers)
     why = hindrance(core)
     if why:
         leaving.shards_left = -1
@@ -148,7 +145,7 @@ def _stop_waiting(core: NodeCore) -> None:
         if run.outcome is not None:
             continue  # it has ended, and counts as soon as its children are safe
         ready = run.ready
-        call_off(core, task, ready.attempt)
+        core.call_off(task, ready.attempt)
         claim_own(core, ready, RETRY)
 
 
@@ -202,7 +199,7 @@ def _say_farewell(core: NodeCore, behind: str) -> None:
 def on_owned_answer(core: NodeCore, row: Owned, answer: AnswerType) -> None:
     assert isinstance(answer, Estate)
     if row.look == RECONCILES:
-        take_on(core, answer)
+        core.take_on(answer)
         return
     leaving = core.leaving
     if row.look != leaving.look or leaving.shards_left < 0 or leaving.said:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from collections import deque
 from typing import TYPE_CHECKING
 
 from daws.core.empty import EMPTY
-from daws.core.replicas import note_length
 
 if TYPE_CHECKING:
     from daws.core.node import NodeCore
@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 # How long tasks of a kind take is learnt from every run at first, later from every eighth.
 SAMPLE_ALL = 16
 SAMPLE_MASK = 7
+LENGTHS_MAX = 64
+"""The number of lengths of each kind of task that are kept, the latest ones."""
 KINDS_MAX = 10_000
 """The largest number of kinds of tasks whose lengths are remembered."""
 
@@ -72,3 +74,9 @@ def adapt(core: NodeCore) -> None:
 def begin_period(core: NodeCore) -> None:
     """Begin the period that `adapt` will be asked about next."""
     core.adapted = (core.done_count, core.sampled_count, core.sampled_ns, core.moved_bytes, core.read_bytes)
+
+
+def note_length(core: NodeCore, kind: int, duration_ns: int) -> None:
+    """A run has ended."""
+    assert core.lengths is not None
+    core.lengths.setdefault(kind, deque(maxlen=LENGTHS_MAX)).append(duration_ns)

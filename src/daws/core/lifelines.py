@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING
 
 from daws.core.effects import CALL, Send, SetTimer
 from daws.core.empty import shared_part
-from daws.core.handlers import handles
-from daws.core.loot import Contexts, loot_for
+from daws.core.handlers import fires, handles
 from daws.core.transfer import offer
 from daws.model.task import NodeId
 from daws.wire.messages import STOLEN, Invitation, StealRequest
 
 if TYPE_CHECKING:
+    from daws.core.loot import Contexts
     from daws.core.node import NodeCore
 
 CALL_NS = 2_500_000_000
@@ -100,7 +100,7 @@ def feed(core: NodeCore) -> None:
         if thief not in core.members or thief in core.membership.leavers:
             del core.lifelines.thieves[thief]
             continue
-        loot = loot_for(core, thief, contexts, None, most)
+        loot = core.loot_for(thief, contexts, None, most)
         if loot:
             del core.lifelines.thieves[thief]
         for ready in loot:
@@ -156,6 +156,7 @@ def call_later(core: NodeCore) -> None:
     core.out.append(SetTimer(CALL, core.now_ns + wait_ns))
 
 
+@fires(CALL)
 def call_again(core: NodeCore) -> None:
     """The timer has fired: a name or an invitation may have got lost, or was with a node that died."""
     lifelines = core.lifelines

@@ -53,7 +53,6 @@ appends the effects to `out`. The handlers are plain functions in the modules be
 
     membership  the state of membership: lease, leaving and dead nodes
     lease       renewal of the lease, deaths, takeover, and the tick
-    timers      one function for each timer
     leaving     a node that leaves in good order
     switching   change of the strategy while the node runs
 
@@ -65,28 +64,36 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from daws.core import (
+    abort,
     cancel,  # noqa: F401
-    claims,  # noqa: F401
-    commits,  # noqa: F401
+    claims,
+    commits,
     damage,  # noqa: F401
-    failover,  # noqa: F401
+    failover,
+    handover,
     lease,  # noqa: F401
-    lifelines,  # noqa: F401
-    remake,  # noqa: F401
-    spawn,  # noqa: F401
+    loot,
+    memory,
+    pressure,
+    relax,
+    remake,
+    schedule,
+    send_ahead,
+    spawn,
+    steal,
     submit,  # noqa: F401
     switching,  # noqa: F401
-    timers,  # noqa: F401
+    validating,  # noqa: F401
 )
 from daws.core.config import SECOND_NS as SECOND_NS
 from daws.core.config import NodeConfig as NodeConfig
 from daws.core.config import Phase
 from daws.core.effects import EffectType
 from daws.core.empty import EMPTY, same
-from daws.core.events import EventType
+from daws.core.events import EventType, TimerFired
 from daws.core.executors import Group, Run
 from daws.core.fetching import NO_FETCHING, Fetching
-from daws.core.handlers import HANDLERS
+from daws.core.handlers import FIRED, HANDLERS, handles
 from daws.core.handover import Adoptions
 from daws.core.leaving import go_on
 from daws.core.lifelines import NO_LIFELINES, Lifelines
@@ -96,7 +103,7 @@ from daws.core.outbox import NO_OUTBOX, Outbox
 from daws.core.peers import heard_of, load_of
 from daws.core.queues import NO_TASKS
 from daws.core.run_end import end_together
-from daws.core.schedule import schedule
+from daws.core.schedule import schedule as run_pass
 from daws.core.steal import Search
 from daws.core.store_calls import StoreCalls, send_due_rows
 from daws.core.transfer import NO_TRANSFER, Transfer, send_offers
@@ -293,7 +300,7 @@ class NodeCore:
             return
         if self.dirty:
             self.dirty = False
-            schedule(self)
+            run_pass(self)
         if self.leaving is not None:
             go_on(self)
             self.dirty = False
@@ -302,6 +309,45 @@ class NodeCore:
             send_offers(self)
         if self.store.rows is not None:
             send_due_rows(self)
+
+    # -- what modules ask of modules that they do not import --------------------------------------------------------
+    # A task's life goes round in a circle, and imports must not. A module imports what lies below it; whatever else it
+    # asks for is here, so that imports have few layers.
+
+    call_off = abort.call_off
+    accept_once_more = claims.accept_once_more
+    finish = commits.finish
+    say_again = failover.say_again
+    take_on = failover.take_on
+    hand_over = handover.hand_over
+    loot_for = loot.loot_for
+    staged_count = loot.staged_count
+    may_take_memory = memory.may_take_memory
+    memory_fits = memory.memory_fits
+    stand_in_line = memory.stand_in_line
+    waits_for_memory = memory.waits_for_memory
+    is_busy = pressure.is_busy
+    makes_room = pressure.makes_room
+    step_forward = pressure.step_forward
+    watch_for_stall = relax.watch_for_stall
+    relax = relax.relax
+    give_up_inputs = remake.give_up_inputs
+    resume = schedule.resume
+    ahead_most = send_ahead.ahead_most
+    recall_ahead = send_ahead.recall_ahead
+    recall_behind = send_ahead.recall_behind
+    recall_soon = send_ahead.recall_soon
+    send_ahead = send_ahead.send_ahead
+    hear_of_end = spawn.hear_of_end
+    tell_child = spawn.tell_child
+    wait_again = spawn.wait_again
+    forget_lost_round = steal.forget_lost_round
+    look_for_takers = steal.look_for_takers
+    look_for_work = steal.look_for_work
+    look_for_work_soon = steal.look_for_work_soon
+    note_rich = steal.note_rich
+    round_failed = steal.round_failed
+    round_succeeded = steal.round_succeeded
 
     def next_token(self) -> int:
         """A number for a run, a call, an offer or an intent."""
@@ -403,3 +449,10 @@ class NodeCore:
             f"<node {self.node}: {len(self.running)} running, {self.dedicated.count} dedicated, "
             f"{self.shared.count} shared, {len(self.fetching.waiting)} staging, {len(self.transfer.lent)} lent>"
         )
+
+
+@handles(TimerFired)
+def on_timer_fired(core: NodeCore, event: TimerFired) -> None:
+    act = FIRED.get(event.timer)
+    if act is not None:  # at the deadline of a node that leaves nothing is left to decide
+        act(core)

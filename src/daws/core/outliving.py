@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from daws.core.executors import Run
 from daws.core.store_calls import ask
 from daws.model.task import spawned_id
-from daws.wire.store import Inspect
+from daws.wire.store import CLIENT_HOLDER, Inspect, Release
 
 if TYPE_CHECKING:
     from daws.core.node import NodeCore
@@ -47,3 +47,11 @@ def forget_spawned(core: NodeCore, names: list[int]) -> None:
     if core.outliving:
         for name in names:
             core.outliving.pop(name, None)
+
+
+def let_go_of_spawned(core: NodeCore, run: Run) -> None:
+    """A run is over: it neither waits for the tasks that it spawned nor asks for what they made."""
+    names = spawned_by(run)
+    forget_spawned(core, names)
+    for name in names:
+        ask(core, name, Release(name, CLIENT_HOLDER))

@@ -8,11 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from daws.core.abort import call_off
 from daws.core.executors import start
 from daws.core.objects import are_small, missing_inputs, pin
 from daws.core.places import holds
-from daws.core.pressure import step_forward
 from daws.core.queues import NO_TASKS, ReadyQueue
 from daws.core.transfer import know_until, push
 from daws.model.task import AGAIN, Ready
@@ -41,7 +39,7 @@ def dedicated_queue(core: NodeCore) -> ReadyQueue:
 
 
 def enqueue(core: NodeCore, ready: Ready, dedicated: bool) -> None:
-    if core.pressed and step_forward(core, ready):
+    if core.pressed and core.step_forward(ready):
         return
     if core.plain and (dedicated or ready.inputs or ready.mode or ready.spec.needs is not None):
         core.plain = False
@@ -64,7 +62,7 @@ def accept(core: NodeCore, ready: Ready, alone: bool = False) -> None:
         if holds(core, ready.spec.id, ready.attempt, ready.move):
             return  # not heard for the first time
         if ready.attempt:
-            call_off(core, ready.spec.id, ready.attempt - 1)  # the store has forgotten that it was ours: it is over
+            core.call_off(ready.spec.id, ready.attempt - 1)  # the store has forgotten that it was ours: it is over
         if ready.mode & AGAIN:
             note_taken(core, ready)
         ready = Ready(ready.spec, ready.attempt, ready.move, ready.inputs, ready.mode & ~AGAIN)

@@ -8,16 +8,22 @@ no two entries ever compare their tasks). A task with several labels stands in e
 it comes up a second time.
 """
 
+from __future__ import annotations
+
 from collections import deque
 from collections.abc import Callable
 from heapq import heapify, heappop, heappush
 from itertools import islice
 from math import inf
 from operator import itemgetter
+from typing import TYPE_CHECKING
 
 from daws.model.context import ANY, AnyOf, Context, Wish, labels, rank_of
 from daws.model.task import Needs, Ready
 from daws.strategy.decisions import Match
+
+if TYPE_CHECKING:
+    from daws.core.node import NodeCore
 
 Entry = tuple[float, int, Ready]
 Offered = tuple[Context | None, ...]
@@ -291,7 +297,7 @@ class ReadyQueue:
         """Every task, in the order in which they came."""
         return [ready for _, _, ready in sorted(self._entries(), key=itemgetter(1))]
 
-    def pour_into(self, other: "ReadyQueue", amount: int) -> None:
+    def pour_into(self, other: ReadyQueue, amount: int) -> None:
         """Move up to `amount` tasks that would run last, whatever they need, with the keys that they have."""
         oldest, entries = self._cut_last(amount, None)
         if oldest:
@@ -440,3 +446,10 @@ class _NoTasks(ReadyQueue):
 
 
 NO_TASKS: ReadyQueue = _NoTasks(None)  # type: ignore[arg-type]
+
+
+def is_doomed(core: NodeCore, ready: Ready) -> bool:
+    """Was this run called off while it stood in a queue?"""
+    assert core.doomed is not None
+    attempt = core.doomed.get(ready.spec.id)
+    return attempt is not None and ready.attempt <= attempt

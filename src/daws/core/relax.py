@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from daws.core.effects import STALL, SetTimer
 from daws.core.fetching import unstage
+from daws.core.handlers import fires
 from daws.core.placement import enqueue, shared_queue
 from daws.model.task import Ready
 
@@ -39,6 +40,7 @@ def watch_for_stall(core: NodeCore) -> None:
     core.out.append(SetTimer(STALL, core.now_ns + _stall_ns(core)))
 
 
+@fires(STALL)
 def look_for_stall(core: NodeCore) -> None:
     """The timer has fired. (Timers of a real clock may be early by a part of a millisecond.)"""
     stall_ns = _stall_ns(core)

@@ -6,7 +6,6 @@ task. There is no timer: a node looks at its runs when another node asks it for 
 
 from __future__ import annotations
 
-from collections import deque
 from typing import TYPE_CHECKING
 
 from daws.core.effects import VALIDATE, SetTimer
@@ -19,16 +18,8 @@ from daws.wire.messages import COPY
 if TYPE_CHECKING:
     from daws.core.node import NodeCore
 
-LENGTHS_MAX = 64
-"""The number of lengths of each kind of task that are kept, the latest ones."""
 COPIED_MAX = 4096
 """The number of tasks of which copies were offered that are remembered, beside those that are still queued."""
-
-
-def note_length(core: NodeCore, kind: int, duration_ns: int) -> None:
-    """A run has ended."""
-    assert core.lengths is not None
-    core.lengths.setdefault(kind, deque(maxlen=LENGTHS_MAX)).append(duration_ns)
 
 
 def overdue_runs(core: NodeCore) -> list[Run]:

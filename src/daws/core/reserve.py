@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from daws.core.effects import PATIENCE, SetTimer
+from daws.core.handlers import fires
 from daws.model.task import RAISED, Ready, TaskSpec
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ def waits_for_better(core: NodeCore, ready: Ready) -> bool:
     return False
 
 
+@fires(PATIENCE)
 def patience_is_over(core: NodeCore) -> None:
     """Perhaps: timers of a real clock may be early by a part of a millisecond."""
     if core.now_ns < core.waits_until_ns:

@@ -16,7 +16,6 @@ from daws.core.events import EventType, RunDone, RunEnded, RunsDone
 from daws.core.handlers import HANDLERS, handles
 from daws.core.lengths import SAMPLE_ALL, SAMPLE_MASK, adapt, is_sampled, learn_length
 from daws.core.objects import are_small
-from daws.core.schedule import on_run_ended
 from daws.core.store_calls import add_ends
 from daws.wire.store import Finish, FinishSmall, Row
 
@@ -88,7 +87,7 @@ def end_together(core: NodeCore, events: Sequence[EventType]) -> Sequence[EventT
 def on_run_done(core: NodeCore, event: RunDone) -> None:
     """One that came alone, or that is not of the plain kind."""
     value = event.value
-    on_run_ended(core, RunEnded(event.task, event.run, event.duration_ns, (len(value),), values=(value,)))
+    HANDLERS[RunEnded](core, RunEnded(event.task, event.run, event.duration_ns, (len(value),), values=(value,)))
 
 
 @handles(RunsDone)

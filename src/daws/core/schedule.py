@@ -9,24 +9,18 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from daws.core.abort import is_doomed, let_go_of_spawned, release_slot
-from daws.core.commits import finish
 from daws.core.effects import ResumeRun, StartRun
 from daws.core.empty import EMPTY
 from daws.core.events import Pressure, RunEnded
-from daws.core.executors import Group, Run, start
+from daws.core.executors import Group, Run, release_slot, start
 from daws.core.fetching import keep_memory_for, put_back, sort_staged, stage, take_staged
 from daws.core.handlers import handles
 from daws.core.lengths import SAMPLE_ALL, SAMPLE_MASK, adapt, learn_length
-from daws.core.memory import may_take_memory, memory_fits, stand_in_line, waits_for_memory
 from daws.core.objects import end_reading, missing_inputs, pin, unpin
-from daws.core.outliving import ask_whether_outlived
+from daws.core.outliving import ask_whether_outlived, let_go_of_spawned
 from daws.core.placement import next_queue
-from daws.core.pressure import is_busy, makes_room, step_forward
-from daws.core.relax import relax, watch_for_stall
+from daws.core.queues import is_doomed
 from daws.core.reserve import waits_for_better
-from daws.core.send_ahead import ahead_most, recall_ahead, recall_soon, send_ahead
-from daws.core.steal import look_for_takers, look_for_work
 from daws.core.transfer import claim_own
 from daws.model.task import REPLICA, SUSPECT, Ready
 from daws.wire.store import ANNOUNCE, RETRY
@@ -67,18 +61,18 @@ def schedule(core: NodeCore) -> None:
         wants_more = not (core.fetching.waiting or core.pressed) or (core.is_giver and asks_meanwhile(core))
         if wants_more and (core.plain_free or (len(core.groups) > 1 and core.idle_count)):
             if core.inflight:
-                recall_soon(core)
-            look_for_work(core)
+                core.recall_soon()
+            core.look_for_work()
         return
     if dedicated.count > core.calm_count and core.relaxing:
-        relax(core)
+        core.relax()
     if core.resumable:
         resume(core)
     idle = False
     for group in core.groups:
         free = group.free
         while free:
-            some = next_ready(core, group) if not (core.pressed and is_busy(core)) else next_to_make_room(core, group)
+            some = next_ready(core, group) if not (core.pressed and core.is_busy()) else next_to_make_room(core, group)
             if some is None:
                 idle = True
                 break
@@ -90,8 +84,8 @@ def schedule(core: NodeCore) -> None:
                 # A wide task keeps the executors that fall free until there are enough of them.
                 put_back(core, some)
                 break
-            if needs.memory_bytes and not may_take_memory(core, some):
-                stand_in_line(core, some)
+            if needs.memory_bytes and not core.may_take_memory(some):
+                core.stand_in_line(some)
                 if feed(core):
                     continue
                 if not core.pressed:
@@ -99,20 +93,20 @@ def schedule(core: NodeCore) -> None:
                 break
             start(core, some, free.pop(), group.take(needs.cores - 1))
     if not (core.stall_armed or idle) and (dedicated.count or core.fetching.staged):
-        watch_for_stall(core)
+        core.watch_for_stall()
     if dedicated.count or shared.count:
         if not (idle or core.pressed):
             if core.now_ns < core.fetching.ahead_until_ns and core.config.fetches_ahead:
                 fetch_ahead(core)
             if core.has_short:
-                send_ahead(core)
+                core.send_ahead()
         if core.is_giver:
-            look_for_takers(core)
+            core.look_for_takers()
         idle = idle and len(core.groups) > 1  # executors of one sort find nothing in a queue that others have filled
     if idle and (not (core.fetching.waiting or core.pressed) or (core.is_giver and asks_meanwhile(core))):
         if core.inflight:
-            recall_soon(core)
-        look_for_work(core)
+            core.recall_soon()
+        core.look_for_work()
 
 
 def asks_meanwhile(core: NodeCore) -> bool:
@@ -169,8 +163,8 @@ def next_ready(core: NodeCore, group: Group) -> Ready | None:
 
 def feed(core: NodeCore) -> bool:
     """Start the task that waits for memory, on executors of whichever group, if there is enough by now."""
-    ready = waits_for_memory(core)
-    if ready is None or not may_take_memory(core, ready) or missing_inputs(core, ready):
+    ready = core.waits_for_memory()
+    if ready is None or not core.may_take_memory(ready) or missing_inputs(core, ready):
         return False
     assert ready.spec.needs is not None
     cores = ready.spec.needs.cores
@@ -241,7 +235,7 @@ def next_staged(core: NodeCore, group: Group) -> Ready | None:
 def next_to_make_room(core: NodeCore, group: Group) -> Ready | None:
     """The first task for an executor of this group whose end lets go of objects."""
     for index, one in enumerate(islice(core.fetching.staged, LOOKED_AT_MAX)):
-        if fits(core, one, group) and makes_room(core, one) and not missing_inputs(core, one):
+        if fits(core, one, group) and core.makes_room(one) and not missing_inputs(core, one):
             take_staged(core, index)
             return one
     return None
@@ -308,7 +302,7 @@ def on_run_ended(core: NodeCore, event: RunEnded) -> None:
             learn_length(core, ready.spec.kind, event.duration_ns)
         if done == core.adapt_at:
             adapt(core)
-    finish(core, ready, event.sizes, event.error, event.values)
+    core.finish(ready, event.sizes, event.error, event.values)
 
 
 def _goes_first(core: NodeCore, ready: Ready) -> bool:
@@ -354,7 +348,7 @@ def _is_followed(core: NodeCore, run: Run) -> bool:
     ready = fifo[0]
     if ready.mode or ready.inputs or ready.spec.needs is not None or ready.spec.kind != run.ready.spec.kind:
         return False
-    if ahead_most(core, ready.spec.kind) != core.cores:
+    if core.ahead_most(ready.spec.kind) != core.cores:
         return False
     del fifo[0]
     shared.count -= 1
@@ -391,9 +385,9 @@ def on_pressure(core: NodeCore, event: Pressure) -> None:
     core.schedule_soon()
     if event.on:
         for queue in (core.dedicated, core.shared):
-            queue.take_out([ready for ready in queue.all() if step_forward(core, ready)])
+            queue.take_out([ready for ready in queue.all() if core.step_forward(ready)])
         if core.inflight:
-            recall_ahead(core, core.ahead + 2)
+            core.recall_ahead(core.ahead + 2)
 
 
 def resume(core: NodeCore) -> None:
@@ -406,7 +400,7 @@ def resume(core: NodeCore) -> None:
         for group in core.groups:
             needs = run.ready.spec.needs
             cores = 1 if needs is None else needs.cores
-            enough = needs is None or memory_fits(core, needs.memory_bytes)
+            enough = needs is None or core.memory_fits(needs.memory_bytes)
             if enough and len(group.free) >= cores and fits(core, run.ready, group):
                 run.resume(group.take_for(run), group.take(cores - 1))
                 core.out.append(ResumeRun(run.ready.spec.id, run.number, run.slot, run.more_slots))

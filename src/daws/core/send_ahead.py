@@ -7,15 +7,15 @@ from heapq import heapify, heapreplace
 from itertools import compress, islice
 from typing import TYPE_CHECKING
 
-from daws.core.abort import is_doomed, release_slot
 from daws.core.effects import RECALL, RecallRun, SetTimer, StartRun, StartRuns
 from daws.core.empty import EMPTY
 from daws.core.events import RunRecalled
-from daws.core.executors import Run, start
+from daws.core.executors import Run, release_slot, start
 from daws.core.fetching import put_back
-from daws.core.handlers import handles
+from daws.core.handlers import fires, handles
 from daws.core.objects import are_small, missing_inputs, pin
 from daws.core.placement import next_queue
+from daws.core.queues import is_doomed
 from daws.model.task import SUSPECT, Ready
 
 if TYPE_CHECKING:
@@ -202,6 +202,7 @@ def recall_soon(core: NodeCore) -> None:
         core.out.append(SetTimer(RECALL, core.now_ns + core.config.recall_ns))
 
 
+@fires(RECALL)
 def recall_now(core: NodeCore) -> None:
     """If it is still so."""
     core.recall_armed = False

@@ -13,15 +13,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from daws.core.abort import call_off, release_slot
-from daws.core.events import RunSpawned, RunWaits
-from daws.core.executors import Run
-from daws.core.handlers import handles
+from daws.core.events import RunEnded, RunSpawned, RunWaits
+from daws.core.executors import Run, release_slot
+from daws.core.handlers import HANDLERS, handles
 from daws.core.outbox import wake_here
 from daws.core.outliving import outlived_by
 from daws.core.placement import accept
-from daws.core.schedule import on_run_ended
-from daws.core.send_ahead import recall_behind
 from daws.core.store_calls import answers, ask, ask_later
 from daws.core.unsafe import when_safe
 from daws.model.task import Ready, TaskSpec, spawned_id
@@ -87,7 +84,7 @@ def on_run_spawned(core: NodeCore, event: RunSpawned) -> None:
 @answers(Spawn)
 def on_spawn_answer(core: NodeCore, row: Spawn, answer: AnswerType) -> None:
     if answer != OK:
-        call_off(core, row.task, row.attempt)  # it is over, or a mere copy: without its children it must not count
+        core.call_off(row.task, row.attempt)  # it is over, or a mere copy: without its children it must not count
     for name in row.tasks:
         seedling = _seedlings(core).get((name, False))
         if seedling is None:
@@ -153,7 +150,7 @@ def wait_again(core: NodeCore, row: Suspend, answer: AnswerType) -> None:
 
 def _may_not_wait(core: NodeCore, row: Suspend) -> None:
     """The task has ended elsewhere, or this run is a mere copy: nobody would wake it."""
-    call_off(core, row.task, row.attempt)
+    core.call_off(row.task, row.attempt)
 
 
 def tell_child(core: NodeCore, row: Register, answer: AnswerType) -> None:
@@ -209,7 +206,7 @@ def hear_of_end(core: NodeCore, task: int) -> None:
 def _end(core: NodeCore, run: Run) -> None:
     if run.outcome is not None:
         outcome, run.outcome = run.outcome, None
-        on_run_ended(core, outcome)
+        HANDLERS[RunEnded](core, outcome)
 
 
 @handles(RunWaits)
@@ -220,7 +217,7 @@ def on_run_waits(core: NodeCore, event: RunWaits) -> None:
         return
     run.suspended = True
     core.plain = False
-    recall_behind(core, run)
+    core.recall_behind(run)
     release_slot(core, run)
     core.schedule_soon()
     _seedlings(core)[event.task, True] = Seedling(run.ready.spec, event.on, run)

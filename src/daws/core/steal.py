@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from daws.core.effects import POLL, Send, SetTimer
-from daws.core.handlers import handles
+from daws.core.handlers import fires, handles
 from daws.core.lifelines import (
     accept_invitation,
     be_named,
@@ -21,7 +21,6 @@ from daws.core.lifelines import (
     remember,
     uninvite,
 )
-from daws.core.loot import loot_for, staged_count
 from daws.core.membership import note_leaver
 from daws.core.peers import heard_load
 from daws.core.placement import shared_queue
@@ -164,13 +163,13 @@ def on_load_query(core: NodeCore, message: LoadQuery) -> None:
         rich, riches = NOBODY, 0
     if core.leaving is not None:
         load = LEAVES
-    stealable = core.shared.count + staged_count(core)
+    stealable = core.shared.count + core.staged_count()
     if core.lengths is not None:
         stealable += len(overdue_runs(core))
     core.out.append(Send(message.sender, LoadReply(core.node, stealable, load, rich, riches)))
 
 
-def heard_of(core: NodeCore, node: NodeId, riches: int) -> None:
+def note_rich(core: NodeCore, node: NodeId, riches: int) -> None:
     """Remember where there was something to steal, for ourselves and for others who ask us."""
     core.search.rich = (node, riches, core.now_ns)
 
@@ -190,9 +189,9 @@ def on_load_reply(core: NodeCore, message: LoadReply) -> None:
     else:
         replies.append((message.sender, message.load if giving else message.stealable))
     if message.stealable:
-        heard_of(core, message.sender, message.stealable)
+        note_rich(core, message.sender, message.stealable)
     elif message.riches and message.rich != core.node:
-        heard_of(core, message.rich, message.riches)
+        note_rich(core, message.rich, message.riches)
     if len(replies) < core.search.probe_count:
         return
     core.search.probe = None
@@ -220,7 +219,7 @@ def on_steal_request(core: NodeCore, message: StealRequest) -> None:
     thief = message.sender
     if core.loads is not None:
         heard_load(core, thief, 0)
-    loot = loot_for(core, thief, message.contexts, message.wish)
+    loot = core.loot_for(thief, message.contexts, message.wish)
     uninvite(core, len(loot))
     for ready in loot:
         offer(core, thief, STOLEN, ready)
@@ -300,6 +299,7 @@ def wait(core: NodeCore) -> None:
     core.out.append(SetTimer(POLL, core.now_ns + max(1, delay_ns)))
 
 
+@fires(POLL)
 def poll(core: NodeCore) -> None:
     core.search.poll_armed = False
     if core.search.probe is not None or core.search.stealing_since_ns >= 0:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from daws.core.config import Phase
 from daws.core.effects import ASK_AGAIN, COMMIT, CallStore, Left, Restart, SetTimer
 from daws.core.events import CallFine, StoreAnswered
-from daws.core.handlers import handles
+from daws.core.handlers import fires, handles
 from daws.wire.store import SHARD_BLOCK_BITS, STRUCK, AnswerType, Release, Row, Submit
 
 if TYPE_CHECKING:
@@ -150,6 +150,7 @@ def _look_later(core: NodeCore) -> None:
     core.out.append(SetTimer(COMMIT, core.now_ns + max(core.config.commit_delay_ns, ends_ns)))
 
 
+@fires(COMMIT)
 def look_at_held(core: NodeCore) -> None:
     """The step sends rows that are due; those that were held back only lately are looked at again."""
     store = core.store
@@ -171,6 +172,7 @@ def ask_later(core: NodeCore, row: Row) -> None:
     store.unknown.append(row)
 
 
+@fires(ASK_AGAIN)
 def ask_unknown_again(core: NodeCore) -> None:
     """Rows about tasks that were not in the store yet."""
     rows, core.store.unknown = core.store.unknown or (), None

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from daws.core.abort import is_doomed
 from daws.core.events import NewStrategy
 from daws.core.handlers import handles
 from daws.core.lengths import begin_period
 from daws.core.lifelines import forget_others
 from daws.core.placement import accept_all, enqueue
-from daws.core.queues import NO_TASKS
+from daws.core.queues import NO_TASKS, is_doomed
 from daws.model.task import REPLICA
 
 if TYPE_CHECKING:

@@ -37,6 +37,9 @@ if TYPE_CHECKING:
     from daws.core.node import NodeCore
 
 AnsweredType = Callable[["NodeCore", CallStore, Sequence[AnswerType]], None]
+RECONCILES = -1
+"""A value of `Owned.look`, in the place of a number of looks: the node does not leave, but takes on what it had not
+known of."""
 _UNKEPT = frozenset((Inspect, Lease, Locate, Owned, Owners, ReadLog, Watch))
 
 
