@@ -36,7 +36,7 @@ def call_off(core: NodeCore, task: int, attempt: int) -> None:
     if core.dedicated.count or core.shared.count:
         if core.doomed is None:
             core.doomed = {}
-            core.plain = False
+            core.end_plain()
         core.doomed[task] = max(attempt, core.doomed.get(task, 0))
     else:
         core.doomed = None

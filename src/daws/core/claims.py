@@ -110,7 +110,7 @@ def _replace_copy(core: NodeCore, ready: Ready) -> bool:
     task = ready.spec.id
     run = core.running.get(task)
     if run is not None and run.ready.attempt == ready.attempt:
-        run.ready = ready
+        run.replace(ready)
         return True
     if run is not None:
         core.call_off(task, ready.attempt - 1)  # it could not commit any more
@@ -191,7 +191,7 @@ def _continue_own(core: NodeCore, row: Claim, answer: AnswerType) -> None:
         stage(core, mine, missing)
     else:
         pin(core, mine)
-        core.plain = False
+        core.end_plain()
         add_staged(core, mine)
     core.schedule_soon()
 

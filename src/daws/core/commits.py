@@ -52,9 +52,7 @@ def finish(core: NodeCore, ready: Ready, sizes: tuple[int, ...], error: str, val
     outputs: tuple[Input, ...] = ()
     made = spec.outputs
     if made and not error:
-        here = core.here
-        if not here:
-            core.here = here = (core.node,)
+        here = core.here or core.only_here()
         if spec.planned and spec.home != core.node:
             add_stray(core, [one for one, size in zip(made, sizes, strict=True) if size > INLINE_BYTES])
         if len(made) == 1:  # most tasks of most graphs

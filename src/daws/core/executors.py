@@ -29,6 +29,45 @@ class Run(Struct, gc=False):
     growing: int = 0  # spawned tasks that are not yet safely in the store
     outcome: Any = None  # the RunEnded that waits for them
 
+    def spawn(self, count: int) -> None:
+        """Note that the run has created so many tasks, which are on their way to the store."""
+        self.spawned += count
+        self.growing += count
+
+    def established(self) -> bool:
+        """One of these tasks is safe. True if it was the last."""
+        self.growing -= 1
+        return not self.growing
+
+    def outlive(self) -> None:
+        """All tasks that the run has created have ended: none of them need be safe."""
+        self.growing = 0
+
+    def hold(self, holds: bool) -> None:
+        """Note whether the tasks that the run has created are its own."""
+        self.holds = holds
+
+    def end_later(self, outcome: Any) -> None:
+        """Keep the end of the run until all that it has created is safe (None: it will not be committed)."""
+        self.outcome = outcome
+
+    def take_outcome(self) -> Any:
+        """The end that was kept, if there is one."""
+        outcome, self.outcome = self.outcome, None
+        return outcome
+
+    def recall(self) -> None:
+        """Note that the run was asked for again."""
+        self.recalled = True
+
+    def replace(self, ready: Ready) -> None:
+        """Let the run of a copy count as one of the task itself."""
+        self.ready = ready
+
+    def suspend(self) -> None:
+        """The run waits for other tasks: it has no executor meanwhile."""
+        self.suspended = True
+
     def resume(self, slot: int, more_slots: tuple[int, ...]) -> None:
         """Note the executors that the run has got again."""
         self.slot, self.more_slots, self.suspended = slot, more_slots, False
@@ -62,7 +101,7 @@ class Group:
 
 def start(core: NodeCore, ready: Ready, slot: int, more_slots: tuple[int, ...] = ()) -> None:
     """Everything it reads is here."""
-    core.token = number = core.token + 1
+    number = core.next_token()
     if core.running is EMPTY:
         core.running = {}
     core.running[ready.spec.id] = run = Run(number, ready, slot, more_slots)

@@ -64,7 +64,7 @@ def add_staged(core: NodeCore, ready: Ready, at: int | None = None) -> None:
 
 def put_back(core: NodeCore, ready: Ready) -> None:
     """This task was to start, and cannot yet: it comes before all others."""
-    core.plain = False
+    core.end_plain()
     own_fetching(core).staged.insert(0, ready)
 
 

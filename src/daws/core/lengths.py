@@ -45,7 +45,7 @@ def learn_length(core: NodeCore, kind: int, duration_ns: int, count: int = 1) ->
         note_length(core, kind, duration_ns)
     if seen[1] < core.config.short_ns * seen[0]:
         core.has_short = True
-        core.plain = False  # such short tasks are sent ahead
+        core.end_plain()  # such short tasks are sent ahead
 
 
 def _forget_kinds(core: NodeCore) -> None:

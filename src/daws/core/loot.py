@@ -103,9 +103,7 @@ def _beginnings(core: NodeCore, amount: int) -> list[Ready]:
     head = heap[0][2].spec
     if head.rank or head.priority or heap[0][0] >= 0:
         return []
-    count = min(amount, len(fifo))
-    shared.count -= count
-    return [fifo.popleft() for _ in range(count)]
+    return shared.cut_oldest(min(amount, len(fifo)))
 
 
 def _wished(core: NodeCore, thief: NodeId, contexts: Contexts, amount: int, wish: Wish) -> list[Ready]:

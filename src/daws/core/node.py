@@ -354,6 +354,22 @@ class NodeCore:
         self.token = token = self.token + 1
         return token
 
+    def take_tokens(self, count: int) -> range:
+        """So many numbers in a row."""
+        first = self.token + 1
+        self.token += count
+        return range(first, self.token + 1)
+
+    def end_plain(self) -> None:
+        """Not all tasks of this node are plain any more: the short ways for nodes that know no others are closed."""
+        self.plain = False
+
+    def only_here(self) -> tuple[NodeId, ...]:
+        """The places of an object that only this node has."""
+        if not self.here:
+            self.here = (self.node,)
+        return self.here
+
     def schedule_soon(self) -> None:
         """There is something to decide: this step ends with a scheduling pass."""
         self.dirty = True

@@ -42,7 +42,7 @@ def enqueue(core: NodeCore, ready: Ready, dedicated: bool) -> None:
     if core.pressed and core.step_forward(ready):
         return
     if core.plain and (dedicated or ready.inputs or ready.mode or ready.spec.needs is not None):
-        core.plain = False
+        core.end_plain()
     if not (core.shared.count or core.dedicated.count):
         core.waiting_since_ns = core.now_ns
     core.sequence = sequence = core.sequence + 1
@@ -100,7 +100,7 @@ def accept_all(core: NodeCore, tasks: tuple[Ready, ...]) -> None:
                 continue
             if light and are_small(ready.inputs):
                 plain.append(ready)
-                core.plain = False
+                core.end_plain()
                 continue
         if ready.mode:
             core.sequence = sequence
@@ -117,7 +117,7 @@ def accept_all(core: NodeCore, tasks: tuple[Ready, ...]) -> None:
         if choice == SHARED and unlabelled and not rank and (not ready.inputs or are_small(ready.inputs)):
             plain.append(ready)
             if ready.inputs:
-                core.plain = False
+                core.end_plain()
         else:
             sequence += 1
             if choice == SHARED:
@@ -126,7 +126,7 @@ def accept_all(core: NodeCore, tasks: tuple[Ready, ...]) -> None:
                 if dedicated is NO_TASKS:
                     dedicated = dedicated_queue(core)
                 dedicated.push(rank, sequence, ready)
-            core.plain = False
+            core.end_plain()
     core.sequence = sequence
     if plain:
         shared.push_plain(plain)
@@ -207,7 +207,7 @@ def start_at_once(core: NodeCore, ready: Ready) -> bool:
             return False
         if core.objects.copies:
             pin(core, ready)
-    core.plain = False
+    core.end_plain()
     start(core, ready, core.plain_free.pop())
     return True
 

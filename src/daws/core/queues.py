@@ -136,6 +136,17 @@ class ReadyQueue:
             return bool(heap or fifo)
         return bool((fifo and entry[0] >= 0) or (heap and heap[0] < entry))
 
+    def pop_oldest(self) -> Ready:
+        """The first of the tasks that came first come, first served; there is one."""
+        self.count -= 1
+        return self.fifo.popleft()  # type: ignore[union-attr]
+
+    def cut_oldest(self, amount: int) -> list[Ready]:
+        """The first so many of the tasks that came first come, first served; there are as many."""
+        self.count -= amount
+        popleft = self.fifo.popleft  # type: ignore[union-attr]
+        return [popleft() for _ in range(amount)]
+
     def peek(self) -> Ready | None:
         """The first of the tasks that need no particular executor."""
         heap, fifo = self.heap, self.fifo

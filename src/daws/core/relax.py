@@ -27,7 +27,7 @@ def relax(core: NodeCore) -> None:
         core.calm_count = core.dedicated.count  # no need to ask again before there are more of them
         return
     core.dedicated.pour_into(shared_queue(core), excess)
-    core.plain = False
+    core.end_plain()
     core.tt_ns = core.strategy.relax.after_sharing(core)
 
 

@@ -35,9 +35,7 @@ def end_together(core: NodeCore, events: Sequence[EventType]) -> Sequence[EventT
     inflight, running = core.inflight, core.running
     if core.store.rows is None or inflight is None or core.shard_count > 1 or core.plain:
         return events
-    node, here = core.node, core.here
-    if not here:
-        core.here = here = (node,)
+    node, here = core.node, core.here or core.only_here()
     first = done = core.done_count
     look_at = _next_look(core)
     slot, sent = -1, 0
@@ -139,9 +137,7 @@ def _end_columns(core: NodeCore, event: RunsDone, first: int) -> int:
         del tasks[count:], readies[count:]
     specs = [ready.spec for ready in readies]
     values = event.values[first : first + count]
-    here = core.here
-    if not here:
-        core.here = here = (core.node,)
+    here = core.here or core.only_here()
     for task in tasks:
         del running[task]
     inflight[slot] -= count

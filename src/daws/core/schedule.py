@@ -49,10 +49,9 @@ def schedule(core: NodeCore) -> None:
         while free and fifo:
             if running is EMPTY:
                 core.running = running = {}
-            ready = fifo.popleft()
-            shared.count -= 1
+            ready = shared.pop_oldest()
             slot = free.pop()
-            core.token = number = core.token + 1
+            number = core.next_token()
             running[ready.spec.id] = Run(number, ready, slot)
             core.out.append(StartRun(number, slot, ready))
         if fifo:
@@ -258,7 +257,7 @@ def on_run_ended(core: NodeCore, event: RunEnded) -> None:
     if run.number != event.run or run.growing:
         running[task] = run
         if run.number == event.run:
-            run.outcome = event  # what it spawned must be in the store before it may count as done
+            run.end_later(event)  # what it spawned must be in the store before it may count as done
             if run.holds and core.keeping is not None and core.shard_count > 1:
                 ask_whether_outlived(core, run)
         return
@@ -270,8 +269,7 @@ def on_run_ended(core: NodeCore, event: RunEnded) -> None:
     if core.plain:
         shared = core.shared
         if shared.fifo and core.now_ns < core.membership.leased_until_ns:
-            shared.count -= 1
-            start(core, shared.fifo.popleft(), run.slot)  # as the scheduling pass would, without one
+            start(core, shared.pop_oldest(), run.slot)  # as the scheduling pass would, without one
         else:
             core.plain_free.append(run.slot)
             core.schedule_soon()
@@ -279,8 +277,7 @@ def on_run_ended(core: NodeCore, event: RunEnded) -> None:
         if core.inflight is None and core.one_group and not run.more_slots and not run.suspended:
             fifo = core.shared.fifo
             if fifo and core.one_kind and not fifo[0].inputs and _goes_first(core, fifo[0]):
-                core.shared.count -= 1
-                start(core, fifo.popleft(), run.slot)
+                start(core, core.shared.pop_oldest(), run.slot)
             else:
                 core.plain_free.append(run.slot)
                 core.schedule_soon()
@@ -350,9 +347,7 @@ def _is_followed(core: NodeCore, run: Run) -> bool:
         return False
     if core.ahead_most(ready.spec.kind) != core.cores:
         return False
-    del fifo[0]
-    shared.count -= 1
-    start(core, ready, slot)
+    start(core, shared.pop_oldest(), slot)
     return True
 
 
@@ -381,7 +376,7 @@ def fetch_ahead(core: NodeCore) -> None:
 @handles(Pressure)
 def on_pressure(core: NodeCore, event: Pressure) -> None:
     core.pressed = event.on
-    core.plain = False
+    core.end_plain()
     core.schedule_soon()
     if event.on:
         for queue in (core.dedicated, core.shared):

@@ -103,11 +103,10 @@ def _send_plain_ahead(core: NodeCore, slots: list[tuple[int, int]]) -> None:
     if core.inflight is None:
         core.inflight = {}
     inflight, running = core.inflight, core.running
-    first = token = core.token
     count = min(most - core.ahead, len(fifo))
     if count >= MANY and (shared.alike is not None or _are_alike(islice(fifo, count), kind)):
-        some = [fifo.popleft() for _ in range(count)]
-        numbers = range(token + 1, token + count + 1)
+        some = shared.cut_oldest(count)
+        numbers = core.take_tokens(count)
         dealt = _dealt(slots, count, inflight)
         running.update(zip([ready.spec.id for ready in some], map(Run, numbers, some, dealt), strict=True))
         if not core.config.starts_together:
@@ -118,7 +117,7 @@ def _send_plain_ahead(core: NodeCore, slots: list[tuple[int, int]]) -> None:
             for slot in dict.fromkeys(dealt):
                 mine = [one == slot for one in dealt]
                 out.append(StartRuns([*compress(numbers, mine)], slot, [*compress(some, mine)]))
-        token += count
+        core.ahead += count
         count = 0
     for _ in range(count):
         ready = fifo[0]
@@ -127,16 +126,13 @@ def _send_plain_ahead(core: NodeCore, slots: list[tuple[int, int]]) -> None:
             break
         if ready.inputs and not are_small(ready.inputs):
             break
-        del fifo[0]
         sent, slot = slots[0]
         inflight[slot] = sent = sent + 1
         heapreplace(slots, (sent, slot))
-        token += 1
-        running[spec.id] = Run(token, ready, slot)
-        out.append(StartRun(token, slot, ready))
-    shared.count -= token - first
-    core.token = token
-    core.ahead += token - first
+        core.ahead += 1
+        number = core.next_token()
+        running[spec.id] = Run(number, shared.pop_oldest(), slot)
+        out.append(StartRun(number, slot, ready))
     if not inflight:
         core.inflight = None
 
@@ -221,7 +217,7 @@ def recall_ahead(core: NodeCore, kept: int = 2) -> None:
         asked = sum(run.recalled for run in runs)
         for run in runs[max(1, -(-len(runs) // kept)) :]:
             if not asked and not run.recalled:
-                run.recalled = True
+                run.recall()
                 core.out.append(RecallRun(run.ready.spec.id, run.number))
 
 

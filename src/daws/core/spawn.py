@@ -71,13 +71,12 @@ def on_run_spawned(core: NodeCore, event: RunSpawned) -> None:
         return
     attempt = run.ready.attempt
     names = []
-    for spec, parents in event.tasks:
-        name = spawned_id(event.task, attempt, run.spawned)
-        run.spawned += 1
+    for number, (spec, parents) in enumerate(event.tasks, run.spawned):
+        name = spawned_id(event.task, attempt, number)
         names.append(name)
         spec = msgspec.structs.replace(spec, id=name, home=core.node)
         _seedlings(core)[name, False] = Seedling(spec, parents, run, event.held)
-    run.growing += len(names)
+    run.spawn(len(names))
     ask(core, event.task, Spawn(event.task, attempt, core.node, tuple(names)))
 
 
@@ -90,10 +89,10 @@ def on_spawn_answer(core: NodeCore, row: Spawn, answer: AnswerType) -> None:
         if seedling is None:
             continue
         if answer == OK:
-            seedling.run.holds = seedling.held  # not before: a copy spawns under the same names what is not its own
+            seedling.run.hold(seedling.held)  # not before: a copy spawns under the same names what is not its own
             ask(core, name, Create(seedling.spec, seedling.parents, (), (), core.node, True, seedling.held))
         else:
-            seedling.run.outcome = None  # it will not be committed
+            seedling.run.end_later(None)  # it will not be committed
             _established(core, name, False)  # the attempt is over: nothing of it may come to life
 
 
@@ -188,10 +187,8 @@ def _established(core: NodeCore, name: int, waits: bool) -> None:
 
 def _is_safe(core: NodeCore, run: Run) -> None:
     """One of the tasks that a run has created lives as surely as the run's end will. The run may end when all do."""
-    if run.growing:  # else it has outlived them
-        run.growing -= 1
-        if not run.growing:
-            _end(core, run)
+    if run.growing and run.established():  # else it has outlived them
+        _end(core, run)
 
 
 def hear_of_end(core: NodeCore, task: int) -> None:
@@ -199,13 +196,13 @@ def hear_of_end(core: NodeCore, task: int) -> None:
     need be safe."""
     run = outlived_by(core, task)
     if run is not None:
-        run.growing = 0
+        run.outlive()
         _end(core, run)
 
 
 def _end(core: NodeCore, run: Run) -> None:
-    if run.outcome is not None:
-        outcome, run.outcome = run.outcome, None
+    outcome = run.take_outcome()
+    if outcome is not None:
         HANDLERS[RunEnded](core, outcome)
 
 
@@ -215,8 +212,8 @@ def on_run_waits(core: NodeCore, event: RunWaits) -> None:
     run = core.running.get(event.task)
     if run is None or run.number != event.run or run.suspended:
         return
-    run.suspended = True
-    core.plain = False
+    run.suspend()
+    core.end_plain()
     core.recall_behind(run)
     release_slot(core, run)
     core.schedule_soon()

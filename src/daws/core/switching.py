@@ -25,7 +25,8 @@ def on_new_strategy(core: NodeCore, event: NewStrategy) -> None:
     forget_others(core)
     core.go_by(core.read_strategy(event.text))
     begin_period(core)
-    core.plain = core.plain and core.one_kind
+    if not core.one_kind:
+        core.end_plain()
     core.search.end_round()  # one under the old strategy asked for something else
     waiting = [*core.dedicated.oldest_first(), *core.shared.oldest_first()]
     core.dedicated = core.shared = NO_TASKS
